@@ -1,0 +1,13 @@
+"""Errors: what was given, what is wrong with it, what would be right."""
+
+
+class TflabError(Exception):
+    """The run failed, for a reason that its user can understand. Commands exit with `status`."""
+
+    status = 1
+
+
+class UsageError(TflabError):
+    """The arguments were wrong before anything ran."""
+
+    status = 2
