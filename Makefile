@@ -1,0 +1,33 @@
+# make lab   the life of x*y + z and of LeNet, from Python lines to measured op runs
+# make test  all tests
+# make check ruff and mypy
+# make clean removes .venv, caches and runs
+
+PYTHON ?= python3
+BIN = .venv/bin
+READY = .venv/ready
+
+.PHONY: lab test check clean
+
+lab: $(READY)
+	$(BIN)/python -m tflab.lifecycle --model toy
+	$(BIN)/python -m tflab.lifecycle --model lenet
+
+test: $(READY)
+	$(BIN)/python -m pytest
+
+check: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+clean:
+	rm -rf .venv runs .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+$(READY): requirements.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(not (3, 10) <= v < (3, 14) and f"tflab needs Python 3.10 to 3.13; {sys.executable} is {v.major}.{v.minor}. Try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@touch $(READY)

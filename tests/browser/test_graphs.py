@@ -1,0 +1,115 @@
+"""TensorBoard Graphs draws the network, and colours it by what each traced step cost.
+
+The page is built of nested shadow roots; playwright's CSS selectors reach through them.
+"""
+
+import time
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+LAYERS = ["conv1", "pool1", "conv2", "pool2", "flatten", "dense1", "dense2", "dense3", "loss"]
+TAGS = ["batch 1", "batch 16", "batch 64"]
+SLOWEST = "rgb(251, 106, 74)"  # the red end of TensorBoard's scale
+DRAW_SECONDS = 60
+ANIMATION_SECONDS = 0.6  # fitting and expanding take 0.5 s
+
+
+@pytest.fixture
+def graphs(page, tensorboard):
+    """The Graphs page with its drawing complete."""
+    page.goto(f"{tensorboard}/#graphs")
+    wait_until_drawn(page, [*LAYERS, "gradients", "train"])
+    return page
+
+
+def test_every_layer_and_its_gradients_are_drawn(graphs, artefacts):
+    save(graphs, artefacts / "graphs.png")
+    assert {*LAYERS, "gradients", "train"} <= set(fills(graphs))
+
+
+def test_every_batch_size_is_offered_as_a_tag(graphs, artefacts):
+    menu = tag_menu(graphs)
+    menu.click()
+    menu.locator("paper-item", has_text="batch 64").wait_for()
+    save(graphs, artefacts / "graphs_tags.png")
+    offered = [text.strip() for text in menu.locator("paper-item").all_text_contents()]
+    assert offered == ["Default", *TAGS]
+
+
+def test_compute_time_colours_the_nodes(graphs, artefacts):
+    before = fills(graphs)
+    assert not legend(graphs).is_visible()
+    choose_tag(graphs, "batch 64")
+    graphs.locator("#compute-time-radio-button").click()
+    legend(graphs).wait_for()
+    fit(graphs)
+    save(graphs, artefacts / "graphs_compute_time.png")
+    after = fills(graphs)
+    assert legend(graphs).inner_text().endswith("s")  # µs or ms
+    assert SLOWEST in after.values()
+    assert SLOWEST not in before.values()
+    assert len({after[layer] for layer in LAYERS}) > 1
+
+
+def test_a_layer_opens_into_its_ops(graphs, artefacts):
+    graphs.locator(f"{node('conv1')} > .nodeshape").dblclick()
+    wait_until_drawn(graphs, ["conv1/Conv2D", "conv1/BiasAdd", "conv1/Relu"])
+    save(graphs, artefacts / "graphs_conv1.png")
+
+
+def node(name):
+    return f"tf-graph-scene g.node[data-name='{name}']"
+
+
+def tag_menu(page):
+    return page.locator("tf-graph-controls .control-holder", has_text="Tag").locator(
+        "paper-dropdown-menu"
+    )
+
+
+def legend(page):
+    """The slow end of the colour scale, as text."""
+    return page.locator("tf-graph-controls .domainEnd")
+
+
+def choose_tag(page, tag):
+    menu = tag_menu(page)
+    menu.click()
+    menu.locator("paper-item", has_text=tag).click()
+    # The traced step has arrived when the colours that need it can be chosen.
+    page.locator("#compute-time-radio-button[aria-disabled='false']").wait_for()
+
+
+def fills(page):
+    """The fill of every drawn node, by name."""
+    pairs = page.locator("tf-graph-scene g.node").evaluate_all(
+        """nodes => nodes.map(node => [
+            node.dataset.name,
+            node.querySelector(':scope > .nodeshape > *')?.style.fill,
+        ])"""
+    )
+    return dict(pairs)
+
+
+def fit(page):
+    page.get_by_text("Fit to screen").click()
+
+
+def save(page, path):
+    time.sleep(ANIMATION_SECONDS)
+    page.screenshot(path=path)
+
+
+def wait_until_drawn(page, names):
+    from playwright.sync_api import TimeoutError as NotInTime
+
+    deadline = time.monotonic() + DRAW_SECONDS
+    for name in names:
+        left = max(deadline - time.monotonic(), 0.1)
+        try:
+            page.locator(node(name)).wait_for(timeout=1000 * left)
+        except NotInTime:
+            drawn = ", ".join(fills(page)) or "nothing"
+            pytest.fail(f"Graphs drew no node {name} within {DRAW_SECONDS} s, only: {drawn}")

@@ -1,0 +1,33 @@
+"""`python -m tflab COMMAND ...`: the commands, a line each."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from tflab import command
+from tflab.errors import UsageError
+
+COMMANDS = {
+    "lifecycle": "follow a graph through the four stages of its life",
+}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    name, *rest = (sys.argv[1:] if argv is None else argv) or ["--help"]
+    if name in ("-h", "--help"):
+        print("usage: python -m tflab COMMAND ...  (COMMAND --help tells more)\n")
+        for known, line in COMMANDS.items():
+            print(f"  {known:<12}{line}")
+        return 0
+    try:
+        command.one_of("command", list(COMMANDS))(name)
+    except UsageError as error:
+        print(f"tflab: {error}", file=sys.stderr)
+        return error.status
+    return importlib.import_module(f"tflab.{name}").main(rest)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""Backward: for each forward op, its registered gradient function adds the ops of its derivative.
+
+`tf.gradients` walks the graph from the loss back to the variables and calls one Python function
+per op. Still nothing is computed: the graph has grown its other half.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+from collections.abc import Iterable
+from dataclasses import replace
+
+import tensorflow as tf
+from tensorflow.python.framework import ops as registry  # of gradient functions (TF 2.21)
+
+from tflab import differences, nodes
+from tflab.errors import TflabError
+from tflab.records import Backward, Frontend, Gradient, Node, Options, Program, node_of
+
+NOT_NEEDED = "the loss does not depend on it"
+NO_VARIABLE = "no trainable variable is behind it"
+NOT_REGISTERED = "no gradient function is registered for its type"
+NOT_DIFFERENTIABLE = "its type is registered as not differentiable"
+PASSED_ON = "its gradient function passes the gradient on"
+
+
+def differentiate(frontend: Frontend, options: Options) -> Backward:
+    """Add gradients and the optimiser's updates to the graph, and say what came from what.
+
+    A model without a loss or an optimiser passes unchanged. Raises TflabError when the loss
+    cannot be differentiated.
+    """
+    program = frontend.program
+    if program.model.loss is None or program.model.optimizer is None:
+        return Backward(program=program, nodes=frontend.nodes)
+    pairs, gradient_ops, update_ops, train_op = derive(program)
+    return Backward(
+        program=replace(program, train_op=train_op),
+        nodes=frontend.nodes + tuple(map(nodes.from_operation, gradient_ops + update_ops)),
+        added_nodes=tuple(op.name for op in gradient_ops + update_ops),
+        update_nodes=tuple(op.name for op in update_ops),
+        shared_nodes=tuple(op.name for op in gradient_ops if nodes.original_op(op) is None),
+        gradients=tuple(gradients_of(program, frontend.nodes, gradient_ops)),
+        gradient_checks=differences.check(program, pairs, options),
+    )
+
+
+def derive(program: Program) -> tuple[list, list, list, str]:
+    """The (gradient, variable) pairs, the ops that gradients and updates added, the train op."""
+    graph, loss, optimizer = program.graph, program.model.loss, program.model.optimizer
+    before = len(graph.get_operations())
+    try:
+        with graph.as_default():
+            pairs = optimizer.compute_gradients(loss, colocate_gradients_with_ops=True)
+            # A node to fetch when the gradients are wanted and no update. Bearing the name of
+            # their scope, it also makes TensorBoard draw them apart from the forward graph.
+            tf.group(
+                *(gradient for gradient, _ in pairs if gradient is not None), name="gradients/"
+            )
+            between = len(graph.get_operations())
+            train = optimizer.apply_gradients(pairs, name="train")
+    except (ValueError, LookupError, TypeError) as error:
+        raise TflabError(
+            f"The loss '{loss.name}' of the model '{program.name}' cannot be differentiated: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
+    ops = graph.get_operations()
+    return pairs, ops[before:between], ops[between:], train.name
+
+
+def gradients_of(
+    program: Program, forward: tuple[Node, ...], gradient_ops: Iterable[tf.Operation]
+) -> Iterable[Gradient]:
+    """For each forward node: its gradient function and its gradient nodes, or why there are none.
+
+    Which node came from which is TensorFlow's own note (`_original_op`), not a matter of names.
+    """
+    derived: dict[str, list[str]] = {}
+    for op in gradient_ops:
+        origin = nodes.original_op(op)
+        if origin is not None:
+            derived.setdefault(origin.name, []).append(op.name)
+    needed = reach(program.model.loss.op.name, {node.name: parents(node) for node in forward})
+    trained = trained_nodes(program, forward)
+    for node in forward:
+        function, registered = gradient_function(program.graph.get_operation_by_name(node.name))
+        reason = None
+        if node.name not in derived:
+            if node.name not in needed:
+                reason = NOT_NEEDED
+            elif node.name not in trained:
+                reason = NO_VARIABLE
+            elif not registered:
+                reason = NOT_REGISTERED
+            else:
+                reason = PASSED_ON if function else NOT_DIFFERENTIABLE
+        yield Gradient(node.name, node.op, function, tuple(derived.get(node.name, ())), reason)
+
+
+def gradient_function(op: tf.Operation) -> tuple[str | None, bool]:
+    """The registered gradient function as `_MulGrad (math_grad.py:1404)`, and whether the type
+    has an entry in the registry at all; an entry may say "not differentiable"."""
+    try:
+        function = registry.get_gradient_function(op)
+    except LookupError:
+        return None, False
+    if function is None:
+        return None, True
+    code = inspect.unwrap(function).__code__
+    return f"{code.co_name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})", True
+
+
+def parents(node: Node) -> list[str]:
+    return [node_of(tensor) for tensor in node.inputs]
+
+
+def reach(start: str, edges: dict[str, list[str]]) -> set[str]:
+    """All that can be reached from `start`, itself included."""
+    found, waiting = {start}, [start]
+    while waiting:
+        for name in edges.get(waiting.pop(), ()):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return found
+
+
+def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:
+    """The trainable variables and everything computed from them."""
+    consumers: dict[str, list[str]] = {}
+    for node in forward:
+        for parent in parents(node):
+            consumers.setdefault(parent, []).append(node.name)
+    variables = program.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+    return set().union(*(reach(variable.op.name, consumers) for variable in variables))

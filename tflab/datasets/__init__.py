@@ -1,0 +1,80 @@
+"""Data sets: named columns of equal length, and the batches cut from them."""
+
+import functools
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from tflab.errors import TflabError
+
+
+@dataclass(frozen=True)
+class Dataset:
+    name: str  # "MNIST", or "digits, not MNIST"
+    split: str  # "train" or "test"
+    columns: Mapping[str, np.ndarray]  # all equally long along axis 0
+    stands_in_for: str | None = None  # set when these are not the data that were asked for
+
+    def __post_init__(self) -> None:
+        rows = {name: len(column) for name, column in self.columns.items()}
+        if len(set(rows.values())) != 1:
+            raise TflabError(f"The columns of a data set are equally long; these have rows {rows}.")
+
+    @property
+    def size(self) -> int:
+        return len(next(iter(self.columns.values())))
+
+
+def batches(
+    dataset: Dataset, batch_size: int, *, seed: int | None = None
+) -> Iterator[dict[str, np.ndarray]]:
+    """Endless batches of exactly `batch_size` rows: the last of an epoch runs on into the next.
+
+    With a seed every epoch has its own order, the same in every run. Without one the rows come in
+    their order, where possible as views: do not write into a batch.
+    """
+    if not 1 <= batch_size <= dataset.size:
+        raise TflabError(
+            f"A batch of {batch_size} cannot be cut from the {dataset.size} rows of "
+            f"{dataset.name} ({dataset.split}); choose a batch size from 1 to {dataset.size}."
+        )
+    return _cut(dataset, batch_size, seed)  # apart, so that the error above comes at the call
+
+
+def _cut(dataset: Dataset, batch_size: int, seed: int | None) -> Iterator[dict[str, np.ndarray]]:
+    size = dataset.size
+
+    @functools.lru_cache(maxsize=2)  # a batch touches at most two epochs
+    def order(epoch: int) -> np.ndarray:
+        if seed is None:
+            return np.arange(size)
+        return np.random.default_rng((seed, epoch)).permutation(size)
+
+    for first in itertools.count(0, batch_size):
+        epoch, start = divmod(first, size)
+        stop = start + batch_size
+        rows: slice | np.ndarray
+        if stop > size:
+            rows = np.concatenate([order(epoch)[start:], order(epoch + 1)[: stop - size]])
+        elif seed is None:
+            rows = slice(start, stop)  # a view: nothing is copied
+        else:
+            rows = order(epoch)[start:stop]
+        yield {name: column[rows] for name, column in dataset.columns.items()}
+
+
+def centred(pixels: np.ndarray, brightest: int, side: int) -> np.ndarray:
+    """Grey images [n, h, h], framed in black: float32 [n, side, side, 1] of 0..1."""
+    count, height, width = pixels.shape
+    margin, odd = divmod(side - height, 2)
+    if margin < 0 or odd:
+        raise TflabError(
+            f"Images of {height}x{width} cannot be centred in {side}x{side}; "
+            f"choose a side of {height}, {height + 2}, {height + 4}, ..."
+        )
+    images = np.zeros((count, side, side, 1), np.float32)
+    inside = images[:, margin : margin + height, margin : margin + width, 0]
+    np.divide(pixels, brightest, out=inside, dtype=np.float32)
+    return images

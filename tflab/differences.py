@@ -1,0 +1,141 @@
+"""Differences: gradients held against something that knows nothing of gradients.
+
+The derivative of the loss by one weight is about (loss(w + h) - loss(w - h)) / 2h. In float32
+the rounding of the loss drowns that difference, so it is taken in a copy of the forward graph in
+which every float32 has become a float64. The gradients are those of the real graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab import session
+from tflab.records import GradientCheck, Options, Program
+
+ROWS = 8  # of the batch: enough to reach every layer, few enough to be quick
+ELEMENTS = 8  # of each variable: the largest gradients and a random choice
+NOISE = 0.01  # added to the weights: zero biases on black pixels sit exactly on the kink of ReLU
+STEPS = {  # h in the formula above; its own error is about h^2, that of rounding epsilon / h
+    tf.float64: 1e-6,
+    tf.float32: 1e-2,
+}
+
+
+def check(program: Program, pairs: Sequence[Any], options: Options) -> tuple[GradientCheck, ...]:
+    """Compare gradients of some elements of every variable; `pairs` are (gradient, variable).
+
+    The error of an element is |analytic - numeric| over the largest gradient looked at in its
+    variable. Returns nothing when the loss differs from run to run (dropout, say): then there is
+    no derivative to compare with.
+    """
+    pairs = [(g, v) for g, v in pairs if g is not None and v.dtype.base_dtype == tf.float32]
+    batch = next(session.feed_batches(program, min(options.batch_size, ROWS)))
+    feeds = dict(zip(session.step_of(program, ()).feeds, batch, strict=True))
+    rng = np.random.default_rng(0)
+    with session.opened(program.graph, options.devices) as live:
+        values = []
+        for value in live.run([variable.value() for _, variable in pairs]):
+            scattered = value + rng.normal(0, NOISE, value.shape)
+            values.append(np.asarray(scattered, np.float32))
+        for (_, variable), value in zip(pairs, values, strict=True):
+            assign(live, variable.initializer, value)
+        gradients = [dense(gradient) for gradient in live.run([g for g, _ in pairs], feeds)]
+        losses = {float(live.run(program.model.loss, feeds)) for _ in range(2)}
+    if len(losses) > 1:
+        return ()
+
+    graph, dtype = forward_copy(program, [variable for _, variable in pairs])
+    checks = []
+    with session.opened(graph, options.devices) as live:
+        initializers = [graph.get_operation_by_name(v.initializer.name) for _, v in pairs]
+        for initializer, value in zip(initializers, values, strict=True):
+            assign(live, initializer, value)
+        for (_, variable), initializer, value, gradient in zip(
+            pairs, initializers, values, gradients, strict=True
+        ):
+            elements = chosen(gradient, rng)
+            numeric = [
+                slope(
+                    live, program.model.loss.name, feeds, initializer, value, element, STEPS[dtype]
+                )
+                for element in elements
+            ]
+            assign(live, initializer, value)
+            analytic = gradient.flat[elements]
+            scale = max(np.abs(analytic).max(), np.abs(numeric).max())
+            error = np.abs(analytic - numeric).max() / scale if scale else 0.0
+            checks.append(GradientCheck(variable.op.name, float(error), len(elements), dtype.name))
+    return tuple(checks)
+
+
+def slope(
+    live: Any, loss: str, feeds: dict, initializer: Any, value: np.ndarray, element: int, h: float
+) -> float:
+    """The central difference of the loss by one element of one variable."""
+    losses = []
+    for shift in (h, -h):
+        moved = np.array(value, np.float64)
+        moved.flat[element] += shift
+        assign(live, initializer, moved)
+        losses.append(float(live.run(loss, feeds)))
+    return (losses[0] - losses[1]) / (2 * h)
+
+
+def chosen(gradient: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Indices of the largest gradients and of as many random others."""
+    largest = np.argsort(-np.abs(gradient), axis=None)[: ELEMENTS // 2]
+    others = rng.choice(gradient.size, min(ELEMENTS // 2, gradient.size), replace=False)
+    return np.union1d(largest, others)
+
+
+def dense(gradient: Any) -> np.ndarray:
+    """A gradient as an array, also when only some rows of it came (tf.IndexedSlices)."""
+    if not hasattr(gradient, "dense_shape"):
+        return np.asarray(gradient)
+    array = np.zeros(gradient.dense_shape, gradient.values.dtype)
+    np.add.at(array, gradient.indices, gradient.values)
+    return array
+
+
+def assign(live: Any, initializer: tf.Operation, value: np.ndarray) -> None:
+    """Set a variable by feeding its initial value: no new node in the graph."""
+    live.run(initializer, {initializer.inputs[1]: value})
+
+
+def forward_copy(program: Program, variables: Sequence[Any]) -> tuple[tf.Graph, tf.DType]:
+    """The part of the graph that computes the loss, in float64 where its ops allow it."""
+    ends = [program.model.loss.op.name, *(variable.initializer.name for variable in variables)]
+    graph_def = tf1.graph_util.extract_sub_graph(program.graph.as_graph_def(), ends)
+    copy = tf.Graph()
+    try:
+        with copy.as_default():
+            tf.import_graph_def(widened(graph_def), name="")
+        return copy, tf.float64
+    except ValueError:  # an op that has no float64 version
+        copy = tf.Graph()
+        with copy.as_default():
+            tf.import_graph_def(graph_def, name="")
+        return copy, tf.float32
+
+
+def widened(graph_def: Any) -> Any:
+    """The same GraphDef with float64 wherever float32 stood: types, lists of types, constants."""
+    wide = type(graph_def)()
+    wide.CopyFrom(graph_def)
+    float32, float64 = tf.float32.as_datatype_enum, tf.float64.as_datatype_enum
+    for node in wide.node:
+        for attr in node.attr.values():
+            if attr.type == float32:
+                attr.type = float64
+            for index, dtype in enumerate(attr.list.type):
+                if dtype == float32:
+                    attr.list.type[index] = float64
+            if attr.tensor.dtype == float32:
+                value = tf.make_ndarray(attr.tensor).astype(np.float64)
+                attr.tensor.CopyFrom(tf.make_tensor_proto(value, tf.float64))
+    return wide

@@ -1,0 +1,48 @@
+"""Environment: what a measurement was made on. Read from the machine, never assumed."""
+
+from __future__ import annotations
+
+import os
+import platform
+from importlib import metadata
+from typing import Any
+
+PACKAGES = ("tensorflow", "tensorboard", "xprof", "numpy", "protobuf")
+
+
+def describe() -> dict[str, Any]:
+    """Python, operating system, processors and packages; imports nothing to find out."""
+    return {
+        "python": platform.python_version(),
+        "os": operating_system(),
+        "processor": processor(),
+        "cpus": len(os.sched_getaffinity(0))
+        if hasattr(os, "sched_getaffinity")
+        else os.cpu_count(),
+        "packages": {name: version(name) for name in PACKAGES},
+    }
+
+
+def version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def operating_system() -> str:
+    try:
+        return platform.freedesktop_os_release()["PRETTY_NAME"]
+    except (OSError, KeyError):
+        return platform.platform()
+
+
+def processor() -> str:
+    try:
+        with open("/proc/cpuinfo") as lines:
+            for line in lines:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()

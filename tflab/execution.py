@@ -1,0 +1,44 @@
+"""Execution: ops run in the order of their dependencies, and the runtime notes when.
+
+Steps are warm: the first ones, which pay for kernel creation and cold caches, are thrown away.
+Then untraced and traced steps take turns, so that both see the same machine. The untraced time
+is the truth; the traced one explains it.
+"""
+
+from __future__ import annotations
+
+from tflab import schedule, session, tables
+from tflab.records import Execution, Options, Placement
+
+TRACED_BATCH_SIZES = (1, 16, 64)  # for TensorBoard: the sizes that the lab compares
+
+
+def execute(placement: Placement, options: Options) -> Execution:
+    """Run real steps, warm, and account for their time.
+
+    Raises TflabError when a step fails. On Ctrl-C the steps until then are kept.
+    """
+    program = placement.program
+    step = session.step_of(program, placement.fetches)
+    types = {node.name: node.op for node in placement.nodes}
+    measured = session.measure(program, step, types, options, TRACED_BATCH_SIZES)
+    return Execution(
+        program=program,
+        nodes=placement.nodes,
+        batch_size=options.batch_size,
+        data=program.dataset("train").name,
+        warmup_steps=options.warmup,
+        steps=len(measured.steps),
+        untraced_step_ns=tables.spread(measured.untraced_ns),
+        traced_step_ns=tables.spread([step.wall_ns for step in measured.steps]),
+        runs=tuple(measured.runs),
+        step_times=tuple(measured.steps),
+        top_ops=tables.top_ops(measured.runs),
+        top_types=tables.top_types(measured.runs),
+        time_ledger=schedule.time_ledger(measured.runs, measured.steps),
+        wall_ns=sum(step.wall_ns for step in measured.steps),
+        critical_path=schedule.critical_path(placement.nodes, measured.runs, placement.transfers),
+        memory=tables.memory(measured.runs),
+        interrupted=measured.interrupted,
+        traces=measured.traces,
+    )

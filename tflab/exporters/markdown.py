@@ -1,0 +1,69 @@
+"""Markdown that pastes into a report. Drawings keep their columns in a code block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from tflab import story
+from tflab.records import Stage
+from tflab.table import Table
+
+
+def render(
+    model: str,
+    environment: dict[str, Any],
+    stages: Sequence[Stage],
+    expanded: Sequence[str] = (),
+    error: str | None = None,
+) -> str:
+    """A page: the machine, then a section for each stage."""
+    parts = [f"# The life of {escape(model)}", escape(machine(environment))]
+    for number, stage in enumerate(stages, 1):
+        parts.append(f"## {number}. {escape(story.title(stage))}")
+        for block in story.tell(stage, expanded):
+            parts.append(escape(block) if isinstance(block, str) else table(block))
+    if error:
+        parts.append(f"**It ended here:** {escape(error)}")
+    return "\n\n".join(parts) + "\n"
+
+
+def machine(environment: dict[str, Any]) -> str:
+    packages = ", ".join(f"{name} {v}" for name, v in environment["packages"].items() if v)
+    return (
+        f"{environment['cpus']} CPUs ({environment['processor']}), {environment['os']}, "
+        f"Python {environment['python']}, {packages}."
+    )
+
+
+def table(block: Table) -> str:
+    lines = [f"**{escape(block.title)}**", ""]
+    rows = list(block.cells())
+    if block.drawing:
+        lines += ["```text", *aligned([tuple(c.header for c in block.columns), *rows]), "```"]
+    else:
+        lines.append(row(escape(column.header) for column in block.columns))
+        lines.append(row("---:" if column.right else "---" for column in block.columns))
+        lines += [row(map(escape, cells)) for cells in rows]
+    if block.more:
+        lines += ["", f"... and {block.more:,} more"]
+    return "\n".join(lines)
+
+
+def row(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(cells, widths, strict=True)).rstrip()
+        for cells in rows
+    ]
+
+
+def escape(text: str) -> str:
+    """Names may hold anything; nothing of it is to become Markdown or HTML."""
+    for char in "\\`*_[]<>|":
+        text = text.replace(char, f"\\{char}")
+    return text

@@ -1,0 +1,102 @@
+"""Text for a terminal: at most 100 columns, colour only where somebody looks at it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import TextIO
+
+from rich import box
+from rich.cells import cell_len
+from rich.console import Console
+from rich.padding import Padding
+from rich.rule import Rule
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from tflab import story
+from tflab.records import Stage
+from tflab.table import Table
+
+WIDTH = 100
+INDENT = 2  # of tables
+GAP = 2  # between columns
+
+
+def console(stream: TextIO | None = None) -> Console:
+    stream = stream or sys.stdout
+    probe = Console(file=stream, highlight=False)
+    width = min(probe.width, WIDTH) if probe.is_terminal else WIDTH
+    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+
+
+def show(
+    out: Console, number: int, stage: Stage, expanded: Sequence[str] = (), whole: bool = True
+) -> None:
+    """Print a stage: all that it has to tell, or the one line that leads to the next."""
+    if not whole:
+        out.print(Text(f"{number}  {story.title(stage)}: {story.summary(stage)}.", style="dim"))
+        return
+    out.print()
+    out.print(Rule(Text(f"{number}  {story.title(stage)}", style="bold"), align="left"))
+    for block in story.tell(stage, expanded):
+        out.print()
+        if isinstance(block, str):
+            out.print(Text(block))
+        else:
+            show_table(out, block)
+
+
+def show_table(out: Console, table: Table) -> None:
+    out.print(Text(table.title, style="bold cyan"))
+    grid = RichTable(
+        box=None if table.drawing else box.SIMPLE_HEAD,
+        header_style="dim" if table.drawing else "bold",
+        padding=(0, GAP if table.drawing else GAP - 1, 0, 0),  # the box has a column of its own
+        pad_edge=False,
+        show_edge=False,
+    )
+    rows = list(table.cells())
+    widths = fitted(table, rows, out.width - INDENT)
+    for column, width in zip(table.columns, widths, strict=True):
+        grid.add_column(
+            Text(column.header),
+            justify="right" if column.right else "left",
+            width=width,
+            no_wrap=True,
+        )
+    for cells in rows:
+        grid.add_row(
+            *(
+                Text(cut(cell, width, at_end=column.elastic))
+                for cell, width, column in zip(cells, widths, table.columns, strict=True)
+            )
+        )
+    out.print(Padding(grid, (0, 0, 0, INDENT)))
+    if table.more:
+        out.print(Text(f"  ... and {table.more:,} more", style="dim"))
+
+
+def fitted(table: Table, rows: Sequence[Sequence[str]], available: int) -> list[int]:
+    """A width for each column. Where the line is too long the elastic columns give way first,
+    then always the widest."""
+    headers = [column.header for column in table.columns]
+    widths = [max(map(cell_len, cells)) for cells in zip(headers, *rows, strict=True)]
+    available -= GAP * (len(widths) - 1)
+    for column in sorted(range(len(widths)), key=lambda index: -widths[index]):
+        if table.columns[column].elastic:
+            excess = max(0, sum(widths) - available)
+            least = table.columns[column].least
+            widths[column] -= min(excess, max(0, widths[column] - least))
+    while sum(widths) > available and max(widths) > 1:
+        widths[widths.index(max(widths))] -= 1
+    return widths
+
+
+def cut(text: str, width: int, at_end: bool) -> str:
+    """The text within a width: prose loses its end, a name its middle."""
+    if cell_len(text) <= width:
+        return text
+    head = width - 1 if at_end else (width - 1) // 2
+    tail = width - 1 - head
+    return text[:head] + "…" + (text[-tail:] if tail else "")

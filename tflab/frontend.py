@@ -1,0 +1,121 @@
+"""Frontend: Python calls become nodes. Nothing is computed yet.
+
+The model function runs once. Each TensorFlow call in it adds nodes to a graph, and the runtime
+notes the Python stack of every one; the last frame that belongs to the user is its source line.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import tensorflow as tf
+
+from tflab import nodes
+from tflab.errors import TflabError
+from tflab.records import Frontend, Model, Options, Program
+
+SEED = 1  # of the graph: the same weights in every run
+
+
+def build(program: tuple[str, Callable[[], Model]], options: Options) -> Frontend:
+    """Run a (named) model function in a graph of its own and list the nodes that it made.
+
+    Raises TflabError when the function raises, or returns something else than a Model.
+    """
+    name, function = program
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.compat.v1.set_random_seed(SEED)
+        try:
+            model = function()
+        except Exception as error:
+            raise TflabError(
+                f"The model '{name}' failed while it built its graph{where(error)}: "
+                f"{type(error).__name__}: {first_line(error)}"
+            ) from error
+    check(name, model, graph)
+    if options.devices > 1:
+        split_over_devices(graph, options.devices)
+    live = Program(
+        name=name,
+        graph=graph,
+        model=model,
+        dataset=functools.cache(lambda split: model.data(split, options.data_dir)),
+        ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
+    )
+    return Frontend(program=live, nodes=nodes.from_graph(graph))
+
+
+def check(name: str, model: Any, graph: tf.Graph) -> None:
+    """Refuse what cannot be walked, before anything is done with it."""
+    if not isinstance(model, Model):
+        raise TflabError(
+            f"The model '{name}' returned {type(model).__name__}; "
+            "a model function returns a tflab.records.Model."
+        )
+    tensors = {"output": model.output, "loss": model.loss}
+    tensors |= {f"feed of '{column}'": tensor for tensor, column in model.feeds.items()}
+    for role, tensor in tensors.items():
+        if tensor is None and role == "loss":
+            continue
+        if not isinstance(tensor, tf.Tensor) or tensor.graph is not graph:
+            raise TflabError(
+                f"The {role} of the model '{name}' is {tensor!r}; it has to be a tensor of the "
+                "graph that the model function has just built."
+            )
+
+
+def where(error: Exception) -> str:
+    """` (file.py:12)`: the user's line that an exception came through."""
+    place = ""
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not code.co_filename.startswith((*nodes.LIBRARIES, __file__)):
+            place = f" ({code.co_filename}:{traceback.tb_lineno})"
+        traceback = traceback.tb_next
+    return place
+
+
+def first_line(error: Exception) -> str:
+    return (str(error).strip() or "no message").splitlines()[0]
+
+
+def split_over_devices(graph: tf.Graph, devices: int) -> None:
+    """Ask for CPU:0, CPU:1, ... for consecutive layers, so that each gets about as many nodes.
+
+    Nodes for which the model itself asked for a device keep it.
+    """
+    total, seen = len(graph.get_operations()), 0
+    for ops in layers(graph):
+        middle = seen + len(ops) / 2
+        seen += len(ops)
+        for op in ops:
+            if not op.device:
+                op._set_device(f"/device:CPU:{int(middle * devices / total)}")  # TF 2.21
+
+
+def layers(graph: tf.Graph) -> list[list[tf.Operation]]:
+    """The ops of a graph by top-level name scope, in order of their first node.
+
+    A scope that takes nothing from another, a variable or a placeholder of its own, belongs to
+    the layer that uses it first.
+    """
+    scopes: dict[str, list[tf.Operation]] = {}
+    for op in graph.get_operations():
+        scopes.setdefault(op.name.partition("/")[0], []).append(op)
+    users: dict[str, str] = {}  # a scope -> the first other scope that takes from it
+    takers = set()
+    for scope, ops in scopes.items():
+        for tensor in (tensor for op in ops for tensor in op.inputs):
+            giver = tensor.op.name.partition("/")[0]
+            if giver != scope:
+                users.setdefault(giver, scope)
+                takers.add(scope)
+    found: dict[str, list[tf.Operation]] = {}
+    for scope, ops in scopes.items():
+        home = scope if scope in takers else users.get(scope, scope)
+        found.setdefault(home, []).extend(ops)
+    return [found[scope] for scope in scopes if scope in found]

@@ -1,0 +1,193 @@
+"""Follow a graph through the four stages of its life: built, differentiated, placed, executed.
+
+    python -m tflab.lifecycle --model lenet --stage backward
+
+A walk goes through the stages in order and stops after the one that was asked for. Text shows
+that stage in full, and those that it needs in a line each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+
+from tflab import command, environment, logdirs, models
+from tflab.errors import TflabError
+from tflab.records import Options, Stage
+
+STAGES = {  # in each module, the function that takes the result of the stage before
+    "frontend": "build",
+    "backward": "differentiate",
+    "placement": "place",
+    "execution": "execute",
+}
+FORMATS = ("text", "json", "markdown")
+
+
+def walk(model: str, options: Options | None = None, stop: str = "execution") -> Iterator[Stage]:
+    """Yield the result of each stage, up to and including `stop`.
+
+    `model` is a name in `models.MODELS` or `package.module:function`. Raises TflabError when a
+    stage cannot be done.
+    """
+    options = options or Options()
+    result = (model, models.find(model))
+    for stage, verb in STAGES.items():
+        advance = getattr(importlib.import_module(f"tflab.{stage}"), verb)
+        result = advance(result, options)
+        yield result
+        if stage == stop:
+            return
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return command.run(lambda: run(parser().parse_args(argv)))
+
+
+def parser() -> argparse.ArgumentParser:
+    stages = (*STAGES, "all")
+    defaults = Options()
+    parser = command.Parser(
+        prog="python -m tflab.lifecycle",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "--model",
+        default="toy",
+        metavar="M",
+        help=f"{', '.join(models.MODELS)}, or package.module:function (default: toy)",
+    )
+    add(
+        "--stage",
+        default="all",
+        type=command.one_of("stage", stages),
+        metavar="S",
+        help=f"{', '.join(stages)} (default: all)",
+    )
+    add(
+        "--batch-size",
+        default=defaults.batch_size,
+        type=command.count("batch size"),
+        metavar="N",
+        help="rows of data in a step (default: %(default)s)",
+    )
+    add(
+        "--steps",
+        default=defaults.steps,
+        type=command.count("number of steps"),
+        metavar="N",
+        help="measured steps, traced and untraced each (default: %(default)s)",
+    )
+    add(
+        "--warmup",
+        default=defaults.warmup,
+        type=command.count("number of warm-up steps", 0),
+        metavar="N",
+        help="steps before those, not measured (default: %(default)s)",
+    )
+    add(
+        "--devices",
+        default=defaults.devices,
+        type=command.count("number of devices"),
+        metavar="N",
+        help="split the model over N CPU devices (default: %(default)s)",
+    )
+    add(
+        "--fetch",
+        nargs="+",
+        default=(),
+        metavar="NAME",
+        help="nodes to compute (default: a training step)",
+    )
+    add(
+        "--expand",
+        nargs="+",
+        default=(),
+        metavar="SCOPE",
+        help="name scopes to open in the frontend's tree",
+    )
+    add(
+        "--format",
+        default="text",
+        choices=FORMATS,
+        type=command.one_of("format", FORMATS),
+        help="default: text",
+    )
+    add(
+        "--logdir",
+        metavar="DIR",
+        help="where TensorBoard finds the result (default, with execution: runs/<model>-<time>)",
+    )
+    add(
+        "--data-dir",
+        metavar="DIR",
+        help="folder with the data set's files (default: $TFLAB_DATA_DIR, else a cache)",
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    options = Options(
+        batch_size=args.batch_size,
+        steps=args.steps,
+        warmup=args.warmup,
+        devices=args.devices,
+        fetches=tuple(args.fetch),
+        data_dir=args.data_dir,
+    )
+    models.find(args.model)  # a wrong name is told before a folder is made
+    stop = "execution" if args.stage == "all" else args.stage
+    final = None
+    if args.logdir or stop == "execution":
+        final = logdirs.choose(args.logdir, args.model)
+    with logdirs.written(final) if final else nullcontext() as folder:
+        stages = show(args, walk(args.model, options, stop))
+        if folder:
+            from tflab.exporters import tensorboard
+
+            tensorboard.write(str(folder), stages)
+    if final:
+        stream = sys.stdout if args.format == "text" else sys.stderr
+        print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(final)}", file=stream)
+    return command.INTERRUPTED if getattr(stages[-1], "interrupted", False) else 0
+
+
+def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
+    """Print the stages: text as they come, the rest as one document, also after a failure."""
+    from tflab.exporters import text
+
+    out = text.console()
+    stages: list[Stage] = []
+    try:
+        for number, stage in enumerate(walked, 1):
+            stages.append(stage)
+            if args.format == "text":
+                whole = args.stage in ("all", list(STAGES)[number - 1])
+                text.show(out, number, stage, args.expand, whole)
+    except (TflabError, KeyboardInterrupt) as failure:
+        if stages and args.format != "text":
+            print(document(args, stages, str(failure) or "interrupted"))
+        raise
+    if args.format != "text":
+        print(document(args, stages))
+    return stages
+
+
+def document(args: argparse.Namespace, stages: Sequence[Stage], error: str | None = None) -> str:
+    """The stages as one JSON object or one page of Markdown."""
+    from tflab.exporters import data, markdown
+
+    about = environment.describe()
+    if args.format == "markdown":
+        return markdown.render(args.model, about, stages, args.expand, error)
+    return json.dumps(data.as_object(args.model, about, stages, error), indent=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Logdirs: a new folder for every run. Nothing is overwritten, nothing is left half-written."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+
+from tflab.errors import UsageError
+
+RUNS = Path("runs")
+
+
+def choose(given: str | None, model: str) -> Path:
+    """The folder for a run: the one given while it is new or empty, else one of its own in it."""
+    folder = Path(given) if given else RUNS
+    if given and not (folder.is_dir() and any(folder.iterdir())):
+        return folder
+    name = re.sub(r"[^\w.-]+", "-", model).strip(".-") or "model"
+    stamp = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    names = (stamp if index == 1 else f"{stamp}-{index}" for index in count(1))
+    return next(folder / name for name in names if not (folder / name).exists())
+
+
+@contextmanager
+def written(final: Path) -> Iterator[Path]:
+    """A folder to write to, which bears its name once all is in it, and is gone after a failure.
+
+    Raises UsageError, before anything is computed, when nothing can be written there.
+    """
+    try:
+        for place in (final, *final.parents):
+            if place.exists() and not place.is_dir():
+                raise NotADirectoryError(errno.ENOTDIR, f"'{place}' is not a folder")
+        final.parent.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=f".{final.name}-", dir=final.parent))
+    except OSError as error:
+        raise UsageError(
+            f"The logdir '{final}' cannot be written: {error.strerror}. "
+            "Give --logdir a folder that you may write to."
+        ) from error
+    try:
+        yield work
+        work.chmod(0o755)  # mkdtemp's folders are for their owner only
+        os.replace(work, final)
+    except BaseException:
+        shutil.rmtree(work, ignore_errors=True)
+        raise
+
+
+def opening_line(logdir: Path) -> str:
+    """What to type to see it, with a path where the shell would not find tensorboard."""
+    program = "tensorboard"
+    beside = Path(sys.executable).with_name(program)
+    if shutil.which(program) is None and beside.exists():
+        program = os.path.relpath(beside)
+    return f"{program} --logdir {logdir}"

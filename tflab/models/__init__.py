@@ -1,0 +1,48 @@
+"""Models: programs whose life is shown. One file and one line in MODELS add another.
+
+A model function takes no arguments, builds its forward graph in the default graph and returns a
+`tflab.records.Model`.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Callable
+
+from tflab.errors import UsageError
+from tflab.records import Model
+
+MODELS = {
+    "toy": "tflab.models.toy:build",
+    "lenet": "tflab.models.lenet:build",
+}
+
+
+def find(name: str) -> Callable[[], Model]:
+    """The model function that a registered name or `package.module:function` stands for.
+
+    Raises UsageError where there is none.
+    """
+    path = MODELS.get(name, name)
+    module_name, colon, function_name = path.partition(":")
+    if not (module_name and colon and function_name):
+        nearest = difflib.get_close_matches(name, MODELS, n=1)
+        hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+        raise UsageError(
+            f"No model named '{name}'.{hint} Choose from {', '.join(MODELS)}, "
+            "or give package.module:function."
+        )
+    try:
+        module = importlib.import_module(module_name)
+    except Exception as error:
+        raise UsageError(
+            f"The model '{name}' cannot be imported: {type(error).__name__}: {error}."
+        ) from error
+    function = getattr(module, function_name, None)
+    if not callable(function):
+        functions = [key for key, value in vars(module).items() if callable(value)]
+        nearest = difflib.get_close_matches(function_name, functions, n=1)
+        hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+        raise UsageError(f"The module {module_name} has no function '{function_name}'.{hint}")
+    return function

@@ -1,0 +1,45 @@
+"""Toy: `x*y + z`, small enough to follow every node by eye.
+
+x is fed; y and z are trainable scalars that start at 0. The targets were made with y = 3 and
+z = 2, so training has an answer to find.
+"""
+
+import numpy as np
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab.datasets import Dataset
+from tflab.records import Model
+
+TRUE_Y = 3.0
+TRUE_Z = 2.0
+ROWS = {"train": 1024, "test": 256}
+
+
+def build() -> Model:
+    x = tf1.placeholder(tf.float32, [None], name="x")
+    y = tf1.get_variable("y", initializer=0.0, use_resource=True)
+    z = tf1.get_variable("z", initializer=0.0, use_resource=True)
+    output = x * y + z
+
+    targets = tf1.placeholder(tf.float32, [None], name="targets")
+    error = tf.math.squared_difference(output, targets, name="error")
+    loss = tf.reduce_mean(error, name="loss")
+    return Model(
+        output=output,
+        feeds={x: "x", targets: "targets"},
+        data=line,
+        loss=loss,
+        optimizer=tf1.train.GradientDescentOptimizer(0.5),
+    )
+
+
+def line(split: str, data_dir: str | None = None) -> Dataset:
+    """Points of the line that training has to find. Nothing is read, so `data_dir` is not used."""
+    rng = np.random.default_rng(sorted(ROWS).index(split))
+    x = rng.uniform(-1, 1, ROWS[split]).astype(np.float32)
+    return Dataset(
+        name=f"points of {TRUE_Y:g}x + {TRUE_Z:g}",
+        split=split,
+        columns={"x": x, "targets": TRUE_Y * x + TRUE_Z},
+    )

@@ -1,0 +1,122 @@
+"""The door for graphs: a tf.Graph or a GraphDef goes in, `Node` records come out."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import linecache
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import op_def_registry  # no public way to an OpDef (TF 2.21)
+
+from tflab.records import Node, Shape, Source, Tensor
+
+# Frames below these folders are library code; the user's line is the last one outside.
+LIBRARIES = tuple(
+    os.path.dirname(spec.origin) + os.sep
+    for spec in map(importlib.util.find_spec, ("tensorflow", "keras"))
+    if spec and spec.origin
+)
+
+
+def from_graph(graph: tf.Graph) -> tuple[Node, ...]:
+    """Every node of a graph under construction, in the order in which they were made."""
+    return tuple(from_operation(op) for op in graph.get_operations())
+
+
+def from_operation(op: tf.Operation) -> Node:
+    return Node(
+        name=op.name,
+        op=op.type,
+        inputs=tuple(tensor_name(tensor) for tensor in op.inputs),
+        control_inputs=tuple(control.name for control in op.control_inputs),
+        device=op.device,
+        outputs=tuple(Tensor(out.dtype.base_dtype.name, shape_of(out.shape)) for out in op.outputs),
+        source=source_of(op),
+    )
+
+
+def tensor_name(tensor: tf.Tensor) -> str:
+    """The tensor's name as a GraphDef writes it: without `:0`."""
+    return tensor.name.removesuffix(":0")
+
+
+def shape_of(shape: tf.TensorShape) -> Shape:
+    return None if shape.rank is None else tuple(shape.as_list())
+
+
+def source_of(op: tf.Operation) -> Source | None:
+    """The user's line that made a node: the last frame of its creation outside the libraries.
+
+    A node that a gradient function made goes to the line of its forward op: that line is why
+    it exists. Nodes of an imported graph have no line.
+    """
+    forward = original_op(op)
+    if forward is not None:
+        return source_of(forward)
+    for frame in reversed(list(op.traceback or ())):
+        if not frame.filename.startswith(LIBRARIES):
+            code = frame.line or linecache.getline(frame.filename, frame.lineno)
+            return Source(frame.filename, frame.lineno, frame.name, code.strip())
+    return None
+
+
+def original_op(op: tf.Operation) -> tf.Operation | None:
+    """The forward op from which `tf.gradients` derived this one (a private field, TF 2.21)."""
+    return getattr(op, "_original_op", None)
+
+
+def from_graph_def(
+    graph_def: Any, sources: Mapping[str, Source | None], shapes: Mapping[str, Shape]
+) -> tuple[Node, ...]:
+    """The nodes of a graph that the runtime wrote, in its order.
+
+    It keeps names and types but neither lines nor shapes: lines come from the user's nodes of
+    the same name, shapes (by tensor name) from the trace of a step.
+    """
+    return tuple(from_node_def(node_def, sources, shapes) for node_def in graph_def.node)
+
+
+def from_node_def(
+    node_def: Any, sources: Mapping[str, Source | None], shapes: Mapping[str, Shape]
+) -> Node:
+    name = node_def.name
+    return Node(
+        name=name,
+        op=node_def.op,
+        inputs=tuple(tensor for tensor in node_def.input if not tensor.startswith("^")),
+        control_inputs=tuple(tensor[1:] for tensor in node_def.input if tensor.startswith("^")),
+        device=node_def.device,
+        outputs=tuple(
+            Tensor(dtype, shapes.get(f"{name}:{index}" if index else name))
+            for index, dtype in enumerate(output_dtypes(node_def))
+        ),
+        source=sources.get(name),
+    )
+
+
+def output_dtypes(node_def: Any) -> Iterable[str]:
+    """The dtypes of a node's outputs, by the rules of OpDef (op_def.proto, `OpDef.ArgDef`)."""
+    for arg in output_args(node_def.op):
+        if arg.type_list_attr:
+            yield from map(dtype_name, node_def.attr[arg.type_list_attr].list.type)
+            continue
+        dtype = node_def.attr[arg.type_attr].type if arg.type_attr else arg.type
+        count = node_def.attr[arg.number_attr].i if arg.number_attr else 1
+        yield from [dtype_name(dtype)] * count
+
+
+@functools.cache
+def output_args(op: str) -> tuple[Any, ...]:
+    op_def = op_def_registry.get(op)
+    return tuple(op_def.output_arg) if op_def else ()
+
+
+def dtype_name(enum: int) -> str:
+    try:
+        return tf.dtypes.as_dtype(enum).base_dtype.name
+    except TypeError:
+        return f"dtype {enum}"

@@ -1,0 +1,110 @@
+"""Placement: the graph is pruned, rewritten, given devices and cut into one part per device.
+
+What runs is not the graph that was built. The runtime hands out what is left after all of its
+passes, the partition graphs, and this stage reads them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import tensorflow as tf
+
+from tflab import nodes, session, trace
+from tflab.errors import UsageError
+from tflab.records import (
+    Backward,
+    Options,
+    Partition,
+    Placement,
+    Program,
+    Shape,
+    Transfer,
+    node_of,
+)
+
+
+def place(backward: Backward, options: Options) -> Placement:
+    """Run one step and read the graphs that the runtime made for it.
+
+    Raises UsageError for a fetch that is not in the graph, TflabError when the step cannot run.
+    """
+    program = backward.program
+    fetches = resolve(program, options.fetches) or default_fetches(program)
+    step = session.step_of(program, fetches)
+    metadata = session.trial(program, step, options.batch_size, options.devices)
+    shapes = trace.output_shapes(metadata.step_stats)
+    sources = {node.name: node.source for node in backward.nodes}
+    parts = [nodes.from_graph_def(graph, sources, shapes) for graph in metadata.partition_graphs]
+    return Placement(
+        program=program,
+        nodes=tuple(node for part in parts for node in part),
+        user_nodes=backward.nodes,
+        fetches=fetches,
+        partitions=tuple(
+            Partition(part[0].device, tuple(node.name for node in part)) for part in parts if part
+        ),
+        transfers=tuple(transfers(metadata.partition_graphs, shapes)),
+    )
+
+
+def default_fetches(program: Program) -> tuple[str, ...]:
+    """A training step where there is one: the loss and the train op; else the output."""
+    if program.train_op:
+        return (program.model.loss.name, program.train_op)
+    return (program.model.output.name,)
+
+
+def resolve(program: Program, names: Sequence[str]) -> tuple[str, ...]:
+    """The user's `--fetch` names as tensors (`add:0`), or as nodes where nothing comes out."""
+    return tuple(resolve_one(program.graph, name) for name in names)
+
+
+def resolve_one(graph: tf.Graph, name: str) -> str:
+    ops = {op.name: op for op in graph.get_operations()}
+    op = ops.get(node_of(name))
+    if op is None:
+        nearest = difflib.get_close_matches(node_of(name), ops, n=1)
+        hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+        raise UsageError(f"There is no node '{name}' in the graph to fetch.{hint}")
+    if ":" not in name:
+        return f"{name}:0" if op.outputs else name
+    index = name.partition(":")[2]
+    if not (index.isdecimal() and int(index) < len(op.outputs)):
+        raise UsageError(
+            f"'{name}' cannot be fetched: the node '{op.name}' has {len(op.outputs)} outputs, "
+            "numbered from 0."
+        )
+    return name
+
+
+def transfers(graphs: Iterable[Any], shapes: Mapping[str, Shape]) -> Iterator[Transfer]:
+    """One Transfer for each `_Send`; the `_Recv` of the same rendezvous name is its other end."""
+    node_defs = [node_def for graph in graphs for node_def in graph.node]
+    receivers = {
+        rendezvous(node_def): node_def.name for node_def in node_defs if node_def.op == "_Recv"
+    }
+    for node_def in node_defs:
+        if node_def.op != "_Send":
+            continue
+        dtype = tf.dtypes.as_dtype(node_def.attr["T"].type)
+        shape = shapes.get(node_def.input[0])
+        dims = [dim for dim in shape if dim is not None] if shape is not None else None
+        yield Transfer(
+            tensor=node_def.input[0],
+            send=node_def.name,
+            recv=receivers.get(rendezvous(node_def), ""),
+            from_device=node_def.attr["send_device"].s.decode(),
+            to_device=node_def.attr["recv_device"].s.decode(),
+            dtype=dtype.name,
+            shape=shape,
+            bytes=None if dims is None else prod(dims) * dtype.size,
+        )
+
+
+def rendezvous(node_def: Any) -> tuple[bytes, ...]:
+    """What a `_Send` and its `_Recv` have in common (rendezvous.h, `CreateKey`)."""
+    return tuple(node_def.attr[key].s for key in ("send_device", "recv_device", "tensor_name"))

@@ -1,0 +1,87 @@
+"""Rails: a whole graph as lines of text, one node a line, each value a rail until its last use.
+
+Like the graph beside a version history, but of data: a rail starts at the node that makes a
+value, runs down past the nodes that do not need it, and ends where it is used for the last time.
+
+    ●     x
+    │ ●   y
+    ●─╯   mul
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from tflab.records import Node, node_of
+
+
+def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:
+    """Producers before consumers, what leads to `ends` first, and short rails."""
+    by_name = {node.name: node for node in nodes}
+    done: dict[str, None] = {}  # a set that keeps its order
+    starts = [*(name for name in ends if name in by_name), *by_name]
+    stack = [(name, False) for name in reversed(starts)]
+    while stack:
+        name, finished = stack.pop()
+        if name in done:
+            continue
+        if finished:
+            done[name] = None
+            continue
+        stack.append((name, True))
+        waiting = [parent for parent in parents(by_name[name]) if parent in by_name]
+        stack.extend((parent, False) for parent in reversed(waiting) if (parent, True) not in stack)
+    return [by_name[name] for name in done]
+
+
+def draw(nodes: Sequence[Node]) -> list[str]:
+    """The rails of nodes that stand in an order from `ordered`: one string a node, equally long."""
+    present = {node.name for node in nodes}
+    uses = Counter(parent for node in nodes for parent in parents(node))
+    rails: list[str | None] = []  # what each rail carries at the moment
+    rows = []
+    for node in nodes:
+        taken = [rails.index(parent) for parent in parents(node) if parent in present]
+        uses.subtract(parents(node))
+        ending = [rail for rail in taken if not uses[rails[rail] or ""]]
+        own = min(ending, default=rails.index(None) if None in rails else len(rails))
+        if own == len(rails):
+            rails.append(None)
+        rows.append(row(rails, own, taken, ending))
+        for rail in ending:
+            rails[rail] = None
+        rails[own] = node.name if uses[node.name] else None
+    width = max(map(len, rows), default=0)
+    return [line.ljust(width) for line in rows]
+
+
+def parents(node: Node) -> list[str]:
+    """The nodes that it takes from, each once."""
+    return list(dict.fromkeys([*map(node_of, node.inputs), *node.control_inputs]))
+
+
+def row(rails: Sequence[str | None], own: int, taken: Sequence[int], ending: Sequence[int]) -> str:
+    left, right = min([own, *taken]), max([own, *taken])
+    text = ""
+    for rail, carried in enumerate(rails):
+        within = left <= rail <= right
+        if rail == own:
+            char = "●"
+        elif rail in taken:
+            char = joint(rail, left, right, rail in ending)
+        elif carried is not None:
+            char = "│"
+        else:
+            char = "─" if within else " "
+        text += char + ("─" if left <= rail < right else " ")
+    return text.rstrip()
+
+
+def joint(rail: int, left: int, right: int, ends: bool) -> str:
+    """Where a rail meets the line to the node: it ends there, or runs on."""
+    if rail == left:
+        return "╰" if ends else "├"
+    if rail == right:
+        return "╯" if ends else "┤"
+    return "┴" if ends else "┼"

@@ -1,0 +1,64 @@
+"""Scopes: node names as a tree of name scopes, for graphs too large to draw whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tflab.records import Node
+
+
+@dataclass
+class Scope:
+    """A part of the name tree. `y` is a scope and a node at once where there is a `y/Assign`."""
+
+    name: str
+    node: Node | None = None
+    children: dict[str, Scope] = field(default_factory=dict)
+
+    def nodes(self) -> Iterable[Node]:
+        if self.node:
+            yield self.node
+        for child in self.children.values():
+            yield from child.nodes()
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line of the drawn tree: a scope with its count, or a node."""
+
+    branches: str  # what is drawn before the label
+    label: str
+    count: int
+    what: str  # its op types
+    node: Node  # itself, or the first in the scope
+
+
+def tree(nodes: Sequence[Node]) -> Scope:
+    """The scopes of these nodes, children in the order in which their first node was made."""
+    root = Scope("")
+    for node in nodes:
+        scope = root
+        for part in node.name.split("/"):
+            name = f"{scope.name}/{part}" if scope.name else part
+            scope = scope.children.setdefault(part, Scope(name))
+        scope.node = node
+    return root
+
+
+def lines(scope: Scope, expanded: Sequence[str] = (), branches: str = "") -> Iterable[Line]:
+    """The children of a scope, a line each; those in `expanded`, and above them, are opened."""
+    children = list(scope.children.items())
+    for label, child in children:
+        last = child is children[-1][1]
+        nodes = list(child.nodes())
+        yield Line(branches + ("╰─ " if last else "├─ "), label, len(nodes), kinds(nodes), nodes[0])
+        if any(name == child.name or name.startswith(child.name + "/") for name in expanded):
+            yield from lines(child, expanded, branches + ("   " if last else "│  "))
+
+
+def kinds(nodes: Iterable[Node]) -> str:
+    """`Conv2D, BiasAdd, 2 Const`: the types with their counts, in order of appearance."""
+    counts = Counter(node.op for node in nodes)
+    return ", ".join(op if count == 1 else f"{count} {op}" for op, count in counts.items())

@@ -1,0 +1,65 @@
+"""Table: columns and rows, before anybody thinks of spaces. No TensorFlow in here.
+
+A column is a header, a function of a record and an alignment (the idea is dm-haiku's
+`summarise.py`). Exporters decide how it looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Column:
+    header: str
+    cell: Callable[[Any], str]
+    right: bool = False  # numbers stand on the right
+    elastic: bool = False  # the first to be cut where the line gets too long
+    least: int = 16  # characters of an elastic column, before the others are cut too
+
+
+@dataclass(frozen=True)
+class Table:
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Any, ...]
+    drawing: bool = False  # rows hang together: keep them in a fixed-width face, without rules
+    more: int = 0  # rows that were left out
+
+    def cells(self) -> Iterable[tuple[str, ...]]:
+        return (tuple(column.cell(row) for column in self.columns) for row in self.rows)
+
+
+def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: int) -> Table:
+    """A table of the first rows, which remembers how many there were."""
+    return Table(title, tuple(columns), tuple(rows[:most]), more=max(0, len(rows) - most))
+
+
+def time(ns: float) -> str:
+    """`812 ns`, `18.3 us`, `2.40 ms`, `1.25 s`: three digits and the unit that suits them."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if abs(ns) >= size:
+            return f"{three_digits(ns / size)} {unit}"
+    return f"{ns:.0f} ns"
+
+
+def size(bytes_: float) -> str:
+    """`512 B`, `73.5 KB`, `1.20 MB`, in powers of 1024."""
+    for unit, factor in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
+        if abs(bytes_) >= factor:
+            return f"{three_digits(bytes_ / factor)} {unit}"
+    return f"{bytes_:.0f} B"
+
+
+def three_digits(value: float) -> str:
+    return f"{value:.{2 if abs(value) < 9.995 else 1 if abs(value) < 99.95 else 0}f}"
+
+
+def percent(share: float) -> str:
+    return f"{100 * share:.1f} %"
+
+
+def plural(count: int, noun: str) -> str:
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"

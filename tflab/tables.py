@@ -1,0 +1,76 @@
+"""Tables: op runs folded into the rows that people ask for. No TensorFlow in here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from statistics import fmean, quantiles
+
+from tflab.records import Memory, OpMemory, OpRun, OpTotal, Spread
+
+
+def top_ops(runs: Iterable[OpRun]) -> tuple[OpTotal, ...]:
+    """One row for each node, the dearest first."""
+    return totals(runs, lambda run: (run.name, run.op))
+
+
+def top_types(runs: Iterable[OpRun]) -> tuple[OpTotal, ...]:
+    """One row for each op type that ran, the dearest first; `name` and `op` are both the type."""
+    return totals(runs, lambda run: (run.op, run.op))
+
+
+def totals(runs: Iterable[OpRun], key: Callable[[OpRun], tuple[str, str]]) -> tuple[OpTotal, ...]:
+    """Runs added up by (name, op).
+
+    Op runs of a dataflow executor do not call one another, so the self time of a run is all of
+    its time. Runs overlap when ops run in parallel, so totals may add up to more than the wall.
+    """
+    durations: dict[tuple[str, str], list[int]] = {}
+    for run in runs:
+        durations.setdefault(key(run), []).append(run.duration_ns)
+    everything = sum(map(sum, durations.values())) or 1
+    rows = [
+        OpTotal(
+            name=name,
+            op=op,
+            calls=len(times),
+            total_ns=sum(times),
+            self_ns=sum(times),
+            mean_ns=fmean(times),
+            share=sum(times) / everything,
+        )
+        for (name, op), times in durations.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: (-row.self_ns, row.name)))
+
+
+def spread(times: Sequence[int]) -> Spread:
+    """Median, 10th and 90th percentile, by linear interpolation between the times given."""
+    if len(times) == 1:
+        return Spread(times[0], times[0], times[0])
+    tenths = quantiles(times, n=10, method="inclusive")
+    return Spread(median=tenths[4], p10=tenths[0], p90=tenths[8])
+
+
+def memory(runs: Iterable[OpRun]) -> Memory:
+    """Bytes that each node asked for in a step, and the most that was alive at once in one."""
+    requested: dict[str, dict[int, int]] = {}
+    events: dict[int, list[tuple[int, int]]] = {}
+    for run in runs:
+        steps = requested.setdefault(run.name, {})
+        steps[run.step] = steps.get(run.step, 0) + run.requested_bytes
+        events.setdefault(run.step, []).extend(run.allocations)
+    rows = [OpMemory(name, round(fmean(steps.values()))) for name, steps in requested.items()]
+    return Memory(
+        per_op=tuple(sorted(rows, key=lambda row: (-row.requested_bytes, row.name))),
+        peak_bytes=max(map(peak, events.values()), default=0),
+    )
+
+
+def peak(allocations: Iterable[tuple[int, int]]) -> int:
+    """The largest running sum of (time, bytes). Events of one microsecond count frees first,
+    so the result is never more than what was alive."""
+    alive = most = 0
+    for _, size in sorted(allocations):
+        alive += size
+        most = max(most, alive)
+    return most
