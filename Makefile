@@ -1,5 +1,6 @@
 # make lab   the life of x*y + z and of LeNet, from Python lines to measured op runs
 # make test  all tests
+# make fast  the tests that do without TensorFlow
 # make check ruff and mypy
 # make clean removes .venv, caches and runs
 
@@ -7,7 +8,7 @@ PYTHON ?= python3
 BIN = .venv/bin
 READY = .venv/ready
 
-.PHONY: lab test check clean
+.PHONY: lab test fast check clean
 
 lab: $(READY)
 	$(BIN)/python -m tflab.lifecycle --model toy
@@ -15,6 +16,9 @@ lab: $(READY)
 
 test: $(READY)
 	$(BIN)/python -m pytest
+
+fast: $(READY)
+	$(BIN)/python -m pytest -m "not tensorflow and not browser"
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -35,6 +35,8 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     if program.model.loss is None or program.model.optimizer is None:
         return Backward(program=program, nodes=frontend.nodes)
     pairs, gradient_ops, update_ops, train_op = derive(program)
+    checks = differences.check(program, pairs, options)
+    program.graph.finalize()  # from here on, reading it must not change it
     return Backward(
         program=replace(program, train_op=train_op),
         nodes=frontend.nodes + tuple(map(nodes.from_operation, gradient_ops + update_ops)),
@@ -42,7 +44,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         update_nodes=tuple(op.name for op in update_ops),
         shared_nodes=tuple(op.name for op in gradient_ops if nodes.original_op(op) is None),
         gradients=tuple(gradients_of(program, frontend.nodes, gradient_ops)),
-        gradient_checks=differences.check(program, pairs, options),
+        gradient_checks=checks,
     )
 
 

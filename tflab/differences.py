@@ -39,7 +39,7 @@ def check(program: Program, pairs: Sequence[Any], options: Options) -> tuple[Gra
     rng = np.random.default_rng(0)
     with session.opened(program.graph, options.devices) as live:
         values = []
-        for value in live.run([variable.value() for _, variable in pairs]):
+        for value in live.run([variable for _, variable in pairs]):
             scattered = value + rng.normal(0, NOISE, value.shape)
             values.append(np.asarray(scattered, np.float32))
         for (_, variable), value in zip(pairs, values, strict=True):
