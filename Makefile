@@ -18,7 +18,8 @@ test: $(READY)
 	$(BIN)/python -m pytest
 
 fast: $(READY)
-	$(BIN)/python -m pytest -m "not tensorflow and not browser"
+	$(BIN)/python -m pytest -m "not tensorflow" \
+	  $(shell grep -L "^pytestmark = pytest.mark.tensorflow" tests/test_*.py)
 
 check: $(READY)
 	$(BIN)/ruff check .

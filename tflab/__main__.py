@@ -15,6 +15,7 @@ COMMANDS = {
 
 
 def main(argv: Sequence[str] | None = None) -> int:
+    sys.path.insert(0, "")  # as `python -m` has it: models of the folder one works in are found
     name, *rest = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("-h", "--help"):
         print("usage: python -m tflab COMMAND ...  (COMMAND --help tells more)\n")

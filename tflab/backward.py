@@ -35,12 +35,13 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     if program.model.loss is None or program.model.optimizer is None:
         return Backward(program=program, nodes=frontend.nodes)
     pairs, gradient_ops, update_ops, train_op = derive(program)
+    added = gradient_ops + update_ops
     checks = differences.check(program, pairs, options)
     program.graph.finalize()  # from here on, reading it must not change it
     return Backward(
         program=replace(program, train_op=train_op),
-        nodes=frontend.nodes + tuple(map(nodes.from_operation, gradient_ops + update_ops)),
-        added_nodes=tuple(op.name for op in gradient_ops + update_ops),
+        nodes=(*frontend.nodes, *with_lines(frontend.nodes, program, added)),
+        added_nodes=tuple(op.name for op in added),
         update_nodes=tuple(op.name for op in update_ops),
         shared_nodes=tuple(op.name for op in gradient_ops if nodes.original_op(op) is None),
         gradients=tuple(gradients_of(program, frontend.nodes, gradient_ops)),
@@ -69,6 +70,23 @@ def derive(program: Program) -> tuple[list, list, list, str]:
         ) from error
     ops = graph.get_operations()
     return pairs, ops[before:between], ops[between:], train.name
+
+
+def with_lines(
+    forward: tuple[Node, ...], program: Program, ops: Iterable[tf.Operation]
+) -> Iterable[Node]:
+    """The added nodes, each with the user's line that it is there for.
+
+    What a gradient function made has the line of its forward op, an update that of its variable,
+    and what belongs to no one op, such as the gradient's start, that of the loss.
+    """
+    lines = {node.name: node.source for node in forward}
+    for op in ops:
+        node = nodes.from_operation(op)
+        if nodes.original_op(op) is None:
+            known = [lines[name] for name in parents(node) if name in lines]
+            node = replace(node, source=(known or [lines[program.model.loss.op.name]])[0])
+        yield node
 
 
 def gradients_of(

@@ -62,7 +62,10 @@ def run(body: Callable[[], int]) -> int:
     """Run a command's body and turn what goes wrong into a sentence and an exit status."""
     with chatter_kept() as chatter:
         try:
-            return body()
+            try:
+                return body()
+            finally:
+                sys.stdout.flush()  # here a closed pipe can still be told from a failure
         except UsageError as error:
             print(f"tflab: {error}", file=sys.stderr)
             return error.status
@@ -121,7 +124,8 @@ def show(chatter: BinaryIO) -> None:
     """Print what was kept; a message that came again and again is shown once, with its count."""
     chatter.seek(0)
     lines = chatter.read().decode(errors="backslashreplace").splitlines()
-    messages = Counter(line.rpartition("] ")[2] for line in lines)
+    messages = Counter(line.rpartition("] ")[2] for line in lines if line.strip())
+    messages = Counter({m: n for m, n in messages.items() if not m.startswith("Failed to dump")})
     if messages:
         print("What TensorFlow said meanwhile:", file=sys.stderr)
     for message, times in messages.items():

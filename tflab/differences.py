@@ -8,6 +8,7 @@ which every float32 has become a float64. The gradients are those of the real gr
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -37,7 +38,9 @@ def check(program: Program, pairs: Sequence[Any], options: Options) -> tuple[Gra
     batch = next(session.feed_batches(program, min(options.batch_size, ROWS)))
     feeds = dict(zip(session.step_of(program, ()).feeds, batch, strict=True))
     rng = np.random.default_rng(0)
-    with session.opened(program.graph, options.devices) as live:
+    # What the devices cannot do is not the question here: that comes with placement.
+    config = session.config_of(replace(options, soft_placement=True))
+    with session.opened(program.graph, config) as live:
         values = []
         for value in live.run([variable for _, variable in pairs]):
             scattered = value + rng.normal(0, NOISE, value.shape)
@@ -51,7 +54,7 @@ def check(program: Program, pairs: Sequence[Any], options: Options) -> tuple[Gra
 
     graph, dtype = forward_copy(program, [variable for _, variable in pairs])
     checks = []
-    with session.opened(graph, options.devices) as live:
+    with session.opened(graph, config) as live:
         initializers = [graph.get_operation_by_name(v.initializer.name) for _, v in pairs]
         for initializer, value in zip(initializers, values, strict=True):
             assign(live, initializer, value)
@@ -111,16 +114,19 @@ def forward_copy(program: Program, variables: Sequence[Any]) -> tuple[tf.Graph, 
     """The part of the graph that computes the loss, in float64 where its ops allow it."""
     ends = [program.model.loss.op.name, *(variable.initializer.name for variable in variables)]
     graph_def = tf1.graph_util.extract_sub_graph(program.graph.as_graph_def(), ends)
-    copy = tf.Graph()
-    try:
-        with copy.as_default():
-            tf.import_graph_def(widened(graph_def), name="")
-        return copy, tf.float64
-    except ValueError:  # an op that has no float64 version
-        copy = tf.Graph()
-        with copy.as_default():
-            tf.import_graph_def(graph_def, name="")
-        return copy, tf.float32
+    if not graph_def.library.function:
+        try:
+            return imported(widened(graph_def)), tf.float64
+        except ValueError:  # an op that has no float64 version
+            pass
+    return imported(graph_def), tf.float32
+
+
+def imported(graph_def: Any) -> tf.Graph:
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(graph_def, name="")
+    return graph
 
 
 def widened(graph_def: Any) -> Any:

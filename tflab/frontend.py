@@ -7,15 +7,18 @@ notes the Python stack of every one; the last frame that belongs to the user is 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
 from tflab import nodes
+from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.records import Frontend, Model, Options, Program
 
+ROWS_OF_NOTHING = 2**16  # a model that is fed nothing runs with any batch size
 SEED = 1  # of the graph: the same weights in every run
 
 
@@ -31,10 +34,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         try:
             model = function()
         except Exception as error:
-            raise TflabError(
-                f"The model '{name}' failed while it built its graph{where(error)}: "
-                f"{type(error).__name__}: {first_line(error)}"
-            ) from error
+            raise failure(name, "built its graph", error) from error
     check(name, model, graph)
     if options.devices > 1:
         split_over_devices(graph, options.devices)
@@ -42,10 +42,28 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         name=name,
         graph=graph,
         model=model,
-        dataset=functools.cache(lambda split: model.data(split, options.data_dir)),
+        dataset=functools.cache(functools.partial(load, name, model, options.data_dir)),
         ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
     )
     return Frontend(program=live, nodes=nodes.from_graph(graph))
+
+
+def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:
+    """The model's data; whatever goes wrong in its own function is told as the model's failure."""
+    if not model.feeds:
+        return Dataset("none, nothing is fed", split, {"row": np.arange(ROWS_OF_NOTHING)})
+    try:
+        dataset = model.data(split, data_dir)
+    except TflabError:
+        raise
+    except Exception as error:
+        raise failure(name, "loaded its data", error) from error
+    if not isinstance(dataset, Dataset):
+        raise TflabError(
+            f"The data function of the model '{name}' returned {type(dataset).__name__}; "
+            "it returns a tflab.datasets.Dataset."
+        )
+    return dataset
 
 
 def check(name: str, model: Any, graph: tf.Graph) -> None:
@@ -55,16 +73,44 @@ def check(name: str, model: Any, graph: tf.Graph) -> None:
             f"The model '{name}' returned {type(model).__name__}; "
             "a model function returns a tflab.records.Model."
         )
+    if not isinstance(model.feeds, Mapping):
+        raise TflabError(
+            f"The feeds of the model '{name}' are {model.feeds!r}; they have to be a dict of "
+            "placeholders and the columns of the data that go into them."
+        )
     tensors = {"output": model.output, "loss": model.loss}
     tensors |= {f"feed of '{column}'": tensor for tensor, column in model.feeds.items()}
     for role, tensor in tensors.items():
         if tensor is None and role == "loss":
             continue
-        if not isinstance(tensor, tf.Tensor) or tensor.graph is not graph:
+        if not isinstance(tensor, tf.Tensor) or getattr(tensor, "graph", None) is not graph:
             raise TflabError(
-                f"The {role} of the model '{name}' is {tensor!r}; it has to be a tensor of the "
-                "graph that the model function has just built."
+                f"The {role} of the model '{name}' is {' '.join(repr(tensor).split())}; it has to "
+                "be a tensor of the graph that the model function has just built."
             )
+    if model.feeds and not callable(model.data):
+        raise TflabError(
+            f"The data of the model '{name}' are {model.data!r}; they have to be a function of a "
+            "split and a folder that returns a tflab.datasets.Dataset."
+        )
+    if model.loss is not None and model.loss.shape.rank not in (None, 0):
+        raise TflabError(
+            f"The loss of the model '{name}' has shape {model.loss.shape}; it has to be a scalar, "
+            "such as a mean over the batch."
+        )
+    if model.optimizer is not None and not hasattr(model.optimizer, "compute_gradients"):
+        raise TflabError(
+            f"The optimizer of the model '{name}' is a {type(model.optimizer).__name__}; it has "
+            "to be one of tf.compat.v1.train, which work on graphs."
+        )
+
+
+def failure(name: str, doing: str, error: Exception) -> TflabError:
+    message = (str(error).strip() or "no message").splitlines()[0]
+    return TflabError(
+        f"The model '{name}' failed while it {doing}{where(error)}: "
+        f"{type(error).__name__}: {message}"
+    )
 
 
 def where(error: Exception) -> str:
@@ -77,10 +123,6 @@ def where(error: Exception) -> str:
             place = f" ({code.co_filename}:{traceback.tb_lineno})"
         traceback = traceback.tb_next
     return place
-
-
-def first_line(error: Exception) -> str:
-    return (str(error).strip() or "no message").splitlines()[0]
 
 
 def split_over_devices(graph: tf.Graph, devices: int) -> None:

@@ -15,9 +15,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
-from tflab import command, environment, logdirs, models
+from tflab import command, dumps, environment, logdirs, models
 from tflab.errors import TflabError
-from tflab.records import Options, Stage
+from tflab.records import SWITCHES, Options, Stage
 
 STAGES = {  # in each module, the function that takes the result of the stage before
     "frontend": "build",
@@ -35,6 +35,7 @@ def walk(model: str, options: Options | None = None, stop: str = "execution") ->
     stage cannot be done.
     """
     options = options or Options()
+    dumps.prepare()  # before anything imports TensorFlow
     result = (model, models.find(model))
     for stage, verb in STAGES.items():
         advance = getattr(importlib.import_module(f"tflab.{stage}"), verb)
@@ -99,6 +100,20 @@ def parser() -> argparse.ArgumentParser:
         help="split the model over N CPU devices (default: %(default)s)",
     )
     add(
+        "--without",
+        nargs="+",
+        default=(),
+        type=command.one_of("graph pass to switch off", tuple(SWITCHES)),
+        metavar="PASS",
+        help="run with these graph passes off, and compare: grappler, remapper, ...",
+    )
+    add(
+        "--soft-placement",
+        action="store_true",
+        help="let another device do what the one that was asked for cannot",
+    )
+    add("--xla", action="store_true", help="let XLA compile what it can, and show the code")
+    add(
         "--fetch",
         nargs="+",
         default=(),
@@ -140,7 +155,11 @@ def run(args: argparse.Namespace) -> int:
         devices=args.devices,
         fetches=tuple(args.fetch),
         data_dir=args.data_dir,
+        without=tuple(args.without),
+        soft_placement=args.soft_placement,
+        xla=args.xla,
     )
+    dumps.prepare()
     models.find(args.model)  # a wrong name is told before a folder is made
     stop = "execution" if args.stage == "all" else args.stage
     final = None
@@ -152,6 +171,9 @@ def run(args: argparse.Namespace) -> int:
             from tflab.exporters import tensorboard
 
             tensorboard.write(str(folder), stages)
+            for stage in stages:
+                for code in getattr(stage, "generated", ()):
+                    logdirs.write_listings(folder / "code" / code.cluster, code.listings)
     if final:
         stream = sys.stdout if args.format == "text" else sys.stderr
         print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(final)}", file=stream)

@@ -8,7 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import datetime
 from itertools import count
@@ -22,12 +22,23 @@ RUNS = Path("runs")
 def choose(given: str | None, model: str) -> Path:
     """The folder for a run: the one given while it is new or empty, else one of its own in it."""
     folder = Path(given) if given else RUNS
-    if given and not (folder.is_dir() and any(folder.iterdir())):
-        return folder
+    try:
+        if given and takable(folder):
+            return folder
+    except OSError as error:
+        raise unwritable(folder, error) from error
     name = re.sub(r"[^\w.-]+", "-", model).strip(".-") or "model"
     stamp = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     names = (stamp if index == 1 else f"{stamp}-{index}" for index in count(1))
     return next(folder / name for name in names if not (folder / name).exists())
+
+
+def takable(folder: Path) -> bool:
+    """Whether a finished run can take this name: it is free, or an empty folder's."""
+    if not os.path.lexists(folder):
+        return True
+    replaceable = not folder.is_symlink() and not folder.is_mount() and not folder.samefile(".")
+    return replaceable and folder.is_dir() and not any(folder.iterdir())
 
 
 @contextmanager
@@ -43,10 +54,7 @@ def written(final: Path) -> Iterator[Path]:
         final.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=f".{final.name}-", dir=final.parent))
     except OSError as error:
-        raise UsageError(
-            f"The logdir '{final}' cannot be written: {error.strerror}. "
-            "Give --logdir a folder that you may write to."
-        ) from error
+        raise unwritable(final, error) from error
     try:
         yield work
         work.chmod(0o755)  # mkdtemp's folders are for their owner only
@@ -56,6 +64,13 @@ def written(final: Path) -> Iterator[Path]:
         raise
 
 
+def unwritable(folder: Path, error: OSError) -> UsageError:
+    return UsageError(
+        f"The logdir '{folder}' cannot be written: {error.strerror}. "
+        "Give --logdir a folder that you may write to."
+    )
+
+
 def opening_line(logdir: Path) -> str:
     """What to type to see it, with a path where the shell would not find tensorboard."""
     program = "tensorboard"
@@ -63,3 +78,12 @@ def opening_line(logdir: Path) -> str:
     if shutil.which(program) is None and beside.exists():
         program = os.path.relpath(beside)
     return f"{program} --logdir {logdir}"
+
+
+def write_listings(folder: Path, listings: Mapping[str, str]) -> None:
+    """Write text files into a new folder; a name that is more than a name is refused."""
+    folder.mkdir(parents=True)
+    for name, content in listings.items():
+        if Path(name).name != name:
+            raise ValueError(f"'{name}' is not the name of a file")
+        (folder / name).write_text(content)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from math import prod
 from typing import Any
 
 import tensorflow as tf
 
-from tflab import nodes, session, trace
-from tflab.errors import UsageError
+from tflab import code, devices, kernels, ledger, nodes, passes, session, trace
+from tflab.dumps import Snapshot
+from tflab.errors import TflabError, UsageError
 from tflab.records import (
     Backward,
+    Generated,
     Options,
     Partition,
     Placement,
@@ -25,6 +28,8 @@ from tflab.records import (
     Transfer,
     node_of,
 )
+
+SMALL = 100  # nodes of a graph whose code is shown without being asked for
 
 
 def place(backward: Backward, options: Options) -> Placement:
@@ -35,11 +40,13 @@ def place(backward: Backward, options: Options) -> Placement:
     program = backward.program
     fetches = resolve(program, options.fetches) or default_fetches(program)
     step = session.step_of(program, fetches)
-    metadata = session.trial(program, step, options.batch_size, options.devices)
-    shapes = trace.output_shapes(metadata.step_stats)
+    trial = session.trial(program, step, options)
+    graphs = trial.metadata.partition_graphs
+    shapes = trace.output_shapes(trial.metadata.step_stats)
     sources = {node.name: node.source for node in backward.nodes}
-    parts = [nodes.from_graph_def(graph, sources, shapes) for graph in metadata.partition_graphs]
-    return Placement(
+    parts = [nodes.from_graph_def(graph, sources, shapes) for graph in graphs]
+    generated, notes = generated_code(program, fetches, trial, options)
+    placement = Placement(
         program=program,
         nodes=tuple(node for part in parts for node in part),
         user_nodes=backward.nodes,
@@ -47,7 +54,43 @@ def place(backward: Backward, options: Options) -> Placement:
         partitions=tuple(
             Partition(part[0].device, tuple(node.name for node in part)) for part in parts if part
         ),
-        transfers=tuple(transfers(metadata.partition_graphs, shapes)),
+        transfers=tuple(transfers(graphs, shapes)),
+        kernels=tuple(kernels.chosen(graphs, program.graph)),
+        generated=generated,
+        partition_graphs=tuple(graphs),
+        notes=(*trial.notes, *notes),
+    )
+    return accounted(placement, trial.snapshots, step.feeds) if trial.snapshots else placement
+
+
+def generated_code(
+    program: Program, fetches: tuple[str, ...], trial: session.Trial, options: Options
+) -> tuple[tuple[Generated, ...], tuple[str, ...]]:
+    """What XLA generated for the step, if it was asked; of a small graph, for the output alone.
+
+    Code that cannot be had does not take the rest of the stage with it: that is a note.
+    """
+    if options.xla:
+        return tuple(code.generated(trial.modules, fetches, options.batch_size)), ()
+    if len(program.graph.get_operations()) > SMALL:
+        return (), ()
+    try:
+        return tuple(code.of_output(program, options)), ()
+    except TflabError as error:
+        return (), (f"No generated code is shown. {error}",)
+
+
+def accounted(
+    placement: Placement, snapshots: Sequence[Snapshot], feeds: Sequence[str]
+) -> Placement:
+    """The placement with its passes, and with the account of every node closed."""
+    user_nodes, executed = placement.user_nodes, placement.nodes
+    steps = passes.compare(user_nodes, snapshots, executed)
+    fates = ledger.fates(user_nodes, steps, executed, placement.fetches, feeds)
+    origins = tuple(ledger.origins(fates, steps, executed))
+    reasons = devices.assignments(placement.program.graph, executed, origins, fates)
+    return replace(
+        placement, passes=steps, ledger=fates, origins=origins, assignments=tuple(reasons)
     )
 
 
@@ -75,8 +118,8 @@ def resolve_one(graph: tf.Graph, name: str) -> str:
     index = name.partition(":")[2]
     if not (index.isdecimal() and int(index) < len(op.outputs)):
         raise UsageError(
-            f"'{name}' cannot be fetched: the node '{op.name}' has {len(op.outputs)} outputs, "
-            "numbered from 0."
+            f"'{name}' cannot be fetched: the outputs of '{op.name}' are numbered from 0, "
+            f"and it has {len(op.outputs)}."
         )
     return name
 

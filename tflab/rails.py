@@ -20,6 +20,7 @@ def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:
     """Producers before consumers, what leads to `ends` first, and short rails."""
     by_name = {node.name: node for node in nodes}
     done: dict[str, None] = {}  # a set that keeps its order
+    begun: set[str] = set()  # what waits for its parents, or is done
     starts = [*(name for name in ends if name in by_name), *by_name]
     stack = [(name, False) for name in reversed(starts)]
     while stack:
@@ -29,31 +30,43 @@ def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:
         if finished:
             done[name] = None
             continue
+        begun.add(name)
         stack.append((name, True))
         waiting = [parent for parent in parents(by_name[name]) if parent in by_name]
-        stack.extend((parent, False) for parent in reversed(waiting) if (parent, True) not in stack)
+        stack.extend((parent, False) for parent in reversed(waiting) if parent not in begun)
     return [by_name[name] for name in done]
 
 
 def draw(nodes: Sequence[Node]) -> list[str]:
     """The rails of nodes that stand in an order from `ordered`: one string a node, equally long."""
-    present = {node.name for node in nodes}
-    uses = Counter(parent for node in nodes for parent in parents(node))
+    takes = drawn_parents(nodes)
+    uses = Counter(parent for found in takes.values() for parent in found)
     rails: list[str | None] = []  # what each rail carries at the moment
+    resting = None  # the rail of a value that nobody uses: the next node would seem to use it
     rows = []
     for node in nodes:
-        taken = [rails.index(parent) for parent in parents(node) if parent in present]
-        uses.subtract(parents(node))
+        taken = [rails.index(parent) for parent in takes[node.name]]
+        uses.subtract(takes[node.name])
         ending = [rail for rail in taken if not uses[rails[rail] or ""]]
-        own = min(ending, default=rails.index(None) if None in rails else len(rails))
+        free = (n for n, carried in enumerate(rails) if carried is None and n != resting)
+        own = min(ending, default=next(free, len(rails)))
         if own == len(rails):
             rails.append(None)
         rows.append(row(rails, own, taken, ending))
         for rail in ending:
             rails[rail] = None
         rails[own] = node.name if uses[node.name] else None
+        resting = None if uses[node.name] else own
     width = max(map(len, rows), default=0)
     return [line.ljust(width) for line in rows]
+
+
+def drawn_parents(nodes: Sequence[Node]) -> dict[str, list[str]]:
+    """What each node takes from above it; the way back of a loop is not drawn."""
+    takes: dict[str, list[str]] = {}
+    for node in nodes:
+        takes[node.name] = [parent for parent in parents(node) if parent in takes]
+    return takes
 
 
 def parents(node: Node) -> list[str]:

@@ -81,6 +81,27 @@ class Options:
     devices: int = 1
     fetches: tuple[str, ...] = ()
     data_dir: str | None = None
+    without: tuple[str, ...] = ()  # graph passes to switch off, by their names in SWITCHES
+    soft_placement: bool = False  # what a device cannot do, another does
+    xla: bool = False  # let XLA compile what it can
+
+
+SWITCHES = {  # graph pass -> its field in tensorflow/core/protobuf/rewriter_config.proto
+    "grappler": "disable_meta_optimizer",
+    "model_pruner": "disable_model_pruning",
+    "tfg_optimizer": "disable_tfg_optimizer",
+    "implementation_selector": "implementation_selector",
+    "function_optimizer": "function_optimization",
+    "common_subgraph_elimination": "common_subgraph_elimination",
+    "constant_folding": "constant_folding",
+    "shape_optimizer": "shape_optimization",
+    "arithmetic_optimizer": "arithmetic_optimization",
+    "layout": "layout_optimizer",
+    "remapper": "remapping",
+    "loop_optimizer": "loop_optimization",
+    "dependency_optimizer": "dependency_optimization",
+    "memory_optimizer": "memory_optimization",
+}
 
 
 @dataclass(frozen=True)
@@ -110,7 +131,7 @@ class Gradient:
 
     forward: str
     op: str
-    function: str | None  # as "math_grad.py:1404 _MulGrad"
+    function: str | None  # as "_MulGrad (math_grad.py:1404)"
     nodes: tuple[str, ...]
     reason: str | None = None  # why there are no nodes
 
@@ -134,6 +155,105 @@ class Backward:
     gradient_checks: tuple[GradientCheck, ...] = ()
     update_nodes: tuple[str, ...] = ()  # those of `added_nodes` that the optimiser made
     shared_nodes: tuple[str, ...] = ()  # those that start or add up gradients, of no one forward op
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A node that kept its name and changed its type."""
+
+    name: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A node that a pass took out of the graph, or out of computing."""
+
+    name: str
+    fate: str  # folded, merged, fused, compiled or removed
+    into: str | None  # the node that stands in for it after that pass
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one pass of the runtime did to the graph, by its own dumps."""
+
+    name: str
+    iteration: int | None  # of Grappler, which goes through its passes more than once
+    before: int  # nodes
+    after: int
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    rewritten: tuple[Rewrite, ...] = ()
+    rewired: tuple[str, ...] = ()  # inputs or control inputs changed
+    moved: tuple[str, ...] = ()  # the device changed
+    taken: tuple[Taken, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a node of the user's graph. One of FATES, and exactly one."""
+
+    name: str
+    fate: str
+    by: str | None  # the pass responsible
+    into: str | None  # the executed node that took it over
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an executed node comes from that the user did not write."""
+
+    name: str
+    origin: str  # feed, fetch, transfer, or the pass that made it
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The device of an executed node, and why it is that one."""
+
+    name: str
+    device: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The implementation of a node on its device, by the runtime's registry of kernels."""
+
+    name: str
+    op: str  # the type that runs
+    device: str
+    types: str
+    registrations: int  # that fit device, types and label; 0 where the executor needs no kernel
+    constraints: str  # of the registration with the highest priority
+    on_gpu: str | None  # the registration a GPU would use for the type as written; not run here
+
+
+@dataclass(frozen=True)
+class Machined:
+    """One operation of a graph node on its way to the processor's instructions."""
+
+    node: str
+    hlo: str  # `multiply in multiply_add_fusion`
+    llvm: tuple[str, ...]  # instructions, after optimisation
+    machine: tuple[str, ...]  # `0x47 vfmadd213ps ymm2, ymm0, ymm1`
+    lanes: int  # elements an instruction works on; 1 is no vector
+    fused: bool  # one machine instruction does this and another operation
+    inferred: tuple[str, ...]  # which arrows were concluded, and from what
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The code that XLA generated for one cluster of nodes."""
+
+    cluster: str
+    fetches: tuple[str, ...]
+    batch_size: int
+    kernels: tuple[tuple[str, tuple[str, ...], int], ...]  # name, HLO opcodes, bytes of code
+    path: tuple[Machined, ...]
+    listings: Mapping[str, str] = field(repr=False)  # file name -> HLO, LLVM IR or machine code
 
 
 @dataclass(frozen=True)
@@ -164,8 +284,16 @@ class Placement:
     nodes: tuple[Node, ...]  # the graph that runs, all devices together
     user_nodes: tuple[Node, ...] = field(default=(), repr=False)  # the graph of the stage before
     fetches: tuple[str, ...] = ()
+    passes: tuple[Pass, ...] = ()
+    ledger: tuple[Fate, ...] = ()
+    origins: tuple[Origin, ...] = ()
     partitions: tuple[Partition, ...] = ()
     transfers: tuple[Transfer, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+    generated: tuple[Generated, ...] = ()
+    partition_graphs: tuple[Any, ...] = field(default=(), repr=False)  # GraphDefs, for TensorBoard
+    notes: tuple[str, ...] = ()  # what could not be done, and why
 
 
 @dataclass(frozen=True)

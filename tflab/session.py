@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -14,26 +16,62 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from tensorflow.core.protobuf import config_pb2
 
-from tflab import datasets, progress, trace
+from tflab import child, datasets, dumps, progress, trace, xla
 from tflab.errors import TflabError
-from tflab.records import OpRun, Options, Program, StepTime
+from tflab.records import SWITCHES, OpRun, Options, Program, StepTime
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
 WARMUP_STEPS = 3  # a new batch size means new shapes: kernels choose their algorithms again
 
 
+def config_of(options: Options) -> tf1.ConfigProto:
+    """The session's configuration: devices, and the graph passes that are switched off."""
+    config = tf1.ConfigProto(
+        device_count={"CPU": options.devices}, allow_soft_placement=options.soft_placement
+    )
+    if options.xla:
+        config.graph_options.optimizer_options.global_jit_level = tf1.OptimizerOptions.ON_2
+    rewrites = config.graph_options.rewrite_options
+    for name in options.without:
+        field = SWITCHES[name]
+        value = rewrites.DESCRIPTOR.fields_by_name[field].enum_type
+        if value is None:
+            setattr(rewrites, field, True)  # a field of the form `disable_...`
+        else:
+            setattr(rewrites, field, value.values_by_name.get("OFF", value.values[1]).number)
+    return config
+
+
 @contextmanager
-def opened(graph: tf.Graph, devices: int = 1) -> Iterator[tf1.Session]:
+def opened(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
     """A session with its variables at their initial values; the runtime's errors as sentences."""
-    config = tf1.ConfigProto(device_count={"CPU": devices})
+    with fresh(graph, config) as session:
+        session.run(initializers(graph))
+        yield session
+
+
+@contextmanager
+def fresh(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
+    """A session that has not built or run anything yet."""
     try:
         with tf1.Session(graph=graph, config=config) as session:
-            session.run([v.initializer for v in graph.get_collection("variables")])
             yield session
     except tf.errors.OpError as error:
-        raise TflabError(
-            f"The runtime refused the step: {error.message.splitlines()[0]}"
-        ) from error
+        raise TflabError(f"The runtime refused the step: {sentence(error.message)}") from error
+
+
+def initializers(graph: tf.Graph) -> list[str]:
+    """The nodes that give the variables their first values."""
+    return [variable.initializer.name for variable in graph.get_collection("variables")]
+
+
+def sentence(message: str) -> str:
+    """The first line of what the runtime said, without the reference to the node at its end."""
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if len(lines) > 1 and "root error(s) found" in lines[0]:
+        lines = [line.partition(": ")[2] or line for line in lines[1:]]
+    lines = [line for line in lines if not line.endswith(":")] or lines  # headings
+    return lines[0].partition(" [[")[0] if lines else "no message"
 
 
 @dataclass(frozen=True)
@@ -71,32 +109,89 @@ def step_of(program: Program, fetches: Sequence[str]) -> Step:
 def feed_batches(
     program: Program, batch_size: int, split: str = "train"
 ) -> Iterator[list[np.ndarray]]:
-    """Real batches for ever, each a list of values in the order of `Step.feeds`."""
-    columns = sorted(
-        (tensor.name, tensor, column) for tensor, column in program.model.feeds.items()
-    )
+    """Real batches for ever, each a list of values in the order of `Step.feeds`.
+
+    Raises TflabError when the data have no such column, or one that does not fit its placeholder.
+    """
+    feeds = sorted(program.model.feeds.items(), key=lambda feed: feed[0].name)
     dataset = program.dataset(split)
-    for _, _, column in columns:
-        if column not in dataset.columns:
+    for tensor, column in feeds:
+        values = dataset.columns.get(column)
+        if values is None:
             raise TflabError(
                 f"The model '{program.name}' feeds from a column '{column}', but its data "
                 f"({dataset.name}) have {', '.join(dataset.columns)}."
             )
+        fits = tensor.shape.is_compatible_with((None, *values.shape[1:]))
+        if not fits or not np.can_cast(values.dtype, tensor.dtype.as_numpy_dtype, "same_kind"):
+            raise TflabError(
+                f"The column '{column}' of {dataset.name} holds {values.dtype} of shape "
+                f"{values.shape}, which cannot be fed to '{tensor.name}': {tensor.dtype.name} of "
+                f"shape {tensor.shape}."
+            )
     for batch in datasets.batches(dataset, batch_size):
-        yield [
-            np.asarray(batch[column], dtype=tensor.dtype.as_numpy_dtype)
-            for _, tensor, column in columns
-        ]
+        yield [np.asarray(batch[c], dtype=t.dtype.as_numpy_dtype) for t, c in feeds]
 
 
-def trial(program: Program, step: Step, batch_size: int, devices: int) -> Any:
-    """The RunMetadata of one step: the graphs that ran, one per device, and what they made."""
+@dataclass(frozen=True)
+class Trial:
+    """What the runtime told of one step."""
+
+    metadata: Any  # RunMetadata: the graphs that ran, one per device, and the tensors they made
+    snapshots: tuple[dumps.Snapshot, ...] = ()  # the graph on its way through the passes
+    modules: tuple[xla.Module, ...] = ()  # what XLA compiled
+    notes: tuple[str, ...] = ()  # what could not be read, and why
+
+
+def trial(program: Program, step: Step, options: Options) -> Trial:
+    """Run one step and keep what the runtime tells of it: graphs, passes, generated code.
+
+    Where TensorFlow was loaded before anybody could ask it to dump, the step runs in a process
+    of its own, from the serialised graph.
+    """
+    values = next(feed_batches(program, options.batch_size))
+    if dumps.prepare():
+        return tried(program.graph, initializers(program.graph), step, values, options)
+    graph_def = program.graph.as_graph_def().SerializeToString()
+    args = (graph_def, initializers(program.graph), step, values, options)
+    return child.call("tflab.session:tried_from", *args)
+
+
+def tried_from(graph_def: bytes, *args: Any) -> Trial:
+    """`tried` for a graph that comes from another process."""
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(tf1.GraphDef.FromString(graph_def), name="")
+    return tried(graph, *args)
+
+
+def tried(
+    graph: tf.Graph,
+    initial: Sequence[str],
+    step: Step,
+    values: Sequence[np.ndarray],
+    options: Options,
+) -> Trial:
+    """The trial itself, in a process that `dumps.prepare` has prepared for it."""
     metadata = tf1.RunMetadata()
-    values = next(feed_batches(program, batch_size))
-    with opened(program.graph, devices) as session:
-        run = step.callable(session, trace_level=FULL_TRACE, output_partition_graphs=True)
+    generated = dumps.prepare()
+    assert generated is not None
+    dumps.empty(generated)
+    with fresh(graph, config_of(options)) as session, TemporaryDirectory(prefix="tflab-") as graphs:
+        # The step is the first thing that the session builds, so its whole way is dumped.
+        with dumps.into(Path(graphs)):
+            run = step.callable(session, trace_level=FULL_TRACE, output_partition_graphs=True)
+        session.run(initial)
         run(*values, run_metadata=metadata)
-    return metadata
+        snapshots: tuple[dumps.Snapshot, ...] = ()
+        modules: tuple[xla.Module, ...] = ()
+        notes = []
+        try:
+            snapshots = tuple(dumps.read(Path(graphs)))
+            modules = xla.read(generated) if options.xla else ()
+        except TflabError as error:
+            notes.append(str(error))
+    return Trial(metadata, snapshots, modules, tuple(notes))
 
 
 @dataclass
@@ -122,9 +217,11 @@ def measure(
     Ctrl-C ends it early; it is passed on only when there is nothing to keep yet.
     """
     measured = Measured()
-    with opened(program.graph, options.devices) as session:
-        untraced = step.callable(session)
+    with fresh(program.graph, config_of(options)) as session:
+        # First of all, as in the trial: the runtime numbers the nodes that it makes.
         traced = step.callable(session, trace_level=FULL_TRACE)
+        session.run(initializers(program.graph))
+        untraced = step.callable(session)
         try:
             batches = feed_batches(program, options.batch_size)
             for values in islice(batches, options.warmup):
@@ -137,8 +234,9 @@ def measure(
                 untraced(*values)
                 measured.untraced_ns.append(time.perf_counter_ns() - start)
                 timed, stats = timed_step(traced, values, index)
+                runs = list(trace.op_runs(index, stats.step_stats, types))
+                measured.runs += runs  # Ctrl-C may come anywhere: the step counts when it is whole
                 measured.steps.append(timed)
-                measured.runs.extend(trace.op_runs(index, stats.step_stats, types))
             for batch_size in traced_batch_sizes:
                 batches = feed_batches(program, batch_size)
                 for values in islice(batches, WARMUP_STEPS):

@@ -32,15 +32,38 @@ class Table:
         return (tuple(column.cell(row) for column in self.columns) for row in self.rows)
 
 
+@dataclass(frozen=True)
+class Frame:
+    """One picture of a film strip: a heading, what it is about, and what happened."""
+
+    heading: str
+    about: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Strip:
+    """Frames to be read from top to bottom."""
+
+    title: str
+    frames: tuple[Frame, ...]
+
+
+Block = str | Table | Strip
+
+
 def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: int) -> Table:
     """A table of the first rows, which remembers how many there were."""
     return Table(title, tuple(columns), tuple(rows[:most]), more=max(0, len(rows) - most))
 
 
+ROUNDS_UP = 0.9995  # from here on three digits of the smaller unit would show 1000
+
+
 def time(ns: float) -> str:
     """`812 ns`, `18.3 us`, `2.40 ms`, `1.25 s`: three digits and the unit that suits them."""
     for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if abs(ns) >= size:
+        if abs(ns) >= size * ROUNDS_UP:
             return f"{three_digits(ns / size)} {unit}"
     return f"{ns:.0f} ns"
 
@@ -48,7 +71,7 @@ def time(ns: float) -> str:
 def size(bytes_: float) -> str:
     """`512 B`, `73.5 KB`, `1.20 MB`, in powers of 1024."""
     for unit, factor in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if abs(bytes_) >= factor:
+        if abs(bytes_) >= factor * ROUNDS_UP:
             return f"{three_digits(bytes_ / factor)} {unit}"
     return f"{bytes_:.0f} B"
 

@@ -59,7 +59,8 @@ def memory(runs: Iterable[OpRun]) -> Memory:
         steps = requested.setdefault(run.name, {})
         steps[run.step] = steps.get(run.step, 0) + run.requested_bytes
         events.setdefault(run.step, []).extend(run.allocations)
-    rows = [OpMemory(name, round(fmean(steps.values()))) for name, steps in requested.items()]
+    # The mean is over all steps, also those in which a node did not run.
+    rows = [OpMemory(n, round(sum(s.values()) / len(events))) for n, s in requested.items()]
     return Memory(
         per_op=tuple(sorted(rows, key=lambda row: (-row.requested_bytes, row.name))),
         peak_bytes=max(map(peak, events.values()), default=0),

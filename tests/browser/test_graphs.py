@@ -29,6 +29,15 @@ def test_every_layer_and_its_gradients_are_drawn(graphs, artefacts):
     assert {*LAYERS, "gradients", "train"} <= set(fills(graphs))
 
 
+def test_the_graph_that_ran_and_the_one_that_was_written_can_both_be_drawn(graphs, artefacts):
+    assert run_menu(graphs).locator("input").input_value() == "executed"
+    assert "images" not in fills(graphs)  # what is fed runs under another name
+    run_menu(graphs).click()
+    run_menu(graphs).locator("paper-item", has_text="written").click()
+    wait_until_drawn(graphs, [*LAYERS, "gradients", "train", "images"])
+    save(graphs, artefacts / "graphs_written.png")
+
+
 def test_every_batch_size_is_offered_as_a_tag(graphs, artefacts):
     menu = tag_menu(graphs)
     menu.click()
@@ -63,10 +72,12 @@ def node(name):
     return f"tf-graph-scene g.node[data-name='{name}']"
 
 
+def run_menu(page):
+    return page.locator("tf-graph-controls paper-dropdown-menu").nth(0)
+
+
 def tag_menu(page):
-    return page.locator("tf-graph-controls .control-holder", has_text="Tag").locator(
-        "paper-dropdown-menu"
-    )
+    return page.locator("tf-graph-controls paper-dropdown-menu").nth(1)
 
 
 def legend(page):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 from tflab.records import Backward, Execution, Frontend, Placement, Stage, edge_count
 
 NAMES = {Frontend: "frontend", Backward: "backward", Placement: "placement", Execution: "execution"}
-LIVE = {"program", "user_nodes", "traces"}  # what only means something inside this process
-RENAMED = {"from_device": "from", "to_device": "to"}  # words that Python keeps for itself
+# What only means something inside this process, or is too long and goes to files
+LIVE = {"program", "user_nodes", "partition_graphs", "traces", "listings"}
+# Words that Python keeps for itself
+RENAMED = {"from_device": "from", "to_device": "to", "old": "from", "new": "to"}
 
 
 def as_object(
@@ -42,4 +45,6 @@ def plain(value: Any) -> Any:
         return [plain(item) for item in value]
     if isinstance(value, dict):
         return {key: plain(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no word for it
     return value

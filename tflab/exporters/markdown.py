@@ -7,7 +7,7 @@ from typing import Any
 
 from tflab import story
 from tflab.records import Stage
-from tflab.table import Table
+from tflab.table import Block, Strip, Table
 
 
 def render(
@@ -22,10 +22,24 @@ def render(
     for number, stage in enumerate(stages, 1):
         parts.append(f"## {number}. {escape(story.title(stage))}")
         for block in story.tell(stage, expanded):
-            parts.append(escape(block) if isinstance(block, str) else table(block))
+            parts.append(rendered(block))
     if error:
         parts.append(f"**It ended here:** {escape(error)}")
     return "\n\n".join(parts) + "\n"
+
+
+def rendered(block: Block) -> str:
+    if isinstance(block, str):
+        return escape(block)
+    return strip(block) if isinstance(block, Strip) else table(block)
+
+
+def strip(block: Strip) -> str:
+    lines = [f"**{escape(block.title)}**", ""]
+    for frame in block.frames:
+        lines.append(f"- **{escape(frame.heading)}** {escape(frame.about)}".rstrip())
+        lines += [f"  - {escape(line)}" for line in frame.lines]
+    return "\n".join(lines)
 
 
 def machine(environment: dict[str, Any]) -> str:
@@ -64,6 +78,7 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
 
 def escape(text: str) -> str:
     """Names may hold anything; nothing of it is to become Markdown or HTML."""
-    for char in "\\`*_[]<>|":
+    text = " ".join(text.split()).replace("&", "&amp;")
+    for char in "\\`*_~[]<>|":
         text = text.replace(char, f"\\{char}")
     return text

@@ -2,25 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 import tensorflow.compat.v1 as tf1
+from tensorflow.core.util import event_pb2
 
-from tflab.records import Execution, Stage
+from tflab.records import Execution, Placement, Stage
 
 
 def write(logdir: str, stages: Sequence[Stage]) -> None:
-    """Write the graph of the last stage and the traces of the execution, if there was one."""
+    """Write the graph of the program as the run `written`, and once there is one, the graph that
+    ran, all devices together, as the run `executed`. The traces belong to the second."""
     program = stages[-1].program
-    with program.graph.as_default():  # the writer refuses to work in eager mode
-        writer = tf1.summary.FileWriter(logdir, program.graph)
-    try:
+    with run(os.path.join(logdir, "written")) as writer:
+        add_graph(writer, program.graph.as_graph_def(add_shapes=True))
+    placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
+    if placement is None:
+        return
+    with run(os.path.join(logdir, "executed")) as writer:
+        merged = tf1.GraphDef()
+        for graph in placement.partition_graphs:
+            merged.node.extend(graph.node)
+        add_graph(writer, merged)
         for stage in stages:
             if isinstance(stage, Execution):
                 for batch_size, metadata in stage.traces.items():
                     writer.add_run_metadata(drawable(metadata), tag(stage, batch_size), batch_size)
+
+
+@contextmanager
+def run(folder: str) -> Iterator[tf1.summary.FileWriter]:
+    """The one writer of a run: a second, within the same second, would overwrite its file."""
+    with tf1.Graph().as_default():  # the writer refuses to be made in eager mode
+        writer = tf1.summary.FileWriter(folder)
+    try:
+        yield writer
     finally:
         writer.close()
+
+
+def add_graph(writer: tf1.summary.FileWriter, graph_def: tf1.GraphDef) -> None:
+    content = graph_def.SerializeToString()
+    writer.add_event(event_pb2.Event(wall_time=time.time(), graph_def=content))
 
 
 def tag(stage: Execution, batch_size: int) -> str:
@@ -34,14 +60,11 @@ def drawable(metadata: tf1.RunMetadata) -> tf1.RunMetadata:
 
     It takes for the time of a scope the span from its first op's start to its last op's end, so
     that a layer whose variables are read early looks slow. Here the ops of a scope lie end to
-    end: durations are the measured ones, start times are not, and nothing shows those. A fed
-    tensor runs as `_arg_x_0_0`; it gets the time under the name of its placeholder.
+    end: durations are the measured ones, start times are not, and nothing shows those.
     """
     copy = tf1.RunMetadata()
     copy.CopyFrom(metadata)
     for device in copy.step_stats.dev_stats:
-        for stats in device.node_stats:
-            stats.node_name = placeholder(stats.node_name)
         device.node_stats.sort(key=lambda stats: stats.node_name.split("/"))
         clock_ns = 0
         for stats in device.node_stats:
@@ -50,7 +73,3 @@ def drawable(metadata: tf1.RunMetadata) -> tf1.RunMetadata:
             stats.all_end_rel_micros = end_ns // 1000 - stats.all_start_micros
             clock_ns = end_ns
     return copy
-
-
-def placeholder(name: str) -> str:
-    return name[len("_arg_") :].rsplit("_", 2)[0] if name.startswith("_arg_") else name

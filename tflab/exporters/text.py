@@ -16,18 +16,25 @@ from rich.text import Text
 
 from tflab import story
 from tflab.records import Stage
-from tflab.table import Table
+from tflab.table import Strip, Table
 
 WIDTH = 100
 INDENT = 2  # of tables
 GAP = 2  # between columns
 
 
+class Terminal(Console):
+    """A console that lets the command decide what a closed pipe means."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def console(stream: TextIO | None = None) -> Console:
     stream = stream or sys.stdout
     probe = Console(file=stream, highlight=False)
     width = min(probe.width, WIDTH) if probe.is_terminal else WIDTH
-    return Console(file=stream, width=width, highlight=False, markup=False, emoji=False)
+    return Terminal(file=stream, width=width, highlight=False, markup=False, emoji=False)
 
 
 def show(
@@ -42,9 +49,21 @@ def show(
     for block in story.tell(stage, expanded):
         out.print()
         if isinstance(block, str):
-            out.print(Text(block))
+            out.print(Text(printable(block)))
+        elif isinstance(block, Strip):
+            show_strip(out, block)
         else:
             show_table(out, block)
+
+
+def show_strip(out: Console, strip: Strip) -> None:
+    out.print(Text(strip.title, style="bold cyan"))
+    for frame in strip.frames:
+        heading = Text.assemble("  ", (printable(frame.heading), "bold"))
+        heading.append("  " + cut(printable(frame.about), out.width - len(heading) - 2, True))
+        out.print(heading)
+        for line in frame.lines:
+            out.print(Text("      " + cut(printable(line), out.width - 6, at_end=True)))
 
 
 def show_table(out: Console, table: Table) -> None:
@@ -56,7 +75,7 @@ def show_table(out: Console, table: Table) -> None:
         pad_edge=False,
         show_edge=False,
     )
-    rows = list(table.cells())
+    rows = [tuple(map(printable, cells)) for cells in table.cells()]
     widths = fitted(table, rows, out.width - INDENT)
     for column, width in zip(table.columns, widths, strict=True):
         grid.add_column(
@@ -72,7 +91,7 @@ def show_table(out: Console, table: Table) -> None:
                 for cell, width, column in zip(cells, widths, table.columns, strict=True)
             )
         )
-    out.print(Padding(grid, (0, 0, 0, INDENT)))
+    out.print(Padding(grid, (0, 0, 0, INDENT), expand=False))
     if table.more:
         out.print(Text(f"  ... and {table.more:,} more", style="dim"))
 
@@ -91,6 +110,11 @@ def fitted(table: Table, rows: Sequence[Sequence[str]], available: int) -> list[
     while sum(widths) > available and max(widths) > 1:
         widths[widths.index(max(widths))] -= 1
     return widths
+
+
+def printable(text: str) -> str:
+    """Without what would steer a terminal: names and code come from files of strangers."""
+    return "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in text)
 
 
 def cut(text: str, width: int, at_end: bool) -> str:

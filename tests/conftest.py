@@ -1,0 +1,40 @@
+"""What the tests share: which data they see, and the stages of every model, walked once."""
+
+import functools
+import os
+from pathlib import Path
+
+import pytest
+
+from tflab import dumps
+
+SHARED_MNIST = Path(__file__).parents[2] / "shared" / "mnist"
+
+dumps.prepare()  # before a test imports TensorFlow
+
+
+@pytest.fixture(scope="session", autouse=True)
+def data():
+    """Data from where the user says, else from beside the repository, else the stand-in."""
+    given = os.environ.get("TFLAB_DATA_DIR")
+    with pytest.MonkeyPatch.context() as patch:
+        if given or SHARED_MNIST.is_dir():
+            # Absolute, because some tests run commands in other folders.
+            patch.setenv("TFLAB_DATA_DIR", str(Path(given or SHARED_MNIST).absolute()))
+        else:
+            patch.setenv("TFLAB_OFFLINE", "1")
+        yield
+
+
+@pytest.fixture(scope="session")
+def walked(data):
+    """`walked("lenet")["backward"]`: the stages of a model, each walked only once."""
+    from tflab import lifecycle
+    from tflab.records import Options
+
+    @functools.cache
+    def stages(model, devices=1):
+        options = Options(steps=5, devices=devices)
+        return dict(zip(lifecycle.STAGES, lifecycle.walk(model, options), strict=True))
+
+    return stages

@@ -1,0 +1,97 @@
+"""Kernels: an operator becomes the implementation that its device has registered."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import kernels as registry  # registered kernels (TF 2.21)
+
+from tflab.records import Kernel
+
+
+def chosen(graphs: Iterable[Any], user_graph: tf.Graph) -> Iterable[Kernel]:
+    """For each node of the partition graphs: the registration that fits its device and types.
+
+    The rule is that of core/framework/op_kernel.cc: device type, type constraints and label have
+    to fit, and the highest priority wins. What a GPU would run is read the same way from the type
+    that the user wrote; nothing of that runs here.
+    """
+    written = {op.name: op.node_def for op in user_graph.get_operations()}
+    for graph in graphs:
+        for node in graph.node:
+            fitting = fitting_kernels(node, device_type(node.device))
+            best = max(fitting, key=lambda kernel: kernel.priority, default=None)
+            source = written.get(node.name)
+            yield Kernel(
+                name=node.name,
+                op=node.op,
+                device=node.device,
+                types=types_of(node),
+                registrations=len(fitting),
+                constraints="" if best is None else described(best),
+                on_gpu=gpu_choice(source) if source is not None else None,
+            )
+
+
+def fitting_kernels(node: Any, device_type: str) -> list[Any]:
+    """The registered KernelDefs that may run a NodeDef on a type of device.
+
+    Those registered for every device (`DEFAULT`) count only where the device has none.
+    """
+    label = node.attr["_kernel"].s.decode() if "_kernel" in node.attr else ""
+    fitting = [
+        kernel
+        for kernel in registered(node.op)
+        if kernel.label == label and all(allows(one, node.attr) for one in kernel.constraint)
+    ]
+    own = [kernel for kernel in fitting if kernel.device_type == device_type]
+    return own or [kernel for kernel in fitting if kernel.device_type == "DEFAULT"]
+
+
+@functools.cache
+def registered(op: str) -> tuple[Any, ...]:
+    return tuple(registry.get_registered_kernels_for_op(op).kernel)
+
+
+def allows(constraint: Any, attr: Mapping[str, Any]) -> bool:
+    if constraint.name not in attr:
+        return True
+    value = attr[constraint.name]
+    wanted = set(value.list.type) or {value.type}
+    return wanted <= set(constraint.allowed_values.list.type)
+
+
+def types_of(node: Any) -> str:
+    """`T=float32, Tidx=int32`: the type attributes of a node."""
+    return ", ".join(
+        f"{name}={tf.dtypes.as_dtype(value.type).name}"
+        for name, value in sorted(node.attr.items())
+        if value.type
+    )
+
+
+def described(kernel: Any) -> str:
+    """`CPU, T in float32`: a registration, as far as it says anything."""
+    parts = [kernel.device_type]
+    for constraint in kernel.constraint:
+        names = [tf.dtypes.as_dtype(t).name for t in constraint.allowed_values.list.type]
+        parts.append(f"{constraint.name} in {'|'.join(names)}")
+    if kernel.label:
+        parts.append(f"label {kernel.label}")
+    if kernel.priority:
+        parts.append(f"priority {kernel.priority}")
+    return ", ".join(parts)
+
+
+def gpu_choice(node: Any) -> str | None:
+    """The registration that a GPU would use for a node as the user wrote it; None without one."""
+    best = max(fitting_kernels(node, "GPU"), key=lambda kernel: kernel.priority, default=None)
+    return None if best is None else described(best)
+
+
+def device_type(device: str) -> str:
+    """`CPU` of `/job:localhost/replica:0/task:0/device:CPU:0`; a bare type stays as it is."""
+    return device.rpartition("device:")[2].partition(":")[0]

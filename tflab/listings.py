@@ -1,0 +1,286 @@
+"""Listings: HLO, LLVM IR and object files, as XLA writes them, become records.
+
+Three languages for the same work, from the graph down to the processor, and the expressions by
+which one recognises in the second what the first asked for. No TensorFlow in here.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import struct
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from tflab.errors import TflabError
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One instruction of HLO, the language of XLA: a function of whole tensors."""
+
+    name: str
+    opcode: str
+    shape: str  # as in "f32[16]{0}"
+    operands: tuple[str, ...]  # names; of a parameter its number, of a constant its value
+    node: str = ""  # the graph node it was made for, "" where XLA made it for itself
+    calls: str = ""  # of a fusion: the computation that holds what was fused
+    kind: str = ""  # of a fusion: kLoop, kCustom, ...
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Hlo:
+    """A module of HLO: the operations that run one after another, and what fusions consist of."""
+
+    entry: tuple[Operation, ...]
+    computations: dict[str, tuple[Operation, ...]]
+
+
+@dataclass(frozen=True)
+class LlvmInstruction:
+    """One instruction of LLVM IR that makes a value: a function of scalars or short vectors."""
+
+    name: str
+    opcode: str
+    lanes: int  # of a float operation: 8 for `<8 x float>`, 1 for `float`; else 0
+    operands: tuple[str, ...]  # of a float operation
+    text: str  # without the notes for the optimiser
+
+
+@dataclass(frozen=True)
+class LlvmFunction:
+    argument: str  # the name of its first argument
+    body: tuple[LlvmInstruction, ...]
+    text: str
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction of the processor."""
+
+    address: int  # in the object file; the loader decides where it really goes
+    bytes: str  # hexadecimal
+    mnemonic: str
+    operands: str
+
+
+@dataclass(frozen=True)
+class Code:
+    """A function in an object file."""
+
+    machine: str  # x86-64 or AArch64
+    size_bytes: int
+    instructions: tuple[Instruction, ...]
+
+
+COMPUTATION = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\{$")
+OPERATION = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*)$")
+OP_NAME = re.compile(r'metadata=\{op_type="[^"]*" op_name="((?:[^"\\]|\\.)*)"')
+
+
+def hlo(text: str) -> Hlo:
+    """Raises TflabError for a text that is no HLO module."""
+    computations: dict[str, list[Operation]] = {}
+    entry, current = None, None
+    for line in text.splitlines():
+        if header := COMPUTATION.match(line):
+            current = computations.setdefault(header[2], [])
+            entry = header[2] if header[1] else entry
+        elif current is not None and (match := OPERATION.match(line)):
+            current.append(operation(line.strip(), *match.groups()))
+    if entry is None:
+        raise TflabError(
+            "The dump of XLA holds an HLO module without an entry; "
+            "tflab reads those that TensorFlow 2.21 writes."
+        )
+    found = {name: tuple(operations) for name, operations in computations.items()}
+    return Hlo(found[entry], found)
+
+
+def operation(text: str, name: str, shape: str, opcode: str, rest: str) -> Operation:
+    inside, attributes = split_at_closing(rest)
+    node = OP_NAME.search(attributes)  # without an op_type it is one of XLA's own names
+    calls = re.search(r"calls=%?([\w.\-]+)", attributes)
+    kind = re.search(r"kind=(\w+)", attributes)
+    return Operation(
+        name=name,
+        opcode=opcode,
+        shape=shape,
+        operands=tuple(re.findall(r"%([\w.\-]+)", inside)) or ((inside,) if inside else ()),
+        node=node[1] if node else "",
+        calls=calls[1] if calls else "",
+        kind=kind[1] if kind else "",
+        text=text,
+    )
+
+
+def split_at_closing(text: str) -> tuple[str, str]:
+    """`a, f(b)), c` is cut at the parenthesis that nothing opened: `a, f(b)` and `, c`."""
+    depth = 1
+    for index, char in enumerate(text):
+        depth += (char == "(") - (char == ")")
+        if not depth:
+            return text[:index], text[index + 1 :]
+    return text, ""
+
+
+DEFINE = re.compile(r'define [^@]*@(?:"([^"]+)"|([\w.$\-]+))\((?:.*?(%[\w.$\-]+))?')
+VALUE = r'%(?:"[^"]+"|[\w.$\-]+)'
+ASSIGNMENT = re.compile(rf"\s+({VALUE}) = ((?:tail )?(\w+).*?)(?:, ![\w.]+ ![\w.]+)*$")
+OPERAND = rf"({VALUE}|splat \([^)]*\)|<[^>]*>|[^\s,]+)"
+FLOAT = re.compile(
+    r"(?:fmul|fadd|fsub|fdiv) (?:[a-z]+ )*?(?:<(\d+) x )?(?:float|double|half|bfloat)>? "
+    rf"{OPERAND}, {OPERAND}"
+)
+
+
+def llvm(text: str) -> dict[str, LlvmFunction]:
+    """The functions that a module of LLVM IR defines, by name."""
+    found = {}
+    for part in re.findall(r"^define .*?^\}", text, re.MULTILINE | re.DOTALL):
+        first, *lines = part.splitlines()
+        if header := DEFINE.match(first):
+            matches = filter(None, map(ASSIGNMENT.match, lines))
+            body = tuple(llvm_instruction(*match.groups()) for match in matches)
+            found[header[1] or header[2]] = LlvmFunction(header[3] or "", body, part)
+    return found
+
+
+def llvm_instruction(name: str, text: str, opcode: str) -> LlvmInstruction:
+    match = FLOAT.match(text)
+    if not match:
+        return LlvmInstruction(name, opcode, 0, (), text)
+    return LlvmInstruction(name, opcode, int(match[1] or 1), (match[2], match[3]), text)
+
+
+def machine_code(data: bytes, file: str) -> dict[str, Code]:
+    """The functions of an ELF object file, by symbol, disassembled.
+
+    Raises TflabError for another format and for processors other than x86-64 and AArch64.
+    """
+    import capstone
+    from elftools.elf.elffile import ELFFile
+
+    processors = {
+        "EM_X86_64": ("x86-64", capstone.CS_ARCH_X86, capstone.CS_MODE_64),
+        "EM_AARCH64": ("AArch64", capstone.CS_ARCH_ARM64, capstone.CS_MODE_ARM),
+    }
+    try:
+        elf = ELFFile(io.BytesIO(data))
+        processor = elf["e_machine"]
+        functions = list(function_bytes(elf))
+    except Exception as error:  # a damaged file makes pyelftools fail in many ways
+        raise TflabError(f"{file} is no object file that tflab can read: {error}.") from error
+    if processor not in processors:
+        raise TflabError(
+            f"The object file {file} is for {processor}; tflab disassembles x86-64 and AArch64."
+        )
+    machine, architecture, mode = processors[processor]
+    disassembler = capstone.Cs(architecture, mode)
+    disassembler.skipdata = True  # what is no instruction is listed as bytes
+    found = {}
+    for name, start, code in functions:
+        instructions = disassembler.disasm(code, start)
+        lines = (Instruction(i.address, i.bytes.hex(), i.mnemonic, i.op_str) for i in instructions)
+        found[name] = Code(machine, len(code), tuple(lines))
+    return found
+
+
+def function_bytes(elf: Any) -> Iterator[tuple[str, int, bytes]]:
+    """(symbol, address, bytes) of each function of an ELFFile."""
+    for symbol in elf.get_section_by_name(".symtab").iter_symbols():
+        if symbol["st_info"]["type"] == "STT_FUNC" and isinstance(symbol["st_shndx"], int):
+            start, size = symbol["st_value"], symbol["st_size"]
+            code = elf.get_section(symbol["st_shndx"]).data()[start : start + size]
+            yield symbol.name, start, bytes(code)
+
+
+# Expressions: what an operation computes, in terms of the arguments of its kernel.
+
+ARITHMETIC = {"multiply": "fmul", "add": "fadd", "subtract": "fsub", "divide": "fdiv"}
+MOVES = {"broadcast", "reshape", "bitcast", "copy", "transpose"}  # the elements stay what they are
+
+
+class Numbers:
+    """A number for each expression: the same operation on the same operands gets the same one."""
+
+    def __init__(self) -> None:
+        self.known: dict[tuple[object, ...], int] = {}
+
+    def of(self, opcode: str, *operands: object) -> int:
+        if opcode in ("fmul", "fadd"):
+            operands = tuple(sorted(operands, key=str))  # a * b is b * a
+        return self.known.setdefault((opcode, *operands), len(self.known))
+
+
+def hlo_expressions(operations: Iterable[Operation], numbers: Numbers) -> dict[str, int]:
+    """The expression that each operation of a fusion computes, element by element."""
+    found: dict[str, int] = {}
+    for op in operations:
+        found[op.name] = numbers.of("HLO", op.name)  # like nothing else
+        operands = [found.get(name, found[op.name]) for name in op.operands]
+        if op.opcode == "parameter":
+            found[op.name] = numbers.of("argument", *op.operands)
+        elif op.opcode == "constant" and (value := single("".join(op.operands))) is not None:
+            found[op.name] = numbers.of("constant", value)
+        elif op.opcode in MOVES and len(operands) == 1:
+            found[op.name] = operands[0]
+        elif op.opcode in ARITHMETIC:
+            found[op.name] = numbers.of(ARITHMETIC[op.opcode], *operands)
+    return found
+
+
+GET_POINTER = re.compile(rf"getelementptr .*?ptr ({VALUE}), i64 (\S+)")
+LOAD = re.compile(rf"load (.+?), ptr ({VALUE})")
+SPLAT = re.compile(  # one scalar for all lanes, in two steps
+    rf"insertelement <.*?> poison, \w+ ({VALUE}), i64 0$|"
+    rf"shufflevector <.*?> ({VALUE}), .* zeroinitializer$"
+)
+
+
+def llvm_expressions(function: LlvmFunction, numbers: Numbers) -> dict[str, int]:
+    """The expression that each value of a kernel is.
+
+    XLA calls a kernel with a frame. At its byte 24 stands where the arguments are, 16 bytes each,
+    and an argument begins with the address of its elements.
+    """
+    found: dict[str, int] = {}
+    pointers = {function.argument: ("frame", 0)}
+
+    def value(operand: str) -> int:
+        literal = single(operand.removeprefix("splat (").rstrip(")").rpartition(" ")[2])
+        return found.get(operand, numbers.of("constant", operand if literal is None else literal))
+
+    for line in function.body:
+        found[line.name] = numbers.of("LLVM", line.name)  # like nothing else
+        if line.operands:
+            found[line.name] = numbers.of(line.opcode, *map(value, line.operands))
+        elif match := SPLAT.match(line.text):
+            found[line.name] = value(match[1] or match[2])
+        elif match := GET_POINTER.match(line.text):
+            base, offset = pointers.get(match[1], ("", 0))
+            if base == "argument":  # whichever element it is
+                pointers[line.name] = (base, offset)
+            elif match[2].isdecimal() and " i8, ptr" in line.text:
+                pointers[line.name] = (base, offset + int(match[2]))
+        elif match := LOAD.match(line.text):
+            base, offset = pointers.get(match[2], ("", 0))
+            if match[1] == "ptr" and (base, offset) == ("frame", 24):
+                pointers[line.name] = ("arguments", 0)
+            elif match[1] == "ptr" and base == "arguments" and offset % 16 == 0:
+                pointers[line.name] = ("argument", offset // 16)
+            elif match[1] != "ptr" and base == "argument":
+                found[line.name] = numbers.of("argument", str(offset))
+    return found
+
+
+def single(literal: str) -> bytes | None:
+    """The bits of a float as HLO writes it, or LLVM, which may give those of a double."""
+    try:
+        if literal.startswith("0x"):
+            return struct.pack(">f", *struct.unpack(">d", bytes.fromhex(literal[2:].zfill(16))))
+        return struct.pack(">f", float(literal))
+    except (ValueError, OverflowError, struct.error):
+        return None

@@ -1,0 +1,77 @@
+"""The backward story: what each forward op's gradient function made, and whether it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tflab.records import Backward, Gradient
+from tflab.story.words import LONGEST, counted
+from tflab.table import Block, Column, Table, plural, shortened
+
+
+def tell(stage: Backward) -> Iterable[Block]:
+    if not stage.added_nodes:
+        yield "The model has no loss or no optimiser: nothing to differentiate, nothing added."
+        return
+    derived = sum(len(gradient.nodes) for gradient in stage.gradients)
+    yield (
+        f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: {derived} "
+        f"from gradient functions, {len(stage.shared_nodes)} that start or add up gradients, "
+        f"{len(stage.update_nodes)} from the optimiser. "
+        "Still nothing is computed."
+    )
+    types = {node.name: node.op for node in stage.nodes}
+    with_gradient = [g for g in stage.gradients if g.nodes]
+    yield shortened(
+        "Forward ops, last first as differentiation met them, and what came from each",
+        (
+            Column("forward node", lambda g: g.forward),
+            Column("type", lambda g: g.op),
+            Column("gradient function", lambda g: (g.function or "").partition(" ")[0]),
+            Column("nodes", lambda g: str(len(g.nodes)), right=True),
+            Column("types", lambda g: kinds_of(g, types), elastic=True, least=28),
+        ),
+        with_gradient[::-1],
+        LONGEST,
+    )
+    yield reasons(stage.gradients)
+    yield from gradient_checks(stage)
+
+
+def kinds_of(gradient: Gradient, types: dict[str, str]) -> str:
+    return counted(types[name] for name in gradient.nodes)
+
+
+def reasons(gradients: Iterable[Gradient]) -> Table:
+    """Forward ops without gradient nodes, by reason."""
+    names: dict[str, list[str]] = {}
+    for gradient in gradients:
+        if gradient.reason:
+            names.setdefault(gradient.reason, []).append(gradient.forward)
+    return Table(
+        "Forward ops without gradient nodes, and why",
+        (
+            Column("because", lambda row: row[0]),
+            Column("nodes", lambda row: str(len(row[1])), right=True),
+            Column("which", lambda row: ", ".join(row[1]), elastic=True),
+        ),
+        tuple(names.items()),
+    )
+
+
+def gradient_checks(stage: Backward) -> Iterable[Block]:
+    if not stage.gradient_checks:
+        yield "Gradients were not checked: the loss differs each time it is computed."
+        return
+    worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
+    yield shortened(
+        f"Gradients against central finite differences, taken in {worst.precision}",
+        (
+            Column("variable", lambda check: check.tensor),
+            Column("elements", lambda check: str(check.elements), right=True),
+            Column("largest relative error", lambda c: f"{c.max_relative_error:.1e}", right=True),
+        ),
+        stage.gradient_checks,
+        LONGEST,
+    )
+    yield f"The largest relative error is {worst.max_relative_error:.1e}, in {worst.tensor}."

@@ -1,0 +1,297 @@
+"""XLA: the code that was generated for a cluster: HLO, LLVM IR, machine code.
+
+XLA takes a cluster of nodes out of the graph and compiles it for the shapes at hand: nodes become
+HLO operations, those are fused, each fusion becomes a loop in LLVM IR, and that becomes a function
+of the processor's instructions. All of it is read from XLA's own dump, with no TensorFlow in here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tflab import listings
+from tflab.errors import TflabError
+from tflab.listings import (
+    ARITHMETIC,
+    MOVES,
+    Code,
+    Hlo,
+    Instruction,
+    LlvmFunction,
+    LlvmInstruction,
+    Operation,
+)
+
+PASSIVE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}  # nothing to run
+
+
+def environment(folder: str | Path) -> dict[str, str]:
+    """What has to be set before TensorFlow is imported, so that XLA compiles and dumps.
+
+    The session also needs `global_jit_level = ON_2`. TF_XLA_FLAGS is this one flag and no other:
+    with a second one beside it, Grappler's remapper still fuses convolutions and dense layers
+    into kernels of its own, which XLA then has to leave out (seen with TensorFlow 2.21).
+    """
+    if '"' in str(folder):
+        raise TflabError(f"XLA cannot write to {folder}: there is a quotation mark in its name.")
+    return {
+        "TF_XLA_FLAGS": "--tf_xla_cpu_global_jit",
+        "XLA_FLAGS": f'--xla_dump_to="{folder}" --xla_dump_hlo_as_text',
+    }
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One step of a compiled cluster: a function that was generated, or a call of a library.
+
+    Equal fusions are generated once: `function` then is the name of the first of them. Where it
+    is "" the runtime does the work by itself, through a library for a convolution.
+    """
+
+    name: str  # of the HLO operation
+    function: str  # in LLVM IR and in the object file
+    opcode: str
+    kind: str  # of a fusion: kLoop, kCustom, ...
+    operations: tuple[Operation, ...]  # what was fused, or the operation itself
+    nodes: tuple[str, ...]  # the graph nodes whose work this is
+    llvm: LlvmFunction | None = field(default=None, repr=False)  # after optimisation
+    code: Code | None = field(default=None, repr=False)
+
+    @property
+    def opcodes(self) -> tuple[str, ...]:
+        return tuple(op.opcode for op in self.operations if op.opcode not in PASSIVE)
+
+
+@dataclass(frozen=True)
+class Module:
+    """A compiled cluster. The same cluster with other shapes is another module."""
+
+    number: int
+    name: str  # as in "cluster_0"
+    hlo_before: str = field(repr=False)
+    hlo_after: str = field(repr=False)
+    kernels: tuple[Kernel, ...]
+
+
+@dataclass(frozen=True)
+class Link:
+    """One operation on its way from the graph to the processor.
+
+    `inferred` says which arrows were not read but concluded, and from what.
+    """
+
+    node: str
+    operation: Operation
+    kernel: str
+    llvm: tuple[LlvmInstruction, ...]  # several, where a loop was unrolled
+    lanes: int  # how many elements one instruction works on: 1 is no vector
+    code: tuple[Instruction, ...]  # those that can be it, all of its kind in the kernel
+    fused: bool  # the same machine instruction multiplies and adds
+    inferred: tuple[str, ...]
+
+
+# From the folder to the records.
+
+BEFORE = re.compile(r"(module_(\d+)\.(.+)\.)before_optimizations\.txt")
+
+
+def read(folder: str | Path) -> tuple[Module, ...]:
+    """The clusters that XLA compiled, in its order.
+
+    Raises TflabError when there are none, or when the files are not those of TensorFlow 2.21.
+    """
+    names = sorted(path.name for path in Path(folder).glob("module_*") if path.is_file())
+    modules = tuple(
+        read_module(Path(folder), match, [name for name in names if name.startswith(match[1])])
+        for match in filter(None, map(BEFORE.fullmatch, names))
+    )
+    if not modules:
+        raise TflabError(f"XLA has compiled nothing: there is no HLO module in {folder}.")
+    kernels = [kernel for module in modules for kernel in module.kernels]
+    if any(kernel.kind == "kLoop" for kernel in kernels) and not any(k.code for k in kernels):
+        raise TflabError(
+            f"The dump of XLA in {folder} holds fusions but no machine code for any of them; "
+            "tflab reads the dumps of TensorFlow 2.21."
+        )
+    return modules
+
+
+def read_module(folder: Path, match: re.Match[str], names: list[str]) -> Module:
+    prefix, number, name = match.groups()
+    after = f"{prefix}cpu_after_optimizations.txt"
+    if after not in names:
+        raise TflabError(f"The dump of XLA has no {after}; tflab reads those of TensorFlow 2.21.")
+    hlo_after = text(folder / after)
+    functions: dict[str, LlvmFunction] = {}
+    codes: dict[str, Code] = {}
+    for file in names:
+        if file.endswith(".ir-with-opt.ll"):
+            functions |= listings.llvm(text(folder / file))
+        elif file.endswith(".o"):
+            codes |= listings.machine_code((folder / file).read_bytes(), file)
+    return Module(
+        number=int(number),
+        name=name.partition("__XlaCompiledKernel")[0],  # the rest says how it was called
+        hlo_before=text(folder / match[0]),
+        hlo_after=hlo_after,
+        kernels=tuple(kernels_of(listings.hlo(hlo_after), functions, codes)),
+    )
+
+
+def text(path: Path) -> str:
+    return path.read_text(encoding="utf-8", errors="replace")
+
+
+def kernels_of(
+    hlo: Hlo, functions: Mapping[str, LlvmFunction], codes: Mapping[str, Code]
+) -> Iterator[Kernel]:
+    generated: dict[tuple[object, ...], str] = {}
+    for op in hlo.entry:
+        if op.opcode in PASSIVE:
+            continue
+        operations = hlo.computations.get(op.calls, (op,))
+        work = fingerprint(operations, hlo)
+        if op.name in codes:
+            generated.setdefault(work, op.name)
+        name = op.name if op.name in codes else generated.get(work, "")
+        yield Kernel(
+            name=op.name,
+            function=name,
+            opcode=op.opcode,
+            kind=op.kind,
+            operations=operations,
+            nodes=nodes_of((*operations, op)),
+            llvm=functions.get(name),
+            code=codes.get(name),
+        )
+
+
+def nodes_of(operations: Iterable[Operation]) -> tuple[str, ...]:
+    """The graph nodes that these operations were made for.
+
+    Constants do not count: XLA keeps one of those that are equal, whosever it was.
+    """
+    fixed: set[str] = set()
+    nodes: dict[str, None] = {}  # a set that keeps the order
+    for op in operations:
+        if op.opcode == "constant" or (op.opcode in MOVES and fixed.issuperset(op.operands)):
+            fixed.add(op.name)
+        elif op.node:
+            nodes[op.node] = None
+    return tuple(nodes)
+
+
+def fingerprint(operations: tuple[Operation, ...], hlo: Hlo) -> tuple[object, ...]:
+    """What a computation does, without the names in it and the nodes it was made for."""
+    places = {op.name: index for index, op in enumerate(operations)}
+
+    def meaning(match: re.Match[str]) -> str:
+        if match[1] in hlo.computations:
+            return str(fingerprint(hlo.computations[match[1]], hlo))
+        return str(places.get(match[1], match[1]))
+
+    lines = (op.text.partition(", metadata=")[0] for op in operations)
+    return tuple(re.sub(r"%([\w.\-]+)", meaning, line) for line in lines)
+
+
+def files(module: Module) -> dict[str, str]:
+    """The listings of a module, each under a file name that is safe to use."""
+    found = {"hlo-before.txt": module.hlo_before, "hlo-after.txt": module.hlo_after}
+    for number, kernel in enumerate(module.kernels):
+        name = re.sub(r"[^\w\-]", "_", kernel.name)[:80]
+        if kernel.function != kernel.name:
+            continue
+        if kernel.llvm:
+            found[f"{number:03}-{name}.ll"] = kernel.llvm.text + "\n"
+        if kernel.code:
+            lines = (
+                f"{i.address:6x}  {i.bytes:24}  {i.mnemonic} {i.operands}".rstrip() + "\n"
+                for i in kernel.code.instructions
+            )
+            found[f"{number:03}-{name}.s"] = "".join(lines)
+    return found
+
+
+# From the multiply of the graph to the multiply of the processor.
+
+BY_KIND = "HLO -> LLVM by kind of operation: no expression of the same form was found"
+SHARED = "fusion -> function: the dump has none of its own, but one of an equal fusion"
+GONE = "HLO -> LLVM: no instruction of its kind is left"
+BY_WIDTH = "LLVM -> machine by kind and vector width: the object file has no line table"
+
+
+def heart(module: Module) -> tuple[Link, ...]:
+    """Each float multiply, add, subtract and divide of the cluster, followed to its instructions.
+
+    An HLO operation and an LLVM instruction belong together when both compute the same expression
+    of the kernel's arguments, such as `a1 * a0 + a2`.
+    """
+    return tuple(
+        link
+        for kernel in module.kernels
+        if kernel.llvm and kernel.code
+        for link in links(kernel, kernel.llvm, kernel.code)
+    )
+
+
+def links(kernel: Kernel, function: LlvmFunction, code: Code) -> Iterator[Link]:
+    numbers = listings.Numbers()
+    wanted = listings.hlo_expressions(kernel.operations, numbers)
+    present = listings.llvm_expressions(function, numbers)
+    machine = [(machine_kind(i), i) for i in code.instructions]
+    can_fuse = any(kind and kind[0] == "fma" for kind, _ in machine)
+    fusable = multiply_adds(function) if can_fuse else set()
+    shared = (SHARED,) if kernel.function != kernel.name else ()
+    for op in kernel.operations:
+        if op.opcode not in ARITHMETIC or not op.shape.startswith(("f", "bf")):
+            continue
+        alike = [i for i in function.body if i.opcode == ARITHMETIC[op.opcode]]
+        same = [i for i in alike if present[i.name] == wanted[op.name]]
+        found = same or [i for i in alike if present[i.name] not in wanted.values()]
+        kinds = {("fma" if i.name in fusable else i.opcode, i.lanes) for i in found}
+        yield Link(
+            node=op.node,
+            operation=op,
+            kernel=kernel.name,
+            llvm=tuple(found),
+            lanes=max((i.lanes for i in found), default=0),
+            code=tuple(i for kind, i in machine if kind in kinds),
+            fused="fma" in {kind for kind, _ in kinds},
+            inferred=shared + ((BY_WIDTH,) if same else (BY_KIND, BY_WIDTH) if found else (GONE,)),
+        )
+
+
+def multiply_adds(function: LlvmFunction) -> set[str]:
+    """Products that nothing but one sum uses, and that sum: a processor does both in one go."""
+    uses = Counter(re.findall(listings.VALUE, function.text))  # where it is made counts as one
+    products = {line.name for line in function.body if line.opcode == "fmul"}
+    found: set[str] = set()
+    for line in function.body:
+        if line.opcode in ("fadd", "fsub"):
+            for operand in line.operands:
+                if operand in products and uses[operand] == 2:
+                    found |= {operand, line.name}
+                    break
+    return found
+
+
+X86 = re.compile(r"v?(?:(mul|add|sub|div)|fn?m(?:add|sub)(?:132|213|231))([ps])([sd])$")
+ARM = re.compile(r"f(?:(mul|add|sub|div)|ml[as]|n?m(?:add|sub))$")
+
+
+def machine_kind(instruction: Instruction) -> tuple[str, int] | None:
+    """What a float instruction does and on how many elements: ("fma", 8), ("fadd", 1)."""
+    mnemonic, operands = instruction.mnemonic, instruction.operands
+    if match := X86.match(mnemonic):
+        bits = 512 if "zmm" in operands else 256 if "ymm" in operands else 128
+        lanes = 1 if match[2] == "s" else bits // (32 if match[3] == "s" else 64)
+    elif match := ARM.match(mnemonic):
+        vector = re.search(r"\.(\d+)[hsd]", operands)
+        lanes = int(vector[1]) if vector else 1
+    else:
+        return None
+    return (f"f{match[1]}" if match[1] else "fma", lanes)
