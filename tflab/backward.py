@@ -46,6 +46,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         shared_nodes=tuple(op.name for op in gradient_ops if nodes.original_op(op) is None),
         gradients=tuple(gradients_of(program, frontend.nodes, gradient_ops)),
         gradient_checks=checks,
+        variable_count=len(pairs),
     )
 
 
@@ -101,7 +102,7 @@ def gradients_of(
         origin = nodes.original_op(op)
         if origin is not None:
             derived.setdefault(origin.name, []).append(op.name)
-    needed = reach(program.model.loss.op.name, {node.name: parents(node) for node in forward})
+    needed = reach([program.model.loss.op.name], {node.name: parents(node) for node in forward})
     trained = trained_nodes(program, forward)
     for node in forward:
         function, registered = gradient_function(program.graph.get_operation_by_name(node.name))
@@ -135,9 +136,10 @@ def parents(node: Node) -> list[str]:
     return [node_of(tensor) for tensor in node.inputs]
 
 
-def reach(start: str, edges: dict[str, list[str]]) -> set[str]:
-    """All that can be reached from `start`, itself included."""
-    found, waiting = {start}, [start]
+def reach(starts: Iterable[str], edges: dict[str, list[str]]) -> set[str]:
+    """All that can be reached from the starts, themselves included."""
+    found = set(starts)
+    waiting = list(found)
     while waiting:
         for name in edges.get(waiting.pop(), ()):
             if name not in found:
@@ -153,4 +155,4 @@ def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:
         for parent in parents(node):
             consumers.setdefault(parent, []).append(node.name)
     variables = program.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
-    return set().union(*(reach(variable.op.name, consumers) for variable in variables))
+    return reach((variable.op.name for variable in variables), consumers)

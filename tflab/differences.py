@@ -7,7 +7,7 @@ which every float32 has become a float64. The gradients are those of the real gr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from tflab import session
 from tflab.records import GradientCheck, Options, Program
 
 ROWS = 8  # of the batch: enough to reach every layer, few enough to be quick
+VARIABLES = 40  # at most, spread over the model: each costs a few runs of its own
 ELEMENTS = 8  # of each variable: the largest gradients and a random choice
 NOISE = 0.01  # added to the weights: zero biases on black pixels sit exactly on the kink of ReLU
 STEPS = {  # h in the formula above; its own error is about h^2, that of rounding epsilon / h
@@ -35,40 +36,38 @@ def check(program: Program, pairs: Sequence[Any], options: Options) -> tuple[Gra
     no derivative to compare with.
     """
     pairs = [(g, v) for g, v in pairs if g is not None and v.dtype.base_dtype == tf.float32]
+    pairs = pairs[:: -(-len(pairs) // VARIABLES) or 1]
     batch = next(session.feed_batches(program, min(options.batch_size, ROWS)))
     feeds = dict(zip(session.step_of(program, ()).feeds, batch, strict=True))
     rng = np.random.default_rng(0)
     # What the devices cannot do is not the question here: that comes with placement.
     config = session.config_of(replace(options, soft_placement=True))
+    variables = program.graph.get_collection("variables")
     with session.opened(program.graph, config) as live:
-        values = []
-        for value in live.run([variable for _, variable in pairs]):
-            scattered = value + rng.normal(0, NOISE, value.shape)
-            values.append(np.asarray(scattered, np.float32))
-        for (_, variable), value in zip(pairs, values, strict=True):
-            assign(live, variable.initializer, value)
+        values = {}
+        for variable, value in zip(variables, live.run(variables), strict=True):
+            noise = rng.normal(0, NOISE, value.shape) if value.dtype == np.float32 else 0
+            values[variable.initializer.name] = np.asarray(value + noise, value.dtype)
+        assign(live, values)
         gradients = [dense(gradient) for gradient in live.run([g for g, _ in pairs], feeds)]
         losses = {float(live.run(program.model.loss, feeds)) for _ in range(2)}
     if len(losses) > 1:
         return ()
 
-    graph, dtype = forward_copy(program, [variable for _, variable in pairs])
+    graph, dtype = forward_copy(program, list(values))
     checks = []
     with session.opened(graph, config) as live:
-        initializers = [graph.get_operation_by_name(v.initializer.name) for _, v in pairs]
-        for initializer, value in zip(initializers, values, strict=True):
-            assign(live, initializer, value)
-        for (_, variable), initializer, value, gradient in zip(
-            pairs, initializers, values, gradients, strict=True
-        ):
+        assign(live, values)
+        for gradient, (_, variable) in zip(gradients, pairs, strict=True):
+            initializer = variable.initializer.name
             elements = chosen(gradient, rng)
-            numeric = [
-                slope(
-                    live, program.model.loss.name, feeds, initializer, value, element, STEPS[dtype]
-                )
-                for element in elements
-            ]
-            assign(live, initializer, value)
+
+            def loss(value: np.ndarray, initializer: str = initializer) -> float:
+                assign(live, {initializer: value})
+                return float(live.run(program.model.loss.name, feeds))
+
+            numeric = [slope(loss, values[initializer], one, STEPS[dtype]) for one in elements]
+            assign(live, {initializer: values[initializer]})
             analytic = gradient.flat[elements]
             scale = max(np.abs(analytic).max(), np.abs(numeric).max())
             error = np.abs(analytic - numeric).max() / scale if scale else 0.0
@@ -76,16 +75,13 @@ def check(program: Program, pairs: Sequence[Any], options: Options) -> tuple[Gra
     return tuple(checks)
 
 
-def slope(
-    live: Any, loss: str, feeds: dict, initializer: Any, value: np.ndarray, element: int, h: float
-) -> float:
+def slope(loss: Callable[[np.ndarray], float], value: np.ndarray, element: int, h: float) -> float:
     """The central difference of the loss by one element of one variable."""
     losses = []
     for shift in (h, -h):
         moved = np.array(value, np.float64)
         moved.flat[element] += shift
-        assign(live, initializer, moved)
-        losses.append(float(live.run(loss, feeds)))
+        losses.append(loss(moved))
     return (losses[0] - losses[1]) / (2 * h)
 
 
@@ -105,14 +101,16 @@ def dense(gradient: Any) -> np.ndarray:
     return array
 
 
-def assign(live: Any, initializer: tf.Operation, value: np.ndarray) -> None:
-    """Set a variable by feeding its initial value: no new node in the graph."""
-    live.run(initializer, {initializer.inputs[1]: value})
+def assign(live: Any, values: Mapping[str, np.ndarray]) -> None:
+    """Set variables, by the names of their initializers, by feeding their initial values: that
+    takes no new node in the graph."""
+    feeds = {live.graph.get_operation_by_name(name).inputs[1]: v for name, v in values.items()}
+    live.run(list(values), feeds)
 
 
-def forward_copy(program: Program, variables: Sequence[Any]) -> tuple[tf.Graph, tf.DType]:
+def forward_copy(program: Program, initializers: Sequence[str]) -> tuple[tf.Graph, tf.DType]:
     """The part of the graph that computes the loss, in float64 where its ops allow it."""
-    ends = [program.model.loss.op.name, *(variable.initializer.name for variable in variables)]
+    ends = [program.model.loss.op.name, *initializers]
     graph_def = tf1.graph_util.extract_sub_graph(program.graph.as_graph_def(), ends)
     if not graph_def.library.function:
         try:

@@ -7,10 +7,13 @@ is the truth; the traced one explains it.
 
 from __future__ import annotations
 
-from tflab import schedule, session, tables
-from tflab.records import Execution, Options, Placement
+from dataclasses import replace
+
+from tflab import schedule, session, tables, toggles
+from tflab.records import Execution, Options, Placement, Program, Race
 
 TRACED_BATCH_SIZES = (1, 16, 64)  # for TensorBoard: the sizes that the lab compares
+ROUNDS = 50  # of a comparison: enough for the sign test to see a difference of a few percent
 
 
 def execute(placement: Placement, options: Options) -> Execution:
@@ -39,6 +42,16 @@ def execute(placement: Placement, options: Options) -> Execution:
         wall_ns=sum(step.wall_ns for step in measured.steps),
         critical_path=schedule.critical_path(placement.nodes, measured.runs, placement.transfers),
         memory=tables.memory(measured.runs),
+        race=raced(program, step, options),
         interrupted=measured.interrupted,
         traces=measured.traces,
     )
+
+
+def raced(program: Program, step: session.Step, options: Options) -> Race | None:
+    """With passes switched off: what they are worth in time, against all passes on."""
+    if not options.without:
+        return None
+    variants = (replace(options, without=()), options)
+    times = session.in_turn(program, step, variants, max(options.steps, ROUNDS))
+    return toggles.race(*times) if times else None

@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab import code, devices, kernels, ledger, nodes, passes, session, trace
+from tflab import code, devices, kernels, ledger, nodes, passes, session, toggles, trace
 from tflab.dumps import Snapshot
 from tflab.errors import TflabError, UsageError
 from tflab.records import (
@@ -33,10 +33,19 @@ SMALL = 100  # nodes of a graph whose code is shown without being asked for
 
 
 def place(backward: Backward, options: Options) -> Placement:
-    """Run one step and read the graphs that the runtime made for it.
+    """Run one step and read what the runtime made of the graph for it.
 
-    Raises UsageError for a fetch that is not in the graph, TflabError when the step cannot run.
+    With graph passes switched off it is done twice, to tell what that changed. Raises UsageError
+    for a fetch that is not in the graph, TflabError when the step cannot run.
     """
+    placement = placed(backward, options)
+    if not options.without:
+        return placement
+    usual = placed(backward, replace(options, without=()))
+    return replace(placement, toggle=toggles.compare(usual, placement, options.without))
+
+
+def placed(backward: Backward, options: Options) -> Placement:
     program = backward.program
     fetches = resolve(program, options.fetches) or default_fetches(program)
     step = session.step_of(program, fetches)

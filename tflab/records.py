@@ -153,6 +153,7 @@ class Backward:
     added_nodes: tuple[str, ...] = ()
     gradients: tuple[Gradient, ...] = ()
     gradient_checks: tuple[GradientCheck, ...] = ()
+    variable_count: int = 0  # trainable; of very many only some are checked
     update_nodes: tuple[str, ...] = ()  # those of `added_nodes` that the optimiser made
     shared_nodes: tuple[str, ...] = ()  # those that start or add up gradients, of no one forward op
 
@@ -279,6 +280,25 @@ class Transfer:
 
 
 @dataclass(frozen=True)
+class FateChange:
+    """A node of the user's graph whose fate is another when passes are switched off."""
+
+    name: str
+    usual: str
+    now: str
+
+
+@dataclass(frozen=True)
+class Toggle:
+    """What switching graph passes off changed in the ledger."""
+
+    without: tuple[str, ...]
+    usual_node_count: int  # that run with all passes on
+    node_count: int
+    changes: tuple[FateChange, ...]
+
+
+@dataclass(frozen=True)
 class Placement:
     program: Program = field(repr=False)
     nodes: tuple[Node, ...]  # the graph that runs, all devices together
@@ -293,6 +313,7 @@ class Placement:
     kernels: tuple[Kernel, ...] = ()
     generated: tuple[Generated, ...] = ()
     partition_graphs: tuple[Any, ...] = field(default=(), repr=False)  # GraphDefs, for TensorBoard
+    toggle: Toggle | None = None
     notes: tuple[str, ...] = ()  # what could not be done, and why
 
 
@@ -326,6 +347,18 @@ class Spread:
     median: float
     p10: float
     p90: float
+
+
+@dataclass(frozen=True)
+class Race:
+    """The untraced step with all graph passes and without some, measured in turn."""
+
+    pairs: int
+    usual_step_ns: Spread
+    without_step_ns: Spread
+    ratio: float  # median over the pairs of: without / usual
+    p_value: float
+    significant: bool
 
 
 @dataclass(frozen=True)
@@ -386,6 +419,7 @@ class Execution:
     wall_ns: int
     critical_path: CriticalPath
     memory: Memory
+    race: Race | None = None  # when passes were switched off
     interrupted: bool = False  # these are the steps until Ctrl-C
     traces: Mapping[int, Any] = field(default_factory=dict, repr=False)
     # batch size -> RunMetadata of one warm step, for TensorBoard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
@@ -247,6 +247,37 @@ def measure(
                 raise
             measured.interrupted = True
     return measured
+
+
+def in_turn(
+    program: Program, step: Step, variants: Sequence[Options], rounds: int
+) -> list[list[int]]:
+    """The times of untraced steps under several configurations, a round of each at a time.
+
+    The order within a round is turned around every time. Ctrl-C keeps the whole rounds.
+    """
+    times: list[list[int]] = []
+    batches = feed_batches(program, variants[0].batch_size)
+    with ExitStack() as stack:
+        sessions = [
+            stack.enter_context(opened(program.graph, config_of(variant))) for variant in variants
+        ]
+        runs = [step.callable(session) for session in sessions]
+        for run in runs:
+            for values in islice(batches, WARMUP_STEPS):
+                run(*values)
+        with suppress(KeyboardInterrupt):
+            for index, values in progress.track(
+                "rounds", enumerate(islice(batches, rounds)), rounds
+            ):
+                order = range(len(runs)) if index % 2 else reversed(range(len(runs)))
+                round_ns = [0] * len(runs)
+                for which in order:
+                    start = time.perf_counter_ns()
+                    runs[which](*values)
+                    round_ns[which] = time.perf_counter_ns() - start
+                times.append(round_ns)
+    return [list(column) for column in zip(*times, strict=True)]
 
 
 def timed_step(traced: Any, values: Sequence[np.ndarray], index: int) -> tuple[StepTime, Any]:

@@ -74,4 +74,8 @@ def gradient_checks(stage: Backward) -> Iterable[Block]:
         stage.gradient_checks,
         LONGEST,
     )
-    yield f"The largest relative error is {worst.max_relative_error:.1e}, in {worst.tensor}."
+    some = f"Of {stage.variable_count:,} variables {len(stage.gradient_checks)} were checked. "
+    yield (
+        (some if len(stage.gradient_checks) < stage.variable_count else "")
+        + f"The largest relative error is {worst.max_relative_error:.1e}, in {worst.tensor}."
+    )

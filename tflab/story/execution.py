@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tflab.records import Execution, OpTotal
+from tflab.records import Execution, OpTotal, Race
 from tflab.table import Block, Column, Table, percent, plural, size, time
 
 TOP = 10
@@ -28,6 +28,8 @@ def tell(stage: Execution) -> Iterable[Block]:
         ),
         (("untraced", stage.untraced_step_ns), ("traced", stage.traced_step_ns)),
     )
+    if stage.race:
+        yield raced(stage.race)
     yield Table(
         "Who owned the wall time of the traced steps",
         (
@@ -52,6 +54,19 @@ def tell(stage: Execution) -> Iterable[Block]:
             f"The ops had at most {size(stage.memory.peak_bytes)} alive at once; "
             f"{dearest.name} asked for most, {size(dearest.requested_bytes)} a step."
         )
+
+
+def raced(race: Race) -> str:
+    """What the switched-off passes are worth, or that nothing can be told."""
+    usual, without = race.usual_step_ns, race.without_step_ns
+    measured = (
+        f"{race.pairs} untraced steps each, in turn: {time(without.median)} without (p10 "
+        f"{time(without.p10)}, p90 {time(without.p90)}), {time(usual.median)} with all passes (p10 "
+        f"{time(usual.p10)}, p90 {time(usual.p90)})"
+    )
+    if not race.significant:
+        return f"{measured}: no significant difference (sign test, p = {race.p_value:.2g})."
+    return f"{measured}: {race.ratio:.2f} x the time (sign test, p = {race.p_value:.2g})."
 
 
 def top_table(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from tflab.passes import PURPOSES
-from tflab.records import Pass, Placement, Taken, Tensor
+from tflab.records import Pass, Placement, Taken, Tensor, Toggle
 from tflab.story import code
 from tflab.story.words import LONGEST, counted, short_device, tensor
 from tflab.table import Block, Column, Frame, Strip, Table, plural, shortened, size
@@ -25,6 +25,8 @@ def tell(stage: Placement) -> Iterable[Block]:
         yield account(stage)
         yield closing(stage)
         yield reasons(stage)
+    if stage.toggle:
+        yield toggled(stage.toggle)
     yield partitions(stage)
     if stage.transfers:
         yield transfers(stage)
@@ -164,6 +166,24 @@ def general(reason: str) -> str:
     if reason.startswith("colocated with"):
         return "colocated with another node"
     return "it is where its resource is" if reason.startswith("where its resource") else reason
+
+
+def toggled(toggle: Toggle) -> Table:
+    """How fates changed when passes were switched off."""
+    changes: dict[tuple[str, str], list[str]] = {}
+    for change in toggle.changes:
+        changes.setdefault((change.usual, change.now), []).append(change.name)
+    return Table(
+        f"Without {', '.join(toggle.without)}: {toggle.node_count:,} nodes run instead of "
+        f"{toggle.usual_node_count:,}",
+        (
+            Column("usual fate", lambda row: row[0][0]),
+            Column("fate now", lambda row: row[0][1]),
+            Column("nodes", lambda row: f"{len(row[1]):,}", right=True),
+            Column("which", lambda row: ", ".join(row[1]), elastic=True),
+        ),
+        tuple(changes.items()),
+    )
 
 
 def partitions(stage: Placement) -> Table:
