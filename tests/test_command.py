@@ -121,7 +121,7 @@ def test_what_nobody_foresaw_keeps_its_traceback():
 CHATTY = """
 import logging, os, sys
 from tflab import command
-from tflab.errors import TflabError, UsageError
+from tflab.errors import RefusedError, TflabError, UsageError
 
 def body():
     os.write(2, b"WARNING: all messages\\n")
@@ -151,8 +151,16 @@ def test_chatter_is_not_shown_on_success_and_stderr_stays_usable():
     assert chatty("return 0") == (0, "result\n", "progress\n")
 
 
-def test_chatter_is_shown_with_a_failure_and_repeated_lines_are_counted():
+def test_an_error_that_tells_all_by_itself_is_shown_alone():
     assert chatty('raise TflabError("It failed.")') == (
+        1,
+        "result\n",
+        "progress\ntflab: It failed.\n",
+    )
+
+
+def test_chatter_is_shown_when_tensorflow_refused_and_repeated_lines_are_counted():
+    assert chatty('raise RefusedError("It failed.")') == (
         1,
         "result\n",
         "progress\n"

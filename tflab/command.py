@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, NoReturn
 
-from tflab.errors import TflabError, UsageError
+from tflab.errors import RefusedError, TflabError, UsageError
 
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
@@ -66,11 +66,9 @@ def run(body: Callable[[], int]) -> int:
                 return body()
             finally:
                 sys.stdout.flush()  # here a closed pipe can still be told from a failure
-        except UsageError as error:
-            print(f"tflab: {error}", file=sys.stderr)
-            return error.status
         except TflabError as error:
-            show(chatter)
+            if isinstance(error, RefusedError):
+                show(chatter)
             print(f"tflab: {error}", file=sys.stderr)
             return error.status
         except KeyboardInterrupt:

@@ -7,6 +7,10 @@ class TflabError(Exception):
     status = 1
 
 
+class RefusedError(TflabError):
+    """TensorFlow itself would not do it; what it said meanwhile may tell more."""
+
+
 class UsageError(TflabError):
     """The arguments were wrong before anything ran."""
 

@@ -24,7 +24,7 @@ PURPOSES = {
     "tfg_optimizer": "the same kind of clean-up, on an MLIR form of the graph",
     "implementation_selector": "picks the version of a function that suits its device",
     "function_optimizer": "puts the body of a function where it is called",
-    "common_subgraph_elimination": "computes only once what would be computed twice",
+    "common_subgraph_elimination": "keeps one of several equal computations",
     "debug_stripper": "drops assertions and prints",
     "constant_folding": "computes what depends on constants only, once and for all",
     "shape_optimizer": "simplifies arithmetic on shapes",

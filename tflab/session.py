@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,7 +18,7 @@ import tensorflow.compat.v1 as tf1
 from tensorflow.core.protobuf import config_pb2
 
 from tflab import child, datasets, dumps, progress, trace, xla
-from tflab.errors import TflabError
+from tflab.errors import RefusedError, TflabError
 from tflab.records import SWITCHES, OpRun, Options, Program, StepTime
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
@@ -57,7 +58,10 @@ def fresh(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
         with tf1.Session(graph=graph, config=config) as session:
             yield session
     except tf.errors.OpError as error:
-        raise TflabError(f"The runtime refused the step: {sentence(error.message)}") from error
+        message = sentence(error.message)
+        if "explicitly assigned to" in message:
+            message += " Give --soft-placement to let another device do it."
+        raise RefusedError(f"The runtime refused the step: {message}") from error
 
 
 def initializers(graph: tf.Graph) -> list[str]:
@@ -66,12 +70,13 @@ def initializers(graph: tf.Graph) -> list[str]:
 
 
 def sentence(message: str) -> str:
-    """The first line of what the runtime said, without the reference to the node at its end."""
+    """The first line of what the runtime said, without its marks for nodes."""
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if len(lines) > 1 and "root error(s) found" in lines[0]:
         lines = [line.partition(": ")[2] or line for line in lines[1:]]
     lines = [line for line in lines if not line.endswith(":")] or lines  # headings
-    return lines[0].partition(" [[")[0] if lines else "no message"
+    first = lines[0].partition(" [[")[0] if lines else "no message"
+    return re.sub(r"\{\{node (.*?)\}\}", r"'\1'", first)
 
 
 @dataclass(frozen=True)

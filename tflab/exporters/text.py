@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from collections.abc import Sequence
 from typing import TextIO
 
@@ -20,6 +21,7 @@ from tflab.table import Strip, Table
 
 WIDTH = 100
 INDENT = 2  # of tables
+STRIP_LINES = 3  # of text, at most, for one line of a film strip
 GAP = 2  # between columns
 
 
@@ -63,7 +65,11 @@ def show_strip(out: Console, strip: Strip) -> None:
         heading.append("  " + cut(printable(frame.about), out.width - len(heading) - 2, True))
         out.print(heading)
         for line in frame.lines:
-            out.print(Text("      " + cut(printable(line), out.width - 6, at_end=True)))
+            whole = cut(printable(line), STRIP_LINES * (out.width - 8), at_end=True)
+            for part in textwrap.wrap(
+                whole, out.width, initial_indent=" " * 6, subsequent_indent=" " * 8
+            ):
+                out.print(Text(part))
 
 
 def show_table(out: Console, table: Table) -> None:

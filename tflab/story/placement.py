@@ -52,7 +52,7 @@ def film(stage: Placement) -> Strip:
             idle.append(step.name)
     if idle:
         names = ", ".join(dict.fromkeys(idle))
-        frames.append(Frame(f"{len(idle)} others", "changed nothing", (names,)))
+        frames.append(Frame(f"{len(idle)} others", f"changed nothing: {names}", ()))
     return Strip("What each pass did to the graph, nodes before -> after", tuple(frames))
 
 
@@ -68,7 +68,10 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
     yield from grouped(rest, "merged", "the same as")
     yield from grouped(rest, "compiled", "compiled into")
     removed = [taken for taken in rest if taken.fate == "removed"]
-    bypassed = [taken for taken in removed if taken.into]
+    fed = [taken for taken in removed if types.get(taken.into or "") == "_Arg"]
+    if fed:
+        yield ", ".join(f"{taken.name} is fed through {taken.into}" for taken in fed)
+    bypassed = [taken for taken in removed if taken.into and taken not in fed]
     if bypassed:
         first = bypassed[0]
         yield (
