@@ -95,7 +95,6 @@ def chatter_kept() -> Iterator[BinaryIO]:
             return
         logging.basicConfig(stream=os.fdopen(os.dup(kept.fileno()), "w"))
         logging.captureWarnings(True)
-        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")  # else four lines for every trace
         terminal = os.dup(2)
         python_stderr = sys.stderr
         sys.stderr.flush()
@@ -123,7 +122,6 @@ def show(chatter: BinaryIO) -> None:
     chatter.seek(0)
     lines = chatter.read().decode(errors="backslashreplace").splitlines()
     messages = Counter(line.rpartition("] ")[2] for line in lines if line.strip())
-    messages = Counter({m: n for m, n in messages.items() if not m.startswith("Failed to dump")})
     if messages:
         print("What TensorFlow said meanwhile:", file=sys.stderr)
     for message, times in messages.items():

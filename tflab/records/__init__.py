@@ -1,0 +1,170 @@
+"""Records: what travels between the stages, the tables and the exporters. No TensorFlow in here.
+
+One word, one meaning: `name` is a node, `op` its type, `run` one execution of it, `step` one
+`session.run`. Units stand in the names. A tensor is written as in a GraphDef: `split:1` is the
+second output of `split`, plain `mul` the first of `mul`.
+
+Here stand the results of the four stages; what they consist of has a file for each subject.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from tflab.records.asked import SWITCHES, Model, Options, Program
+from tflab.records.graph import Node, Shape, Source, Tensor, edge_count, node_of
+from tflab.records.placed import (
+    Assignment,
+    Fate,
+    FateChange,
+    Generated,
+    Kernel,
+    Machined,
+    Origin,
+    Partition,
+    Pass,
+    Rewrite,
+    Taken,
+    Toggle,
+    Transfer,
+)
+from tflab.records.timed import (
+    CriticalPath,
+    Memory,
+    OpMemory,
+    OpRun,
+    OpTotal,
+    Owner,
+    Race,
+    Spread,
+    StepTime,
+)
+
+__all__ = [
+    "SWITCHES",
+    "Assignment",
+    "Backward",
+    "CriticalPath",
+    "Execution",
+    "Fate",
+    "FateChange",
+    "Frontend",
+    "Generated",
+    "Gradient",
+    "GradientCheck",
+    "Kernel",
+    "Machined",
+    "Memory",
+    "Model",
+    "Node",
+    "OpMemory",
+    "OpRun",
+    "OpTotal",
+    "Options",
+    "Origin",
+    "Owner",
+    "Partition",
+    "Pass",
+    "Placement",
+    "Program",
+    "Race",
+    "Rewrite",
+    "Shape",
+    "Source",
+    "Spread",
+    "Stage",
+    "StepTime",
+    "Taken",
+    "Tensor",
+    "Toggle",
+    "Transfer",
+    "edge_count",
+    "node_of",
+]
+
+
+@dataclass(frozen=True)
+class Frontend:
+    program: Program = field(repr=False)
+    nodes: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
+class Gradient:
+    """A forward node and the nodes that its registered gradient function made."""
+
+    forward: str
+    op: str
+    function: str | None  # as "_MulGrad (math_grad.py:1404)"
+    nodes: tuple[str, ...]
+    reason: str | None = None  # why there are no nodes
+
+
+@dataclass(frozen=True)
+class GradientCheck:
+    """The gradient of the loss by one variable, held against central finite differences."""
+
+    tensor: str
+    max_relative_error: float  # largest |analytic - numeric|, over the largest gradient looked at
+    elements: int  # how many elements were looked at
+    precision: str  # dtype in which the differences were taken
+
+
+@dataclass(frozen=True)
+class Backward:
+    program: Program = field(repr=False)
+    nodes: tuple[Node, ...]
+    added_nodes: tuple[str, ...] = ()
+    gradients: tuple[Gradient, ...] = ()
+    gradient_checks: tuple[GradientCheck, ...] = ()
+    variable_count: int = 0  # trainable; of very many only some are checked
+    update_nodes: tuple[str, ...] = ()  # those of `added_nodes` that the optimiser made
+    shared_nodes: tuple[str, ...] = ()  # those that start or add up gradients, of no one forward op
+
+
+@dataclass(frozen=True)
+class Placement:
+    program: Program = field(repr=False)
+    nodes: tuple[Node, ...]  # the graph that runs, all devices together
+    user_nodes: tuple[Node, ...] = field(default=(), repr=False)  # the graph of the stage before
+    fetches: tuple[str, ...] = ()
+    passes: tuple[Pass, ...] = ()
+    ledger: tuple[Fate, ...] = ()
+    origins: tuple[Origin, ...] = ()
+    partitions: tuple[Partition, ...] = ()
+    transfers: tuple[Transfer, ...] = ()
+    assignments: tuple[Assignment, ...] = ()
+    kernels: tuple[Kernel, ...] = ()
+    generated: tuple[Generated, ...] = ()
+    partition_graphs: tuple[Any, ...] = field(default=(), repr=False)  # GraphDefs, for TensorBoard
+    toggle: Toggle | None = None
+    notes: tuple[str, ...] = ()  # what could not be done, and why
+
+
+@dataclass(frozen=True)
+class Execution:
+    program: Program = field(repr=False)
+    nodes: tuple[Node, ...]
+    batch_size: int
+    data: str  # the name of the data set, which says so if it stands in for another
+    warmup_steps: int
+    steps: int
+    untraced_step_ns: Spread
+    traced_step_ns: Spread
+    runs: tuple[OpRun, ...] = field(repr=False)
+    step_times: tuple[StepTime, ...]
+    top_ops: tuple[OpTotal, ...]
+    top_types: tuple[OpTotal, ...]
+    time_ledger: tuple[Owner, ...]
+    wall_ns: int
+    critical_path: CriticalPath
+    memory: Memory
+    race: Race | None = None  # when passes were switched off
+    interrupted: bool = False  # these are the steps until Ctrl-C
+    traces: Mapping[int, Any] = field(default_factory=dict, repr=False)
+    # batch size -> RunMetadata of one warm step, for TensorBoard
+
+
+Stage = Frontend | Backward | Placement | Execution

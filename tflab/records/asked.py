@@ -1,0 +1,67 @@
+"""What a model function returns, what the user asks of a walk, and what lives during one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Model:
+    """A program in the making: live tensors of the graph that a model function has just built.
+
+    `feeds` says which column of the data goes into which placeholder. `loss` and `optimizer` may
+    be missing; such a model has no backward stage.
+    """
+
+    output: Any
+    feeds: Mapping[Any, str]
+    data: Callable[[str, str | None], Any]  # (split, data_dir) -> tflab.datasets.Dataset
+    loss: Any = None
+    optimizer: Any = None
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user asked of a walk."""
+
+    batch_size: int = 16
+    steps: int = 10
+    warmup: int = 3  # the first steps pay for kernel creation and cold caches
+    devices: int = 1
+    fetches: tuple[str, ...] = ()
+    data_dir: str | None = None
+    without: tuple[str, ...] = ()  # graph passes to switch off, by their names in SWITCHES
+    soft_placement: bool = False  # what a device cannot do, another does
+    xla: bool = False  # let XLA compile what it can
+
+
+SWITCHES = {  # graph pass -> its field in tensorflow/core/protobuf/rewriter_config.proto
+    "grappler": "disable_meta_optimizer",
+    "model_pruner": "disable_model_pruning",
+    "tfg_optimizer": "disable_tfg_optimizer",
+    "implementation_selector": "implementation_selector",
+    "function_optimizer": "function_optimization",
+    "common_subgraph_elimination": "common_subgraph_elimination",
+    "constant_folding": "constant_folding",
+    "shape_optimizer": "shape_optimization",
+    "arithmetic_optimizer": "arithmetic_optimization",
+    "layout": "layout_optimizer",
+    "remapper": "remapping",
+    "loop_optimizer": "loop_optimization",
+    "dependency_optimizer": "dependency_optimization",
+    "memory_optimizer": "memory_optimization",
+}
+
+
+@dataclass(frozen=True)
+class Program:
+    """The live side of a walk: the graph that all stages share, and what belongs to it."""
+
+    name: str
+    graph: Any  # tf.Graph. It grows from stage to stage; a stage's `nodes` do not.
+    model: Model
+    dataset: Callable[[str], Any]  # split -> Dataset, read once
+    ends: tuple[str, ...] = ()  # the nodes that the model is there to compute
+    train_op: str | None = None

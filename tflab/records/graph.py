@@ -1,0 +1,46 @@
+"""Graphs: nodes, the tensors between them, and the lines that made them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+Shape = tuple[int | None, ...] | None  # None: not even the rank is known
+
+
+@dataclass(frozen=True)
+class Source:
+    """The line of the user's program that made a node."""
+
+    file: str
+    line: int
+    function: str
+    code: str
+
+
+@dataclass(frozen=True)
+class Tensor:
+    """One output of a node."""
+
+    dtype: str
+    shape: Shape
+
+
+@dataclass(frozen=True)
+class Node:
+    name: str
+    op: str
+    inputs: tuple[str, ...] = ()  # tensors, in the order of the op's arguments
+    control_inputs: tuple[str, ...] = ()  # nodes that must have run before
+    device: str = ""  # "" until somebody asks for one or the placer assigns one
+    outputs: tuple[Tensor, ...] = ()
+    source: Source | None = None
+
+
+def node_of(tensor: str) -> str:
+    """The name of the node that makes a tensor: `split:1` comes from `split`."""
+    return tensor.partition(":")[0]
+
+
+def edge_count(nodes: tuple[Node, ...]) -> int:
+    """Edges of a graph: every input and every control input of every node."""
+    return sum(len(node.inputs) + len(node.control_inputs) for node in nodes)

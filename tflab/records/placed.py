@@ -1,0 +1,148 @@
+"""What the runtime does to a graph: passes, fates, devices, kernels, generated code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tflab.records.graph import Shape
+
+
+@dataclass(frozen=True)
+class Rewrite:
+    """A node that kept its name and changed its type."""
+
+    name: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A node that a pass took out of the graph, or out of computing."""
+
+    name: str
+    fate: str  # folded, merged, fused, compiled or removed
+    into: str | None  # the node that stands in for it after that pass
+
+
+@dataclass(frozen=True)
+class Pass:
+    """What one pass of the runtime did to the graph, by its own dumps."""
+
+    name: str
+    iteration: int | None  # of Grappler, which goes through its passes more than once
+    before: int  # nodes
+    after: int
+    added: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    rewritten: tuple[Rewrite, ...] = ()
+    rewired: tuple[str, ...] = ()  # inputs or control inputs changed
+    moved: tuple[str, ...] = ()  # the device changed
+    taken: tuple[Taken, ...] = ()
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a node of the user's graph. One of FATES, and exactly one."""
+
+    name: str
+    fate: str
+    by: str | None  # the pass responsible
+    into: str | None  # the executed node that took it over
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where an executed node comes from that the user did not write."""
+
+    name: str
+    origin: str  # feed, fetch, transfer, or the pass that made it
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """The device of an executed node, and why it is that one."""
+
+    name: str
+    device: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """The implementation of a node on its device, by the runtime's registry of kernels."""
+
+    name: str
+    op: str  # the type that runs
+    device: str
+    types: str
+    registrations: int  # that fit device, types and label; 0 where the executor needs no kernel
+    constraints: str  # of the registration with the highest priority
+    on_gpu: str | None  # the registration a GPU would use for the type as written; not run here
+
+
+@dataclass(frozen=True)
+class Machined:
+    """One operation of a graph node on its way to the processor's instructions."""
+
+    node: str
+    hlo: str  # `multiply in multiply_add_fusion`
+    llvm: tuple[str, ...]  # instructions, after optimisation
+    machine: tuple[str, ...]  # `0x47 vfmadd213ps ymm2, ymm0, ymm1`
+    lanes: int  # elements an instruction works on; 1 is no vector
+    fused: bool  # one machine instruction does this and another operation
+    inferred: tuple[str, ...]  # which arrows were concluded, and from what
+
+
+@dataclass(frozen=True)
+class Generated:
+    """The code that XLA generated for one cluster of nodes."""
+
+    cluster: str
+    fetches: tuple[str, ...]
+    batch_size: int
+    kernels: tuple[tuple[str, tuple[str, ...], int], ...]  # name, HLO opcodes, bytes of code
+    path: tuple[Machined, ...]
+    listings: Mapping[str, str] = field(repr=False)  # file name -> HLO, LLVM IR or machine code
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The part of the graph that one device runs."""
+
+    device: str
+    nodes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """A tensor that leaves one device for another, through a `_Send` and a `_Recv`."""
+
+    tensor: str
+    send: str  # the `_Send` node
+    recv: str  # the `_Recv` node
+    from_device: str
+    to_device: str
+    dtype: str
+    shape: Shape
+    bytes: int | None  # per step; None where the runtime did not tell the shape
+
+
+@dataclass(frozen=True)
+class FateChange:
+    """A node of the user's graph whose fate is another when passes are switched off."""
+
+    name: str
+    usual: str
+    now: str
+
+
+@dataclass(frozen=True)
+class Toggle:
+    """What switching graph passes off changed in the ledger."""
+
+    without: tuple[str, ...]
+    usual_node_count: int  # that run with all passes on
+    node_count: int
+    changes: tuple[FateChange, ...]
