@@ -6,7 +6,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -111,15 +111,14 @@ def step_of(program: Program, fetches: Sequence[str]) -> Step:
     )
 
 
-def feed_batches(
-    program: Program, batch_size: int, split: str = "train"
-) -> Iterator[list[np.ndarray]]:
-    """Real batches for ever, each a list of values in the order of `Step.feeds`.
+def feed_columns(program: Program, split: str) -> dict[str, np.ndarray]:
+    """The whole data of a split by fed tensor, in the order of `Step.feeds`.
 
     Raises TflabError when the data have no such column, or one that does not fit its placeholder.
     """
     feeds = sorted(program.model.feeds.items(), key=lambda feed: feed[0].name)
     dataset = program.dataset(split)
+    columns = {}
     for tensor, column in feeds:
         values = dataset.columns.get(column)
         if values is None:
@@ -127,15 +126,26 @@ def feed_batches(
                 f"The model '{program.name}' feeds from a column '{column}', but its data "
                 f"({dataset.name}) have {', '.join(dataset.columns)}."
             )
+        dtype = tensor.dtype.as_numpy_dtype
         fits = tensor.shape.is_compatible_with((None, *values.shape[1:]))
-        if not fits or not np.can_cast(values.dtype, tensor.dtype.as_numpy_dtype, "same_kind"):
+        if not fits or not np.can_cast(values.dtype, dtype, "same_kind"):
             raise TflabError(
                 f"The column '{column}' of {dataset.name} holds {values.dtype} of shape "
                 f"{values.shape}, which cannot be fed to '{tensor.name}': {tensor.dtype.name} of "
                 f"shape {tensor.shape}."
             )
-    for batch in datasets.batches(dataset, batch_size):
-        yield [np.asarray(batch[c], dtype=t.dtype.as_numpy_dtype) for t, c in feeds]
+        columns[tensor.name] = np.asarray(values, dtype=dtype)
+    return columns
+
+
+def feed_batches(
+    program: Program, batch_size: int, split: str = "train"
+) -> Iterator[list[np.ndarray]]:
+    """Real batches for ever, each a list of values in the order of `Step.feeds`."""
+    dataset = program.dataset(split)
+    columns = feed_columns(program, split) or dataset.columns
+    for batch in datasets.batches(replace(dataset, columns=columns), batch_size):
+        yield list(batch.values()) if program.model.feeds else []
 
 
 @dataclass(frozen=True)

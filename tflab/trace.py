@@ -31,6 +31,22 @@ def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[Op
             )
 
 
+def durations(step_stats: Any, start_ns: int) -> tuple[list[str], list[int], list[int]]:
+    """Node, start (from `start_ns`) and duration of every op run, as three lists, and no more.
+
+    This is what a tally needs of a step; it costs a fraction of making records.
+    """
+    names: list[str] = []
+    starts: list[int] = []
+    spans: list[int] = []
+    for device in step_stats.dev_stats:
+        for stats in device.node_stats:
+            names.append(stats.node_name)
+            starts.append(stats.all_start_nanos - start_ns)
+            spans.append(stats.all_end_rel_nanos)
+    return names, starts, spans
+
+
 def labelled_type(label: str) -> str:
     """The op type in `[mklcpu 1.2MB 1.2MB] conv1/Relu = _MklNativeFusedConv2D(a, b)`."""
     return label.rpartition(" = ")[2].partition("(")[0] or "unknown"

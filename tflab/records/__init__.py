@@ -15,6 +15,7 @@ from typing import Any
 
 from tflab.records.asked import SWITCHES, Model, Options, Program
 from tflab.records.graph import Node, Shape, Source, Tensor, edge_count, node_of
+from tflab.records.measured import Costs, NodeStats, Peaks, Row
 from tflab.records.placed import (
     Assignment,
     Fate,
@@ -46,6 +47,7 @@ __all__ = [
     "SWITCHES",
     "Assignment",
     "Backward",
+    "Costs",
     "CriticalPath",
     "Execution",
     "Fate",
@@ -59,6 +61,7 @@ __all__ = [
     "Memory",
     "Model",
     "Node",
+    "NodeStats",
     "OpMemory",
     "OpRun",
     "OpTotal",
@@ -67,10 +70,12 @@ __all__ = [
     "Owner",
     "Partition",
     "Pass",
+    "Peaks",
     "Placement",
     "Program",
     "Race",
     "Rewrite",
+    "Row",
     "Shape",
     "Source",
     "Spread",

@@ -1,0 +1,129 @@
+"""Sweep: the same work at several batch sizes, traced and untraced in turn, folded as it comes.
+
+The rows of the data are cut into rounds. In each round every batch size does the same rows twice,
+untraced and traced, so that whatever the machine does meanwhile it does to all of them.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from math import ceil
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf1
+
+from tflab import progress, session, trace
+from tflab.records import OpRun, Options, Program
+from tflab.tally import Tally
+
+ROUNDS = 5
+KEPT = 3  # traced steps of each batch size whose op runs are kept one by one
+
+Values = Sequence[np.ndarray]
+
+
+@dataclass
+class Measured:
+    """What was measured at one batch size, as far as it came."""
+
+    batch_size: int
+    rows: int = 0  # of data that the traced steps worked on
+    untraced_ns: list[int] = field(default_factory=list)
+    traced_ns: list[int] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+    runs: list[OpRun] = field(default_factory=list)  # of the KEPT steps
+
+
+@dataclass
+class Sweep:
+    batches: dict[int, Measured]
+    cold: list[OpRun]  # the very first step: kernels are made, memory is asked for
+    cold_ns: int
+    trial: Any  # RunMetadata of the first step: the graphs that ran and the tensors they made
+    interrupted: bool = False
+
+
+def run(
+    program: Program,
+    step: session.Step,
+    batch_sizes: Sequence[int],
+    rows: int,
+    options: Options,
+    split: str,
+) -> Sweep:
+    """Measure a step on the first `rows` rows of the data at each batch size.
+
+    Every row is worked on once; the last batch is smaller where it does not come out even.
+    Ctrl-C ends it and keeps what there is.
+    """
+    columns = list(session.feed_columns(program, split).values())
+    with session.fresh(program.graph, session.config_of(options)) as live:
+        first = step.callable(live, trace_level=session.FULL_TRACE, output_partition_graphs=True)
+        live.run(session.initializers(program.graph))
+        metadata = tf1.RunMetadata()
+        start = time.perf_counter_ns()
+        first(*next(batches(columns, 0, batch_sizes[0], batch_sizes[0])), run_metadata=metadata)
+        cold_ns = time.perf_counter_ns() - start
+        types = {n.name: n.op for graph in metadata.partition_graphs for n in graph.node}
+        cold = list(trace.op_runs(0, metadata.step_stats, types))
+        sweep = Sweep({size: Measured(size) for size in batch_sizes}, cold, cold_ns, metadata)
+
+        untraced = step.callable(live)
+        traced = step.callable(live, trace_level=session.FULL_TRACE)
+        for size in batch_sizes:
+            for values in islice(batches(columns, 0, rows, size), options.warmup):
+                untraced(*values)
+                traced(*values, run_metadata=tf1.RunMetadata())
+        try:
+            for start, stop, measured in schedule(sweep, rows):
+                spend(measured, untraced, batches(columns, start, stop, measured.batch_size))
+                fold(measured, traced, batches(columns, start, stop, measured.batch_size), types)
+        except KeyboardInterrupt:
+            sweep.interrupted = True
+    return sweep
+
+
+def batches(columns: Sequence[np.ndarray], start: int, stop: int, size: int) -> Iterator[Values]:
+    """Views of consecutive rows; the last may be shorter."""
+    for row in range(start, stop, size):
+        yield [column[row : min(row + size, stop)] for column in columns]
+
+
+def schedule(sweep: Sweep, rows: int) -> Iterator[tuple[int, int, Measured]]:
+    """Which rows at which batch size, round after round. Rounds begin at whole batches."""
+    largest = max(sweep.batches)
+    a_round = max(1, ceil(rows / ROUNDS / largest)) * largest
+    plan = [
+        (start, min(start + a_round, rows), measured)
+        for start in range(0, rows, a_round)
+        for measured in sweep.batches.values()
+    ]
+    return progress.track("measuring", plan, len(plan))
+
+
+def spend(measured: Measured, untraced: Callable, work: Iterator[Values]) -> None:
+    """Untraced steps, one after another: only their times are kept."""
+    for values in work:
+        start = time.perf_counter_ns()
+        untraced(*values)
+        measured.untraced_ns.append(time.perf_counter_ns() - start)
+
+
+def fold(
+    measured: Measured, traced: Callable, work: Iterator[Values], types: Mapping[str, str]
+) -> None:
+    """Traced steps, each folded into the tally when it is over."""
+    for values in work:
+        metadata = tf1.RunMetadata()
+        epoch_ns, start = time.time_ns(), time.perf_counter_ns()
+        traced(*values, run_metadata=metadata)
+        spent_ns = time.perf_counter_ns() - start
+        measured.tally.add(*trace.durations(metadata.step_stats, epoch_ns))
+        if len(measured.traced_ns) < KEPT:
+            measured.runs += trace.op_runs(len(measured.traced_ns), metadata.step_stats, types)
+        measured.traced_ns.append(spent_ns)
+        measured.rows += len(values[0]) if values else measured.batch_size

@@ -1,0 +1,116 @@
+"""Tally: op runs folded into statistics a step at a time, so that a long run needs no memory.
+
+No TensorFlow in here. Count, sum, least and most are exact. Quantiles come from a sketch: durations
+are counted in buckets whose bounds grow by 2 %, which puts every quantile within 1 % of a true one
+(DDSketch: Masson, Rim and Lee 2019, "a fast and fully-mergeable quantile sketch").
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import log
+
+import numpy as np
+
+from tflab.records import NodeStats
+
+ERROR = 0.01  # of a quantile, relative
+GROWTH = (1 + ERROR) / (1 - ERROR)  # of a bucket's bounds
+CHUNK = 4096  # runs that wait to be folded; folding is NumPy's work, and cheap in bulk
+
+
+class Tally:
+    """Statistics of the runs of every node. `add` steps, then ask for `stats`."""
+
+    def __init__(self) -> None:
+        self.steps = 0
+        self._columns: dict[str, int] = {}  # node -> its place in the arrays
+        self._names: list[str] = []  # runs that wait to be folded
+        self._starts: list[int] = []
+        self._durations: list[int] = []
+        self._count: np.ndarray = np.zeros(0, np.int64)
+        self._total: np.ndarray = np.zeros(0, np.int64)
+        self._start: np.ndarray = np.zeros(0, np.int64)
+        self._least: np.ndarray = np.zeros(0, np.int64)
+        self._most: np.ndarray = np.zeros(0, np.int64)
+        self._buckets: dict[int, int] = {}  # (node, bucket) as one number -> runs
+
+    def add(self, names: list[str], starts_ns: list[int], durations_ns: list[int]) -> None:
+        """One step: each run's node, its start from the step's start, and its duration."""
+        self.steps += 1
+        self._names += names
+        self._starts += starts_ns
+        self._durations += durations_ns
+        if len(self._names) >= CHUNK:
+            self._fold()
+
+    def _fold(self) -> None:
+        for name in dict.fromkeys(self._names):
+            self._columns.setdefault(name, len(self._columns))
+        self._grow(len(self._columns) - len(self._count))
+        places = map(self._columns.__getitem__, self._names)
+        columns = np.fromiter(places, np.int64, len(self._names))
+        durations = np.array(self._durations, np.int64)
+        np.add.at(self._count, columns, 1)
+        np.add.at(self._total, columns, durations)
+        np.add.at(self._start, columns, np.array(self._starts, np.int64))
+        np.minimum.at(self._least, columns, durations)
+        np.maximum.at(self._most, columns, durations)
+        buckets = np.ceil(np.log(np.maximum(durations, 1)) / log(GROWTH)).astype(np.int64)
+        for key, runs in zip(*np.unique(columns << 16 | buckets, return_counts=True), strict=True):
+            self._buckets[int(key)] = self._buckets.get(int(key), 0) + int(runs)
+        self._names, self._starts, self._durations = [], [], []
+
+    def _grow(self, more: int) -> None:
+        self._count = np.pad(self._count, (0, more))
+        self._total = np.pad(self._total, (0, more))
+        self._start = np.pad(self._start, (0, more))
+        self._least = np.pad(self._least, (0, more), constant_values=np.iinfo(np.int64).max)
+        self._most = np.pad(self._most, (0, more))
+
+    def quantile(self, names: Iterable[str], q: float) -> float:
+        """The q-quantile of the durations of all runs of these nodes, within 1 %; ns.
+
+        Raises ValueError where none of them ever ran.
+        """
+        self._fold()
+        wanted = {self._columns[name] for name in names if name in self._columns}
+        runs: dict[int, int] = {}
+        for key, count in self._buckets.items():
+            if key >> 16 in wanted:
+                runs[key & 0xFFFF] = runs.get(key & 0xFFFF, 0) + count
+        if not runs:
+            raise ValueError("there is no quantile of no runs")
+        rank = q * (sum(runs.values()) - 1)
+        seen = 0
+        for bucket in sorted(runs):
+            seen += runs[bucket]
+            if seen > rank:
+                break
+        return 2 * GROWTH**bucket / (GROWTH + 1)  # the middle of the bucket, in relative terms
+
+    def stats(
+        self,
+        types: Mapping[str, str],
+        devices: Mapping[str, str],
+        requested_bytes: Mapping[str, int],
+    ) -> tuple[NodeStats, ...]:
+        """One NodeStats for each node that ran, in the order in which they were first seen."""
+        self._fold()
+        return tuple(
+            NodeStats(
+                name=name,
+                op=types.get(name, "unknown"),
+                device=devices.get(name, ""),
+                calls=int(self._count[column]),
+                total_ns=int(self._total[column]),
+                min_ns=int(self._least[column]),
+                max_ns=int(self._most[column]),
+                mean_ns=float(self._total[column] / self._count[column]),
+                median_ns=self.quantile([name], 0.5),
+                p95_ns=self.quantile([name], 0.95),
+                start_ns=float(self._start[column] / self._count[column]),
+                requested_bytes=requested_bytes.get(name, 0),
+            )
+            for name, column in self._columns.items()
+        )
