@@ -11,14 +11,17 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Mapping
 from typing import Any
 
 from tflab import dumps
 from tflab.errors import TflabError
 
 
-def call(function: str, *args: Any) -> Any:
+def call(function: str, *args: Any, environment: Mapping[str, str] | None = None) -> Any:
     """The result of `module:function(*args)`, computed in a process of its own.
+
+    `environment` is set for it, besides what every child has.
 
     Arguments and result travel as pickles, over pipes that only the two processes see. Raises
     the TflabError that the function raised, or one that says how the process ended.
@@ -27,7 +30,7 @@ def call(function: str, *args: Any) -> Any:
     done = subprocess.run(
         [sys.executable, "-m", "tflab.child", function],
         input=pickle.dumps(args),
-        env={**os.environ, "PYTHONPATH": path},
+        env={**os.environ, **(environment or {}), "PYTHONPATH": path},
         capture_output=True,
         check=False,
     )

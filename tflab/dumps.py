@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +36,7 @@ FOLDER = "TF_DUMP_GRAPH_PREFIX"  # read at every dump, so it can be switched on 
 
 GRAPPLER = re.compile(
     r"(?P<moment>before|after)_MetaOptimizer(_iteration_(?P<iteration>\d+))?"
-    r"(_(?P<name>[a-z]\w*?)(\{.*\})?)?_\d{6,}(_\d+)?\.pb"
+    r"(_(?P<name>[a-z]\w*?)(\{.*\})?)?_(?P<address>\d{6,})(_\d+)?\.pb"
 )
 OPT_PASS = re.compile(
     r".+?(?P<partition>_partition_.+)?\.(?P<number>\d+)\.(main|graph_opt_pass)"
@@ -101,14 +101,29 @@ def read(folder: Path) -> list[Snapshot]:
             "The runtime wrote no graph dumps: this version of TensorFlow may have moved them "
             "(tflab knows those of 2.21)."
         )
+    address = address_of_graph(file.name for file in files)
     parsed: dict[bytes, tuple] = {}  # most passes change nothing, so most files are the same
     snapshots = []
     for file in files:
+        match = GRAPPLER.fullmatch(file.name)
+        if match and address and match["address"] != address:
+            continue
         content = file.read_bytes()
         if content not in parsed:
             parsed[content] = parse(file.name, content)
         snapshots.append(labelled(file.name, *parsed[content]))
     return snapshots
+
+
+def address_of_graph(files: Iterable[str]) -> str | None:
+    """Where in memory Grappler keeps the graph, which it notes in the names of its dumps.
+
+    It optimises the bodies of functions one by one after the graph, in dumps of the same names.
+    The last dump of all, the one of no iteration and no pass, is of the graph again.
+    """
+    matches = filter(None, map(GRAPPLER.fullmatch, files))
+    whole = [match["address"] for match in matches if not (match["iteration"] or match["name"])]
+    return whole[-1] if whole else None
 
 
 def labelled(file: str, nodes: tuple[Node, ...], clusters: dict[str, str]) -> Snapshot:

@@ -128,15 +128,23 @@ def where(error: Exception) -> str:
 def split_over_devices(graph: tf.Graph, devices: int) -> None:
     """Ask for CPU:0, CPU:1, ... for consecutive layers, so that each gets about as many nodes.
 
-    Nodes for which the model itself asked for a device keep it.
+    Nodes for which the model itself asked for a device keep it. What has to be where another
+    node is follows that one.
     """
-    total, seen = len(graph.get_operations()), 0
+    by_name = {op.name: op for op in graph.get_operations()}
+    free = [op for op in by_name.values() if not op.device]
+    total, seen = len(by_name), 0
     for ops in layers(graph):
         middle = seen + len(ops) / 2
         seen += len(ops)
         for op in ops:
             if not op.device:
                 op._set_device(f"/device:CPU:{int(middle * devices / total)}")  # TF 2.21
+    for op in free:
+        for group in op.colocation_groups():
+            mate = by_name.get(group.decode().removeprefix("loc:@"))
+            if mate is not None:
+                op._set_device(mate.device)
 
 
 def layers(graph: tf.Graph) -> list[list[tf.Operation]]:

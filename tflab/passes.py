@@ -6,6 +6,7 @@ told in PURPOSES; what it did here is the difference of two dumps.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -117,7 +118,7 @@ def difference(before: State, after: State) -> Pass:
     """What one pass added, removed, rewrote, re-wired and moved, and who took over what is gone."""
     old = {node.name: node for node in before.nodes}
     new = old if after.nodes is before.nodes else {node.name: node for node in after.nodes}
-    kept = [] if new is old else [(old[name], new[name]) for name in new if name in old]
+    kept = [] if new is old else [(old[name], new[name]) for name in old if name in new]
     return Pass(
         name=after.name,
         iteration=after.iteration,
@@ -151,36 +152,55 @@ def takeovers(
         for node in new.values()
         if node.op == "_XlaRun" and node.name not in old
     }
+    taking_over = heirs(old, new, users)
     for name, node in old.items():
         if name not in new:
             cluster = clusters.get(name)
             heir = cluster if cluster in new else runners.get(name)
-            heir = heir or heir_of(name, old, new, users)
+            heir = heir or taking_over.get(name)
             yield Taken(name, fate_of(node, heir, old, new, cluster), heir)
         elif new[name].op == "Const" != node.op:
             yield Taken(name, "folded", name)
 
 
-def heir_of(
+def heirs(
+    old: Mapping[str, Node],
+    new: Mapping[str, Node],
+    users: Mapping[str, Sequence[tuple[str, int]]],
+) -> dict[str, str]:
+    """For each removed node that somebody needed: the node that stands in for it after the pass.
+
+    It is found at a user of its own, or else is that of the nearest user that is gone as well.
+    """
+    found = {}
+    for name in old:
+        if name not in new and (heir := heir_at_users(name, old, new, users)):
+            found[name] = heir
+    waiting = deque(found)
+    while waiting:
+        user = waiting.popleft()
+        for name in map(node_of, old[user].inputs):
+            if name in old and name not in new and name not in found:
+                found[name] = found[user]
+                waiting.append(name)
+    return found
+
+
+def heir_at_users(
     name: str,
     old: Mapping[str, Node],
     new: Mapping[str, Node],
-    users: Mapping[str, list[tuple[str, int]]],
+    users: Mapping[str, Sequence[tuple[str, int]]],
 ) -> str | None:
-    """The node that stands in for a removed one after the pass, None where nobody needed it."""
-    seen, waiting = {name}, [name]
-    while waiting:
-        for user, position in users.get(waiting.pop(0), ()):
-            if user not in new:
-                if user not in seen:
-                    seen.add(user)
-                    waiting.append(user)
-            elif new[user].op != old[user].op:
-                return user
-            elif position < len(new[user].inputs):
-                heir = node_of(new[user].inputs[position])
-                if heir in new and heir != node_of(old[user].inputs[position]):
-                    return heir
+    for user, position in users.get(name, ()):
+        if user not in new:
+            continue
+        if new[user].op != old[user].op:
+            return user
+        if position < len(new[user].inputs):
+            heir = node_of(new[user].inputs[position])
+            if heir in new and heir != node_of(old[user].inputs[position]):
+                return heir
     return None
 
 

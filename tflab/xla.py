@@ -110,7 +110,7 @@ def read(folder: str | Path) -> tuple[Module, ...]:
         for match in filter(None, map(BEFORE.fullmatch, names))
     )
     if not modules:
-        raise TflabError(f"XLA has compiled nothing: there is no HLO module in {folder}.")
+        raise TflabError("XLA has compiled nothing of this step.")
     kernels = [kernel for module in modules for kernel in module.kernels]
     if any(kernel.kind == "kLoop" for kernel in kernels) and not any(k.code for k in kernels):
         raise TflabError(

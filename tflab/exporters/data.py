@@ -1,13 +1,24 @@
-"""Data for other programs: the JSON contract of `lifecycle --format json`."""
+"""Data for other programs: the JSON contracts, and CSV for spreadsheets."""
 
 from __future__ import annotations
 
+import csv
+import io
 import math
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from tflab.records import Backward, Execution, Frontend, Placement, Stage, edge_count
+from tflab.records import (
+    Backward,
+    Cell,
+    Comparison,
+    Execution,
+    Frontend,
+    Placement,
+    Stage,
+    edge_count,
+)
 
 NAMES = {Frontend: "frontend", Backward: "backward", Placement: "placement", Execution: "execution"}
 # What only means something inside this process, or is too long and goes to files
@@ -33,6 +44,24 @@ def stage_object(stage: Stage) -> dict[str, Any]:
     }
 
 
+def comparison_object(found: Comparison, environment: dict[str, Any]) -> dict[str, Any]:
+    """The contract of `compare --format json`: `rows`, `steps`, `findings`, and their setting."""
+    return {"environment": environment, **plain(found)}
+
+
+def comparison_csv(found: Comparison) -> str:
+    """One line for each row and batch size, for a spreadsheet."""
+    out = io.StringIO()
+    names = [item.name for item in fields(Cell)]
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["key", "batch_size", *names])
+    for row in found.rows:
+        for size, cell in row.cells.items():
+            values = [plain(getattr(cell, name)) for name in names]
+            writer.writerow([row.key, size, *("" if v is None else v for v in values)])
+    return out.getvalue()
+
+
 def plain(value: Any) -> Any:
     """Records as dicts, tuples as lists, all the way down; live objects left out."""
     if is_dataclass(value):
@@ -44,7 +73,7 @@ def plain(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]
     if isinstance(value, dict):
-        return {key: plain(item) for key, item in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return None  # JSON has no word for it
     return value

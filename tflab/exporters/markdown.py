@@ -28,6 +28,12 @@ def render(
     return "\n\n".join(parts) + "\n"
 
 
+def page(heading: str, environment: dict[str, Any], blocks: Iterable[Block]) -> str:
+    """A page of one subject."""
+    parts = [f"# {escape(heading)}", escape(machine(environment)), *map(rendered, blocks)]
+    return "\n\n".join(parts) + "\n"
+
+
 def rendered(block: Block) -> str:
     if isinstance(block, str):
         return escape(block)

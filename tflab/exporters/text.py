@@ -17,7 +17,7 @@ from rich.text import Text
 
 from tflab import story
 from tflab.records import Stage
-from tflab.table import Strip, Table
+from tflab.table import Block, Strip, Table
 
 WIDTH = 100
 INDENT = 2  # of tables
@@ -49,13 +49,17 @@ def show(
     out.print()
     out.print(Rule(Text(f"{number}  {story.title(stage)}", style="bold"), align="left"))
     for block in story.tell(stage, expanded):
-        out.print()
-        if isinstance(block, str):
-            out.print(Text(printable(block)))
-        elif isinstance(block, Strip):
-            show_strip(out, block)
-        else:
-            show_table(out, block)
+        show_block(out, block)
+
+
+def show_block(out: Console, block: Block) -> None:
+    out.print()
+    if isinstance(block, str):
+        out.print(Text(printable(block)))
+    elif isinstance(block, Strip):
+        show_strip(out, block)
+    else:
+        show_table(out, block)
 
 
 def show_strip(out: Console, strip: Strip) -> None:

@@ -15,7 +15,18 @@ from typing import Any
 
 from tflab.records.asked import SWITCHES, Model, Options, Program
 from tflab.records.graph import Node, Shape, Source, Tensor, edge_count, node_of
-from tflab.records.measured import Costs, NodeStats, Peaks, Row
+from tflab.records.measured import (
+    Cell,
+    Compared,
+    Comparison,
+    ConfigTimes,
+    Costs,
+    Fit,
+    NodeStats,
+    Peaks,
+    Row,
+    StepTimes,
+)
 from tflab.records.placed import (
     Assignment,
     Fate,
@@ -47,11 +58,16 @@ __all__ = [
     "SWITCHES",
     "Assignment",
     "Backward",
+    "Cell",
+    "Compared",
+    "Comparison",
+    "ConfigTimes",
     "Costs",
     "CriticalPath",
     "Execution",
     "Fate",
     "FateChange",
+    "Fit",
     "Frontend",
     "Generated",
     "Gradient",
@@ -81,6 +97,7 @@ __all__ = [
     "Spread",
     "Stage",
     "StepTime",
+    "StepTimes",
     "Taken",
     "Tensor",
     "Toggle",

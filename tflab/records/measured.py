@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+
+from tflab.records.timed import OpTotal, Spread
 
 
 @dataclass(frozen=True)
@@ -61,3 +64,78 @@ class Row:
     gflops: float | None  # 10^9 FLOPs a second of self time
     intensity: float | None  # FLOPs a byte of inputs and outputs
     roof_share: float | None  # of what the machine could do at that intensity
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One row at one batch size."""
+
+    calls: int
+    total_ns: int
+    mean_ns: float  # a call
+    ns_per_image: float
+    share: float  # of the self time of all rows
+    bytes: int  # asked for in a step
+    gflops: float | None
+
+
+@dataclass(frozen=True)
+class Fit:
+    """Time of a step's share in a row as fixed cost + cost per image, by least squares."""
+
+    fixed_ns: float
+    per_image_ns: float
+    error: float  # largest relative error of a point; 0 for two points, which always fit
+
+
+@dataclass(frozen=True)
+class Compared:
+    """One row of a comparison: a type, node, layer or line at every batch size."""
+
+    key: str
+    ops: tuple[str, ...]
+    fused_from: tuple[str, ...]
+    cells: Mapping[int, Cell]  # by batch size; only where it ran
+    fit: Fit | None  # None for one batch size
+
+
+@dataclass(frozen=True)
+class StepTimes:
+    """The steps of one batch size."""
+
+    steps: int
+    images: int
+    untraced_ns: Spread
+    traced_ns: Spread
+    images_per_second: float  # untraced
+    ops_ns: float  # self time of all ops in a step, mean
+
+
+@dataclass(frozen=True)
+class ConfigTimes:
+    """Untraced steps under another configuration of the runtime."""
+
+    config: str
+    batch_size: int
+    untraced_ns: Spread
+    images_per_second: float
+    ratio: float  # median over the rounds of: its time / that of `default`
+    significant: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    model: str
+    phase: str
+    by: str
+    data: str
+    warmup: int
+    batch_sizes: tuple[int, ...]
+    rows: tuple[Compared, ...]
+    steps: Mapping[int, StepTimes]
+    configs: tuple[ConfigTimes, ...]
+    findings: tuple[str, ...]
+    cold: tuple[OpTotal, ...]  # ops of the very first step that took longest
+    cold_step_ns: int
+    uncovered: tuple[str, ...]  # types whose FLOPs the framework's registry does not know
+    interrupted: bool = False

@@ -1,0 +1,127 @@
+"""Findings: sentences about a comparison, each computed from its table. No TensorFlow in here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from tflab.records import Cell, Compared, Fit, StepTimes
+from tflab.table import percent, time
+
+TOP = 3  # rows that are spoken of
+FIXED = 0.5  # a larger share of fixed cost is worth a sentence
+HELPS = 1.1  # a batch size has to bring at least this factor in images per second
+
+
+def fit(cells: Mapping[int, Cell], steps: Mapping[int, StepTimes]) -> Fit | None:
+    """Least squares for `time a step = fixed + per image * batch size`, relative errors weighted
+    equally, so that the small batch counts as much as the large. None for fewer than two sizes.
+    """
+    points = [(size, cell.total_ns / steps[size].steps) for size, cell in cells.items()]
+    points = [(size, ns) for size, ns in points if ns > 0]
+    if len(points) < 2:
+        return None
+    # Weights 1 / ns^2 turn the sum of squares into one of relative errors.
+    weights = [1 / ns**2 for _, ns in points]
+    total = sum(weights)
+    mean_n = sum(w * n for w, (n, _) in zip(weights, points, strict=True)) / total
+    mean_t = sum(w * t for w, (_, t) in zip(weights, points, strict=True)) / total
+    spread = sum(w * (n - mean_n) ** 2 for w, (n, _) in zip(weights, points, strict=True))
+    slope = (
+        sum(w * (n - mean_n) * (t - mean_t) for w, (n, t) in zip(weights, points, strict=True))
+        / spread
+    )
+    fixed = mean_t - slope * mean_n
+    error = max(abs(fixed + slope * n - t) / t for n, t in points)
+    return Fit(fixed, slope, error if len(points) > 2 else 0.0)
+
+
+def sentences(
+    rows: Sequence[Compared], steps: Mapping[int, StepTimes], images: str = "images"
+) -> tuple[str, ...]:
+    """What the table says, in the order in which a reader would ask."""
+    sizes = sorted(steps)
+    return (
+        *growth(rows, sizes),
+        *longer_calls(rows, sizes),
+        *fixed_costs(rows, sizes),
+        *throughput(steps, sizes),
+        *overhead(steps, sizes),
+    )
+
+
+def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
+    """Whose share grows or shrinks most from the smallest batch to the largest."""
+    everywhere = [row for row in rows if all(size in row.cells for size in sizes)]
+    if len(sizes) < 2 or not everywhere:
+        return
+    first, last = sizes[0], sizes[-1]
+
+    def change(row: Compared) -> float:
+        return row.cells[last].share - row.cells[first].share
+
+    for row, verb in (
+        (max(everywhere, key=change), "rises"),
+        (min(everywhere, key=change), "falls"),
+    ):
+        if (change(row) > 0) == (verb == "rises"):
+            shares = " to ".join(percent(row.cells[size].share) for size in sizes)
+            yield f"The share of {row.key} {verb} from {shares} (batch {named(sizes)})."
+
+
+def longer_calls(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
+    """`From batch 1 to 16 a call of X takes 2.3 x as long for 16 x the work.`"""
+    for row in rows[:TOP]:
+        parts = [
+            f"from {small} to {large} a call takes "
+            f"{row.cells[large].mean_ns / row.cells[small].mean_ns:.2f} x as long for "
+            f"{large / small:g} x the work"
+            for small, large in pairwise(sizes)
+            if small in row.cells and large in row.cells
+        ]
+        if parts:
+            yield f"{row.key}: {'; '.join(parts)}."
+
+
+def fixed_costs(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
+    """Where the fixed cost is most of what a call costs at the smallest batch."""
+    size = sizes[0]
+    for row in rows[:TOP]:
+        if row.fit and size in row.cells:
+            at_size = row.fit.fixed_ns + row.fit.per_image_ns * size
+            share = row.fit.fixed_ns / at_size if at_size else 0
+            if share > FIXED:
+                yield (
+                    f"{row.key} costs {time(row.fit.fixed_ns)} a step before the first image and "
+                    f"{time(row.fit.per_image_ns)} for each (a straight line, within "
+                    f"{percent(row.fit.error)}): at batch {size}, {percent(min(share, 1))} of it "
+                    "is fixed cost."
+                )
+
+
+def throughput(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[str]:
+    """How images per second grow, and from where on a larger batch no longer helps."""
+    for small, large in pairwise(sizes):
+        gain = steps[large].images_per_second / steps[small].images_per_second
+        if gain < HELPS:
+            yield (
+                f"From batch {small} to {large} images per second change by a factor of only "
+                f"{gain:.2f}: a larger batch no longer helps."
+            )
+        else:
+            yield f"Batch {large} does {gain:.2f} x the images per second of batch {small}."
+
+
+def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[str]:
+    """Where a step takes longer than all of its ops together."""
+    for size in sizes:
+        wall, ops = steps[size].untraced_ns.median, steps[size].ops_ns
+        if wall > 2 * ops:
+            yield (
+                f"At batch {size} an untraced step takes {time(wall)}, its ops together only "
+                f"{time(ops)}: Python and the session cost more than the ops."
+            )
+
+
+def named(sizes: Sequence[int]) -> str:
+    return ", ".join(map(str, sizes))

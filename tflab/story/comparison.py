@@ -1,0 +1,150 @@
+"""The story of a comparison: the same ops at several batch sizes, side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tflab.records import Compared, Comparison, ConfigTimes, StepTimes
+from tflab.table import Block, Column, Table, percent, plural, time
+
+NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
+
+
+def tell(found: Comparison, top: int) -> Iterable[Block]:
+    if found.interrupted:
+        yield "Partial: interrupted, what follows was measured until then."
+    first = next(iter(found.steps.values()))
+    yield (
+        f"{found.model}, {found.phase}, {plural(first.images, 'image')} of {found.data} at each "
+        f"batch size, each worked on untraced and traced in turn. Warm: the first step and "
+        f"{found.warmup} of each batch size are not counted."
+    )
+    yield steps(found)
+    for size in found.batch_sizes:
+        yield costs(found, size, top)
+    yield side_by_side(found, top)
+    if len(found.configs) > 1:
+        yield configs(found)
+    if found.findings:
+        yield Table(
+            "Findings, computed from the tables",
+            (Column("", lambda sentence: sentence),),
+            found.findings,
+            drawing=True,
+        )
+    yield cold(found)
+    if found.uncovered:
+        yield (
+            "The framework's registry has no FLOPs for: "
+            + ", ".join(found.uncovered)
+            + ". They have none here either, and are not counted as 0."
+        )
+
+
+def steps(found: Comparison) -> Table:
+    def rate(row: tuple[int, StepTimes]) -> str:
+        return f"{row[1].images_per_second:,.0f}"
+
+    return Table(
+        "Steps: median, and the middle eight tenths",
+        (
+            Column("batch", lambda row: str(row[0]), right=True),
+            Column("steps", lambda row: f"{row[1].steps:,}", right=True),
+            Column("untraced", lambda row: time(row[1].untraced_ns.median), right=True),
+            Column("p10", lambda row: time(row[1].untraced_ns.p10), right=True),
+            Column("p90", lambda row: time(row[1].untraced_ns.p90), right=True),
+            Column("traced", lambda row: time(row[1].traced_ns.median), right=True),
+            Column("its ops", lambda row: time(row[1].ops_ns), right=True),
+            Column("images a second", rate, right=True),
+        ),
+        tuple(found.steps.items()),
+    )
+
+
+def costs(found: Comparison, size: int, top: int) -> Table:
+    """The rows that cost most at one batch size."""
+    rows = sorted(
+        (row for row in found.rows if size in row.cells),
+        key=lambda row: -row.cells[size].total_ns,
+    )
+    return Table(
+        f"Batch {size}: what costs most (self time)",
+        (
+            Column(NAMES[found.by], lambda row: row.key, elastic=True, least=30),
+            Column("calls", lambda row: f"{row.cells[size].calls:,}", right=True),
+            Column("total", lambda row: time(row.cells[size].total_ns), right=True),
+            Column("a call", lambda row: time(row.cells[size].mean_ns), right=True),
+            Column("an image", lambda row: time(row.cells[size].ns_per_image), right=True),
+            Column("share", lambda row: percent(row.cells[size].share), right=True),
+        ),
+        tuple(rows[:top]),
+        more=max(0, len(rows) - top),
+    )
+
+
+def side_by_side(found: Comparison, top: int) -> Table:
+    """A call at every batch size, and how much longer it takes than at the one before."""
+
+    def call(size: int, before: int | None) -> Column:
+        def cell(row: Compared) -> str:
+            if size not in row.cells:
+                return ""
+            mean = row.cells[size].mean_ns
+            if before is None or before not in row.cells:
+                return time(mean)
+            return f"{time(mean)} ({mean / row.cells[before].mean_ns:.1f} x)"
+
+        return Column(f"batch {size}", cell, right=True)
+
+    def fit(row: Compared) -> str:
+        if row.fit is None:
+            return ""
+        return f"{time(row.fit.fixed_ns)} + {time(row.fit.per_image_ns)}"
+
+    sizes: list[int | None] = [None, *found.batch_sizes]
+    return Table(
+        "A call at each batch size (and its ratio to the one before); fixed cost + cost an image",
+        (
+            Column(NAMES[found.by], lambda row: row.key, elastic=True, least=24),
+            *(call(size, before) for before, size in zip(sizes, found.batch_sizes, strict=False)),
+            Column("fit", fit, right=True),
+            Column("error", lambda row: percent(row.fit.error) if row.fit else "", right=True),
+        ),
+        found.rows[:top],
+        more=max(0, len(found.rows) - top),
+    )
+
+
+def configs(found: Comparison) -> Table:
+    def difference(row: ConfigTimes) -> str:
+        if row.config == "default":
+            return ""
+        return f"{row.ratio:.2f} x" if row.significant else "no significant difference"
+
+    return Table(
+        "Untraced steps under other configurations, measured in turn",
+        (
+            Column("configuration", lambda row: row.config),
+            Column("batch", lambda row: str(row.batch_size), right=True),
+            Column("step", lambda row: time(row.untraced_ns.median), right=True),
+            Column("p10", lambda row: time(row.untraced_ns.p10), right=True),
+            Column("p90", lambda row: time(row.untraced_ns.p90), right=True),
+            Column("images a second", lambda row: f"{row.images_per_second:,.0f}", right=True),
+            Column("time against default", difference, right=True),
+        ),
+        found.configs,
+    )
+
+
+def cold(found: Comparison) -> Table:
+    """The very first step, for comparison: this is not what an op costs."""
+    return Table(
+        f"Cold: the very first step took {time(found.cold_step_ns)}, because kernels and memory "
+        "were set up",
+        (
+            Column("node", lambda row: row.name, elastic=True, least=30),
+            Column("type that ran", lambda row: row.op),
+            Column("first run", lambda row: time(row.self_ns), right=True),
+        ),
+        found.cold,
+    )
