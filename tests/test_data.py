@@ -48,7 +48,7 @@ BACKWARD = Backward(
     NODES,
     added_nodes=("neg_grad",),
     gradients=(Gradient("neg", "Neg", "math_grad.py:1 _NegGrad", ("neg_grad",)),),
-    gradient_checks=(GradientCheck("w", 1e-9, 8, "float64"),),
+    gradient_checks=(GradientCheck("w", 1e-9, 8, 20, "float64"),),
 )
 PLACEMENT = Placement(
     PROGRAM,
@@ -181,11 +181,10 @@ def test_measured_times_keep_their_names_and_units():
         }
     ]
     assert execution["time_ledger"] == [{"owner": "busy", "ns": 60}, {"owner": "idle", "ns": 40}]
-    assert execution["critical_path"] == {"nodes": ["x", "neg"], "ns": 60, "parallelism": 1.0}
-    assert execution["memory"] == {
-        "per_op": [{"name": "neg", "requested_bytes": 64}],
-        "peak_bytes": 64,
-    }
+    path = {"nodes": ["x", "neg"], "ns": 60, "parallelism": 1.0}
+    assert path.items() <= execution["critical_path"].items()
+    memory = {"per_op": [{"name": "neg", "requested_bytes": 64}], "peak_bytes": 64}
+    assert memory.items() <= execution["memory"].items()
 
 
 def test_a_run_keeps_its_clock_and_its_allocations():

@@ -63,12 +63,13 @@ def test_a_product_is_told_whole(walked):
 def test_a_node_that_computes_nothing_has_one_kernel_for_all_devices(walked):
     train = of(walked("toy")["placement"])["train"]
     assert (train.op, train.types, train.constraints, train.on_gpu) == (
-        *("NoOp", "", "DEFAULT", "DEFAULT"),
+        *("NoOp", "", "any device", "any device"),
     )
 
 
-def test_a_node_that_the_runtime_made_would_not_be_the_same_on_a_gpu(walked):
-    assert of(walked("toy")["placement"])["_arg_x_0_1"].on_gpu is None
+def test_a_node_that_the_runtime_made_is_looked_up_for_a_gpu_as_well(walked):
+    fed = of(walked("toy")["placement"])["_arg_x_0_1"]
+    assert fed.on_gpu == "any device, T in float32"
 
 
 def test_a_kernel_of_onednn_carries_its_label_and_the_gpus_is_that_of_the_type_as_written(walked):
@@ -103,7 +104,7 @@ def test_an_op_without_a_kernel_for_a_device_has_none_there():
 
 def test_the_kernels_for_every_device_count_only_where_a_device_has_none_of_its_own():
     assert fitting("Const", "GPU", dtype=FLOAT) == ["GPU, dtype in float32"]
-    assert fitting("Const", "GPU", dtype=INT32) == ["DEFAULT, dtype in int32"]
+    assert fitting("Const", "GPU", dtype=INT32) == ["any device, dtype in int32"]
 
 
 def test_the_label_of_a_node_has_to_be_that_of_the_kernel():

@@ -136,19 +136,19 @@ def test_the_node_that_took_over_is_the_one_at_the_end_of_the_chain():
     ]
 
 
-def test_a_node_whose_heirs_all_vanish_was_removed():
+def test_a_node_whose_heirs_all_vanish_keeps_its_fate_and_has_none():
     steps = [step("merge", ("b", "merged", "c")), step("drop", ("c", "removed", None))]
     assert fates([B, C, OUT], steps, ["out"]) == [
-        Fate("b", "removed", "merge", None),
+        Fate("b", "merged", "merge", None),
         Fate("c", "removed", "drop", None),
     ]
 
 
-def test_nodes_that_took_over_from_each_other_were_removed():
+def test_nodes_that_took_over_from_each_other_have_no_heir():
     steps = [step("one", ("b", "merged", "c")), step("two", ("c", "merged", "b"))]
     assert fates([B, C, OUT], steps, ["out"]) == [
-        Fate("b", "removed", "one", None),
-        Fate("c", "removed", "two", None),
+        Fate("b", "merged", "one", None),
+        Fate("c", "merged", "two", None),
     ]
 
 

@@ -339,10 +339,10 @@ def test_a_fetch_that_is_not_in_the_graph_leaves_the_stages_before_it(fail, tmp_
     assert list(logs.iterdir()) == []
 
 
-def test_a_batch_larger_than_the_data_is_a_failed_run(fail):
+def test_a_batch_larger_than_the_data_is_a_wrong_argument(fail):
     status, words, _ = fail("--batch-size", "2000", "--stage", "placement")
     assert_one_sentence(words, "A batch of 2000 cannot be cut from the 1024 rows of points of 3x")
-    assert status == 1
+    assert status == 2
 
 
 def assert_one_sentence(words, beginning):

@@ -1,13 +1,14 @@
-"""Schedule: hand-made steps, whose owners and longest chains can be counted on fingers."""
+"""Schedule: hand-made steps, whose owners can be counted on fingers, and a real one."""
 
 from itertools import pairwise
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab import schedule
-from tflab.records import CriticalPath, Node, OpRun, StepTime, Transfer
+from tflab.records import OpRun, StepTime
 
 
 def run(name: str, start: int, duration: int, step: int = 0, device: str = "CPU:0") -> OpRun:
@@ -96,101 +97,28 @@ def test_busy_is_every_nanosecond_that_some_run_covers(runs):
     assert all(end < start for (_, end), (start, _) in pairwise(spans))
 
 
-# The longest chain
-
-DIAMOND = [
-    Node("top", "Op"),
-    Node("left", "Op", ("top",)),
-    Node("right", "Op", ("top:1",)),
-    Node("bottom", "Op", ("left", "right")),
-]
+def test_the_step_in_the_middle_is_that_with_the_median_wall_time():
+    steps = [StepTime(index, 0, wall) for index, wall in enumerate((50, 10, 40, 20, 30))]
+    assert schedule.median_step(steps) == steps[4]
+    assert schedule.median_step(steps[:4]) == steps[3]  # of two in the middle, the shorter
 
 
-def timed(**durations: int) -> list[OpRun]:
-    return [run(name, 0, duration) for name, duration in durations.items()]
+# A real trace
 
 
-def test_the_longer_side_of_a_diamond_is_critical():
-    runs = timed(top=10, left=20, right=30, bottom=40)
-    assert schedule.critical_path(DIAMOND, runs) == CriticalPath(
-        ("top", "right", "bottom"), ns=80, parallelism=100 / 80
-    )
-
-
-def test_a_chain_has_no_parallelism():
-    nodes = [Node("a", "Op"), Node("b", "Op", control_inputs=("a",))]
-    assert schedule.critical_path(nodes, timed(a=3, b=4)) == CriticalPath(("a", "b"), 7, 1)
-
-
-def test_ops_that_do_not_wait_for_each_other_are_as_parallel_as_there_are_of_them():
-    nodes = [Node(name, "Op") for name in "abcd"]
-    runs = timed(a=5, b=5, c=5, d=5)
-    assert schedule.critical_path(nodes, runs) == CriticalPath(("a",), 5, 4)
-
-
-def test_a_chain_goes_through_a_transfer_to_the_other_device():
-    nodes = [
-        Node("a", "Op"),
-        Node("send", "_Send", ("a",)),
-        Node("recv", "_Recv"),
-        Node("b", "Op", ("recv",)),
-        Node("c", "Op"),
-    ]
-    transfer = Transfer("a", "send", "recv", "CPU:0", "CPU:1", "float32", (1,), 4)
-    runs = timed(a=10, b=20, c=25)
-    assert schedule.critical_path(nodes, runs, [transfer]) == CriticalPath(
-        ("a", "send", "recv", "b"), ns=30, parallelism=55 / 30
-    )
-    assert schedule.critical_path(nodes, runs) == CriticalPath(("c",), 25, 55 / 25)
-
-
-@pytest.mark.parametrize("back", ["NextIteration", "RefNextIteration"])
-def test_a_loop_is_a_chain_of_one_round_with_its_iterations_added_up(back):
-    nodes = [
-        Node("enter", "Enter"),
-        Node("merge", "Merge", ("enter", "next")),
-        Node("body", "Op", ("merge",)),
-        Node("next", back, ("body",)),
-        Node("exit", "Exit", ("merge",)),
-    ]
-    runs = [run("body", start, 10) for start in range(0, 50, 10)] + timed(enter=1, merge=2, next=3)
-    assert schedule.critical_path(nodes, runs) == CriticalPath(
-        ("enter", "merge", "body", "next"), ns=56, parallelism=1
-    )
-
-
-def test_a_node_costs_its_median_over_the_steps():
-    runs = [run("a", 0, duration, step) for step, duration in enumerate((1000, 4, 6))]
-    assert schedule.critical_path([Node("a", "Op")], runs) == CriticalPath(("a",), 6, 1)
-
-
-def test_runs_and_inputs_of_unknown_nodes_do_not_count():
-    nodes = [Node("a", "Op", ("elsewhere",))]
-    assert schedule.critical_path(nodes, timed(a=1, elsewhere=9)) == CriticalPath(("a",), 1, 1)
-
-
-def test_without_runs_the_chain_takes_no_time():
-    path = schedule.critical_path(DIAMOND, [])
-    assert (path.ns, path.parallelism) == (0, 0)
-
-
-def test_without_nodes_there_is_no_chain():
-    assert schedule.critical_path([], timed(a=1)) == CriticalPath((), 0, 0)
-
-
-def test_a_deep_graph_has_its_chain_found_without_recursion():
-    names = [f"n{index}" for index in range(5_000)]
-    nodes = [Node("n0", "Op")]
-    nodes += [Node(name, "Op", (before,)) for before, name in pairwise(names)]
-    path = schedule.critical_path(nodes, [run(name, 0, 1) for name in names])
-    assert path == CriticalPath(tuple(names), 5_000, 1)
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(1, 100), min_size=4, max_size=4))
-def test_the_chain_is_no_longer_than_the_work_and_no_shorter_than_any_op(durations):
-    path = schedule.critical_path(
-        DIAMOND, timed(**dict(zip(("top", "left", "right", "bottom"), durations, strict=True)))
-    )
-    assert max(durations) <= path.ns <= sum(durations)
-    assert path.ns * path.parallelism == pytest.approx(sum(durations))
+@pytest.mark.tensorflow
+def test_what_is_busy_agrees_with_numpy(walked):
+    stage = walked("lenet")["execution"]
+    busy = 0
+    for step in stage.step_times:
+        spans = [
+            (run.start_ns, run.start_ns + run.duration_ns)
+            for run in stage.runs
+            if run.step == step.step
+        ]
+        starts, ends = np.array(sorted(spans), np.int64).T
+        covered_until = np.concatenate([starts[:1], np.maximum.accumulate(ends)[:-1]])
+        busy += int(np.clip(ends - np.maximum(starts, covered_until), 0, None).sum())
+    assert {owner.owner: owner.ns for owner in stage.time_ledger}[schedule.BUSY] == busy
+    occupied = sum(device.busy_ns for step in stage.step_times for device in step.shape.devices)
+    assert occupied == busy  # there is one device

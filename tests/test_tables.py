@@ -6,11 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab import tables
-from tflab.records import Memory, OpMemory, OpRun, OpTotal, Spread
+from tflab.records import OpRun, OpTotal, Spread
 
 
-def run(name: str, op: str, duration: int, step: int = 0, **memory) -> OpRun:
-    return OpRun(step, name, op, "CPU:0", 0, duration, **memory)
+def run(name: str, op: str, duration: int, step: int = 0) -> OpRun:
+    return OpRun(step, name, op, "CPU:0", 0, duration)
 
 
 RUNS = [
@@ -90,37 +90,3 @@ def test_a_spread_agrees_with_numpy(times):
     spread = tables.spread(times)
     expected = np.percentile(times, [50, 10, 90])
     assert (spread.median, spread.p10, spread.p90) == pytest.approx(tuple(expected))
-
-
-# Memory
-
-
-def test_memory_is_the_mean_of_a_step_and_the_peak_of_the_worst():
-    runs = [
-        run("a", "Op", 1, requested_bytes=100, allocations=((1, 100), (5, -100))),
-        run("b", "Op", 1, requested_bytes=50, allocations=((3, 50), (9, -50))),
-        run("a", "Op", 1, step=1, requested_bytes=120, allocations=((1, 120), (2, -120))),
-        run("b", "Op", 1, step=1, requested_bytes=50, allocations=((3, 50), (9, -50))),
-    ]
-    assert tables.memory(runs) == Memory((OpMemory("a", 110), OpMemory("b", 50)), peak_bytes=150)
-
-
-def test_the_iterations_of_a_loop_are_added_up_within_a_step():
-    runs = [run("body", "Op", 1, requested_bytes=10) for _ in range(5)]
-    assert tables.memory(runs).per_op == (OpMemory("body", 50),)
-
-
-def test_without_runs_there_is_no_memory():
-    assert tables.memory([]) == Memory((), 0)
-
-
-def test_the_peak_is_the_largest_running_sum_whatever_the_order():
-    assert tables.peak([(9, -30), (1, 10), (3, 5), (2, 30)]) == 45
-
-
-def test_frees_of_one_microsecond_come_before_its_allocations():
-    assert tables.peak([(1, 10), (2, 30), (2, -10)]) == 30
-
-
-def test_frees_alone_have_no_peak():
-    assert tables.peak([(1, -10)]) == tables.peak([]) == 0

@@ -34,7 +34,9 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     program = frontend.program
     if program.model.loss is None or program.model.optimizer is None:
         return Backward(program=program, nodes=frontend.nodes)
-    pairs, gradient_ops, update_ops, train_op = derive(program)
+    # By default TensorFlow does not; over several devices a gradient follows its forward op.
+    derived = derive(program, together=options.devices > 1)
+    pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops
     checks = differences.check(program, pairs, options)
     program.graph.finalize()  # from here on, reading it must not change it
@@ -46,17 +48,18 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         shared_nodes=tuple(op.name for op in gradient_ops if nodes.original_op(op) is None),
         gradients=tuple(gradients_of(program, frontend.nodes, gradient_ops)),
         gradient_checks=checks,
+        data=program.dataset("train").name,
         variable_count=len(pairs),
     )
 
 
-def derive(program: Program) -> tuple[list, list, list, str]:
+def derive(program: Program, together: bool) -> tuple[list, list, list, str]:
     """The (gradient, variable) pairs, the ops that gradients and updates added, the train op."""
     graph, loss, optimizer = program.graph, program.model.loss, program.model.optimizer
     before = len(graph.get_operations())
     try:
         with graph.as_default():
-            pairs = optimizer.compute_gradients(loss, colocate_gradients_with_ops=True)
+            pairs = optimizer.compute_gradients(loss, colocate_gradients_with_ops=together)
             # A node to fetch when the gradients are wanted and no update. Bearing the name of
             # their scope, it also makes TensorBoard draw them apart from the forward graph.
             tf.group(

@@ -41,19 +41,32 @@ def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
     return check
 
 
-def count(what: str, least: int = 1) -> Callable[[str], int]:
-    """An argparse type: a whole number not below `least`."""
+MOST = 1_000_000_000
+
+
+def count(what: str, least: int = 1, most: int = MOST) -> Callable[[str], int]:
+    """An argparse type: a whole number from `least` to `most`."""
 
     def check(text: str) -> int:
         try:
             number = int(text)
         except ValueError:
             number = None
-        if number is None or number < least:
-            raise UsageError(
-                f"The {what} is '{text}'; it has to be a whole number from {least} on."
-            )
+        if number is None or not least <= number <= most:
+            bounds = f"from {least} on" if most == MOST else f"from {least} to {most}"
+            raise UsageError(f"The {what} is '{text}'; it has to be a whole number {bounds}.")
         return number
+
+    return check
+
+
+def folder(what: str) -> Callable[[str], str]:
+    """An argparse type: the name of a folder, which may be anything but empty."""
+
+    def check(text: str) -> str:
+        if not text:
+            raise UsageError(f"The {what} is empty; give the name of a folder.")
+        return text
 
     return check
 

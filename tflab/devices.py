@@ -8,7 +8,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab import kernels
+from tflab import kernels, nodes
 from tflab.records import Assignment, Fate, Node, Origin
 
 SPLIT = "--devices"  # who asks where the model itself did not
@@ -62,8 +62,13 @@ def colocated_with(op: tf.Operation) -> list[str]:
 def who_asked(op: tf.Operation) -> str:
     """The line of the `tf.device` that asked last (`_device_assignments`, TF 2.21)."""
     asked: list[Any] = getattr(op, "_device_assignments", None) or []
-    lines = [f"{os.path.basename(one.filename)}:{one.lineno}" for one in asked if one.filename]
-    return lines[-1] if lines else SPLIT
+    asked = [one for one in asked if one.filename]
+    if not asked:
+        return SPLIT
+    users = [one for one in asked if not one.filename.startswith(nodes.LIBRARIES)]
+    last = (users or asked)[-1]
+    line = f"{os.path.basename(last.filename)}:{last.lineno}"
+    return line if users else f"TensorFlow itself ({line})"
 
 
 def matches(asked: str, got: str) -> bool:

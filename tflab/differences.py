@@ -16,7 +16,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import session
-from tflab.records import GradientCheck, Options, Program
+from tflab.records import GradientCheck, Options, Program, node_of
 
 ROWS = 8  # of the batch: enough to reach every layer, few enough to be quick
 VARIABLES = 40  # at most, spread over the model: each costs a few runs of its own
@@ -71,7 +71,8 @@ def check(program: Program, pairs: Sequence[Any], options: Options) -> tuple[Gra
             analytic = gradient.flat[elements]
             scale = max(np.abs(analytic).max(), np.abs(numeric).max())
             error = np.abs(analytic - numeric).max() / scale if scale else 0.0
-            checks.append(GradientCheck(variable.op.name, float(error), len(elements), dtype.name))
+            found = (float(error), len(elements), gradient.size, dtype.name)
+            checks.append(GradientCheck(variable.op.name, *found))
     return tuple(checks)
 
 
@@ -86,10 +87,11 @@ def slope(loss: Callable[[np.ndarray], float], value: np.ndarray, element: int, 
 
 
 def chosen(gradient: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Indices of the largest gradients and of as many random others."""
-    largest = np.argsort(-np.abs(gradient), axis=None)[: ELEMENTS // 2]
-    others = rng.choice(gradient.size, min(ELEMENTS // 2, gradient.size), replace=False)
-    return np.union1d(largest, others)
+    """Indices of the largest gradients and of random others, ELEMENTS in all if there are."""
+    order = np.argsort(-np.abs(gradient), axis=None)
+    largest, others = order[: ELEMENTS // 2], order[ELEMENTS // 2 :]
+    more = rng.choice(others, min(ELEMENTS - len(largest), len(others)), replace=False)
+    return np.sort(np.concatenate([largest, more]))
 
 
 def dense(gradient: Any) -> np.ndarray:
@@ -111,13 +113,27 @@ def assign(live: Any, values: Mapping[str, np.ndarray]) -> None:
 def forward_copy(program: Program, initializers: Sequence[str]) -> tuple[tf.Graph, tf.DType]:
     """The part of the graph that computes the loss, in float64 where its ops allow it."""
     ends = [program.model.loss.op.name, *initializers]
-    graph_def = tf1.graph_util.extract_sub_graph(program.graph.as_graph_def(), ends)
+    graph_def = pruned(program.graph.as_graph_def(), ends)
     if not graph_def.library.function:
         try:
             return imported(widened(graph_def)), tf.float64
         except ValueError:  # an op that has no float64 version
             pass
     return imported(graph_def), tf.float32
+
+
+def pruned(graph_def: Any, ends: Sequence[str]) -> Any:
+    """Only what these nodes depend on; the function library stays."""
+    inputs = {node.name: node.input for node in graph_def.node}
+    needed, waiting = set(ends), list(ends)
+    while waiting:
+        for tensor in inputs[waiting.pop()]:
+            name = node_of(tensor.removeprefix("^"))
+            if name not in needed:
+                needed.add(name)
+                waiting.append(name)
+    kept = [node for node in graph_def.node if node.name in needed]
+    return tf1.GraphDef(node=kept, library=graph_def.library, versions=graph_def.versions)
 
 
 def imported(graph_def: Any) -> tf.Graph:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tflab import schedule, session, tables, toggles
+from tflab import lanes, memory, nodes, paths, schedule, session, tables, toggles, trace
 from tflab.records import Execution, Options, Placement, Program, Race
 
 TRACED_BATCH_SIZES = (1, 16, 64)  # for TensorBoard: the sizes that the lab compares
@@ -25,9 +25,15 @@ def execute(placement: Placement, options: Options) -> Execution:
     step = session.step_of(program, placement.fetches)
     types = {node.name: node.op for node in placement.nodes}
     measured = session.measure(program, step, types, options, TRACED_BATCH_SIZES)
+    executed = placement.nodes
+    if measured.graphs:  # XLA numbers its clusters anew in every session
+        sources = {node.name: node.source for node in placement.user_nodes}
+        parts = (nodes.from_graph_def(graph, sources, {}) for graph in measured.graphs)
+        executed = tuple(node for part in parts for node in part)
+    of_nodes = [run for run in measured.runs if run.name != trace.EXECUTOR]
     return Execution(
         program=program,
-        nodes=placement.nodes,
+        nodes=executed,
         batch_size=options.batch_size,
         data=program.dataset("train").name,
         warmup_steps=options.warmup,
@@ -35,13 +41,13 @@ def execute(placement: Placement, options: Options) -> Execution:
         untraced_step_ns=tables.spread(measured.untraced_ns),
         traced_step_ns=tables.spread([step.wall_ns for step in measured.steps]),
         runs=tuple(measured.runs),
-        step_times=tuple(measured.steps),
-        top_ops=tables.top_ops(measured.runs),
-        top_types=tables.top_types(measured.runs),
+        step_times=lanes.shaped(measured.runs, measured.steps),
+        top_ops=tables.top_ops(of_nodes),
+        top_types=tables.top_types(of_nodes),
         time_ledger=schedule.time_ledger(measured.runs, measured.steps),
         wall_ns=sum(step.wall_ns for step in measured.steps),
-        critical_path=schedule.critical_path(placement.nodes, measured.runs, placement.transfers),
-        memory=tables.memory(measured.runs),
+        critical_path=paths.critical_path(executed, measured.runs, placement.transfers),
+        memory=memory.memory(measured.runs, measured.steps),
         race=raced(program, step, options),
         interrupted=measured.interrupted,
         traces=measured.traces,

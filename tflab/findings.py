@@ -33,14 +33,13 @@ def fit(cells: Mapping[int, Cell], steps: Mapping[int, StepTimes]) -> Fit | None
     )
     fixed = mean_t - slope * mean_n
     error = max(abs(fixed + slope * n - t) / t for n, t in points)
-    return Fit(fixed, slope, error if len(points) > 2 else 0.0)
+    return Fit(fixed, slope, error if len(points) > 2 else None)
 
 
-def sentences(
-    rows: Sequence[Compared], steps: Mapping[int, StepTimes], images: str = "images"
-) -> tuple[str, ...]:
+def sentences(rows: Sequence[Compared], steps: Mapping[int, StepTimes]) -> tuple[str, ...]:
     """What the table says, in the order in which a reader would ask."""
     sizes = sorted(steps)
+    rows = sorted(rows, key=lambda row: -sum(cell.total_ns for cell in row.cells.values()))
     return (
         *growth(rows, sizes),
         *longer_calls(rows, sizes),
@@ -91,11 +90,12 @@ def fixed_costs(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]
             at_size = row.fit.fixed_ns + row.fit.per_image_ns * size
             share = row.fit.fixed_ns / at_size if at_size else 0
             if share > FIXED:
+                error = row.fit.error
+                line = "" if error is None else f" (a straight line, within {percent(error)})"
                 yield (
                     f"{row.key} costs {time(row.fit.fixed_ns)} a step before the first image and "
-                    f"{time(row.fit.per_image_ns)} for each (a straight line, within "
-                    f"{percent(row.fit.error)}): at batch {size}, {percent(min(share, 1))} of it "
-                    "is fixed cost."
+                    f"{time(row.fit.per_image_ns)} for each{line}: at batch {size}, "
+                    f"{percent(min(share, 1))} of it is fixed cost."
                 )
 
 

@@ -32,7 +32,7 @@ def chosen(graphs: Iterable[Any], user_graph: tf.Graph) -> Iterable[Kernel]:
                 types=types_of(node),
                 registrations=len(fitting),
                 constraints="" if best is None else described(best),
-                on_gpu=gpu_choice(source) if source is not None else None,
+                on_gpu=gpu_choice(source if source is not None else node),
             )
 
 
@@ -75,7 +75,7 @@ def types_of(node: Any) -> str:
 
 def described(kernel: Any) -> str:
     """`CPU, T in float32`: a registration, as far as it says anything."""
-    parts = [kernel.device_type]
+    parts = ["any device" if kernel.device_type == "DEFAULT" else kernel.device_type]
     for constraint in kernel.constraint:
         names = [tf.dtypes.as_dtype(t).name for t in constraint.allowed_values.list.type]
         parts.append(f"{constraint.name} in {'|'.join(names)}")
@@ -87,7 +87,7 @@ def described(kernel: Any) -> str:
 
 
 def gpu_choice(node: Any) -> str | None:
-    """The registration that a GPU would use for a node as the user wrote it; None without one."""
+    """The registration that a GPU would use for a node, as written where the user wrote it."""
     best = max(fitting_kernels(node, "GPU"), key=lambda kernel: kernel.priority, default=None)
     return None if best is None else described(best)
 

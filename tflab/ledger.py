@@ -49,8 +49,8 @@ def fates(
         if name not in needed:
             return Fate(name, "unreached", by, None)
         into = heir(name, gone, running)
-        # Without an heir it was not taken over: nobody needed its value any more.
-        return Fate(name, taken.fate if into else "removed", by, into)
+        # `into` is None where the one that took it over was itself not needed later.
+        return Fate(name, taken.fate, by, into)
 
     return tuple(fate(node.name) for node in user_nodes)
 

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
-from tflab import command, dumps, environment, logdirs, models
+from tflab import command, dumps, environment, logdirs, models, scopes
 from tflab.errors import TflabError
 from tflab.records import SWITCHES, Options, Stage
 
@@ -95,7 +95,7 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--devices",
         default=defaults.devices,
-        type=command.count("number of devices"),
+        type=command.count("number of devices", most=64),
         metavar="N",
         help="split the model over N CPU devices (default: %(default)s)",
     )
@@ -136,11 +136,13 @@ def parser() -> argparse.ArgumentParser:
     )
     add(
         "--logdir",
+        type=command.folder("logdir"),
         metavar="DIR",
         help="where TensorBoard finds the result (default, with execution: runs/<model>-<time>)",
     )
     add(
         "--data-dir",
+        type=command.folder("data folder"),
         metavar="DIR",
         help="folder with the data set's files (default: $TFLAB_DATA_DIR, else a cache)",
     )
@@ -189,6 +191,8 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
     try:
         for number, stage in enumerate(walked, 1):
             stages.append(stage)
+            if number == 1:
+                scopes.check(stage.nodes, args.expand)
             if args.format == "text":
                 whole = args.stage in ("all", list(STAGES)[number - 1])
                 text.show(out, number, stage, args.expand, whole)

@@ -46,6 +46,7 @@ PURPOSES = {
     "MarkForCompilationPass": "chooses the clusters that XLA will compile",
     "EncapsulateSubgraphsPass": "moves each cluster into a function of its own",
     "BuildXlaOpsPass": "replaces each cluster by ops that compile it and run it",
+    "ReplicateConstantsPass": "gives each device its own copy of a small constant",
     "CloneConstantsForBetterClusteringPass": "copies small constants, so that clusters stay apart",
     "PartiallyDeclusterPass": "takes nodes that are better off outside out of their cluster",
     "IncreaseDynamismForAutoJitPass": "rewrites slices so that XLA compiles less often",

@@ -53,6 +53,8 @@ def placed(backward: Backward, options: Options) -> Placement:
     graphs = trial.metadata.partition_graphs
     shapes = trace.output_shapes(trial.metadata.step_stats)
     sources = {node.name: node.source for node in backward.nodes}
+    sent = tuple(transfers(graphs, shapes))
+    shapes |= {one.recv: one.shape for one in sent}  # a `_Recv` is not in the trace
     parts = [nodes.from_graph_def(graph, sources, shapes) for graph in graphs]
     generated, notes = generated_code(program, fetches, trial, options)
     placement = Placement(
@@ -60,10 +62,12 @@ def placed(backward: Backward, options: Options) -> Placement:
         nodes=tuple(node for part in parts for node in part),
         user_nodes=backward.nodes,
         fetches=fetches,
+        batch_size=options.batch_size,
+        data=program.dataset("train").name,
         partitions=tuple(
             Partition(part[0].device, tuple(node.name for node in part)) for part in parts if part
         ),
-        transfers=tuple(transfers(graphs, shapes)),
+        transfers=sent,
         kernels=tuple(kernels.chosen(graphs, program.graph)),
         generated=generated,
         partition_graphs=tuple(graphs),
@@ -122,6 +126,10 @@ def resolve_one(graph: tf.Graph, name: str) -> str:
         nearest = difflib.get_close_matches(node_of(name), ops, n=1)
         hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
         raise UsageError(f"There is no node '{name}' in the graph to fetch.{hint}")
+    if op.type == "Placeholder":
+        raise UsageError(
+            f"'{name}' is fed, so there is nothing to fetch; fetch what is made of it."
+        )
     if ":" not in name:
         return f"{name}:0" if op.outputs else name
     index = name.partition(":")[2]

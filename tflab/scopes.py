@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
+from tflab.errors import UsageError
 from tflab.records import Node
 
 
@@ -45,6 +47,19 @@ def tree(nodes: Sequence[Node]) -> Scope:
             scope = scope.children.setdefault(part, Scope(name))
         scope.node = node
     return root
+
+
+def check(nodes: Sequence[Node], names: Iterable[str]) -> None:
+    """Raise UsageError for a name that is neither a scope nor a node."""
+    known: dict[str, None] = {}
+    for node in nodes:
+        parts = node.name.split("/")
+        known |= dict.fromkeys("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+    for name in names:
+        if name not in known:
+            nearest = difflib.get_close_matches(name, known, n=1)
+            hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+            raise UsageError(f"There is no scope '{name}' in the graph to expand.{hint}")
 
 
 def lines(scope: Scope, expanded: Sequence[str] = (), branches: str = "") -> Iterable[Line]:

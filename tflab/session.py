@@ -61,6 +61,8 @@ def fresh(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
         message = sentence(error.message)
         if "explicitly assigned to" in message:
             message += " Give --soft-placement to let another device do it."
+        if message.startswith("Multiple CPU devices"):
+            message += ": XLA put nodes of several devices into one cluster. Give --devices 1."
         raise RefusedError(f"The runtime refused the step: {message}") from error
 
 
@@ -217,6 +219,7 @@ class Measured:
     steps: list[StepTime] = field(default_factory=list)
     runs: list[OpRun] = field(default_factory=list)
     traces: dict[int, Any] = field(default_factory=dict)  # batch size -> RunMetadata
+    graphs: list[Any] = field(default_factory=list)  # that ran, where the trial's bear other names
     interrupted: bool = False
 
 
@@ -234,7 +237,7 @@ def measure(
     measured = Measured()
     with fresh(program.graph, config_of(options)) as session:
         # First of all, as in the trial: the runtime numbers the nodes that it makes.
-        traced = step.callable(session, trace_level=FULL_TRACE)
+        traced = step.callable(session, trace_level=FULL_TRACE, output_partition_graphs=options.xla)
         session.run(initializers(program.graph))
         untraced = step.callable(session)
         try:
@@ -249,6 +252,8 @@ def measure(
                 untraced(*values)
                 measured.untraced_ns.append(time.perf_counter_ns() - start)
                 timed, stats = timed_step(traced, values, index)
+                measured.graphs = list(stats.partition_graphs)
+                types = {n.name: n.op for graph in measured.graphs for n in graph.node} or types
                 runs = list(trace.op_runs(index, stats.step_stats, types))
                 measured.runs += runs  # Ctrl-C may come anywhere: the step counts when it is whole
                 measured.steps.append(timed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean, quantiles
 
-from tflab.records import Memory, OpMemory, OpRun, OpTotal, Spread
+from tflab.records import OpRun, OpTotal, Spread
 
 
 def top_ops(runs: Iterable[OpRun]) -> tuple[OpTotal, ...]:
@@ -49,29 +49,3 @@ def spread(times: Sequence[int]) -> Spread:
         return Spread(times[0], times[0], times[0])
     tenths = quantiles(times, n=10, method="inclusive")
     return Spread(median=tenths[4], p10=tenths[0], p90=tenths[8])
-
-
-def memory(runs: Iterable[OpRun]) -> Memory:
-    """Bytes that each node asked for in a step, and the most that was alive at once in one."""
-    requested: dict[str, dict[int, int]] = {}
-    events: dict[int, list[tuple[int, int]]] = {}
-    for run in runs:
-        steps = requested.setdefault(run.name, {})
-        steps[run.step] = steps.get(run.step, 0) + run.requested_bytes
-        events.setdefault(run.step, []).extend(run.allocations)
-    # The mean is over all steps, also those in which a node did not run.
-    rows = [OpMemory(n, round(sum(s.values()) / len(events))) for n, s in requested.items()]
-    return Memory(
-        per_op=tuple(sorted(rows, key=lambda row: (-row.requested_bytes, row.name))),
-        peak_bytes=max(map(peak, events.values()), default=0),
-    )
-
-
-def peak(allocations: Iterable[tuple[int, int]]) -> int:
-    """The largest running sum of (time, bytes). Events of one microsecond count frees first,
-    so the result is never more than what was alive."""
-    alive = most = 0
-    for _, size in sorted(allocations):
-        alive += size
-        most = max(most, alive)
-    return most

@@ -56,7 +56,9 @@ class Tally:
         np.add.at(self._start, columns, np.array(self._starts, np.int64))
         np.minimum.at(self._least, columns, durations)
         np.maximum.at(self._most, columns, durations)
-        buckets = np.ceil(np.log(np.maximum(durations, 1)) / log(GROWTH)).astype(np.int64)
+        # Bucket 0 is for no time at all, of which there is no logarithm.
+        buckets = np.ceil(np.log(np.maximum(durations, 1)) / log(GROWTH)).astype(np.int64) + 1
+        buckets[durations <= 0] = 0
         for key, runs in zip(*np.unique(columns << 16 | buckets, return_counts=True), strict=True):
             self._buckets[int(key)] = self._buckets.get(int(key), 0) + int(runs)
         self._names, self._starts, self._durations = [], [], []
@@ -79,15 +81,12 @@ class Tally:
         for key, count in self._buckets.items():
             if key >> 16 in wanted:
                 runs[key & 0xFFFF] = runs.get(key & 0xFFFF, 0) + count
-        if not runs:
-            raise ValueError("there is no quantile of no runs")
-        rank = q * (sum(runs.values()) - 1)
-        seen = 0
-        for bucket in sorted(runs):
-            seen += runs[bucket]
-            if seen > rank:
-                break
-        return 2 * GROWTH**bucket / (GROWTH + 1)  # the middle of the bucket, in relative terms
+        return quantile(runs, q)
+
+    def total_ns(self) -> int:
+        """The time of all runs of all nodes together."""
+        self._fold()
+        return int(self._total.sum())
 
     def stats(
         self,
@@ -97,20 +96,39 @@ class Tally:
     ) -> tuple[NodeStats, ...]:
         """One NodeStats for each node that ran, in the order in which they were first seen."""
         self._fold()
+        buckets: dict[int, dict[int, int]] = {}
+        for key, count in self._buckets.items():
+            buckets.setdefault(key >> 16, {})[key & 0xFFFF] = count
+        # A name without a type, such as _SOURCE, the executor's own start, is a node of no graph.
         return tuple(
             NodeStats(
                 name=name,
-                op=types.get(name, "unknown"),
+                op=types[name],
                 device=devices.get(name, ""),
                 calls=int(self._count[column]),
                 total_ns=int(self._total[column]),
                 min_ns=int(self._least[column]),
                 max_ns=int(self._most[column]),
                 mean_ns=float(self._total[column] / self._count[column]),
-                median_ns=self.quantile([name], 0.5),
-                p95_ns=self.quantile([name], 0.95),
+                median_ns=quantile(buckets[column], 0.5),
+                p95_ns=quantile(buckets[column], 0.95),
                 start_ns=float(self._start[column] / self._count[column]),
                 requested_bytes=requested_bytes.get(name, 0),
             )
             for name, column in self._columns.items()
+            if name in types
         )
+
+
+def quantile(runs: Mapping[int, int], q: float) -> float:
+    """The q-quantile of runs that were counted by bucket; ValueError where there are none."""
+    if not runs:
+        raise ValueError("there is no quantile of no runs")
+    rank = q * (sum(runs.values()) - 1)
+    seen = 0
+    for bucket in sorted(runs):
+        seen += runs[bucket]
+        if seen > rank:
+            break
+    # The middle of the bucket, in relative terms.
+    return 2 * GROWTH ** (bucket - 1) / (GROWTH + 1) if bucket else 0.0

@@ -11,6 +11,8 @@ from typing import Any
 
 from tflab.records import OpRun, Shape
 
+EXECUTOR = "_SOURCE"  # the executor's own start: it is in every trace, and a node of no graph
+
 
 def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[OpRun]:
     """Every op run of a step, in the runtime's order, which is not that of time.

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tflab.errors import TflabError
+from tflab.errors import TflabError, UsageError
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ def batches(
     their order, where possible as views: do not write into a batch.
     """
     if not 1 <= batch_size <= dataset.size:
-        raise TflabError(
+        raise UsageError(
             f"A batch of {batch_size} cannot be cut from the {dataset.size} rows of "
             f"{dataset.name} ({dataset.split}); choose a batch size from 1 to {dataset.size}."
         )

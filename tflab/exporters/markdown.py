@@ -43,8 +43,10 @@ def rendered(block: Block) -> str:
 def strip(block: Strip) -> str:
     lines = [f"**{escape(block.title)}**", ""]
     for frame in block.frames:
-        lines.append(f"- **{escape(frame.heading)}** {escape(frame.about)}".rstrip())
-        lines += [f"  - {escape(line)}" for line in frame.lines]
+        if frame.heading:
+            lines.append(f"- **{escape(frame.heading)}** {escape(frame.about)}".rstrip())
+        indent = "  " if frame.heading else ""
+        lines += [f"{indent}- {escape(line)}" for line in frame.lines]
     return "\n".join(lines)
 
 

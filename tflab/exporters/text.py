@@ -21,7 +21,7 @@ from tflab.table import Block, Strip, Table
 
 WIDTH = 100
 INDENT = 2  # of tables
-STRIP_LINES = 3  # of text, at most, for one line of a film strip
+STRIP_LINES = 4  # of text, at most, for one line of a film strip
 GAP = 2  # between columns
 
 
@@ -65,9 +65,10 @@ def show_block(out: Console, block: Block) -> None:
 def show_strip(out: Console, strip: Strip) -> None:
     out.print(Text(strip.title, style="bold cyan"))
     for frame in strip.frames:
-        heading = Text.assemble("  ", (printable(frame.heading), "bold"))
-        heading.append("  " + cut(printable(frame.about), out.width - len(heading) - 2, True))
-        out.print(heading)
+        if frame.heading:
+            heading = Text.assemble("  ", (printable(frame.heading), "bold"))
+            heading.append("  " + cut(printable(frame.about), out.width - len(heading) - 2, True))
+            out.print(heading)
         for line in frame.lines:
             whole = cut(printable(line), STRIP_LINES * (out.width - 8), at_end=True)
             for part in textwrap.wrap(
@@ -97,7 +98,7 @@ def show_table(out: Console, table: Table) -> None:
     for cells in rows:
         grid.add_row(
             *(
-                Text(cut(cell, width, at_end=column.elastic))
+                Text(cut(cell, width, at_end=column.elastic and not column.name))
                 for cell, width, column in zip(cells, widths, table.columns, strict=True)
             )
         )

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 from collections.abc import Callable
 
 from tflab.errors import UsageError
@@ -26,6 +27,12 @@ def find(name: str) -> Callable[[], Model]:
     """
     path = MODELS.get(name, name)
     module_name, colon, function_name = path.partition(":")
+    if module_name.endswith(".py") or "/" in module_name:
+        importable = os.path.basename(module_name).removesuffix(".py")
+        raise UsageError(
+            f"'{module_name}' is a file; name the module instead, such as "
+            f"{importable}:{function_name or 'build'}, from the folder that it is in."
+        )
     if not (module_name and colon and function_name):
         nearest = difflib.get_close_matches(name, MODELS, n=1)
         hint = f" Did you mean '{nearest[0]}'?" if nearest else ""

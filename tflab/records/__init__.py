@@ -131,6 +131,7 @@ class GradientCheck:
     tensor: str
     max_relative_error: float  # largest |analytic - numeric|, over the largest gradient looked at
     elements: int  # how many elements were looked at
+    size: int  # how many the variable has
     precision: str  # dtype in which the differences were taken
 
 
@@ -141,6 +142,7 @@ class Backward:
     added_nodes: tuple[str, ...] = ()
     gradients: tuple[Gradient, ...] = ()
     gradient_checks: tuple[GradientCheck, ...] = ()
+    data: str = ""  # the name of the data set that was used, as in Execution
     variable_count: int = 0  # trainable; of very many only some are checked
     update_nodes: tuple[str, ...] = ()  # those of `added_nodes` that the optimiser made
     shared_nodes: tuple[str, ...] = ()  # those that start or add up gradients, of no one forward op
@@ -152,6 +154,8 @@ class Placement:
     nodes: tuple[Node, ...]  # the graph that runs, all devices together
     user_nodes: tuple[Node, ...] = field(default=(), repr=False)  # the graph of the stage before
     fetches: tuple[str, ...] = ()
+    batch_size: int = 0
+    data: str = ""
     passes: tuple[Pass, ...] = ()
     ledger: tuple[Fate, ...] = ()
     origins: tuple[Origin, ...] = ()

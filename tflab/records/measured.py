@@ -85,7 +85,7 @@ class Fit:
 
     fixed_ns: float
     per_image_ns: float
-    error: float  # largest relative error of a point; 0 for two points, which always fit
+    error: float | None  # largest relative error of a point; None for two, which always fit
 
 
 @dataclass(frozen=True)

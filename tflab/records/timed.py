@@ -20,12 +20,32 @@ class OpRun:
 
 
 @dataclass(frozen=True)
+class Occupancy:
+    """How much of a step a device worked."""
+
+    device: str
+    busy_ns: int  # with at least one of its ops running
+    idle_share: float  # of the step's wall time, with none of its ops running
+
+
+@dataclass(frozen=True)
+class StepShape:
+    """How many ops of a step ran at once."""
+
+    most_at_once: int
+    mean_at_once: float  # over the step's wall time, so that idle time counts as 0
+    lanes: int  # that hold its runs, where runs may nest but never partly overlap
+    devices: tuple[Occupancy, ...]
+
+
+@dataclass(frozen=True)
 class StepTime:
     """One traced step, as seen from the caller."""
 
     step: int
     start_ns: int
     wall_ns: int
+    shape: StepShape | None = None  # once its op runs have been looked at
 
 
 @dataclass(frozen=True)
@@ -71,10 +91,23 @@ class Owner:
 
 
 @dataclass(frozen=True)
+class Saving:
+    """What a step would gain if one op took half its time."""
+
+    name: str
+    op: str  # the type that ran
+    ns_per_step: float  # that the longest chain would get shorter
+    self_ns: float  # of the op in a step, median
+
+
+@dataclass(frozen=True)
 class CriticalPath:
     nodes: tuple[str, ...]
     ns: float
-    parallelism: float  # work of all ops over the length of the path
+    parallelism: float  # possible: work of all ops over the length of the path
+    achieved_parallelism: float = 0  # work of all ops over the time with at least one running
+    slack: tuple[tuple[str, float], ...] = ()  # (node, ns), parents before children
+    savings: tuple[Saving, ...] = ()  # for the largest ops, the largest first
 
 
 @dataclass(frozen=True)
@@ -84,6 +117,28 @@ class OpMemory:
 
 
 @dataclass(frozen=True)
+class Holder:
+    """An op and the bytes it had allocated that were alive, whoever used them by then."""
+
+    name: str
+    op: str  # the type that ran
+    bytes: int
+    running: bool  # still at work: some of it may be working memory, not an output
+
+
+@dataclass(frozen=True)
+class LiveBytes:
+    """One step's memory as a curve."""
+
+    step: int
+    points: tuple[tuple[int, int], ...]  # (ns since the step's start, bytes alive from then on)
+    peak_bytes: int
+    peak_ns: int  # since the step's start
+    holders: tuple[Holder, ...]  # at the peak, the largest first; their bytes add up to it
+
+
+@dataclass(frozen=True)
 class Memory:
     per_op: tuple[OpMemory, ...]
-    peak_bytes: int  # the most that was alive at once in a step, of what the step itself asked for
+    peak_bytes: int  # the most alive at once in any step, of what the step itself asked for
+    curve: LiveBytes | None = None  # of the step whose wall time is the median

@@ -65,16 +65,18 @@ def gradient_checks(stage: Backward) -> Iterable[Block]:
         return
     worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
     yield shortened(
-        f"Gradients against central finite differences, taken in {worst.precision}",
+        f"Gradients against finite differences, taken in {worst.precision} on {stage.data}",
         (
             Column("variable", lambda check: check.tensor),
-            Column("elements", lambda check: str(check.elements), right=True),
+            Column("elements", lambda c: f"{c.elements} of {c.size:,}", right=True),
             Column("largest relative error", lambda c: f"{c.max_relative_error:.1e}", right=True),
         ),
         stage.gradient_checks,
         LONGEST,
     )
-    some = f"Of {stage.variable_count:,} variables {len(stage.gradient_checks)} were checked. "
+    if worst.precision != "float64":
+        yield "The graph has functions or ops without a float64 version, so the error is larger."
+    some = f"Checked: {len(stage.gradient_checks)} of {stage.variable_count:,} variables. "
     yield (
         (some if len(stage.gradient_checks) < stage.variable_count else "")
         + f"The largest relative error is {worst.max_relative_error:.1e}, in {worst.tensor}."

@@ -35,7 +35,7 @@ def tell(code: Generated, stage: Placement) -> Iterable[Block]:
         more = len(code.path) - len(frames)
         rest = f" ({more} more operations in the listings)" if more else ""
         yield Strip(f"From the line to the instruction{rest}", tuple(frames))
-    yield f"Whole listings: code/{code.cluster} in the logdir, where one is written."
+    yield f"With --logdir DIR the whole listings go to DIR/code/{code.cluster}."
     inferred = sorted({why for one in code.path for why in one.inferred})
     if inferred:
         yield f"Inferred, not read: {'; '.join(inferred)}."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tflab.records import Compared, Comparison, ConfigTimes, StepTimes
-from tflab.table import Block, Column, Table, percent, plural, time
+from tflab.table import Block, Column, Frame, Strip, Table, percent, plural, size, time
 
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 
@@ -20,18 +20,13 @@ def tell(found: Comparison, top: int) -> Iterable[Block]:
         f"{found.warmup} of each batch size are not counted."
     )
     yield steps(found)
-    for size in found.batch_sizes:
-        yield costs(found, size, top)
+    for batch in found.batch_sizes:
+        yield costs(found, batch, top)
     yield side_by_side(found, top)
     if len(found.configs) > 1:
         yield configs(found)
     if found.findings:
-        yield Table(
-            "Findings, computed from the tables",
-            (Column("", lambda sentence: sentence),),
-            found.findings,
-            drawing=True,
-        )
+        yield Strip("Findings, each computed from the tables", (Frame("", "", found.findings),))
     yield cold(found)
     if found.uncovered:
         yield (
@@ -61,21 +56,30 @@ def steps(found: Comparison) -> Table:
     )
 
 
-def costs(found: Comparison, size: int, top: int) -> Table:
+def costs(found: Comparison, batch: int, top: int) -> Table:
     """The rows that cost most at one batch size."""
-    rows = sorted(
-        (row for row in found.rows if size in row.cells),
-        key=lambda row: -row.cells[size].total_ns,
-    )
+
+    def rate(row: Compared) -> str:
+        gflops = row.cells[batch].gflops
+        return "" if gflops is None else f"{gflops:.1f}"
+
+    rows = [row for row in found.rows if batch in row.cells]
+    if found.by == "layer":
+        heading = f"Batch {batch}: the layers in the order of execution (self time)"
+    else:
+        rows.sort(key=lambda row: -row.cells[batch].total_ns)
+        heading = f"Batch {batch}: what costs most (self time)"
     return Table(
-        f"Batch {size}: what costs most (self time)",
+        heading,
         (
             Column(NAMES[found.by], lambda row: row.key, elastic=True, least=30),
-            Column("calls", lambda row: f"{row.cells[size].calls:,}", right=True),
-            Column("total", lambda row: time(row.cells[size].total_ns), right=True),
-            Column("a call", lambda row: time(row.cells[size].mean_ns), right=True),
-            Column("an image", lambda row: time(row.cells[size].ns_per_image), right=True),
-            Column("share", lambda row: percent(row.cells[size].share), right=True),
+            Column("calls", lambda row: f"{row.cells[batch].calls:,}", right=True),
+            Column("total", lambda row: time(row.cells[batch].total_ns), right=True),
+            Column("a call", lambda row: time(row.cells[batch].mean_ns), right=True),
+            Column("an image", lambda row: time(row.cells[batch].ns_per_image), right=True),
+            Column("share", lambda row: percent(row.cells[batch].share), right=True),
+            Column("memory a step", lambda row: size(row.cells[batch].bytes), right=True),
+            Column("GFLOP/s", rate, right=True),
         ),
         tuple(rows[:top]),
         more=max(0, len(rows) - top),
@@ -101,6 +105,9 @@ def side_by_side(found: Comparison, top: int) -> Table:
             return ""
         return f"{time(row.fit.fixed_ns)} + {time(row.fit.per_image_ns)}"
 
+    def error(row: Compared) -> str:
+        return "" if row.fit is None or row.fit.error is None else percent(row.fit.error)
+
     sizes: list[int | None] = [None, *found.batch_sizes]
     return Table(
         "A call at each batch size (and its ratio to the one before); fixed cost + cost an image",
@@ -108,7 +115,7 @@ def side_by_side(found: Comparison, top: int) -> Table:
             Column(NAMES[found.by], lambda row: row.key, elastic=True, least=24),
             *(call(size, before) for before, size in zip(sizes, found.batch_sizes, strict=False)),
             Column("fit", fit, right=True),
-            Column("error", lambda row: percent(row.fit.error) if row.fit else "", right=True),
+            Column("error", error, right=True),
         ),
         found.rows[:top],
         more=max(0, len(found.rows) - top),

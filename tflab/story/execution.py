@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tflab.records import Execution, OpTotal, Race
+from tflab.records import Execution, Memory, OpTotal, Race, StepTime
+from tflab.schedule import median_step
+from tflab.story.words import short_device
 from tflab.table import Block, Column, Table, percent, plural, size, time
 
 TOP = 10
+HOLDERS = 3  # of memory at its peak; the rest is in the JSON
 
 
 def tell(stage: Execution) -> Iterable[Block]:
@@ -42,18 +45,72 @@ def tell(stage: Execution) -> Iterable[Block]:
     yield top_table("The op types that cost most", stage.top_types, stage, ())
     name = Column("node", lambda row: row.name, elastic=True)
     yield top_table("The nodes that cost most", stage.top_ops, stage, (name,))
+    yield from parallel(stage)
+    yield from remembered(stage.memory)
+
+
+def parallel(stage: Execution) -> Iterable[Block]:
+    """How much ran at once, how much could, and which ops hold a step up."""
     path = stage.critical_path
+    if stage.step_times:
+        yield from shaped(median_step(stage.step_times))
     yield (
         f"The longest chain of dependent ops has {plural(len(path.nodes), 'node')} and takes "
         f"{time(path.ns)}. All ops together are {path.parallelism:.2f} x as much work: with any "
-        f"number of processors they could run at most that much faster than one by one."
+        f"number of processors they could run at most that much faster than one by one. Gaps "
+        f"aside, they ran {path.achieved_parallelism:.2f} x as fast."
     )
-    dearest = stage.memory.per_op[0] if stage.memory.per_op else None
-    if dearest:
-        yield (
-            f"The ops had at most {size(stage.memory.peak_bytes)} alive at once; "
-            f"{dearest.name} asked for most, {size(dearest.requested_bytes)} a step."
+    slack, critical = dict(path.slack), set(path.nodes)
+    yield Table(
+        "The largest ops, and what a step would save if one of them were twice as fast",
+        (
+            Column("node", lambda row: row.name, elastic=True),
+            Column("type that ran", lambda row: row.op),
+            Column("self a step", lambda row: time(row.self_ns), right=True),
+            Column(
+                "slack",
+                lambda row: "critical" if row.name in critical else time(slack[row.name]),
+                right=True,
+            ),
+            Column("saves a step", lambda row: time(row.ns_per_step), right=True),
+        ),
+        path.savings,
+    )
+
+
+def shaped(step: StepTime) -> Iterable[Block]:
+    """How many ops ran at once, and how long each device stood idle."""
+    if step.shape and step.shape.devices:
+        idle = (
+            f"{short_device(one.device)} for {percent(one.idle_share)}"
+            for one in step.shape.devices
         )
+        yield (
+            f"In the step of median length at most {plural(step.shape.most_at_once, 'op')} ran at "
+            f"once, {step.shape.mean_at_once:.2f} on average. Idle: {', '.join(idle)} of it."
+        )
+
+
+def remembered(memory: Memory) -> Iterable[Block]:
+    """How much was alive at most, and who had allocated it."""
+    if not memory.per_op:
+        return
+    dearest, curve = memory.per_op[0], memory.curve
+    text = (
+        f"The ops had at most {size(memory.peak_bytes)} alive at once; {dearest.name} asked for "
+        f"most, {size(dearest.requested_bytes)} a step."
+    )
+    if curve and curve.holders:
+        held = (
+            f"{one.name} ({size(one.bytes)}{', still running' if one.running else ''})"
+            for one in curve.holders[:HOLDERS]
+        )
+        text += (
+            f" The step of median length had most alive after {time(curve.peak_ns)}: "
+            f"{size(curve.peak_bytes)}, allocated by {plural(len(curve.holders), 'op')}, most of "
+            f"it by {', '.join(held)}."
+        )
+    yield text
 
 
 def raced(race: Race) -> str:
@@ -66,7 +123,9 @@ def raced(race: Race) -> str:
     )
     if not race.significant:
         return f"{measured}: no significant difference (sign test, p = {race.p_value:.2g})."
-    return f"{measured}: {race.ratio:.2f} x the time (sign test, p = {race.p_value:.2g})."
+    return (
+        f"{measured}: pair by pair {race.ratio:.2f} x the time (sign test, p = {race.p_value:.2g})."
+    )
 
 
 def top_table(

@@ -17,7 +17,7 @@ MOST_KERNELS = 16  # rows; the JSON has every node
 def tell(stage: Placement) -> Iterable[Block]:
     yield (
         f"To compute {', '.join(stage.fetches)}, {plural(len(stage.nodes), 'node')} run where the "
-        f"graph had {len(stage.user_nodes):,}."
+        f"graph had {len(stage.user_nodes):,}. Batch size {stage.batch_size}, data: {stage.data}."
     )
     yield from stage.notes
     if stage.passes:
@@ -65,7 +65,7 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
     new_types = {change.name: change.new for change in step.rewritten}
     yield from fusions([taken for taken in rest if taken.fate == "fused"], new_types)
     yield from grouped(rest, "folded", "folded into the constant")
-    yield from grouped(rest, "merged", "the same as")
+    yield from grouped(rest, "merged", "merged with the equal")
     yield from grouped(rest, "compiled", "compiled into")
     removed = [taken for taken in rest if taken.fate == "removed"]
     fed = [taken for taken in removed if types.get(taken.into or "") == "_Arg"]
@@ -75,8 +75,8 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
     if bypassed:
         first = bypassed[0]
         yield (
-            f"{len(bypassed):,} passed over ({kinds(bypassed, types)}): what used {first.name} "
-            f"now takes {first.into}"
+            f"{len(bypassed):,} passed over ({kinds(bypassed, types)}): what used {first.name}, "
+            f"for example, now takes {first.into}"
         )
     dropped = [taken for taken in removed if not taken.into]
     if dropped:
@@ -95,7 +95,7 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
 
 
 def kinds(taken: Sequence[Taken], types: dict[str, str]) -> str:
-    return counted(types.get(one.name, "a node of the runtime") for one in taken)
+    return counted(types.get(one.name, "(runtime)") for one in taken)
 
 
 def fusions(taken: Iterable[Taken], new_types: dict[str, str]) -> Iterable[str]:
@@ -109,9 +109,9 @@ def grouped(taken: Iterable[Taken], fate: str, words: str) -> Iterable[str]:
     for into, names in by_heir(one for one in taken if one.fate == fate).items():
         others = [name for name in names if name != into]
         if others:
-            yield f"{', '.join(others)}: {words} {into}"
+            yield f"{words} {into}: {', '.join(others)}"
         else:
-            yield f"{into} became a constant"
+            yield f"became a constant: {into}"
 
 
 def by_heir(taken: Iterable[Taken]) -> dict[str, list[str]]:
@@ -125,16 +125,15 @@ def account(stage: Placement) -> Table:
     """The ledger in numbers: each fate, and which passes dealt it out."""
     rows = []
     for fate, count in Counter(one.fate for one in stage.ledger).most_common():
-        passes = counted(one.by for one in stage.ledger if one.fate == fate and one.by)
-        if fate == "executed" and passes:
-            passes = f"rewritten by {passes}"
-        rows.append((fate, count, passes))
+        passes = Counter(one.by for one in stage.ledger if one.fate == fate and one.by)
+        by = ", ".join(f"{number} by {name}" for name, number in passes.most_common())
+        rows.append((fate, count, f"of them rewritten: {by}" if fate == "executed" and by else by))
     return Table(
         f"What became of the {plural(len(stage.user_nodes), 'node')} of the graph",
         (
             Column("fate", lambda row: row[0]),
             Column("nodes", lambda row: f"{row[1]:,}", right=True),
-            Column("by", lambda row: row[2], elastic=True),
+            Column("", lambda row: row[2], elastic=True),
         ),
         tuple(rows),
     )

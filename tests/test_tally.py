@@ -1,0 +1,207 @@
+"""Tally: exact sums and 1 % quantiles of runs that nobody keeps."""
+
+import time
+import tracemalloc
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from tflab import tally
+from tflab.records import NodeStats
+from tflab.tally import Tally
+
+WITHIN_1_PERCENT = 0.01 * (1 + 1e-9)  # a duration may lie on the very bound of its bucket
+
+DURATIONS = st.one_of(*(st.integers(0, 2**bits) for bits in (2, 10, 20, 30, 42)))  # to an hour
+RUNS = st.tuples(st.sampled_from("abcd"), st.integers(0, 2**20), DURATIONS)
+STEPS = st.lists(st.lists(RUNS, max_size=8), max_size=8)
+
+
+def tallied(*steps) -> Tally:
+    """A tally of steps, each a list of runs: (node, start, duration)."""
+    found = Tally()
+    for step in steps:
+        names, starts, durations = zip(*step, strict=True) if step else ((), (), ())
+        found.add(list(names), list(starts), list(durations))
+    return found
+
+
+def of_one_node(durations) -> Tally:
+    return tallied(*([("a", 0, duration)] for duration in durations))
+
+
+def stats(found: Tally) -> tuple[NodeStats, ...]:
+    return found.stats(dict.fromkeys("abcd", "Mul"), {}, {})
+
+
+def exact(found: Tally) -> tuple[NodeStats, ...]:
+    return tuple(replace(node, median_ns=0, p95_ns=0) for node in stats(found))
+
+
+def about(duration: float):
+    """What the sketch may say where the truth is this; a duration of 0 counts as under 1 ns."""
+    return pytest.approx(duration, rel=WITHIN_1_PERCENT, abs=0 if duration else 1)
+
+
+# Exactly
+
+
+def test_the_runs_of_a_node_are_folded_into_one_record():
+    found = tallied([("a", 5, 10), ("b", 20, 7)], [("a", 7, 30)])
+    assert exact(found) == (
+        NodeStats("a", "Mul", "", 2, 40, 10, 30, 20, 0, 0, start_ns=6, requested_bytes=0),
+        NodeStats("b", "Mul", "", 1, 7, 7, 7, 7, 0, 0, start_ns=20, requested_bytes=0),
+    )
+    assert (found.steps, found.total_ns()) == (2, 47)
+
+
+def test_type_device_and_memory_are_looked_up_by_name():
+    (a, b) = tallied([("a", 0, 1), ("b", 0, 1)]).stats(
+        {"a": "_FusedConv2D", "b": "Mul"}, {"a": "CPU:0"}, {"a": 64}
+    )
+    assert (a.op, a.device, a.requested_bytes) == ("_FusedConv2D", "CPU:0", 64)
+    assert (b.op, b.device, b.requested_bytes) == ("Mul", "", 0)
+
+
+def test_what_has_no_type_is_a_node_of_no_graph_and_left_out():
+    found = tallied([("_SOURCE", 0, 1), ("a", 1, 2)])
+    assert [node.name for node in stats(found)] == ["a"]
+
+
+def test_nodes_stand_in_the_order_in_which_they_were_first_seen():
+    found = tallied([("c", 0, 1), ("a", 0, 1)], [("b", 0, 1), ("a", 0, 1)])
+    assert [node.name for node in stats(found)] == ["c", "a", "b"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_counts_sums_extremes_and_means_are_those_of_numpy(steps):
+    expected = []
+    runs = [run for step in steps for run in step]
+    for name in dict.fromkeys(name for name, _, _ in runs):
+        starts, times = np.array([run[1:] for run in runs if run[0] == name]).T
+        total, mean = int(times.sum()), times.mean()
+        extremes = int(times.min()), int(times.max())
+        expected.append(
+            NodeStats(name, "Mul", "", len(times), total, *extremes, mean, 0, 0, starts.mean(), 0)
+        )
+    found = tallied(*steps)
+    assert exact(found) == tuple(expected)
+    assert (found.steps, found.total_ns()) == (len(steps), sum(run[2] for run in runs))
+
+
+@pytest.mark.parametrize("runs", [tally.CHUNK - 1, tally.CHUNK, tally.CHUNK + 1, 2 * tally.CHUNK])
+def test_no_run_is_lost_or_counted_twice_at_the_border_of_a_chunk(runs):
+    durations = range(1, runs + 1)
+    (node,) = stats(of_one_node(durations))
+    assert (node.calls, node.total_ns, node.max_ns) == (runs, sum(durations), runs)
+    assert node.median_ns == about(np.percentile(durations, 50, method="lower"))
+
+
+def test_a_node_that_first_appears_late_has_only_its_own_runs():
+    found = of_one_node([50] * tally.CHUNK)
+    found.add(["b", "a"], [3, 0], [2, 1])
+    (a, b) = exact(found)
+    assert (a.calls, a.min_ns, a.max_ns) == (tally.CHUNK + 1, 1, 50)
+    assert b == NodeStats("b", "Mul", "", 1, 2, 2, 2, 2, 0, 0, start_ns=3, requested_bytes=0)
+
+
+def test_asking_in_between_changes_nothing():
+    asked, left_alone = tallied([("a", 1, 2)]), tallied([("a", 1, 2)])
+    assert stats(asked) == stats(asked)
+    for found in (asked, left_alone):
+        found.add(["b", "a"], [4, 5], [6, 7])
+    assert stats(asked) == stats(left_alone)
+
+
+# Quantiles
+
+
+@settings(max_examples=100, deadline=None)
+@example([0], 0.5)
+@example([1], 0.5)
+@example([0, 1, 10**12], 0.5)
+@given(st.lists(DURATIONS, min_size=1, max_size=60), st.sampled_from([0, 0.1, 0.5, 0.95, 1]))
+def test_a_quantile_is_within_1_percent_of_a_true_one(durations, q):
+    found = of_one_node(durations)
+    assert found.quantile(["a"], q) == about(np.percentile(durations, 100 * q, method="lower"))
+
+
+@pytest.mark.parametrize("durations", [[10**power] for power in range(13)])
+def test_a_duration_of_any_magnitude_is_told_within_1_percent(durations):
+    (node,) = stats(of_one_node(durations))
+    assert (node.median_ns, node.p95_ns) == (about(durations[0]), about(durations[0]))
+
+
+def test_quantiles_of_no_time_are_no_time():
+    (node,) = stats(of_one_node([0, 0]))
+    assert node == NodeStats("a", "Mul", "", 2, 0, 0, 0, 0, 0, 0, 0, 0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS, st.sets(st.sampled_from("abcd")))
+def test_the_quantile_of_several_nodes_is_that_of_all_their_runs(steps, names):
+    durations = [run[2] for step in steps for run in step if run[0] in names]
+    found = tallied(*steps)
+    if durations:
+        expected = np.percentile(durations, 50, method="lower")
+        assert found.quantile([*names, *names], 0.5) == about(expected)
+    else:
+        with pytest.raises(ValueError, match="there is no quantile of no runs"):
+            found.quantile(names, 0.5)
+
+
+def test_the_inverted_distribution_function_of_many_runs_agrees():
+    durations = np.random.default_rng(0).lognormal(10, 3, 20_000).astype(int)
+    found = of_one_node(durations.tolist())
+    for q in (0.01, 0.5, 0.95, 0.999):
+        expected = np.percentile(durations, 100 * q, method="inverted_cdf")
+        assert found.quantile(["a"], q) == about(expected)
+
+
+# No runs
+
+
+def test_without_runs_there_are_no_statistics():
+    for found in (Tally(), tallied([], [])):
+        assert (stats(found), found.total_ns()) == ((), 0)
+
+
+def test_a_step_without_runs_is_a_step():
+    assert tallied([("a", 0, 1)], []).steps == 2
+
+
+# Size
+
+
+def test_memory_does_not_grow_with_the_number_of_steps():
+    names = [f"node{index}" for index in range(40)]
+    durations = np.random.default_rng(0).lognormal(10, 1, (3_000, len(names))).astype(int)
+    found = Tally()
+
+    def bytes_after(steps):
+        for row in steps:
+            found.add(names, [0] * len(names), row.tolist())
+        found.total_ns()  # nothing waits any more
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before, after = bytes_after(durations[:1_000]), bytes_after(durations[1_000:])
+    finally:
+        tracemalloc.stop()
+    assert after - before < 500_000  # the 80,000 runs themselves would be 5 MB
+
+
+def test_statistics_of_many_nodes_take_linear_time():
+    names = [f"node{index}" for index in range(3_000)]
+    found = Tally()
+    for step in range(10):
+        found.add(names, [0] * len(names), [2**step] * len(names))
+    start = time.monotonic()
+    medians = [node.median_ns for node in found.stats(dict.fromkeys(names, "Mul"), {}, {})]
+    assert medians == [found.quantile([name], 0.5) for name in names]
+    assert time.monotonic() - start < 2  # looking through the runs of all for each takes 7 s

@@ -1,0 +1,148 @@
+"""Compare what the ops of a step cost at several batch sizes, and under several configurations.
+
+    python -m tflab.compare --model lenet --batch-sizes 1 16 64
+
+Inference runs over all test images (or --images N), training over the training images. Every
+batch size works on the same images, traced and untraced in turn, warm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from tflab import command, dumps, environment, models
+from tflab.errors import UsageError
+from tflab.records import Comparison, Options
+
+BY = ("op", "node", "layer", "line")
+PHASES = ("inference", "training")
+CONFIGS = ("default", "xla", "no-onednn", "no-grappler", "one-thread", "gpu")
+FORMATS = ("text", "json", "csv", "markdown")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return command.run(lambda: run(parser().parse_args(argv)))
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = command.Parser(
+        prog="python -m tflab.compare",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    add = parser.add_argument
+    add(
+        "--model",
+        default="lenet",
+        metavar="M",
+        help=f"{', '.join(models.MODELS)}, or package.module:function (default: lenet)",
+    )
+    add(
+        "--batch-sizes",
+        nargs="+",
+        default=[1, 16, 64],
+        type=command.count("batch size"),
+        metavar="N",
+        help="rows of data in a step (default: 1 16 64)",
+    )
+    add(
+        "--phase",
+        default="inference",
+        choices=PHASES,
+        type=command.one_of("phase", PHASES),
+        help="default: inference",
+    )
+    amount = parser.add_mutually_exclusive_group()
+    amount.add_argument(
+        "--images",
+        type=command.count("number of images"),
+        metavar="N",
+        help="default: all test images, or the first 2,000 training images",
+    )
+    amount.add_argument(
+        "--steps",
+        type=command.count("number of steps"),
+        metavar="N",
+        help="as many images as N steps of the largest batch take",
+    )
+    add(
+        "--by",
+        default="op",
+        choices=BY,
+        type=command.one_of("grouping", BY),
+        help="a row for each op type that ran, node, layer or source line (default: op)",
+    )
+    add(
+        "--top",
+        default=10,
+        type=command.count("number of rows"),
+        metavar="N",
+        help="rows shown as text (default: 10)",
+    )
+    add(
+        "--configs",
+        nargs="+",
+        default=["default"],
+        type=command.one_of("configuration", CONFIGS),
+        metavar="C",
+        help=f"compare the untraced step under: {', '.join(CONFIGS)}",
+    )
+    add(
+        "--format",
+        default="text",
+        choices=FORMATS,
+        type=command.one_of("format", FORMATS),
+        help="default: text",
+    )
+    add(
+        "--data-dir",
+        type=command.folder("data folder"),
+        metavar="DIR",
+        help="folder with the data set's files",
+    )
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    sizes = sorted(args.batch_sizes)
+    if len(set(sizes)) < len(sizes):
+        raise UsageError(f"The batch sizes {sizes} hold one twice; give each once.")
+    models.find(args.model)
+    dumps.prepare()
+    from tflab import comparison
+
+    found = comparison.compare(
+        args.model,
+        tuple(sizes),
+        phase=args.phase,
+        by=args.by,
+        images=args.images or (args.steps and args.steps * sizes[-1]),
+        configs=tuple(dict.fromkeys(["default", *args.configs])),
+        options=Options(data_dir=args.data_dir),
+    )
+    show(found, args)
+    return command.INTERRUPTED if found.interrupted else 0
+
+
+def show(found: Comparison, args: argparse.Namespace) -> None:
+    from tflab.exporters import data, markdown, text
+    from tflab.story import comparison as story
+
+    about = environment.describe()
+    if args.format == "json":
+        print(json.dumps(data.comparison_object(found, about), indent=1))
+    elif args.format == "csv":
+        print(data.comparison_csv(found), end="")
+    elif args.format == "markdown":
+        print(markdown.page(f"{args.model} by batch size", about, story.tell(found, args.top)))
+    else:
+        out = text.console()
+        for block in story.tell(found, args.top):
+            text.show_block(out, block)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,107 @@
+"""Configurations: the same untraced step with other settings of the runtime, measured in turn."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+
+import numpy as np
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab import child, progress, session, sweep, toggles
+from tflab.errors import TflabError
+from tflab.records import ConfigTimes, Options, Program
+
+ROUNDS = 3
+STEPS = 40  # of each batch size in a round
+# What can only be set when a process starts; such a configuration gets one in each round.
+OWN_PROCESS: dict[str, dict[str, str]] = {
+    "no-onednn": {"TF_ENABLE_ONEDNN_OPTS": "0"},
+    "one-thread": {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"},
+}
+SETTINGS: dict[str, dict] = {
+    "default": {},
+    "xla": {"xla": True},
+    "no-grappler": {"without": ("grappler",)},
+    "gpu": {"soft_placement": True},
+}
+
+Times = dict[int, list[int]]  # batch size -> times of untraced steps, ns
+
+
+def check(configs: Sequence[str]) -> None:
+    """Raise TflabError for a configuration that this machine cannot have."""
+    if "gpu" in configs and not tf.config.list_physical_devices("GPU"):
+        raise TflabError("There is no GPU here to compare with; leave `gpu` out of --configs.")
+
+
+def race(
+    program: Program,
+    step: session.Step,
+    configs: Sequence[str],
+    batch_sizes: Sequence[int],
+    options: Options,
+    split: str,
+) -> tuple[ConfigTimes, ...]:
+    """Untraced steps of every configuration at every batch size, round after round."""
+    graph_def = program.graph.as_graph_def().SerializeToString()
+    initial = session.initializers(program.graph)
+    columns = list(session.feed_columns(program, split).values())
+    rows = [column[: STEPS * max(batch_sizes)] for column in columns]
+    found: dict[str, Times] = {config: {} for config in configs}
+    plan = [(turn, config) for turn in range(ROUNDS) for config in configs]
+    for _, config in progress.track("configurations", plan, len(plan)):
+        own = OWN_PROCESS.get(config)
+        args = (graph_def, initial, step, rows, tuple(batch_sizes))
+        if own is not None:
+            times = child.call("tflab.configurations:timed", *args, options, environment=own)
+        else:
+            times = timed(*args, replace(options, **SETTINGS[config]))
+        for size, new in times.items():
+            found[config].setdefault(size, []).extend(new)
+    return tuple(
+        config_times(config, size, found["default"][size], found[config][size])
+        for size in batch_sizes
+        for config in configs
+    )
+
+
+def timed(
+    graph_def: bytes,
+    initial: Sequence[str],
+    step: session.Step,
+    columns: Sequence[np.ndarray],
+    batch_sizes: Sequence[int],
+    options: Options,
+) -> Times:
+    """One round of one configuration: warm-up, then the untraced steps of each batch size."""
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(tf1.GraphDef.FromString(graph_def), name="")
+    times: Times = {}
+    with session.fresh(graph, session.config_of(options)) as live:
+        run = step.callable(live)
+        live.run(initial)
+        for size in batch_sizes:
+            whole = len(columns[0]) // size * size if columns else STEPS * size
+            for values in islice(sweep.batches(columns, 0, whole, size), options.warmup + 1):
+                run(*values)
+            measured = sweep.Measured(size)
+            sweep.spend(measured, run, islice(sweep.batches(columns, 0, whole, size), STEPS))
+            times[size] = measured.untraced_ns
+    return times
+
+
+def config_times(config: str, size: int, usual: list[int], now: list[int]) -> ConfigTimes:
+    """Against `default`, step by step in the order in which they were measured."""
+    found = toggles.race(usual, now)
+    return ConfigTimes(
+        config=config,
+        batch_size=size,
+        untraced_ns=found.without_step_ns,
+        images_per_second=1e9 * size / found.without_step_ns.median,
+        ratio=found.ratio,
+        significant=found.significant and config != "default",
+    )
