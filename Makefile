@@ -2,13 +2,14 @@
 # make test  all tests
 # make fast  the tests that do without TensorFlow
 # make check ruff and mypy
+# make bench benchmarks against other tools, into benchmarks/RESULTS.md
 # make clean removes .venv, caches and runs
 
 PYTHON ?= python3
 BIN = .venv/bin
 READY = .venv/ready
 
-.PHONY: lab test fast check clean
+.PHONY: lab test fast check bench clean
 
 lab: $(READY)
 	$(BIN)/python -m tflab.lifecycle --model toy
@@ -26,6 +27,9 @@ check: $(READY)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
+bench: $(READY)
+	$(BIN)/python -m benchmarks
+
 clean:
 	rm -rf .venv runs .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
@@ -33,6 +37,8 @@ clean:
 $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(not (3, 10) <= v < (3, 14) and f"tflab needs Python 3.10 to 3.13; {sys.executable} is {v.major}.{v.minor}. Try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps -e .
+	@# The pip of an older Python takes forever to find versions that go together.
+	$(BIN)/python -m pip install --quiet --upgrade pip
+	$(BIN)/python -m pip install --quiet -r requirements.txt
+	$(BIN)/python -m pip install --quiet --no-deps -e .
 	@touch $(READY)

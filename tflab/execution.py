@@ -47,7 +47,7 @@ def execute(placement: Placement, options: Options) -> Execution:
         time_ledger=schedule.time_ledger(measured.runs, measured.steps),
         wall_ns=sum(step.wall_ns for step in measured.steps),
         critical_path=paths.critical_path(executed, measured.runs, placement.transfers),
-        memory=memory.memory(measured.runs, measured.steps),
+        memory=memory.memory(of_nodes, measured.steps),
         race=raced(program, step, options),
         interrupted=measured.interrupted,
         traces=measured.traces,

@@ -63,7 +63,7 @@ def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
         (max(everywhere, key=change), "rises"),
         (min(everywhere, key=change), "falls"),
     ):
-        if (change(row) > 0) == (verb == "rises"):
+        if change(row) > 0 if verb == "rises" else change(row) < 0:
             shares = " to ".join(percent(row.cells[size].share) for size in sizes)
             yield f"The share of {row.key} {verb} from {shares} (batch {named(sizes)})."
 
@@ -76,7 +76,7 @@ def longer_calls(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str
             f"{row.cells[large].mean_ns / row.cells[small].mean_ns:.2f} x as long for "
             f"{large / small:g} x the work"
             for small, large in pairwise(sizes)
-            if small in row.cells and large in row.cells
+            if small in row.cells and large in row.cells and row.cells[small].mean_ns
         ]
         if parts:
             yield f"{row.key}: {'; '.join(parts)}."
@@ -88,7 +88,7 @@ def fixed_costs(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]
     for row in rows[:TOP]:
         if row.fit and size in row.cells:
             at_size = row.fit.fixed_ns + row.fit.per_image_ns * size
-            share = row.fit.fixed_ns / at_size if at_size else 0
+            share = row.fit.fixed_ns / at_size if at_size > 0 else 0
             if share > FIXED:
                 error = row.fit.error
                 line = "" if error is None else f" (a straight line, within {percent(error)})"

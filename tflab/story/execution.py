@@ -93,7 +93,7 @@ def shaped(step: StepTime) -> Iterable[Block]:
 
 def remembered(memory: Memory) -> Iterable[Block]:
     """How much was alive at most, and who had allocated it."""
-    if not memory.per_op:
+    if not memory.peak_bytes:
         return
     dearest, curve = memory.per_op[0], memory.curve
     text = (
