@@ -317,6 +317,7 @@ def test_json_has_steps_findings_and_their_setting():
         "cold_step_ns": 2_170_000,
         "uncovered": ["Relu"],
         "interrupted": False,
+        "failure": None,
     }
 
 

@@ -133,7 +133,7 @@ def test_layers_stand_in_the_order_of_execution():
     ]
 
 
-def test_a_layer_begins_with_its_first_node():
+def test_a_layer_stands_where_its_last_node_runs_since_variables_are_read_early():
     stats = [
         node("b/x", "X", 1, start=2),
         node("a/y", "Y", 1, start=9),
@@ -141,8 +141,8 @@ def test_a_layer_begins_with_its_first_node():
     ]
     found = rows.rows(stats, "layer", 1)
     assert [(row.key, row.nodes, row.ops) for row in found] == [
-        ("a", ("a/x", "a/y"), ("X", "Y")),
         ("b", ("b/x",), ("X",)),
+        ("a", ("a/x", "a/y"), ("X", "Y")),
     ]
 
 

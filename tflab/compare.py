@@ -14,7 +14,7 @@ import sys
 from collections.abc import Sequence
 
 from tflab import command, dumps, environment, models
-from tflab.errors import UsageError
+from tflab.errors import RefusedError, UsageError
 from tflab.records import Comparison, Options
 
 BY = ("op", "node", "layer", "line")
@@ -110,8 +110,8 @@ def run(args: argparse.Namespace) -> int:
     sizes = sorted(args.batch_sizes)
     if len(set(sizes)) < len(sizes):
         raise UsageError(f"The batch sizes {sizes} hold one twice; give each once.")
+    dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model)
-    dumps.prepare()
     from tflab import comparison
 
     found = comparison.compare(
@@ -124,6 +124,8 @@ def run(args: argparse.Namespace) -> int:
         options=Options(data_dir=args.data_dir),
     )
     show(found, args)
+    if found.failure:
+        raise RefusedError(found.failure)
     return command.INTERRUPTED if found.interrupted else 0
 
 

@@ -82,11 +82,14 @@ def compare(
     swept = sweep.run(program, step, batch_sizes, wanted, options, split)
     done = {size: batch for size, batch in swept.batches.items() if batch.traced_ns}
     tabulated = {size: table(batch, placed[size], by, peaks) for size, batch in done.items()}
-    steps = {size: times(batch) for size, batch in done.items()}
+    steps = {size: times(batch, tabulated[size]) for size, batch in done.items()}
     compared = side_by_side(tabulated, steps)
     raced: tuple[ConfigTimes, ...] = ()
-    if len(configs) > 1 and not swept.interrupted:
-        raced = configurations.race(program, step, configs, batch_sizes, options, split)
+    if len(configs) > 1 and not (swept.interrupted or swept.failure):
+        try:
+            raced = configurations.race(program, step, configs, batch_sizes, options, split)
+        except KeyboardInterrupt:
+            swept.interrupted = True  # the sweep is kept
     return Comparison(
         model=model,
         phase=phase,
@@ -102,6 +105,7 @@ def compare(
         cold_step_ns=swept.cold_ns,
         uncovered=tuple(costs.uncovered(shaped(first), first.nodes, first.ledger)),
         interrupted=swept.interrupted,
+        failure=swept.failure,
     )
 
 
@@ -129,7 +133,7 @@ def shaped(placed: Placement) -> tf.Graph:
     return costs.concrete(program.graph, feeds, placed.nodes)
 
 
-def times(batch: sweep.Measured) -> StepTimes:
+def times(batch: sweep.Measured, rows: Sequence[Row]) -> StepTimes:
     untraced = tables.spread(batch.untraced_ns)
     return StepTimes(
         steps=len(batch.traced_ns),
@@ -137,7 +141,7 @@ def times(batch: sweep.Measured) -> StepTimes:
         untraced_ns=untraced,
         traced_ns=tables.spread(batch.traced_ns),
         images_per_second=1e9 * batch.rows / sum(batch.untraced_ns[: len(batch.traced_ns)]),
-        ops_ns=batch.tally.total_ns() / batch.tally.steps,
+        ops_ns=sum(row.self_ns for row in rows) / batch.tally.steps,
     )
 
 

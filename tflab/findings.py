@@ -89,7 +89,7 @@ def fixed_costs(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]
         if row.fit and size in row.cells:
             at_size = row.fit.fixed_ns + row.fit.per_image_ns * size
             share = row.fit.fixed_ns / at_size if at_size > 0 else 0
-            if share > FIXED:
+            if share > FIXED and row.fit.per_image_ns > 0:
                 error = row.fit.error
                 line = "" if error is None else f" (a straight line, within {percent(error)})"
                 yield (

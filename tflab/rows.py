@@ -147,7 +147,8 @@ def with_work(
 
 
 def by_start(group: tuple[str, list[NodeStats]]) -> tuple[float, str]:
-    return (group[1][0].start_ns, group[0])
+    """The start of its last node: the variables of a layer are read long before its work."""
+    return (group[1][-1].start_ns, group[0])
 
 
 def by_time(group: tuple[str, list[NodeStats]]) -> tuple[int, str]:

@@ -58,12 +58,17 @@ def fresh(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
         with tf1.Session(graph=graph, config=config) as session:
             yield session
     except tf.errors.OpError as error:
-        message = sentence(error.message)
-        if "explicitly assigned to" in message:
-            message += " Give --soft-placement to let another device do it."
-        if message.startswith("Multiple CPU devices"):
-            message += ": XLA put nodes of several devices into one cluster. Give --devices 1."
-        raise RefusedError(f"The runtime refused the step: {message}") from error
+        raise refused(error) from error
+
+
+def refused(error: tf.errors.OpError) -> RefusedError:
+    """What the runtime said, as a sentence, and what would help where that is known."""
+    message = sentence(error.message)
+    if "explicitly assigned to" in message:
+        message += " Give --soft-placement to let another device do it."
+    if message.startswith("Multiple CPU devices"):
+        message += ": XLA put nodes of several devices into one cluster. Give --devices 1."
+    return RefusedError(f"The runtime refused the step: {message}")
 
 
 def initializers(graph: tf.Graph) -> list[str]:

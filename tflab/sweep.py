@@ -14,6 +14,7 @@ from math import ceil
 from typing import Any
 
 import numpy as np
+import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import progress, session, trace
@@ -45,6 +46,7 @@ class Sweep:
     cold_ns: int
     trial: Any  # RunMetadata of the first step: the graphs that ran and the tensors they made
     interrupted: bool = False
+    failure: str | None = None  # of a step: what was measured until then is kept
 
 
 def run(
@@ -58,7 +60,7 @@ def run(
     """Measure a step on the first `rows` rows of the data at each batch size.
 
     Every row is worked on once; the last batch is smaller where it does not come out even.
-    Ctrl-C ends it and keeps what there is.
+    Ctrl-C ends it and keeps what there is, and so does a step that fails.
     """
     columns = list(session.feed_columns(program, split).values())
     with session.fresh(program.graph, session.config_of(options)) as live:
@@ -83,7 +85,13 @@ def run(
                 spend(measured, untraced, batches(columns, start, stop, measured.batch_size))
                 fold(measured, traced, batches(columns, start, stop, measured.batch_size), types)
         except KeyboardInterrupt:
+            if not any(batch.traced_ns for batch in sweep.batches.values()):
+                raise  # there is nothing to keep yet
             sweep.interrupted = True
+        except tf.errors.OpError as error:
+            if not any(batch.traced_ns for batch in sweep.batches.values()):
+                raise
+            sweep.failure = str(session.refused(error))
     return sweep
 
 
@@ -94,13 +102,17 @@ def batches(columns: Sequence[np.ndarray], start: int, stop: int, size: int) -> 
 
 
 def schedule(sweep: Sweep, rows: int) -> Iterator[tuple[int, int, Measured]]:
-    """Which rows at which batch size, round after round. Rounds begin at whole batches."""
+    """Which rows at which batch size, round after round. At every size a round is whole batches."""
+
+    def whole(row: int, size: int) -> int:
+        return min(ceil(row / size) * size, rows)
+
     largest = max(sweep.batches)
     a_round = max(1, ceil(rows / ROUNDS / largest)) * largest
     plan = [
-        (start, min(start + a_round, rows), measured)
+        (whole(start, size), whole(start + a_round, size), measured)
         for start in range(0, rows, a_round)
-        for measured in sweep.batches.values()
+        for size, measured in sweep.batches.items()
     ]
     return progress.track("measuring", plan, len(plan))
 

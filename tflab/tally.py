@@ -7,6 +7,7 @@ are counted in buckets whose bounds grow by 2 %, which puts every quantile withi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from math import log
 
@@ -34,6 +35,7 @@ class Tally:
         self._least: np.ndarray = np.zeros(0, np.int64)
         self._most: np.ndarray = np.zeros(0, np.int64)
         self._buckets: dict[int, int] = {}  # (node, bucket) as one number -> runs
+        self._by_node: dict[int, dict[int, int]] | None = None  # the same, when asked for
 
     def add(self, names: list[str], starts_ns: list[int], durations_ns: list[int]) -> None:
         """One step: each run's node, its start from the step's start, and its duration."""
@@ -45,42 +47,58 @@ class Tally:
             self._fold()
 
     def _fold(self) -> None:
+        """Ctrl-C may come anywhere: all is computed first, on copies, and then kept."""
+        if not self._names:
+            return
         for name in dict.fromkeys(self._names):
             self._columns.setdefault(name, len(self._columns))
-        self._grow(len(self._columns) - len(self._count))
+        count, total, start, least, most = self._grown(len(self._columns) - len(self._count))
         places = map(self._columns.__getitem__, self._names)
         columns = np.fromiter(places, np.int64, len(self._names))
         durations = np.array(self._durations, np.int64)
-        np.add.at(self._count, columns, 1)
-        np.add.at(self._total, columns, durations)
-        np.add.at(self._start, columns, np.array(self._starts, np.int64))
-        np.minimum.at(self._least, columns, durations)
-        np.maximum.at(self._most, columns, durations)
+        np.add.at(count, columns, 1)
+        np.add.at(total, columns, durations)
+        np.add.at(start, columns, np.array(self._starts, np.int64))
+        np.minimum.at(least, columns, durations)
+        np.maximum.at(most, columns, durations)
         # Bucket 0 is for no time at all, of which there is no logarithm.
         buckets = np.ceil(np.log(np.maximum(durations, 1)) / log(GROWTH)).astype(np.int64) + 1
         buckets[durations <= 0] = 0
+        filled = dict(self._buckets)
         for key, runs in zip(*np.unique(columns << 16 | buckets, return_counts=True), strict=True):
-            self._buckets[int(key)] = self._buckets.get(int(key), 0) + int(runs)
+            filled[int(key)] = filled.get(int(key), 0) + int(runs)
+        self._count, self._total, self._start = count, total, start
+        self._least, self._most, self._buckets, self._by_node = least, most, filled, None
         self._names, self._starts, self._durations = [], [], []
 
-    def _grow(self, more: int) -> None:
-        self._count = np.pad(self._count, (0, more))
-        self._total = np.pad(self._total, (0, more))
-        self._start = np.pad(self._start, (0, more))
-        self._least = np.pad(self._least, (0, more), constant_values=np.iinfo(np.int64).max)
-        self._most = np.pad(self._most, (0, more))
+    def _grown(self, more: int) -> tuple[np.ndarray, ...]:
+        """Copies of the arrays, with places for more nodes."""
+        return (
+            np.pad(self._count, (0, more)),
+            np.pad(self._total, (0, more)),
+            np.pad(self._start, (0, more)),
+            np.pad(self._least, (0, more), constant_values=np.iinfo(np.int64).max),
+            np.pad(self._most, (0, more)),
+        )
+
+    def _runs(self) -> dict[int, dict[int, int]]:
+        """For each node that ran, how many runs are in which bucket."""
+        self._fold()
+        if self._by_node is None:
+            self._by_node = {}
+            for key, runs in self._buckets.items():
+                self._by_node.setdefault(key >> 16, {})[key & 0xFFFF] = runs
+        return self._by_node
 
     def quantile(self, names: Iterable[str], q: float) -> float:
         """The q-quantile of the durations of all runs of these nodes, within 1 %; ns.
 
         Raises ValueError where none of them ever ran.
         """
-        self._fold()
-        wanted = {self._columns[name] for name in names if name in self._columns}
-        runs: dict[int, int] = {}
-        for key, count in self._buckets.items():
-            if key >> 16 in wanted:
-                runs[key & 0xFFFF] = runs.get(key & 0xFFFF, 0) + count
+        by_node = self._runs()
+        runs: Counter[int] = Counter()
+        for name in set(names) & self._columns.keys():
+            runs.update(by_node[self._columns[name]])
         return quantile(runs, q)
 
     def total_ns(self) -> int:
@@ -95,10 +113,7 @@ class Tally:
         requested_bytes: Mapping[str, int],
     ) -> tuple[NodeStats, ...]:
         """One NodeStats for each node that ran, in the order in which they were first seen."""
-        self._fold()
-        buckets: dict[int, dict[int, int]] = {}
-        for key, count in self._buckets.items():
-            buckets.setdefault(key >> 16, {})[key & 0xFFFF] = count
+        buckets = self._runs()
         # A name without a type, such as _SOURCE, the executor's own start, is a node of no graph.
         return tuple(
             NodeStats(

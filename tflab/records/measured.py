@@ -139,3 +139,4 @@ class Comparison:
     cold_step_ns: int
     uncovered: tuple[str, ...]  # types whose FLOPs the framework's registry does not know
     interrupted: bool = False
+    failure: str | None = None  # of a step: these are the measurements until then

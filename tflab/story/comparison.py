@@ -13,11 +13,14 @@ NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"
 def tell(found: Comparison, top: int) -> Iterable[Block]:
     if found.interrupted:
         yield "Partial: interrupted, what follows was measured until then."
-    first = next(iter(found.steps.values()))
+    if found.failure:
+        yield f"Partial: what follows was measured until a step failed. {found.failure}"
+    images = plural(max(step.images for step in found.steps.values()), "image")
+    partial = "up to " if found.interrupted or found.failure else ""
     yield (
-        f"{found.model}, {found.phase}, {plural(first.images, 'image')} of {found.data} at each "
-        f"batch size, each worked on untraced and traced in turn. Warm: the first step and "
-        f"{found.warmup} of each batch size are not counted."
+        f"{found.model}, {found.phase}, {partial}{images} of "
+        f"{found.data} at each batch size, each worked on untraced and traced in turn. Warm: the "
+        f"first step and {found.warmup} of each batch size are not counted."
     )
     yield steps(found)
     for batch in found.batch_sizes:
