@@ -3,7 +3,7 @@
 import csv
 import io
 import json
-from dataclasses import asdict, fields, replace
+from dataclasses import asdict, replace
 
 import pytest
 from hypothesis import given, settings
@@ -19,6 +19,7 @@ from tflab.records import (
     ConfigTimes,
     Fit,
     OpTotal,
+    Row,
     Spread,
     StepTimes,
 )
@@ -50,6 +51,25 @@ STEPS = {
     1: StepTimes(64, 64, Spread(3e5, 2e5, 4e5), Spread(5e5, 4e5, 6e5), 3_333.4, ops_ns=2.5e5),
     16: StepTimes(4, 64, Spread(8e5, 7e5, 9e5), Spread(9e5, 8e5, 1e6), 20_000, ops_ns=4e5),
 }
+WHOLE = Row(
+    key="_FusedConv2D",
+    ops=("_FusedConv2D",),
+    nodes=("conv1/Relu", "conv2/Relu"),
+    fused_from=("conv1/Conv2D", "conv1/Relu"),
+    calls=64,
+    total_ns=6_400_000,
+    self_ns=6_400_000,
+    mean_ns=100_000,
+    median_ns=90_000,
+    p95_ns=180_000,
+    share=0.4,
+    cumulative_share=0.4,
+    requested_bytes=2**20,
+    flops=624_000,
+    gflops=6.24,
+    intensity=None,
+    roof_share=0.125,
+)
 FOUND = Comparison(
     model="lenet",
     phase="inference",
@@ -64,6 +84,7 @@ FOUND = Comparison(
     cold=(OpTotal("conv1/Relu", "_FusedConv2D", 1, 486_000, 486_000, 486_000, 0.5),),
     cold_step_ns=2_170_000,
     uncovered=("Relu",),
+    tables={1: (WHOLE,)},
 )
 
 
@@ -108,13 +129,16 @@ def test_steps_have_a_row_for_each_batch_size():
 def test_each_batch_size_has_its_rows_the_dearest_first():
     by_title = tables()
     assert cells(by_title["Batch 1"]) == [
-        ("MaxPool", "64", "9.60 ms", "150 us", "150 us", "60.0 %", "0 B", "0.1"),
-        ("_FusedConv2D", "64", "6.40 ms", "100 us", "100 us", "40.0 %", "1.00 MB", "6.2"),
-        ("Const", "64", "64 ns", "1 ns", "1 ns", "0.0 %", "0 B", ""),
+        ("MaxPool", "64", "9.60 ms", "150 us", "", "150 us", "60.0 %", "0 B", "0.1", ""),
+        (
+            *("_FusedConv2D", "64", "6.40 ms", "100 us", "180 us", "100 us"),
+            *("40.0 %", "1.00 MB", "6.2", "12.5 %"),
+        ),
+        ("Const", "64", "64 ns", "1 ns", "", "1 ns", "0.0 %", "0 B", "", ""),
     ]
     assert cells(by_title["Batch 16"]) == [
-        ("_FusedConv2D", "4", "1.20 ms", "300 us", "18.8 us", "75.0 %", "16.0 MB", ""),
-        ("MaxPool", "4", "400 us", "100 us", "6.25 us", "25.0 %", "0 B", "1.0"),
+        ("_FusedConv2D", "4", "1.20 ms", "300 us", "", "18.8 us", "75.0 %", "16.0 MB", "", ""),
+        ("MaxPool", "4", "400 us", "100 us", "", "6.25 us", "25.0 %", "0 B", "1.0", ""),
     ]
 
 
@@ -303,7 +327,9 @@ def test_json_has_steps_findings_and_their_setting():
         "images_per_second": 20_000,
         "ops_ns": 4e5,
     }
-    assert {key: value for key, value in found.items() if key not in ("rows", "steps")} == {
+    assert {
+        key: value for key, value in found.items() if key not in ("rows", "steps", "tables")
+    } == {
         "environment": {"cpus": 2},
         "model": "lenet",
         "phase": "inference",
@@ -322,12 +348,7 @@ def test_json_has_steps_findings_and_their_setting():
 
 
 def test_csv_has_a_line_for_each_row_and_batch_size():
-    header, *lines = csv.reader(io.StringIO(data.comparison_csv(FOUND)))
-    assert header == ["key", "batch_size", *(item.name for item in fields(Cell))]
-    assert lines == [
-        ["_FusedConv2D", "1", "64", "6400000", "100000", "100000", "0.4", "1048576", "6.24"],
-        ["_FusedConv2D", "16", "4", "1200000", "300000", "18750", "0.75", "16777216", ""],
-        ["MaxPool", "1", "64", "9600000", "150000", "150000", "0.6", "0", "0.06"],
-        ["MaxPool", "16", "4", "400000", "100000", "6250", "0.25", "0", "1"],
-        ["Const", "1", "64", "64", "1", "1", "0", "0", ""],
-    ]
+    (line,) = csv.DictReader(io.StringIO(data.comparison_csv(FOUND)))
+    assert line["batch_size"] == "1"
+    assert line["nodes"] == "conv1/Relu conv2/Relu"
+    assert (line["p95_ns"], line["intensity"], line["ns_per_image"]) == ("180000", "", "100000.0")

@@ -98,6 +98,7 @@ def compare(
         warmup=options.warmup,
         batch_sizes=tuple(steps),
         rows=compared,
+        tables=tabulated,
         steps=steps,
         configs=raced,
         findings=findings.sentences(compared, steps),

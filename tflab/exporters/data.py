@@ -11,11 +11,11 @@ from typing import Any
 
 from tflab.records import (
     Backward,
-    Cell,
     Comparison,
     Execution,
     Frontend,
     Placement,
+    Row,
     Stage,
     edge_count,
 )
@@ -52,14 +52,19 @@ def comparison_object(found: Comparison, environment: dict[str, Any]) -> dict[st
 def comparison_csv(found: Comparison) -> str:
     """One line for each row and batch size, for a spreadsheet."""
     out = io.StringIO()
-    names = [item.name for item in fields(Cell)]
+    names = [item.name for item in fields(Row)]
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["key", "batch_size", *names])
-    for row in found.rows:
-        for size, cell in row.cells.items():
-            values = [plain(getattr(cell, name)) for name in names]
-            writer.writerow([row.key, size, *("" if v is None else v for v in values)])
+    writer.writerow(["batch_size", *names, "ns_per_image"])
+    for size, rows in found.tables.items():
+        for row in rows:
+            values = [cell_text(plain(getattr(row, name))) for name in names]
+            writer.writerow([size, *values, row.self_ns / found.steps[size].images])
     return out.getvalue()
+
+
+def cell_text(value: Any) -> Any:
+    """A list in one cell; nothing where nothing is known."""
+    return " ".join(value) if isinstance(value, list) else "" if value is None else value
 
 
 def plain(value: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tflab.records.timed import OpTotal, Spread
 
@@ -140,3 +140,5 @@ class Comparison:
     uncovered: tuple[str, ...]  # types whose FLOPs the framework's registry does not know
     interrupted: bool = False
     failure: str | None = None  # of a step: these are the measurements until then
+    # By batch size: all that is known of each row
+    tables: Mapping[int, tuple[Row, ...]] = field(default_factory=dict)

@@ -62,9 +62,18 @@ def steps(found: Comparison) -> Table:
 def costs(found: Comparison, batch: int, top: int) -> Table:
     """The rows that cost most at one batch size."""
 
+    whole = {row.key: row for row in found.tables.get(batch, ())}
+
     def rate(row: Compared) -> str:
         gflops = row.cells[batch].gflops
         return "" if gflops is None else f"{gflops:.1f}"
+
+    def roof(row: Compared) -> str:
+        share = whole[row.key].roof_share if row.key in whole else None
+        return "" if share is None else percent(share)
+
+    def late(row: Compared) -> str:
+        return time(whole[row.key].p95_ns) if row.key in whole else ""
 
     rows = [row for row in found.rows if batch in row.cells]
     if found.by == "layer":
@@ -75,14 +84,16 @@ def costs(found: Comparison, batch: int, top: int) -> Table:
     return Table(
         heading,
         (
-            Column(NAMES[found.by], lambda row: row.key, elastic=True, least=30),
+            Column(NAMES[found.by], lambda row: row.key, elastic=True, least=18, name=True),
             Column("calls", lambda row: f"{row.cells[batch].calls:,}", right=True),
             Column("total", lambda row: time(row.cells[batch].total_ns), right=True),
             Column("a call", lambda row: time(row.cells[batch].mean_ns), right=True),
+            Column("p95", late, right=True),
             Column("an image", lambda row: time(row.cells[batch].ns_per_image), right=True),
             Column("share", lambda row: percent(row.cells[batch].share), right=True),
-            Column("memory a step", lambda row: size(row.cells[batch].bytes), right=True),
+            Column("memory", lambda row: size(row.cells[batch].bytes), right=True),
             Column("GFLOP/s", rate, right=True),
+            Column("of roof", roof, right=True),
         ),
         tuple(rows[:top]),
         more=max(0, len(rows) - top),

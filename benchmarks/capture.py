@@ -1,0 +1,106 @@
+"""What tracing costs: 10,000 images through LeNet, and single steps at batch 1, 16 and 64.
+
+python -m benchmarks.capture
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from benchmarks import report, resident, turns
+from tflab.table import Block, Column, Table, size
+
+PHASES = ("inference", "training")
+STEPS = {1: 100, 16: 50, 64: 25}  # batch size -> steps in a round: about a tenth of a second
+
+
+@dataclass(frozen=True)
+class Overhead:
+    phase: str
+    batch: int
+    untraced: list[float]  # seconds a step, round by round
+    traced: list[float]
+
+
+@dataclass(frozen=True)
+class Captured:
+    data: str  # what the images are of
+    images: int
+    passes: dict[str, list[float]]  # seconds, round by round
+    grown: int  # bytes, by the first traced pass to its table
+    peak: int  # bytes, the most that pass held at any moment
+    untraced_grown: int  # bytes, by the untraced pass before it
+    overheads: list[Overhead]
+
+
+def measure(quick: bool) -> Captured:
+    from benchmarks import lenet
+
+    images, rounds = (50, 2) if quick else (10_000, 5)
+    with lenet.steps("inference") as steps:
+        before = resident.now()
+        steps.run(1, images)
+        between = resident.now()
+        resident.forget_peak()
+        measured = steps.fold(images)
+        steps.table(measured)
+        grown, peak = resident.now() - between, resident.peak() - between
+        works = {
+            "untraced": lambda: steps.run(1, images),
+            "traced to a finished table": lambda: steps.table(steps.fold(images)),
+        }
+        timed = {name: partial(turns.seconds, work) for name, work in works.items()}
+        passes = turns.take(timed, rounds)
+    overheads = [found for phase in PHASES for found in overhead(phase, quick)]
+    data = lenet.lenet().dataset("test").name
+    return Captured(data, images, passes, grown, peak, between - before, overheads)
+
+
+def overhead(phase: str, quick: bool) -> Iterator[Overhead]:
+    from benchmarks import lenet
+
+    with lenet.steps(phase) as steps:
+        for batch, usual in STEPS.items():
+            count, rounds = (2, 2) if quick else (usual, 15)
+            works = {
+                "untraced": partial(turns.seconds, partial(steps.run, batch, count)),
+                "traced": partial(turns.seconds, partial(steps.run_traced, batch, count)),
+            }
+            turns.take(works, 1)  # a new batch size: kernels choose their algorithms again
+            found = turns.take(works, rounds)
+            per_step = {name: [s / count for s in times] for name, times in found.items()}
+            yield Overhead(phase, batch, per_step["untraced"], per_step["traced"])
+
+
+def tell(found: Captured) -> Iterator[Block]:
+    yield Table(
+        f"{found.images:,} images of {found.data} through LeNet, one by one (asked for: to 1.15)",
+        (
+            Column("pass", lambda row: row[0]),
+            Column("time", lambda row: turns.duration(row[1]), right=True),
+            Column("ratio", lambda row: turns.ratio(row[1], found.passes["untraced"]), right=True),
+        ),
+        tuple(found.passes.items()),
+    )
+    yield (
+        f"Resident memory grew by {size(found.grown)} from before the traced pass to its finished "
+        f"table, and by at most {size(found.peak)} in between; the untraced pass before it grew "
+        f"by {size(found.untraced_grown)}. Asked for: under 16 MB."
+    )
+    yield Table(
+        "A LeNet step, traced and untraced (asked for: to 1.10)",
+        (
+            Column("step", lambda row: row.phase),
+            Column("batch", lambda row: str(row.batch), right=True),
+            Column("untraced", lambda row: turns.duration(row.untraced), right=True),
+            Column("traced", lambda row: turns.duration(row.traced), right=True),
+            Column("ratio", lambda row: turns.ratio(row.traced, row.untraced), right=True),
+        ),
+        tuple(found.overheads),
+    )
+
+
+if __name__ == "__main__":
+    report.show("capture")

@@ -1,0 +1,96 @@
+"""LeNet's steps as tflab runs them, and the pass over many images that peers are held against."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from itertools import chain, islice, repeat
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf1
+
+from benchmarks import resident, turns
+from tflab import lifecycle, placement, rows, session, sweep
+from tflab.records import Options, Program, Row
+
+WARMUP = 50  # steps of each kind before anything is measured
+SPLITS = {"inference": "test", "training": "train"}
+
+
+@dataclass(frozen=True)
+class Steps:
+    graph: Any
+    untraced: Any
+    traced: Any
+    columns: list[np.ndarray]  # of the data, in the order in which the steps take them
+    types: Mapping[str, str]  # node -> type that runs
+
+    def batches(self, size: int, count: int) -> Iterator[sweep.Values]:
+        """So many whole batches; the data begin anew where they end."""
+        whole = len(self.columns[0]) // size * size
+        epochs = (sweep.batches(self.columns, 0, whole, size) for _ in repeat(None))
+        return islice(chain.from_iterable(epochs), count)
+
+    def run(self, size: int, count: int) -> None:
+        """So many untraced steps at this batch size."""
+        for values in self.batches(size, count):
+            self.untraced(*values)
+
+    def run_traced(self, size: int, count: int) -> None:
+        """So many traced steps; nothing is done with the traces."""
+        for values in self.batches(size, count):
+            self.traced(*values, run_metadata=tf1.RunMetadata())
+
+    def fold(self, count: int) -> sweep.Measured:
+        """So many traced steps at batch 1, each folded into a tally."""
+        measured = sweep.Measured(1)
+        sweep.fold(measured, self.traced, self.batches(1, count), self.types)
+        return measured
+
+    def table(self, measured: sweep.Measured) -> tuple[Row, ...]:
+        tally = measured.tally
+        stats = tally.stats(self.types, {}, {})
+        return rows.rows(stats, "op", tally.steps, quantile=tally.quantile)
+
+
+@cache
+def lenet() -> Program:
+    return list(lifecycle.walk("lenet", stop="backward"))[-1].program
+
+
+@contextmanager
+def steps(phase: str) -> Iterator[Steps]:
+    """The steps of this phase in a session, warm at batch 1."""
+    program = lenet()
+    inference = (program.model.output.name,)
+    fetches = inference if phase == "inference" else placement.default_fetches(program)
+    step = session.step_of(program, fetches)
+    columns = list(session.feed_columns(program, SPLITS[phase]).values())
+    with session.opened(program.graph, session.config_of(Options())) as live:
+        metadata = tf1.RunMetadata()
+        first = step.callable(live, output_partition_graphs=True)
+        first(*(column[:1] for column in columns), run_metadata=metadata)
+        types = {n.name: n.op for graph in metadata.partition_graphs for n in graph.node}
+        traced = step.callable(live, trace_level=session.FULL_TRACE)
+        found = Steps(program.graph, step.callable(live), traced, columns, types)
+        found.run(1, WARMUP)
+        found.run_traced(1, WARMUP)
+        yield found
+
+
+def one_pass(images: int) -> dict[str, float]:
+    """What `benchmarks.torch_lenet` prints of torch; for a process of its own."""
+    with steps("inference") as warm:
+        found = {"untraced": turns.seconds(lambda: warm.run(1, images))}
+        before = resident.now()
+        resident.forget_peak()
+        kept = []  # the table's numbers stay, as they would for a reader
+        found["traced"] = turns.seconds(lambda: kept.append(warm.fold(images)))
+        found["table"] = turns.seconds(lambda: warm.table(kept[0]))
+        return found | {
+            "grown": resident.now() - before,
+            "peak": resident.peak() - before,
+        }

@@ -1,0 +1,24 @@
+"""Report: each benchmark measures in a process of its own and tells what it found as blocks.
+
+A benchmark is a module with `measure(quick)`, which returns plain data, and `tell(found)`.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+
+from tflab import child
+from tflab.exporters import text
+from tflab.table import Block
+
+
+def blocks(name: str, quick: bool = False) -> Iterator[Block]:
+    found = child.call(f"benchmarks.{name}:measure", quick)
+    yield from importlib.import_module(f"benchmarks.{name}").tell(found)
+
+
+def show(name: str) -> None:
+    out = text.console()
+    for block in blocks(name):
+        text.show_block(out, block)

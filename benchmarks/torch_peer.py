@@ -1,0 +1,127 @@
+"""10,000 images through LeNet: tflab against torch.profiler, each in a process of its own.
+
+    TORCH_PYTHON=/path/to/python python -m benchmarks.torch_peer
+
+torch is optional (benchmarks/requirements.txt); TORCH_PYTHON names another Python that has it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from benchmarks import report, turns
+from tflab import child
+from tflab.table import Block, Column, Table, size
+
+PYTHON = os.environ.get("TORCH_PYTHON", sys.executable)
+
+Pass = dict[str, float]  # seconds and bytes, as `lenet.one_pass` and `torch_lenet` give them
+
+
+@dataclass(frozen=True)
+class Passes:
+    images: int
+    torch: str  # its version; empty where there is none
+    tflab: list[Pass]
+    peer: list[Pass]
+
+
+def measure(quick: bool) -> Passes:
+    images, rounds = (50, 1) if quick else (10_000, 3)
+    version = torch_version()
+    if not version:
+        return Passes(images, "", [], [])
+    with TemporaryDirectory(prefix="tflab-") as folder:
+        file = Path(folder, "images.npy")
+        save(file, images)
+        works: dict[str, Callable[[], Pass]] = {
+            "tflab": partial(child.call, "benchmarks.lenet:one_pass", images),
+            "torch": partial(torch_pass, file),
+        }
+        found = turns.take(works, rounds)
+    return Passes(images, version, found["tflab"], found["torch"])
+
+
+def torch_version() -> str:
+    """Empty where there is no torch."""
+    command = [PYTHON, "-c", "from importlib.metadata import version; print(version('torch'))"]
+    try:
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return ""
+
+
+def save(file: Path, images: int) -> None:
+    """The images that tflab's pass works on, for a Python that may not have tflab."""
+    import numpy as np
+
+    from tflab.datasets import mnist
+
+    data = mnist.load("test", None).columns["images"].astype(np.float32)
+    np.save(file, np.resize(data, (images, *data.shape[1:])))  # anew where they end
+
+
+def torch_pass(file: Path) -> Pass:
+    command = [PYTHON, "-m", "benchmarks.torch_lenet", str(file)]
+    done = subprocess.run(command, check=True, stdout=subprocess.PIPE)
+    return json.loads(done.stdout)
+
+
+def tell(found: Passes) -> Iterator[Block]:
+    if not found.torch:
+        yield (
+            "torch.profiler was not measured, because torch is missing. Install "
+            "benchmarks/requirements.txt, or name a Python that has torch in TORCH_PYTHON."
+        )
+        return
+
+    yield Table(
+        f"{found.images:,} images through LeNet, one at a time: tflab and torch {found.torch}",
+        (
+            Column("", lambda row: row[0]),
+            Column("tflab", lambda row: row[1](found.tflab), right=True),
+            Column("torch.profiler", lambda row: row[1](found.peer), right=True),
+        ),
+        (
+            ("untraced", lambda passes: turns.duration(column(passes, "untraced"))),
+            ("traced", lambda passes: turns.duration(column(passes, "traced"))),
+            ("then, to a table", lambda passes: turns.duration(column(passes, "table"))),
+            ("traced and table, to untraced", slowdown),
+            (
+                "memory at the end, more than before",
+                lambda passes: turns.spread(column(passes, "grown"), size),
+            ),
+            (
+                "memory at most, more than before",
+                lambda passes: turns.spread(column(passes, "peak"), size),
+            ),
+        ),
+    )
+    yield (
+        "From the first traced image to the finished table torch.profiler takes "
+        f"{turns.ratio(finished(found.peer), finished(found.tflab))} times as long as tflab."
+    )
+
+
+def column(passes: list[Pass], key: str) -> list[float]:
+    return [one[key] for one in passes]
+
+
+def finished(passes: list[Pass]) -> list[float]:
+    return [one["traced"] + one["table"] for one in passes]
+
+
+def slowdown(passes: list[Pass]) -> str:
+    return turns.ratio(finished(passes), column(passes, "untraced"))
+
+
+if __name__ == "__main__":
+    report.show("torch_peer")

@@ -1,0 +1,46 @@
+"""Turns: contestants take turns, so that whatever the machine does meanwhile, it does to all.
+
+Ratios are taken round by round, and only then is there a median: a slow minute slows both sides of
+a ratio. A spread is the least and the most of all rounds, so that nothing is left out.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from statistics import median
+from typing import TypeVar
+
+from tflab import table
+
+Found = TypeVar("Found")
+
+
+def take(works: Mapping[str, Callable[[], Found]], rounds: int) -> dict[str, list[Found]]:
+    """What each work returned in each round. The order is turned around every time."""
+    found: dict[str, list[Found]] = {name: [] for name in works}
+    for index in range(rounds):
+        for name in reversed(works) if index % 2 else works:
+            found[name].append(works[name]())
+    return found
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def ratio(times: Sequence[float], base: Sequence[float]) -> str:
+    """How many times as long as the base, as `1.05 (1.02 to 1.11)`: median, least and most."""
+    return spread([now / then for now, then in zip(times, base, strict=True)], table.three_digits)
+
+
+def duration(times: Sequence[float]) -> str:
+    """Seconds as `3.02 s (2.98 s to 3.20 s)`."""
+    return spread(times, lambda seconds: table.time(1e9 * seconds))
+
+
+def spread(values: Sequence[float], say: Callable[[float], str]) -> str:
+    middle = say(median(values))
+    return f"{middle} ({say(min(values))} to {say(max(values))})" if len(values) > 1 else middle

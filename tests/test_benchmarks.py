@@ -1,0 +1,75 @@
+"""Benchmarks: every one of them runs and fills its table. No time is asserted."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from benchmarks import turns
+
+pytestmark = pytest.mark.tensorflow
+
+ROOT = Path(__file__).parents[1]
+RATIO = r"\d+(\.\d+)?( \(\d+(\.\d+)? to \d+(\.\d+)?\))?"
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory):
+    file = tmp_path_factory.mktemp("benchmarks") / "results.md"
+    command = [sys.executable, "-m", "benchmarks", "--quick", "--output", str(file)]
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
+    assert list(file.parent.iterdir()) == [file]
+    return file.read_text()
+
+
+def rows(page: str, title: str) -> list[list[str]]:
+    """The cells of the table under this title, without its header."""
+    found = re.search(rf"\*\*{title}.*\*\*\n\n\|.*\n\|.*\n((\|.*\n)+)", page)
+    return [line.strip("| ").split(" | ") for line in found.group(1).splitlines()]
+
+
+def test_start_up_is_held_against_the_import_of_tensorflow(page):
+    found = rows(page, "Start-up")
+    assert found[0][::2] == ["import tensorflow", "1.00"]
+    assert len(found) == 3
+
+
+def test_a_pass_is_timed_traced_and_untraced(page):
+    found = rows(page, "50 images of .* through LeNet")
+    assert [row[0] for row in found] == ["untraced", "traced to a finished table"]
+    assert "Resident memory grew by" in page
+
+
+def test_every_phase_and_batch_size_has_its_overhead(page):
+    found = rows(page, "A LeNet step")
+    phases = ("inference", "training")
+    assert [row[:2] for row in found] == [[p, n] for p in phases for n in ("1", "16", "64")]
+    assert all(re.fullmatch(RATIO, row[-1]) for row in found)
+
+
+def test_every_peer_has_read_the_trace(page):
+    found = rows(page, "Op runs of LeNet")
+    assert len(found) == 6
+    assert all(int(row[0].replace(",", "")) >= 1_500 for row in found)
+    assert all(re.fullmatch(RATIO, row[-1]) for row in found)
+
+
+def test_torch_is_measured_or_said_to_be_missing(page):
+    assert "torch.profiler takes" in page or "torch is missing" in page
+
+
+def test_no_benchmark_failed(page):
+    assert "The benchmark" not in page
+    assert "nodes   import" in page
+
+
+def test_contestants_take_turns_and_the_order_is_turned_around():
+    order = []
+    turns.take({name: lambda name=name: order.append(name) for name in "ab"}, 3)
+    assert "".join(order) == "abbaab"
+
+
+def test_ratios_are_taken_round_by_round():
+    assert turns.ratio([2, 30, 4], [1, 10, 4]) == "2.00 (1.00 to 3.00)"
