@@ -102,7 +102,7 @@ def test_the_last_batch_is_smaller_where_it_does_not_come_out_even(lenet):
 @settings(max_examples=60, deadline=None)
 @given(st.sets(st.integers(1, 70), min_size=1, max_size=3), st.integers(70, 1_000))
 def test_every_row_is_worked_on_once_and_only_the_last_batch_is_smaller(sizes, images):
-    swept = sweep.Sweep({size: sweep.Measured(size) for size in sizes}, [], 0, None)
+    swept = sweep.Sweep({size: sweep.Measured(size) for size in sizes})
     worked = {size: [] for size in sizes}
     for start, stop, measured in sweep.schedule(swept, images):
         size = measured.batch_size
@@ -189,7 +189,7 @@ def test_the_cold_step_is_in_no_row_and_shown_from_its_slowest_op_on(lenet):
     times = [op.self_ns for op in found.cold]
     assert times == sorted(times, reverse=True)
     assert len(times) == comparison.COLD
-    assert found.cold_step_ns == lenet.sweep.cold_ns > times[0]
+    assert found.cold_step_ns > times[0]
     assert sum(row.cells[1].calls for row in found.rows) == len(lenet.by["node"].rows) * IMAGES
 
 
@@ -462,7 +462,10 @@ def test_csv_has_a_line_for_each_row_and_batch_size(capsys):
 def test_text_and_markdown_tell_the_same_story(capsys):
     text = printed(capsys, "--top 2")
     page = printed(capsys, "--top 2 --format markdown")
-    for said in ("Batch 4: what costs most (self time)", "Cold: the very first step took"):
+    for said in (
+        "Batch 4: what costs most (self time)",
+        "Cold: the very first step of a process took",
+    ):
         assert said in text
         assert said in page
     assert page.startswith("# toy by batch size\n")

@@ -115,7 +115,7 @@ def cells(table: Table) -> list[tuple[str, ...]]:
 def test_it_opens_with_what_was_measured_on_how_many_images_and_how():
     assert told()[0] == (
         "lenet, inference, 64 images of MNIST at each batch size, each worked on untraced and "
-        "traced in turn. Warm: the first step and 3 of each batch size are not counted."
+        "traced in turn. Warm: the first 3 steps of each batch size are not counted."
     )
 
 
@@ -178,7 +178,7 @@ def test_rows_beyond_the_top_are_counted():
 def test_the_cold_step_stands_apart():
     (table,) = (table for title, table in tables().items() if title.startswith("Cold"))
     assert table.title == (
-        "Cold: the very first step took 2.17 ms, because kernels and memory were set up"
+        "Cold: the very first step of a process took 2.17 ms: kernels and memory were set up"
     )
     assert cells(table) == [("conv1/Relu", "_FusedConv2D", "486 us")]
 

@@ -78,8 +78,10 @@ def compare(
     }
     first = placed[batch_sizes[0]]
     step = session.step_of(program, first.fetches)
+    cold_step_ns, cold_runs = configurations.cold(program, step, batch_sizes[0], split)
     peaks = machine.peaks()
-    swept = sweep.run(program, step, batch_sizes, wanted, options, split)
+    types = {node.name: node.op for node in first.nodes}
+    swept = sweep.run(program, step, batch_sizes, wanted, options, split, types)
     done = {size: batch for size, batch in swept.batches.items() if batch.traced_ns}
     tabulated = {size: table(batch, placed[size], by, peaks) for size, batch in done.items()}
     steps = {size: times(batch, tabulated[size]) for size, batch in done.items()}
@@ -102,8 +104,8 @@ def compare(
         steps=steps,
         configs=raced,
         findings=findings.sentences(compared, steps),
-        cold=tables.top_ops(swept.cold)[:COLD],
-        cold_step_ns=swept.cold_ns,
+        cold=tables.top_ops(cold_runs)[:COLD],
+        cold_step_ns=cold_step_ns,
         uncovered=tuple(costs.uncovered(shaped(first), first.nodes, first.ledger)),
         interrupted=swept.interrupted,
         failure=swept.failure,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import islice
@@ -10,9 +11,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import child, progress, session, sweep, toggles
+from tflab import child, progress, session, sweep, toggles, trace
 from tflab.errors import TflabError
-from tflab.records import ConfigTimes, Options, Program
+from tflab.records import ConfigTimes, OpRun, Options, Program
 
 ROUNDS = 3
 STEPS = 40  # of each batch size in a round
@@ -66,6 +67,34 @@ def race(
         for size in batch_sizes
         for config in configs
     )
+
+
+def first_step(
+    graph_def: bytes, initial: Sequence[str], step: session.Step, values: Sequence[np.ndarray]
+) -> tuple[int, list[OpRun]]:
+    """The very first step of a process: its wall time in ns, and its op runs."""
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(tf1.GraphDef.FromString(graph_def), name="")
+    metadata = tf1.RunMetadata()
+    with session.fresh(graph, session.config_of(Options())) as live:
+        run = step.callable(live, trace_level=session.FULL_TRACE, output_partition_graphs=True)
+        live.run(initial)
+        start = time.perf_counter_ns()
+        run(*values, run_metadata=metadata)
+        wall_ns = time.perf_counter_ns() - start
+    types = {node.name: node.op for part in metadata.partition_graphs for node in part.node}
+    return wall_ns, list(trace.op_runs(0, metadata.step_stats, types))
+
+
+def cold(
+    program: Program, step: session.Step, batch_size: int, split: str
+) -> tuple[int, list[OpRun]]:
+    """`first_step` in a process of its own: in this one everything has run before."""
+    graph_def = program.graph.as_graph_def().SerializeToString()
+    values = next(session.feed_batches(program, batch_size, split))
+    args = (graph_def, session.initializers(program.graph), step, values)
+    return child.call("tflab.configurations:first_step", *args)
 
 
 def timed(

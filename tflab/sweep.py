@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from math import ceil
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -42,9 +41,6 @@ class Measured:
 @dataclass
 class Sweep:
     batches: dict[int, Measured]
-    cold: list[OpRun]  # the very first step: kernels are made, memory is asked for
-    cold_ns: int
-    trial: Any  # RunMetadata of the first step: the graphs that ran and the tensors they made
     interrupted: bool = False
     failure: str | None = None  # of a step: what was measured until then is kept
 
@@ -56,26 +52,21 @@ def run(
     rows: int,
     options: Options,
     split: str,
+    types: Mapping[str, str],
 ) -> Sweep:
     """Measure a step on the first `rows` rows of the data at each batch size.
+
+    `types` are those of the nodes that run, from the placement.
 
     Every row is worked on once; the last batch is smaller where it does not come out even.
     Ctrl-C ends it and keeps what there is, and so does a step that fails.
     """
     columns = list(session.feed_columns(program, split).values())
     with session.fresh(program.graph, session.config_of(options)) as live:
-        first = step.callable(live, trace_level=session.FULL_TRACE, output_partition_graphs=True)
-        live.run(session.initializers(program.graph))
-        metadata = tf1.RunMetadata()
-        start = time.perf_counter_ns()
-        first(*next(batches(columns, 0, batch_sizes[0], batch_sizes[0])), run_metadata=metadata)
-        cold_ns = time.perf_counter_ns() - start
-        types = {n.name: n.op for graph in metadata.partition_graphs for n in graph.node}
-        cold = list(trace.op_runs(0, metadata.step_stats, types))
-        sweep = Sweep({size: Measured(size) for size in batch_sizes}, cold, cold_ns, metadata)
-
-        untraced = step.callable(live)
         traced = step.callable(live, trace_level=session.FULL_TRACE)
+        live.run(session.initializers(program.graph))
+        untraced = step.callable(live)
+        sweep = Sweep({size: Measured(size) for size in batch_sizes})
         for size in batch_sizes:
             for values in islice(batches(columns, 0, rows, size), options.warmup):
                 untraced(*values)

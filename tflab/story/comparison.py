@@ -20,7 +20,7 @@ def tell(found: Comparison, top: int) -> Iterable[Block]:
     yield (
         f"{found.model}, {found.phase}, {partial}{images} of "
         f"{found.data} at each batch size, each worked on untraced and traced in turn. Warm: the "
-        f"first step and {found.warmup} of each batch size are not counted."
+        f"first {found.warmup} steps of each batch size are not counted."
     )
     yield steps(found)
     for batch in found.batch_sizes:
@@ -160,8 +160,8 @@ def configs(found: Comparison) -> Table:
 def cold(found: Comparison) -> Table:
     """The very first step, for comparison: this is not what an op costs."""
     return Table(
-        f"Cold: the very first step took {time(found.cold_step_ns)}, because kernels and memory "
-        "were set up",
+        f"Cold: the very first step of a process took {time(found.cold_step_ns)}: kernels and "
+        "memory were set up",
         (
             Column("node", lambda row: row.name, elastic=True, least=30),
             Column("type that ran", lambda row: row.op),
