@@ -30,7 +30,7 @@ ENVIRONMENT = {
     "TF_DUMP_GRAPH_GROUPS": "main,graph_opt_pass",
     "TF_DUMP_GRAPH_FMT": "BIN",
     "TF_CPP_VMODULE": "meta_optimizer=4",
-    "TF_CPP_MIN_LOG_LEVEL": "2",  # a warning for every trace would cost a tenth of a step
+    "TF_CPP_MIN_LOG_LEVEL": "2",  # else every trace logs a warning, and every missed dump another
 }
 FOLDER = "TF_DUMP_GRAPH_PREFIX"  # read at every dump, so it can be switched on and off
 
