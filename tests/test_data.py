@@ -67,7 +67,7 @@ EXECUTION = Execution(
     steps=1,
     untraced_step_ns=Spread(90, 80, 100),
     traced_step_ns=Spread(100, 100, 100),
-    runs=(OpRun(0, "neg", "Neg", "CPU:0", 1000, 60, 64, ((1, 64), (2, -64))),),
+    runs=(OpRun(0, "neg", "Neg", "CPU:0", 1000, 60, 64, ((1, 64, "cpu"), (2, -64, "cpu"))),),
     step_times=(StepTime(0, 990, 100),),
     top_ops=(OpTotal("neg", "Neg", 1, 60, 60, 60.0, 1.0),),
     top_types=(OpTotal("Neg", "Neg", 1, 60, 60, 60.0, 1.0),),
@@ -197,7 +197,7 @@ def test_a_run_keeps_its_clock_and_its_allocations():
         "start_ns": 1000,
         "duration_ns": 60,
         "requested_bytes": 64,
-        "allocations": [[1, 64], [2, -64]],
+        "allocations": [[1, 64, "cpu"], [2, -64, "cpu"]],
     }
 
 

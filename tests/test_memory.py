@@ -18,7 +18,7 @@ def run(name: str, *allocations: tuple[int, int], step: int = 0, until_us: int =
         start_ns=0,
         duration_ns=1000 * until_us,
         requested_bytes=sum(size for _, size in allocations if size > 0),
-        allocations=allocations,
+        allocations=tuple((time, size, "cpu") for time, size in allocations),
     )
 
 
@@ -145,7 +145,7 @@ def freed_runs(draw):
 @given(freed_runs())
 def test_the_curve_ends_where_allocations_minus_frees_end(runs):
     live = memory.live_bytes(runs, STEP)
-    left = sum(size for run in runs for _, size in run.allocations)
+    left = sum(size for run in runs for _, size, _ in run.allocations)
     assert (live.points[-1][1] if live.points else 0) == left
     assert all(alive >= 0 for _, alive in live.points)
     assert [ns for ns, _ in live.points] == sorted({ns for ns, _ in live.points})
@@ -167,7 +167,7 @@ def test_the_holders_add_up_to_the_peak(runs):
 @pytest.mark.tensorflow
 def test_a_real_run_never_releases_more_than_it_allocated(walked):
     for run in walked("lenet")["execution"].runs:
-        assert all(alive >= 0 for _, alive in memory.curve(run.allocations))
+        assert all(alive >= 0 for _, alive in memory.curve(memory.events([run])))
 
 
 @pytest.mark.tensorflow

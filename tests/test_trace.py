@@ -11,9 +11,10 @@ from tflab.records import OpRun
 def memory(*records: tuple[int, int]) -> SimpleNamespace:
     """One allocator's records: (microseconds, bytes)."""
     return SimpleNamespace(
+        allocator_name="cpu",
         allocation_records=[
             SimpleNamespace(alloc_micros=micros, alloc_bytes=size) for micros, size in records
-        ]
+        ],
     )
 
 
@@ -71,7 +72,7 @@ def test_memory_of_all_allocators_counts_and_frees_are_not_requested():
     row = node_stats("a", memory=[memory((10, 64), (12, -64)), memory((11, 256))])
     (run,) = trace.op_runs(0, step_stats(cpu=[row]), {"a": "Op"})
     assert run.requested_bytes == 320
-    assert run.allocations == ((10, 64), (12, -64), (11, 256))
+    assert run.allocations == ((10, 64, "cpu"), (12, -64, "cpu"), (11, 256, "cpu"))
 
 
 def test_a_step_without_statistics_has_no_runs():

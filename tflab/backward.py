@@ -67,6 +67,8 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str]:
             )
             between = len(graph.get_operations())
             train = optimizer.apply_gradients(pairs, name="train")
+            if program.model.updates:
+                train = tf.group(train, *program.model.updates, name="train_and_update")
     except (ValueError, LookupError, TypeError) as error:
         raise TflabError(
             f"The loss '{loss.name}' of the model '{program.name}' cannot be differentiated: "

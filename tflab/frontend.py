@@ -78,10 +78,10 @@ def check(name: str, model: Any, graph: tf.Graph) -> None:
             f"The feeds of the model '{name}' are {model.feeds!r}; they have to be a dict of "
             "placeholders and the columns of the data that go into them."
         )
-    tensors = {"output": model.output, "loss": model.loss}
+    tensors = {"output": model.output, "loss": model.loss, "test loss": model.test_loss}
     tensors |= {f"feed of '{column}'": tensor for tensor, column in model.feeds.items()}
     for role, tensor in tensors.items():
-        if tensor is None and role == "loss":
+        if tensor is None and role != "output":
             continue
         if not isinstance(tensor, tf.Tensor) or getattr(tensor, "graph", None) is not graph:
             raise TflabError(

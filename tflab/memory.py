@@ -68,7 +68,7 @@ def live_bytes(runs: Sequence[OpRun], step: StepTime) -> LiveBytes:
 
 def events(runs: Iterable[OpRun]) -> Iterable[Event]:
     """All allocations and releases of these runs, in no order."""
-    return (event for run in runs for event in run.allocations)
+    return ((time, size) for run in runs for time, size, _ in run.allocations)
 
 
 def curve(events: Iterable[Event]) -> list[Event]:
@@ -94,7 +94,7 @@ def holders(runs: Iterable[OpRun], at_us: int) -> tuple[Holder, ...]:
     running: set[str] = set()
     types: dict[str, str] = {}
     for run in runs:
-        size = sum(size for time, size in run.allocations if time <= at_us)
+        size = sum(size for time, size, _ in run.allocations if time <= at_us)
         if size:
             alive[run.name] = alive.get(run.name, 0) + size
             types[run.name] = run.op

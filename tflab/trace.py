@@ -56,12 +56,12 @@ def labelled_type(label: str) -> str:
 
 def allocations(stats: Any) -> dict[str, Any]:
     records = [
-        (record.alloc_micros, record.alloc_bytes)
+        (record.alloc_micros, record.alloc_bytes, memory.allocator_name)
         for memory in stats.memory
         for record in memory.allocation_records
     ]
     return {
-        "requested_bytes": sum(size for _, size in records if size > 0),
+        "requested_bytes": sum(size for _, size, _ in records if size > 0),
         "allocations": tuple(records),
     }
 

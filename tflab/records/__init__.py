@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tflab.records.asked import SWITCHES, Model, Options, Program
+from tflab.records.asked import SWITCHES, Model, Options, Program, Recipe
 from tflab.records.graph import Node, Shape, Source, Tensor, edge_count, node_of
 from tflab.records.measured import (
     Cell,
@@ -43,6 +43,7 @@ from tflab.records.placed import (
     Transfer,
 )
 from tflab.records.timed import (
+    Allocation,
     CriticalPath,
     Memory,
     OpMemory,
@@ -56,6 +57,7 @@ from tflab.records.timed import (
 
 __all__ = [
     "SWITCHES",
+    "Allocation",
     "Assignment",
     "Backward",
     "Cell",
@@ -90,6 +92,7 @@ __all__ = [
     "Placement",
     "Program",
     "Race",
+    "Recipe",
     "Rewrite",
     "Row",
     "Shape",

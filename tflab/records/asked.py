@@ -8,11 +8,23 @@ from typing import Any
 
 
 @dataclass(frozen=True)
+class Recipe:
+    """How a model is trained where nothing else is asked for."""
+
+    epochs: int
+    batch_size: int
+    optimizer: Callable[[Any], Any]  # learning rate (a scalar tensor) -> tf.compat.v1 optimizer
+    rate: Callable[[int, int, int], float]
+    # (step, steps of an epoch, steps of the whole training) -> learning rate; steps count from 0
+
+
+@dataclass(frozen=True)
 class Model:
     """A program in the making: live tensors of the graph that a model function has just built.
 
     `feeds` says which column of the data goes into which placeholder. `loss` and `optimizer` may
-    be missing; such a model has no backward stage.
+    be missing; such a model has no backward stage. Where training differs from inference (dropout,
+    batch norm), a graph has both heads over the same variables: `output` infers, `loss` trains.
     """
 
     output: Any
@@ -20,6 +32,9 @@ class Model:
     data: Callable[[str, str | None], Any]  # (split, data_dir) -> tflab.datasets.Dataset
     loss: Any = None
     optimizer: Any = None
+    recipe: Recipe | None = None
+    test_loss: Any = None  # of the inferring head, where it is not `loss`
+    updates: tuple[Any, ...] = ()  # ops that run with every training step: moving averages
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+# (time in us, bytes and negative when freed, the allocator asked)
+Allocation = tuple[int, int, str]
+
 
 @dataclass(frozen=True)
 class OpRun:
@@ -16,7 +19,7 @@ class OpRun:
     start_ns: int
     duration_ns: int
     requested_bytes: int = 0  # all that the op asked its allocators for
-    allocations: tuple[tuple[int, int], ...] = ()  # (time in us, bytes; negative when freed)
+    allocations: tuple[Allocation, ...] = ()
 
 
 @dataclass(frozen=True)
