@@ -44,6 +44,7 @@ from tflab.records.placed import (
 )
 from tflab.records.timed import (
     Allocation,
+    Capture,
     CriticalPath,
     Memory,
     OpMemory,
@@ -54,18 +55,21 @@ from tflab.records.timed import (
     Spread,
     StepTime,
 )
+from tflab.records.trained import Epoch, History, TrainingStep
 
 __all__ = [
     "SWITCHES",
     "Allocation",
     "Assignment",
     "Backward",
+    "Capture",
     "Cell",
     "Compared",
     "Comparison",
     "ConfigTimes",
     "Costs",
     "CriticalPath",
+    "Epoch",
     "Execution",
     "Fate",
     "FateChange",
@@ -74,6 +78,7 @@ __all__ = [
     "Generated",
     "Gradient",
     "GradientCheck",
+    "History",
     "Kernel",
     "Machined",
     "Memory",
@@ -104,6 +109,7 @@ __all__ = [
     "Taken",
     "Tensor",
     "Toggle",
+    "TrainingStep",
     "Transfer",
     "edge_count",
     "node_of",

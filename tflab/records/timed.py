@@ -52,6 +52,15 @@ class StepTime:
 
 
 @dataclass(frozen=True)
+class Capture:
+    """Traced steps that belong together: of one batch size, or recorded somewhere else."""
+
+    name: str  # of the profile that is made of it: `lenet-batch-64`
+    steps: tuple[StepTime, ...]
+    runs: tuple[OpRun, ...]
+
+
+@dataclass(frozen=True)
 class Spread:
     """A measured time: median and the middle eight tenths."""
 
