@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tflab.records.asked import SWITCHES, Model, Options, Program, Recipe
+from tflab.records.followed import Life, Touch
 from tflab.records.graph import Node, Shape, Source, Tensor, edge_count, node_of
 from tflab.records.measured import (
     Cell,
@@ -80,6 +81,7 @@ __all__ = [
     "GradientCheck",
     "History",
     "Kernel",
+    "Life",
     "Machined",
     "Memory",
     "Model",
@@ -109,6 +111,7 @@ __all__ = [
     "Taken",
     "Tensor",
     "Toggle",
+    "Touch",
     "TrainingStep",
     "Transfer",
     "edge_count",

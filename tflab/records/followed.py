@@ -1,0 +1,53 @@
+"""The life of one node: everything that the stages know of it, under one identity."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tflab.records.graph import Source, Tensor
+from tflab.records.measured import Row
+from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
+
+
+@dataclass(frozen=True)
+class Touch:
+    """What one graph pass did to a node."""
+
+    by: str  # the pass
+    place: int  # of the pass among all of the placement, from 0
+    what: str  # added, removed, folded, merged, fused, compiled, rewritten, rewired or moved
+    about: str  # the new type, the node that took it over, or nothing
+
+
+@dataclass(frozen=True)
+class Life:
+    """A node from the line that made it to the time that it took.
+
+    A node that was fused or merged into another lives on in that one, its `carrier`: device,
+    kernel, code and times are the carrier's, and the carrier says whose work it does.
+    """
+
+    name: str
+    op: str  # the type as written; of a node that the runtime made, the type that ran
+    kind: str  # forward, gradient, update or runtime
+    source: Source | None  # the user's line; none where only the runtime knows the node
+    inputs: tuple[str, ...]  # tensors
+    control_inputs: tuple[str, ...]
+    consumers: tuple[str, ...]  # nodes that take its outputs
+    outputs: tuple[Tensor, ...]
+    gradient_function: str | None  # as "_MulGrad (math_grad.py:1404)"
+    gradient_nodes: tuple[str, ...]  # that it made
+    no_gradient: str | None  # why there are none
+    derived_from: str | None  # of a gradient node, the forward node
+    fate: Fate | None  # of a node of the user's graph
+    origin: Origin | None  # of a node that the runtime made
+    touches: tuple[Touch, ...]
+    carrier: str | None  # the executed node that does its work; none where nothing does
+    carries: tuple[str, ...]  # the user's nodes whose work this executed node does besides its own
+    ran_as: str | None  # the type of the carrier
+    assignment: Assignment | None
+    kernel: Kernel | None
+    code: tuple[Machined, ...]
+    times: tuple[tuple[int, Row], ...]  # (batch size, the carrier's row); of the measured step
+    slack_ns: float | None  # how much longer it could take without lengthening the step
+    critical: bool
