@@ -26,7 +26,9 @@ def one_pass(before, after) -> Pass:
     dumps = [start(before), snapshot(after, "any")]
     found, last = passes.compare(tuple(before), dumps, tuple(after))
     assert last == Pass("graph_optimizer", None, len(after), len(after))
-    return found
+    *_, replayed = passes.replay(before, (found, last))
+    assert replayed == {node.name: node for node in after}
+    return replace(found, definitions=())
 
 
 def summary(found) -> list[tuple[str, int, int]]:
@@ -315,3 +317,12 @@ def test_every_step_between_the_groups_of_passes_has_a_purpose():
 def test_a_purpose_is_one_phrase():
     for purpose in passes.PURPOSES.values():
         assert purpose[0].islower() and not purpose.endswith(".") and "\n" not in purpose
+
+
+def test_a_replay_goes_through_every_state_of_the_graph():
+    before, between = [X, K, node("a", "Neg", "x")], [X, node("a", "Neg", "x")]
+    after = [X, node("a", "Sqrt", "x")]
+    dumps = [start(before), snapshot(between, "first"), snapshot(after, "second")]
+    found = passes.compare(tuple(before), dumps, tuple(after))
+    states = [tuple(graph.values()) for graph in passes.replay(before, found)]
+    assert states == [tuple(before), tuple(between), tuple(after), tuple(after)]

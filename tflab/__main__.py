@@ -12,6 +12,7 @@ from tflab.errors import UsageError
 COMMANDS = {
     "lifecycle": "follow a graph through the four stages of its life",
     "compare": "what the ops of a step cost at several batch sizes",
+    "follow": "one node through every stage",
 }
 
 

@@ -132,8 +132,34 @@ def difference(before: State, after: State) -> Pass:
             a.name for a, b in kept if (a.inputs, a.control_inputs) != (b.inputs, b.control_inputs)
         ),
         moved=tuple(a.name for a, b in kept if a.device != b.device),
+        definitions=()
+        if new is old
+        else tuple(
+            node for name, node in new.items() if name not in old or altered(old[name], node)
+        ),
         taken=() if new is old else tuple(takeovers(old, new, before.clusters)),
     )
+
+
+def altered(before: Node, after: Node) -> bool:
+    """Whether a node does or takes something else than before, or does it elsewhere."""
+    return (before.op, before.inputs, before.control_inputs, before.device) != (
+        after.op,
+        after.inputs,
+        after.control_inputs,
+        after.device,
+    )
+
+
+def replay(user_nodes: Iterable[Node], passes: Iterable[Pass]) -> Iterator[dict[str, Node]]:
+    """The graph as it was written, then as each pass left it, by name."""
+    graph = {node.name: node for node in user_nodes}
+    yield graph
+    for step in passes:
+        gone = set(step.removed)
+        graph = {name: node for name, node in graph.items() if name not in gone}
+        graph |= {node.name: node for node in step.definitions}
+        yield graph
 
 
 def takeovers(

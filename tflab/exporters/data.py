@@ -22,7 +22,7 @@ from tflab.records import (
 
 NAMES = {Frontend: "frontend", Backward: "backward", Placement: "placement", Execution: "execution"}
 # What only means something inside this process, or is too long and goes to files
-LIVE = {"program", "user_nodes", "partition_graphs", "traces", "listings"}
+LIVE = {"program", "user_nodes", "partition_graphs", "traces", "listings", "definitions"}
 # Words that Python keeps for itself
 RENAMED = {"from_device": "from", "to_device": "to", "old": "from", "new": "to"}
 

@@ -33,21 +33,21 @@ class Life:
     source: Source | None  # the user's line; none where only the runtime knows the node
     inputs: tuple[str, ...]  # tensors
     control_inputs: tuple[str, ...]
-    consumers: tuple[str, ...]  # nodes that take its outputs
     outputs: tuple[Tensor, ...]
-    gradient_function: str | None  # as "_MulGrad (math_grad.py:1404)"
-    gradient_nodes: tuple[str, ...]  # that it made
-    no_gradient: str | None  # why there are none
-    derived_from: str | None  # of a gradient node, the forward node
-    fate: Fate | None  # of a node of the user's graph
-    origin: Origin | None  # of a node that the runtime made
-    touches: tuple[Touch, ...]
-    carrier: str | None  # the executed node that does its work; none where nothing does
-    carries: tuple[str, ...]  # the user's nodes whose work this executed node does besides its own
-    ran_as: str | None  # the type of the carrier
-    assignment: Assignment | None
-    kernel: Kernel | None
-    code: tuple[Machined, ...]
-    times: tuple[tuple[int, Row], ...]  # (batch size, the carrier's row); of the measured step
-    slack_ns: float | None  # how much longer it could take without lengthening the step
-    critical: bool
+    consumers: tuple[str, ...] = ()  # nodes that take its outputs
+    gradient_function: str | None = None  # as "_MulGrad (math_grad.py:1404)"
+    gradient_nodes: tuple[str, ...] = ()  # that it made
+    no_gradient: str | None = None  # why there are none
+    derived_from: str | None = None  # of a gradient node, the forward node
+    fate: Fate | None = None  # of a node of the user's graph
+    origin: Origin | None = None  # of a node that the runtime made
+    touches: tuple[Touch, ...] = ()
+    carrier: str | None = None  # the executed node that does its work; none where nothing does
+    carries: tuple[str, ...] = ()  # the user's nodes whose work it does besides its own
+    ran_as: str | None = None  # the type of the carrier
+    assignment: Assignment | None = None
+    kernel: Kernel | None = None
+    code: tuple[Machined, ...] = ()
+    times: tuple[tuple[int, Row], ...] = ()  # (batch size, the carrier's row) in a step
+    slack_ns: float | None = None  # how much longer it could take without lengthening the step
+    critical: bool = False

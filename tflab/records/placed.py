@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tflab.records.graph import Shape
+from tflab.records.graph import Node, Shape
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,8 @@ class Pass:
     rewired: tuple[str, ...] = ()  # inputs or control inputs changed
     moved: tuple[str, ...] = ()  # the device changed
     taken: tuple[Taken, ...] = ()
+    # Each node that was added or changed, as it was after the pass
+    definitions: tuple[Node, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True)
