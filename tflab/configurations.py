@@ -11,9 +11,9 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import child, progress, session, sweep, toggles, trace
+from tflab import child, datasets, progress, session, sweep, toggles, trace
 from tflab.errors import TflabError
-from tflab.records import ConfigTimes, OpRun, Options, Program
+from tflab.records import ConfigTimes, OpRun, Options, Program, Start
 
 ROUNDS = 3
 STEPS = 40  # of each batch size in a round
@@ -48,14 +48,14 @@ def race(
 ) -> tuple[ConfigTimes, ...]:
     """Untraced steps of every configuration at every batch size, round after round."""
     graph_def = program.graph.as_graph_def().SerializeToString()
-    initial = session.initializers(program.graph)
+    start = session.start_of(program)
     columns = list(session.feed_columns(program, split).values())
-    rows = [column[: STEPS * max(batch_sizes)] for column in columns]
+    rows = [datasets.head(column, STEPS * max(batch_sizes)) for column in columns]
     found: dict[str, Times] = {config: {} for config in configs}
     plan = [(turn, config) for turn in range(ROUNDS) for config in configs]
     for _, config in progress.track("configurations", plan, len(plan)):
         own = OWN_PROCESS.get(config)
-        args = (graph_def, initial, step, rows, tuple(batch_sizes))
+        args = (graph_def, start, step, rows, tuple(batch_sizes))
         if own is not None:
             times = child.call("tflab.configurations:timed", *args, options, environment=own)
         else:
@@ -70,7 +70,7 @@ def race(
 
 
 def first_step(
-    graph_def: bytes, initial: Sequence[str], step: session.Step, values: Sequence[np.ndarray]
+    graph_def: bytes, start: Start, step: session.Step, values: Sequence[np.ndarray]
 ) -> tuple[int, list[OpRun]]:
     """The very first step of a process: its wall time in ns, and its op runs."""
     graph = tf.Graph()
@@ -79,10 +79,10 @@ def first_step(
     metadata = tf1.RunMetadata()
     with session.fresh(graph, session.config_of(Options())) as live:
         run = step.callable(live, trace_level=session.FULL_TRACE, output_partition_graphs=True)
-        live.run(initial)
-        start = time.perf_counter_ns()
+        session.begin(live, start)
+        began = time.perf_counter_ns()
         run(*values, run_metadata=metadata)
-        wall_ns = time.perf_counter_ns() - start
+        wall_ns = time.perf_counter_ns() - began
     types = {node.name: node.op for part in metadata.partition_graphs for node in part.node}
     return wall_ns, list(trace.op_runs(0, metadata.step_stats, types))
 
@@ -93,15 +93,15 @@ def cold(
     """`first_step` in a process of its own: in this one everything has run before."""
     graph_def = program.graph.as_graph_def().SerializeToString()
     values = next(session.feed_batches(program, batch_size, split))
-    args = (graph_def, session.initializers(program.graph), step, values)
+    args = (graph_def, session.start_of(program), step, values)
     return child.call("tflab.configurations:first_step", *args)
 
 
 def timed(
     graph_def: bytes,
-    initial: Sequence[str],
+    start: Start,
     step: session.Step,
-    columns: Sequence[np.ndarray],
+    columns: Sequence[datasets.Column],
     batch_sizes: Sequence[int],
     options: Options,
 ) -> Times:
@@ -112,7 +112,7 @@ def timed(
     times: Times = {}
     with session.fresh(graph, session.config_of(options)) as live:
         run = step.callable(live)
-        live.run(initial)
+        session.begin(live, start)
         for size in batch_sizes:
             whole = len(columns[0]) // size * size if columns else STEPS * size
             for values in islice(sweep.batches(columns, 0, whole, size), options.warmup + 1):

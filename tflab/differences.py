@@ -43,7 +43,7 @@ def check(program: Program, pairs: Sequence[Any], options: Options) -> tuple[Gra
     # What the devices cannot do is not the question here: that comes with placement.
     config = session.config_of(replace(options, soft_placement=True))
     variables = program.graph.get_collection("variables")
-    with session.opened(program.graph, config) as live:
+    with session.opened(program.graph, config, session.start_of(program)) as live:
         values = {}
         for variable, value in zip(variables, live.run(variables), strict=True):
             noise = rng.normal(0, NOISE, value.shape) if value.dtype == np.float32 else 0

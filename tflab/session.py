@@ -19,7 +19,7 @@ from tensorflow.core.protobuf import config_pb2
 
 from tflab import child, datasets, dumps, progress, trace, xla
 from tflab.errors import RefusedError, TflabError
-from tflab.records import SWITCHES, OpRun, Options, Program, StepTime
+from tflab.records import SWITCHES, OpRun, Options, Program, Start, StepTime
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
 WARMUP_STEPS = 3  # a new batch size means new shapes: kernels choose their algorithms again
@@ -44,10 +44,13 @@ def config_of(options: Options) -> tf1.ConfigProto:
 
 
 @contextmanager
-def opened(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
-    """A session with its variables at their initial values; the runtime's errors as sentences."""
+def opened(
+    graph: tf.Graph, config: tf1.ConfigProto, start: Start | None = None
+) -> Iterator[tf1.Session]:
+    """A session with its variables at their first values, by default those of their initialisers;
+    the runtime's errors as sentences."""
     with fresh(graph, config) as session:
-        session.run(initializers(graph))
+        begin(session, start or Start(initializers(graph)))
         yield session
 
 
@@ -71,9 +74,19 @@ def refused(error: tf.errors.OpError) -> RefusedError:
     return RefusedError(f"The runtime refused the step: {message}")
 
 
-def initializers(graph: tf.Graph) -> list[str]:
+def start_of(program: Program) -> Start:
+    """The model's own way to give its variables their first values, else their initialisers."""
+    return program.model.start or Start(initializers(program.graph))
+
+
+def initializers(graph: tf.Graph) -> tuple[str, ...]:
     """The nodes that give the variables their first values."""
-    return [variable.initializer.name for variable in graph.get_collection("variables")]
+    return tuple(variable.initializer.name for variable in graph.get_collection("variables"))
+
+
+def begin(session: tf1.Session, start: Start) -> None:
+    """Give the variables their first values."""
+    session.run(start.targets, dict(start.feeds))
 
 
 def sentence(message: str) -> str:
@@ -118,7 +131,7 @@ def step_of(program: Program, fetches: Sequence[str]) -> Step:
     )
 
 
-def feed_columns(program: Program, split: str) -> dict[str, np.ndarray]:
+def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
     """The whole data of a split by fed tensor, in the order of `Step.feeds`.
 
     Raises TflabError when the data have no such column, or one that does not fit its placeholder.
@@ -134,14 +147,18 @@ def feed_columns(program: Program, split: str) -> dict[str, np.ndarray]:
                 f"({dataset.name}) have {', '.join(dataset.columns)}."
             )
         dtype = tensor.dtype.as_numpy_dtype
-        fits = tensor.shape.is_compatible_with((None, *values.shape[1:]))
-        if not fits or not np.can_cast(values.dtype, dtype, "same_kind"):
+        whole = isinstance(values, datasets.Whole)
+        array = values.value if whole else values
+        shape = array.shape if whole else (None, *array.shape[1:])
+        fits = tensor.shape.is_compatible_with(shape)
+        if not fits or not np.can_cast(array.dtype, dtype, "same_kind"):
             raise TflabError(
-                f"The column '{column}' of {dataset.name} holds {values.dtype} of shape "
-                f"{values.shape}, which cannot be fed to '{tensor.name}': {tensor.dtype.name} of "
+                f"The column '{column}' of {dataset.name} holds {array.dtype} of shape "
+                f"{array.shape}, which cannot be fed to '{tensor.name}': {tensor.dtype.name} of "
                 f"shape {tensor.shape}."
             )
-        columns[tensor.name] = np.asarray(values, dtype=dtype)
+        array = np.asarray(array, dtype=dtype)
+        columns[tensor.name] = datasets.Whole(array, len(values)) if whole else array
     return columns
 
 
@@ -173,9 +190,9 @@ def trial(program: Program, step: Step, options: Options) -> Trial:
     """
     values = next(feed_batches(program, options.batch_size))
     if dumps.prepare():
-        return tried(program.graph, initializers(program.graph), step, values, options)
+        return tried(program.graph, start_of(program), step, values, options)
     graph_def = program.graph.as_graph_def().SerializeToString()
-    args = (graph_def, initializers(program.graph), step, values, options)
+    args = (graph_def, start_of(program), step, values, options)
     return child.call("tflab.session:tried_from", *args)
 
 
@@ -189,7 +206,7 @@ def tried_from(graph_def: bytes, *args: Any) -> Trial:
 
 def tried(
     graph: tf.Graph,
-    initial: Sequence[str],
+    start: Start,
     step: Step,
     values: Sequence[np.ndarray],
     options: Options,
@@ -203,7 +220,7 @@ def tried(
         # The step is the first thing that the session builds, so its whole way is dumped.
         with dumps.into(Path(graphs)):
             run = step.callable(session, trace_level=FULL_TRACE, output_partition_graphs=True)
-        session.run(initial)
+        begin(session, start)
         run(*values, run_metadata=metadata)
         snapshots: tuple[dumps.Snapshot, ...] = ()
         modules: tuple[xla.Module, ...] = ()
@@ -243,7 +260,7 @@ def measure(
     with fresh(program.graph, config_of(options)) as session:
         # First of all, as in the trial: the runtime numbers the nodes that it makes.
         traced = step.callable(session, trace_level=FULL_TRACE, output_partition_graphs=options.xla)
-        session.run(initializers(program.graph))
+        begin(session, start_of(program))
         untraced = step.callable(session)
         try:
             batches = feed_batches(program, options.batch_size)
@@ -285,7 +302,8 @@ def in_turn(
     batches = feed_batches(program, variants[0].batch_size)
     with ExitStack() as stack:
         sessions = [
-            stack.enter_context(opened(program.graph, config_of(variant))) for variant in variants
+            stack.enter_context(opened(program.graph, config_of(variant), start_of(program)))
+            for variant in variants
         ]
         runs = [step.callable(session) for session in sessions]
         for run in runs:

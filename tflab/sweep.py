@@ -16,7 +16,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import progress, session, trace
+from tflab import datasets, progress, session, trace
 from tflab.records import OpRun, Options, Program
 from tflab.tally import Tally
 
@@ -64,7 +64,7 @@ def run(
     columns = list(session.feed_columns(program, split).values())
     with session.fresh(program.graph, session.config_of(options)) as live:
         traced = step.callable(live, trace_level=session.FULL_TRACE)
-        live.run(session.initializers(program.graph))
+        session.begin(live, session.start_of(program))
         untraced = step.callable(live)
         sweep = Sweep({size: Measured(size) for size in batch_sizes})
         for size in batch_sizes:
@@ -86,7 +86,7 @@ def run(
     return sweep
 
 
-def batches(columns: Sequence[np.ndarray], start: int, stop: int, size: int) -> Iterator[Values]:
+def batches(columns: Sequence[datasets.Column], start: int, stop: int, size: int) -> Iterator[Values]:
     """Views of consecutive rows; the last may be shorter."""
     for row in range(start, stop, size):
         yield [column[row : min(row + size, stop)] for column in columns]

@@ -4,6 +4,7 @@ import functools
 import itertools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -11,10 +12,32 @@ from tflab.errors import TflabError, UsageError
 
 
 @dataclass(frozen=True)
+class Whole:
+    """A column that is never cut: each batch takes all of it, as scalars and fixed shapes want."""
+
+    value: np.ndarray
+    rows: int  # that it stands beside
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        return self.value
+
+
+Column = np.ndarray | Whole
+
+
+def head(column: Column, rows: int) -> Column:
+    """The first rows of a column."""
+    return Whole(column.value, rows) if isinstance(column, Whole) else column[:rows]
+
+
+@dataclass(frozen=True)
 class Dataset:
     name: str  # "MNIST", or "digits, not MNIST"
     split: str  # "train" or "test"
-    columns: Mapping[str, np.ndarray]  # all equally long along axis 0
+    columns: Mapping[str, Column]  # all equally long along axis 0
     stands_in_for: str | None = None  # set when these are not the data that were asked for
 
     def __post_init__(self) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tflab.records.asked import SWITCHES, Model, Options, Program, Recipe
+from tflab.records.asked import SWITCHES, Model, Options, Program, Recipe, Start
 from tflab.records.followed import Life, Touch
 from tflab.records.graph import Node, Shape, Source, Tensor, edge_count, node_of
 from tflab.records.measured import (
@@ -106,6 +106,7 @@ __all__ = [
     "Source",
     "Spread",
     "Stage",
+    "Start",
     "StepTime",
     "StepTimes",
     "Taken",

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
+
+
+@dataclass(frozen=True)
+class Start:
+    """What gives a graph's variables their first values: nodes to run, and what they are fed."""
+
+    targets: tuple[str, ...]  # nodes
+    feeds: Mapping[str, Any] = field(default_factory=dict)  # tensor -> value
+    about: str = ""  # where the values come from, for the reader
 
 
 @dataclass(frozen=True)
@@ -34,6 +43,7 @@ class Model:
     optimizer: Any = None
     recipe: Recipe | None = None
     test_loss: Any = None  # of the inferring head, where it is not `loss`
+    start: Start | None = None  # where the variables' own initialisers are not to be run
     updates: tuple[Any, ...] = ()  # ops that run with every training step: moving averages
 
 
