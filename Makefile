@@ -1,19 +1,20 @@
-# make lab   the life of x*y + z and of LeNet, from Python lines to measured op runs
+# make lab   the whole lab: report/report.html, from Python lines to measured op runs
 # make test  all tests
 # make fast  the tests that do without TensorFlow
 # make check ruff and mypy
 # make bench benchmarks against other tools, into benchmarks/RESULTS.md
+# make docs  today's output into README.md and docs/
+# make fuzz  damaged and made-up files against everything that reads files
 # make clean removes .venv, caches and runs
 
 PYTHON ?= python3
 BIN = .venv/bin
 READY = .venv/ready
 
-.PHONY: lab test fast check bench clean
+.PHONY: lab test fast check bench docs fuzz clean
 
 lab: $(READY)
-	$(BIN)/python -m tflab.lifecycle --model toy
-	$(BIN)/python -m tflab.lifecycle --model lenet
+	$(BIN)/python -m tflab.report
 
 test: $(READY)
 	$(BIN)/python -m pytest
@@ -29,6 +30,13 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
+
+docs: $(READY)
+	$(BIN)/python docs/refresh.py
+
+fuzz: $(READY)
+	$(BIN)/python -m pip install --quiet -r tests/fuzz/requirements.txt
+	$(BIN)/python -m tests.fuzz
 
 clean:
 	rm -rf .venv runs .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info

@@ -1,5 +1,8 @@
 """What tracing costs: 10,000 images through LeNet, and single steps at batch 1, 16 and 64.
 
+A traced pass ends with a finished table. One traces every step, the other one in ten, as
+`python -m tflab.compare --trace-every 10` does.
+
 python -m benchmarks.capture
 """
 
@@ -13,6 +16,10 @@ from benchmarks import report, resident, turns
 from tflab.table import Block, Column, Table, size
 
 PHASES = ("inference", "training")
+PASSES = {  # one step in how many is traced, and what is asked for, to untraced
+    "every step traced": (1, 1.15),
+    "one step in 10 traced": (10, 1.10),
+}
 STEPS = {1: 100, 16: 50, 64: 25}  # batch size -> steps in a round: about a tenth of a second
 
 
@@ -47,10 +54,9 @@ def measure(quick: bool) -> Captured:
         measured = steps.fold(images)
         steps.table(measured)
         grown, peak = resident.now() - between, resident.peak() - between
-        works = {
-            "untraced": lambda: steps.run(1, images),
-            "traced to a finished table": lambda: steps.table(steps.fold(images)),
-        }
+        works = {"untraced": partial(steps.run, 1, images)}
+        for name, (every, _) in PASSES.items():
+            works[name] = lambda every=every: steps.table(steps.fold(images, every))
         timed = {name: partial(turns.seconds, work) for name, work in works.items()}
         passes = turns.take(timed, rounds)
     overheads = [found for phase in PHASES for found in overhead(phase, quick)]
@@ -75,12 +81,14 @@ def overhead(phase: str, quick: bool) -> Iterator[Overhead]:
 
 
 def tell(found: Captured) -> Iterator[Block]:
+    targets = {name: f"to {target:.2f}" for name, (_, target) in PASSES.items()}
     yield Table(
-        f"{found.images:,} images of {found.data} through LeNet, one by one (asked for: to 1.15)",
+        f"{found.images:,} images of {found.data} through LeNet, one by one, to a finished table",
         (
             Column("pass", lambda row: row[0]),
             Column("time", lambda row: turns.duration(row[1]), right=True),
             Column("ratio", lambda row: turns.ratio(row[1], found.passes["untraced"]), right=True),
+            Column("asked for", lambda row: targets.get(row[0], ""), right=True),
         ),
         tuple(found.passes.items()),
     )

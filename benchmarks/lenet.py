@@ -44,10 +44,11 @@ class Steps:
         for values in self.batches(size, count):
             self.traced(*values, run_metadata=tf1.RunMetadata())
 
-    def fold(self, count: int) -> sweep.Measured:
-        """So many traced steps at batch 1, each folded into a tally."""
-        measured = sweep.Measured(1)
-        sweep.fold(measured, self.traced, self.batches(1, count), self.types)
+    def fold(self, count: int, every: int = 1) -> sweep.Measured:
+        """So many steps at batch 1, of which one in `every` is traced and folded into a tally."""
+        measured = sweep.Measured(1, count)
+        work = self.batches(1, count)
+        sweep.fold(measured, self.traced, self.untraced, work, self.types, every)
         return measured
 
     def table(self, measured: sweep.Measured) -> tuple[Row, ...]:

@@ -18,10 +18,23 @@ import tensorflow.compat.v1 as tf1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab import compare, comparison, configurations, dumps, machine, models, sweep, trace
+from tflab import (
+    compare,
+    comparison,
+    configurations,
+    dumps,
+    lifecycle,
+    machine,
+    memory,
+    models,
+    schedule,
+    session,
+    sweep,
+    trace,
+)
 from tflab.datasets import Dataset
 from tflab.errors import UsageError
-from tflab.records import Model, Peaks
+from tflab.records import Model, Options, Peaks
 from tflab.rows import KEYS, RUNTIME
 
 pytestmark = pytest.mark.tensorflow
@@ -112,9 +125,89 @@ def test_every_row_is_worked_on_once_and_only_the_last_batch_is_smaller(sizes, i
         assert np.concatenate([rows for (rows,) in batches]).tolist() == [*range(images)]
 
 
-def test_the_op_runs_of_the_first_steps_are_kept_one_by_one(lenet):
-    for batch in lenet.sweep.batches.values():
-        assert {run.step for run in batch.runs} == {0, 1, 2}
+def test_the_op_runs_of_the_first_whole_batches_are_kept_one_by_one(lenet):
+    kept = {size: batch.kept for size, batch in lenet.sweep.batches.items()}
+    assert {size: [step.step for step in steps] for size, steps in kept.items()} == {
+        1: [0, 1, 2],
+        16: [0, 1],
+    }
+    for size, batch in lenet.sweep.batches.items():
+        assert {run.step for run in batch.runs} == {step.step for step in kept[size]}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 50), st.integers(1, 200), st.integers(1, 5))
+def test_every_shape_that_will_come_is_warmed_up(size, rows, count):
+    size = min(size, rows)
+    fed = [len(values) for (values,) in sweep.warmups([np.arange(rows)], rows, size, count)]
+    rest = rows % size
+    assert fed == [size] * count + [rest] * (count if rest else 0)
+
+
+def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured(monkeypatch):
+    fed = []
+
+    def compiled(*_, **options):
+        how = "traced" if options else "untraced"
+        return lambda *values, **_: fed.append((how, len(values[0])))
+
+    monkeypatch.setattr(session.Step, "callable", compiled)
+    monkeypatch.setattr(sweep, "fold", lambda *_: None)
+    (frontend,) = lifecycle.walk("toy", stop="frontend")
+    step = session.step_of(frontend.program, ["add:0"])
+    sweep.run(frontend.program, step, [16], 40, Options(warmup=1), "test", {})
+    warm = [(how, size) for size in (16, 8) for how in ("untraced", "traced")]
+    assert fed == warm + [("untraced", size) for size in (16, 16, 8)]
+
+
+# What is traced
+
+
+@pytest.mark.parametrize(
+    "steps, every, order",
+    [(7, 1, "TTTTTTT"), (7, 3, "TuuTuuT"), (3, 10, "Tuu"), (1, 10, "T")],
+)
+def test_one_step_in_so_many_is_traced_from_the_first_on(steps, every, order):
+    found = []
+    measured = sweep.Measured(4, 4 * steps)
+    sweep.fold(
+        measured,
+        lambda values, run_metadata: found.append("T"),
+        lambda values: found.append("u"),
+        sweep.batches([np.zeros(4 * steps)], 0, 4 * steps, 4),
+        {},
+        every,
+    )
+    assert "".join(found) == order
+    assert len(measured.traced_ns) == measured.tally.steps == order.count("T")
+    assert measured.rows == 4 * order.count("T")
+
+
+def test_traced_steps_are_spread_over_all_rounds():
+    measured = sweep.Measured(1, 40)
+    told = []
+
+    def note(values, run_metadata=None):
+        if run_metadata is not None:
+            told.append(int(values[0]))
+
+    for start in range(0, 40, 8):  # rounds that are no multiple of the distance
+        sweep.fold(measured, note, note, sweep.batches([np.arange(40)], start, start + 8, 1), {}, 5)
+    assert told == [0, 5, 10, 15, 20, 25, 30, 35]
+
+
+def test_counts_and_times_an_image_are_those_of_the_traced_steps():
+    found = comparison.compare("toy", (1, 16), by="node", images=64, trace_every=5)
+    assert (found.images, found.trace_every) == (64, 5)
+    assert {
+        size: (steps.steps, steps.images, steps.untraced_steps)
+        for size, steps in found.steps.items()
+    } == {1: (13, 13, 64), 16: (1, 16, 4)}
+    for row in found.rows:
+        for size, cell in row.cells.items():
+            steps = found.steps[size]
+            assert cell.calls == steps.steps
+            assert cell.ns_per_image == pytest.approx(cell.total_ns / steps.images)
 
 
 # What it adds up to
@@ -191,12 +284,44 @@ def test_the_cold_step_is_in_no_row_and_shown_from_its_slowest_op_on(lenet):
     assert len(times) == comparison.COLD
     assert found.cold_step_ns > times[0]
     assert sum(row.cells[1].calls for row in found.rows) == len(lenet.by["node"].rows) * IMAGES
+    assert SOURCE not in [op.name for op in found.cold]
 
 
-def test_gflops_are_those_of_the_registry_over_the_measured_time(lenet):
+def test_ops_of_the_cold_step_are_held_against_their_warm_mean(lenet):
+    means = {row.key: row.cells[1].mean_ns for row in lenet.by["node"].rows}
+    found = lenet.by["op"]
+    assert found.warm_ns == {op.name: pytest.approx(means[op.name]) for op in found.cold}
+
+
+def test_gflops_are_those_of_the_registry_for_every_image_over_the_measured_time(lenet):
     flops = 28 * 28 * 6 * (2 * 5 * 5 + 1)  # an image: a multiply-add counts as 2, then the bias
-    for size, cell in rows(lenet.by["node"])["conv1/Relu"].cells.items():
-        assert cell.gflops == pytest.approx(size * flops * cell.calls / cell.total_ns)
+    for cell in rows(lenet.by["node"])["conv1/Relu"].cells.values():
+        assert cell.gflops == pytest.approx(IMAGES * flops / cell.total_ns)
+
+
+# Memory
+
+
+@every_size
+def test_a_step_has_the_peak_and_the_curve_of_the_kept_steps(lenet, size):
+    steps, batch = lenet.by["op"].steps[size], lenet.sweep.batches[size]
+    peaks = {
+        step.step: memory.memory(run for run in batch.runs if run.step == step.step).peak_bytes
+        for step in batch.kept
+    }
+    assert steps.peak_bytes == max(peaks.values()) > 0
+    assert steps.curve.step == schedule.median_step(batch.kept).step
+    assert steps.curve.peak_bytes == peaks[steps.curve.step]
+
+
+@every_grouping
+@every_size
+def test_the_peak_of_a_row_is_what_its_nodes_alone_had_alive(lenet, by, size):
+    runs, found = lenet.sweep.batches[size].runs, lenet.by[by]
+    for row in found.tables[size]:
+        alone = memory.memory(run for run in runs if run.name in row.nodes)
+        assert row.peak_bytes == alone.peak_bytes <= found.steps[size].peak_bytes
+    assert max(row.peak_bytes for row in found.tables[size]) > 0
 
 
 # Training
@@ -365,6 +490,10 @@ SEE = "See `python -m tflab.compare --help`."
         ("--batch-sizes 0", "The batch size is '0'; it has to be a whole number from 1 on."),
         ("--batch-sizes few", "The batch size is 'few'; it has to be a whole number from 1 on."),
         ("--batch-sizes 16 1 16", "The batch sizes [1, 16, 16] hold one twice; give each once."),
+        (
+            "--trace-every 0",
+            "The distance between traced steps is '0'; it has to be a whole number from 1 on.",
+        ),
         ("--images 0", "The number of images is '0'; it has to be a whole number from 1 on."),
         (
             "--images 8 --steps 8",
@@ -399,8 +528,9 @@ SEE = "See `python -m tflab.compare --help`."
         ("--format yaml", "No format named 'yaml'. Choose from text, json, csv, markdown."),
         (
             "--model lenat",
-            "No model named 'lenat'. Did you mean 'lenet'? Choose from toy, lenet, or give "
-            "package.module:function.",
+            "No model named 'lenat'. Did you mean 'lenet'? Choose from "
+            f"{', '.join(models.MODELS)}, or give package.module:function, or the path of a saved "
+            "graph.",
         ),
     ],
 )
@@ -460,11 +590,13 @@ def test_csv_has_a_line_for_each_row_and_batch_size(capsys):
 
 
 def test_text_and_markdown_tell_the_same_story(capsys):
-    text = printed(capsys, "--top 2")
-    page = printed(capsys, "--top 2 --format markdown")
+    text = printed(capsys, "--top 2 --trace-every 2")
+    page = printed(capsys, "--top 2 --trace-every 2 --format markdown")
     for said in (
-        "Batch 4: what costs most (self time)",
-        "Cold: the very first step of a process took",
+        "Batch 4: the time it took, the dearest first",
+        "Batch 4: the work it did in a step, in the same order",
+        "One step in 2 was traced",
+        "Cold: the first step of all, at batch 4, took",
     ):
         assert said in text
         assert said in page
@@ -476,7 +608,7 @@ def test_tensorflow_is_made_ready_to_dump_before_a_model_imports_it(monkeypatch)
     """Otherwise each placement needs a process of its own, which imports TensorFlow again."""
     order = []
 
-    def find(_):
+    def find(*_):
         order.append("import")
         raise UsageError("Enough.")
 

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 from dataclasses import asdict, replace
 
 import pytest
@@ -19,11 +20,14 @@ from tflab.records import (
     ConfigTimes,
     Fit,
     OpTotal,
+    Peaks,
     Row,
     Spread,
     StepTimes,
 )
+from tflab.records.timed import Holder, LiveBytes
 from tflab.story import comparison as story
+from tflab.story import rows as story_rows
 from tflab.table import Strip, Table
 
 CONV = Compared(
@@ -47,9 +51,35 @@ POOL = Compared(
     fit=Fit(153_000, -3_300, None),
 )
 CONST = Compared("Const", ("Const",), (), {1: Cell(64, 64, 1, 1, 0, 0, None)}, fit=None)
+CURVE = LiveBytes(
+    step=1,
+    points=((2_000, 4_096), (9_000, 0)),
+    peak_bytes=4_096,
+    peak_ns=2_000,
+    holders=(Holder("conv1/Relu", "_FusedConv2D", 4_096, running=False),),
+)
 STEPS = {
-    1: StepTimes(64, 64, Spread(3e5, 2e5, 4e5), Spread(5e5, 4e5, 6e5), 3_333.4, ops_ns=2.5e5),
-    16: StepTimes(4, 64, Spread(8e5, 7e5, 9e5), Spread(9e5, 8e5, 1e6), 20_000, ops_ns=4e5),
+    1: StepTimes(
+        steps=64,
+        images=64,
+        untraced_ns=Spread(3e5, 2e5, 4e5),
+        traced_ns=Spread(5e5, 4e5, 6e5),
+        images_per_second=3_333.4,
+        ops_ns=2.5e5,
+        untraced_steps=64,
+        peak_bytes=8_192,
+        curve=CURVE,
+    ),
+    16: StepTimes(
+        steps=4,
+        images=64,
+        untraced_ns=Spread(8e5, 7e5, 9e5),
+        traced_ns=Spread(9e5, 8e5, 1e6),
+        images_per_second=20_000,
+        ops_ns=4e5,
+        untraced_steps=4,
+        peak_bytes=2**20,
+    ),
 }
 WHOLE = Row(
     key="_FusedConv2D",
@@ -67,8 +97,24 @@ WHOLE = Row(
     requested_bytes=2**20,
     flops=624_000,
     gflops=6.24,
-    intensity=None,
+    intensity=12.5,
     roof_share=0.125,
+    peak_bytes=2**19,
+)
+PLAIN = replace(
+    WHOLE,
+    key="Const",
+    ops=("Const",),
+    nodes=("one",),
+    fused_from=(),
+    share=0.0,
+    cumulative_share=1.0,
+    requested_bytes=0,
+    flops=None,
+    gflops=None,
+    intensity=None,
+    roof_share=None,
+    peak_bytes=None,
 )
 FOUND = Comparison(
     model="lenet",
@@ -84,7 +130,10 @@ FOUND = Comparison(
     cold=(OpTotal("conv1/Relu", "_FusedConv2D", 1, 486_000, 486_000, 486_000, 0.5),),
     cold_step_ns=2_170_000,
     uncovered=("Relu",),
-    tables={1: (WHOLE,)},
+    tables={1: (WHOLE, PLAIN)},
+    images=64,
+    warm_ns={"conv1/Relu": 54_000},
+    peaks=Peaks(gflops=214.6, gigabytes_per_s=38.72),
 )
 
 
@@ -100,9 +149,9 @@ def shown(found: Comparison, top: int = 10) -> list[str]:
 
 
 def tables(found: Comparison = FOUND, top: int = 10) -> dict[str, Table]:
-    """The tables of the story by the first word or two of their titles."""
+    """The tables of the story by their titles, which are `Steps` and `Cold` for short."""
     found = [block for block in told(found, top) if isinstance(block, Table)]
-    return {table.title.partition(":")[0]: table for table in found}
+    return {re.sub(r"^(Steps|Cold):.*", r"\1", table.title): table for table in found}
 
 
 def cells(table: Table) -> list[tuple[str, ...]]:
@@ -121,74 +170,142 @@ def test_it_opens_with_what_was_measured_on_how_many_images_and_how():
 
 def test_steps_have_a_row_for_each_batch_size():
     assert cells(tables()["Steps"]) == [
-        ("1", "64", "300 us", "200 us", "400 us", "500 us", "250 us", "3,333"),
-        ("16", "4", "800 us", "700 us", "900 us", "900 us", "400 us", "20,000"),
+        ("1", "64", "300 us", "200 us", "400 us", "3,333", "500 us", "250 us", "8.00 KB"),
+        ("16", "4", "800 us", "700 us", "900 us", "20,000", "900 us", "400 us", "1.00 MB"),
     ]
 
 
-def test_each_batch_size_has_its_rows_the_dearest_first():
-    by_title = tables()
-    assert cells(by_title["Batch 1"]) == [
-        ("MaxPool", "64", "9.60 ms", "150 us", "", "150 us", "60.0 %", "0 B", "0.1", ""),
-        (
-            *("_FusedConv2D", "64", "6.40 ms", "100 us", "180 us", "100 us"),
-            *("40.0 %", "1.00 MB", "6.2", "12.5 %"),
-        ),
-        ("Const", "64", "64 ns", "1 ns", "", "1 ns", "0.0 %", "0 B", "", ""),
-    ]
-    assert cells(by_title["Batch 16"]) == [
-        ("_FusedConv2D", "4", "1.20 ms", "300 us", "", "18.8 us", "75.0 %", "16.0 MB", "", ""),
-        ("MaxPool", "4", "400 us", "100 us", "", "6.25 us", "25.0 %", "0 B", "1.0", ""),
+def test_where_some_steps_were_traced_it_says_which_numbers_are_theirs():
+    steps = {1: replace(STEPS[1], steps=7), 16: replace(STEPS[16], steps=1)}
+    some = replace(FOUND, trace_every=10, steps=steps)
+    assert told(some)[0] == (
+        f"{told()[0]} One step in 10 was traced: calls, totals and all that is told of ops are "
+        "those of the traced steps."
+    )
+    assert [row[1] for row in cells(tables(some)["Steps"])] == ["7 of 64", "1 of 4"]
+
+
+ABREAST = {
+    "In all": "In all at each batch size (and the number of calls)",
+    "A call": "A call at each batch size (and its ratio to the one before); "
+    "fixed cost + cost an image",
+    "An image": "An image at each batch size (and its share of the time of all ops)",
+}
+
+
+def test_totals_and_calls_stand_side_by_side():
+    assert cells(tables()[ABREAST["In all"]]) == [
+        ("_FusedConv2D", "6.40 ms (64)", "1.20 ms (4)"),
+        ("MaxPool", "9.60 ms (64)", "400 us (4)"),
+        ("Const", "64 ns (64)", ""),
     ]
 
 
 def test_calls_stand_side_by_side_with_ratio_fit_and_error():
-    assert cells(
-        tables()[
-            "A call at each batch size (and its ratio to the one before); "
-            "fixed cost + cost an image"
-        ]
-    ) == [
+    assert cells(tables()[ABREAST["A call"]]) == [
         ("_FusedConv2D", "100 us", "300 us (3.0 x)", "87.0 us + 13.3 us", "5.0 %"),
-        ("MaxPool", "150 us", "100 us (0.7 x)", "153 us + -3.30 us", ""),
+        ("MaxPool", "150 us", "100 us (0.7 x)", "153 us - 3.30 us", ""),
         ("Const", "1 ns", "", "", ""),
     ]
 
 
+def test_images_stand_side_by_side_with_their_share():
+    assert cells(tables()[ABREAST["An image"]]) == [
+        ("_FusedConv2D", "100 us (40.0 %)", "18.8 us (75.0 %)"),
+        ("MaxPool", "150 us (60.0 %)", "6.25 us (25.0 %)"),
+        ("Const", "1 ns (0.0 %)", ""),
+    ]
+
+
+def test_many_batch_sizes_take_several_tables_with_no_number_cut():
+    sizes = (1, 2, 4, 8)
+    row = replace(CONV, cells=dict.fromkeys(sizes, CONV.cells[1]))
+    found = replace(
+        FOUND, batch_sizes=sizes, rows=(row,), steps=dict.fromkeys(sizes, STEPS[1]), tables={}
+    )
+    headers = [
+        [column.header for column in block.columns[1:]]
+        for block in told(found)
+        if isinstance(block, Table) and block.title == ABREAST["A call"]
+    ]
+    assert headers == [["batch 1", "batch 2", "batch 4"], ["batch 8", "fit", "error"]]
+    assert "100 us (1.0 x)  87.0 us + 13.3 us" in "\n".join(shown(found))
+
+
+def test_a_batch_size_has_the_time_of_its_rows():
+    assert cells(tables()["Batch 1: the time it took, the dearest first"]) == [
+        (
+            *("_FusedConv2D", "64", "6.40 ms", "6.40 ms", "100 us", "90.0 us", "180 us"),
+            *("40.0 %", "40.0 %"),
+        ),
+        (
+            *("Const", "64", "6.40 ms", "6.40 ms", "100 us", "90.0 us", "180 us"),
+            *("0.0 %", "100.0 %"),
+        ),
+    ]
+
+
+def test_a_batch_size_has_the_work_of_the_same_rows():
+    assert cells(tables()["Batch 1: the work it did in a step, in the same order"]) == [
+        (
+            *("_FusedConv2D", "1.00 MB", "512 KB", "624 k", "6.24", "12.5", "12.5 %"),
+            "Conv2D, Relu",
+        ),
+        ("Const", "0 B", "", "", "", "", "", ""),
+    ]
+
+
 def test_layers_stand_in_the_order_of_execution():
-    layers = replace(FOUND, by="layer")
-    table = tables(layers)["Batch 1"]
-    assert table.title == "Batch 1: the layers in the order of execution (self time)"
-    assert [row[0] for row in cells(table)] == ["_FusedConv2D", "MaxPool", "Const"]
+    assert "Batch 1: the time it took, in the order of execution" in tables(
+        replace(FOUND, by="layer")
+    )
 
 
-@pytest.mark.parametrize("by, header", story.NAMES.items())
+@pytest.mark.parametrize(
+    "flops, said",
+    [(0, "0"), (999, "999"), (9_990, "9.99 k"), (15.34e6, "15.3 M"), (1.2e12, "1200 G")],
+)
+def test_flops_have_three_digits(flops, said):
+    assert story_rows.amount(flops) == said
+
+
+@pytest.mark.parametrize("by, header", story_rows.NAMES.items())
 def test_the_first_column_says_what_a_row_is(by, header):
-    assert tables(replace(FOUND, by=by))["Batch 1"].columns[0].header == header
+    found = tables(replace(FOUND, by=by))
+    first = {title: table.columns[0].header for title, table in found.items()}
+    assert first | {"Steps": header, "Cold": header} == dict.fromkeys(first, header)
 
 
 def test_rows_beyond_the_top_are_counted():
-    for title, table in tables(top=1).items():
-        rows, more = {"Batch 1": (1, 2), "Batch 16": (1, 1), "A call": (1, 2)}.get(
-            title.partition(" at")[0], (len(table.rows), 0)
-        )
-        assert (len(table.rows), table.more) == (rows, more)
+    left_out = {title.partition(" ")[0]: table.more for title, table in tables(top=1).items()}
+    assert left_out == {"Steps": 0, "In": 2, "A": 2, "An": 2, "Batch": 1, "Cold": 0}
 
 
-def test_the_cold_step_stands_apart():
-    (table,) = (table for title, table in tables().items() if title.startswith("Cold"))
+def test_the_cold_step_stands_apart_beside_a_warm_one():
+    table = tables()["Cold"]
     assert table.title == (
-        "Cold: the very first step of a process took 2.17 ms: kernels and memory were set up"
+        "Cold: the first step of all, at batch 1, took 2.17 ms, a warm one 500 us; "
+        "kernels and memory were set up"
     )
-    assert cells(table) == [("conv1/Relu", "_FusedConv2D", "486 us")]
+    assert cells(table) == [("conv1/Relu", "_FusedConv2D", "486 us", "54.0 us", "9 x")]
 
 
-def test_types_without_flops_are_listed():
-    assert told()[-1] == (
-        "The framework's registry has no FLOPs for: Relu. They have none here either, and are "
-        "not counted as 0."
+def test_an_op_that_ran_only_in_the_cold_step_has_no_warm_time():
+    (row,) = cells(tables(replace(FOUND, warm_ns={}))["Cold"])
+    assert row == ("conv1/Relu", "_FusedConv2D", "486 us", "", "")
+
+
+def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
+    legend = (
+        "Asked for: bytes that the ops of a row asked their allocators for; peak: the most of them "
+        "alive at once. FLOPs are those of the framework's registry"
     )
-    assert isinstance(told(replace(FOUND, uncovered=()))[-1], Table)
+    assert told()[-2] == (
+        f"{legend}, which has none for Relu: they have none here either, and are not counted as "
+        "0. The roof is what this machine could do at that many FLOPs a byte: at most 215 "
+        "GFLOP/s, with 38.7 GB/s from memory, as a short benchmark found."
+    )
+    assert told(replace(FOUND, uncovered=(), peaks=None))[-2] == f"{legend}."
 
 
 def test_findings_are_sentences_below_a_heading():
@@ -213,21 +330,17 @@ def config(name: str, ratio: float, significant: bool) -> ConfigTimes:
     return ConfigTimes(name, 16, Spread(8e5, 7e5, 9e5), 20_000, ratio, significant)
 
 
-def test_a_difference_within_the_noise_is_called_that():
+def test_configurations_are_columns_and_a_difference_within_the_noise_is_called_that():
     raced = (
         config("default", 1, False),
         config("xla", 0.5, True),
         config("one-thread", 1.02, False),
     )
     table = tables(replace(FOUND, configs=raced))[
-        "Untraced steps under other configurations, measured in turn"
+        "The untraced step under other configurations, in turn (ratio to default, or noise)"
     ]
-    times = ("16", "800 us", "700 us", "900 us", "20,000")
-    assert cells(table) == [
-        ("default", *times, ""),
-        ("xla", *times, "0.50 x"),
-        ("one-thread", *times, "no significant difference"),
-    ]
+    assert [column.header for column in table.columns] == ["batch", "default", "xla", "one-thread"]
+    assert cells(table) == [("16", "800 us", "800 us (0.50 x)", "800 us (noise)")]
 
 
 def test_default_alone_has_no_table_of_configurations():
@@ -240,18 +353,34 @@ def test_default_alone_has_no_table_of_configurations():
 def test_three_batch_sizes_fit_into_100_columns_with_no_number_cut():
     slow = Cell(10_000, 10**12, 123_456_789, 123_456_789, 1, 2**30, 1234.5)
     row = Compared("x" * 60, ("Op",), (), dict.fromkeys((1, 16, 64), slow), Fit(1.23e8, 1.23e8, 1))
-    steps = dict.fromkeys((1, 16, 64), STEPS[1])
-    found = replace(FOUND, batch_sizes=(1, 16, 64), rows=(row,), steps=steps)
-    lines = [line for line in shown(found) if "xxx" in line]
-    assert [line.count("…") for line in lines] == [1] * 4  # that of the name
-    assert lines[-1].endswith("123 ms  123 ms (1.0 x)  123 ms (1.0 x)  123 ms + 123 ms  100.0 %")
+    whole = replace(
+        WHOLE,
+        key="x" * 60,
+        fused_from=("conv1/Conv2D", "conv1/BiasAdd"),
+        calls=1_000_000,
+        share=1.0,
+        cumulative_share=1.0,
+        gflops=123.4,
+        roof_share=1.0,
+    )
+    found = replace(
+        FOUND,
+        batch_sizes=(1, 16, 64),
+        rows=(row,),
+        steps=dict.fromkeys((1, 16, 64), replace(STEPS[1], untraced_steps=10_000, steps=1_000)),
+        tables=dict.fromkeys((1, 16, 64), (whole,)),
+    )
+    lines = shown(found)
+    assert {line.count("…") for line in lines if "xxx" in line} == {1}  # that of the name
+    assert not any("…" in line for line in lines if "xxx" not in line)
+    assert any(line.endswith("123 ms (1.0 x)  123 ms + 123 ms  100.0 %") for line in lines)
 
 
 NAMES = st.text("abc_/.-0123456789", min_size=1, max_size=150)
 
 
 @settings(max_examples=25, deadline=None)
-@given(NAMES, NAMES, st.integers(1, 8), st.sampled_from([*story.NAMES]))
+@given(NAMES, NAMES, st.integers(1, 8), st.sampled_from([*story_rows.NAMES]))
 def test_no_line_has_over_100_columns(name, sentence, count, by):
     sizes = tuple(10**power for power in range(count))
     row = replace(CONV, key=name, cells=dict.fromkeys(sizes, CONV.cells[1]))
@@ -262,7 +391,8 @@ def test_no_line_has_over_100_columns(name, sentence, count, by):
         batch_sizes=sizes,
         rows=(row, CONST),
         steps=dict.fromkeys(sizes, STEPS[1]),
-        configs=(config(name, 1, False), config(name, 2, True)),
+        tables=dict.fromkeys(sizes, (replace(WHOLE, key=name, fused_from=(sentence, name)),)),
+        configs=(config("default", 1, False), config(name, 2, True)),
         findings=(sentence,),
         cold=(replace(FOUND.cold[0], name=name, op=sentence),),
         uncovered=(name, sentence),
@@ -317,6 +447,10 @@ def test_json_has_rows_with_a_cell_for_each_batch_size():
     assert [row["key"] for row in found["rows"]] == ["_FusedConv2D", "MaxPool", "Const"]
 
 
+def test_json_has_all_that_is_known_of_each_row():
+    assert as_json(FOUND)["tables"] == {"1": json.loads(json.dumps([asdict(WHOLE), asdict(PLAIN)]))}
+
+
 def test_json_has_steps_findings_and_their_setting():
     found = as_json(FOUND)
     assert found["steps"]["16"] == {
@@ -326,6 +460,16 @@ def test_json_has_steps_findings_and_their_setting():
         "traced_ns": {"median": 9e5, "p10": 8e5, "p90": 1e6},
         "images_per_second": 20_000,
         "ops_ns": 4e5,
+        "untraced_steps": 4,
+        "peak_bytes": 2**20,
+        "curve": None,
+    }
+    assert found["steps"]["1"]["curve"] == {
+        "step": 1,
+        "points": [[2_000, 4_096], [9_000, 0]],
+        "peak_bytes": 4_096,
+        "peak_ns": 2_000,
+        "holders": [{"name": "conv1/Relu", "op": "_FusedConv2D", "bytes": 4_096, "running": False}],
     }
     assert {
         key: value for key, value in found.items() if key not in ("rows", "steps", "tables")
@@ -344,11 +488,25 @@ def test_json_has_steps_findings_and_their_setting():
         "uncovered": ["Relu"],
         "interrupted": False,
         "failure": None,
+        "images": 64,
+        "trace_every": 1,
+        "warm_ns": {"conv1/Relu": 54_000},
+        "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72},
     }
 
 
 def test_csv_has_a_line_for_each_row_and_batch_size():
-    (line,) = csv.DictReader(io.StringIO(data.comparison_csv(FOUND)))
-    assert line["batch_size"] == "1"
+    line, other = csv.DictReader(io.StringIO(data.comparison_csv(FOUND)))
+    assert (line["data"], line["partial"], line["batch_size"]) == ("MNIST", "False", "1")
     assert line["nodes"] == "conv1/Relu conv2/Relu"
-    assert (line["p95_ns"], line["intensity"], line["ns_per_image"]) == ("180000", "", "100000.0")
+    numbers = (line["p95_ns"], line["peak_bytes"], line["ns_per_image"])
+    assert numbers == ("180000", "524288", "100000.0")
+    assert (other["key"], other["intensity"]) == ("Const", "")
+
+
+def test_csv_says_what_is_partial_and_how_many_steps_were_traced():
+    some = replace(FOUND, failure="It broke.", steps={1: replace(STEPS[1], steps=7)})
+    assert {
+        (line["partial"], line["traced_steps"])
+        for line in csv.DictReader(io.StringIO(data.comparison_csv(some)))
+    } == {("True", "7")}

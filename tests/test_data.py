@@ -7,6 +7,7 @@ import pytest
 from tflab.exporters import data
 from tflab.records import (
     Backward,
+    Capture,
     CriticalPath,
     Execution,
     Frontend,
@@ -76,6 +77,8 @@ EXECUTION = Execution(
     critical_path=CriticalPath(("x", "neg"), 60, 1.0),
     memory=Memory((OpMemory("neg", 64),), 64),
     traces={16: Live()},
+    captures=(Capture("toy-batch-16", (), ()),),
+    hlo={"toy-batch-16": {"module": b"proto"}},
 )
 STAGES = [FRONTEND, BACKWARD, PLACEMENT, EXECUTION]
 
@@ -207,4 +210,5 @@ def test_nothing_live_and_no_graph_twice_is_written():
             return set(value).union(*map(keys, value.values()))
         return set().union(*map(keys, value)) if isinstance(value, list) else set()
 
-    assert not keys(data.as_object("toy", {}, STAGES)) & {"program", "traces", "user_nodes"}
+    kept_back = {"program", "traces", "user_nodes", "captures", "hlo"}
+    assert not keys(data.as_object("toy", {}, STAGES)) & kept_back

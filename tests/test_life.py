@@ -166,8 +166,8 @@ def test_a_name_that_does_not_exist_gets_the_nearest_ones(found):
 
 def test_the_story_goes_from_the_line_to_the_time(found):
     lived = replace(found["matmul"], times=((16, row("relu")),), critical=True)
-    strip, table = story.tell(lived, 16)
-    assert strip.title == "The life of matmul (MatMul), for a batch of 16"
+    strip, table = story.tell(lived)
+    assert strip.title == "The life of matmul (MatMul)"
     assert [frame.heading for frame in strip.frames] == [
         *("1  Written", "3  Placed", "4  Executed")
     ]
@@ -180,5 +180,5 @@ def test_the_story_goes_from_the_line_to_the_time(found):
 
 
 def test_the_story_leaves_out_what_never_happened(found):
-    (strip,) = story.tell(life.lives((FRONTEND,))["x"], 16)
+    (strip,) = story.tell(life.lives((FRONTEND,))["x"])
     assert [frame.heading for frame in strip.frames] == ["1  Written"]

@@ -263,6 +263,11 @@ def test_the_executed_graph_has_a_tag_for_each_batch_size(logdir):
         assert "mul" in {stats.node_name for device in devices for stats in device.node_stats}
 
 
+def test_the_logdir_has_a_profile_for_each_batch_size(logdir):
+    runs = {path.parent.name for path in logdir.glob("plugins/profile/*/*.xplane.pb")}
+    assert runs == {"toy-batch-1", "toy-batch-16", "toy-batch-64"}
+
+
 def test_a_second_run_into_a_logdir_overwrites_nothing(as_text, logdir):
     done, before = as_text
     after = contents(logdir)

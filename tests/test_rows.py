@@ -1,5 +1,6 @@
 """Rows: a few nodes, put together by hand and by tflab."""
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,14 +13,16 @@ STEPS = 2
 CPU = "/device:CPU:0"
 
 
-def node(name, op, total, calls=STEPS, start=0.0, median=0.0, p95=0.0, requested=0):
+def node(name, op, total, calls=STEPS, start=0.0, median=0.0, p95=0.0, requested=0, std=0.0):
     mean = total / calls
-    return NodeStats(name, op, CPU, calls, total, 0, total, mean, median, p95, start, requested)
+    return NodeStats(
+        name, op, CPU, calls, total, 0, total, mean, median, p95, start, requested, std
+    )
 
 
 STATS = (
-    node("pool/MaxPool", "MaxPool", 100, start=30, median=45, p95=55, requested=64),
-    node("conv/Relu", "_FusedConv2D", 600, start=20, median=290, p95=310, requested=128),
+    node("pool/MaxPool", "MaxPool", 100, start=30, median=45, p95=55, requested=64, std=5),
+    node("conv/Relu", "_FusedConv2D", 600, start=20, median=290, p95=310, requested=128, std=10),
     node("_arg_images_0_0", "_Arg", 20, start=0, median=10, p95=10),
     node("gradients/conv/Relu_grad/ReluGrad", "ReluGrad", 80, start=40, median=40, p95=40),
     node("conv2/Relu", "_FusedConv2D", 200, calls=4, start=35, median=50, p95=70, requested=8),
@@ -83,6 +86,10 @@ def test_a_row_by_type():
         gflops=(2 * 3000 + 4 * 500) / 800,
         intensity=8000 / 300,
         roof_share=10 / 16,
+        # Around 800 / 6: two calls of 300 +- 10, and four of 50.
+        std_ns=pytest.approx(((2 * (500 / 3) ** 2 + 2 * 10**2 + 4 * (250 / 3) ** 2) / 6) ** 0.5),
+        step_ns=400,
+        step_std_ns=None,
     )
 
 
@@ -105,6 +112,9 @@ def test_a_row_by_node():
         gflops=8,
         intensity=2,
         roof_share=8 / 2,  # memory of 1 GB/s feeds 2 GFLOP/s: this FLOP count cannot be right
+        std_ns=5,
+        step_ns=50,
+        step_std_ns=5,
     )
 
 
@@ -164,10 +174,15 @@ def test_a_layer_stands_where_its_last_node_runs_since_variables_are_read_early(
         ("gradients_of_mine/a/b", "gradients_of_mine"),
         ("train/update_conv1/kernel/ResourceApplyGradientDescent", "train"),
         ("train", "train"),
+        ("group1/block2/conv1/Conv2D", "group1/block2/conv1"),
+        ("group1/block2/conv1/Conv2D/ReadVariableOp", "group1/block2/conv1"),
+        ("gradients/group1/block2/conv1/Conv2D_grad/Shape", "gradients/group1/block2/conv1"),
+        ("group1/unknown/Relu", "group1"),
     ],
 )
 def test_the_layer_of_a_node(name, layer):
-    assert rows.layer(name) == layer
+    homes = {"", "conv1", "pool1", "y", "train", "gradients", "group1/block2/conv1"}
+    assert rows.layer(name, homes) == layer
 
 
 @pytest.mark.parametrize(
@@ -225,6 +240,42 @@ def test_quantiles_of_several_nodes_come_from_whoever_has_the_runs():
     first = tabulated("op", quantile=quantile)[0]
     assert (first.median_ns, first.p95_ns) == (50, 95)
     assert asked[:2] == [(("conv/Relu", "conv2/Relu"), 0.5), (("conv/Relu", "conv2/Relu"), 0.95)]
+
+
+# Deviations
+
+
+def test_the_deviation_of_a_step_comes_from_whoever_has_the_steps():
+    asked = []
+
+    def step_std_ns(names):
+        asked.append(names)
+        return 7.0
+
+    found = tabulated("layer", step_std_ns=step_std_ns)
+    assert {row.step_std_ns for row in found} == {7}
+    assert asked == [row.nodes for row in found]
+
+
+def test_without_the_steps_only_a_node_that_runs_once_in_each_has_their_deviation():
+    assert {row.key: row.step_std_ns for row in tabulated("node")} == {
+        "conv/Relu": 10,
+        "conv2/Relu": None,  # which runs twice in a step
+        "pool/MaxPool": 5,
+        "gradients/conv/Relu_grad/ReluGrad": 0,
+        "_arg_images_0_0": 0,
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 10**9), min_size=1), min_size=1))
+def test_the_deviation_of_a_row_is_that_of_all_its_calls(durations):
+    stats = [
+        node(f"a/{index}", "X", sum(times), len(times), std=float(np.std(times)))
+        for index, times in enumerate(durations)
+    ]
+    (row,) = rows.rows(stats, "layer", 1)
+    assert row.std_ns == pytest.approx(np.std(np.concatenate(durations)), rel=1e-9, abs=1e-3)
 
 
 # What is not known

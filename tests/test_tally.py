@@ -37,7 +37,7 @@ def stats(found: Tally) -> tuple[NodeStats, ...]:
 
 
 def exact(found: Tally) -> tuple[NodeStats, ...]:
-    return tuple(replace(node, median_ns=0, p95_ns=0) for node in stats(found))
+    return tuple(replace(node, median_ns=0, p95_ns=0, std_ns=0) for node in stats(found))
 
 
 def about(duration: float):
@@ -126,6 +126,80 @@ def test_ctrl_c_while_folding_counts_nothing_twice(monkeypatch):
         patch.setattr(np, "unique", interrupted)
         found.total_ns()
     assert found.total_ns() == 5
+
+
+# Deviations
+
+
+def deviation(durations):
+    """What NumPy says; both are sums of rounded numbers, so they agree to many digits, not all."""
+    return pytest.approx(np.std(durations), rel=1e-9, abs=1e-12 * max(durations, default=0))
+
+
+def steps_in(steps, names) -> list[int]:
+    """The time that each step spends in some nodes."""
+    return [sum(run[2] for run in step if run[0] in names) for step in steps]
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS)
+def test_the_deviation_of_a_node_is_that_of_its_calls(steps):
+    for node in stats(tallied(*steps)):
+        durations = [run[2] for step in steps for run in step if run[0] == node.name]
+        assert node.std_ns == deviation(durations)
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS.filter(len), st.sets(st.sampled_from("abcd")))
+def test_the_deviation_of_several_nodes_is_that_of_their_sum_in_a_step(steps, names):
+    found = tallied(*steps)
+    assert found.step_std_ns([*names, *names]) == deviation(steps_in(steps, names))
+
+
+@settings(max_examples=60, deadline=None)
+@given(STEPS.filter(len))
+def test_deviations_are_the_same_however_often_they_are_asked_for(steps):
+    asked = Tally()
+    for step in steps:
+        asked.add(*([run[at] for run in step] for at in range(3)))
+        asked.total_ns()  # folds
+    assert asked.step_std_ns("abcd") == deviation(steps_in(steps, "abcd"))
+    for often, once in zip(stats(asked), stats(tallied(*steps)), strict=True):
+        assert often.std_ns == pytest.approx(once.std_ns, rel=1e-9, abs=1e-12 * once.max_ns)
+
+
+def test_nodes_that_are_slow_together_deviate_more_than_nodes_that_take_turns():
+    together = tallied([("a", 0, 10), ("b", 0, 10)], [("a", 0, 30), ("b", 0, 30)])
+    in_turn = tallied([("a", 0, 10), ("b", 0, 30)], [("a", 0, 30), ("b", 0, 10)])
+    assert [node.std_ns for node in (*stats(together), *stats(in_turn))] == [10, 10, 10, 10]
+    assert (together.step_std_ns("ab"), in_turn.step_std_ns("ab")) == (20, 0)
+
+
+def test_a_small_deviation_of_long_runs_is_neither_lost_nor_overflowing():
+    hour = 3_600 * 10**9
+    durations = [hour + 1, hour - 1] * tally.CHUNK
+    found = of_one_node(durations)
+    (node,) = stats(found)
+    assert (node.std_ns, found.step_std_ns("a")) == (1, 1)
+
+
+def test_a_loop_deviates_by_call_and_by_step():
+    found = tallied([("a", 0, 10), ("a", 10, 30)], [("a", 0, 10), ("a", 10, 30)])
+    assert (stats(found)[0].std_ns, found.step_std_ns("a")) == (10, 0)
+
+
+def test_of_too_many_nodes_only_each_has_a_deviation(monkeypatch):
+    monkeypatch.setattr(tally, "PAIRED", 1)
+    found = tallied([("a", 0, 10)], [("a", 0, 30)])
+    assert found.step_std_ns("a") == 10
+    found.add(["b"], [0], [1])
+    assert found.step_std_ns("a") is None
+    assert [node.std_ns for node in stats(found)] == [10, 0]
+
+
+def test_without_steps_there_is_no_deviation():
+    assert Tally().step_std_ns("a") is None
+    assert tallied([], []).step_std_ns("a") == 0
 
 
 # Quantiles

@@ -8,10 +8,11 @@ from tflab import trace
 from tflab.records import OpRun
 
 
-def memory(*records: tuple[int, int]) -> SimpleNamespace:
+def memory(*records: tuple[int, int], total: int = 0) -> SimpleNamespace:
     """One allocator's records: (microseconds, bytes)."""
     return SimpleNamespace(
         allocator_name="cpu",
+        total_bytes=total,
         allocation_records=[
             SimpleNamespace(alloc_micros=micros, alloc_bytes=size) for micros, size in records
         ],
@@ -24,14 +25,16 @@ def output(slot: int, *shape: int) -> SimpleNamespace:
     return SimpleNamespace(slot=slot, tensor_description=description)
 
 
-def node_stats(name: str, label: str = "", start=0, duration=0, memory=(), output=()):
+def node_stats(name: str, label: str = "", start=1, duration=0, memory=(), output=(), **micros):
+    """A row with times in nanoseconds, or only those given in microseconds."""
+    nanos = {} if micros else {"all_start_nanos": start, "all_end_rel_nanos": duration}
+    times = ("all_start_nanos", "all_end_rel_nanos", "all_start_micros", "all_end_rel_micros")
     return SimpleNamespace(
         node_name=name,
         timeline_label=label,
-        all_start_nanos=start,
-        all_end_rel_nanos=duration,
         memory=memory,
         output=output,
+        **{**dict.fromkeys((*times, "op_end_rel_micros"), 0), **nanos, **micros},
     )
 
 
@@ -73,6 +76,27 @@ def test_memory_of_all_allocators_counts_and_frees_are_not_requested():
     (run,) = trace.op_runs(0, step_stats(cpu=[row]), {"a": "Op"})
     assert run.requested_bytes == 320
     assert run.allocations == ((10, 64, "cpu"), (12, -64, "cpu"), (11, 256, "cpu"))
+
+
+def test_old_traces_have_only_a_total_of_each_allocator():
+    row = node_stats("a", memory=[memory(total=64), memory(total=256)])
+    (run,) = trace.op_runs(0, step_stats(cpu=[row]), {"a": "Op"})
+    assert (run.requested_bytes, run.allocations) == (320, ())
+
+
+@pytest.mark.parametrize(
+    "micros, times",
+    [
+        ({"all_start_micros": 7, "all_end_rel_micros": 3, "op_end_rel_micros": 2}, (7_000, 3_000)),
+        ({"all_start_micros": 7, "op_end_rel_micros": 2}, (7_000, 2_000)),
+        (
+            {"all_start_micros": 7, "all_end_rel_micros": 3, "all_start_nanos": 7_019},
+            (7_019, 0),
+        ),
+    ],
+)
+def test_microseconds_count_where_there_are_no_nanoseconds(micros, times):
+    assert trace.times(node_stats("a", **micros)) == times
 
 
 def test_a_step_without_statistics_has_no_runs():

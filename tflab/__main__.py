@@ -11,8 +11,12 @@ from tflab.errors import UsageError
 
 COMMANDS = {
     "lifecycle": "follow a graph through the four stages of its life",
+    "train": "train a model, with curves, images and checkpoints",
     "compare": "what the ops of a step cost at several batch sizes",
     "follow": "one node through every stage",
+    "report": "the whole lab as one page",
+    "convert": "traces recorded anywhere, for TensorBoard, Perfetto and spreadsheets",
+    "doctor": "what works here, and what to do about the rest",
 }
 
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import ops as registry  # of gradient functions (TF 2.21)
@@ -23,6 +25,9 @@ NO_VARIABLE = "no trainable variable is behind it"
 NOT_REGISTERED = "no gradient function is registered for its type"
 NOT_DIFFERENTIABLE = "its type is registered as not differentiable"
 PASSED_ON = "its gradient function passes the gradient on"
+RANDOM = "the loss differs each time it is computed"
+FROM_FILE = "the variables of a graph from a file are not set one by one"
+GRADIENT_SCOPE = re.compile(r"gradients(?:_\d+)?/(.+?)_grad/")  # in which tf.gradients puts them
 
 
 def differentiate(frontend: Frontend, options: Options) -> Backward:
@@ -31,41 +36,47 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     A model without a loss or an optimiser passes unchanged. Raises TflabError when the loss
     cannot be differentiated.
     """
+    if frontend.blocked:
+        raise TflabError(frontend.blocked)
     program = frontend.program
-    if program.model.loss is None or program.model.optimizer is None:
-        return Backward(program=program, nodes=frontend.nodes)
+    if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
+        return there_already(frontend)
     # By default TensorFlow does not; over several devices a gradient follows its forward op.
     derived = derive(program, together=options.devices > 1)
     pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops
-    checks = differences.check(program, pairs, options)
+    own = program.model.optimizer is not None
+    checks = differences.check(program, pairs, options) if own else ()
     program.graph.finalize()  # from here on, reading it must not change it
     return Backward(
-        program=replace(program, train_op=train_op),
+        program=replace(program, train_op=train_op, model=fetching(program.model, pairs)),
         nodes=(*frontend.nodes, *with_lines(frontend.nodes, program, added)),
         added_nodes=tuple(op.name for op in added),
         update_nodes=tuple(op.name for op in update_ops),
         shared_nodes=tuple(op.name for op in gradient_ops if nodes.original_op(op) is None),
         gradients=tuple(gradients_of(program, frontend.nodes, gradient_ops)),
         gradient_checks=checks,
+        unchecked="" if checks else RANDOM if own else FROM_FILE,
         data=program.dataset("train").name,
         variable_count=len(pairs),
     )
 
 
-def derive(program: Program, together: bool) -> tuple[list, list, list, str]:
+def derive(program: Program, together: bool) -> tuple[list, list, list, str | None]:
     """The (gradient, variable) pairs, the ops that gradients and updates added, the train op."""
     graph, loss, optimizer = program.graph, program.model.loss, program.model.optimizer
     before = len(graph.get_operations())
     try:
         with graph.as_default():
-            pairs = optimizer.compute_gradients(loss, colocate_gradients_with_ops=together)
+            pairs = paired(program.model, together)
             # A node to fetch when the gradients are wanted and no update. Bearing the name of
             # their scope, it also makes TensorBoard draw them apart from the forward graph.
             tf.group(
                 *(gradient for gradient, _ in pairs if gradient is not None), name="gradients/"
             )
             between = len(graph.get_operations())
+            if optimizer is None:
+                return pairs, graph.get_operations()[before:], [], None
             train = optimizer.apply_gradients(pairs, name="train")
             if program.model.updates:
                 train = tf.group(train, *program.model.updates, name="train_and_update")
@@ -76,6 +87,52 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str]:
         ) from error
     ops = graph.get_operations()
     return pairs, ops[before:between], ops[between:], train.name
+
+
+def paired(model: Any, together: bool) -> list:
+    """(gradient, variable) pairs: by the optimiser's variables, else by the chosen parameters."""
+    if model.optimizer is not None:
+        return model.optimizer.compute_gradients(model.loss, colocate_gradients_with_ops=together)
+    parameters = list(model.parameters)
+    gradients = tf.compat.v1.gradients(model.loss, parameters, colocate_gradients_with_ops=together)
+    return list(zip(gradients, parameters, strict=True))
+
+
+def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
+    """Without an optimiser that takes them, the gradients are what a step is run for."""
+    if model.optimizer is not None:
+        return model
+    gradients = [
+        tf.convert_to_tensor(gradient).name for gradient, _ in pairs if gradient is not None
+    ]
+    return replace(model, fetches=(model.loss.name, *gradients))
+
+
+def there_already(frontend: Frontend) -> Backward:
+    """Nothing is derived; but a graph from a file may hold gradients, which its names tell."""
+    names = {node.name for node in frontend.nodes}
+    made: dict[str, list[str]] = {}
+    for node in frontend.nodes:
+        scope = GRADIENT_SCOPE.match(node.name)
+        if scope and scope[1] in names:
+            made.setdefault(scope[1], []).append(node.name)
+    graph = frontend.program.graph
+    graph.finalize()
+    return Backward(
+        program=frontend.program,
+        nodes=frontend.nodes,
+        gradients=tuple(
+            Gradient(
+                node.name,
+                node.op,
+                gradient_function(graph.get_operation_by_name(node.name))[0],
+                tuple(made[node.name]),
+            )
+            for node in frontend.nodes
+            if node.name in made
+        ),
+        inferred=bool(made),
+    )
 
 
 def with_lines(

@@ -18,22 +18,33 @@ from tflab import dumps
 from tflab.errors import TflabError
 
 
-def call(function: str, *args: Any, environment: Mapping[str, str] | None = None) -> Any:
+def call(
+    function: str,
+    *args: Any,
+    environment: Mapping[str, str] | None = None,
+    seconds: float | None = None,
+) -> Any:
     """The result of `module:function(*args)`, computed in a process of its own.
 
-    `environment` is set for it, besides what every child has.
+    `environment` is set for it, besides what every child has; after `seconds` it is ended.
 
     Arguments and result travel as pickles, over pipes that only the two processes see. Raises
     the TflabError that the function raised, or one that says how the process ended.
     """
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-    done = subprocess.run(
-        [sys.executable, "-m", "tflab.child", function],
-        input=pickle.dumps(args),
-        env={**os.environ, **(environment or {}), "PYTHONPATH": path},
-        capture_output=True,
-        check=False,
-    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "tflab.child", function],
+            input=pickle.dumps(args),
+            env={**os.environ, **(environment or {}), "PYTHONPATH": path},
+            capture_output=True,
+            check=False,
+            timeout=seconds,
+        )
+    except subprocess.TimeoutExpired:
+        raise TflabError(
+            f"The process that ran {function} did not end within {seconds} s."
+        ) from None
     try:
         worked, result = pickle.loads(done.stdout)
     except (pickle.UnpicklingError, EOFError):

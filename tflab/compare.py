@@ -13,7 +13,7 @@ import json
 import sys
 from collections.abc import Sequence
 
-from tflab import command, dumps, environment, models
+from tflab import arguments, command, dumps, environment, models
 from tflab.errors import RefusedError, UsageError
 from tflab.records import Comparison, Options
 
@@ -34,20 +34,8 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add(
-        "--model",
-        default="lenet",
-        metavar="M",
-        help=f"{', '.join(models.MODELS)}, or package.module:function (default: lenet)",
-    )
-    add(
-        "--batch-sizes",
-        nargs="+",
-        default=[1, 16, 64],
-        type=command.count("batch size"),
-        metavar="N",
-        help="rows of data in a step (default: 1 16 64)",
-    )
+    arguments.model(parser, "lenet")
+    arguments.batch_sizes(parser)
     add(
         "--phase",
         default="inference",
@@ -67,6 +55,13 @@ def parser() -> argparse.ArgumentParser:
         type=command.count("number of steps"),
         metavar="N",
         help="as many images as N steps of the largest batch take",
+    )
+    add(
+        "--trace-every",
+        default=1,
+        type=command.count("distance between traced steps"),
+        metavar="N",
+        help="trace one step in N, which takes less time (default: 1, every step)",
     )
     add(
         "--by",
@@ -90,19 +85,9 @@ def parser() -> argparse.ArgumentParser:
         metavar="C",
         help=f"compare the untraced step under: {', '.join(CONFIGS)}",
     )
-    add(
-        "--format",
-        default="text",
-        choices=FORMATS,
-        type=command.one_of("format", FORMATS),
-        help="default: text",
-    )
-    add(
-        "--data-dir",
-        type=command.folder("data folder"),
-        metavar="DIR",
-        help="folder with the data set's files",
-    )
+    arguments.output_format(parser, FORMATS)
+    arguments.data_dir(parser)
+    arguments.saved(parser)
     return parser
 
 
@@ -111,7 +96,8 @@ def run(args: argparse.Namespace) -> int:
     if len(set(sizes)) < len(sizes):
         raise UsageError(f"The batch sizes {sizes} hold one twice; give each once.")
     dumps.prepare()  # before the model imports TensorFlow
-    models.find(args.model)
+    saved = arguments.saved_of(args)
+    models.find(args.model, saved)
     from tflab import comparison
 
     found = comparison.compare(
@@ -120,8 +106,9 @@ def run(args: argparse.Namespace) -> int:
         phase=args.phase,
         by=args.by,
         images=args.images or (args.steps and args.steps * sizes[-1]),
+        trace_every=args.trace_every,
         configs=tuple(dict.fromkeys(["default", *args.configs])),
-        options=Options(data_dir=args.data_dir),
+        options=Options(data_dir=args.data_dir, saved=saved),
     )
     show(found, args)
     if found.failure:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import tensorflow as tf
@@ -20,6 +20,7 @@ from tflab import (
     session,
     sweep,
     tables,
+    trace,
 )
 from tflab.errors import UsageError
 from tflab.records import (
@@ -28,13 +29,17 @@ from tflab.records import (
     Compared,
     Comparison,
     ConfigTimes,
+    Costs,
+    OpRun,
     Options,
     Peaks,
     Placement,
+    Program,
     Row,
     StepTimes,
 )
 
+SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it works on
 TRAINING_IMAGES = 2_000  # of the training split: enough steps, and over in a few seconds
 COLD = 5  # ops of the first step that are shown
 
@@ -46,45 +51,40 @@ def compare(
     phase: str = "inference",
     by: str = "op",
     images: int | None = None,
+    trace_every: int = 1,
     configs: Sequence[str] = ("default",),
     options: Options | None = None,
 ) -> Comparison:
     """Measure a model's step at each batch size and say what the numbers mean.
 
-    `images` counts from the start of the test split (training: of the training split). Raises
-    UsageError where there are fewer than a batch needs, TflabError when a step fails.
+    `images` counts from the start of the test split (training: of the training split). Of the
+    steps one in `trace_every` is traced; all counts and totals are those of the traced ones.
+    Raises UsageError where there are fewer images than a batch needs, TflabError when a step
+    fails.
     """
     dumps.prepare()
     configurations.check(configs)
+    options = options or Options()
     *_, backward = lifecycle.walk(model, options, stop="backward")
     assert isinstance(backward, Backward)
-    options = options or Options()
     program = backward.program
-    if phase == "training" and program.train_op is None:
-        raise UsageError(f"The model '{model}' has no loss to train with; compare its inference.")
-    split = "train" if phase == "training" else "test"
-    available = program.dataset(split).size
-    wanted = images or (min(TRAINING_IMAGES, available) if split == "train" else available)
-    if wanted > available or batch_sizes[-1] > wanted:
-        raise UsageError(
-            f"{wanted:,} images were asked for, and batches of up to {batch_sizes[-1]:,}; the "
-            f"{split} split of {program.dataset(split).name} has {available:,}. Give a batch size "
-            "and a number of images within that."
-        )
-    fetches = (program.model.output.name,) if phase == "inference" else ()
-    placed = {
-        size: placement.place(backward, replace(options, batch_size=size, fetches=fetches))
-        for size in batch_sizes
-    }
-    first = placed[batch_sizes[0]]
+    wanted = amount(program, phase, batch_sizes, images)
+    split, smallest = SPLITS[phase], batch_sizes[0]
+    placed = placements(backward, phase, batch_sizes, wanted, options)
+    first = placed[smallest]
     step = session.step_of(program, first.fetches)
-    cold_step_ns, cold_runs = configurations.cold(program, step, batch_sizes[0], split)
+    cold_step_ns, cold_runs = configurations.cold(program, step, smallest, split)
+    cold = tables.top_ops(run for run in cold_runs if run.name != trace.EXECUTOR)[:COLD]
     peaks = machine.peaks()
     types = {node.name: node.op for node in first.nodes}
-    swept = sweep.run(program, step, batch_sizes, wanted, options, split, types)
+    swept = sweep.run(program, step, batch_sizes, wanted, options, split, types, trace_every)
     done = {size: batch for size, batch in swept.batches.items() if batch.traced_ns}
-    tabulated = {size: table(batch, placed[size], by, peaks) for size, batch in done.items()}
+    tabulated = {
+        size: table(batch, placed[size], by, peaks, placed.get(wanted % size))
+        for size, batch in done.items()
+    }
     steps = {size: times(batch, tabulated[size]) for size, batch in done.items()}
+    warm = {node.name: node.mean_ns for node in done[smallest].tally.stats(types, {}, {})}
     compared = side_by_side(tabulated, steps)
     raced: tuple[ConfigTimes, ...] = ()
     if len(configs) > 1 and not (swept.interrupted or swept.failure):
@@ -104,29 +104,102 @@ def compare(
         steps=steps,
         configs=raced,
         findings=findings.sentences(compared, steps),
-        cold=tables.top_ops(cold_runs)[:COLD],
+        cold=cold,
         cold_step_ns=cold_step_ns,
         uncovered=tuple(costs.uncovered(shaped(first), first.nodes, first.ledger)),
         interrupted=swept.interrupted,
         failure=swept.failure,
+        images=wanted,
+        trace_every=trace_every,
+        warm_ns={op.name: warm[op.name] for op in cold if op.name in warm},
+        peaks=peaks,
     )
 
 
-def table(batch: sweep.Measured, placed: Placement, by: str, peaks: Peaks) -> tuple[Row, ...]:
-    """The rows of one batch size, with what is known of their costs."""
+def amount(program: Program, phase: str, batch_sizes: Sequence[int], images: int | None) -> int:
+    """How many images to work on at each batch size; UsageError where it cannot be."""
+    if phase == "training" and program.train_op is None:
+        raise UsageError(
+            f"The model '{program.name}' has no loss to train with; compare its inference."
+        )
+    dataset = program.dataset(SPLITS[phase])
+    usual = min(TRAINING_IMAGES, dataset.size) if phase == "training" else dataset.size
+    wanted = images or usual
+    if wanted > dataset.size or batch_sizes[-1] > wanted:
+        raise UsageError(
+            f"{wanted:,} images were asked for, and batches of up to {batch_sizes[-1]:,}; the "
+            f"{dataset.split} split of {dataset.name} has {dataset.size:,}. Give a batch size "
+            "and a number of images within that."
+        )
+    return wanted
+
+
+def placements(
+    backward: Backward, phase: str, batch_sizes: Sequence[int], wanted: int, options: Options
+) -> dict[int, Placement]:
+    """The graph that runs at each batch size, and for the smaller batch that the data end with."""
+    fetches = (backward.program.model.output.name,) if phase == "inference" else ()
+    rests = {wanted % size for size in batch_sizes} - {0}
+    return {
+        size: placement.place(backward, replace(options, batch_size=size, fetches=fetches))
+        for size in sorted(rests.union(batch_sizes))
+    }
+
+
+def table(
+    batch: sweep.Measured,
+    placed: Placement,
+    by: str,
+    peaks: Peaks,
+    last: Placement | None = None,
+) -> tuple[Row, ...]:
+    """The rows of one batch size, with what is known of their costs.
+
+    `last` is the placement of the smaller batch that the data end with, where there is one.
+    """
     devices = {node.name: node.device for node in placed.nodes}
     types = {node.name: node.op for node in placed.nodes}
     requested = {one.name: one.requested_bytes for one in memory.memory(batch.runs).per_op}
-    return rows.rows(
+    of_node: dict[str, list[OpRun]] = {}
+    for run in batch.runs:
+        of_node.setdefault(run.name, []).append(run)
+    found = rows.rows(
         batch.tally.stats(types, devices, requested),
         by,
         batch.tally.steps,
-        costs=costs.costs(shaped(placed), placed.nodes, placed.ledger),
+        costs=mean_costs(batch, placed, last),
         ledger=placed.ledger,
         sources={node.name: node.source for node in placed.user_nodes},
         peaks=peaks,
         quantile=batch.tally.quantile,
+        step_std_ns=batch.tally.step_std_ns,
     )
+    return tuple(replace(row, peak_bytes=peak_bytes(of_node, row.nodes)) for row in found)
+
+
+def mean_costs(batch: sweep.Measured, placed: Placement, last: Placement | None) -> Iterator[Costs]:
+    """What a call of each node does, as the mean over the steps: the last may be a smaller one."""
+    whole = costs_of(placed)
+    shorter = costs_of(last) if last and batch.rows % batch.batch_size else whole
+
+    def mean(usual: int | None, once: int | None) -> int | None:
+        if usual is None or once is None:
+            return usual
+        return round(usual + (once - usual) / batch.tally.steps)
+
+    for name, cost in whole.items():
+        once = shorter.get(name, cost)
+        yield Costs(name, mean(cost.flops, once.flops), mean(cost.bytes, once.bytes))
+
+
+def costs_of(placed: Placement) -> dict[str, Costs]:
+    found = costs.costs(shaped(placed), placed.nodes, placed.ledger)
+    return {cost.name: cost for cost in found}
+
+
+def peak_bytes(runs: Mapping[str, Sequence[OpRun]], nodes: Iterable[str]) -> int:
+    """The most that these nodes had alive at once in any step."""
+    return memory.memory(run for name in nodes for run in runs.get(name, ())).peak_bytes
 
 
 def shaped(placed: Placement) -> tf.Graph:
@@ -137,14 +210,18 @@ def shaped(placed: Placement) -> tf.Graph:
 
 
 def times(batch: sweep.Measured, rows: Sequence[Row]) -> StepTimes:
-    untraced = tables.spread(batch.untraced_ns)
+    held = memory.memory(batch.runs, batch.kept)
+    worked_on = min(len(batch.untraced_ns) * batch.batch_size, batch.wanted)
     return StepTimes(
         steps=len(batch.traced_ns),
         images=batch.rows,
-        untraced_ns=untraced,
+        untraced_ns=tables.spread(batch.untraced_ns),
         traced_ns=tables.spread(batch.traced_ns),
-        images_per_second=1e9 * batch.rows / sum(batch.untraced_ns[: len(batch.traced_ns)]),
+        images_per_second=1e9 * worked_on / sum(batch.untraced_ns),
         ops_ns=sum(row.self_ns for row in rows) / batch.tally.steps,
+        untraced_steps=len(batch.untraced_ns),
+        peak_bytes=held.peak_bytes,
+        curve=held.curve,
     )
 
 

@@ -7,8 +7,10 @@ which every float32 has become a float64. The gradients are those of the real gr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,9 +20,11 @@ import tensorflow.compat.v1 as tf1
 from tflab import session
 from tflab.records import GradientCheck, Options, Program, node_of
 
-ROWS = 8  # of the batch: enough to reach every layer, few enough to be quick
-VARIABLES = 40  # at most, spread over the model: each costs a few runs of its own
-ELEMENTS = 8  # of each variable: the largest gradients and a random choice
+ROWS = range(2, 9)  # of the batch: enough to reach every layer, few enough to be quick
+FLOATS = 2_000_000  # in all tensors of the loss: rows are left out until there are no more
+VARIABLES = 80  # at most, spread over the model: each costs a few runs of its own
+ELEMENTS = 80  # in all: each costs two runs of the loss
+MOST = 8  # of them of one variable: the largest gradients and a random choice
 NOISE = 0.01  # added to the weights: zero biases on black pixels sit exactly on the kink of ReLU
 STEPS = {  # h in the formula above; its own error is about h^2, that of rounding epsilon / h
     tf.float64: 1e-6,
@@ -32,12 +36,13 @@ def check(program: Program, pairs: Sequence[Any], options: Options) -> tuple[Gra
     """Compare gradients of some elements of every variable; `pairs` are (gradient, variable).
 
     The error of an element is |analytic - numeric| over the largest gradient looked at in its
-    variable. Returns nothing when the loss differs from run to run (dropout, say): then there is
-    no derivative to compare with.
+    variable. Returns nothing when the loss differs from run to run (as with `tf.nn.dropout`; masks
+    that follow from a variable stay the same): then there is no derivative to compare with.
     """
     pairs = [(g, v) for g, v in pairs if g is not None and v.dtype.base_dtype == tf.float32]
     pairs = pairs[:: -(-len(pairs) // VARIABLES) or 1]
-    batch = next(session.feed_batches(program, min(options.batch_size, ROWS)))
+    rows = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats_of_a_row(program))))
+    batch = next(session.feed_batches(program, rows))
     feeds = dict(zip(session.step_of(program, ()).feeds, batch, strict=True))
     rng = np.random.default_rng(0)
     # What the devices cannot do is not the question here: that comes with placement.
@@ -55,12 +60,13 @@ def check(program: Program, pairs: Sequence[Any], options: Options) -> tuple[Gra
         return ()
 
     graph, dtype = forward_copy(program, list(values))
+    count = min(MOST, max(1, ELEMENTS // (len(pairs) or 1)))
     checks = []
     with session.opened(graph, config) as live:
         assign(live, values)
         for gradient, (_, variable) in zip(gradients, pairs, strict=True):
             initializer = variable.initializer.name
-            elements = chosen(gradient, rng)
+            elements = chosen(gradient, count, rng)
 
             def loss(value: np.ndarray, initializer: str = initializer) -> float:
                 assign(live, {initializer: value})
@@ -76,6 +82,19 @@ def check(program: Program, pairs: Sequence[Any], options: Options) -> tuple[Gra
     return tuple(checks)
 
 
+def floats_of_a_row(program: Program) -> int:
+    """How many numbers are computed for one row of the batch on the way to the loss.
+
+    A few in a million of them fall just on the other side of ReLU's kink in float64, and there the
+    two gradients differ: another reason to keep the batch of a large model small.
+    """
+    graph = program.graph
+    needed = pruned(graph.as_graph_def(), [program.model.loss.op.name]).node
+    tensors = (t for node in needed for t in graph.get_operation_by_name(node.name).outputs)
+    shapes = (t.shape.as_list() for t in tensors if t.shape.rank)
+    return sum(prod(dims) for batch, *dims in shapes if batch is None and None not in dims) or 1
+
+
 def slope(loss: Callable[[np.ndarray], float], value: np.ndarray, element: int, h: float) -> float:
     """The central difference of the loss by one element of one variable."""
     losses = []
@@ -86,11 +105,12 @@ def slope(loss: Callable[[np.ndarray], float], value: np.ndarray, element: int, 
     return (losses[0] - losses[1]) / (2 * h)
 
 
-def chosen(gradient: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Indices of the largest gradients and of random others, ELEMENTS in all if there are."""
+def chosen(gradient: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Indices of the largest gradients and of random others, `count` in all if there are."""
     order = np.argsort(-np.abs(gradient), axis=None)
-    largest, others = order[: ELEMENTS // 2], order[ELEMENTS // 2 :]
-    more = rng.choice(others, min(ELEMENTS - len(largest), len(others)), replace=False)
+    half = (count + 1) // 2
+    largest, others = order[:half], order[half:]
+    more = rng.choice(others, min(count - len(largest), len(others)), replace=False)
     return np.sort(np.concatenate([largest, more]))
 
 
@@ -144,9 +164,13 @@ def imported(graph_def: Any) -> tf.Graph:
 
 
 def widened(graph_def: Any) -> Any:
-    """The same GraphDef with float64 wherever float32 stood: types, lists of types, constants."""
+    """The same GraphDef with float64 wherever float32 stood: types, lists of types, constants.
+
+    Fused batch norm, which has no such version, becomes a call of its formula.
+    """
     wide = type(graph_def)()
     wide.CopyFrom(graph_def)
+    formulas: dict[str, Any] = {}
     float32, float64 = tf.float32.as_datatype_enum, tf.float64.as_datatype_enum
     for node in wide.node:
         for attr in node.attr.values():
@@ -158,4 +182,26 @@ def widened(graph_def: Any) -> Any:
             if attr.tensor.dtype == float32:
                 value = tf.make_ndarray(attr.tensor).astype(np.float64)
                 attr.tensor.CopyFrom(tf.make_tensor_proto(value, tf.float64))
+        if node.op == "FusedBatchNormV3" and node.attr["data_format"].s == b"NHWC":
+            formula = batch_norm(node.attr["epsilon"].f, node.attr["is_training"].b)
+            node.op = formula.signature.name
+            node.attr.clear()
+            formulas[node.op] = formula
+    wide.library.function.extend(formulas.values())
     return wide
+
+
+@functools.cache
+def batch_norm(epsilon: float, training: bool) -> Any:
+    """Batch norm in plain float64 ops, as a FunctionDef; of its outputs only the first."""
+    images, vector = (tf.TensorSpec([None] * rank, tf.float64) for rank in (4, 1))
+
+    @tf.function(input_signature=[images, vector, vector, vector, vector])
+    def formula(
+        x: tf.Tensor, scale: tf.Tensor, offset: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor
+    ) -> tf.Tensor:
+        if training:
+            mean, variance = tf.nn.moments(x, axes=[0, 1, 2])
+        return tf.nn.batch_normalization(x, mean, variance, offset, scale, epsilon)
+
+    return formula.get_concrete_function().function_def

@@ -51,6 +51,8 @@ def execute(placement: Placement, options: Options) -> Execution:
         race=raced(program, step, options),
         interrupted=measured.interrupted,
         traces=measured.traces,
+        captures=tuple(measured.captures),
+        hlo=measured.hlo,
     )
 
 

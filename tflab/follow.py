@@ -13,10 +13,9 @@ import json
 import sys
 from collections.abc import Sequence
 
-from tflab import command, dumps, environment, models
+from tflab import arguments, command, dumps, environment, models
 from tflab.records import Life, Options
 
-BATCH_SIZES = [1, 16, 64]
 FORMATS = ("text", "json", "markdown")
 NAMED = 3  # stages after which every name is known
 
@@ -26,7 +25,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    defaults = Options()
     parser = command.Parser(
         prog="python -m tflab.follow",
         description=__doc__,
@@ -34,57 +32,27 @@ def parser() -> argparse.ArgumentParser:
     )
     add = parser.add_argument
     add("node", metavar="NODE", help="the name of a node, such as conv1/Conv2D")
-    add(
-        "--model",
-        default="toy",
-        metavar="M",
-        help=f"{', '.join(models.MODELS)}, or package.module:function (default: toy)",
-    )
-    add(
-        "--batch-size",
-        default=defaults.batch_size,
-        type=command.count("batch size"),
-        metavar="N",
-        help="rows of data in a step (default: %(default)s)",
-    )
-    add(
-        "--batch-sizes",
-        nargs="+",
-        default=BATCH_SIZES,
-        type=command.count("batch size"),
-        metavar="N",
-        help="for which its times are measured (default: 1 16 64)",
-    )
-    add(
-        "--devices",
-        default=defaults.devices,
-        type=command.count("number of devices", most=64),
-        metavar="N",
-        help="split the model over N CPU devices (default: %(default)s)",
-    )
+    arguments.model(parser, "toy")
+    arguments.batch_size(parser)
+    arguments.batch_sizes(parser)
+    arguments.devices(parser)
     add("--xla", action="store_true", help="let XLA compile what it can, and show the code")
-    add(
-        "--format",
-        default="text",
-        choices=FORMATS,
-        type=command.one_of("format", FORMATS),
-        help="default: text",
-    )
-    add(
-        "--data-dir",
-        type=command.folder("data folder"),
-        metavar="DIR",
-        help="folder with the data set's files (default: $TFLAB_DATA_DIR, else a cache)",
-    )
+    arguments.output_format(parser, FORMATS)
+    arguments.data_dir(parser)
+    arguments.saved(parser)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     options = Options(
-        batch_size=args.batch_size, devices=args.devices, xla=args.xla, data_dir=args.data_dir
+        batch_size=args.batch_size,
+        devices=args.devices,
+        xla=args.xla,
+        data_dir=args.data_dir,
+        saved=arguments.saved_of(args),
     )
     dumps.prepare()  # before the model imports TensorFlow
-    models.find(args.model)
+    models.find(args.model, options.saved)
     from tflab import following, life, lifecycle
 
     stages = []
@@ -106,11 +74,11 @@ def show(found: Life, args: argparse.Namespace) -> None:
         whole = {"model": args.model, "environment": about, "life": data.plain(found)}
         print(json.dumps(whole, indent=1))
     elif args.format == "markdown":
-        blocks = story.tell(found, args.batch_size)
+        blocks = story.tell(found)
         print(markdown.page(f"{args.node} of {args.model}", about, blocks), end="")
     else:
         out = text.console()
-        for block in story.tell(found, args.batch_size):
+        for block in story.tell(found):
             text.show_block(out, block)
 
 

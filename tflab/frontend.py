@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tflab import nodes
+from tflab import graphfiles, nodes
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
+from tflab.models import saved
 from tflab.records import Frontend, Model, Options, Program
 
 ROWS_OF_NOTHING = 2**16  # a model that is fed nothing runs with any batch size
@@ -29,12 +30,14 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     """
     name, function = program
     graph = tf.Graph()
-    with graph.as_default():
-        tf.compat.v1.set_random_seed(SEED)
-        try:
-            model = function()
-        except Exception as error:
-            raise failure(name, "built its graph", error) from error
+    try:
+        model = called(name, function, graph)
+        if type(model).__module__.startswith("keras."):  # told without importing Keras
+            graph = tf.Graph()
+            model = called(name, functools.partial(from_keras, function, options), graph)
+    except saved.NotImportableError as error:
+        nothing: Any = None  # there is no live graph
+        return Frontend(program=nothing, nodes=error.nodes, blocked=str(error))
     check(name, model, graph)
     if options.devices > 1:
         split_over_devices(graph, options.devices)
@@ -45,7 +48,24 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         dataset=functools.cache(functools.partial(load, name, model, options.data_dir)),
         ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
     )
-    return Frontend(program=live, nodes=nodes.from_graph(graph))
+    return Frontend(program=live, nodes=nodes.from_graph(graph), notes=model.notes)
+
+
+def called(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
+    """What the model function returns when it builds into this graph."""
+    with graph.as_default():
+        tf.compat.v1.set_random_seed(SEED)
+        try:
+            return function()
+        except TflabError:
+            raise
+        except Exception as error:
+            raise failure(name, "built its graph", error) from error
+
+
+def from_keras(function: Callable[[], Any], options: Options) -> Model:
+    """A function's Keras model, which is built and exported eagerly, as a graph from a file."""
+    return saved.build(graphfiles.exported(function), options.saved)
 
 
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:

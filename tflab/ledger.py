@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tflab.records import Fate, Node, Origin, Pass, Taken, node_of
 
 FATES = ("executed", "unreached", "folded", "merged", "fused", "removed", "compiled")
+INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # they open functions at their calls
 ROLES = {  # nodes that the runtime makes for its own ends, by type
     "_Arg": "feed",
     "_Retval": "fetch",
@@ -102,9 +103,18 @@ def origins(
 ) -> Iterator[Origin]:
     """One Origin for each executed node that is not the user's own."""
     users = {fate.name for fate in ledger if fate.fate == "executed"}
+    written = {fate.name for fate in ledger}
     maker = {name: step.name for step in passes for name in step.added}
     folder = {fate.name: fate.by for fate in ledger if fate.fate == "folded"}
     for node in executed:
         if node.name not in users:
             by = ROLES.get(node.op) or maker.get(node.name) or folder.get(node.name)
-            yield Origin(node.name, by or "unknown")
+            call = caller(node.name, written) if by in INLINERS else None
+            yield Origin(node.name, f"{by}, from {call}" if call else by or "unknown")
+
+
+def caller(name: str, written: set[str]) -> str | None:
+    """The call of a function that a node was inlined from: the runtime puts its name in front."""
+    parts = name.removeprefix("Func/").split("/")
+    prefixes = ("/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))
+    return next((prefix for prefix in prefixes if prefix in written), None)

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
-from tflab import command, dumps, environment, logdirs, models, scopes
+from tflab import arguments, command, dumps, environment, logdirs, models, scopes
 from tflab.errors import TflabError
 from tflab.records import SWITCHES, Options, Stage
 
@@ -36,7 +36,7 @@ def walk(model: str, options: Options | None = None, stop: str = "execution") ->
     """
     options = options or Options()
     dumps.prepare()  # before anything imports TensorFlow
-    result = (model, models.find(model))
+    result = (model, models.find(model, options.saved))
     for stage, verb in STAGES.items():
         advance = getattr(importlib.import_module(f"tflab.{stage}"), verb)
         result = advance(result, options)
@@ -58,12 +58,7 @@ def parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    add(
-        "--model",
-        default="toy",
-        metavar="M",
-        help=f"{', '.join(models.MODELS)}, or package.module:function (default: toy)",
-    )
+    arguments.model(parser, "toy")
     add(
         "--stage",
         default="all",
@@ -71,13 +66,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="S",
         help=f"{', '.join(stages)} (default: all)",
     )
-    add(
-        "--batch-size",
-        default=defaults.batch_size,
-        type=command.count("batch size"),
-        metavar="N",
-        help="rows of data in a step (default: %(default)s)",
-    )
+    arguments.batch_size(parser)
     add(
         "--steps",
         default=defaults.steps,
@@ -92,13 +81,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="steps before those, not measured (default: %(default)s)",
     )
-    add(
-        "--devices",
-        default=defaults.devices,
-        type=command.count("number of devices", most=64),
-        metavar="N",
-        help="split the model over N CPU devices (default: %(default)s)",
-    )
+    arguments.devices(parser)
     add(
         "--without",
         nargs="+",
@@ -109,6 +92,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add(
         "--soft-placement",
+        "--soft",
         action="store_true",
         help="let another device do what the one that was asked for cannot",
     )
@@ -127,25 +111,15 @@ def parser() -> argparse.ArgumentParser:
         metavar="SCOPE",
         help="name scopes to open in the frontend's tree",
     )
-    add(
-        "--format",
-        default="text",
-        choices=FORMATS,
-        type=command.one_of("format", FORMATS),
-        help="default: text",
-    )
+    arguments.output_format(parser, FORMATS)
     add(
         "--logdir",
         type=command.folder("logdir"),
         metavar="DIR",
         help="where TensorBoard finds the result (default, with execution: runs/<model>-<time>)",
     )
-    add(
-        "--data-dir",
-        type=command.folder("data folder"),
-        metavar="DIR",
-        help="folder with the data set's files (default: $TFLAB_DATA_DIR, else a cache)",
-    )
+    arguments.data_dir(parser)
+    arguments.saved(parser)
     return parser
 
 
@@ -160,9 +134,10 @@ def run(args: argparse.Namespace) -> int:
         without=tuple(args.without),
         soft_placement=args.soft_placement,
         xla=args.xla,
+        saved=arguments.saved_of(args),
     )
     dumps.prepare()
-    models.find(args.model)  # a wrong name is told before a folder is made
+    models.find(args.model, options.saved)  # a wrong name is told before a folder is made
     stop = "execution" if args.stage == "all" else args.stage
     final = None
     if args.logdir or stop == "execution":

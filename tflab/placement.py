@@ -111,7 +111,7 @@ def default_fetches(program: Program) -> tuple[str, ...]:
     """A training step where there is one: the loss and the train op; else the output."""
     if program.train_op:
         return (program.model.loss.name, program.train_op)
-    return (program.model.output.name,)
+    return program.model.fetches or (program.model.output.name,)
 
 
 def resolve(program: Program, names: Sequence[str]) -> tuple[str, ...]:

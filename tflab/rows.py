@@ -19,9 +19,10 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
 from itertools import accumulate
+from math import sqrt
 
 from tflab.errors import UsageError
 from tflab.ledger import ROLES
@@ -35,6 +36,7 @@ GRADIENTS = re.compile(r"gradients(_\d+)?")  # the scope that tf.gradients opens
 
 Sources = Mapping[str, Source | None]
 Quantile = Callable[[Sequence[str], float], float]
+StepStd = Callable[[Sequence[str]], float | None]
 
 
 def rows(
@@ -47,6 +49,7 @@ def rows(
     sources: Sources | None = None,
     peaks: Peaks | None = None,
     quantile: Quantile | None = None,
+    step_std_ns: StepStd | None = None,
 ) -> tuple[Row, ...]:
     """The rows by one of KEYS: layers in the order of execution, others by self time, most first.
 
@@ -58,6 +61,12 @@ def rows(
     `quantile(names, q)` gives the q-quantile of all runs of some nodes, in ns. Without it, the
     median and p95 of a row of several nodes are the means of theirs, weighted by calls, which
     is no quantile, but lies between them.
+
+    There are two deviations. `std_ns` is that of the calls, exact; calls of different nodes
+    differ, so in a row of several it says little of how steady they are. `step_std_ns` is that of
+    the time that a step spends in the row, which goes with its mean `step_ns`. Nodes of a step
+    are slow together, so it cannot be had from theirs: `step_std_ns(names)` gives it. Without
+    that, only the row of one node that runs once in every step has one.
 
     GFLOP/s and intensity (FLOPs a byte) are lower bounds where FLOPs of a row are not covered;
     they are None where none are, and the intensity also where the bytes of any node are not
@@ -76,7 +85,9 @@ def rows(
         lines = line_labels(sources or {})
         parts = {into: [lines.get(name, NO_LINE) for name in parts[into]] for into in parts}
     found = [
-        with_work(row(key, members, steps, parts, quantile), members, steps, cost_of, peaks)
+        with_work(
+            row(key, members, steps, parts, quantile, step_std_ns), members, steps, cost_of, peaks
+        )
         for key, members in ordered
     ]
     everything = sum(each.self_ns for each in found) or 1
@@ -93,6 +104,7 @@ def row(
     steps: int,
     parts: Mapping[str, Sequence[str]],
     quantile: Quantile | None,
+    step_std_ns: StepStd | None,
 ) -> Row:
     """What was measured of one group of nodes, in their order of execution; no shares yet."""
     names = tuple(dict.fromkeys(node.name for node in members))
@@ -117,6 +129,9 @@ def row(
         gflops=None,
         intensity=None,
         roof_share=None,
+        std_ns=std_ns(members),
+        step_ns=total_ns(members) / steps,
+        step_std_ns=step_std_of(members, names, steps, step_std_ns),
     )
 
 
@@ -171,6 +186,22 @@ def quantile_of(
     return weighted / sum(node.calls for node in members)
 
 
+def std_ns(members: Sequence[NodeStats]) -> float:
+    """The deviation of all calls of some nodes around the mean of all: within them and between."""
+    calls = sum(node.calls for node in members)
+    mean = total_ns(members) / calls
+    squares = (node.calls * (node.std_ns**2 + (node.mean_ns - mean) ** 2) for node in members)
+    return sqrt(sum(squares) / calls)
+
+
+def step_std_of(
+    members: Sequence[NodeStats], names: Sequence[str], steps: int, given: StepStd | None
+) -> float | None:
+    if given:
+        return given(names)
+    return members[0].std_ns if len(members) == 1 and members[0].calls == steps else None
+
+
 def fused_into(ledger: Iterable[Fate]) -> dict[str, list[str]]:
     """For each executed node, the user's nodes that were fused or compiled into it."""
     parts: dict[str, list[str]] = {}
@@ -190,7 +221,8 @@ def labels_of(stats: Sequence[NodeStats], by: str, sources: Sources) -> list[str
     if by == "node":
         return [node.name for node in stats]
     if by == "layer":
-        return [RUNTIME if is_runtime(node) else layer(node.name) for node in stats]
+        homes = {name.rpartition("/")[0] for name in (*sources, *(node.name for node in stats))}
+        return [RUNTIME if is_runtime(node) else layer(node.name, homes) for node in stats]
     if by == "line":
         lines = line_labels(sources)
         return [lines.get(n.name) or (RUNTIME if is_runtime(n) else NO_LINE) for n in stats]
@@ -202,16 +234,29 @@ def is_runtime(node: NodeStats) -> bool:
     return node.op in ROLES or node.name.startswith("_")
 
 
-def layer(name: str) -> str:
-    """The outermost name scope of a node; a node outside of all scopes is its own.
+def layer(name: str, homes: Set[str] = frozenset()) -> str:
+    """The layer of a node: the outermost of its name scopes that is one of `homes`, those with
+    nodes directly in them: one that holds only scopes, such as a block of layers, is opened. Where
+    `homes` are not known it is the outermost.
 
     Below `gradients` it is the layer that the gradient is of: `gradients/conv1`. What starts or
-    adds up gradients, `gradients/Fill`, belongs to `gradients`.
+    adds up gradients, `gradients/Fill`, belongs to `gradients`; a node outside of all scopes is
+    its own layer.
     """
-    parts = name.split("/")
-    scopes = parts[:-1] or parts
-    depth = next((at + 2 for at, part in enumerate(scopes) if GRADIENTS.fullmatch(part)), 1)
-    return "/".join(scopes[:depth])
+    *scopes, own = name.split("/")
+    for at, scope in enumerate(scopes):
+        if GRADIENTS.fullmatch(scope):
+            before = "/".join(scopes[: at + 1])
+            inner = opened("/".join(scopes[at + 1 :]), homes)
+            return f"{before}/{inner}" if inner else before
+    return opened("/".join(scopes), homes) or own
+
+
+def opened(path: str, homes: Set[str]) -> str:
+    """The path, cut after its first scope that has nodes of its own."""
+    parts = path.split("/")
+    prefixes = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
+    return next((prefix for prefix in prefixes if prefix in homes), parts[0])
 
 
 def line_labels(sources: Sources) -> dict[str, str]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -19,16 +19,20 @@ from tensorflow.core.protobuf import config_pb2
 
 from tflab import child, datasets, dumps, progress, trace, xla
 from tflab.errors import RefusedError, TflabError
-from tflab.records import SWITCHES, OpRun, Options, Program, Start, StepTime
+from tflab.records import SWITCHES, Capture, OpRun, Options, Program, Start, StepTime
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
+TIME_LIMIT_S = 120  # of one step
+CAPTURED_STEPS = 5  # for TensorBoard, of each batch size
 WARMUP_STEPS = 3  # a new batch size means new shapes: kernels choose their algorithms again
 
 
 def config_of(options: Options) -> tf1.ConfigProto:
     """The session's configuration: devices, and the graph passes that are switched off."""
     config = tf1.ConfigProto(
-        device_count={"CPU": options.devices}, allow_soft_placement=options.soft_placement
+        device_count={"CPU": options.devices},
+        allow_soft_placement=options.soft_placement,
+        operation_timeout_in_ms=TIME_LIMIT_S * 1000,
     )
     if options.xla:
         config.graph_options.optimizer_options.global_jit_level = tf1.OptimizerOptions.ON_2
@@ -56,9 +60,13 @@ def opened(
 
 @contextmanager
 def fresh(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
-    """A session that has not built or run anything yet."""
+    """A session that has not built or run anything yet.
+
+    It is not made the default one: what happens elsewhere meanwhile, between the steps of a
+    training, say, has no business in its graph.
+    """
     try:
-        with tf1.Session(graph=graph, config=config) as session:
+        with closing(tf1.Session(graph=graph, config=config)) as session:
             yield session
     except tf.errors.OpError as error:
         raise refused(error) from error
@@ -66,6 +74,11 @@ def fresh(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
 
 def refused(error: tf.errors.OpError) -> RefusedError:
     """What the runtime said, as a sentence, and what would help where that is known."""
+    if isinstance(error, tf.errors.DeadlineExceededError):
+        return RefusedError(
+            f"A step did not end within {TIME_LIMIT_S} s, and was given up: something in the graph "
+            "waits for ever, such as a queue that nobody fills. --fetch chooses what is run."
+        )
     message = sentence(error.message)
     if "explicitly assigned to" in message:
         message += " Give --soft-placement to let another device do it."
@@ -90,7 +103,12 @@ def begin(session: tf1.Session, start: Start) -> None:
 
 
 def sentence(message: str) -> str:
-    """The first line of what the runtime said, without its marks for nodes."""
+    """The first line of what the runtime said, without its marks for nodes.
+
+    Of an error that came through `Session.run`, TensorFlow first tells where the node was made.
+    """
+    _, made, rest = message.rpartition("\nNode: ")
+    message = rest.partition("\n")[2] if made else message
     lines = [line.strip() for line in message.splitlines() if line.strip()]
     if len(lines) > 1 and "root error(s) found" in lines[0]:
         lines = [line.partition(": ")[2] or line for line in lines[1:]]
@@ -241,6 +259,8 @@ class Measured:
     steps: list[StepTime] = field(default_factory=list)
     runs: list[OpRun] = field(default_factory=list)
     traces: dict[int, Any] = field(default_factory=dict)  # batch size -> RunMetadata
+    captures: list[Capture] = field(default_factory=list)  # one for each of these batch sizes
+    hlo: dict[str, dict[str, bytes]] = field(default_factory=dict)  # capture -> what XLA compiled
     graphs: list[Any] = field(default_factory=list)  # that ran, where the trial's bear other names
     interrupted: bool = False
 
@@ -252,11 +272,13 @@ def measure(
     options: Options,
     traced_batch_sizes: Sequence[int],
 ) -> Measured:
-    """Run warm-up steps, then untraced and traced steps in turn, then one trace per batch size.
+    """Run warm-up steps, then untraced and traced steps in turn, then a capture per batch size.
 
     Ctrl-C ends it early; it is passed on only when there is nothing to keep yet.
     """
     measured = Measured()
+    folder = dumps.prepare() if options.xla else None
+    known = protos(folder)  # those of other sessions
     with fresh(program.graph, config_of(options)) as session:
         # First of all, as in the trial: the runtime numbers the nodes that it makes.
         traced = step.callable(session, trace_level=FULL_TRACE, output_partition_graphs=options.xla)
@@ -279,16 +301,60 @@ def measure(
                 runs = list(trace.op_runs(index, stats.step_stats, types))
                 measured.runs += runs  # Ctrl-C may come anywhere: the step counts when it is whole
                 measured.steps.append(timed)
+            compiled = {options.batch_size: protos(folder) - known}
             for batch_size in traced_batch_sizes:
+                known = protos(folder)
                 batches = feed_batches(program, batch_size)
+                # XLA compiles for the traced step once more, so that is the one to warm up.
                 for values in islice(batches, WARMUP_STEPS):
-                    untraced(*values)
-                _, measured.traces[batch_size] = timed_step(traced, next(batches), 0)
+                    traced(*values, run_metadata=tf1.RunMetadata())
+                traces = [
+                    timed_step(traced, values, index)
+                    for index, values in enumerate(islice(batches, CAPTURED_STEPS))
+                ]
+                name = capture_name(program, batch_size)
+                found = captured(name, traces, types)
+                own = compiled.get(batch_size, set()) | protos(folder) - known
+                measured.hlo[name] = modules_of(found, own)
+                measured.captures.append(found)
+                measured.traces[batch_size] = traces[-1][1]
         except KeyboardInterrupt:
             if not measured.steps:
                 raise
             measured.interrupted = True
     return measured
+
+
+def capture_name(program: Program, batch_size: int) -> str:
+    """`lenet-batch-16`, and never silent about data that are not the ones asked for."""
+    dataset = program.dataset("train")
+    name = f"{program.name}-batch-{batch_size}"
+    return f"{name}-{dataset.name}" if dataset.stands_in_for else name
+
+
+def captured(
+    name: str, traces: Sequence[tuple[StepTime, Any]], types: Mapping[str, str]
+) -> Capture:
+    """What `timed_step` returned, as records."""
+    runs = (trace.op_runs(timed.step, stats.step_stats, types) for timed, stats in traces)
+    return Capture(name, tuple(timed for timed, _ in traces), tuple(chain.from_iterable(runs)))
+
+
+def protos(folder: Path | None) -> set[Path]:
+    """The HloProtos that XLA has dumped: what it compiled, as it runs."""
+    return set(folder.glob("*.cpu_after_optimizations.hlo.pb")) if folder else set()
+
+
+def modules_of(capture: Capture, paths: Iterable[Path]) -> dict[str, bytes]:
+    """Of these HloProtos those of the clusters that ran in the capture, by module."""
+    scopes = {run.name.partition("/")[0] for run in capture.runs}
+    found = {}
+    for path in sorted(paths):
+        module = path.name.partition("__XlaCompiledKernel")[0]  # module_0058.cluster_5
+        cluster = module.partition(".")[2]
+        if any(scope.startswith(f"{cluster}_") for scope in scopes):
+            found[module] = path.read_bytes()
+    return found
 
 
 def in_turn(

@@ -1,15 +1,17 @@
 """Sweep: the same work at several batch sizes, traced and untraced in turn, folded as it comes.
 
 The rows of the data are cut into rounds. In each round every batch size does the same rows twice,
-untraced and traced, so that whatever the machine does meanwhile it does to all of them.
+untraced and traced, so that whatever the machine does meanwhile it does to all of them. Where only
+some steps are to be traced, they are spread evenly over the whole data.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from functools import partial
+from itertools import cycle, islice
 from math import ceil
 
 import numpy as np
@@ -17,11 +19,11 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import datasets, progress, session, trace
-from tflab.records import OpRun, Options, Program
+from tflab.records import OpRun, Options, Program, StepTime
 from tflab.tally import Tally
 
 ROUNDS = 5
-KEPT = 3  # traced steps of each batch size whose op runs are kept one by one
+KEPT = 3  # traced steps of each batch size, all of whole batches, whose op runs are kept
 
 Values = Sequence[np.ndarray]
 
@@ -31,11 +33,18 @@ class Measured:
     """What was measured at one batch size, as far as it came."""
 
     batch_size: int
-    rows: int = 0  # of data that the traced steps worked on
+    wanted: int = 0  # rows of data to work on
     untraced_ns: list[int] = field(default_factory=list)
+    passed: int = 0  # steps of the traced pass, with those that were not traced
+    rows: int = 0  # of data that the traced steps worked on
     traced_ns: list[int] = field(default_factory=list)
     tally: Tally = field(default_factory=Tally)
-    runs: list[OpRun] = field(default_factory=list)  # of the KEPT steps
+    kept: list[StepTime] = field(default_factory=list)
+    runs: list[OpRun] = field(default_factory=list)  # of the kept steps
+
+    def rows_of(self, step: int) -> int:
+        """Rows of data that a step of the pass works on: the last batch may be a smaller one."""
+        return min(self.batch_size, self.wanted - step * self.batch_size)
 
 
 @dataclass
@@ -53,28 +62,32 @@ def run(
     options: Options,
     split: str,
     types: Mapping[str, str],
+    trace_every: int = 1,
 ) -> Sweep:
     """Measure a step on the first `rows` rows of the data at each batch size.
 
-    `types` are those of the nodes that run, from the placement.
+    `types` are those of the nodes that run, from the placement. One step in `trace_every` is
+    traced, the first of all among them.
 
-    Every row is worked on once; the last batch is smaller where it does not come out even.
-    Ctrl-C ends it and keeps what there is, and so does a step that fails.
+    Every row is worked on once untraced, and once more with tracing; the last batch is smaller
+    where it does not come out even. Ctrl-C ends it and keeps what there is, and so does a step
+    that fails.
     """
     columns = list(session.feed_columns(program, split).values())
     with session.fresh(program.graph, session.config_of(options)) as live:
         traced = step.callable(live, trace_level=session.FULL_TRACE)
         session.begin(live, session.start_of(program))
         untraced = step.callable(live)
-        sweep = Sweep({size: Measured(size) for size in batch_sizes})
+        sweep = Sweep({size: Measured(size, rows) for size in batch_sizes})
         for size in batch_sizes:
-            for values in islice(batches(columns, 0, rows, size), options.warmup):
+            for values in warmups(columns, rows, size, options.warmup):
                 untraced(*values)
                 traced(*values, run_metadata=tf1.RunMetadata())
         try:
             for start, stop, measured in schedule(sweep, rows):
-                spend(measured, untraced, batches(columns, start, stop, measured.batch_size))
-                fold(measured, traced, batches(columns, start, stop, measured.batch_size), types)
+                work = partial(batches, columns, start, stop, measured.batch_size)
+                spend(measured, untraced, work())
+                fold(measured, traced, untraced, work(), types, trace_every)
         except KeyboardInterrupt:
             if not any(batch.traced_ns for batch in sweep.batches.values()):
                 raise  # there is nothing to keep yet
@@ -86,10 +99,21 @@ def run(
     return sweep
 
 
-def batches(columns: Sequence[datasets.Column], start: int, stop: int, size: int) -> Iterator[Values]:
+def batches(
+    columns: Sequence[datasets.Column], start: int, stop: int, size: int
+) -> Iterator[Values]:
     """Views of consecutive rows; the last may be shorter."""
     for row in range(start, stop, size):
         yield [column[row : min(row + size, stop)] for column in columns]
+
+
+def warmups(
+    columns: Sequence[datasets.Column], rows: int, size: int, count: int
+) -> Iterator[Values]:
+    """So many batches of every shape that will come: a new shape makes kernels choose anew."""
+    whole = rows // size * size
+    yield from islice(cycle(batches(columns, 0, whole, size)), count)
+    yield from islice(cycle(batches(columns, whole, rows, size)), count)
 
 
 def schedule(sweep: Sweep, rows: int) -> Iterator[tuple[int, int, Measured]]:
@@ -108,7 +132,7 @@ def schedule(sweep: Sweep, rows: int) -> Iterator[tuple[int, int, Measured]]:
     return progress.track("measuring", plan, len(plan))
 
 
-def spend(measured: Measured, untraced: Callable, work: Iterator[Values]) -> None:
+def spend(measured: Measured, untraced: Callable, work: Iterable[Values]) -> None:
     """Untraced steps, one after another: only their times are kept."""
     for values in work:
         start = time.perf_counter_ns()
@@ -117,16 +141,24 @@ def spend(measured: Measured, untraced: Callable, work: Iterator[Values]) -> Non
 
 
 def fold(
-    measured: Measured, traced: Callable, work: Iterator[Values], types: Mapping[str, str]
+    measured: Measured,
+    traced: Callable,
+    untraced: Callable,
+    work: Iterable[Values],
+    types: Mapping[str, str],
+    every: int = 1,
 ) -> None:
-    """Traced steps, each folded into the tally when it is over."""
+    """Steps of which one in `every` is traced, and folded into the tally when it is over."""
     for values in work:
-        metadata = tf1.RunMetadata()
-        epoch_ns, start = time.time_ns(), time.perf_counter_ns()
-        traced(*values, run_metadata=metadata)
-        spent_ns = time.perf_counter_ns() - start
-        measured.tally.add(*trace.durations(metadata.step_stats, epoch_ns))
-        if len(measured.traced_ns) < KEPT:
-            measured.runs += trace.op_runs(len(measured.traced_ns), metadata.step_stats, types)
-        measured.traced_ns.append(spent_ns)
-        measured.rows += len(values[0]) if values else measured.batch_size
+        if measured.passed % every:
+            untraced(*values)
+        else:
+            step, metadata = session.timed_step(traced, values, len(measured.traced_ns))
+            rows = measured.rows_of(measured.passed)
+            measured.tally.add(*trace.durations(metadata.step_stats, step.start_ns))
+            if len(measured.kept) < KEPT and rows == measured.batch_size:
+                measured.runs += trace.op_runs(step.step, metadata.step_stats, types)
+                measured.kept.append(step)
+            measured.traced_ns.append(step.wall_ns)
+            measured.rows += rows
+        measured.passed += 1

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tflab.records.shown import Shown
+
 
 @dataclass(frozen=True)
 class Column:
@@ -22,7 +24,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class Table(Shown):
     title: str
     columns: tuple[Column, ...]
     rows: tuple[Any, ...]
@@ -31,6 +33,11 @@ class Table:
 
     def cells(self) -> Iterable[tuple[str, ...]]:
         return (tuple(column.cell(row) for column in self.columns) for row in self.rows)
+
+    def dicts(self) -> list[dict[str, str]]:
+        """A dict of header and text for each row, as a DataFrame takes them."""
+        headers = [column.header for column in self.columns]
+        return [dict(zip(headers, cells, strict=True)) for cells in self.cells()]
 
 
 @dataclass(frozen=True)
@@ -43,7 +50,7 @@ class Frame:
 
 
 @dataclass(frozen=True)
-class Strip:
+class Strip(Shown):
     """Frames to be read from top to bottom."""
 
     title: str

@@ -3,13 +3,18 @@
 No TensorFlow in here. Count, sum, least and most are exact. Quantiles come from a sketch: durations
 are counted in buckets whose bounds grow by 2 %, which puts every quantile within 1 % of a true one
 (DDSketch: Masson, Rim and Lee 2019, "a fast and fully-mergeable quantile sketch").
+
+Deviations are exact but for rounding. Squares are taken around the mean of the runs that are folded
+at once, and such parts put together as Chan, Golub and LeVeque do ("Updating formulae and a
+pairwise algorithm for computing sample variances", 1979): nothing overflows and nothing cancels.
+All are of the runs that were seen (divided by their number, not by one less), 0 for a single one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from math import log
+from math import log, sqrt
 
 import numpy as np
 
@@ -18,6 +23,7 @@ from tflab.records import NodeStats
 ERROR = 0.01  # of a quantile, relative
 GROWTH = (1 + ERROR) / (1 - ERROR)  # of a bucket's bounds
 CHUNK = 4096  # runs that wait to be folded; folding is NumPy's work, and cheap in bulk
+PAIRED = 1000  # nodes at most whose times are held against each other: 8 MB
 
 
 class Tally:
@@ -29,11 +35,16 @@ class Tally:
         self._names: list[str] = []  # runs that wait to be folded
         self._starts: list[int] = []
         self._durations: list[int] = []
+        self._lengths: list[int] = []  # how many of them each waiting step has
+        self._folded = 0  # steps
         self._count: np.ndarray = np.zeros(0, np.int64)
         self._total: np.ndarray = np.zeros(0, np.int64)
         self._start: np.ndarray = np.zeros(0, np.int64)
         self._least: np.ndarray = np.zeros(0, np.int64)
         self._most: np.ndarray = np.zeros(0, np.int64)
+        self._squares: np.ndarray = np.zeros(0)  # of the durations, around their mean
+        # Of two nodes' times in a step, likewise; None where they are too many
+        self._products: np.ndarray | None = np.zeros((0, 0))
         self._buckets: dict[int, int] = {}  # (node, bucket) as one number -> runs
         self._by_node: dict[int, dict[int, int]] | None = None  # the same, when asked for
 
@@ -43,12 +54,13 @@ class Tally:
         self._names += names
         self._starts += starts_ns
         self._durations += durations_ns
+        self._lengths.append(len(names))
         if len(self._names) >= CHUNK:
             self._fold()
 
     def _fold(self) -> None:
         """Ctrl-C may come anywhere: all is computed first, on copies, and then kept."""
-        if not self._names:
+        if not self._lengths:
             return
         for name in dict.fromkeys(self._names):
             self._columns.setdefault(name, len(self._columns))
@@ -67,9 +79,42 @@ class Tally:
         filled = dict(self._buckets)
         for key, runs in zip(*np.unique(columns << 16 | buckets, return_counts=True), strict=True):
             filled[int(key)] = filled.get(int(key), 0) + int(runs)
+        squares = self._squares_with(columns, durations)
+        products = self._products_with(columns, durations)
         self._count, self._total, self._start = count, total, start
         self._least, self._most, self._buckets, self._by_node = least, most, filled, None
-        self._names, self._starts, self._durations = [], [], []
+        self._squares, self._products = squares, products
+        self._folded += len(self._lengths)
+        self._names, self._starts, self._durations, self._lengths = [], [], [], []
+
+    def _squares_with(self, columns: np.ndarray, durations: np.ndarray) -> np.ndarray:
+        """For each node, the squares of all its durations around their mean, added up."""
+        nodes = len(self._columns)
+        old, old_total, squares = (
+            np.pad(array, (0, nodes - len(array)))
+            for array in (self._count, self._total, self._squares)
+        )
+        new = np.bincount(columns, minlength=nodes)
+        mean = np.bincount(columns, durations, nodes) / np.maximum(new, 1)
+        squares += np.bincount(columns, (durations - mean[columns]) ** 2, nodes)
+        apart = mean - old_total / np.maximum(old, 1)
+        return squares + apart**2 * (old * (new / np.maximum(old + new, 1)))
+
+    def _products_with(self, columns: np.ndarray, durations: np.ndarray) -> np.ndarray | None:
+        """The same for the times of any two nodes in a step; a node that did not run took 0."""
+        nodes, old, new = len(self._columns), self._folded, len(self._lengths)
+        if nodes > PAIRED or self._products is None:
+            return None
+        more = nodes - len(self._products)
+        places = np.repeat(np.arange(new), self._lengths) * nodes + columns
+        times = np.bincount(places, durations, new * nodes).reshape(new, nodes)
+        mean = times.mean(axis=0)
+        apart = mean - np.pad(self._total, (0, more)) / max(old, 1)
+        times = times - mean
+        between = np.outer(apart, apart) * (old * new / (old + new))
+        # Not with `@`: the threads of a BLAS wait for more work, and the next step would feel it.
+        within = np.einsum("si,sj->ij", times, times)
+        return np.pad(self._products, (0, more)) + within + between
 
     def _grown(self, more: int) -> tuple[np.ndarray, ...]:
         """Copies of the arrays, with places for more nodes."""
@@ -101,6 +146,18 @@ class Tally:
             runs.update(by_node[self._columns[name]])
         return quantile(runs, q)
 
+    def step_std_ns(self, names: Iterable[str]) -> float | None:
+        """The standard deviation of the time that a step spends in these nodes together; ns.
+
+        None where there are no steps, or more than PAIRED nodes.
+        """
+        self._fold()
+        if self._products is None or not self.steps:
+            return None
+        columns = [self._columns[name] for name in set(names) & self._columns.keys()]
+        squares = self._products[np.ix_(columns, columns)].sum()
+        return sqrt(max(squares, 0.0) / self.steps)  # rounding can leave it below 0
+
     def total_ns(self) -> int:
         """The time of all runs of all nodes together."""
         self._fold()
@@ -129,6 +186,7 @@ class Tally:
                 p95_ns=quantile(buckets[column], 0.95),
                 start_ns=float(self._start[column] / self._count[column]),
                 requested_bytes=requested_bytes.get(name, 0),
+                std_ns=sqrt(self._squares[column] / self._count[column]),
             )
             for name, column in self._columns.items()
             if name in types

@@ -6,10 +6,10 @@ tensorflow/core/framework/step_stats.proto.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from tflab.records import OpRun, Shape
+from tflab.records import Allocation, OpRun, Shape
 
 EXECUTOR = "_SOURCE"  # the executor's own start: it is in every trace, and a node of no graph
 
@@ -20,17 +20,39 @@ def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[Op
     `types` maps nodes to op types and is read from the partition graph, because fusion reuses
     names; a node that is not in it gets the type in its label.
     """
+
+    def named(stats: Any) -> tuple[str, str]:
+        name = stats.node_name
+        return name, types.get(name) or labelled_type(stats.timeline_label)
+
     for device in step_stats.dev_stats:
-        for stats in device.node_stats:
-            yield OpRun(
-                step=step,
-                name=stats.node_name,
-                op=types.get(stats.node_name) or labelled_type(stats.timeline_label),
-                device=device.device,
-                start_ns=stats.all_start_nanos,
-                duration_ns=stats.all_end_rel_nanos,
-                **allocations(stats),
-            )
+        yield from device_runs(step, device.device, device.node_stats, named)
+
+
+def device_runs(
+    step: int,
+    device: str,
+    rows: Iterable[Any],
+    named: Callable[[Any], tuple[str, str]],
+    text: Callable[[Any], str] = str,
+) -> Iterator[OpRun]:
+    """The op runs of one device. `named` tells the node and the op type of a row; `text` reads the
+    name of an allocator."""
+    for stats in rows:
+        name, op = named(stats)
+        start_ns, duration_ns = times(stats)
+        memory = stats.memory
+        requested, records = allocated(memory, text) if memory else (0, ())
+        yield OpRun(step, name, op, device, start_ns, duration_ns, requested, records)
+
+
+def times(stats: Any) -> tuple[int, int]:
+    """Start and duration of a row, in ns. Old traces, and those of GPUs, have microseconds only."""
+    start_ns = stats.all_start_nanos
+    if start_ns:
+        return start_ns, stats.all_end_rel_nanos
+    duration_us = stats.all_end_rel_micros or stats.op_end_rel_micros
+    return stats.all_start_micros * 1000, duration_us * 1000
 
 
 def durations(step_stats: Any, start_ns: int) -> tuple[list[str], list[int], list[int]]:
@@ -54,16 +76,26 @@ def labelled_type(label: str) -> str:
     return label.rpartition(" = ")[2].partition("(")[0] or "unknown"
 
 
-def allocations(stats: Any) -> dict[str, Any]:
-    records = [
-        (record.alloc_micros, record.alloc_bytes, memory.allocator_name)
-        for memory in stats.memory
-        for record in memory.allocation_records
-    ]
-    return {
-        "requested_bytes": sum(size for _, size, _ in records if size > 0),
-        "allocations": tuple(records),
-    }
+def allocated(
+    memory: Iterable[Any], text: Callable[[Any], str]
+) -> tuple[int, tuple[Allocation, ...]]:
+    """The bytes that a row asked for, and every allocation and release where they are recorded.
+
+    Old traces have only a total for each allocator.
+    """
+    requested = 0
+    records: list[Allocation] = []
+    for used in memory:
+        allocator = text(used.allocator_name)
+        listed = used.allocation_records
+        if not listed:
+            requested += used.total_bytes
+        for record in listed:
+            size = record.alloc_bytes
+            records.append((record.alloc_micros, size, allocator))
+            if size > 0:
+                requested += size
+    return requested, tuple(records)
 
 
 def output_shapes(step_stats: Any) -> dict[str, Shape]:

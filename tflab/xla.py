@@ -40,7 +40,7 @@ def environment(folder: str | Path) -> dict[str, str]:
         raise TflabError(f"XLA cannot write to {folder}: there is a quotation mark in its name.")
     return {
         "TF_XLA_FLAGS": "--tf_xla_cpu_global_jit",
-        "XLA_FLAGS": f'--xla_dump_to="{folder}" --xla_dump_hlo_as_text',
+        "XLA_FLAGS": f'--xla_dump_to="{folder}" --xla_dump_hlo_as_text --xla_dump_hlo_as_proto',
     }
 
 

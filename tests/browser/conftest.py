@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-WRITE_SECONDS = 120  # TensorFlow's import and twelve steps, on a slow machine
+WRITE_SECONDS = 120  # TensorFlow's import and some sixty steps, on a slow machine
 START_SECONDS = 60
 STOP_SECONDS = 10
 # All of the drawing, with the whole legend beside it.
@@ -31,8 +31,8 @@ CHROMIUM_ARGS = [
 
 @pytest.fixture(scope="session")
 def logdir(tmp_path_factory):
-    """A logdir with LeNet's graph and its traced steps."""
-    folder = tmp_path_factory.mktemp("logdir")
+    """A logdir with LeNet's graph and its traced steps, alone in its folder."""
+    folder = tmp_path_factory.mktemp("runs") / "lenet"
     command = [sys.executable, "-m", "tflab.lifecycle", "--model", "lenet", "--logdir", str(folder)]
     subprocess.run(command, check=True, timeout=WRITE_SECONDS, stdout=subprocess.DEVNULL)
     return folder
@@ -43,6 +43,14 @@ def tensorboard(logdir, tmp_path_factory):
     """The address of a TensorBoard that serves the logdir."""
     log = tmp_path_factory.mktemp("tensorboard") / "log.txt"
     with serving(logdir, log) as address:
+        yield address
+
+
+@pytest.fixture(scope="session")
+def tensorboard_of_all(logdir, tmp_path_factory):
+    """The address of a TensorBoard that serves the folder in which the logdir is."""
+    log = tmp_path_factory.mktemp("tensorboard") / "log.txt"
+    with serving(logdir.parent, log) as address:
         yield address
 
 

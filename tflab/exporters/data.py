@@ -21,8 +21,10 @@ from tflab.records import (
 )
 
 NAMES = {Frontend: "frontend", Backward: "backward", Placement: "placement", Execution: "execution"}
-# What only means something inside this process, or is too long and goes to files
-LIVE = {"program", "user_nodes", "partition_graphs", "traces", "listings", "definitions"}
+# What only means something inside this process
+LIVE = {"program", "user_nodes", "partition_graphs", "traces", "definitions"}
+# What is too long and goes to files
+LONG = {"captures", "hlo", "listings"}
 # Words that Python keeps for itself
 RENAMED = {"from_device": "from", "to_device": "to", "old": "from", "new": "to"}
 
@@ -54,11 +56,14 @@ def comparison_csv(found: Comparison) -> str:
     out = io.StringIO()
     names = [item.name for item in fields(Row)]
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["batch_size", *names, "ns_per_image"])
+    writer.writerow(["data", "partial", "batch_size", "traced_steps", *names, "ns_per_image"])
+    partial = found.interrupted or found.failure is not None
     for size, rows in found.tables.items():
+        steps = found.steps[size]
         for row in rows:
             values = [cell_text(plain(getattr(row, name))) for name in names]
-            writer.writerow([size, *values, row.self_ns / found.steps[size].images])
+            each = row.self_ns / steps.images
+            writer.writerow([found.data, partial, size, steps.steps, *values, each])
     return out.getvalue()
 
 
@@ -73,7 +78,7 @@ def plain(value: Any) -> Any:
         return {
             RENAMED.get(item.name, item.name): plain(getattr(value, item.name))
             for item in fields(value)
-            if item.name not in LIVE
+            if item.name not in LIVE | LONG
         }
     if isinstance(value, tuple | list):
         return [plain(item) for item in value]

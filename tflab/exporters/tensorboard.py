@@ -1,4 +1,5 @@
-"""TensorBoard: the graph, and a tag for every batch size that colours it by time and memory."""
+"""TensorBoard: the graph, a tag for every batch size that colours it by time and memory, and the
+steps behind each of these as a profile."""
 
 from __future__ import annotations
 
@@ -10,12 +11,14 @@ from contextlib import contextmanager
 import tensorflow.compat.v1 as tf1
 from tensorflow.core.util import event_pb2
 
+from tflab.exporters import xspace
 from tflab.records import Execution, Placement, Stage
 
 
 def write(logdir: str, stages: Sequence[Stage]) -> None:
     """Write the graph of the program as the run `written`, and once there is one, the graph that
-    ran, all devices together, as the run `executed`. The traces belong to the second."""
+    ran, all devices together, as the run `executed`. The traces belong to the second. Profiles are
+    none of these runs: TensorBoard looks for them in the logdir itself."""
     program = stages[-1].program
     with run(os.path.join(logdir, "written")) as writer:
         add_graph(writer, program.graph.as_graph_def(add_shapes=True))
@@ -31,6 +34,8 @@ def write(logdir: str, stages: Sequence[Stage]) -> None:
             if isinstance(stage, Execution):
                 for batch_size, metadata in stage.traces.items():
                     writer.add_run_metadata(drawable(metadata), tag(stage, batch_size), batch_size)
+                for capture in stage.captures:
+                    xspace.write(logdir, [capture], modules=stage.hlo.get(capture.name))
 
 
 @contextmanager

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tflab.records.asked import SWITCHES, Model, Options, Program, Recipe, Start
+from tflab.records.asked import SWITCHES, Model, Options, Program, Recipe, Saved, Start
 from tflab.records.followed import Life, Touch
 from tflab.records.graph import Node, Shape, Source, Tensor, edge_count, node_of
 from tflab.records.measured import (
@@ -43,6 +43,7 @@ from tflab.records.placed import (
     Toggle,
     Transfer,
 )
+from tflab.records.shown import Shown
 from tflab.records.timed import (
     Allocation,
     Capture,
@@ -102,6 +103,7 @@ __all__ = [
     "Recipe",
     "Rewrite",
     "Row",
+    "Saved",
     "Shape",
     "Source",
     "Spread",
@@ -121,9 +123,11 @@ __all__ = [
 
 
 @dataclass(frozen=True)
-class Frontend:
+class Frontend(Shown):
     program: Program = field(repr=False)
     nodes: tuple[Node, ...]
+    notes: tuple[str, ...] = ()  # of a graph from a file: what was chosen or made up for it
+    blocked: str | None = None  # why no other stage can follow: TensorFlow refuses the graph
 
 
 @dataclass(frozen=True)
@@ -149,7 +153,7 @@ class GradientCheck:
 
 
 @dataclass(frozen=True)
-class Backward:
+class Backward(Shown):
     program: Program = field(repr=False)
     nodes: tuple[Node, ...]
     added_nodes: tuple[str, ...] = ()
@@ -159,10 +163,12 @@ class Backward:
     variable_count: int = 0  # trainable; of very many only some are checked
     update_nodes: tuple[str, ...] = ()  # those of `added_nodes` that the optimiser made
     shared_nodes: tuple[str, ...] = ()  # those that start or add up gradients, of no one forward op
+    unchecked: str = ""  # why there are no gradient checks
+    inferred: bool = False  # `gradients` were in the file, and are told by their names
 
 
 @dataclass(frozen=True)
-class Placement:
+class Placement(Shown):
     program: Program = field(repr=False)
     nodes: tuple[Node, ...]  # the graph that runs, all devices together
     user_nodes: tuple[Node, ...] = field(default=(), repr=False)  # the graph of the stage before
@@ -183,7 +189,7 @@ class Placement:
 
 
 @dataclass(frozen=True)
-class Execution:
+class Execution(Shown):
     program: Program = field(repr=False)
     nodes: tuple[Node, ...]
     batch_size: int
@@ -203,7 +209,11 @@ class Execution:
     race: Race | None = None  # when passes were switched off
     interrupted: bool = False  # these are the steps until Ctrl-C
     traces: Mapping[int, Any] = field(default_factory=dict, repr=False)
-    # batch size -> RunMetadata of one warm step, for TensorBoard
+    # batch size -> RunMetadata of one warm step, for TensorBoard's graphs
+    captures: tuple[Capture, ...] = field(default=(), repr=False)
+    # warm steps of these batch sizes, for TensorBoard's profile
+    hlo: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, repr=False)
+    # name of a capture -> what XLA compiled for it: a serialised HloProto for each module
 
 
 Stage = Frontend | Backward | Placement | Execution

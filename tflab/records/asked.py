@@ -43,8 +43,22 @@ class Model:
     optimizer: Any = None
     recipe: Recipe | None = None
     test_loss: Any = None  # of the inferring head, where it is not `loss`
+    fetches: tuple[str, ...] = ()  # what to run where nothing is trained; else `output`
+    parameters: tuple[Any, ...] = ()  # tensors to derive by, where there is no optimiser
+    notes: tuple[str, ...] = ()  # what was chosen or made up for it, for the reader
     start: Start | None = None  # where the variables' own initialisers are not to be run
     updates: tuple[Any, ...] = ()  # ops that run with every training step: moving averages
+
+
+@dataclass(frozen=True)
+class Saved:
+    """What the user asked of a graph from a file."""
+
+    signature: str | None = None
+    loss: str | None = None  # a tensor to derive
+    feeds: tuple[tuple[str, str], ...] = ()  # (placeholder, .npy file)
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()  # (placeholder, its shape)
+    side_effects: bool = False  # whether it may read and write files and the like
 
 
 @dataclass(frozen=True)
@@ -60,6 +74,7 @@ class Options:
     without: tuple[str, ...] = ()  # graph passes to switch off, by their names in SWITCHES
     soft_placement: bool = False  # what a device cannot do, another does
     xla: bool = False  # let XLA compile what it can
+    saved: Saved = Saved()
 
 
 SWITCHES = {  # graph pass -> its field in tensorflow/core/protobuf/rewriter_config.proto

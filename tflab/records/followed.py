@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from tflab.records.graph import Source, Tensor
 from tflab.records.measured import Row
 from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
+from tflab.records.shown import Shown
 
 
 @dataclass(frozen=True)
@@ -20,7 +21,7 @@ class Touch:
 
 
 @dataclass(frozen=True)
-class Life:
+class Life(Shown):
     """A node from the line that made it to the time that it took.
 
     A node that was fused or merged into another lives on in that one, its `carrier`: device,

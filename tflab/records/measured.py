@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tflab.records.timed import OpTotal, Spread
+from tflab.records.shown import Shown
+from tflab.records.timed import LiveBytes, OpTotal, Spread
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class NodeStats:
     p95_ns: float  # by a sketch, within 1 %
     start_ns: float  # mean time from the start of the step: the order of execution
     requested_bytes: int  # that a call asked its allocators for, mean over the steps looked at
+    std_ns: float = 0.0  # standard deviation of the calls
 
 
 @dataclass(frozen=True)
@@ -64,6 +66,10 @@ class Row:
     gflops: float | None  # 10^9 FLOPs a second of self time
     intensity: float | None  # FLOPs a byte of inputs and outputs
     roof_share: float | None  # of what the machine could do at that intensity
+    std_ns: float = 0.0  # of all calls around their mean; large where the nodes differ
+    step_ns: float = 0.0  # that a step spends here, mean over the steps
+    step_std_ns: float | None = None  # of that over the steps; None where it is not known
+    peak_bytes: int | None = None  # the most its nodes had alive at once in a step, if it is known
 
 
 @dataclass(frozen=True)
@@ -103,12 +109,15 @@ class Compared:
 class StepTimes:
     """The steps of one batch size."""
 
-    steps: int
-    images: int
+    steps: int  # traced
+    images: int  # that they worked on
     untraced_ns: Spread
     traced_ns: Spread
     images_per_second: float  # untraced
     ops_ns: float  # self time of all ops in a step, mean
+    untraced_steps: int = 0
+    peak_bytes: int = 0  # the most alive at once in a step, of what the step itself asked for
+    curve: LiveBytes | None = None  # of the median one of the steps that were kept whole
 
 
 @dataclass(frozen=True)
@@ -124,7 +133,7 @@ class ConfigTimes:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class Comparison(Shown):
     model: str
     phase: str
     by: str
@@ -142,3 +151,7 @@ class Comparison:
     failure: str | None = None  # of a step: these are the measurements until then
     # By batch size: all that is known of each row
     tables: Mapping[int, tuple[Row, ...]] = field(default_factory=dict)
+    images: int = 0  # that were asked for, at each batch size
+    trace_every: int = 1  # one step in so many was traced
+    warm_ns: Mapping[str, float] = field(default_factory=dict)  # mean call of the `cold` nodes
+    peaks: Peaks | None = None  # of the machine: what `roof_share` is a share of

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 Allocation = tuple[int, int, str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)  # there may be millions of them
 class OpRun:
     """One execution of one node. Times are on the clock of `time.time_ns()`."""
 

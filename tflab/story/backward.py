@@ -10,19 +10,32 @@ from tflab.table import Block, Column, Table, plural, shortened
 
 
 def tell(stage: Backward) -> Iterable[Block]:
+    if stage.inferred:
+        yield (
+            f"The file holds gradients of {plural(len(stage.gradients), 'forward op')}; which came "
+            "from which is inferred from their names. Nothing was added."
+        )
+        yield derived(stage)
+        return
     if not stage.added_nodes:
         yield "The model has no loss or no optimiser: nothing to differentiate, nothing added."
         return
-    derived = sum(len(gradient.nodes) for gradient in stage.gradients)
+    made = sum(len(gradient.nodes) for gradient in stage.gradients)
     yield (
-        f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: {derived} "
+        f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: {made} "
         f"from gradient functions, {len(stage.shared_nodes)} that start or add up gradients, "
         f"{len(stage.update_nodes)} from the optimiser. "
         "Still nothing is computed."
     )
+    yield derived(stage)
+    yield reasons(stage.gradients)
+    yield from gradient_checks(stage)
+
+
+def derived(stage: Backward) -> Table:
     types = {node.name: node.op for node in stage.nodes}
     with_gradient = [g for g in stage.gradients if g.nodes]
-    yield shortened(
+    return shortened(
         "Forward ops, last first as differentiation met them, and what came from each",
         (
             Column("forward node", lambda g: g.forward),
@@ -34,8 +47,6 @@ def tell(stage: Backward) -> Iterable[Block]:
         with_gradient[::-1],
         LONGEST,
     )
-    yield reasons(stage.gradients)
-    yield from gradient_checks(stage)
 
 
 def kinds_of(gradient: Gradient, types: dict[str, str]) -> str:
@@ -61,7 +72,7 @@ def reasons(gradients: Iterable[Gradient]) -> Table:
 
 def gradient_checks(stage: Backward) -> Iterable[Block]:
     if not stage.gradient_checks:
-        yield "Gradients were not checked: the loss differs each time it is computed."
+        yield f"Gradients were not checked: {stage.unchecked}."
         return
     worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
     yield shortened(

@@ -1,13 +1,30 @@
-"""The story of a comparison: the same ops at several batch sizes, side by side."""
+"""The story of a comparison: the same ops at several batch sizes, side by side, then one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import TypeVar
 
-from tflab.records import Compared, Comparison, ConfigTimes, StepTimes
-from tflab.table import Block, Column, Frame, Strip, Table, percent, plural, size, time
+from tflab.records import Cell, Compared, Comparison, OpTotal, StepTimes
+from tflab.story.rows import NAMES, costs, legend, work
+from tflab.table import (
+    Block,
+    Column,
+    Frame,
+    Strip,
+    Table,
+    percent,
+    plural,
+    shortened,
+    size,
+    time,
+)
 
-NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
+SIZES_ABREAST = 3  # that fit beside a name and a fit
+CONFIGS_ABREAST = 4  # that fit beside `default`
+
+Item = TypeVar("Item")
 
 
 def tell(found: Comparison, top: int) -> Iterable[Block]:
@@ -15,157 +32,175 @@ def tell(found: Comparison, top: int) -> Iterable[Block]:
         yield "Partial: interrupted, what follows was measured until then."
     if found.failure:
         yield f"Partial: what follows was measured until a step failed. {found.failure}"
-    images = plural(max(step.images for step in found.steps.values()), "image")
-    partial = "up to " if found.interrupted or found.failure else ""
-    yield (
-        f"{found.model}, {found.phase}, {partial}{images} of "
-        f"{found.data} at each batch size, each worked on untraced and traced in turn. Warm: the "
-        f"first {found.warmup} steps of each batch size are not counted."
-    )
+    yield opening(found)
     yield steps(found)
-    for batch in found.batch_sizes:
-        yield costs(found, batch, top)
-    yield side_by_side(found, top)
-    if len(found.configs) > 1:
-        yield configs(found)
+    for table in (in_all, side_by_side, an_image):
+        for sizes in chunks(found.batch_sizes, SIZES_ABREAST):
+            yield table(found, top, sizes)
+    yield from configs(found)
     if found.findings:
         yield Strip("Findings, each computed from the tables", (Frame("", "", found.findings),))
+    for batch in found.tables:
+        yield costs(found, batch, top)
+        yield work(found, batch, top)
+    yield legend(found)
     yield cold(found)
-    if found.uncovered:
-        yield (
-            "The framework's registry has no FLOPs for: "
-            + ", ".join(found.uncovered)
-            + ". They have none here either, and are not counted as 0."
-        )
+
+
+def opening(found: Comparison) -> str:
+    upto = "up to " if found.interrupted or found.failure else ""
+    traced = (
+        f" One step in {found.trace_every:,} was traced: calls, totals and all that is told of ops "
+        "are those of the traced steps."
+        if found.trace_every > 1
+        else ""
+    )
+    return (
+        f"{found.model}, {found.phase}, {upto}{plural(found.images, 'image')} of {found.data} at "
+        "each batch size, each worked on untraced and traced in turn. Warm: the first "
+        f"{found.warmup} steps of each batch size are not counted.{traced}"
+    )
 
 
 def steps(found: Comparison) -> Table:
-    def rate(row: tuple[int, StepTimes]) -> str:
-        return f"{row[1].images_per_second:,.0f}"
+    def traced(row: tuple[int, StepTimes]) -> str:
+        some, all_ = row[1].steps, row[1].untraced_steps
+        return f"{some:,}" if some == all_ else f"{some:,} of {all_:,}"
 
     return Table(
         "Steps: median, and the middle eight tenths",
         (
             Column("batch", lambda row: str(row[0]), right=True),
-            Column("steps", lambda row: f"{row[1].steps:,}", right=True),
+            Column("traced steps", traced, right=True),
             Column("untraced", lambda row: time(row[1].untraced_ns.median), right=True),
             Column("p10", lambda row: time(row[1].untraced_ns.p10), right=True),
             Column("p90", lambda row: time(row[1].untraced_ns.p90), right=True),
+            Column("images a second", lambda row: f"{row[1].images_per_second:,.0f}", right=True),
             Column("traced", lambda row: time(row[1].traced_ns.median), right=True),
             Column("its ops", lambda row: time(row[1].ops_ns), right=True),
-            Column("images a second", rate, right=True),
+            Column("memory peak", lambda row: size(row[1].peak_bytes), right=True),
         ),
         tuple(found.steps.items()),
     )
 
 
-def costs(found: Comparison, batch: int, top: int) -> Table:
-    """The rows that cost most at one batch size."""
-
-    whole = {row.key: row for row in found.tables.get(batch, ())}
-
-    def rate(row: Compared) -> str:
-        gflops = row.cells[batch].gflops
-        return "" if gflops is None else f"{gflops:.1f}"
-
-    def roof(row: Compared) -> str:
-        share = whole[row.key].roof_share if row.key in whole else None
-        return "" if share is None else percent(share)
-
-    def late(row: Compared) -> str:
-        return time(whole[row.key].p95_ns) if row.key in whole else ""
-
-    rows = [row for row in found.rows if batch in row.cells]
-    if found.by == "layer":
-        heading = f"Batch {batch}: the layers in the order of execution (self time)"
-    else:
-        rows.sort(key=lambda row: -row.cells[batch].total_ns)
-        heading = f"Batch {batch}: what costs most (self time)"
-    return Table(
-        heading,
-        (
-            Column(NAMES[found.by], lambda row: row.key, elastic=True, least=18, name=True),
-            Column("calls", lambda row: f"{row.cells[batch].calls:,}", right=True),
-            Column("total", lambda row: time(row.cells[batch].total_ns), right=True),
-            Column("a call", lambda row: time(row.cells[batch].mean_ns), right=True),
-            Column("p95", late, right=True),
-            Column("an image", lambda row: time(row.cells[batch].ns_per_image), right=True),
-            Column("share", lambda row: percent(row.cells[batch].share), right=True),
-            Column("memory", lambda row: size(row.cells[batch].bytes), right=True),
-            Column("GFLOP/s", rate, right=True),
-            Column("of roof", roof, right=True),
-        ),
-        tuple(rows[:top]),
-        more=max(0, len(rows) - top),
-    )
+# All batch sizes
 
 
-def side_by_side(found: Comparison, top: int) -> Table:
+def in_all(found: Comparison, top: int, sizes: Sequence[int]) -> Table:
+    """All calls of a row together."""
+
+    def cell(cell: Cell) -> str:
+        return f"{time(cell.total_ns)} ({cell.calls:,})"
+
+    title = "In all at each batch size (and the number of calls)"
+    return shortened(title, (key(found), *columns(sizes, cell)), found.rows, top)
+
+
+def an_image(found: Comparison, top: int, sizes: Sequence[int]) -> Table:
+    """A row's share of an image."""
+
+    def cell(cell: Cell) -> str:
+        return f"{time(cell.ns_per_image)} ({percent(cell.share)})"
+
+    title = "An image at each batch size (and its share of the time of all ops)"
+    return shortened(title, (key(found), *columns(sizes, cell)), found.rows, top)
+
+
+def columns(sizes: Iterable[int], say: Callable[[Cell], str]) -> Iterator[Column]:
+    for batch in sizes:
+
+        def cell(row: Compared, batch: int = batch) -> str:
+            return say(row.cells[batch]) if batch in row.cells else ""
+
+        yield Column(f"batch {batch}", cell, right=True)
+
+
+def side_by_side(found: Comparison, top: int, sizes: Sequence[int] = ()) -> Table:
     """A call at every batch size, and how much longer it takes than at the one before."""
+    before = dict(pairwise(reversed(found.batch_sizes)))
 
-    def call(size: int, before: int | None) -> Column:
+    def call(batch: int) -> Column:
         def cell(row: Compared) -> str:
-            if size not in row.cells:
+            if batch not in row.cells:
                 return ""
-            mean = row.cells[size].mean_ns
-            if before is None or before not in row.cells:
+            mean = row.cells[batch].mean_ns
+            smaller = row.cells.get(before.get(batch, 0))
+            if smaller is None or not smaller.mean_ns:
                 return time(mean)
-            return f"{time(mean)} ({mean / row.cells[before].mean_ns:.1f} x)"
+            return f"{time(mean)} ({mean / smaller.mean_ns:.1f} x)"
 
-        return Column(f"batch {size}", cell, right=True)
+        return Column(f"batch {batch}", cell, right=True)
 
     def fit(row: Compared) -> str:
         if row.fit is None:
             return ""
-        return f"{time(row.fit.fixed_ns)} + {time(row.fit.per_image_ns)}"
+        sign = "-" if row.fit.per_image_ns < 0 else "+"
+        return f"{time(row.fit.fixed_ns)} {sign} {time(abs(row.fit.per_image_ns))}"
 
     def error(row: Compared) -> str:
         return "" if row.fit is None or row.fit.error is None else percent(row.fit.error)
 
-    sizes: list[int | None] = [None, *found.batch_sizes]
-    return Table(
+    sizes = sizes or found.batch_sizes
+    fits = (Column("fit", fit, right=True), Column("error", error, right=True))
+    return shortened(
         "A call at each batch size (and its ratio to the one before); fixed cost + cost an image",
-        (
-            Column(NAMES[found.by], lambda row: row.key, elastic=True, least=24),
-            *(call(size, before) for before, size in zip(sizes, found.batch_sizes, strict=False)),
-            Column("fit", fit, right=True),
-            Column("error", error, right=True),
-        ),
-        found.rows[:top],
-        more=max(0, len(found.rows) - top),
+        (key(found), *map(call, sizes), *(fits if sizes[-1] == found.batch_sizes[-1] else ())),
+        found.rows,
+        top,
     )
 
 
-def configs(found: Comparison) -> Table:
-    def difference(row: ConfigTimes) -> str:
-        if row.config == "default":
-            return ""
-        return f"{row.ratio:.2f} x" if row.significant else "no significant difference"
+def key(found: Comparison) -> Column:
+    return Column(NAMES[found.by], lambda row: row.key, elastic=True, least=24, name=True)
 
-    return Table(
-        "Untraced steps under other configurations, measured in turn",
-        (
-            Column("configuration", lambda row: row.config),
-            Column("batch", lambda row: str(row.batch_size), right=True),
-            Column("step", lambda row: time(row.untraced_ns.median), right=True),
-            Column("p10", lambda row: time(row.untraced_ns.p10), right=True),
-            Column("p90", lambda row: time(row.untraced_ns.p90), right=True),
-            Column("images a second", lambda row: f"{row.images_per_second:,.0f}", right=True),
-            Column("time against default", difference, right=True),
-        ),
-        found.configs,
-    )
+
+def configs(found: Comparison) -> Iterator[Table]:
+    """The untraced step with a column for each configuration of the runtime."""
+    measured = {(row.batch_size, row.config): row for row in found.configs}
+    others = list(dict.fromkeys(row.config for row in found.configs))[1:]
+
+    def column(config: str) -> Column:
+        def cell(batch: int) -> str:
+            row = measured[batch, config]
+            against = f"{row.ratio:.2f} x" if row.significant else "noise"
+            step = time(row.untraced_ns.median)
+            return step if config == "default" else f"{step} ({against})"
+
+        return Column(config, cell, right=True)
+
+    for part in chunks(others, CONFIGS_ABREAST):
+        yield Table(
+            "The untraced step under other configurations, in turn (ratio to default, or noise)",
+            (Column("batch", str, right=True), *map(column, ("default", *part))),
+            tuple(dict.fromkeys(row.batch_size for row in found.configs)),
+        )
+
+
+def chunks(items: Sequence[Item], count: int) -> Iterator[Sequence[Item]]:
+    return (items[start : start + count] for start in range(0, len(items), count))
 
 
 def cold(found: Comparison) -> Table:
-    """The very first step, for comparison: this is not what an op costs."""
+    """The very first step beside a warm one: this is not what an op costs."""
+    batch, warm = next(iter(found.steps.items()))
+
+    def usual(row: OpTotal) -> str:
+        return time(found.warm_ns[row.name]) if row.name in found.warm_ns else ""
+
+    def ratio(row: OpTotal) -> str:
+        known = found.warm_ns.get(row.name)
+        return f"{row.self_ns / known:,.0f} x" if known else ""
+
     return Table(
-        f"Cold: the very first step of a process took {time(found.cold_step_ns)}: kernels and "
-        "memory were set up",
+        f"Cold: the first step of all, at batch {batch}, took {time(found.cold_step_ns)}, a warm "
+        f"one {time(warm.traced_ns.median)}; kernels and memory were set up",
         (
-            Column("node", lambda row: row.name, elastic=True, least=30),
+            Column("node", lambda row: row.name, elastic=True, least=30, name=True),
             Column("type that ran", lambda row: row.op),
             Column("first run", lambda row: time(row.self_ns), right=True),
+            Column("warm", usual, right=True),
+            Column("ratio", ratio, right=True),
         ),
         found.cold,
     )

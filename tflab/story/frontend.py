@@ -16,9 +16,11 @@ def tell(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
     made_by = {(node.source.file, node.source.line) for node in stage.nodes if node.source}
     counts = f"{plural(len(stage.nodes), 'node')}, {plural(edge_count(stage.nodes), 'edge')}"
     lines = plural(len(made_by), "line")
-    yield f"{counts}, made by {lines} of the program. Nothing is computed yet."
+    made = f"made by {lines} of the program" if made_by else "read from a file without lines"
+    yield f"{counts}, {made}. Nothing is computed yet."
+    yield from stage.notes
     if len(stage.nodes) <= DRAWN_WHOLE and not expanded:
-        yield drawing(stage.nodes, stage.program.ends)
+        yield drawing(stage.nodes, stage.program.ends if stage.program else ())
         return
     tree = scopes.tree(stage.nodes)
     yield Table(

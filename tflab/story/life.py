@@ -36,8 +36,7 @@ LINKS = {
 NAMES = 6  # of neighbours that are written out
 
 
-def tell(life: Life, batch_size: int) -> Iterable[Block]:
-    """`batch_size` is the one that the stages were walked with."""
+def tell(life: Life) -> Iterable[Block]:
     frames = (
         Frame("1  Written", KINDS[life.kind], tuple(line(life))),
         Frame("2  Differentiated", "", tuple(differentiated(life))),
@@ -45,7 +44,7 @@ def tell(life: Life, batch_size: int) -> Iterable[Block]:
         Frame("4  Executed", f"as {life.ran_as}" if life.ran_as else "", tuple(executed(life))),
     )
     yield Strip(
-        f"The life of {life.name} ({life.op}), for a batch of {batch_size}",
+        f"The life of {life.name} ({life.op})",
         tuple(frame for frame in frames if frame.lines or frame.about),
     )
     if life.times:

@@ -1,0 +1,177 @@
+"""An epoch of LeNet: tflab's training against Keras' `fit`, and how well the recipe trains it.
+
+    python -m benchmarks.epochs
+
+Both learn from the same images in the same process, in batches as large and with the same
+optimiser, and count right answers on the way. The time of tflab includes what it writes down.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks import report, turns
+from tflab.table import Block, Column, Table
+
+SEEDS = (1, 2, 3)
+MOMENTUM, RATE = 0.9, 0.05  # of Keras' optimiser; the rate does not change what a step costs
+PUBLISHED = 0.9905  # right on the test set, by the paper
+
+
+@dataclass(frozen=True)
+class Raced:
+    data: str
+    images: int
+    batch_size: int
+    keras: str  # its version
+    epochs: int  # of the recipe
+    times: dict[str, list[float]]  # seconds an epoch, round by round
+    right: dict[int, float]  # seed -> share of the test images, at the end of the recipe
+
+
+def measure(quick: bool) -> Raced:
+    import keras
+
+    rounds = 1 if quick else 7
+    trainer = prepared(quick, SEEDS[0])
+    with (
+        TemporaryDirectory(prefix="tflab-") as folder,
+        closing(begun(trainer, Path(folder), SEEDS[0], rounds + 1)) as ours,
+    ):
+        works = {
+            "tflab": partial(epoch_of, ours),
+            "Keras fit": partial(turns.seconds, fit(trainer)),
+        }
+        turns.take(works, 1)  # kernels choose their algorithms, and Keras traces its step
+        times = turns.take(works, rounds)
+    data = trainer.program.dataset("train")
+    return Raced(
+        data=data.name,
+        images=data.size,
+        batch_size=trainer.recipe.batch_size,
+        keras=keras.__version__,
+        epochs=epochs(trainer, quick),
+        times=times,
+        right={seed: learned(quick, seed) for seed in SEEDS},
+    )
+
+
+def prepared(quick: bool, seed: int) -> Any:
+    """LeNet, ready to be trained; for a quick look on a few images."""
+    from tflab import models
+    from tflab import trainer as trainers
+
+    def few() -> Any:
+        model = models.find("lenet")()
+        return replace(model, data=lambda *args: first(model.data(*args), 300))
+
+    return trainers.prepare("lenet", few if quick else models.find("lenet"), seed, None)
+
+
+def first(dataset: Any, rows: int) -> Any:
+    columns = {name: column[:rows] for name, column in dataset.columns.items()}
+    return replace(dataset, columns=columns)
+
+
+def epochs(trainer: Any, quick: bool) -> int:
+    return 1 if quick else trainer.recipe.epochs
+
+
+def begun(trainer: Any, folder: Path, seed: int, count: int) -> Generator[Any, None, None]:
+    """A training of so many epochs, about to begin."""
+    from tflab import training
+    from tflab.epochs import Settings
+    from tflab.exporters import history
+
+    train, test = map(trainer.program.dataset, ("train", "test"))
+    batch_size = trainer.recipe.batch_size
+    settings = Settings(
+        "lenet", train.name, train.size, test.size, batch_size, count, seed, one_thread=False
+    )
+    history.create(folder / history.NAME, settings)
+    return training.train(trainer, settings, folder, None)
+
+
+def epoch_of(records: Iterator[Any]) -> float:
+    """Seconds of the next epoch, without its test."""
+    from tflab.records import Epoch
+
+    return next(record.seconds for record in records if isinstance(record, Epoch))
+
+
+def fit(trainer: Any) -> Any:
+    """An epoch of the same network in Keras."""
+    import keras
+    from keras import layers
+
+    network = keras.Sequential(
+        [
+            layers.Input((32, 32, 1)),
+            layers.Conv2D(6, 5, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Conv2D(16, 5, activation="relu"),
+            layers.MaxPooling2D(),
+            layers.Flatten(),
+            layers.Dense(120, activation="relu"),
+            layers.Dense(84, activation="relu"),
+            layers.Dense(10),
+        ]
+    )
+    network.compile(
+        optimizer=keras.optimizers.SGD(RATE, momentum=MOMENTUM, nesterov=True),
+        loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+        metrics=["accuracy"],
+    )
+    columns = trainer.program.dataset("train").columns
+    images, labels = columns["images"], columns["labels"]
+    return partial(
+        network.fit, images, labels, batch_size=trainer.recipe.batch_size, epochs=1, verbose=0
+    )
+
+
+def learned(quick: bool, seed: int) -> float:
+    """The share of the test images that is read right at the end of the recipe."""
+    trainer = prepared(quick, seed)
+    with TemporaryDirectory(prefix="tflab-") as folder:
+        *_, last = begun(trainer, Path(folder), seed, epochs(trainer, quick))
+    return last.test_accuracy
+
+
+def tell(found: Raced) -> Iterator[Block]:
+    fits = found.times["Keras fit"]
+    yield Table(
+        f"An epoch of LeNet, {found.images:,} images of {found.data} in batches of "
+        f"{found.batch_size}: tflab and Keras {found.keras}",
+        (
+            Column("", lambda row: row[0]),
+            Column("time", lambda row: turns.duration(row[1]), right=True),
+            Column(
+                "images a second", lambda row: f"{found.images / median(row[1]):,.0f}", right=True
+            ),
+        ),
+        tuple(found.times.items()),
+    )
+    yield (
+        f"Keras' fit takes {turns.ratio(fits, found.times['tflab'])} times as long as tflab. "
+        "Asked for: at least 1.3."
+    )
+    yield Table(
+        f"LeNet on {found.data} after {found.epochs} epochs of its recipe "
+        f"(asked for: {100 * PUBLISHED:.2f} %, as published)",
+        (
+            Column("seed", lambda row: str(row[0]), right=True),
+            Column("right", lambda row: f"{100 * row[1]:.2f} %", right=True),
+        ),
+        tuple(found.right.items()),
+    )
+
+
+if __name__ == "__main__":
+    report.show("epochs")

@@ -1,0 +1,172 @@
+"""From RunMetadata to records, XSpace and Chrome trace, beside the Timeline of TensorFlow itself.
+
+    python -m benchmarks.exports
+
+The traces are those of LeNet's training steps, put together into one step of up to a million op
+runs. Every export is made in a process of its own, whose memory is that of this export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from benchmarks import report, resident, turns
+from tflab import child
+from tflab.table import Block, Column, Table, size
+
+ROUNDS = {10_000: 5, 100_000: 3, 1_000_000: 3}  # op runs in a trace -> rounds
+PEER = "Timeline"
+PEER_UP_TO = 100_000  # op runs; ten times as many would take it minutes and gigabytes
+
+
+@dataclass(frozen=True)
+class Once:
+    seconds: float
+    peak: int  # bytes, the most that was held at any moment, what was read before included
+
+
+@dataclass(frozen=True)
+class Exported:
+    op_runs: int
+    tool: str
+    rounds: list[Once]
+
+
+def measure(quick: bool) -> list[Exported]:
+    from benchmarks import lenet
+
+    found = []
+    with TemporaryDirectory(prefix="tflab-") as folder, lenet.steps("training") as steps:
+        graph, small, file = (str(Path(folder, name)) for name in ("graph", "small", "trace"))
+        Path(graph).write_bytes(steps.graph.as_graph_def().SerializeToString())
+        write_trace(small, steps, 1)
+        for wanted, rounds in ({1_500: 1} if quick else ROUNDS).items():
+            op_runs = write_trace(file, steps, wanted)
+            works = {
+                tool: partial(child.call, "benchmarks.exports:once", tool, small, file, graph)
+                for tool in TOOLS
+                if tool != PEER or wanted <= PEER_UP_TO
+            }
+            for tool, times in turns.take(works, rounds).items():
+                found.append(Exported(op_runs, tool, times))
+    return found
+
+
+def write_trace(file: str, steps: Any, wanted: int) -> int:
+    """Traced steps as one step of at least so many op runs; how many they are."""
+    import tensorflow.compat.v1 as tf1
+
+    from tflab.exporters import wire
+
+    parts: list[bytes] = []
+    op_runs = 0
+    for values in steps.batches(1, wanted):
+        metadata = tf1.RunMetadata()
+        steps.traced(*values, run_metadata=metadata)
+        (device,) = metadata.step_stats.dev_stats
+        parts.append(device.SerializeToString())  # one after another they are one message
+        op_runs += len(device.node_stats)
+        if op_runs >= wanted:
+            break
+    with open(file, "wb") as stream:
+        stream.writelines(wire.framed(1, wire.framed(1, parts)))
+    return op_runs
+
+
+# In a process of its own
+
+
+def once(tool: str, small: str, file: str, graph: str) -> Once:
+    """The time that a tool takes to write, and the memory of reading and writing."""
+    read, write = TOOLS[tool]
+    write(read(small, graph), small)  # whatever it imports, it has imported then
+    resident.forget_peak()
+    before = resident.now()
+    source = read(file, graph)
+    seconds = turns.seconds(partial(write, source, file))
+    return Once(seconds, resident.peak() - before)
+
+
+def records(file: str, graph: str | None = None) -> Any:
+    from tflab import recorded
+
+    return recorded.read([file], graph)
+
+
+def xspace(found: Any, file: str) -> None:
+    from tflab.exporters import xspace
+
+    with TemporaryDirectory(prefix="tflab-") as logdir:
+        xspace.write(logdir, [found.capture()])
+
+
+def chrome_trace(found: Any, file: str) -> None:
+    from tflab.exporters import chrome_trace
+
+    with open(f"{file}.json", "w") as stream:
+        chrome_trace.write(stream, [found.capture()], found.nodes)
+
+
+def step_stats(file: str, graph: str) -> Any:
+    import tensorflow.compat.v1 as tf1
+
+    return tf1.RunMetadata.FromString(Path(file).read_bytes()).step_stats
+
+
+def timeline(stats: Any, file: str) -> None:
+    from tensorflow.python.client.timeline import Timeline
+
+    Path(f"{file}.json").write_text(Timeline(stats).generate_chrome_trace_format())
+
+
+TOOLS = {  # what it begins with, which is not timed, and what it does then
+    "file to records": (lambda file, graph: file, lambda file, _: records(file)),
+    "records to XSpace": (lambda file, graph: records(file), xspace),
+    "records to Chrome trace": (lambda file, graph: records(file), chrome_trace),
+    "the same with arrows": (records, chrome_trace),
+    PEER: (step_stats, timeline),
+}
+
+
+# What it tells
+
+
+def tell(found: list[Exported]) -> Iterator[Block]:
+    peer = {row.op_runs: seconds(row) for row in found if row.tool == PEER}
+
+    def ratio(row: Exported) -> str:
+        return turns.ratio(seconds(row), peer[row.op_runs]) if row.op_runs in peer else ""
+
+    yield Table(
+        f"Op runs of LeNet's training, exported (asked for: 200,000 a second; {PEER} is 1)",
+        (
+            Column("op runs", lambda row: f"{row.op_runs:,}", right=True),
+            Column("tool", lambda row: row.tool),
+            Column("time", lambda row: turns.duration(seconds(row)), right=True),
+            Column(
+                "a second",
+                lambda row: f"{row.op_runs / turns.median(seconds(row)):,.0f}",
+                right=True,
+            ),
+            Column(
+                "memory at most",
+                lambda row: size(turns.median([one.peak for one in row.rounds])),
+                right=True,
+            ),
+            Column("ratio", ratio, right=True),
+        ),
+        tuple(found),
+    )
+
+
+def seconds(row: Exported) -> list[float]:
+    return [one.seconds for one in row.rounds]
+
+
+if __name__ == "__main__":
+    report.show("exports")

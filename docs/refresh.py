@@ -1,0 +1,58 @@
+"""Put today's output into the documentation: what a page shows is what the program prints.
+
+    python docs/refresh.py [FILE ...]      (default: README.md and docs/*.md)
+
+A block of output stands below a comment that says where it comes from, and what part of it:
+
+    <!-- python -m tflab.lifecycle --stage backward | from: Gradients against | to: Checked -->
+
+Both `from` and `to` are optional; they are the beginnings of lines, and the second is left out.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+BLOCK = re.compile(
+    r"(<!-- (python -m [^|>]+?)((?: \| \w+: [^|>]+?)*) -->\n```text\n)(.*?)(```\n)", re.S
+)
+
+
+def main() -> None:
+    pages = list(map(Path, sys.argv[1:])) or [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md"))]
+    for page in pages:
+        page.write_text(BLOCK.sub(refreshed, page.read_text()))
+
+
+def refreshed(block: re.Match[str]) -> str:
+    head, command, parts, _, end = block.groups()
+    bounds = dict(re.findall(r"\| (\w+): ([^|]+?)(?= \||$)", parts))
+    return head + excerpt(printed(command), bounds.get("from"), bounds.get("to")) + "\n" + end
+
+
+@functools.cache
+def printed(command: str) -> str:
+    """What a command prints to standard output, without spaces at the ends of lines."""
+    words = shlex.split(command.replace("python", sys.executable, 1))
+    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
+    return "\n".join(line.rstrip() for line in done.stdout.splitlines())
+
+
+def excerpt(text: str, start: str | None, stop: str | None) -> str:
+    lines = text.splitlines()
+    first = next(i for i, line in enumerate(lines) if start is None or line.startswith(start))
+    last = next(
+        (i for i, line in enumerate(lines) if i > first and stop and line.startswith(stop)),
+        len(lines),
+    )
+    return "\n".join(lines[first:last]).strip("\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,97 @@
+"""A compiler takes a formula as a whole: several nodes become one loop of vector instructions.
+
+Without it the runtime calls a ready-made kernel for each node. XLA turns the nodes into HLO
+operations, fuses them, and writes a loop for each fusion; LLVM turns that into instructions of
+this processor. Look at how three nodes become one loop, at what a turn of it does and to how many
+elements at once, and at how the time compares for short and for long arrays.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+import lesson
+import numpy as np
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab import lifecycle, session
+from tflab.datasets import Dataset
+from tflab.errors import TflabError
+from tflab.records import Generated, Model, Options, Placement
+from tflab.story import code as story
+from tflab.table import Strip
+
+SIZES = (1_024, 1_048_576)
+ROUNDS = 100
+FREQUENT = 5  # words that are named
+LLVM = re.compile(r"%[\w.]+ = |store |br |ret |tail call |call ")
+
+
+def build() -> Model:
+    x = tf1.placeholder(tf.float32, [None], name="x")
+    y = tf1.get_variable("y", initializer=3.0, use_resource=True)
+    z = tf1.get_variable("z", initializer=2.0, use_resource=True)
+    output = tf.nn.relu(x * y + z, name="relu")
+    return Model(output, feeds={x: "x"}, data=noise)
+
+
+def noise(split: str, data_dir: str | None = None) -> Dataset:
+    x = np.random.default_rng(2).normal(size=max(SIZES)).astype(np.float32)
+    return Dataset("noise", split, {"x": x})
+
+
+def levels(code: Generated, placed: Placement) -> Iterator[tuple[str, int, str]]:
+    """How many words the formula takes in each language on its way, and which are frequent."""
+    run = {fate.name for fate in placed.ledger if fate.fate == "executed"}
+    nodes = [node for node in placed.user_nodes if node.name in run and node.inputs]
+    yield "graph", *told(node.op for node in nodes)
+    yield "HLO, fused", *told(opcode for _, opcodes, _ in code.kernels for opcode in opcodes)
+    for name, text in code.listings.items():
+        lines = [line.strip() for line in text.splitlines()]
+        if name.endswith(".ll"):
+            statements = (line.rpartition(" = ")[2] for line in lines if LLVM.match(line))
+            yield "LLVM IR", *told(statement.split()[0] for statement in statements)
+        elif name.endswith(".s"):
+            yield "machine code", *told(line.split()[2] for line in lines)
+
+
+def told(words: Iterable[str]) -> tuple[int, str]:
+    counts = Counter(words)
+    return counts.total(), ", ".join(f"{n} {word}" for word, n in counts.most_common(FREQUENT))
+
+
+def main() -> None:
+    *_, placed = lifecycle.walk("__main__:build", stop="placement")
+    assert isinstance(placed, Placement)
+    if not placed.generated:
+        raise TflabError(" ".join(placed.notes))
+    (code,) = placed.generated
+    step = session.step_of(placed.program, placed.fetches)
+    rows = []
+    for size in SIZES:
+        ways = (Options(batch_size=size), Options(batch_size=size, xla=True))
+        usual_ns, xla_ns = session.in_turn(placed.program, step, ways, ROUNDS)
+        rows += [
+            (size, "node by node", *lesson.spread(usual_ns), ""),
+            (size, "XLA", *lesson.spread(xla_ns), lesson.against(usual_ns, xla_ns)),
+        ]
+    lesson.show(
+        lesson.table(
+            "The same formula, from language to language",
+            ("language", "words", "most frequent"),
+            levels(code, placed),
+        ),
+        *(block for block in story.tell(code, placed) if isinstance(block, Strip)),
+        lesson.table(
+            f"A step, {ROUNDS} of each in turn",
+            ("elements", "way", "median", "p10", "p90", "against node by node"),
+            rows,
+        ),
+    )
+
+
+if __name__ == "__main__":
+    lesson.give(main)

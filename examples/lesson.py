@@ -1,0 +1,112 @@
+"""Lesson: what the examples share. A quiet TensorFlow, tables, and times that can be compared.
+
+Import it before TensorFlow: the runtime has to be told early to write down what it does.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from operator import itemgetter
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # tflab need not be installed
+
+from tflab import command, dumps, tables, toggles
+from tflab.exporters import text
+from tflab.records import OpRun
+from tflab.table import Block, Column, Table
+from tflab.table import time as duration
+
+WARMUP = 3  # calls of each way that are not counted: the first ones build kernels and buffers
+NUMBER = re.compile(r"-?\d[\d,.]*(e[-+]\d+)?( (x|%|s|ms|us|ns|B|KB|MB|GB))?")
+
+dumps.prepare()
+with command.chatter_kept():  # TensorFlow logs before anybody can ask it not to
+    from tflab import session, trace
+
+
+def give(chapter: Callable[[], None]) -> None:
+    """Run an example: first what to look at. Errors become a sentence and an exit status."""
+
+    def body() -> int:
+        show(str(sys.modules[chapter.__module__].__doc__).strip())
+        chapter()
+        return 0
+
+    sys.exit(command.run(body))
+
+
+def show(*blocks: Block) -> None:
+    """Print sentences and tables."""
+    out = text.console()
+    for block in blocks:
+        text.show_block(out, block)
+
+
+def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
+    """A table of whatever the rows hold. Columns of numbers, with or without unit, stand right."""
+    cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
+    columns = zip(headers, zip(*cells, strict=True), strict=True)
+    return Table(
+        title,
+        tuple(
+            Column(
+                header,
+                itemgetter(index),
+                right=all(map(NUMBER.fullmatch, column)),
+            )
+            for index, (header, column) in enumerate(columns)
+        ),
+        tuple(cells),
+    )
+
+
+def in_turn(
+    ways: Sequence[Callable[[], object]], rounds: int, warmup: int = WARMUP
+) -> list[list[int]]:
+    """The times in ns of several ways to do the same, a round of each at a time.
+
+    Whatever the machine does meanwhile, it does to all of them. The order within a round is
+    turned around every time.
+    """
+    times: list[list[int]] = [[] for _ in ways]
+    for _ in range(warmup):
+        for way in ways:
+            way()
+    for index in range(rounds):
+        order = range(len(ways)) if index % 2 else reversed(range(len(ways)))
+        for which in order:
+            start = time.perf_counter_ns()
+            ways[which]()
+            times[which].append(time.perf_counter_ns() - start)
+    return times
+
+
+def traced(
+    live: Any, step: session.Step, batches: Iterable[Sequence[Any]]
+) -> Iterator[tuple[int, dict[str, OpRun]]]:
+    """Run a step in a session, once for each batch: its wall time in ns, and its ops by name."""
+    run = step.callable(live, trace_level=session.FULL_TRACE)
+    for number, values in enumerate(batches):
+        timed, metadata = session.timed_step(run, values, number)
+        runs = trace.op_runs(number, metadata.step_stats, {})
+        yield timed.wall_ns, {run.name: run for run in runs}
+
+
+def spread(times: Sequence[int]) -> tuple[str, str, str]:
+    """Median, and the middle eight tenths: cells for the headers `median`, `p10` and `p90`."""
+    found = tables.spread(times)
+    return duration(found.median), duration(found.p10), duration(found.p90)
+
+
+def against(usual_ns: Sequence[int], other_ns: Sequence[int]) -> str:
+    """`0.31 x` the time, or that the two differ no more than the machine does by itself.
+
+    The times are those of `in_turn`: pairs, told apart by a sign test.
+    """
+    race = toggles.race(usual_ns, other_ns)
+    return f"{race.ratio:.2f} x" if race.significant else "within the noise"

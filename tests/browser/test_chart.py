@@ -1,0 +1,94 @@
+"""The chart of trace events, taken in by the importer of chrome://tracing itself.
+
+It lies in xprof's trace viewer, which is a file and needs no server.
+"""
+
+import importlib.util
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tflab.exporters import chrome_trace
+from tflab.records import Capture, Node, OpRun, StepTime, Transfer
+
+pytestmark = pytest.mark.browser
+
+CPU, OTHER = "/device:CPU:0", "/device:CPU:1"
+IMPORT = """content => {
+    const model = new tr.Model();
+    const options = Object.assign(new tr.importer.ImportOptions(), {shiftWorldToZero: false});
+    new tr.importer.Import(model, options).importTraces([content]);
+    return {
+        warnings: model.importWarnings.map(warning => warning.message),
+        arrows: model.flowEvents.map(flow => [flow.startSlice.args.node, flow.endSlice.args.node]),
+        processes: model.getAllProcesses().map(process => [
+            process.name,
+            Object.values(process.threads).map(thread => thread.sliceGroup.topLevelSlices.length),
+            Object.values(process.counters).map(counter => counter.name),
+        ]),
+    };
+}"""
+
+
+def imported(page, capture, **graph) -> dict:
+    stream = io.StringIO()
+    chrome_trace.write(stream, [capture], **graph)
+    (xprof,) = importlib.util.find_spec("xprof").submodule_search_locations
+    page.goto(Path(xprof, "static", "trace_viewer_index.html").as_uri())
+    return page.evaluate(IMPORT, stream.getvalue())
+
+
+def run(name: str, start: int, duration: int, device: str = CPU, allocations=()) -> OpRun:
+    return OpRun(0, name, "Op", device, start, duration, 0, allocations)
+
+
+def test_every_event_is_taken_in_and_every_arrow_fastened_to_its_runs(page):
+    nodes = (
+        Node("a", "Op"),
+        Node("b", "Op", ("a",)),
+        Node("c", "Op", ("a", "b")),
+        Node("c/_1", "_Send", ("c",)),
+        Node("c/_2", "_Recv"),
+        Node("d", "Op", ("c/_2",)),
+    )
+    sent = Transfer("c", "c/_1", "c/_2", CPU, OTHER, "float32", (4,), 16)
+    runs = (
+        run("a", 1_000_000, 10, allocations=((1_001, 8, "cpu"),)),
+        run("idle", 1_000_005, 30),
+        run("b", 1_000_010, 1),
+        run("short", 1_000_020, 0),
+        run("c", 1_000_040, 5),
+        run("d", 1_002_000, 5, OTHER),
+    )
+    capture = Capture("one", (StepTime(0, 999_000, 5_000),), runs)
+    found = imported(page, capture, nodes=nodes, transfers=(sent,))
+    assert found["warnings"] == []
+    assert sorted(found["arrows"]) == [
+        ["a", "b"],
+        ["a", "c"],
+        ["b", "c"],
+        ["c", "c/_2"],
+        ["c/_2", "d"],
+    ]
+    assert sorted(found["processes"]) == [
+        [CPU, [4, 1], ["ops at once", "memory of cpu"]],
+        [OTHER, [1], ["ops at once"]],
+        ["steps", [1], []],
+        ["transfers CPU:0 to CPU:1 (inferred)", [1], []],
+    ]
+
+
+@pytest.mark.tensorflow
+def test_steps_of_lenet_are_taken_in(page, walked):
+    execution = walked("lenet")["execution"]
+    capture = Capture("lenet", execution.step_times, execution.runs)
+    found = imported(page, capture, nodes=execution.nodes)
+    assert found["warnings"] == []
+    slices = sum(sum(lanes) for _, lanes, _ in found["processes"])
+    assert slices == len(execution.runs) + execution.steps
+    stream = io.StringIO()
+    chrome_trace.write(stream, [capture], execution.nodes)
+    events = json.loads(stream.getvalue())["traceEvents"]
+    assert len(found["arrows"]) == sum(event["ph"] == "s" for event in events)

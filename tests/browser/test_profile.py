@@ -1,0 +1,129 @@
+"""TensorBoard Profile lists a run for each batch size, and draws its steps and ops.
+
+The trace viewer is a page within a page within the page. The pages with charts load them from the
+network, which a test may not have; what they would draw is asked for directly.
+"""
+
+import time
+from collections import Counter
+from urllib.parse import urlencode
+
+import pytest
+
+pytestmark = pytest.mark.browser
+
+BATCH_SIZES = (1, 16, 64)
+STEPS = [f"step {step}" for step in range(5)]
+DRAW_SECONDS = 60
+TRACE_VIEWER = "trace_viewer_index.html"
+MODEL = "document.querySelector('tf-trace-viewer')?._model"  # what the viewer draws
+
+
+@pytest.fixture
+def runs(logdir):
+    """The profile of each batch size. Where digits stand in for MNIST, the names say so."""
+    names = {path.name for path in (logdir / "plugins/profile").iterdir()}
+    return [
+        next(name for name in names if f"{name}-".startswith(f"lenet-batch-{size}-"))
+        for size in BATCH_SIZES
+    ]
+
+
+@pytest.fixture
+def viewer(page, tensorboard, runs):
+    """The trace viewer with the steps of batch size 16 drawn."""
+    query = urlencode({"run": runs[1], "tag": "trace_viewer@"})
+    page.goto(f"{tensorboard}/?{query}#profile")
+    frame = wait_for_frame(page, TRACE_VIEWER)
+    frame.wait_for_function(f"{MODEL}?.getAllThreads().length", timeout=1000 * DRAW_SECONDS)
+    return frame
+
+
+def test_the_runs_are_listed_for_the_logdir_and_for_the_folder_above_it(
+    page, tensorboard, tensorboard_of_all, runs
+):
+    assert sorted(data(page, tensorboard, "runs")) == sorted(runs)
+    above = data(page, tensorboard_of_all, "runs")
+    assert sorted(above) == sorted(f"lenet/{run}" for run in runs)
+
+
+@pytest.mark.parametrize("served", ["tensorboard", "tensorboard_of_all"])
+def test_the_page_offers_the_runs(page, request, artefacts, runs, served):
+    page.goto(f"{request.getfixturevalue(served)}/#profile")
+    frame = wait_for_frame(page, "/data/plugin/profile/")
+    frame.get_by_text("Sessions (3)").wait_for(timeout=1000 * DRAW_SECONDS)
+    frame.get_by_text("Performance Summary").wait_for(timeout=1000 * DRAW_SECONDS)
+    frame.locator("mat-select").first.click()
+    frame.locator("mat-option").first.wait_for()
+    page.screenshot(path=artefacts / f"profile_{served}.png")
+    offered = [text.strip() for text in frame.locator("mat-option").all_text_contents()]
+    above = "" if served == "tensorboard" else "lenet/"
+    assert sorted(offered) == sorted(above + run for run in runs)
+
+
+def test_the_trace_viewer_draws_steps_above_lanes(page, viewer, artefacts):
+    page.screenshot(path=artefacts / "profile_trace_viewer.png")
+    names = viewer.evaluate(f"{MODEL}.getAllThreads().map(thread => thread.name)")
+    assert names[:2] == ["steps", "session"]
+    assert names[2:] and all(name.startswith("CPU:0") for name in names[2:])
+    assert slices(viewer, "steps") == STEPS
+    ops = Counter(title for name in names[2:] for title in slices(viewer, name))
+    assert ops["Relu (conv1/Relu)"] == ops["kernel (conv1/kernel)"] == len(STEPS)
+    for name in [*names, "ops running at once", "bytes held by"]:
+        assert viewer.get_by_text(name).first.is_visible()
+
+
+def test_a_step_can_be_found_and_looked_at(page, viewer, artefacts):
+    box = viewer.get_by_placeholder("Find Events...")
+    box.fill("step 3")
+    box.press("Enter")
+    viewer.get_by_text("of 1").wait_for()
+    viewer.get_by_text("→").click()
+    viewer.get_by_text("1 item selected").wait_for()
+    page.keyboard.press("f")  # zoom to what is selected
+    page.wait_for_timeout(1000)
+    page.screenshot(path=artefacts / "profile_step.png")
+    assert viewer.locator("tr-ui-a-analysis-view").get_by_text("step 3").first.is_visible()
+
+
+def test_the_chart_pages_are_given_every_step_and_op(page, tensorboard, runs):
+    for run in runs:
+        overview = data(page, tensorboard, "data", run=run, tag="overview_page")
+        assert [row["c"][0]["v"] for row in overview[1]["rows"]] == STEPS
+        stats = data(page, tensorboard, "data", run=run, tag="framework_op_stats")[0]
+        at = {column["id"]: place for place, column in enumerate(stats["cols"])}
+        calls = {
+            row["c"][at["operation"]]["v"]: row["c"][at["occurrences"]]["v"]
+            for row in stats["rows"]
+        }
+        assert calls["conv1/Relu"] == calls["runtime/arg_images_0_0"] == len(STEPS)
+        memory = data(page, tensorboard, "data", run=run, tag="memory_profile")
+        assert memory["memoryIds"]
+
+
+def slices(viewer, thread):
+    """The titles in a row of the trace viewer, in the order of time."""
+    return viewer.evaluate(
+        f"""name => {MODEL}.getAllThreads().find(thread => thread.name === name)
+            .sliceGroup.slices.map(slice => slice.title)""",
+        thread,
+    )
+
+
+def data(page, address, route, **query):
+    """What a page of the plugin gets to draw."""
+    url = f"{address}/data/plugin/profile/{route}?{urlencode(query)}"
+    response = page.request.get(url, timeout=1000 * DRAW_SECONDS)
+    assert response.ok, response.text()
+    return response.json()
+
+
+def wait_for_frame(page, part):
+    """The innermost page whose address has this part."""
+    deadline = time.monotonic() + DRAW_SECONDS
+    while time.monotonic() < deadline:
+        for frame in reversed(page.frames):
+            if part in frame.url:
+                return frame
+        page.wait_for_timeout(200)
+    return pytest.fail(f"No page with {part} within {DRAW_SECONDS} s.")

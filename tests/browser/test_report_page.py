@@ -1,0 +1,250 @@
+"""The report's page in a browser: from file://, with nothing but itself."""
+
+import pytest
+
+from tests.test_drawing import STAGES
+from tests.test_html import EVIL
+from tflab import drawing, film, following, life, paths
+from tflab.exporters import html
+from tflab.records import Frontend, Node, Options, Placement
+from tflab.records.reported import Chapter, Portrait, Report
+
+pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
+
+PHONE = 400  # pixels across
+
+
+def portrait(name, stages, lives=None, ns=None):
+    lives = lives or life.lives(stages)
+    return Portrait(name, drawing.draw(stages, lives), lives, ns or {}, 16)
+
+
+def save(path, *portraits):
+    chapters = tuple(Chapter(one.name, ("A paragraph.", one)) for one in portraits)
+    page = html.page(Report("A report", "About it.", "python -m tflab.report", chapters))
+    path.write_text(page, encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def lenet(walked):
+    return tuple(walked("lenet").values())
+
+
+@pytest.fixture(scope="module")
+def written(lenet, tmp_path_factory):
+    """A page with LeNet, whose times were measured at two batch sizes."""
+    lives = following.follow(lenet, (1, 16), Options(steps=5))
+    one = portrait("lenet", lenet, lives, paths.median_per_step(lenet[3].runs))
+    return save(tmp_path_factory.mktemp("report") / "report.html", one)
+
+
+@pytest.fixture
+def heard(page):
+    """What the page says to the console, and what it asks for."""
+    found = []
+    page.on("console", lambda message: found.append(message.text))
+    page.on("pageerror", lambda error: found.append(str(error)))
+    page.on("request", lambda request: found.append(request.url))
+    return found
+
+
+@pytest.fixture
+def viewer(page, written):
+    page.goto(written.as_uri())
+    return page.locator(".viewer")
+
+
+def node(viewer, name):
+    return viewer.get_by_role("button", name=f"{name}, ", exact=False).first
+
+
+def go(viewer, state):
+    viewer.locator("[data-part=slider]").evaluate(
+        "(slider, state) => { slider.value = state; slider.dispatchEvent(new Event('input')); }",
+        state,
+    )
+
+
+def drawn(viewer):
+    """How many nodes are drawn, in boxes of their own or counted in closed scopes."""
+    return viewer.locator("svg [data-count]").evaluate_all(
+        "boxes => boxes.reduce((sum, box) => sum + Number(box.dataset.count), 0)"
+    )
+
+
+def test_it_opens_from_a_file_without_an_error_or_a_request(page, heard, written, artefacts):
+    page.goto(written.as_uri())
+    page.screenshot(path=artefacts / "report.png", full_page=True)
+    assert heard == [written.as_uri()]
+
+
+def test_a_click_shows_a_life_from_its_line_to_its_time(viewer, artefacts):
+    node(viewer, "conv1/Conv2D").click()
+    panel = viewer.locator("[data-part=panel]")
+    text = panel.inner_text()
+    viewer.screenshot(path=artefacts / "report_life.png")
+    assert text.startswith("conv1/Conv2D")
+    assert "tf.nn.conv2d(images, kernel" in text
+    for words in (
+        "takes images, conv1/Conv2D/ReadVariableOp",
+        "remapper: fused into conv1/Relu",
+        "its work was done by conv1/Relu",
+        "device CPU:0",
+    ):
+        assert words in text
+    sizes = panel.locator("thead th").all_inner_texts()
+    assert sizes == ["batch", "1", "16"]
+    mean = panel.locator("tbody tr", has_text="mean").locator("td").all_inner_texts()
+    assert len(mean) == 2
+    assert all(cell.endswith(("us", "ms")) for cell in mean)
+
+
+def test_the_slider_goes_through_the_passes(viewer, lenet):
+    placement = next(stage for stage in lenet if isinstance(stage, Placement))
+    for number, state in enumerate(film.states(lenet)):
+        go(viewer, number)
+        if state.place is not None:
+            step = placement.passes[state.place]
+            assert viewer.locator("[data-part=title]").inner_text() == state.title
+            assert drawn(viewer) == step.after
+    assert drawn(viewer) == len(placement.nodes)
+
+
+def test_the_buttons_go_to_the_stages(viewer, lenet):
+    viewer.get_by_role("button", name="With gradients").click()
+    assert drawn(viewer) == len(lenet[1].nodes)
+    viewer.get_by_role("button", name="Ran").click()
+    assert viewer.locator("[aria-current]").inner_text() == "4 Ran"
+    assert viewer.get_by_role("button", name="Next state").is_disabled()
+
+
+def test_scopes_open_and_close(viewer):
+    before = drawn(viewer)
+    viewer.get_by_role("button", name="scope conv2, 20 nodes, closed").click()
+    opened = viewer.get_by_role("button", name="scope conv2, open")
+    assert opened.get_attribute("aria-expanded") == "true"
+    assert node(viewer, "conv2/Conv2D").is_visible()
+    assert drawn(viewer) == before
+    opened.click()
+    assert viewer.get_by_role("button", name="scope conv2, 20 nodes, closed").is_visible()
+
+
+def test_a_fused_node_lights_up_the_one_that_does_its_work(viewer):
+    node(viewer, "conv1/Conv2D").click()
+    viewer.get_by_role("button", name="Ran").click()
+    assert "related" in node(viewer, "conv1/Relu").get_attribute("class")
+    assert "gone selected" in node(viewer, "conv1/Conv2D").get_attribute("class")
+    viewer.locator("[data-part=panel]").get_by_role("link", name="conv1/Relu").first.click()
+    assert "selected" in node(viewer, "conv1/Relu").get_attribute("class")
+    assert "related" in node(viewer, "conv1/BiasAdd").get_attribute("class")
+
+
+def test_a_link_to_a_pass_moves_the_slider(viewer):
+    node(viewer, "conv1/Conv2D").click()
+    viewer.locator("[data-part=panel]").get_by_role("link", name="remapper").click()
+    assert viewer.locator("[data-part=title]").inner_text() == "remapper"
+
+
+def test_a_search_opens_what_the_node_is_in(viewer):
+    search = viewer.locator("[data-part=search]")
+    search.fill("dense2/MatMul")
+    search.press("Enter")
+    assert "selected" in node(viewer, "dense2/MatMul").get_attribute("class")
+    search.fill("no such node")
+    search.press("Enter")
+    assert viewer.locator("[data-part=found]").inner_text() == "No node has this in its name."
+
+
+def test_the_keyboard_goes_along_the_edges(viewer, page):
+    node(viewer, "conv1/Conv2D").focus()
+    page.keyboard.press("ArrowDown")
+    assert focused(page) == "conv1/BiasAdd, BiasAdd"
+    page.keyboard.press("ArrowUp")
+    assert focused(page).startswith("conv1/Conv2D")
+    page.keyboard.press("Enter")
+    assert viewer.locator("[data-part=panel] h4").inner_text() == "conv1/Conv2D"
+    viewer.locator("[data-part=slider]").focus()
+    page.keyboard.press("ArrowRight")
+    assert viewer.locator("[data-part=title]").inner_text() == "With gradients"
+
+
+def focused(page):
+    return page.evaluate("document.activeElement.getAttribute('aria-label')")
+
+
+def test_every_control_can_be_reached_with_tab(viewer, page):
+    viewer.get_by_role("button", name="Written").focus()
+    reached = set()
+    for _ in range(20):
+        page.keyboard.press("Tab")
+        reached.add(page.evaluate("document.activeElement.dataset.part || 'box'"))
+    assert reached >= {"slider", "after", "search", "open-all", "close-all", "fit", "box"}
+
+
+@pytest.mark.parametrize("colour", ["fate", "device", "time"])
+def test_colours_have_a_legend(viewer, colour):
+    viewer.get_by_role("button", name="Ran").click()
+    viewer.get_by_label(colour, exact=True).check()
+    words = viewer.locator("[data-part=legend]").inner_text()
+    assert {"fate": "fused", "device": "CPU:0", "time": "did not run"}[colour] in words
+    assert viewer.locator(f"svg [class*={'heat' if colour == 'time' else colour}-]").count()
+
+
+def test_a_narrow_window_has_one_column(page, written, artefacts):
+    page.set_viewport_size({"width": PHONE, "height": 800})
+    page.goto(written.as_uri())
+    page.screenshot(path=artefacts / "report_narrow.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") == PHONE
+    paper = page.locator("[data-part=paper]").bounding_box()
+    panel = page.locator("[data-part=panel]").bounding_box()
+    assert panel["y"] >= paper["y"] + paper["height"]
+
+
+def test_paper_gets_a_drawing_of_each_stage_and_no_controls(page, written, artefacts):
+    page.goto(written.as_uri())
+    page.emulate_media(media="print")
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    page.screenshot(path=artefacts / "report_print.png", full_page=True)
+    captions = page.locator(".prints figcaption").all_inner_texts()
+    assert [caption.partition(":")[0] for caption in captions] == [
+        "1 Written",
+        "2 With gradients",
+        "3 Placed",
+        "4 Ran",
+    ]
+    assert not page.locator(".tools").is_visible()
+    assert not page.locator("[data-part=paper]").is_visible()
+
+
+def test_a_hostile_name_is_only_ever_text(page, heard, tmp_path):
+    nodes = (Node(EVIL, EVIL), Node("b", "Op", (EVIL,)))
+    path = save(tmp_path / "evil.html", portrait(EVIL, (Frontend(program=None, nodes=nodes),)))
+    page.goto(path.as_uri())
+    search = page.locator("[data-part=search]")
+    search.fill("script")
+    search.press("Enter")
+    assert page.locator("[data-part=panel] h4").text_content() == EVIL
+    assert page.locator("img, iframe, object").count() == 0
+    assert heard == [path.as_uri()]
+
+
+def test_a_model_that_was_only_written_can_be_followed(page, heard, tmp_path):
+    path = save(tmp_path / "small.html", portrait("small", STAGES[:1]))
+    page.goto(path.as_uri())
+    assert drawn(page.locator(".viewer")) == len(STAGES[0].nodes)
+    assert heard == [path.as_uri()]
+
+
+def test_a_thousand_nodes_can_all_be_opened(page, heard, tmp_path):
+    nodes = tuple(
+        Node(f"block{i // 10}/op{i}", "Op", (f"block{(i - 1) // 10}/op{i - 1}",) if i else ())
+        for i in range(1000)
+    )
+    path = save(tmp_path / "large.html", portrait("large", (Frontend(program=None, nodes=nodes),)))
+    page.goto(path.as_uri())
+    viewer = page.locator(".viewer")
+    assert drawn(viewer) == 1000
+    viewer.get_by_role("button", name="Open all").click()
+    assert viewer.locator("svg [data-count='1']").count() == 1000
+    assert heard == [path.as_uri()]

@@ -1,0 +1,46 @@
+"""Fuzz target: a graph from a file, up to its nodes and what running it would touch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+from tests.fuzz import target
+
+try:
+    import atheris
+except ImportError:  # seeds can be written without it
+    from tflab import effects, graphfiles, nodes
+else:
+    with atheris.instrument_imports(include=["tflab"]):
+        from tflab import effects, graphfiles, nodes
+
+
+def seeds() -> Mapping[str, bytes]:
+    from tempfile import TemporaryDirectory
+
+    from tests import graphs
+
+    graph = graphs.graph_def(graphs.functions)
+    with TemporaryDirectory() as folder:
+        saved = Path(graphs.saved_model_v1(Path(folder, "v1")), "saved_model.pb").read_bytes()
+        meta = Path(graphs.meta_graph(Path(folder, "meta"))).read_bytes()
+    return {
+        "graph.pb": graph.SerializeToString(),
+        "graph.pbtxt": str(graph).encode(),
+        "saved_model.pb": saved,
+        "model.meta": meta,
+    }
+
+
+def read(path: Path) -> None:
+    file = graphfiles.read(path)
+    found = nodes.from_graph_def(file.graph_def, {}, {})
+    effects.effects((node.name, node.op) for node in found)
+
+
+if __name__ == "__main__":
+    target.run(seeds, read)

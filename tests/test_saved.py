@@ -1,0 +1,214 @@
+"""Graphs from files: each form goes through the stages, or gets one sentence that says why not."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from tests import graphs
+from tflab import lifecycle, session
+from tflab.errors import RefusedError, TflabError, UsageError
+from tflab.records import Options, Saved
+
+pytestmark = pytest.mark.tensorflow
+
+
+def walk(path, stop="placement", **asked):
+    options = {key: asked.pop(key) for key in ("fetches", "soft_placement") if key in asked}
+    chosen = Options(steps=2, saved=Saved(**asked), **options)
+    return dict(zip(lifecycle.STAGES, lifecycle.walk(str(path), chosen, stop), strict=False))
+
+
+def closes(placement) -> bool:
+    """Each node of the file has one fate, each executed one is the user's or has an origin."""
+    fates = [fate.name for fate in placement.ledger]
+    executed = {fate.name for fate in placement.ledger if fate.fate == "executed"}
+    executed |= {origin.name for origin in placement.origins}
+    return sorted(fates) == sorted(node.name for node in placement.user_nodes) and executed == {
+        node.name for node in placement.nodes
+    }
+
+
+FORMS = {
+    "binary": lambda folder: graphs.write(folder / "g.txt", graphs.graph_def(graphs.dense)),
+    "text": lambda folder: graphs.write(folder / "g.pb", graphs.graph_def(graphs.dense), text=True),
+    "v1": lambda folder: graphs.saved_model_v1(folder / "v1"),
+    "v2": lambda folder: graphs.saved_model_v2(folder / "v2"),
+    "meta": lambda folder: graphs.meta_graph(folder / "meta"),
+    "keras": lambda folder: graphs.keras_file(folder / "model.keras"),
+    "reference variables": lambda folder: graphs.write(
+        folder / "g.pb", graphs.graph_def(graphs.reference_variables)
+    ),
+    "old loop": lambda folder: graphs.write(folder / "g.pb", graphs.graph_def(graphs.old_loop)),
+    "functions": lambda folder: graphs.write(folder / "g.pb", graphs.graph_def(graphs.functions)),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_goes_through_all_stages_and_its_account_closes(form, tmp_path):
+    stages = walk(FORMS[form](tmp_path), stop="execution")
+    assert list(stages) == list(lifecycle.STAGES)
+    assert closes(stages["placement"])
+    assert stages["execution"].steps == 2
+    assert "made-up values" in stages["execution"].data
+
+
+def test_a_loop_body_has_a_run_for_every_iteration(tmp_path):
+    stages = walk(FORMS["old loop"](tmp_path), stop="execution")
+    calls = {top.name: top.calls for top in stages["execution"].top_ops}
+    assert calls["loop/body"] == 5 * stages["execution"].steps
+
+
+def test_what_a_function_held_comes_from_the_call(tmp_path):
+    placement = walk(FORMS["functions"](tmp_path))["placement"]
+    origins = {origin.origin for origin in placement.origins}
+    assert "LowerFunctionalOpsPass, from cond" in origins
+
+
+def test_a_checkpoint_beside_a_meta_graph_gives_the_values(tmp_path):
+    path = graphs.meta_graph(tmp_path / "meta")
+    stage = walk(path, "frontend", signature=None)["frontend"]
+    assert any("Variables have the values of" in note for note in stage.notes)
+    reader = tf.train.load_checkpoint(path.removesuffix(".meta"))
+    program = stage.program
+    with session.fresh(program.graph, session.config_of(Options())) as live:
+        session.begin(live, session.start_of(program))
+        assert np.array_equal(live.run("w/Read/ReadVariableOp:0"), reader.get_tensor("w"))
+
+
+def test_a_train_op_in_the_file_is_run_with_its_loss(tmp_path):
+    stages = walk(graphs.meta_graph(tmp_path / "meta"))
+    assert stages["placement"].fetches == ("loss:0", "Adam")
+    found = stages["backward"]
+    assert found.inferred
+    made = {one.forward: one.nodes for one in found.gradients}
+    assert "gradients/MatMul_grad/MatMul_1" in made["MatMul"]
+    assert made.keys() == {"loss", "y", "MatMul"}
+
+
+def test_a_chosen_loss_is_derived_by_the_variables_behind_it(tmp_path):
+    def forward():
+        tf.reduce_mean(graphs.dense()[1], name="loss")
+
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(forward))
+    stages = walk(path, loss="loss")
+    made = {one.forward: one for one in stages["backward"].gradients}
+    assert made["y"].function.startswith("_ReluGrad")
+    assert made["y"].nodes == ("gradients/y_grad/ReluGrad",)
+    assert stages["placement"].fetches[0] == "loss:0"
+    assert "ReluGrad" in {node.op for node in stages["placement"].nodes}
+    assert closes(stages["placement"])
+
+
+def test_given_arrays_are_fed_and_said_to_be(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones([20, 4], np.float32))
+    path = FORMS["v2"](tmp_path)
+    stages = walk(path, feeds=(("serving_default_x", str(tmp_path / "x.npy")),))
+    assert stages["placement"].data == "the arrays that were given"
+    program = stages["frontend"].program
+    (batch,) = next(session.feed_batches(program, 16))
+    assert np.array_equal(batch, np.ones([16, 4]))
+
+
+def test_a_placeholder_of_a_fixed_shape_is_fed_whole(tmp_path):
+    def build():
+        _, y = graphs.dense()
+        keep = tf.compat.v1.placeholder(tf.float32, [], name="keep")
+        tf.identity(y * keep, name="out")
+
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(build))
+    stages = walk(path, stop="execution")
+    assert any("keep float32 []" in note for note in stages["frontend"].notes)
+    keep, x = next(session.feed_batches(stages["frontend"].program, 16))
+    assert (keep.shape, x.shape) == ((), (16, 4))
+
+
+def test_an_open_dimension_is_the_users_to_choose(tmp_path):
+    def build():
+        tf.nn.relu(tf.compat.v1.placeholder(tf.float32, [None, None, 3], name="x"), name="y")
+
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(build))
+    (x,) = next(session.feed_batches(walk(path, "frontend")["frontend"].program, 2))
+    assert x.shape == (2, 1, 3)
+    chosen = walk(path, "frontend", shapes=(("x", (1, 5, 3)),))["frontend"].program
+    (x,) = next(session.feed_batches(chosen, 2))
+    assert x.shape == (2, 5, 3)
+    with pytest.raises(UsageError, match="'x' has the shape"):
+        walk(path, "frontend", shapes=(("x", (1, 5, 4)),))
+
+
+def test_variables_without_any_value_get_one_from_a_seed(tmp_path):
+    graph = graphs.graph_def(graphs.dense)
+    names = [node.name for node in graph.node]
+    for name in ("w/Assign", "w/Initializer/random_uniform"):
+        del graph.node[names.index(name)]
+        names.remove(name)
+    stages = walk(graphs.write(tmp_path / "g.pb", graph))
+    assert any("1 have values made up with a seed" in note for note in stages["frontend"].notes)
+    assert closes(stages["placement"])
+
+
+def test_a_graph_that_reads_files_needs_leave_to(tmp_path):
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.file_reader))
+    with pytest.raises(UsageError, match=r"ReadFile \(ReadFile\) reads files. Give --allow-side"):
+        walk(path)
+    assert walk(path, "frontend", side_effects=True)["frontend"].nodes
+
+
+def test_a_queue_that_nobody_fills_is_given_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(session, "TIME_LIMIT_S", 1)
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.endless_queue))
+    with pytest.raises(RefusedError, match="did not end within 1 s"):
+        walk(path)
+
+
+def test_a_device_that_is_not_here_is_refused_or_passed_over(tmp_path):
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.on_a_gpu))
+    with pytest.raises(RefusedError, match="Give --soft-placement"):
+        walk(path)
+    placement = walk(path, soft_placement=True)["placement"]
+    (out,) = [one for one in placement.assignments if one.name == "out"]
+    assert out.device.endswith("CPU:0")
+    assert "GPU:0" in out.reason
+
+
+@pytest.mark.parametrize(
+    ("nodes", "reason"),
+    [
+        ([("a", "Addons>Foo", ())], "type 'Addons>Foo', which TensorFlow .* comes from Addons"),
+        ([("a", "Identity", ("b",)), ("b", "Identity", ("a",))], "cycle"),
+        ([("a", "NoOp", ()), ("a", "NoOp", ())], "not unique"),
+        ([("a", "Identity", ("gone",))], "Unknown input node 'gone'"),
+    ],
+)
+def test_a_graph_that_cannot_be_imported_is_shown_all_the_same(nodes, reason, tmp_path):
+    stages = lifecycle.walk(graphs.write(tmp_path / "g.pb", graphs.bare(*nodes)))
+    frontend = next(stages)
+    assert [node.name for node in frontend.nodes] == [name for name, _, _ in nodes]
+    with pytest.raises(TflabError, match=f"cannot be imported: .*{reason}"):
+        next(stages)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({"signature": "no"}, "no signature 'no'; its signatures are: other, serving_default"),
+        ({"loss": "no"}, "no tensor 'no'"),
+        ({"feeds": (("no", "x.npy"),)}, "no placeholder 'no' to feed; there is: serving_default_x"),
+        ({"feeds": (("serving_default_x", "no.npy"),)}, "'no.npy' cannot be fed"),
+    ],
+)
+def test_what_is_asked_for_has_to_be_there(asked, message, tmp_path):
+    with pytest.raises(UsageError, match=message):
+        walk(graphs.saved_model_v2(tmp_path / "v2"), "frontend", **asked)
+
+
+def test_another_signature_can_be_chosen(tmp_path):
+    stages = walk(graphs.saved_model_v2(tmp_path / "v2"), "frontend", signature="other")
+    assert stages["frontend"].program.model.feeds
+
+
+def test_a_function_that_returns_a_keras_model_is_a_model():
+    stages = walk("tests.graphs:lstm", stop="execution")
+    assert closes(stages["placement"])
+    origins = {origin.origin for origin in stages["placement"].origins}
+    assert any(origin.startswith("function_optimizer, from Stateful") for origin in origins)

@@ -1,0 +1,197 @@
+"""CIFAR-10: 60,000 small colour photographs of ten kinds of things, in six files.
+
+The binary version of Krizhevsky (2009), www.cs.toronto.edu/~kriz/cifar.html: a record is a label
+and 3,072 bytes, all red ones, all green ones, all blue ones, each row by row. (The version for
+Python is pickled, and a pickle can run any code.) The files, or the archive that they come in, are
+looked for in the folder that was given, then in the cache, then downloaded. Without them made-up
+images stand in, and say so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tarfile
+import zlib
+from collections.abc import Collection
+from pathlib import Path
+
+import numpy as np
+
+from tflab.datasets import Dataset, downloads, files, stripes
+from tflab.errors import TflabError
+
+ADDRESS = "https://www.cs.toronto.edu/~kriz/"
+ARCHIVE = "cifar-10-binary.tar.gz"
+ARCHIVE_BYTES = 170_052_171
+ARCHIVE_SHA256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
+FOLDER = "cifar-10-batches-bin"  # in the archive, and where that was unpacked by hand
+BATCHES = {  # file -> its MD5, for each split
+    "train": {
+        "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
+        "data_batch_2.bin": "5ea93a67294ea407fff1d09f752e9692",
+        "data_batch_3.bin": "942cd6a4bcdd0dd3c604fbe906cb4421",
+        "data_batch_4.bin": "ae636b3ba5c66a11e91e8cb52e771fcb",
+        "data_batch_5.bin": "53f37980c15c3d472c316c40844f3f0d",
+    },
+    "test": {"test_batch.bin": "803d5f7f4d78ea53de84dbe85f74fb6d"},
+}
+RECORD_BYTES = 1 + 3 * 32 * 32
+BATCH_BYTES = 10_000 * RECORD_BYTES
+WANTED = f"{ARCHIVE} or the six files in it"
+
+
+def load(split: str, data_dir: str | Path | None = None) -> Dataset:
+    """Columns `images`, float32 [n, 32, 32, 3] of 0..1, and `labels`, int32 [n]."""
+    if split not in BATCHES:
+        raise TflabError(f"No split named {split!r}; choose from {', '.join(BATCHES)}.")
+    folder = files.given_folder(data_dir, WANTED)
+    # TFLAB_DATA_DIR may be there for MNIST alone; a folder given for this run is meant for it.
+    if folder and (data_dir or holds_any(folder)):
+        contents = read_split(folder, split)
+    else:
+        try:
+            contents = read_cached(split)
+        except TflabError as reason:
+            files.announce(
+                "stripes",
+                "Using made-up images, not CIFAR-10; "
+                f"set TFLAB_DATA_DIR to a folder with {WANTED}. {reason}",
+            )
+            return stripes.load(split)
+    return Dataset("CIFAR-10", split, columns(contents))
+
+
+def columns(contents: list[bytes]) -> dict[str, np.ndarray]:
+    records = [np.frombuffer(content, np.uint8).reshape(-1, RECORD_BYTES) for content in contents]
+    images: np.ndarray = np.empty((sum(map(len, records)), 32, 32, 3), np.float32)
+    start = 0
+    for part in records:  # one after another: as float32 they are four times as large
+        pixels = part[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        np.divide(pixels, 255, out=images[start : start + len(part)], dtype=np.float32)
+        start += len(part)
+    labels = np.concatenate([part[:, 0] for part in records]).astype(np.int32)
+    return {"images": images, "labels": labels}
+
+
+# Where the files are
+
+
+def every_file() -> list[str]:
+    return [name for batches in BATCHES.values() for name in batches]
+
+
+def places(folder: Path) -> tuple[Path, Path]:
+    return folder, folder / FOLDER
+
+
+def holds_any(folder: Path) -> bool:
+    found = (files.locate(place, name) for place in places(folder) for name in every_file())
+    return (folder / ARCHIVE).exists() or any(found)
+
+
+def read_split(folder: Path, split: str) -> list[bytes]:
+    """The content of each file of a split, from where all of them are."""
+    for place in places(folder):
+        if all(files.locate(place, name) for name in BATCHES[split]):
+            paths = files.require(place, BATCHES[split])
+            return [
+                verified(files.read(path, BATCH_BYTES + 1, str(path)), name, str(path))
+                for path, name in zip(paths, BATCHES[split], strict=True)
+            ]
+    if (folder / ARCHIVE).exists():
+        return from_archive(folder / ARCHIVE, BATCHES[split], str(folder / ARCHIVE))
+    raise TflabError(
+        f"{folder} lacks {', '.join(n for n in BATCHES[split] if not files.locate(folder, n))} "
+        f"(looked for as is, with .gz, in {FOLDER} and in {ARCHIVE})."
+    )
+
+
+def read_cached(split: str) -> list[bytes]:
+    def read(folder: Path) -> list[bytes]:
+        # All six, else we might train with CIFAR-10 and test with the stand-in.
+        files.require(folder, every_file())
+        return read_split(folder, split)
+
+    return downloads.cached(files.cache_folder("cifar10"), read, fill)
+
+
+# Whether they are right
+
+
+def verified(content: bytes, name: str, called: str) -> bytes:
+    """The content of a file that is exactly the published one. `called` names it in errors."""
+    if complaint := diagnose(content, name):
+        raise TflabError(f"{called} {complaint}.")
+    return content
+
+
+def diagnose(content: bytes, name: str) -> str | None:
+    """What is wrong with the content of a file and what would be right, or None."""
+    right = f"{BATCH_BYTES // RECORD_BYTES} images belong under this name"
+    if files.is_web_page(content):
+        return f"is a web page saved under that name; {right}"
+    if len(content) < BATCH_BYTES:
+        return f"ends after {len(content)} of {BATCH_BYTES} bytes; fetch it again"
+    if len(content) > BATCH_BYTES:
+        return f"goes on after {BATCH_BYTES} bytes; {right}"
+    found = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    published = {md5: file for batches in BATCHES.values() for file, md5 in batches.items()}
+    if found not in published:
+        return "differs from the published file in some byte (its MD5 is another); fetch it again"
+    if published[found] != name:
+        return f"looks swapped: it is {published[found]}"
+    return None
+
+
+# The archive
+
+
+def from_archive(path: Path, names: Collection[str], called: str) -> list[bytes]:
+    """The content of these files of the archive, found by name; nothing else is touched.
+
+    Nothing is written, and an archive that is not the published one is not opened at all.
+    """
+    wanted = {f"{FOLDER}/{name}": name for name in names}
+    found = {}
+    try:
+        if complaint := diagnose_archive(path):
+            raise TflabError(f"{called} {complaint}.")
+        with tarfile.open(path, "r|gz") as archive:  # as a stream: going back means starting over
+            for member in archive:
+                if member.name in wanted and (file := archive.extractfile(member)):
+                    found[wanted[member.name]] = file.read(BATCH_BYTES + 1)
+    except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        raise TflabError(f"{called} cannot be unpacked: {error}; fetch it again.") from error
+    if missing := [name for name in names if name not in found]:
+        raise TflabError(f"{called} lacks {', '.join(missing)}; fetch it again.")
+    return [verified(found[name], name, f"{called}: {name}") for name in names]
+
+
+def diagnose_archive(path: Path) -> str | None:
+    digest, size = hashlib.sha256(), 0
+    with path.open("rb") as file:
+        beginning = file.peek(64)
+        while chunk := file.read(downloads.CHUNK_BYTES):
+            digest.update(chunk)
+            size += len(chunk)
+    if files.is_web_page(beginning):
+        return "is a web page saved under that name; fetch it again"
+    if size != ARCHIVE_BYTES:
+        return f"has {size} bytes instead of {ARCHIVE_BYTES}; fetch it again"
+    if digest.hexdigest() != ARCHIVE_SHA256:
+        return "differs from the published archive (its SHA-256 is another); fetch it again"
+    return None
+
+
+def fill(folder: Path) -> None:
+    """Download the archive, and keep the files in it."""
+    names = every_file()
+
+    def keep(part: Path, url: str) -> None:
+        for name, content in zip(names, from_archive(part, names, url), strict=True):
+            whole = part.with_name(name)
+            whole.write_bytes(content)
+            os.replace(whole, folder / name)
+
+    downloads.download([ADDRESS + ARCHIVE], folder, ARCHIVE_BYTES, keep)

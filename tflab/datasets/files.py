@@ -1,0 +1,103 @@
+"""Files of data sets: where they are looked for, and how they are read.
+
+A folder that the user named comes first, then the cache (see `downloads`). What is right in a file
+is the business of its data set.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import sys
+import zlib
+from collections.abc import Iterable
+from pathlib import Path
+from typing import BinaryIO
+
+from tflab.errors import TflabError
+
+# Where they are
+
+
+def given_folder(data_dir: str | Path | None, wanted: str) -> Path | None:
+    """The folder that the user named, if any: it must exist, there is no falling back from it.
+
+    `wanted` says what should be in it, for the error.
+    """
+    given = data_dir or os.environ.get("TFLAB_DATA_DIR")
+    if not given:
+        return None
+    folder = Path(os.path.expanduser(given))
+    try:
+        os.listdir(folder)
+    except OSError as error:
+        origin = "the data directory given" if data_dir else "from TFLAB_DATA_DIR"
+        raise TflabError(
+            f"{folder} ({origin}) cannot be read: {error.strerror}; "
+            f"it should be a folder with {wanted}."
+        ) from error
+    return folder
+
+
+def cache_folder(name: str) -> Path:
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if not os.path.isabs(base):  # also "~/.cache" itself, where the user has no home
+        raise TflabError(f"The cache {base} is no absolute path; set XDG_CACHE_HOME to one.")
+    return Path(base, "tflab", name)
+
+
+def require(folder: Path, names: Iterable[str]) -> list[Path]:
+    """Where each file is; an error that lists all that are missing."""
+    paths = {name: locate(folder, name) for name in names}
+    missing = [name for name, path in paths.items() if path is None]
+    if missing:
+        raise TflabError(f"{folder} lacks {', '.join(missing)} (looked for as is and with .gz).")
+    return [path for path in paths.values() if path]
+
+
+def locate(folder: Path, name: str) -> Path | None:
+    found = [folder / each for each in (name, f"{name}.gz") if os.path.exists(folder / each)]
+    return min(found, key=os.path.isdir, default=None)  # a directory only for want of a file
+
+
+said: set[str] = set()
+
+
+def announce(stand_in: str, line: str) -> None:
+    """One line on stderr for each stand-in, once in a process: not again for the test split."""
+    if stand_in not in said:
+        said.add(stand_in)
+        print(line, file=sys.stderr)
+
+
+# What is in them
+
+
+def read(path: Path, limit: int, called: str) -> bytes:
+    """The content of a file, unpacked if it is gzipped, but no more than `limit` bytes.
+
+    `called` names it in errors.
+    """
+    try:
+        with path.open("rb") as file:
+            return unpack(file, limit)
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise TflabError(
+            f"{called} is a truncated or damaged gzip file ({error}); fetch it again."
+        ) from error
+    except OSError as error:
+        raise TflabError(
+            f"{called} cannot be read: {error.strerror}; it should be a file that you may read."
+        ) from error
+
+
+def unpack(file: BinaryIO, limit: int) -> bytes:
+    """The content up to `limit` bytes: a few kilobytes of gzip can expand to gigabytes."""
+    gzipped = file.read(2) == b"\x1f\x8b"  # the suffix proves nothing: browsers unpack and keep it
+    file.seek(0)
+    return gzip.GzipFile(fileobj=file).read(limit) if gzipped else file.read(limit)
+
+
+def is_web_page(content: bytes) -> bool:
+    """What a sign-in page or a missing file is saved as."""
+    return content[:64].lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml"))

@@ -1,0 +1,45 @@
+"""The stand-in for CIFAR-10: made-up images of coloured stripes, ten classes by their direction.
+
+A network has to find edges to tell them apart, in any two colours, at any place and of any width.
+Its accuracy says nothing about CIFAR-10. Their use is that every command runs without a network.
+"""
+
+import numpy as np
+
+from tflab.datasets import Dataset
+from tflab.errors import TflabError
+
+SIDE = 32
+CLASSES = 10  # 18 degrees apart
+ROWS = {"train": 5_000, "test": 10_000}
+CYCLES = (2.0, 5.0)  # stripes across an image: at most 16 pixels wide, at least 3
+NOISE = 0.1  # deviation, in a range of 0..1
+
+
+def load(split: str) -> Dataset:
+    """Images in the columns and shapes of `cifar10.load`; the same in every run."""
+    if split not in ROWS:
+        raise TflabError(f"No split named {split!r}; choose from {', '.join(ROWS)}.")
+    rng = np.random.default_rng(sorted(ROWS).index(split))
+    count = ROWS[split]
+    labels = rng.integers(0, CLASSES, count)
+    directions = labels * (np.pi / CLASSES)
+    across = 2 * np.pi * rng.uniform(*CYCLES, count)
+    phases = rng.uniform(0, 2 * np.pi, (count, 1))
+    along = (across * np.cos(directions), across * np.sin(directions))  # a column, a row
+    row, column = np.mgrid[:SIDE, :SIDE].reshape(2, SIDE * SIDE).astype(np.float32) / SIDE
+    angles = np.outer(along[0], column) + np.outer(along[1], row) + phases
+    share = (1 + np.sin(angles.astype(np.float32))[..., None]) / 2  # of one colour
+    one, other = rng.uniform(0, 1, (2, count, 1, 3)).astype(np.float32)
+    images = other + share * (one - other)
+    images += NOISE * rng.standard_normal(images.shape, np.float32)
+    np.clip(images, 0, 1, out=images)
+    return Dataset(
+        name="made-up images, not CIFAR-10",
+        split=split,
+        columns={
+            "images": images.reshape(count, SIDE, SIDE, 3),
+            "labels": labels.astype(np.int32),
+        },
+        stands_in_for="CIFAR-10",
+    )

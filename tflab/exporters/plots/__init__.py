@@ -1,0 +1,49 @@
+"""Plots: pictures of what was learned and measured, for a page, a report and a printer.
+
+    figure = plots.curves.draw(history)
+    plots.save(figure, "report/curves")  # curves.png and curves.svg
+    plots.svg(figure)  # to stand in an HTML page
+
+Each picture has a module, whose `draw` takes records and returns a matplotlib `Figure`. Nothing
+here opens a window, and nothing is left behind in matplotlib's settings. No TensorFlow in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from matplotlib.figure import Figure
+
+from tflab.exporters.plots import (
+    batch_sizes,
+    curves,
+    layers,
+    memory,
+    roofline,
+    timeline,
+    top_ops,
+)
+from tflab.exporters.plots.files import save, svg
+
+__all__ = [
+    "PICTURES",
+    "batch_sizes",
+    "curves",
+    "layers",
+    "memory",
+    "roofline",
+    "save",
+    "svg",
+    "timeline",
+    "top_ops",
+]
+
+PICTURES: dict[str, Callable[..., Figure]] = {
+    "curves": curves.draw,
+    "top_ops": top_ops.draw,
+    "batch_sizes": batch_sizes.draw,
+    "timeline": timeline.draw,
+    "memory": memory.draw,
+    "roofline": roofline.draw,
+    "layers": layers.draw,
+}

@@ -1,0 +1,126 @@
+"""Batch sizes: what an op costs in a step, and what it costs an image, from batch to batch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from tflab.exporters.plots import ends, lettering, style
+from tflab.records import Compared, Comparison
+from tflab.table import plural
+
+# Colour, marker, the marker as a letter, and dashes of each row that has a line
+LOOKS = (
+    (style.BLUE, "o", "●", "-"),
+    (style.VERMILION, "s", "■", "--"),
+    (style.GREEN, "^", "▲", "-."),
+    (style.PURPLE, "D", "◆", (0, (5, 1))),
+    (style.ORANGE, "v", "▼", (0, (3, 1, 1, 1))),
+    (style.SKY, "P", "✚", ":"),
+)
+STEP = (style.BLACK, "X", "✖", "-")  # of the whole step
+
+Line = tuple[str, Mapping[int, float], tuple]  # name, ns by batch size, look
+
+
+@style.applied()
+def draw(comparison: Comparison) -> Figure:
+    """Above the time in a step, below the same for each image; the dearest rows and the step.
+
+    An op's time is its self time (mean over the traced steps), the step's the median of the
+    untraced ones. Both axes are logarithmic: what doubles with the batch is a straight line.
+    """
+    if not comparison.steps:
+        return style.nothing("Nothing was measured", "There is no batch size with a whole step.")
+    figure, panels = style.canvas(headline(comparison), caption(comparison), 6.6, panels=2)
+    labels = []
+    for axes, unit in zip(panels, ("step", "image"), strict=True):
+        labels.append([curve(axes, *line) for line in lines(comparison, unit)])
+        axes.set_ylabel(f"time {'an' if unit == 'image' else 'a'} {unit}")
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lettering.time_tick))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_minor_locator(NullLocator())
+        axes.set_xticks(list(comparison.steps), [f"{size:,}" for size in comparison.steps])
+        axes.grid(axis="y")
+    panels[1].set_xlabel("batch size")
+    style.settle(figure)
+    for axes, found in zip(panels, labels, strict=True):
+        ends.spread(axes, found)
+    return figure
+
+
+def lines(comparison: Comparison, unit: str) -> list[Line]:
+    """The step, and the rows with the largest share at any batch size; ns a step or an image."""
+    steps = comparison.steps
+    part = {size: size if unit == "image" else 1 for size in steps}
+    found: list[Line] = [
+        ("whole step", {size: steps[size].untraced_ns.median / part[size] for size in steps}, STEP)
+    ]
+    rows = dearest(comparison)[: len(LOOKS)]
+    names = lettering.distinct([row.key for row in rows], 24)
+    for row, name, look in zip(rows, names, LOOKS, strict=False):
+        times = {
+            size: cell.ns_per_image if unit == "image" else cell.total_ns / steps[size].steps
+            for size, cell in row.cells.items()
+            if cell.total_ns  # there is no logarithm of nothing
+        }
+        found.append((name, times, look))
+    return found
+
+
+def dearest(comparison: Comparison) -> list[Compared]:
+    share = {
+        row.key: max((cell.share for cell in row.cells.values()), default=0.0)
+        for row in comparison.rows
+    }
+    return sorted((row for row in comparison.rows if share[row.key]), key=lambda r: -share[r.key])
+
+
+def curve(axes: Axes, name: str, times: Mapping[int, float], look: tuple) -> Annotation:
+    color, marker, glyph, dashes = look
+    sizes = sorted(times)
+    axes.plot(
+        sizes,
+        [times[size] for size in sizes],
+        color=color,
+        marker=marker,
+        linestyle=dashes,
+        linewidth=1.6,
+        markersize=6,
+        markeredgecolor="white",
+    )
+    return ends.label(axes, (sizes[-1], times[sizes[-1]]), name, color, glyph)
+
+
+def headline(comparison: Comparison) -> str:
+    sizes = list(comparison.steps)
+    first, last = (comparison.steps[size].untraced_ns.median for size in (sizes[0], sizes[-1]))
+    if len(sizes) == 1:
+        return f"{lettering.named(comparison.model)} at batch {sizes[0]:,}, the only one measured"
+    return (
+        f"From batch {sizes[0]:,} to {sizes[-1]:,} a step takes {last / first:.2g} x as long, "
+        f"an image {last / sizes[-1] / (first / sizes[0]):.2g} x"
+    )
+
+
+def caption(comparison: Comparison) -> str:
+    shown = min(len(LOOKS), len(dearest(comparison)))
+    partial = " The measurement was not finished." if is_partial(comparison) else ""
+    return (
+        f"{lettering.named(comparison.model)}, {comparison.phase}, {comparison.data}. Whole step: "
+        f"untraced, median. Others: self time of {plural(shown, 'row')} of the "
+        f"{len(comparison.rows):,} by {comparison.by}, those with the largest share. Level in the "
+        f"lower panel means that a larger batch saves nothing.{partial}"
+    )
+
+
+def is_partial(comparison: Comparison) -> bool:
+    return comparison.interrupted or comparison.failure is not None

@@ -1,0 +1,195 @@
+"""Curves: loss and accuracy while a model learns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from math import ceil, floor, isfinite
+from statistics import fmean
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+
+from tflab.exporters.plots import ends, lettering, style
+from tflab.records import History
+from tflab.table import plural
+
+MOST = 200  # points of a training line; more steps than that are put together in blocks
+LOGARITHMIC = 20  # from this ratio of the largest loss to the smallest
+TICKS = 12
+FEW = 40  # points of a line, under which each is marked
+
+Point = tuple[float, float]  # step, value
+
+
+@style.applied()
+def draw(history: History) -> Figure:
+    """Loss above, accuracy below, over the steps; training as a line, the test as points.
+
+    A point of the training line is the mean of a block of steps and stands at the block's middle,
+    so it does not lag. The band holds the middle eight tenths of the block. Losses that are not
+    finite are left out, and counted in the caption.
+    """
+    if not history.steps:
+        return style.nothing("Nothing was learned", f"{history.model} has not done a step.")
+    losses = [(step.step, step.loss) for step in history.steps if isfinite(step.loss)]
+    rights = [(step.step, step.accuracy) for step in history.steps]
+    test_losses = [(e.step, e.test_loss) for e in history.epochs if isfinite(e.test_loss)]
+    test_rights = [(e.step, e.test_accuracy) for e in history.epochs]
+    block = ceil(len(history.steps) / MOST)
+    lowest = lower_edge(means(rights, block), test_rights)
+    figure, (above, below) = style.canvas(
+        headline(history), caption(history, block, len(losses), lowest), 5.4, panels=2
+    )
+    if is_wide(losses + test_losses):
+        above.set_yscale("log")
+        above.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        above.yaxis.set_minor_formatter(NullFormatter())
+    else:
+        above.set_ylim(0, 1.05 * max((value for _, value in losses + test_losses), default=1))
+    above.yaxis.set_major_formatter(FuncFormatter(plain))
+    above.set_ylabel("loss")
+    below.set_ylim(lowest, 1 + 0.04 * (1 - lowest))
+    below.yaxis.set_major_formatter(FuncFormatter(percent))
+    below.set_ylabel("right answers")
+    labels = [
+        panel(above, losses, test_losses, block, plain),
+        panel(below, rights, test_rights, block, percent),
+    ]
+    for axes in (above, below):
+        epochs_axis(axes, history)
+    above.set_xlabel("")
+    style.settle(figure)
+    for axes, found in zip((above, below), labels, strict=True):
+        ends.spread(axes, found)
+    return figure
+
+
+def panel(
+    axes: Axes, train: Sequence[Point], test: Sequence[Point], block: int, words: Any
+) -> list[Annotation]:
+    """One panel's line, band and points, and a label for each at the right end."""
+    axes.grid(axis="y")
+    labels = []
+    if train:
+        steps, middle = zip(*means(train, block), strict=True)
+        if block > 1:
+            low, high = zip(*bands(train, block), strict=True)
+            axes.fill_between(steps, low, high, color=style.PALE, linewidth=0, alpha=0.7)
+        marker = "." if len(steps) < FEW else None
+        axes.plot(steps, middle, color=style.BLUE, linewidth=1.2, marker=marker)
+        end = (train[-1][0], middle[-1])
+        labels.append(ends.label(axes, end, f"training {words(middle[-1])}", style.BLUE, "━"))
+    if test:
+        steps, values = zip(*test, strict=True)
+        axes.plot(
+            steps,
+            values,
+            color=style.VERMILION,
+            linewidth=1.4,
+            linestyle="--",
+            marker="o",
+            markersize=6,
+            markeredgecolor="white",
+            clip_on=False,
+            zorder=3,
+        )
+        labels.append(ends.label(axes, test[-1], f"test {words(values[-1])}", style.VERMILION, "●"))
+    return labels
+
+
+def blocks(points: Sequence[Point], size: int) -> list[Sequence[Point]]:
+    """Consecutive points by `size`; what is left over at the end joins the last whole block."""
+    starts = range(0, max(len(points) - size, 0) + 1, size)
+    cuts = [*starts[1:], len(points)]
+    return [points[start:stop] for start, stop in zip(starts, cuts, strict=True)]
+
+
+def means(points: Sequence[Point], size: int) -> list[Point]:
+    """For each block, its middle step and its mean value."""
+    return [
+        (fmean(step for step, _ in block), fmean(value for _, value in block))
+        for block in blocks(points, size)
+    ]
+
+
+def bands(points: Sequence[Point], size: int) -> list[tuple[float, float]]:
+    """For each block, its 10th and its 90th percentile."""
+    found = []
+    for block in blocks(points, size):
+        values = [value for _, value in block]
+        found.append((float(np.quantile(values, 0.1)), float(np.quantile(values, 0.9))))
+    return found
+
+
+def is_wide(points: Sequence[Point]) -> bool:
+    values = [value for _, value in points]
+    return bool(values) and min(values) > 0 and max(values) > LOGARITHMIC * min(values)
+
+
+def lower_edge(train: Sequence[Point], test: Sequence[Point]) -> float:
+    """A round share below the test and all but a tenth of the training, to see where they part.
+
+    Below a half there is nothing to be gained: then it is 0.
+    """
+    usual = float(np.quantile([value for _, value in train], 0.1))
+    lowest = min([usual, *(value for _, value in test)])
+    return floor(20 * lowest - 0.2) / 20 if lowest > 0.55 else 0.0
+
+
+def epochs_axis(axes: Axes, history: History) -> None:
+    """Ticks where epochs end, numbered by epoch; by step where none has ended."""
+    axes.set_xlim(0, max(1, history.steps[-1].step))
+    if not history.epochs:
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        axes.set_xlabel(f"step (of {plural(history.batch_size, 'image')})")
+        return
+    every = ceil(len(history.epochs) / TICKS)
+    shown = [*islice(history.epochs, every - 1, None, every)]
+    axes.set_xticks([epoch.step for epoch in shown], [f"{epoch.epoch}" for epoch in shown])
+    steps = plural(history.epochs[0].step, "step")
+    axes.set_xlabel(f"epoch (the first is {steps} of {plural(history.batch_size, 'image')})")
+
+
+def headline(history: History) -> str:
+    name = lettering.named(history.model)
+    if not history.epochs:
+        return f"{name} after {plural(len(history.steps), 'step')}, before its first test"
+    last = history.epochs[-1]
+    return (
+        f"{name} is right about {percent(last.test_accuracy)} of the test images after "
+        f"{plural(last.epoch, 'epoch')}"
+    )
+
+
+def caption(history: History, block: int, finite: int, lowest: float) -> str:
+    """What the lines are, and what is not in the picture."""
+    line = "each step" if block == 1 else f"mean of {block} steps, with their middle eight tenths"
+    sentences = [
+        f"Data: {history.data}.",
+        f"Line: the batch that a step learned from, before its update ({line}).",
+    ]
+    if history.epochs:
+        sentences.append("Points: all test images, with the weights at the end of an epoch.")
+    if lowest:
+        sentences.append(
+            f"The lower panel begins at {percent(lowest)}; what lies below is cut off."
+        )
+    if missing := len(history.steps) - finite:
+        sentences.append(f"{plural(missing, 'step')} had no finite loss and cannot be drawn.")
+    if history.interrupted:
+        sentences.append("The training was interrupted.")
+    return " ".join(sentences)
+
+
+def plain(value: float, _: Any = None) -> str:
+    return f"{value:.3g}"
+
+
+def percent(share: float, _: Any = None) -> str:
+    """`99.05 %`: two digits after the point where they matter, none where they are zeros."""
+    return f"{100 * share:.2f}".rstrip("0").rstrip(".") + " %"

@@ -1,0 +1,86 @@
+"""Ends: the label at the right end of each line of a panel, instead of a legend."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.text import Annotation
+
+from tflab.exporters.plots import style
+
+AWAY = 10  # points from a line's end to its label
+GAP = 1.3 * style.SMALL  # points from one label to the next
+NEAR = 3  # points that a label may move before a line has to lead to it
+
+
+def label(axes: Axes, point: tuple[float, float], words: str, color: str, glyph: str) -> Annotation:
+    """A label right of a line's last point: its marker as a letter in its colour, and words.
+
+    `spread` the labels of a panel once the figure is settled; the words follow the glyph.
+    """
+    first = axes.annotate(
+        glyph,
+        point,
+        (AWAY, 0),
+        textcoords="offset points",
+        va="center",
+        size=style.SMALL,
+        color=color,
+        annotation_clip=False,
+    )
+    axes.annotate(
+        words,
+        (0, 0.5),
+        (13, 0),
+        xycoords=first,
+        textcoords="offset points",
+        va="center",
+        size=style.SMALL,
+        annotation_clip=False,
+    )
+    return first
+
+
+def spread(axes: Axes, labels: Sequence[Annotation]) -> None:
+    """Move labels up or down, as little as keeps them apart, and lead to those that moved."""
+    points = style.POINTS / axes.figure.dpi
+    wanted = [float(axes.transData.transform(label.xy)[1]) * points for label in labels]
+    for label, before, after in zip(labels, wanted, apart(wanted, GAP), strict=True):
+        label.set_position((AWAY, after - before))
+        if abs(after - before) > NEAR:
+            leader(axes, label.xy, (AWAY, after - before))
+
+
+def leader(axes: Axes, point: tuple[float, float], offset: tuple[float, float]) -> None:
+    """A thin line from a point to its label, which is so many points away."""
+    axes.annotate(
+        "",
+        point,
+        offset,
+        textcoords="offset points",
+        arrowprops={"arrowstyle": "-", "color": style.FAINT, "linewidth": 0.6, "shrinkB": 2},
+        annotation_clip=False,
+    )
+
+
+def apart(wanted: Sequence[float], gap: float) -> list[float]:
+    """Positions at least `gap` apart, in the order of the wanted ones, moved as little as can be.
+
+    Without the gaps that is a regression under an order, which the pool-adjacent-violators
+    algorithm solves (Ayer, Brunk, Ewing, Reid and Silverman 1955): neighbours that would pass
+    each other take their mean.
+    """
+    order = sorted(range(len(wanted)), key=lambda index: wanted[index])
+    pools: list[tuple[float, int]] = []  # (mean, how many)
+    for rank, index in enumerate(order):
+        mean, count = wanted[index] - rank * gap, 1
+        while pools and pools[-1][0] > mean:
+            other, more = pools.pop()
+            mean, count = (mean * count + other * more) / (count + more), count + more
+        pools.append((mean, count))
+    means = [mean for mean, count in pools for _ in range(count)]
+    found = [0.0] * len(wanted)
+    for rank, index in enumerate(order):
+        found[index] = means[rank] + rank * gap
+    return found

@@ -1,0 +1,125 @@
+"""Files: a figure becomes PNG and SVG. The same figure gives the same bytes, every time."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import os
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from xml.etree import ElementTree
+
+from matplotlib.figure import Figure
+
+from tflab.errors import UsageError
+from tflab.exporters.plots import style
+
+DPI = 160  # of PNG: sharp on a page of 900 pixels where a pixel is two
+SVG = "http://www.w3.org/2000/svg"
+REFERRING = ("href", "clip-path", "style")  # attributes that name an id
+REFERENCE = re.compile(r"(^|url\()#")
+UNDATED = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+
+
+def save(
+    figure: Figure, path_without_suffix: str | Path, formats: Sequence[str] = ("png", "svg")
+) -> list[Path]:
+    """Write the figure as `<path>.png` and `<path>.svg`; the paths that were written.
+
+    Raises UsageError where one of them exists already, before anything is written, for a format
+    that is not in FORMATS, and where nothing can be written.
+    """
+    for name in formats:
+        if name not in FORMATS:
+            raise UsageError(f"No picture format '{name}'; choose from {', '.join(FORMATS)}.")
+    paths = [Path(f"{path_without_suffix}.{name}") for name in formats]
+    for path in paths:
+        if os.path.lexists(path):
+            raise exists(path)
+    for path, name in zip(paths, formats, strict=True):
+        write(path, FORMATS[name](figure))
+    return paths
+
+
+def write(path: Path, content: bytes) -> None:
+    """A whole file, or none. Its name is claimed first, so that nobody's file is replaced."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    claimed = False
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(content)
+        path.open("x").close()
+        claimed = True
+        os.replace(draft, path)
+    except OSError as error:
+        if claimed:
+            path.unlink()
+        elif os.path.lexists(path):
+            raise exists(path) from error
+        raise UsageError(
+            f"The picture '{path}' cannot be written: {error.strerror}. "
+            "Give a path that you may write to."
+        ) from error
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def exists(path: Path) -> UsageError:
+    return UsageError(f"The picture '{path}' exists already; remove it or give another path.")
+
+
+def png(figure: Figure) -> bytes:
+    return printed(figure, "png", {"Software": None}, dpi=DPI)
+
+
+def svg(figure: Figure) -> str:
+    """The figure as an `<svg>` element, to stand in a page or in a file of its own.
+
+    Text is text: it can be selected, searched, and read by a program that knows the page. Ids
+    begin with a hash of the picture, so that those of two pictures in one page differ. It shrinks
+    with the page. There is no prolog, no doctype, and no namespace but SVG's own.
+    """
+    content = printed(figure, "svg", UNDATED)
+    mark = f"p{hashlib.sha256(content).hexdigest()[:10]}-"
+    root = ElementTree.fromstring(content)
+    for part in root.iter():
+        part.tag = local(part.tag)
+        part.attrib = {
+            name: REFERENCE.sub(rf"\g<0>{mark}", value) if name in REFERRING else value
+            for name, value in ((local(name), value) for name, value in part.attrib.items())
+        }
+        if "id" in part.attrib:
+            part.attrib["id"] = mark + part.attrib["id"]
+    for part in root.findall("defs"):
+        for sheet in part.findall("style"):  # it would hold for all of the page
+            part.remove(sheet)
+    root.attrib |= {
+        "xmlns": SVG,
+        "stroke-linejoin": "round",  # which is what the style sheet said
+        "stroke-linecap": "butt",
+        "role": "img",
+        "aria-label": str(figure.get_label()),
+        "style": "max-width: 100%; height: auto",
+    }
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def local(name: str) -> str:
+    """A tag or attribute without its namespace: `{http://www.w3.org/2000/svg}g` is `g`."""
+    return name.rpartition("}")[2]
+
+
+def printed(figure: Figure, name: str, metadata: dict[str, None], dpi: int | None = None) -> bytes:
+    out = io.BytesIO()
+    with style.applied():
+        figure.savefig(out, format=name, metadata=metadata, dpi=dpi or style.POINTS)
+    return out.getvalue()
+
+
+FORMATS: dict[str, Callable[[Figure], bytes]] = {
+    "png": png,
+    "svg": lambda figure: svg(figure).encode(),
+}

@@ -1,0 +1,183 @@
+"""Layers: each in the order of execution, those above a threshold marked, and their kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tflab.exporters.plots import lettering, style
+from tflab.records import Row
+from tflab.table import percent, time
+
+THRESHOLD = 0.05  # of the time of all ops
+MANY = 30  # layers, from which on bars are narrower
+PITCH, NARROW = 0.27, 0.2  # inches from one bar to the next
+BAR = 0.7  # of that
+COLUMNS = (54, 122, 168)  # points from the panel to the right edges of its numbers
+FRAME = 1.6  # of the longest bar, at most; a deviation may reach out of it
+
+# (one, several, types): the first whose types a layer has. They are looked for within the names of
+# types, because fusion and oneDNN add to them: `_MklNativeFusedConv2D`, `Conv2DBackpropFilter`.
+KINDS = (
+    ("convolution", "convolutions", ("Conv2D", "Conv3D", "DepthwiseConv")),
+    ("matrix product", "matrix products", ("MatMul", "Einsum")),
+    ("normalisation", "normalisations", ("BatchNorm", "LRN")),
+    ("pooling layer", "pooling layers", ("MaxPool", "AvgPool")),
+    ("weight update", "weight updates", ("ResourceApply",)),
+    ("feed or fetch", "feeds and fetches", ("_Arg", "_Retval")),
+)
+OTHER = ("layer of another kind", "layers of another kind")
+
+Kind = tuple[str, str]
+
+
+@style.applied()
+def draw(rows: Sequence[Row], threshold: float = THRESHOLD) -> Figure:
+    """A bar for each row: the time that a step spends there, and its deviation over the steps.
+
+    Bars whose share is above the threshold have another colour and a hatch. The title is the
+    `sentence`.
+    """
+    if not rows:
+        return style.nothing("No layer ran", "There are no rows to draw.")
+    pitch = PITCH if len(rows) < MANY else NARROW
+    figure, (axes,) = style.canvas(
+        sentence(rows, threshold), caption(rows, threshold), pitch * len(rows) + 0.8
+    )
+    longest = max(row.step_ns for row in rows) or 1
+    reach = max(row.step_ns + (row.step_std_ns or 0) for row in rows)
+    axes.set_xlim(0, min(1.03 * reach, FRAME * longest) or 1)
+    axes.set_ylim(len(rows) - 0.4, -0.7)
+    for place, row in enumerate(rows):
+        bar(axes, place, row, row.share > threshold)
+    beside(axes, -1, ("mean", "± deviation", "share"), style.FAINT)
+    axes.axvline(
+        threshold * sum(row.step_ns for row in rows),
+        color=style.INK,
+        linewidth=1,
+        linestyle=(0, (4, 3)),
+        zorder=1,
+    )
+    axes.set_yticks(range(len(rows)), lettering.distinct(list(map(label, rows)), 26))
+    axes.tick_params(axis="y", length=0, labelcolor=style.INK)
+    style.ruled(axes.xaxis, axes.get_xlim()[1], time)
+    axes.set_xlabel("time in a step")
+    axes.grid(axis="x")
+    style.settle(figure)
+    return figure
+
+
+def label(row: Row) -> str:
+    """The layer, behind those whose work was fused into it: `conv1 + bn1 + relu1`."""
+    scopes = (name.rpartition("/")[0] or name for name in row.fused_from)
+    return " + ".join(dict.fromkeys([*scopes, row.key]))
+
+
+def bar(axes: Axes, place: int, row: Row, marked: bool) -> None:
+    """The bar, its deviation as a line with ends, and both numbers right of the panel."""
+    axes.barh(
+        place,
+        row.step_ns,
+        BAR,
+        color=style.VERMILION if marked else style.PALE,
+        hatch="////" if marked else None,
+        edgecolor="white",
+        linewidth=0,
+        zorder=2,
+    )
+    deviation = ""
+    if row.step_std_ns is not None:
+        deviation = f"± {time(row.step_std_ns)}"
+        axes.errorbar(
+            row.step_ns,
+            place,
+            xerr=[[min(row.step_std_ns, row.step_ns)], [row.step_std_ns]],
+            color=style.INK,
+            linewidth=1,
+            capsize=2.5,
+        )
+    weight = "bold" if marked else "normal"
+    beside(axes, place, (time(row.step_ns), deviation, percent(row.share)), style.INK, weight)
+
+
+def beside(
+    axes: Axes, place: float, numbers: Sequence[str], color: str, weight: str = "normal"
+) -> None:
+    """Mean, deviation and share, right of the panel."""
+    for words, across in zip(numbers, COLUMNS, strict=True):
+        axes.annotate(
+            words,
+            (1, place),
+            (across, 0),
+            xycoords=("axes fraction", "data"),
+            textcoords="offset points",
+            ha="right",
+            va="center",
+            size=style.SMALL,
+            color=color,
+            weight=weight,
+            annotation_clip=False,
+        )
+
+
+def kind(row: Row) -> Kind:
+    """Of what kind a layer is, told from the types that ran."""
+    return next(
+        ((one, several) for one, several, types in KINDS if has(row, types)),
+        OTHER,
+    )
+
+
+def has(row: Row, types: Sequence[str]) -> bool:
+    return any(part in op for op in row.ops for part in types)
+
+
+def sentence(rows: Sequence[Row], threshold: float = THRESHOLD) -> str:
+    """Which kind of layer the bars above the threshold are, and whether that is all of the kind."""
+    above = [row for row in rows if row.share > threshold]
+    border = f"{100 * threshold:g} % of the time of all ops"
+    if not above:
+        return f"No layer takes more than {border}"
+    kinds = Counter(map(kind, above))
+    (first, count), *others = kinds.most_common()
+    if others:
+        counted = [
+            f"{n} {'is a' if n == 1 else 'are'} {words(each, n)}" for each, n in kinds.most_common()
+        ]
+        return f"Of the {len(above)} bars above {border}, {listed(counted)}"
+    alike = sum(kind(row) == first for row in rows) - count
+    rest = f"; {alike} more {'lies' if alike == 1 else 'lie'} below" if alike else ""
+    if count == 1:
+        return f"The one bar above {border} is a {first[0]}{rest}"
+    return f"All {count} bars above {border} are {first[1]}{rest}"
+
+
+def words(kind: Kind, count: int) -> str:
+    return kind[0] if count == 1 else kind[1]
+
+
+def listed(parts: Sequence[str]) -> str:
+    return " and ".join([", ".join(parts[:-1]), parts[-1]])
+
+
+def caption(rows: Sequence[Row], threshold: float) -> str:
+    """How to read it, and a warning where means are made by a few steps."""
+    known = [row for row in rows if row.step_std_ns is not None]
+    wild = sum((row.step_std_ns or 0) > row.step_ns for row in known)
+    parts = [
+        "Layers in the order of execution: mean time in a step, and share of all ops.",
+        f"Hatched: above {100 * threshold:g} % (broken line).",
+        "Kinds are told from the types that ran.",
+    ]
+    if known:
+        parts.append("Thin line and ±: standard deviation over the steps.")
+    if len(known) < len(rows):
+        parts.append("Where there is none, it is not known.")
+    if wild:
+        parts.append(
+            f"In {wild} it is larger than the mean: a few steps were far slower than the others."
+        )
+    return " ".join(parts)

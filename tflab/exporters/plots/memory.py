@@ -1,0 +1,68 @@
+"""Memory: the bytes alive over one step, and who held them when they were most."""
+
+from __future__ import annotations
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tflab.exporters.plots import lettering, style
+from tflab.records.timed import LiveBytes
+from tflab.table import plural, size, time
+
+HOLDERS = 3  # that are named
+ROOM = 1.22  # of the peak, so that its label has a place above it
+
+
+@style.applied()
+def draw(curve: LiveBytes) -> Figure:
+    """The curve in steps, as it is known at the end of each microsecond, with its peak marked."""
+    if not curve.peak_bytes:
+        return style.nothing("No op asked for memory", f"Step {curve.step} has no allocations.")
+    figure, (axes,) = style.canvas(headline(curve), caption(curve), 3.4)
+    times, alive = zip((0, 0), *((max(0, ns), held) for ns, held in curve.points), strict=True)
+    axes.fill_between(times, alive, step="post", color=style.PALE, linewidth=0)
+    axes.step(times, alive, where="post", color=style.BLUE, linewidth=1.4)
+    axes.set_xlim(0, max(times[-1], 1))
+    axes.set_ylim(0, ROOM * curve.peak_bytes)
+    style.ruled(axes.yaxis, ROOM * curve.peak_bytes, size)
+    style.ruled(axes.xaxis, max(times[-1], 1), time)
+    axes.set_ylabel("memory alive")
+    axes.set_xlabel("time since the step's start")
+    axes.grid(axis="y")
+    mark_peak(axes, curve)
+    style.settle(figure)
+    return figure
+
+
+def mark_peak(axes: Axes, curve: LiveBytes) -> None:
+    """A point, and its height and time beside it, on the side where there is more room."""
+    axes.plot(
+        curve.peak_ns, curve.peak_bytes, "o", markersize=8, color=style.VERMILION, clip_on=False
+    )
+    late = curve.peak_ns > axes.get_xlim()[1] / 2
+    axes.annotate(
+        f"{size(curve.peak_bytes)} after {time(curve.peak_ns)}",
+        (curve.peak_ns, curve.peak_bytes),
+        (-4 if late else 4, 10),
+        textcoords="offset points",
+        ha="right" if late else "left",
+        weight="bold",
+    )
+
+
+def headline(curve: LiveBytes) -> str:
+    return (
+        f"At most {size(curve.peak_bytes)} are alive at once, allocated by "
+        f"{plural(len(curve.holders), 'op')}"
+    )
+
+
+def caption(curve: LiveBytes) -> str:
+    held = ", ".join(
+        f"{lettering.named(one.name, 50)} ({size(one.bytes)})" for one in curve.holders[:HOLDERS]
+    )
+    most = f" Most of it at the peak is held by {held}." if held else ""
+    return (
+        f"Step {curve.step}: bytes that its ops had allocated and not released yet. Variables and "
+        f"feeds are not among them.{most}"
+    )

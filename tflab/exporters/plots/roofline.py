@@ -1,0 +1,143 @@
+"""Roofline: how fast ops compute, against what the machine could do.
+
+The model is that of Williams, Waterman and Patterson (see `tflab.machine.roof`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import atan2, cos, degrees, radians, sin, sqrt
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from tflab.exporters.plots import lettering, spots, style
+from tflab.machine import roof
+from tflab.records import Peaks, Row
+from tflab.table import percent, plural
+
+MOST = 12  # names at most
+NAME = 125  # points of a line of a name
+SMALLEST, LARGEST = 5.0, 22.0  # diameters of points, in points
+
+
+@style.applied()
+def draw(rows: Sequence[Row], peaks: Peaks) -> Figure:
+    """Each row at its intensity and speed, both logarithmic, below the roof; its area is its share.
+
+    Rows of which FLOPs or bytes are not known, or are 0, have no place and are counted. An op may
+    come out above the roof: see `tflab.machine.measure` and `tflab.costs`.
+    """
+    drawn = sorted(filter(has_place, rows), key=lambda row: -row.self_ns)
+    if not drawn:
+        return style.nothing(
+            "No op has a place below the roof",
+            f"Of {plural(len(rows), 'row')} none has known FLOPs and bytes.",
+        )
+    figure, (axes,) = style.canvas(headline(drawn, peaks), caption(rows, drawn), 4.6)
+    ridge = peaks.gflops / peaks.gigabytes_per_s
+    points = [(row.intensity or 0.0, row.gflops or 0.0) for row in drawn]
+    left = min(ridge, *(x for x, _ in points)) / 3
+    right = max(ridge, *(x for x, _ in points)) * 4
+    lowest = min(peaks.gflops, *(y for _, y in points)) / 3
+    highest = max(peaks.gflops, *(y for _, y in points)) * 2
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.set_xlim(left, right)
+    axes.set_ylim(lowest, highest)
+    axes.plot(
+        (left, ridge, right),
+        (roof(peaks, left), peaks.gflops, peaks.gflops),
+        color=style.INK,
+        linewidth=1.8,
+    )
+    axes.scatter(
+        [x for x, _ in points],
+        [y for _, y in points],
+        s=[diameter(row) ** 2 for row in drawn],
+        color=style.SKY,
+        edgecolor=style.BLUE,
+        linewidth=1.2,
+        zorder=3,
+    )
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_locator(NullLocator())
+    axes.set_xlabel("intensity: FLOPs a byte of inputs and outputs")
+    axes.set_ylabel("GFLOP/s")
+    axes.grid()
+    style.settle(figure)
+    name_roof(axes, peaks, ridge)
+    spots.name(
+        axes,
+        [
+            spots.Spot(x, y, diameter(row) / 2, name)
+            for (x, y), row, name in zip(points, drawn, names(drawn), strict=True)
+        ],
+        [(x, roof(peaks, x)) for x in np.geomspace(left, right, 150)],
+    )
+    return figure
+
+
+def has_place(row: Row) -> bool:
+    return bool(row.gflops and row.intensity)
+
+
+def names(drawn: Sequence[Row]) -> list[list[str]]:
+    """The names of the dearest, each in lines, shortened if they still differ; none for others."""
+    keys = [row.key for row in drawn[:MOST]]
+    short = list(map(lettering.essential, keys))
+    clear = short if len(set(short)) == len(short) else keys
+    lines = [lettering.folded(lettering.named(name, 60), NAME, spots.LETTERS) for name in clear]
+    return lines + [[]] * (len(drawn) - len(lines))
+
+
+def diameter(row: Row) -> float:
+    """In points: the area of a circle, as far as it can be seen, is the row's share."""
+    return max(SMALLEST, LARGEST * sqrt(row.share))
+
+
+def name_roof(axes: Axes, peaks: Peaks, ridge: float) -> None:
+    """What the two parts of the roof are, written along them."""
+    left, right = axes.get_xlim()
+    at = sqrt(left * ridge)
+    foot, top = axes.transData.transform([(x, roof(peaks, x)) for x in (left, ridge)])
+    slope = degrees(atan2(top[1] - foot[1], top[0] - foot[0]))
+    for x, words, turn in (
+        (at, f"memory delivers {peaks.gigabytes_per_s:.3g} GB/s", slope),
+        (sqrt(ridge * right), f"the processor does {peaks.gflops:.3g} GFLOP/s", 0),
+    ):
+        lift = radians(turn)
+        axes.annotate(
+            words,
+            (x, roof(peaks, x)),
+            (-5 * sin(lift), 5 * cos(lift)),
+            textcoords="offset points",
+            rotation=turn,
+            rotation_mode="anchor",
+            ha="center",
+            size=style.SMALL,
+            color=style.INK,
+        )
+
+
+def headline(drawn: Sequence[Row], peaks: Peaks) -> str:
+    first = drawn[0]
+    reached = (first.gflops or 0.0) / roof(peaks, first.intensity or 0.0)
+    return (
+        f"{lettering.named(first.key, 50)} computes at {percent(reached)} of what the machine "
+        "could do at its intensity"
+    )
+
+
+def caption(rows: Sequence[Row], drawn: Sequence[Row]) -> str:
+    missing = len(rows) - len(drawn)
+    left_out = (
+        f" {plural(missing, 'row')} without known FLOPs or bytes left out." if missing else ""
+    )
+    return (
+        "The larger a point, the larger its share of the time. Under the slope memory sets the "
+        f"limit, under the level part the processor.{left_out}"
+    )

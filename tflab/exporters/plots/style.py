@@ -1,0 +1,131 @@
+"""Style: what all pictures share, so that they read on a page, on a phone, on paper and in grey.
+
+A picture is WIDTH inches wide. On a page of 900 pixels its letters are a little larger than the
+text, on a phone of 400 they can still be read. Colours are those of Okabe and Ito ("Color universal
+design", 2008), which the colour-blind tell apart; none of them ever says something alone: a hatch,
+a marker, a line style or the lightness says it too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.axis import Axis
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.ticker import MaxNLocator
+
+from tflab.exporters.plots import lettering
+
+WIDTH = 7.5  # inches
+POINTS = 72  # in an inch
+MARGIN = 0.12  # inches around a picture
+
+BLACK, BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (
+    "#000000",
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+)
+INK, FAINT, RULE = "#222222", "#595959", "#DDDDDD"  # text, text beside it, grid
+PALE = "#BFDDF0"  # what is not marked, beside BLUE or VERMILION
+
+UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
+
+TITLE, BODY, SMALL = 13.0, 10.5, 9.5  # points
+
+SETTINGS: dict[str, Any] = {
+    "font.family": [lettering.FONT],
+    "font.size": BODY,
+    "text.color": INK,
+    "text.parse_math": False,  # a name may hold `$`
+    "axes.edgecolor": FAINT,
+    "axes.labelcolor": FAINT,
+    "axes.labelsize": SMALL,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.8,
+    "xtick.color": FAINT,
+    "ytick.color": FAINT,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "hatch.linewidth": 0.8,
+    "svg.fonttype": "none",  # text stays text
+    "svg.hashsalt": "tflab",
+}
+
+
+@contextmanager
+def applied() -> Iterator[None]:
+    """matplotlib as it comes out of the box, with SETTINGS, and afterwards as it was before.
+
+    It decorates every function that draws: a user's matplotlibrc changes no picture.
+    """
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        matplotlib.rcdefaults()
+        matplotlib.rcParams.update(SETTINGS)
+        # A name may hold letters that the font does not have; they become boxes in a PNG.
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        yield
+
+
+def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:
+    """A figure with its title and what it shows above `panels` axes of `height` inches in all."""
+    title, sentence = lettering.harmless(title), lettering.harmless(sentence)
+    room = (WIDTH - 2 * MARGIN) * POINTS
+    lines = [(line, TITLE, "bold", INK) for line in lettering.wrapped(title, room, TITLE, "bold")]
+    lines += [(line, SMALL, "normal", FAINT) for line in lettering.wrapped(sentence, room, SMALL)]
+    head = MARGIN + sum(1.4 * size for _, size, *_ in lines) / POINTS + 0.08
+    whole = head + height
+    figure = Figure(
+        figsize=(WIDTH, whole),
+        facecolor="white",
+        layout=ConstrainedLayoutEngine(rect=(0, 0, 1, height / whole), w_pad=0.1, h_pad=0.1),
+    )
+    figure.set_label(f"{title}. {sentence}" if sentence else title)
+    below = MARGIN
+    for line, size, weight, color in lines:
+        figure.text(
+            MARGIN / WIDTH,
+            1 - below / whole,
+            line,
+            size=size,
+            weight=weight,
+            color=color,
+            va="top",
+            in_layout=False,
+        )
+        below += 1.4 * size / POINTS
+    return figure, list(figure.subplots(panels, 1, squeeze=False)[:, 0]) if panels else []
+
+
+def nothing(title: str, sentence: str) -> Figure:
+    """The picture of what there is not: a sentence that says so."""
+    return canvas(title, sentence, MARGIN, panels=0)[0]
+
+
+def settle(figure: Figure) -> None:
+    """Let everything find its place, once and for all."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+
+
+# Axes
+
+
+def ruled(axis: Axis, limit: float, words: Callable[[float], str]) -> None:
+    """Round ticks from 0 to a limit in ns or bytes, all in the unit that `words` gives to it."""
+    unit = words(limit).split()[1]
+    ticks = MaxNLocator(5, steps=(1, 2, 2.5, 5, 10)).tick_values(0, limit / UNITS[unit])
+    shown = [tick for tick in ticks if 0 <= tick * UNITS[unit] <= limit]
+    axis.set_ticks([tick * UNITS[unit] for tick in shown], [f"{tick:g} {unit}" for tick in shown])

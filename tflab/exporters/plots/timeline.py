@@ -1,0 +1,183 @@
+"""Timeline: one step, its ops in lanes, the critical path marked and the gaps left to see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tflab import lanes, schedule
+from tflab.exporters.plots import lettering, style
+from tflab.records import CriticalPath, OpRun, StepTime
+from tflab.schedule import Span
+from tflab.story.words import short_device
+from tflab.table import percent, plural, time
+
+LANE = 0.5  # inches
+SHORTEST, TALLEST = 1.6, 8.0  # inches of all lanes
+BAR = 0.8  # of a lane
+IDLE = "#EDEDED"
+MANY = 2_000  # op runs, from which on neighbours that touch on the page become one bar
+PIXELS = 1_000  # that they may touch within
+LETTERS = 8.5  # points of names in bars
+
+
+@style.applied()
+def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
+    """The runs of this step (others are left alone), as few lanes to a device as hold them.
+
+    Lanes are no threads: on a CPU the runtime does not tell which thread ran an op. Grey columns
+    are times without any op. The critical path is that of the medians over all steps; in this
+    step its nodes may lie otherwise.
+    """
+    runs = [run for run in runs if run.step == step.step]
+    if not runs:
+        return style.nothing("No op ran", f"Step {step.step} took {time(step.wall_ns)}.")
+    packed, critical = by_device(runs), set(path.nodes)
+    count = len(packed)
+    figure, (axes,) = style.canvas(
+        headline(runs, step, critical),
+        caption(runs, step),
+        min(max(LANE * count, SHORTEST), TALLEST) + 0.5,
+    )
+    axes.set_xlim(0, max(step.wall_ns, 1))
+    axes.set_ylim(count - 0.4, -0.6)
+    axes.set_yticks(range(count), [name for name, _ in packed])
+    axes.tick_params(axis="y", length=0)
+    axes.spines["left"].set_visible(False)
+    style.ruled(axes.xaxis, max(step.wall_ns, 1), time)
+    axes.set_xlabel("time since the step's start")
+    axes.broken_barh(
+        [(start, end - start) for start, end in gaps(runs, step)],
+        (0, 1),
+        transform=axes.get_xaxis_transform(),
+        color=IDLE,
+        linewidth=0,
+        zorder=0,
+    )
+    for lane, (_, own) in enumerate(packed):
+        for color, marked in ((style.PALE, False), (style.BLUE, True)):
+            spans = [since(run, step) for run in own if (run.name in critical) == marked]
+            bars(axes, lane, thinned(spans, len(runs), step.wall_ns), color)
+    chain(axes, packed, step, critical)
+    style.settle(figure)
+    inscribe(axes, packed, step, critical)
+    return figure
+
+
+def by_device(runs: Iterable[OpRun]) -> list[tuple[str, Sequence[OpRun]]]:
+    """(label, runs) of each lane: all lanes of a device together, the first with its name."""
+    own: dict[str, list[OpRun]] = {}
+    for run in runs:
+        own.setdefault(short_device(run.device), []).append(run)
+    return [
+        (lettering.named(device, 16) if lane == 0 else "", packed)
+        for device in sorted(own)
+        for lane, packed in enumerate(lanes.pack(own[device], nest=False))
+    ]
+
+
+def since(run: OpRun, step: StepTime) -> Span:
+    """Start and end in ns since the step's start, cut off at its edges."""
+    start, end = schedule.within(run, step)
+    return start - step.start_ns, end - step.start_ns
+
+
+def gaps(runs: Sequence[OpRun], step: StepTime) -> list[Span]:
+    """The times of a step without any op, from its start to its end."""
+    spans = schedule.union(since(run, step) for run in runs)
+    busy = thinned(spans, len(runs), step.wall_ns)
+    edges = [0, *(min(edge, step.wall_ns) for span in busy for edge in span), step.wall_ns]
+    return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if end > start]
+
+
+def thinned(spans: Sequence[Span], runs: int, wall_ns: int) -> Sequence[Span]:
+    """The spans themselves; of very many runs, what is left of them at a picture's resolution."""
+    if runs <= MANY:
+        return spans
+    grain = max(1, wall_ns // PIXELS)
+    return schedule.union(
+        (start // grain * grain, -(-end // grain) * grain) for start, end in spans
+    )
+
+
+def bars(axes: Axes, lane: int, spans: Sequence[Span], color: str) -> None:
+    axes.broken_barh(
+        [(start, end - start) for start, end in spans],
+        (lane - BAR / 2, BAR),
+        color=color,
+        linewidth=0.5,  # so that the shortest can be seen
+        zorder=2,
+    )
+
+
+def chain(
+    axes: Axes, packed: Iterable[tuple[str, Sequence[OpRun]]], step: StepTime, critical: set[str]
+) -> None:
+    """A line through the critical path: where it is bare, the next op was waited for."""
+    places = sorted(
+        (*since(run, step), lane)
+        for lane, (_, own) in enumerate(packed)
+        for run in own
+        if run.name in critical
+    )
+    times = [edge for start, end, _ in places for edge in (start, end)]
+    heights = [lane for *_, lane in places for _ in range(2)]
+    axes.plot(times, heights, color=style.BLUE, linewidth=1, zorder=1)
+
+
+def inscribe(
+    axes: Axes, packed: Sequence[tuple[str, Sequence[OpRun]]], step: StepTime, critical: set[str]
+) -> None:
+    """Names in the bars that are long enough for them: the whole name, or else its last part."""
+    points = style.POINTS / axes.figure.dpi
+    a_ns = axes.bbox.width * points / max(step.wall_ns, 1)
+    lines = int(axes.bbox.height * points / (len(packed) + 0.2) * BAR / (1.2 * LETTERS))
+    for lane, (_, own) in enumerate(packed):
+        for run in own:
+            start, end = since(run, step)
+            words = fitting(run.name, (end - start) * a_ns - 6, lines)
+            if words:
+                axes.text(
+                    (start + end) / 2,
+                    lane,
+                    words,
+                    ha="center",
+                    va="center",
+                    size=LETTERS,
+                    linespacing=1.15,
+                    color="white" if run.name in critical else style.INK,
+                    zorder=3,
+                )
+
+
+def fitting(name: str, room: float, lines: int) -> str:
+    """The most telling form of a name that fits into `lines` of `room` points; "" if none does."""
+    if room < 1.5 * LETTERS:
+        return ""
+    forms = (name, lettering.essential(name), name.rpartition("/")[2])
+    folded = (lettering.folded(lettering.named(form, 80), room, LETTERS) for form in forms)
+    return next(("\n".join(found) for found in folded if 0 < len(found) <= lines), "")
+
+
+def headline(runs: Sequence[OpRun], step: StepTime, critical: set[str]) -> str:
+    marked = sum(run.name in critical for run in runs)
+    return (
+        f"A step of {time(step.wall_ns)}: {plural(marked, 'op')} of {len(runs):,} are on the "
+        "critical path"
+    )
+
+
+def caption(runs: Sequence[OpRun], step: StepTime) -> str:
+    owned = {owner.owner: owner.ns for owner in schedule.time_ledger(runs, [step])}
+    before, between, after = (
+        time(owned[owner]) for owner in (schedule.BEFORE, schedule.GAPS, schedule.AFTER)
+    )
+    idle = 1 - owned[schedule.BUSY] / step.wall_ns if step.wall_ns else 0
+    return (
+        f"Step {step.step}. Dark: the critical path, joined by a line. Grey columns: no op was "
+        f"running, for {percent(idle)} of the step ({before} before the first op, {between} "
+        f"between ops, {after} after the last). A row holds ops that did not overlap; it is not "
+        "a thread."
+    )

@@ -1,0 +1,93 @@
+"""Top ops: the ten that cost most."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from tflab.exporters.plots import lettering, style
+from tflab.records import OpTotal, Row
+from tflab.table import percent, plural, time
+
+MOST = 10
+PITCH = 0.48  # inches from one bar to the next
+BAR = 0.4  # of that; the rest is for the name
+ROOM = 1.3  # of the longest bar, so that its label has a place
+
+
+@style.applied()
+def draw(rows: Sequence[OpTotal | Row]) -> Figure:
+    """A bar for each of the ten, its share and its self time beside it, and one for the rest.
+
+    Names stand above their bars: a node's name is too long to stand beside one.
+    """
+    ranked = sorted(rows, key=lambda row: -row.self_ns)
+    top, rest = ranked[:MOST], ranked[MOST:]
+    if not top:
+        return style.nothing("No op took any time", "There are no op runs to add up.")
+    bars = [(*names(row), row.share, row.self_ns) for row in top]
+    if rest:
+        share, spent = sum(row.share for row in rest), sum(row.self_ns for row in rest)
+        bars.append(("all others", plural(len(rest), "row"), share, spent))
+    figure, (axes,) = style.canvas(headline(top, rest), caption(top), PITCH * len(bars) + 0.2)
+    for place, (name, kind, share, spent) in enumerate(bars):
+        usual = place < len(top)
+        axes.barh(
+            place,
+            share,
+            BAR,
+            color=style.BLUE if usual else style.PALE,
+            hatch=None if usual else "////",
+            edgecolor="white",
+            linewidth=0,
+        )
+        words = f"{percent(share)}, {time(spent)}"
+        axes.annotate(words, (share, place), (6, 0), textcoords="offset points", va="center")
+        title(axes, place, name, kind)
+    axes.set_xlim(0, ROOM * max(share for *_, share, _ in bars) or 1)
+    axes.set_ylim(len(bars) - 0.6, -0.85)
+    axes.set_axis_off()
+    style.settle(figure)
+    return figure
+
+
+def title(axes: Axes, place: int, name: str, kind: str) -> None:
+    """The name above the bar, and behind it, smaller, what it is."""
+    behind = lettering.width(name, style.BODY) + 8
+    for words, across, size, color in (
+        (name, 0, style.BODY, style.INK),
+        (kind, behind, style.SMALL - 1, style.FAINT),
+    ):
+        axes.annotate(
+            words,
+            (0, place - BAR / 2),
+            (across, 4),
+            textcoords="offset points",
+            size=size,
+            color=color,
+        )
+
+
+def names(row: OpTotal | Row) -> tuple[str, str]:
+    """What it is called, and the types that ran where the name is not the type itself."""
+    name, types = (row.key, row.ops) if isinstance(row, Row) else (row.name, (row.op,))
+    others = ", ".join(kind for kind in types if kind != name)
+    return lettering.named(name, 52), lettering.named(others, 34)
+
+
+def headline(top: Sequence[OpTotal | Row], rest: Sequence[OpTotal | Row]) -> str:
+    if not rest:
+        return f"{names(top[0])[0]} takes {percent(top[0].share)} of the time of all ops"
+    share = percent(sum(row.share for row in top))
+    return f"The {len(top)} dearest of {len(top) + len(rest)} take {share} of the time of all ops"
+
+
+def caption(top: Sequence[OpTotal | Row]) -> str:
+    calls = {row.calls for row in top}
+    often = f" in {plural(calls.pop(), 'call')} each" if len(calls) == 1 else ""
+    return (
+        f"Self time{often}, and its share of that of all ops. Ops run in parallel, so all of "
+        "it may be more than the wall time."
+    )

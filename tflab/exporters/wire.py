@@ -1,0 +1,106 @@
+"""Wire: protocol buffers written by hand, many messages of one form at once. No TensorFlow in here.
+
+A message is a row of fields: the field's number and kind as a varint (its tag), then the value; a
+nested message is its length and then its own row. A varint holds seven bits a byte, the lowest
+first, and the highest bit of each byte says that another follows. That is the whole format
+(https://protobuf.dev/programming-guides/encoding).
+
+A trace is a million messages that differ in numbers only. Such `Rows` are built by columns: for
+every value the bytes it might need, and a mask of those it does need. What the mask keeps, row by
+row, is the file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+VARINT, LENGTH = 0, 2  # kinds of fields
+GROUP = 7  # bits of a number in each byte
+MORE = 0x80  # another byte follows
+WIDEST = 10  # bytes of a varint, which negative numbers need
+
+
+# One message
+
+
+def varint(value: int) -> bytes:
+    """A whole number; a negative one as the 64 bits of its two's complement."""
+    value &= 2**64 - 1
+    found = bytearray()
+    while value >= MORE:
+        found.append(value % MORE | MORE)
+        value >>= GROUP
+    found.append(value)
+    return bytes(found)
+
+
+def field(number: int, value: int | str | bytes) -> bytes:
+    """A field with its value: a number, a text, or a message that is encoded already."""
+    if isinstance(value, int):
+        return varint(number << 3 | VARINT) + varint(value)
+    content = value.encode(errors="replace") if isinstance(value, str) else value
+    return varint(number << 3 | LENGTH) + varint(len(content)) + content
+
+
+def framed(number: int, parts: list[bytes]) -> list[bytes]:
+    """A field that holds the message of these parts. Nothing is joined, so nothing is copied."""
+    return [varint(number << 3 | LENGTH) + varint(sum(map(len, parts))), *parts]
+
+
+# Many messages
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Messages of one form, or parts of them: a row each, in blocks that lie side by side."""
+
+    blocks: tuple[tuple[np.ndarray, np.ndarray], ...]  # bytes, and which of them are needed
+    lengths: np.ndarray  # of the rows, in bytes
+
+    def encoded(self) -> bytes:
+        """All rows, one after another."""
+        content, needed = zip(*self.blocks, strict=True)
+        return np.hstack(content)[np.hstack(needed)].tobytes()
+
+
+def varints(values: np.ndarray) -> Rows:
+    """A varint in each row."""
+    bits: np.ndarray = values.astype(np.int64, copy=False).view(np.uint64)
+    most = int(bits.max(initial=0))
+    bits = bits.astype(np.min_scalar_type(most), copy=False)[:, None]
+    shifts = np.arange(0, max(1, most.bit_length()), GROUP, dtype=bits.dtype)
+    left = bits >> shifts  # what this byte and those after it have to hold
+    needed = left > 0
+    needed[:, 0] = True
+    more = (left >= MORE).view(np.uint8) << GROUP
+    content = left.astype(np.uint8) & (MORE - 1) | more
+    return Rows(((content, needed),), needed.sum(axis=1))
+
+
+def numbers(number: int, values: np.ndarray) -> Rows:
+    """A field that holds a whole number, in each row."""
+    return beside([same(varint(number << 3 | VARINT), len(values)), varints(values)])
+
+
+def nested(number: int, fields: Sequence[Rows]) -> Rows:
+    """A field that holds a message of these fields, in each row."""
+    body = beside(fields)
+    tag = same(varint(number << 3 | LENGTH), len(body.lengths))
+    return beside([tag, varints(body.lengths), body])
+
+
+def same(content: bytes, rows: int) -> Rows:
+    """The same bytes in each row."""
+    shape = (rows, len(content))
+    line = np.frombuffer(content, np.uint8)
+    block = (np.broadcast_to(line, shape), np.broadcast_to(np.True_, shape))
+    return Rows((block,), np.full(rows, len(content)))
+
+
+def beside(fields: Sequence[Rows]) -> Rows:
+    """Fields that follow one another in the message."""
+    blocks = tuple(block for rows in fields for block in rows.blocks)
+    return Rows(blocks, np.sum([rows.lengths for rows in fields], axis=0))

@@ -1,0 +1,101 @@
+"""Feeding: what the placeholders of a graph from a file get: the user's arrays or made-up ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tflab.datasets import Column, Dataset, Whole
+from tflab.errors import UsageError
+from tflab.records import Saved, node_of
+
+SEED = 1
+MADE_UP_BYTES = 64 * 2**20  # of rows, at most, for one placeholder
+MOST_ROWS, LEAST_ROWS = 1024, 64
+UNBOUND = 2**16  # rows where nothing is cut into batches
+NAMES = 5  # that are written out
+
+
+def columns_of(
+    placeholders: Sequence[tf.Tensor], asked: Saved
+) -> tuple[dict[str, Column], list[str]]:
+    """A column for each placeholder, and a phrase for each that was made up."""
+    names = {one.op.name for one in placeholders}
+    for name, _ in (*asked.feeds, *asked.shapes):
+        if node_of(name) not in names:
+            have = ", ".join(sorted(names)[:NAMES]) or "none"
+            raise UsageError(f"There is no placeholder '{name}' to feed; there is: {have}.")
+    given = {node_of(name): array(name, file) for name, file in asked.feeds}
+    shapes = {node_of(name): shape for name, shape in asked.shapes}
+    wanted = {one.op.name: whole_shape(one, shapes.get(one.op.name)) for one in placeholders}
+    cut = {name for name, shape in wanted.items() if shape[:1] == (None,)}
+    lengths = [len(given[name]) for name in cut if name in given]
+    sizes = [
+        MADE_UP_BYTES // max(1, row_bytes(one, wanted[one.op.name]))
+        for one in placeholders
+        if one.op.name in cut - given.keys()
+    ]
+    rows = min(lengths or [min([MOST_ROWS, *(max(LEAST_ROWS, size) for size in sizes)])])
+    rows = rows if cut else UNBOUND
+    columns: dict[str, Column] = {}
+    made_up = []
+    for one in placeholders:
+        name, shape = one.op.name, wanted[one.op.name]
+        if name in given:
+            columns[name] = given[name][:rows] if name in cut else Whole(given[name], rows)
+            continue
+        values = made(one.dtype, (rows, *shape[1:]) if name in cut else shape)
+        columns[name] = values if name in cut else Whole(values, rows)
+        shown = ", ".join("batch" if dim is None else str(dim) for dim in shape)
+        made_up.append(f"{name} {one.dtype.base_dtype.name} [{shown}]")
+    return columns, made_up
+
+
+def array(name: str, file: str) -> np.ndarray:
+    try:
+        values = np.load(file, allow_pickle=False)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"'{file}' cannot be fed to '{name}': {error}") from error
+    if not isinstance(values, np.ndarray):
+        raise UsageError(f"'{file}' holds several arrays; feed '{name}' from a .npy file of one.")
+    return values
+
+
+def whole_shape(one: tf.Tensor, given: Sequence[int] | None) -> tuple[int | None, ...]:
+    """The shape to feed: None in front is the batch; what else is unknown is the user's, else 1."""
+    if one.shape.rank is None:
+        return tuple(given) if given is not None else (None,)
+    if given is not None:
+        if not one.shape.is_compatible_with(given):
+            raise UsageError(f"'{one.op.name}' has the shape {one.shape}, not {list(given)}.")
+        dims = one.shape.as_list()
+        return tuple(None if i == 0 and dims[0] is None else dim for i, dim in enumerate(given))
+    return tuple(
+        dim if dim is not None else None if position == 0 else 1
+        for position, dim in enumerate(one.shape.as_list())
+    )
+
+
+def row_bytes(one: tf.Tensor, shape: Sequence[int | None]) -> int:
+    return int(np.prod([dim for dim in shape if dim is not None])) * max(1, one.dtype.size or 1)
+
+
+def made(dtype: tf.DType, shape: Sequence[Any]) -> np.ndarray:
+    """Values of a dtype and shape: normal numbers, zeros and ones, or empty strings."""
+    rng = np.random.default_rng(SEED)
+    plain = dtype.base_dtype
+    if plain == tf.string:
+        return np.full(shape, b"", object)
+    if plain.is_floating or plain.is_complex:
+        return rng.standard_normal(shape, np.float32).astype(plain.as_numpy_dtype)
+    # An index or a label: 0 and 1 are within most ranges
+    return rng.integers(0, 2, shape).astype(plain.as_numpy_dtype)
+
+
+def dataset(split: str, columns: Mapping[str, Column], made_up: bool) -> Dataset:
+    name = "made-up values" if made_up else "the arrays that were given"
+    whole = columns or {"row": np.arange(UNBOUND)}
+    return Dataset(name, split, whole, "the model's own data" if made_up else None)

@@ -1,0 +1,123 @@
+"""Layers: what the larger models are built of. Each has a scope of its own, named by the model.
+
+A model that trains differently than it infers has two heads over the same variables. Each head
+calls the same layers: the second call of a name finds the variables of the first.
+"""
+
+from __future__ import annotations
+
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+# Of batch norm, as in the authors' own ResNets for CIFAR-10 (github.com/facebookarchive/
+# fb.resnet.torch), which take Torch's defaults: 1e-5, and a tenth of each batch.
+EPSILON = 1.001e-5  # cuDNN takes no less, so TensorFlow does not either
+NEWEST = 0.1  # what the newest batch counts in a moving average
+
+
+def scope(name: str) -> tf1.variable_scope:
+    """A scope for the names of nodes and of variables; variables that exist are used again."""
+    return tf1.variable_scope(name, use_resource=True, reuse=tf1.AUTO_REUSE)
+
+
+def convolution(
+    name: str,
+    images: tf.Tensor,
+    channels: int,
+    side: int,
+    *,
+    stride: int = 1,
+    padding: str = "VALID",
+    biased: bool = True,
+) -> tf.Tensor:
+    """A convolution with square kernels. `SAME` pads with zeros, more at the end if it is odd."""
+    with scope(name):
+        shape = [side, side, images.shape[-1], channels]
+        kernel = tf1.get_variable("kernel", shape, initializer=he())
+        sums = tf.nn.conv2d(images, kernel, strides=stride, padding=padding, name="Conv2D")
+        return add_bias(sums) if biased else sums
+
+
+def dense(name: str, inputs: tf.Tensor, units: int) -> tf.Tensor:
+    with scope(name):
+        kernel = tf1.get_variable("kernel", [inputs.shape[-1], units], initializer=he())
+        return add_bias(tf.matmul(inputs, kernel, name="MatMul"))
+
+
+def add_bias(sums: tf.Tensor) -> tf.Tensor:
+    bias = tf1.get_variable("bias", [sums.shape[-1]], initializer=tf1.zeros_initializer())
+    return tf.nn.bias_add(sums, bias, name="BiasAdd")
+
+
+def pool(name: str, images: tf.Tensor) -> tf.Tensor:
+    """The largest of each 2 x 2 pixels."""
+    with tf1.name_scope(name):
+        return tf.nn.max_pool2d(images, ksize=2, strides=2, padding="VALID", name="MaxPool")
+
+
+def flatten(images: tf.Tensor) -> tf.Tensor:
+    with tf1.name_scope("flatten"):
+        return tf.reshape(images, [-1, images.shape[1:].num_elements()], name="Reshape")
+
+
+def dropout(name: str, inputs: tf.Tensor, percent: int, seed: tuple) -> tf.Tensor:
+    """Zeroes in place of about `percent` % of the elements; the rest grows to keep the mean.
+
+    (Hinton et al. 2012, "Improving neural networks by preventing co-adaptation of feature
+    detectors"; here as everywhere today the scaling is done while training.) The mask follows
+    from `seed`, two whole numbers, so the same step can be computed twice. It is drawn in whole
+    numbers, so it is the same in a graph of another precision.
+    """
+    with tf1.name_scope(name):
+        drawn = tf.random.stateless_uniform(
+            tf.shape(inputs), tf.stack(seed), minval=0, maxval=100, dtype=tf.int32, name="drawn"
+        )
+        kept = tf.cast(drawn >= percent, inputs.dtype, name="kept")
+        grown = tf.multiply(inputs, 100 / (100 - percent), name="grown")
+        return tf.multiply(grown, kept, name="Mul")
+
+
+def batch_norm(name: str, images: tf.Tensor, training: bool) -> tf.Tensor:
+    """Each channel with mean `beta` and deviation `gamma` (Ioffe and Szegedy 2015).
+
+    In training, by the statistics of the batch; the moving averages that are then due are left in
+    the graph's collection UPDATE_OPS. Else by the moving averages. That of the variance takes
+    the unbiased one of each batch, as the paper asks for.
+    """
+    with scope(name):
+        ones, zeros = tf1.ones_initializer(), tf1.zeros_initializer()
+        channels = [images.shape[-1]]
+        gamma = tf1.get_variable("gamma", channels, initializer=ones)
+        beta = tf1.get_variable("beta", channels, initializer=zeros)
+        mean = tf1.get_variable("moving_mean", channels, initializer=zeros, trainable=False)
+        variance = tf1.get_variable("moving_variance", channels, initializer=ones, trainable=False)
+        normed, new_mean, new_variance = tf1.nn.fused_batch_norm(
+            images,
+            gamma,
+            beta,
+            mean,
+            variance,
+            epsilon=EPSILON,
+            is_training=training,
+            exponential_avg_factor=NEWEST if training else 1.0,
+            name="FusedBatchNorm",
+        )
+        if training:
+            for moving, new in ((mean, new_mean), (variance, new_variance)):
+                update = moving.assign(new, read_value=False)
+                tf1.add_to_collection(tf1.GraphKeys.UPDATE_OPS, update)
+        return normed
+
+
+def cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
+    """The mean over the batch, in nats."""
+    with tf1.name_scope("loss"):
+        each = tf.nn.sparse_softmax_cross_entropy_with_logits(
+            labels=labels, logits=logits, name="CrossEntropy"
+        )
+        return tf.reduce_mean(each, name="mean")
+
+
+def he() -> tf1.keras.initializers.Initializer:
+    """Weights that keep the variance of what ReLU lets through (He et al. 2015, eq. 10)."""
+    return tf1.variance_scaling_initializer(scale=2.0)

@@ -1,0 +1,291 @@
+"""The story of the report: the lab's chapters, in the order in which they have to be handed in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from matplotlib.figure import Figure
+
+from tflab import drawing, paths, schedule
+from tflab.exporters import plots
+from tflab.exporters.plots import files
+from tflab.records import Comparison, Epoch, Execution, History
+from tflab.records.reported import (
+    BATCH_SIZES,
+    Chapter,
+    Lab,
+    Part,
+    Picture,
+    Portrait,
+    Recipe,
+    Report,
+    Walked,
+)
+from tflab.story import comparison, execution, placement
+from tflab.table import Column, Frame, Strip, Table, percent, plural, time
+
+TOP = 10
+
+
+def tell(lab: Lab, command: str) -> Report:
+    """The report; `command` is what repeats it."""
+    return Report(
+        title=f"The life of {lab.model}",
+        about=(
+            "What a framework does between a line of Python and the machine, followed through "
+            f"two graphs: x*y + z, small enough to follow by eye, and {lab.model}. Every node of "
+            "them can be clicked, and every number says how it was obtained."
+        ),
+        command=command,
+        chapters=(
+            Chapter("Environment", tuple(environment(lab))),
+            Chapter("The life of x*y + z", tuple(life(lab.toy, "x*y + z"))),
+            Chapter(f"The life of {lab.model}", tuple(life(lab.walked, lab.model))),
+            Chapter("Loss and accuracy", tuple(training(lab))),
+            Chapter("The ten ops that cost most", tuple(top_ops(lab))),
+            Chapter("Batch sizes", tuple(batch_sizes(lab.compared))),
+            Chapter("Where a step's time goes", tuple(times(lab.walked))),
+            Chapter("Memory", tuple(memory(lab.walked))),
+            Chapter("Roofline", tuple(roofline(lab))),
+            Chapter("How each number was obtained", tuple(methods(lab))),
+        ),
+    )
+
+
+def environment(lab: Lab) -> Iterator[Part]:
+    step = lab.walked.execution
+    measured = (
+        ("Model", f"{lab.model}, as a graph that a session runs"),
+        ("Data", step.data),
+        ("Devices", plural(len(lab.walked.placement.partitions), "device")),
+        ("Batch sizes", f"{', '.join(map(str, BATCH_SIZES))}; {step.batch_size} in the drawings"),
+        ("Graph passes", "all that the runtime has on by itself; XLA is off"),
+    )
+    yield pairs("Environment, by inspection", lab.environment)
+    yield pairs("Configuration that was measured", measured)
+
+
+def pairs(title: str, rows: Sequence[tuple[str, str]]) -> Table:
+    columns = (Column("", lambda row: row[0]), Column("", lambda row: row[1], elastic=True))
+    return Table(title, columns, tuple(rows))
+
+
+def life(walked: Walked, name: str) -> Iterator[Part]:
+    step, placing = walked.execution, walked.placement
+    yield (
+        f"{name} was written as {plural(len(walked.stages[0].nodes), 'node')}. With its gradients "
+        f"and updates it has {len(placing.user_nodes):,}, of which the runtime's passes left "
+        f"{len(placing.nodes):,}, its own among them. They took "
+        f"{time(step.untraced_step_ns.median)} a step for a batch of {step.batch_size}. Forward "
+        "flows down on the left; the gradients flow up beside it, each at the layer that it "
+        "derives; the updates of the variables stand on the right."
+    )
+    yield Portrait(
+        name=name,
+        drawing=drawing.draw(walked.stages, walked.lives),
+        lives=walked.lives,
+        ns=paths.median_per_step(step.runs),
+        batch_size=step.batch_size,
+    )
+    if placing.passes:
+        yield placement.account(placing)
+        yield placement.closing(placing)
+    yield Recipe(
+        f"Colours and times in the drawing: {warm(step)} Times at each batch size in the panel: "
+        "traced steps, folded as they came.",
+        f"{walking(walked)}\npython -m tflab.follow {example(walked)} --model {walked.model}",
+    )
+
+
+def example(walked: Walked) -> str:
+    """The node of the forward graph that took longest, or was fused into the one that did."""
+    forward = [node.name for node in walked.stages[0].nodes]
+    ns = paths.median_per_step(walked.execution.runs)
+    return max(forward, key=lambda name: ns.get(walked.lives[name].carrier or "", 0))
+
+
+def training(lab: Lab) -> Iterator[Part]:
+    if lab.history is None:
+        yield f"{lab.model} has no loss, so there is nothing to train."
+        return
+    yield picture("curves", plots.curves.draw(lab.history))
+    if lab.history.interrupted:
+        yield "Partial: this training ended before its last epoch."
+    yield epochs(lab.history)
+    origin = f"Read from {lab.logdir}." if lab.logdir else "Trained for this report."
+    yield Recipe(
+        f"{origin} Losses and accuracies are means over images; the test reads all test images at "
+        "the end of each epoch.",
+        f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs)} "
+        f"--batch-size {lab.history.batch_size} --seed {lab.history.seed}",
+    )
+
+
+def epochs(history: History) -> Table:
+    def rate(row: Epoch) -> str:
+        return f"{row.images_per_second:,.0f}"
+
+    def right(share: float) -> str:
+        return f"{100 * share:.2f} %"
+
+    return Table(
+        f"Epochs on {history.data}",
+        (
+            Column("epoch", lambda row: str(row.epoch), right=True),
+            Column("steps", lambda row: f"{row.step:,}", right=True),
+            Column("train loss", lambda row: f"{row.train_loss:.4f}", right=True),
+            Column("train accuracy", lambda row: right(row.train_accuracy), right=True),
+            Column("test loss", lambda row: f"{row.test_loss:.4f}", right=True),
+            Column("test accuracy", lambda row: right(row.test_accuracy), right=True),
+            Column("seconds", lambda row: f"{row.seconds:.1f}", right=True),
+            Column("images a second", rate, right=True),
+        ),
+        history.epochs,
+    )
+
+
+def top_ops(lab: Lab) -> Iterator[Part]:
+    step, largest = lab.walked.execution, BATCH_SIZES[-1]
+    node = Column("node", lambda row: row.name, elastic=True)
+    yield picture("top_ops", plots.top_ops.draw(step.top_ops))
+    yield execution.top_table("A training step's nodes", step.top_ops, step, (node,))
+    yield Recipe(warm(step), walking(lab.walked))
+    yield comparison.costs(lab.compared, largest, TOP)
+    yield swept(lab.compared)
+
+
+def batch_sizes(found: Comparison) -> Iterator[Part]:
+    yield handed_in(found)
+    yield picture("batch_sizes", plots.batch_sizes.draw(found))
+    yield comparison.side_by_side(found, TOP)
+    if found.findings:
+        yield Strip("Findings, each computed from the tables", (Frame("", "", found.findings),))
+    yield comparison.steps(found)
+    yield comparison.cold(found)
+    yield swept(found)
+
+
+def handed_in(found: Comparison) -> Table:
+    """One row for each batch size, and what was found there."""
+
+    def step(size: int) -> float:
+        return found.steps[size].untraced_ns.median
+
+    def rate(size: int) -> str:
+        return f"{found.steps[size].images_per_second:,.0f}"
+
+    return Table(
+        f"{found.model}, {found.phase}: what was found at each batch size",
+        (
+            Column("batch", lambda size: str(size), right=True),
+            Column("a step, median", lambda size: time(step(size)), right=True),
+            Column("an image", lambda size: time(step(size) / size), right=True),
+            Column("images a second, mean", rate, right=True),
+            Column("found", lambda size: found_at(found, size), elastic=True),
+        ),
+        found.batch_sizes,
+    )
+
+
+def found_at(found: Comparison, size: int) -> str:
+    """`_FusedConv2D takes 41.0 % of the op time, 158 us a call; a step takes 2.3 x as long ...`"""
+    rows = [row for row in found.rows if size in row.cells]
+    dearest = max(rows, key=lambda row: row.cells[size].share)
+    cell = dearest.cells[size]
+    words = f"{dearest.key} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call"
+    before = max((one for one in found.batch_sizes if one < size), default=None)
+    if before is None:
+        return words
+    longer = found.steps[size].untraced_ns.median / found.steps[before].untraced_ns.median
+    return f"{words}; {size / before:g} x the images of batch {before} take {longer:.1f} x as long"
+
+
+def times(walked: Walked) -> Iterator[Part]:
+    step = walked.execution
+    _, lengths, owners, *_ = execution.tell(step)
+    yield lengths
+    yield owners
+    middle = schedule.median_step(step.step_times)
+    runs = [run for run in step.runs if run.step == middle.step]
+    yield picture("timeline", plots.timeline.draw(runs, middle, step.critical_path))
+    yield from execution.parallel(step)
+    yield Recipe(warm(step), walking(walked))
+
+
+def memory(walked: Walked) -> Iterator[Part]:
+    step = walked.execution
+    if step.memory.curve:
+        yield picture("memory", plots.memory.draw(step.memory.curve))
+    yield from execution.remembered(step.memory)
+    yield Recipe(
+        f"From what each op asked its allocators for in traced steps. {warm(step)}",
+        walking(walked),
+    )
+
+
+def roofline(lab: Lab) -> Iterator[Part]:
+    largest = BATCH_SIZES[-1]
+    yield picture("roofline", plots.roofline.draw(lab.compared.tables[largest], lab.peaks))
+    yield Recipe(
+        f"Inference at batch {largest}. FLOPs are told by the framework's registry from shapes, "
+        "bytes are those of all inputs and outputs. The roof is this machine's, by a benchmark of "
+        f"2 seconds: {lab.peaks.gflops:.0f} GFLOP/s and {lab.peaks.gigabytes_per_s:.1f} GB/s.",
+        f"python -m tflab.compare --model {lab.model} --batch-sizes {largest}",
+    )
+
+
+def methods(lab: Lab) -> Iterator[Part]:
+    step, found = lab.walked.execution, lab.compared
+    images = max(one.images for one in found.steps.values())
+    rows = [
+        ("Step times, ledger, path, memory", str(step.steps), str(step.warmup_steps), "in turn"),
+        (
+            f"Batch sizes, {plural(images, 'image')} at each",
+            ", ".join(f"{one.steps:,}" for one in found.steps.values()),
+            str(found.warmup),
+            "in turn",
+        ),
+        ("The cold step", "1", "0", "traced, in a process of its own"),
+    ]
+    if lab.history:
+        rows.append(("Loss and accuracy", f"{len(lab.history.steps):,}", "0", "untraced"))
+    yield Table(
+        "Steps, warm-up, tracing",
+        (
+            Column("numbers", lambda row: row[0], elastic=True),
+            Column("steps", lambda row: row[1], right=True),
+            Column("warm-up, not counted", lambda row: row[2], right=True),
+            Column("traced or not", lambda row: row[3]),
+        ),
+        tuple(rows),
+    )
+    yield (
+        "In turn: an untraced step, then a traced one, so that both see the same machine. The "
+        "untraced time is the truth; the traced one explains it. Passes, devices and the graph "
+        "that ran are read from the runtime's own dumps, and nothing in the drawings is made up."
+    )
+
+
+def warm(step: Execution) -> str:
+    return (
+        f"{plural(step.steps, 'untraced step')} and as many traced ones in turn, after "
+        f"{plural(step.warmup_steps, 'warm-up step')} of each; batch size {step.batch_size}."
+    )
+
+
+def walking(walked: Walked) -> str:
+    return f"python -m tflab.lifecycle --model {walked.model} --steps {walked.execution.steps}"
+
+
+def swept(found: Comparison) -> Recipe:
+    images = max(step.images for step in found.steps.values())
+    return Recipe(
+        f"{plural(images, 'image')} of {found.data} at each batch size, untraced and traced in "
+        f"turn; the first {found.warmup} steps of each are not counted.",
+        f"python -m tflab.compare --model {found.model} --batch-sizes "
+        + " ".join(map(str, found.batch_sizes)),
+    )
+
+
+def picture(name: str, figure: Figure) -> Picture:
+    return Picture(name, str(figure.get_label()), plots.svg(figure), files.png(figure))
