@@ -15,7 +15,8 @@ import tensorflow.compat.v1 as tf1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab import backward, datasets, frontend, ledger, models, placement
+from tests import walks
+from tflab import backward, datasets, frontend, ledger, lifecycle, placement
 from tflab.records import Model, Options
 
 pytestmark = pytest.mark.tensorflow
@@ -51,7 +52,7 @@ CASES = [
     if (case, devices) != ("xla, no grappler", 2)
 ]
 
-every_model = pytest.mark.parametrize("name", models.MODELS)
+every_model = pytest.mark.parametrize("name", walks.WHOLE)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -82,7 +83,8 @@ def check(stage):
     assert {fate.into for fate in stage.ledger} <= {None, *running}
     assert {fate.by for fate in stage.ledger if fate.fate != "executed"} <= passes
     assert {fate.by for fate in stage.ledger if fate.fate == "executed"} <= {None, *passes}
-    assert {origin.origin for origin in stage.origins} <= {*ledger.ROLES.values(), *passes}
+    makers = {origin.origin.partition(", from ")[0] for origin in stage.origins}
+    assert makers <= {*ledger.ROLES.values(), *passes}
 
 
 def largest_count(names):
@@ -120,6 +122,13 @@ def test_the_account_is_closed_whatever_is_fetched(name, devices, fetches, walke
 def test_the_account_is_closed_however_it_is_optimised(name, case, devices, walked):
     stage = walked(name, devices)["backward"]
     placed = placement.place(stage, replace(OPTIONS[case], devices=devices))
+    check(placed)
+    check_counts(placed)
+
+
+@pytest.mark.parametrize("name", walks.PLACED)
+def test_the_account_of_every_other_model_is_closed(name):
+    *_, placed = lifecycle.walk(name, Options(batch_size=4), "placement")
     check(placed)
     check_counts(placed)
 

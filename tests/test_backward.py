@@ -8,14 +8,15 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from tensorflow.python.framework import ops
 
-from tflab import backward, datasets, frontend, models
+from tests import walks
+from tflab import backward, datasets, frontend
 from tflab.errors import TflabError
 from tflab.models import toy
 from tflab.records import Model, Options
 
 pytestmark = pytest.mark.tensorflow
 
-every_model = pytest.mark.parametrize("name", models.MODELS)
+every_model = pytest.mark.parametrize("name", walks.WHOLE)
 
 
 def differentiate(function):

@@ -4,13 +4,14 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import costs, models
+from tests import walks
+from tflab import costs
 from tflab.errors import TflabError
 from tflab.records import Costs, Fate, Node, Tensor
 
 pytestmark = pytest.mark.tensorflow
 
-every_model = pytest.mark.parametrize("name", models.MODELS)
+every_model = pytest.mark.parametrize("name", walks.WHOLE)
 BATCH = 16  # of the walks in conftest.py
 
 

@@ -56,6 +56,16 @@ def test_what_a_model_does_not_tell_has_no_curve(tmp_path):
     assert shown(tmp_path, "train").keys() == {"step/loss"}
 
 
+def test_data_that_stand_in_for_others_are_named_in_every_chart(tmp_path):
+    with curves.opened(tmp_path, 0, "digits, not MNIST") as drawn:
+        curves.add_step(drawn, STEPS[0])
+        curves.add_epoch(drawn, EPOCH)
+        curves.add_image(drawn, 4, "predictions/first", gallery.Picture(b"", 1, 1))
+    tags = [*shown(tmp_path, "train"), *shown(tmp_path, "test")]
+    assert len(tags) == 9
+    assert all(tag.endswith(" (digits, not MNIST)") for tag in tags)
+
+
 def test_after_a_restart_no_step_is_shown_twice_nor_what_never_came_again(tmp_path):
     with curves.opened(tmp_path, 0) as drawn:
         for step in STEPS:

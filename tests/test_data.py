@@ -78,7 +78,7 @@ EXECUTION = Execution(
     memory=Memory((OpMemory("neg", 64),), 64),
     traces={16: Live()},
     captures=(Capture("toy-batch-16", (), ()),),
-    hlo={"toy-batch-16": {"module": b"proto"}},
+    hlo_protos={"toy-batch-16": {"module": b"proto"}},
 )
 STAGES = [FRONTEND, BACKWARD, PLACEMENT, EXECUTION]
 
@@ -210,5 +210,5 @@ def test_nothing_live_and_no_graph_twice_is_written():
             return set(value).union(*map(keys, value.values()))
         return set().union(*map(keys, value)) if isinstance(value, list) else set()
 
-    kept_back = {"program", "traces", "user_nodes", "captures", "hlo"}
+    kept_back = {"program", "traces", "user_nodes", "captures", "hlo_protos"}
     assert not keys(data.as_object("toy", {}, STAGES)) & kept_back

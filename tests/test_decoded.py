@@ -1,7 +1,6 @@
 """Decoded: names that are told apart, op types, and the nodes of graphs."""
 
 import io
-from types import SimpleNamespace
 
 import pytest
 
@@ -47,9 +46,8 @@ def test_names_that_are_not_utf8_are_shown_and_kept_distinct():
 def test_the_label_knows_the_type_that_ran_and_the_graph_where_it_does_not(
     kind, name, label, expected
 ):
-    labels = decoded.Labels(decoded.Names(), {"relu": "Relu"})
-    row = SimpleNamespace(node_name=name.encode(), timeline_label=label.encode())
-    assert labels.of(kind)(row) == expected
+    labels = decoded.Labels(kind, decoded.Names(), {"relu": "Relu"})
+    assert labels[name.encode(), label.encode()] == expected
 
 
 def test_nodes_have_their_inputs_apart_from_their_control_inputs():

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import backward, devices, frontend, models, placement
+from tests import walks
+from tflab import backward, devices, frontend, placement
 from tflab.errors import TflabError
 from tflab.records import Assignment, Model, Options
 
@@ -152,7 +153,7 @@ def test_without_soft_placement_a_gpu_that_is_not_there_ends_the_walk_with_node_
 # Any model
 
 
-@pytest.mark.parametrize("name", models.MODELS)
+@pytest.mark.parametrize("name", walks.WHOLE)
 @pytest.mark.parametrize("count", [1, 2])
 def test_every_executed_node_is_assigned_once_to_the_device_that_runs_it(name, count, walked):
     stage = walked(name, count)["placement"]

@@ -10,12 +10,12 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from tensorflow.python.client.timeline import Timeline
 
+from tests import walks
 from tflab import (
     backward,
     datasets,
     execution,
     frontend,
-    models,
     placement,
     session,
     tables,
@@ -26,7 +26,7 @@ from tflab.records import Model, Options
 
 pytestmark = pytest.mark.tensorflow
 
-every_model = pytest.mark.parametrize("name", models.MODELS)
+every_model = pytest.mark.parametrize("name", walks.WHOLE)
 UNTIMED = {"_Send", "_Recv"}  # the runtime notes nothing about them
 SOURCE = "_SOURCE"  # the node that starts every step; it stands in no partition graph
 
@@ -36,7 +36,7 @@ def two_devices(walked):
     return walked("toy", devices=2)["execution"]
 
 
-@pytest.fixture(scope="module", params=models.MODELS)
+@pytest.fixture(scope="module", params=walks.WHOLE)
 def own_trace(request, walked):
     """The StepStats of a training step, traced without tflab."""
     stage = walked(request.param)["placement"]

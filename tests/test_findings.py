@@ -45,16 +45,16 @@ def test_the_rows_whose_shares_change_most_are_named_with_all_their_shares():
         row("MaxPool", b1=cell(share=0.5), b16=cell(share=0.25), b64=cell(share=0.14)),
     ]
     assert growth(rows) == [
-        "The share of Conv2D rises from 40.0 % to 65.0 % to 75.0 % (batch 1, 16, 64).",
-        "The share of MaxPool falls from 50.0 % to 25.0 % to 14.0 % (batch 1, 16, 64).",
+        "The share of Conv2D rises from 40.0 % at batch 1 to 75.0 % at 64 by way of 65.0 % at 16.",
+        "The share of MaxPool falls from 50.0 % at batch 1 to 14.0 % at 64 by way of 25.0 % at 16.",
     ]
 
 
 @pytest.mark.parametrize(
     "last, said",
     [
-        (0.6, "The share of Conv2D rises from 50.0 % to 60.0 % (batch 1, 16)."),
-        (0.4, "The share of Conv2D falls from 50.0 % to 40.0 % (batch 1, 16)."),
+        (0.6, "The share of Conv2D rises from 50.0 % at batch 1 to 60.0 % at 16."),
+        (0.4, "The share of Conv2D falls from 50.0 % at batch 1 to 40.0 % at 16."),
     ],
 )
 def test_one_row_is_named_once(last, said):
@@ -71,7 +71,7 @@ def test_a_row_that_is_missing_at_a_batch_size_has_no_growth():
         row("Mul", b1=cell(share=0.5), b16=cell(share=0.5), b64=cell(share=0.6)),
     ]
     assert growth(rows) == [
-        "The share of Mul rises from 50.0 % to 50.0 % to 60.0 % (batch 1, 16, 64)."
+        "The share of Mul rises from 50.0 % at batch 1 to 60.0 % at 64 by way of 50.0 % at 16."
     ]
 
 
@@ -207,8 +207,8 @@ def test_sentences_come_in_the_order_of_a_readers_questions_and_dear_rows_first(
     ]
     by_size = {16: steps(100), 1: steps(100, wall=900)}
     assert findings.sentences(rows, by_size) == (
-        "The share of Conv2D rises from 90.0 % to 99.0 % (batch 1, 16).",
-        "The share of NoOp falls from 10.0 % to 1.0 % (batch 1, 16).",
+        "The share of Conv2D rises from 90.0 % at batch 1 to 99.0 % at 16.",
+        "The share of NoOp falls from 10.0 % at batch 1 to 1.0 % at 16.",
         "Conv2D: from 1 to 16 a call takes 11.00 x as long for 16 x the work.",
         "NoOp: from 1 to 16 a call takes 1.00 x as long for 16 x the work.",
         "NoOp costs 9 ns a step before the first image and 1 ns for each: "

@@ -5,7 +5,8 @@ from collections import Counter
 import pytest
 from tensorflow.core.framework import kernel_def_pb2, node_def_pb2
 
-from tflab import kernels, models
+from tests import walks
+from tflab import kernels
 from tflab.records import Kernel
 
 pytestmark = pytest.mark.tensorflow
@@ -13,7 +14,7 @@ pytestmark = pytest.mark.tensorflow
 FLOAT, INT32, STRING = 1, 3, 7  # of tensorflow/core/framework/types.proto
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 
-every_model = pytest.mark.parametrize("name", models.MODELS)
+every_model = pytest.mark.parametrize("name", walks.WHOLE)
 
 
 def node(op, device=CPU, **types):

@@ -13,7 +13,8 @@ from pathlib import Path
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from tflab import lifecycle, models
+from tests import walks
+from tflab import lifecycle
 from tflab.exporters import text
 
 pytestmark = pytest.mark.tensorflow
@@ -203,7 +204,7 @@ def test_piped_text_has_no_escape_codes_and_a_quiet_stderr(as_text):
     assert done.stdout.index("1  Frontend") < done.stdout.index("4  Execution")
 
 
-@pytest.mark.parametrize("name", models.MODELS)
+@pytest.mark.parametrize("name", walks.WHOLE)
 def test_text_fits_100_columns(name, walked):
     out = io.StringIO()
     for number, stage in enumerate(walked(name).values(), 1):

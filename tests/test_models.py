@@ -195,6 +195,21 @@ def test_a_step_of_the_convnet_has_one_loss_and_the_next_step_another():
     assert len(inferred) == 1
 
 
+def test_both_masks_of_the_convnet_are_drawn_anew_for_each_step_and_before_it_is_over():
+    program = built("convnet")
+    feeds = fed(program, columns(program, 32))
+    masks = [f"training/dropout{number}/kept:0" for number in (1, 2)]
+    with started(program) as (session, _):
+        first = session.run(masks, feeds)
+        session.run(program.model.updates, feeds)
+        second = session.run(masks, feeds)
+    for before, after in zip(first, second, strict=True):
+        assert not np.array_equal(before, after)
+    (next_step,) = program.model.updates
+    assert program.model.loss.op in next_step.control_inputs
+    assert {"training/dropout1/kept", "training/dropout2/kept"} <= ancestors(program.model.loss.op)
+
+
 def test_the_convnet_learns_with_adadelta():
     program = built("convnet")
     unseen = fed(program, columns(program, 500, "test"))

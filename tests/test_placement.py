@@ -6,17 +6,18 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf1
 
-from tflab import datasets, models, placement
+from tests import walks
+from tflab import datasets, placement
 from tflab.errors import UsageError
 from tflab.records import Options, node_of
 
 pytestmark = pytest.mark.tensorflow
 
-every_model = pytest.mark.parametrize("name", models.MODELS)
+every_model = pytest.mark.parametrize("name", walks.WHOLE)
 HOST = "/job:localhost/replica:0/task:0/device:"
 
 
-@pytest.fixture(scope="module", params=models.MODELS)
+@pytest.fixture(scope="module", params=walks.WHOLE)
 def two_devices(request, walked):
     return walked(request.param, devices=2)["placement"]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from tflab import command, models
 from tflab.errors import UsageError
-from tflab.records import Options, Saved
+from tflab.records import SWITCHES, Options, Saved
 
 DEFAULTS = Options()
 
@@ -50,6 +50,17 @@ def devices(parser: argparse.ArgumentParser) -> None:
         type=command.count("number of devices", most=64),
         metavar="N",
         help="split the model over N CPU devices (default: %(default)s)",
+    )
+
+
+def without(parser: argparse.ArgumentParser, meaning: str) -> None:
+    parser.add_argument(
+        "--without",
+        nargs="+",
+        default=(),
+        type=command.one_of("graph pass to switch off", tuple(SWITCHES)),
+        metavar="PASS",
+        help=meaning,
     )
 
 

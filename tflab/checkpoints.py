@@ -37,12 +37,14 @@ def saver(graph: tf.Graph) -> tf1.train.Saver:
 def save(saver: tf1.train.Saver, session: tf1.Session, folder: Path, step: int) -> None:
     """Write a checkpoint, then remove the oldest. Raises OSError or tf.errors.OpError."""
     folder.mkdir(exist_ok=True)
-    saver.save(session, str(folder / PREFIX), global_step=step, write_meta_graph=False)
+    with session.graph.as_default():  # elsewhere a saver takes itself for an eager one
+        saver.save(session, str(folder / PREFIX), global_step=step, write_meta_graph=False)
 
 
 def restore(saver: tf1.train.Saver, session: tf1.Session, start: Checkpoint) -> None:
     """Give all variables the values of then."""
-    saver.restore(session, str(start.path))
+    with session.graph.as_default():
+        saver.restore(session, str(start.path))
     known = [str(found.path) for found in all_of(start.path.parent)]
     saver.recover_last_checkpoints(known[::-1])  # so that these are removed in their turn
 

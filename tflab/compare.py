@@ -85,6 +85,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="C",
         help=f"compare the untraced step under: {', '.join(CONFIGS)}",
     )
+    arguments.without(parser, "switch graph passes off: without remapper no layer is fused")
     arguments.output_format(parser, FORMATS)
     arguments.data_dir(parser)
     arguments.saved(parser)
@@ -108,7 +109,7 @@ def run(args: argparse.Namespace) -> int:
         images=args.images or (args.steps and args.steps * sizes[-1]),
         trace_every=args.trace_every,
         configs=tuple(dict.fromkeys(["default", *args.configs])),
-        options=Options(data_dir=args.data_dir, saved=saved),
+        options=Options(data_dir=args.data_dir, saved=saved, without=tuple(args.without)),
     )
     show(found, args)
     if found.failure:

@@ -111,6 +111,7 @@ def compare(
         failure=swept.failure,
         images=wanted,
         trace_every=trace_every,
+        without=options.without,
         warm_ns={op.name: warm[op.name] for op in cold if op.name in warm},
         peaks=peaks,
     )
@@ -141,7 +142,7 @@ def placements(
     fetches = (backward.program.model.output.name,) if phase == "inference" else ()
     rests = {wanted % size for size in batch_sizes} - {0}
     return {
-        size: placement.place(backward, replace(options, batch_size=size, fetches=fetches))
+        size: placement.placed(backward, replace(options, batch_size=size, fetches=fetches))
         for size in sorted(rests.union(batch_sizes))
     }
 

@@ -17,8 +17,8 @@ from tflab.records import ConfigTimes, OpRun, Options, Program, Start
 
 ROUNDS = 3
 STEPS = 40  # of each batch size in a round
-# What can only be set when a process starts; such a configuration gets one in each round.
-OWN_PROCESS: dict[str, dict[str, str]] = {
+# What can only be set before TensorFlow is imported
+ENVIRONMENTS: dict[str, dict[str, str]] = {
     "no-onednn": {"TF_ENABLE_ONEDNN_OPTS": "0"},
     "one-thread": {"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"},
 }
@@ -54,12 +54,13 @@ def race(
     found: dict[str, Times] = {config: {} for config in configs}
     plan = [(turn, config) for turn in range(ROUNDS) for config in configs]
     for _, config in progress.track("configurations", plan, len(plan)):
-        own = OWN_PROCESS.get(config)
-        args = (graph_def, start, step, rows, tuple(batch_sizes))
-        if own is not None:
-            times = child.call("tflab.configurations:timed", *args, options, environment=own)
-        else:
-            times = timed(*args, replace(options, **SETTINGS[config]))
+        # A process that has run nothing before, for each: what ran in this one would tell.
+        times = child.call(
+            "tflab.configurations:timed",
+            *(graph_def, start, step, rows, tuple(batch_sizes)),
+            replace(options, **SETTINGS.get(config, {})),
+            environment=ENVIRONMENTS.get(config),
+        )
         for size, new in times.items():
             found[config].setdefault(size, []).extend(new)
     return tuple(

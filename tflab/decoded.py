@@ -7,7 +7,7 @@ replacement characters, and two names that then look alike get different numbers
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
@@ -36,38 +36,41 @@ class Names(dict[bytes, str]):
         return text
 
 
-class Labels:
-    """Tells which node and op type a row is of; most rows come again in the next step.
+class Labels(dict[tuple[bytes, bytes], tuple[str, str]]):
+    """Node and op type by the name and the label of a row, for rows of one kind of `tracks`.
 
     The label knows the type that ran. A graph may be that of before fusion, which reuses names,
     so it is asked only where there is no type in the label.
     """
 
-    def __init__(self, names: Names, types: Mapping[str, str]) -> None:
-        self._names, self._types = names, types
-        self._known: dict[str, dict[tuple[bytes, bytes], tuple[str, str]]] = {}
+    def __init__(self, kind: str, names: Names, types: Mapping[str, str]) -> None:
+        self._kind, self._names, self._types = kind, names, types
 
-    def of(self, kind: str) -> Callable[[Any], tuple[str, str]]:
-        """The function for the rows of one kind of `tflab.tracks`."""
-        known = self._known.setdefault(kind, {})
-
-        def named(stats: Any) -> tuple[str, str]:
-            key = stats.node_name, stats.timeline_label
-            found = known.get(key)
-            if found is None:
-                found = known[key] = self._told(kind, *key)
-            return found
-
-        return named
-
-    def _told(self, kind: str, raw_name: bytes, raw_label: bytes) -> tuple[str, str]:
-        name, label = self._names[raw_name], raw_label.decode(errors="replace")
-        if kind in (tracks.OPS, tracks.LAUNCHES):
+    def __missing__(self, row: tuple[bytes, bytes]) -> tuple[str, str]:
+        name, label = self._names[row[0]], row[1].decode(errors="replace")
+        if self._kind in (tracks.OPS, tracks.LAUNCHES):
             op = RPC if name == RPC else labelled_type(label)
-            known = label and OP_TYPE.fullmatch(op)
-            return name, op if known else self._types.get(name, "unknown")
-        name, op = tracks.traced(name, label)
-        return name, self._types.get(name, op) if op == "unknown" else op
+            known = bool(label and OP_TYPE.fullmatch(op))
+        else:
+            name, op = tracks.traced(name, label)
+            known = op != "unknown"
+        self[row] = name, op if known else self._types.get(name, "unknown")
+        return self[row]
+
+
+class Vocabulary:
+    """The names in several files, and what is known of the types of nodes."""
+
+    def __init__(self) -> None:
+        self.names = Names()
+        self.types: dict[str, str] = {}
+        self._labels: dict[str, Labels] = {}
+
+    def labels(self, device: str) -> Labels:
+        """Those of the rows of a device; most come again in the next step."""
+        if device not in self._labels:
+            self._labels[device] = Labels(tracks.kind(device), self.names, self.types)
+        return self._labels[device]
 
 
 def nodes(graphs: Iterable[Any], names: Names) -> dict[str, Node]:

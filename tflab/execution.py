@@ -52,7 +52,7 @@ def execute(placement: Placement, options: Options) -> Execution:
         interrupted=measured.interrupted,
         traces=measured.traces,
         captures=tuple(measured.captures),
-        hlo=measured.hlo,
+        hlo_protos=measured.hlo_protos,
     )
 
 

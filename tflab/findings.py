@@ -64,8 +64,12 @@ def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
         (min(everywhere, key=change), "falls"),
     ):
         if change(row) > 0 if verb == "rises" else change(row) < 0:
-            shares = " to ".join(percent(row.cells[size].share) for size in sizes)
-            yield f"The share of {row.key} {verb} from {shares} (batch {named(sizes)})."
+            between = (f"{percent(row.cells[n].share)} at {n}" for n in sizes[1:-1])
+            way = f" by way of {', '.join(between)}" if len(sizes) > 2 else ""
+            yield (
+                f"The share of {row.key} {verb} from {percent(row.cells[first].share)} at batch "
+                f"{first} to {percent(row.cells[last].share)} at {last}{way}."
+            )
 
 
 def longer_calls(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
@@ -121,7 +125,3 @@ def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[s
                 f"At batch {size} an untraced step takes {time(wall)}, its ops together only "
                 f"{time(ops)}: Python and the session cost more than the ops."
             )
-
-
-def named(sizes: Sequence[int]) -> str:
-    return ", ".join(map(str, sizes))

@@ -40,7 +40,7 @@ def tables(
     swept = sweep.run(program, step, sizes, rows, options, "train", types)
     return {
         size: comparison.table(
-            batch, placement.place(backward, replace(options, batch_size=size)), "node", peaks
+            batch, placement.placed(backward, replace(options, batch_size=size)), "node", peaks
         )
         for peaks in (machine.peaks(),)
         for size, batch in swept.batches.items()

@@ -17,7 +17,7 @@ from contextlib import nullcontext
 
 from tflab import arguments, command, dumps, environment, logdirs, models, scopes
 from tflab.errors import TflabError
-from tflab.records import SWITCHES, Options, Stage
+from tflab.records import Options, Stage
 
 STAGES = {  # in each module, the function that takes the result of the stage before
     "frontend": "build",
@@ -82,13 +82,8 @@ def parser() -> argparse.ArgumentParser:
         help="steps before those, not measured (default: %(default)s)",
     )
     arguments.devices(parser)
-    add(
-        "--without",
-        nargs="+",
-        default=(),
-        type=command.one_of("graph pass to switch off", tuple(SWITCHES)),
-        metavar="PASS",
-        help="run with these graph passes off, and compare: grappler, remapper, ...",
+    arguments.without(
+        parser, "run with these graph passes off, and compare: grappler, remapper, ..."
     )
     add(
         "--soft-placement",

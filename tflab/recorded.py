@@ -61,12 +61,11 @@ def read(files: Sequence[str], graph: str | None = None) -> Recorded:
     Raises UsageError for a file that holds something else, TflabError for one that is damaged or
     has no op runs.
     """
-    names = decoded.Names()
+    words = decoded.Vocabulary()
     given = read_graphs(graph) if graph else []
-    nodes = decoded.nodes(given, names)
-    sent = dict.fromkeys(decoded.transfers(given, names))
-    types = {name: node.op for name, node in nodes.items()}
-    labels = decoded.Labels(names, types)
+    nodes = decoded.nodes(given, words.names)
+    sent = dict.fromkeys(decoded.transfers(given, words.names))
+    words.types.update({name: node.op for name, node in nodes.items()})
     steps: list[StepTime] = []
     runs: Runs = []
     notes: list[str] = []
@@ -74,12 +73,12 @@ def read(files: Sequence[str], graph: str | None = None) -> Recorded:
     for step, path in enumerate(progress.track("reading", files, len(files))):
         with opened(path) as file:
             found = protos.read_trace(file, *message_in(path, file))
-            ran = decoded.nodes(found.graphs, names)
-            types.update({name: node.op for name, node in ran.items()})
+            ran = decoded.nodes(found.graphs, words.names)
+            words.types.update({name: node.op for name, node in ran.items()})
             if not graph:
                 nodes = ran | nodes
-                sent |= dict.fromkeys(decoded.transfers(found.graphs, names))
-            rows = by_device(step, found, names, labels)
+                sent |= dict.fromkeys(decoded.transfers(found.graphs, words.names))
+            rows = by_device(step, found, words)
         kept = tracks.once(rows)
         left_out.update({device: len(rows[device]) - len(kept[device]) for device in rows})
         own, wrong = plausible([run for group in kept.values() for run in group])
@@ -106,16 +105,13 @@ def read(files: Sequence[str], graph: str | None = None) -> Recorded:
     )
 
 
-def by_device(
-    step: int, found: protos.Trace, names: decoded.Names, labels: decoded.Labels
-) -> dict[str, Runs]:
+def by_device(step: int, found: protos.Trace, words: decoded.Vocabulary) -> dict[str, Runs]:
     """All rows of a step as op runs. A device may stand in a trace more than once."""
     rows: dict[str, Runs] = {}
     for raw, stats in found.devices:
-        device = names[raw]
-        named = labels.of(tracks.kind(device))
+        device = words.names[raw]
         rows.setdefault(device, []).extend(
-            trace.device_runs(step, device, stats, named, names.__getitem__)
+            trace.device_runs(step, device, stats, words.labels(device), words.names.__getitem__)
         )
     return rows
 

@@ -260,7 +260,9 @@ class Measured:
     runs: list[OpRun] = field(default_factory=list)
     traces: dict[int, Any] = field(default_factory=dict)  # batch size -> RunMetadata
     captures: list[Capture] = field(default_factory=list)  # one for each of these batch sizes
-    hlo: dict[str, dict[str, bytes]] = field(default_factory=dict)  # capture -> what XLA compiled
+    hlo_protos: dict[str, dict[str, bytes]] = field(
+        default_factory=dict
+    )  # capture -> what XLA compiled
     graphs: list[Any] = field(default_factory=list)  # that ran, where the trial's bear other names
     interrupted: bool = False
 
@@ -315,7 +317,7 @@ def measure(
                 name = capture_name(program, batch_size)
                 found = captured(name, traces, types)
                 own = compiled.get(batch_size, set()) | protos(folder) - known
-                measured.hlo[name] = modules_of(found, own)
+                measured.hlo_protos[name] = modules_of(found, own)
                 measured.captures.append(found)
                 measured.traces[batch_size] = traces[-1][1]
         except KeyboardInterrupt:

@@ -20,37 +20,44 @@ def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[Op
     `types` maps nodes to op types and is read from the partition graph, because fusion reuses
     names; a node that is not in it gets the type in its label.
     """
-
-    def named(stats: Any) -> tuple[str, str]:
-        name = stats.node_name
-        return name, types.get(name) or labelled_type(stats.timeline_label)
-
+    labels = Labels(types)
     for device in step_stats.dev_stats:
-        yield from device_runs(step, device.device, device.node_stats, named)
+        yield from device_runs(step, device.device, device.node_stats, labels)
+
+
+class Labels(dict[tuple[str, str], tuple[str, str]]):
+    """Node and op type by the name and the label of a row."""
+
+    def __init__(self, types: Mapping[str, str]) -> None:
+        self._types = types
+
+    def __missing__(self, row: tuple[str, str]) -> tuple[str, str]:
+        name, label = row
+        self[row] = name, self._types.get(name) or labelled_type(label)
+        return self[row]
 
 
 def device_runs(
     step: int,
     device: str,
     rows: Iterable[Any],
-    named: Callable[[Any], tuple[str, str]],
+    labels: Mapping[Any, tuple[str, str]],
     text: Callable[[Any], str] = str,
 ) -> Iterator[OpRun]:
-    """The op runs of one device. `named` tells the node and the op type of a row; `text` reads the
-    name of an allocator."""
+    """The op runs of one device. `labels` has the node and the op type by the name and the label of
+    a row; `text` reads the name of an allocator."""
     for stats in rows:
-        name, op = named(stats)
-        start_ns, duration_ns = times(stats)
+        name, op = labels[stats.node_name, stats.timeline_label]
+        start_ns, duration_ns = stats.all_start_nanos, stats.all_end_rel_nanos
+        if not start_ns:
+            start_ns, duration_ns = microseconds(stats)
         memory = stats.memory
         requested, records = allocated(memory, text) if memory else (0, ())
         yield OpRun(step, name, op, device, start_ns, duration_ns, requested, records)
 
 
-def times(stats: Any) -> tuple[int, int]:
-    """Start and duration of a row, in ns. Old traces, and those of GPUs, have microseconds only."""
-    start_ns = stats.all_start_nanos
-    if start_ns:
-        return start_ns, stats.all_end_rel_nanos
+def microseconds(stats: Any) -> tuple[int, int]:
+    """Start and duration, in ns, of a row without nanoseconds: old traces and GPUs have none."""
     duration_us = stats.all_end_rel_micros or stats.op_end_rel_micros
     return stats.all_start_micros * 1000, duration_us * 1000
 

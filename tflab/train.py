@@ -9,6 +9,7 @@ ends with the very weights that it would have had without the stop.
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections import deque
 from collections.abc import Sequence
@@ -117,8 +118,8 @@ def run(args: argparse.Namespace) -> int:
     finally:
         show(folder)
     if status:
-        again = f"python -m tflab.train --resume --model {settings.model} --logdir {folder}"
-        note(f"Interrupted. To go on:  {again}")
+        again = ("--resume", "--model", settings.model, "--logdir", str(folder))
+        note(f"Interrupted. To go on:  python -m tflab.train {shlex.join(again)}")
     return status
 
 
@@ -163,7 +164,7 @@ def watch(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint 
                 progress.stop()  # it gives the line back
                 out.print(story.line(record, settings.epochs))
                 progress.start()
-            else:
+            elif not progress.disable:
                 recent.append(record)
                 progress.update(task, completed=record.step, about=story.now(settings, recent))
 

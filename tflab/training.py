@@ -63,7 +63,9 @@ def train(
             written = stack.enter_context(history.opened(path))
             steps = history.cut(path, done)
             checkpoints.clear(folder / checkpoints.FOLDER, done)
-            drawn = stack.enter_context(curves.opened(folder, done))
+            data = trainer.program.dataset("train")
+            stand_in = data.name if data.stands_in_for else ""
+            drawn = stack.enter_context(curves.opened(folder, done, stand_in))
         graph = trainer.program.graph
         live = stack.enter_context(session.fresh(graph, config(settings)))
         interrupted = stack.enter_context(interrupt_held())

@@ -63,6 +63,26 @@ def test_compute_time_colours_the_nodes(graphs, artefacts):
     assert len({after[layer] for layer in LAYERS}) > 1
 
 
+def test_memory_colours_the_nodes(graphs, artefacts):
+    choose_tag(graphs, "batch 64")
+    graphs.locator("#memory-radio-button").click()
+    legend(graphs).wait_for()
+    save(graphs, artefacts / "graphs_memory.png")
+    assert legend(graphs).inner_text().endswith("B")  # KB or MB
+    assert SLOWEST in fills(graphs).values()
+
+
+def test_a_fused_convolution_has_the_colour_of_its_time(graphs, artefacts):
+    choose_tag(graphs, "batch 64")
+    graphs.locator("#compute-time-radio-button").click()
+    graphs.locator(f"{node('conv1')} > .nodeshape").dblclick()
+    wait_until_drawn(graphs, ["conv1/Relu", "conv1/kernel"])
+    save(graphs, artefacts / "graphs_fused.png")
+    colours = fills(graphs)
+    # The time of the convolution stands on the Relu, whose name the fused node took over.
+    assert colours["conv1/Relu"] != colours["conv1/kernel"]
+
+
 def test_a_layer_opens_into_its_ops(graphs, artefacts):
     graphs.locator(f"{node('conv1')} > .nodeshape").dblclick()
     wait_until_drawn(graphs, ["conv1/Conv2D", "conv1/BiasAdd", "conv1/Relu"])

@@ -15,6 +15,7 @@ pytestmark = pytest.mark.browser
 BATCH_SIZES = (1, 16, 64)
 STEPS = [f"step {step}" for step in range(5)]
 DRAW_SECONDS = 60
+FIT_SECONDS = 3  # until all of the time axis is in view
 TRACE_VIEWER = "trace_viewer_index.html"
 MODEL = "document.querySelector('tf-trace-viewer')?._model"  # what the viewer draws
 
@@ -36,6 +37,7 @@ def viewer(page, tensorboard, runs):
     page.goto(f"{tensorboard}/?{query}#profile")
     frame = wait_for_frame(page, TRACE_VIEWER)
     frame.wait_for_function(f"{MODEL}?.getAllThreads().length", timeout=1000 * DRAW_SECONDS)
+    page.wait_for_timeout(1000 * FIT_SECONDS)
     return frame
 
 

@@ -223,7 +223,8 @@ def arrow_tracks(
 def arrow_track(
     phase: str, binding: str, columns: np.ndarray, threads: Mapping[int, str], first: int
 ) -> Track:
-    """`columns` are the times, the threads and whether it is inferred."""
+    """`columns` are times, which the arrows follow by half a nanosecond, threads, and whether it is
+    inferred."""
     order = np.argsort(columns[0], kind="stable")
     moments = columns[0][order]
     kinds = ("data", f"data {flows.INFERRED}")

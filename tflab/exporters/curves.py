@@ -28,6 +28,7 @@ class Curves:
 
     train: tf.io.TFRecordWriter
     test: tf.io.TFRecordWriter
+    mark: str = ""  # at the end of the tags of scalars and images
 
     def flush(self) -> None:
         """Hand all over to the system, where it outlives the process."""
@@ -36,8 +37,10 @@ class Curves:
 
 
 @contextmanager
-def opened(folder: Path, done: int) -> Iterator[Curves]:
+def opened(folder: Path, done: int, stand_in: str = "") -> Iterator[Curves]:
     """New event files for a training that has `done` steps behind it.
+
+    `stand_in` names data that are not the ones that were asked for: every chart says so.
 
     What earlier files tell of later steps is not shown again. TensorBoard's reader drops it at
     the second `SessionLog.START` of a run (tensorboard/backend/event_processing/
@@ -55,7 +58,7 @@ def opened(folder: Path, done: int) -> Iterator[Curves]:
             write(runs[name], Event(file_version="brain.Event:2"))
             start = SessionLog(status=SessionLog.START)
             write(runs[name], Event(step=done + 1, session_log=start))
-        yield Curves(**runs)
+        yield Curves(**runs, mark=f" ({stand_in})" if stand_in else "")
 
 
 def close(run: tf.io.TFRecordWriter) -> None:
@@ -74,7 +77,7 @@ def add_step(curves: Curves, step: TrainingStep) -> None:
         "step/accuracy": step.accuracy,
         "step/learning rate": step.rate,
     }
-    add_scalars(curves.train, step.step, tags)
+    add_scalars(curves.train, step.step, tags, curves.mark)
 
 
 def add_epoch(curves: Curves, epoch: Epoch) -> None:
@@ -84,13 +87,13 @@ def add_epoch(curves: Curves, epoch: Epoch) -> None:
         "epoch/images per second": epoch.images_per_second,
     }
     test = {"epoch/loss": epoch.test_loss, "epoch/accuracy": epoch.test_accuracy}
-    add_scalars(curves.train, epoch.step, train)
-    add_scalars(curves.test, epoch.step, test)
+    add_scalars(curves.train, epoch.step, train, curves.mark)
+    add_scalars(curves.test, epoch.step, test, curves.mark)
 
 
-def add_scalars(run: tf.io.TFRecordWriter, step: int, tags: Mapping[str, float]) -> None:
+def add_scalars(run: tf.io.TFRecordWriter, step: int, tags: Mapping[str, float], mark: str) -> None:
     """One event for all; what is not known (nan) is left out."""
-    known = {tag: value for tag, value in tags.items() if value == value}
+    known = {f"{tag}{mark}": value for tag, value in tags.items() if value == value}
     values = [Summary.Value(tag=tag, simple_value=value) for tag, value in known.items()]
     write(run, Event(step=step, summary=Summary(value=values)))
 
@@ -106,6 +109,5 @@ def add_image(curves: Curves, step: int, tag: str, picture: gallery.Picture) -> 
     image = Summary.Image(
         width=picture.width, height=picture.height, colorspace=3, encoded_image_string=picture.png
     )
-    write(
-        curves.test, Event(step=step, summary=Summary(value=[Summary.Value(tag=tag, image=image)]))
-    )
+    value = Summary.Value(tag=f"{tag}{curves.mark}", image=image)
+    write(curves.test, Event(step=step, summary=Summary(value=[value])))

@@ -24,7 +24,7 @@ NAMES = {Frontend: "frontend", Backward: "backward", Placement: "placement", Exe
 # What only means something inside this process
 LIVE = {"program", "user_nodes", "partition_graphs", "traces", "definitions"}
 # What is too long and goes to files
-LONG = {"captures", "hlo", "listings"}
+LONG = {"captures", "hlo_protos", "listings"}
 # Words that Python keeps for itself
 RENAMED = {"from_device": "from", "to_device": "to", "old": "from", "new": "to"}
 

@@ -35,7 +35,7 @@ def write(logdir: str, stages: Sequence[Stage]) -> None:
                 for batch_size, metadata in stage.traces.items():
                     writer.add_run_metadata(drawable(metadata), tag(stage, batch_size), batch_size)
                 for capture in stage.captures:
-                    xspace.write(logdir, [capture], modules=stage.hlo.get(capture.name))
+                    xspace.write(logdir, [capture], modules=stage.hlo_protos.get(capture.name))
 
 
 @contextmanager

@@ -20,7 +20,6 @@ from tflab.records import OpRun
 # the op statistics would count the ops in these events once more.
 LINE = 0xDEADBEEF - 2**32 + 7
 
-
 Table = dict[str, np.ndarray]
 
 
@@ -64,8 +63,8 @@ def add(plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int], zero: in
 def buffers(plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int]) -> Table:
     """A row for each allocation and release, in no order.
 
-    A release does not tell which allocation it undoes. Here it is the oldest of the same op run
-    that has the size and is not taken yet; the two have an `address` in common.
+    A release does not tell which allocation it undoes. Here it is the oldest of the same op run and
+    allocator that has the size and is not taken yet; the two have an `address` in common.
     """
     found = [allocation for run in runs for allocation in run.allocations]
     allocators = [allocator for _, _, allocator in found]
@@ -82,10 +81,11 @@ def buffers(plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int]) -> T
         "allocator": numbered(allocators, plane.text),
         "curve": numbered(allocators, lambda name: plane.event(f"bytes held by {plain(name)}")),
     }
-    table = ordered(table, "run", "bytes", "freed", "us")
-    table["turn"] = np.arange(len(found)) - first(alike(table, "run", "bytes", "freed"))
-    table = ordered(table, "run", "bytes", "turn")
-    table["address"] = alike(table, "run", "bytes", "turn") + 1
+    same = ("run", "allocator", "bytes")
+    table = ordered(table, *same, "freed", "us")
+    table["turn"] = np.arange(len(found)) - first(alike(table, *same, "freed"))
+    table = ordered(table, *same, "turn")
+    table["address"] = alike(table, *same, "turn") + 1
     return table
 
 

@@ -5,23 +5,21 @@ become what that profiler would have written: a marker for each step, ops in lan
 overlaps another, what the session did before, between and after them, how many ran at once, and
 every allocation. No TensorFlow in here.
 
-What XProf expects it says nowhere but in its source (checked with xprof 2.24):
+What XProf expects stands nowhere but in its source (checked with xprof 2.24):
 
-- The name of an op is `<node>:<OpType>` and has to match a pattern, or the op vanishes from the
-  statistics; some names it takes for something else. `op_names` makes them fit.
-- What carries a `group_id` belongs to that step, which a `SessionRun` with a `step_name` marks. A
-  step in which nothing but the marker carries it is left out.
-- A line whose number is in the range of "derived" lines is no thread. Memory events go there.
-- A line called `_counters_` is drawn as curves.
-- Times count from the start of the profile, and a time of 0 means that it is not known.
+- An op is an event called `<node>:<OpType>`, if both match a pattern; see `xnames`.
+- What has a `group_id` belongs to that step, and a `SessionRun` with a `step_name` marks it; see
+  `xsteps`.
+- Memory events stand on a line whose number says that it is no thread; see `xmemory`.
+- The events of a line called `_counters_` are points of curves.
+- Times count from the start of the profile, and a time of 0 is taken for none.
 """
 
 from __future__ import annotations
 
-import os
 import re
+import shutil
 import socket
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
@@ -34,7 +32,8 @@ from tflab.exporters.xplane import COUNTERS, Events, Plane, column
 from tflab.memory import US
 from tflab.records import Capture, OpRun
 
-LEAD_NS = 1  # from the start of the profile to its first microsecond, because 0 is no time
+NOTHING = Events(column([]), column([]), column([]), {"group_id": column([])})
+LEAD_NS = 1  # from the start of the profile to the first event, whose time must not be 0
 
 
 def write(
@@ -52,7 +51,7 @@ def write(
     profiles = Path(logdir, "plugins", "profile")
     host = safe(host or socket.gethostname(), "localhost")
     return [
-        written(new_folder(profiles, capture.name), host, space(capture, host, modules))
+        written(profiles, capture.name, f"{host}.xplane.pb", space(capture, host, modules))
         for capture in captures
     ]
 
@@ -64,8 +63,26 @@ def encode(
     return b"".join(space(capture, host, modules))
 
 
+def safe(name: str, otherwise: str) -> str:
+    """A name that cannot be a path, whoever made it up."""
+    return re.sub(r"[^\w.-]+", "-", name).strip(".-") or otherwise
+
+
+def written(profiles: Path, name: str, file: str, parts: Iterable[bytes]) -> Path:
+    """The path of this file in a new folder of this name. It bears its own once all is in it, and
+    of a failure nothing is left."""
+    folder = new_folder(profiles, safe(name, "profile"))
+    half = folder / f".{file}"
+    try:
+        with half.open("xb") as out:
+            out.writelines(parts)
+        return half.rename(folder / file)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+
+
 def new_folder(profiles: Path, name: str) -> Path:
-    name = safe(name, "profile")
     profiles.mkdir(parents=True, exist_ok=True)
     for number in count(1):
         folder = profiles / (name if number == 1 else f"{name}-{number}")
@@ -77,31 +94,14 @@ def new_folder(profiles: Path, name: str) -> Path:
     return folder
 
 
-def safe(name: str, otherwise: str) -> str:
-    """A name that cannot be a path, whoever made it up."""
-    return re.sub(r"[^\w.-]+", "-", name).strip(".-") or otherwise
-
-
-def written(folder: Path, host: str, parts: Iterable[bytes]) -> Path:
-    """The file in this folder, which bears its name once all is in it."""
-    final = folder / f"{host}.xplane.pb"
-    descriptor, name = tempfile.mkstemp(dir=folder)
-    with os.fdopen(descriptor, "wb") as file:
-        file.writelines(parts)
-    os.chmod(name, 0o644)  # mkstemp's files are for their owner only
-    os.replace(name, final)
-    return final
-
-
 def space(capture: Capture, host: str, modules: Mapping[str, bytes] | None = None) -> list[bytes]:
     """The file in pieces, because joining a large one costs its size again."""
-    # Rounded down, because allocations are.
-    zero = min(starts(capture), default=0) // US * US - LEAD_NS
+    zero = min(starts(capture), default=0) // US * US - LEAD_NS  # allocations are rounded down too
     end = max((step.start_ns + step.wall_ns for step in capture.steps), default=zero)
     traced = Plane("/host:CPU")
     groups = xsteps.groups(capture.steps)
     lines = op_lines(traced, capture.runs, groups, zero)
-    ops = together([events for _, events in lines])
+    ops = together([NOTHING, *(events for _, events in lines)])
     xsteps.add(traced, capture.steps, ops, zero)
     for name, events in lines:
         traced.line(name, events)
@@ -111,7 +111,7 @@ def space(capture: Capture, host: str, modules: Mapping[str, bytes] | None = Non
     for name, proto in (modules or {}).items():
         metadata.event(name, stats={"Hlo Proto": proto})
     environment = Plane("Task Environment")
-    environment.stat("profile_start_time", zero)
+    environment.stat("profile_start_time", max(zero, 0))
     environment.stat("profile_stop_time", end)
     planes = (traced, metadata, environment)
     return [part for plane in planes for part in plane.parts()] + [wire.field(4, host)]
@@ -161,12 +161,11 @@ def op_lines(
 
 def together(lines: Sequence[Events]) -> Events:
     """The ops of all lines."""
-    none = [column([])]  # so that there is something to join
     return Events(
-        np.concatenate([events.names for events in lines] or none),
-        np.concatenate([events.starts_ns for events in lines] or none),
-        np.concatenate([events.durations_ns for events in lines] or none),
-        {"group_id": np.concatenate([events.numbers["group_id"] for events in lines] or none)},
+        np.concatenate([events.names for events in lines]),
+        np.concatenate([events.starts_ns for events in lines]),
+        np.concatenate([events.durations_ns for events in lines]),
+        {"group_id": np.concatenate([events.numbers["group_id"] for events in lines])},
     )
 
 

@@ -212,7 +212,7 @@ class Execution(Shown):
     # batch size -> RunMetadata of one warm step, for TensorBoard's graphs
     captures: tuple[Capture, ...] = field(default=(), repr=False)
     # warm steps of these batch sizes, for TensorBoard's profile
-    hlo: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, repr=False)
+    hlo_protos: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, repr=False)
     # name of a capture -> what XLA compiled for it: a serialised HloProto for each module
 
 

@@ -153,5 +153,6 @@ class Comparison(Shown):
     tables: Mapping[int, tuple[Row, ...]] = field(default_factory=dict)
     images: int = 0  # that were asked for, at each batch size
     trace_every: int = 1  # one step in so many was traced
+    without: tuple[str, ...] = ()  # graph passes that were switched off
     warm_ns: Mapping[str, float] = field(default_factory=dict)  # mean call of the `cold` nodes
     peaks: Peaks | None = None  # of the machine: what `roof_share` is a share of

@@ -55,10 +55,11 @@ def opening(found: Comparison) -> str:
         if found.trace_every > 1
         else ""
     )
+    off = f" Graph passes switched off: {', '.join(found.without)}." if found.without else ""
     return (
         f"{found.model}, {found.phase}, {upto}{plural(found.images, 'image')} of {found.data} at "
         "each batch size, each worked on untraced and traced in turn. Warm: the first "
-        f"{found.warmup} steps of each batch size are not counted.{traced}"
+        f"{found.warmup} steps of each batch size are not counted.{traced}{off}"
     )
 
 
