@@ -120,6 +120,11 @@ def test_a_node_that_came_back_counts_by_its_last_end():
     assert fates([C, OUT], steps[:2], ["c", "out"]) == []
 
 
+def test_a_node_that_was_fused_and_only_passed_on_until_it_went_was_fused():
+    steps = [step("fuse", ("c", "fused", "b")), step("clean", ("c", "removed", "b"))]
+    assert fates([B, C, OUT], steps, ["b", "out"]) == [Fate("c", "fused", "fuse", "b")]
+
+
 # Chains
 
 

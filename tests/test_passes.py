@@ -111,6 +111,18 @@ def test_a_convolution_and_its_bias_were_fused_into_the_rewritten_relu():
     )
 
 
+def test_a_node_that_only_passes_on_what_its_input_now_does_for_it_was_fused():
+    relu, user = node("relu", "Relu", "bn"), node("y", "Exp", "relu")
+    before = [X, node("bn", "Norm", "x"), relu, user]
+    passed_on = node("relu", "Identity", "bn")
+    assert one_pass(before, [X, node("bn", "_NormEx", "x"), passed_on, user]) == Pass(
+        *("any", None, 4, 4),
+        rewritten=(Rewrite("bn", "Norm", "_NormEx"), Rewrite("relu", "Relu", "Identity")),
+        taken=(Taken("relu", "fused", "bn"),),
+    )
+    assert one_pass(before, [X, node("bn", "Norm", "x"), passed_on, user]).taken == ()
+
+
 def test_a_node_was_fused_into_a_new_one_that_does_more():
     before = [X, node("a", "Neg", "x"), node("b", "Abs", "a"), node("c", "Exp", "b")]
     after = [X, node("both", "NegAbs", "x"), node("c", "Exp", "both")]

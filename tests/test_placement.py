@@ -128,7 +128,8 @@ def test_a_value_of_the_model_is_transferred_whole(two_devices):
         session.run([v.initializer for v in program.graph.get_collection("variables")])
         feeds = {feed: batch[column] for feed, column in program.model.feeds.items()}
         for transfer in tensors:
-            value = session.run(f"{transfer.tensor}:0", feeds)
+            tensor = transfer.tensor if ":" in transfer.tensor else f"{transfer.tensor}:0"
+            value = session.run(tensor, feeds)
             assert (value.dtype, value.nbytes) == (np.dtype(transfer.dtype), transfer.bytes)
 
 

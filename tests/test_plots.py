@@ -576,14 +576,6 @@ def test_bars_stand_in_order_and_are_as_long_as_a_steps_time_there():
     assert names == ["(runtime)", "conv1", "pool1", "conv2", "dense"]
 
 
-def test_a_layer_that_does_the_work_of_others_says_so():
-    alone = replace(LAYERS[1], fused_from=("conv1/Conv2D", "conv1/BiasAdd"))
-    fused = replace(alone, key="relu1", fused_from=("conv1/Conv2D", "bn1/Norm"))
-    assert [layers.label(one) for one in (alone, fused)] == ["conv1", "conv1 + bn1 + relu1"]
-    (axes,) = drawn("layers", (fused,)).axes
-    assert [name.get_text() for name in axes.get_yticklabels()] == ["conv1 + bn1 + relu1"]
-
-
 def test_only_bars_above_the_threshold_have_the_other_colour_and_a_hatch():
     def looks(threshold):
         (axes,) = drawn("layers", LAYERS, threshold).axes

@@ -1,5 +1,6 @@
 """Recorded: hand-made traces of all ages, damaged ones, and real ones of a LeNet session."""
 
+import gc
 from dataclasses import replace
 
 import pytest
@@ -107,6 +108,13 @@ def test_the_capture_is_named_after_the_first_file(read):
     one = text((CPU, [row("a", 100, 7)]))
     assert read(one).capture().name == "0"
     assert read(one, one, one).capture().name == "0-and-2-more"
+
+
+def test_python_searches_for_cycles_again_afterwards(read):
+    read(text((CPU, [row("a", 1, 1)])))
+    assert gc.isenabled()
+    refusal(read, b"")
+    assert gc.isenabled()
 
 
 # GPUs

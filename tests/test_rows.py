@@ -185,6 +185,29 @@ def test_the_layer_of_a_node(name, layer):
     assert rows.layer(name, homes) == layer
 
 
+def test_layers_that_run_as_one_op_are_one_row_where_that_runs():
+    ledger = [
+        Fate("block/conv/Conv2D", "fused", "remapper", "block/relu/Relu"),
+        Fate("block/bn/Norm", "fused", "remapper", "block/relu/Relu"),
+        Fate("block/relu/Relu", "executed", "remapper", None),
+        Fate("block/add/Add", "executed", None, None),
+        Fate("out/MatMul", "compiled", "xla", "cluster_0/xla_run"),
+    ]
+    stats = [
+        node("block/conv/Conv2D/ReadVariableOp", "ReadVariableOp", 1, start=0),
+        node("block/bn/ReadVariableOp", "ReadVariableOp", 2, start=1),
+        node("block/add/Add", "Add", 5, start=7),
+        node("block/relu/Relu", "_FusedConv2D", 90, start=3),
+        node("cluster_0/xla_run", "_XlaRun", 3, start=9),
+    ]
+    sources = dict.fromkeys(fate.name for fate in ledger)
+    assert summary(rows.rows(stats, "layer", 1, ledger=ledger, sources=sources)) == [
+        ("block/conv + bn + relu", 93),
+        ("block/add", 5),
+        ("cluster_0", 3),
+    ]
+
+
 @pytest.mark.parametrize(
     ("name", "op"),
     [

@@ -12,8 +12,9 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from tflab import arguments, command, dumps, environment, models
+from tflab import arguments, command, dumps, environment, logdirs, models
 from tflab.errors import RefusedError, UsageError
 from tflab.records import Comparison, Options
 
@@ -85,6 +86,12 @@ def parser() -> argparse.ArgumentParser:
         metavar="C",
         help=f"compare the untraced step under: {', '.join(CONFIGS)}",
     )
+    add(
+        "--plots",
+        type=command.folder("folder for plots"),
+        metavar="DIR",
+        help="draw the tables, as PNG and SVG, into a folder that is not there yet",
+    )
     arguments.without(parser, "switch graph passes off: without remapper no layer is fused")
     arguments.output_format(parser, FORMATS)
     arguments.data_dir(parser)
@@ -99,6 +106,10 @@ def run(args: argparse.Namespace) -> int:
     dumps.prepare()  # before the model imports TensorFlow
     saved = arguments.saved_of(args)
     models.find(args.model, saved)
+    if args.plots and not logdirs.takable(Path(args.plots)):
+        raise UsageError(
+            f"There is something in '{args.plots}' already; give --plots a new folder."
+        )
     from tflab import comparison
 
     found = comparison.compare(
@@ -112,9 +123,24 @@ def run(args: argparse.Namespace) -> int:
         options=Options(data_dir=args.data_dir, saved=saved, without=tuple(args.without)),
     )
     show(found, args)
+    if args.plots:
+        with logdirs.written(Path(args.plots)) as folder:
+            draw(found, folder)
     if found.failure:
         raise RefusedError(found.failure)
     return command.INTERRUPTED if found.interrupted else 0
+
+
+def draw(found: Comparison, folder: Path) -> None:
+    """Each batch size by itself, and all of them beside one another."""
+    from tflab.exporters import plots
+
+    dearest = "layers" if found.by == "layer" else "top_ops"
+    for size, rows in found.tables.items():
+        plots.save(plots.PICTURES[dearest](rows), folder / f"batch-{size}-{dearest}")
+        if found.peaks:
+            plots.save(plots.roofline.draw(rows, found.peaks), folder / f"batch-{size}-roofline")
+    plots.save(plots.batch_sizes.draw(found), folder / "batch_sizes")
 
 
 def show(found: Comparison, args: argparse.Namespace) -> None:

@@ -57,15 +57,21 @@ def fates(
 
 
 def events(passes: Sequence[Pass]) -> tuple[dict[str, tuple[str, Taken]], dict[str, str]]:
-    """The last pass that took each node out of the graph, and the pass that folded it in place."""
+    """The pass that took each node out of the graph, and the pass that folded it in place.
+
+    It is the first since the node last came into the graph: one that was fused and left as an
+    Identity goes later, with others of that kind, and that says nothing of its work.
+    """
     gone: dict[str, tuple[str, Taken]] = {}
     folded: dict[str, str] = {}
     for step in passes:
+        for name in step.added:
+            gone.pop(name, None)
         for taken in step.taken:
             if taken.into == taken.name:
                 folded[taken.name] = step.name
             else:
-                gone[taken.name] = (step.name, taken)
+                gone.setdefault(taken.name, (step.name, taken))
     return gone, folded
 
 

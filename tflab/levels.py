@@ -25,22 +25,25 @@ def bytes_alive(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> dict[str, L
     """For each allocator, what its ops hold. What is left when a step ends is taken away there:
     fetched values go later, and nobody tells when."""
     ends = {step.step: step.start_ns + step.wall_ns for step in steps}
-    found: dict[str, tuple[array, array]] = {}
+    found: dict[str, tuple[array, array]] = {}  # times and changes
     for step, own in by_step(runs).items():
         left: dict[str, int] = {}
         last = ends.get(step, 0)
         for time_us, size, allocator in (one for run in own for one in run.allocations):
-            moments, sizes = found.setdefault(allocator, (array("q"), array("q")))
+            if allocator not in left:
+                found.setdefault(allocator, (array("q"), array("q")))
+                left[allocator] = 0
+            moments, changes = found[allocator]
             moments.append(time_us * US)
-            sizes.append(size)
-            left[allocator] = left.get(allocator, 0) + size
+            changes.append(size)
+            left[allocator] += size
             last = max(last, time_us * US)
         for allocator, size in left.items():
             found[allocator][0].append(last)
             found[allocator][1].append(-size)
     return {
-        allocator: level(np.frombuffer(moments, np.int64), np.frombuffer(sizes, np.int64))
-        for allocator, (moments, sizes) in found.items()
+        allocator: level(np.frombuffer(moments, np.int64), np.frombuffer(changes, np.int64))
+        for allocator, (moments, changes) in found.items()
     }
 
 

@@ -132,10 +132,9 @@ def difference(before: State, after: State) -> Pass:
             a.name for a, b in kept if (a.inputs, a.control_inputs) != (b.inputs, b.control_inputs)
         ),
         moved=tuple(a.name for a, b in kept if a.device != b.device),
-        definitions=()
-        if new is old
-        else tuple(
-            node for name, node in new.items() if name not in old or altered(old[name], node)
+        definitions=(
+            *(b for a, b in kept if altered(a, b)),
+            *(node for name, node in new.items() if name not in old),
         ),
         taken=() if new is old else tuple(takeovers(old, new, before.clusters)),
     )
@@ -165,7 +164,7 @@ def replay(user_nodes: Iterable[Node], passes: Iterable[Pass]) -> Iterator[dict[
 def takeovers(
     old: Mapping[str, Node], new: Mapping[str, Node], clusters: Mapping[str, str]
 ) -> Iterator[Taken]:
-    """For each node that a pass removed or turned into a constant: what became of it.
+    """For each node that a pass removed or relieved of its work: what became of it.
 
     The heir of a removed node is found where its value was used: a user was rewritten and now
     does its work as well, or takes another tensor in its place.
@@ -188,6 +187,22 @@ def takeovers(
             yield Taken(name, fate_of(node, heir, old, new, cluster), heir)
         elif new[name].op == "Const" != node.op:
             yield Taken(name, "folded", name)
+        elif absorbed := absorber(node, old, new):
+            yield Taken(name, "fused", absorbed)
+
+
+def absorber(node: Node, old: Mapping[str, Node], new: Mapping[str, Node]) -> str | None:
+    """The input that now does this node's work as well; the node is left and passes it on.
+
+    So the remapper fuses batch norm and ReLU in training, where batch norm has other users.
+    """
+    after = new[node.name]
+    if after.op == "Identity" != node.op and after.inputs:
+        heir = node_of(after.inputs[0])
+        kept = heir in old and heir in new and heir in map(node_of, node.inputs)
+        if kept and new[heir].op != old[heir].op and new[heir].op.startswith("_"):  # the runtime's
+            return heir
+    return None
 
 
 def heirs(

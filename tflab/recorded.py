@@ -6,6 +6,7 @@ the start of its first op to the end of its last one. No TensorFlow in here.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -54,6 +55,20 @@ class Recorded:
         return Capture(Path(self.files[0]).stem + more, self.steps, self.runs)
 
 
+@contextmanager
+def uncollected() -> Iterator[None]:
+    """Without Python's search for cycles. Records are in none, and going through all of them again
+    and again takes a fifth of the time of making them."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+@uncollected()
 def read(files: Sequence[str], graph: str | None = None) -> Recorded:
     """The steps in these files, in this order, and the graph that ran, where there is one.
 

@@ -74,7 +74,7 @@ def rows(
     `tflab.costs`), so it can come out above 1. Raises UsageError for another `by`.
     """
     groups: dict[str, list[NodeStats]] = {}
-    for label, node in zip(labels_of(stats, by, sources or {}), stats, strict=True):
+    for label, node in zip(labels_of(stats, by, sources or {}, ledger), stats, strict=True):
         groups.setdefault(label, []).append(node)
     for members in groups.values():
         members.sort(key=lambda node: (node.start_ns, node.name))
@@ -214,7 +214,9 @@ def fused_into(ledger: Iterable[Fate]) -> dict[str, list[str]]:
 # What a node belongs to
 
 
-def labels_of(stats: Sequence[NodeStats], by: str, sources: Sources) -> list[str]:
+def labels_of(
+    stats: Sequence[NodeStats], by: str, sources: Sources, ledger: Sequence[Fate]
+) -> list[str]:
     """The key of each node's row."""
     if by == "op":
         return [node.op for node in stats]
@@ -222,7 +224,9 @@ def labels_of(stats: Sequence[NodeStats], by: str, sources: Sources) -> list[str
         return [node.name for node in stats]
     if by == "layer":
         homes = {name.rpartition("/")[0] for name in (*sources, *(node.name for node in stats))}
-        return [RUNTIME if is_runtime(node) else layer(node.name, homes) for node in stats]
+        of = [RUNTIME if is_runtime(node) else layer(node.name, homes) for node in stats]
+        joined = joined_layers(ledger, homes)
+        return [joined.get(label, label) for label in of]
     if by == "line":
         lines = line_labels(sources)
         return [lines.get(n.name) or (RUNTIME if is_runtime(n) else NO_LINE) for n in stats]
@@ -257,6 +261,27 @@ def opened(path: str, homes: Set[str]) -> str:
     parts = path.split("/")
     prefixes = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
     return next((prefix for prefix in prefixes if prefix in homes), parts[0])
+
+
+def joined_layers(ledger: Sequence[Fate], homes: Set[str]) -> dict[str, str]:
+    """For layers whose ops were fused into one, the name of all of them: `conv1 + bn1 + relu1`.
+
+    Their times cannot be told apart, so they are one row.
+    """
+    order = {fate.name: at for at, fate in enumerate(ledger)}
+    groups: dict[str, list[str]] = {}
+    for into, parts in fused_into(ledger).items():
+        if into in order:  # a node of the user's, and not a cluster of XLA
+            fused = [layer(name, homes) for name in sorted((*parts, into), key=order.__getitem__)]
+            group = list(dict.fromkeys(one for each in fused for one in groups.get(each, [each])))
+            groups |= dict.fromkeys(group, group)
+    return {each: together(group) for each, group in groups.items() if len(group) > 1}
+
+
+def together(layers: Sequence[str]) -> str:
+    """`block1/conv1 + bn1`: what all of them are in is said once."""
+    scope = layers[0].rpartition("/")[0]
+    return " + ".join((layers[0], *(each.removeprefix(f"{scope}/") for each in layers[1:])))
 
 
 def line_labels(sources: Sources) -> dict[str, str]:

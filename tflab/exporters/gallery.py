@@ -14,11 +14,12 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 COLUMNS = 10
-SIDE = 72  # pixels of an image, whatever it was before
+SIDE = 76  # pixels of a frame and all within
+INSET = 6  # pixels from there to the image: paper shows between them, whatever the image's colours
 GAP = 10
 CAPTION = 20  # pixels of the line below
 RIGHT, WRONG = "#009E73", "#D55E00"
-THIN, THICK = 2, 5  # pixels of a frame
+THIN, THICK = 2, 4  # pixels of a frame
 LETTERS = 14  # pixels of their height
 PAPER, INK = "#FFFFFF", "#222222"
 
@@ -63,10 +64,10 @@ def hang(
     if read != label:
         colour, frame, caption = WRONG, THICK, f"{read}, is {label}"
     brush = ImageDraw.Draw(sheet)
-    brush.rectangle((left, top, left + SIDE - 1, top + SIDE - 1), fill=colour)
-    inside = SIDE - 2 * frame
+    brush.rectangle((left, top, left + SIDE - 1, top + SIDE - 1), outline=colour, width=frame)
+    inside = SIDE - 2 * INSET
     picture = Image.fromarray(tile).resize((inside, inside), Image.Resampling.LANCZOS)
-    sheet.paste(picture, (left + frame, top + frame))
+    sheet.paste(picture, (left + INSET, top + INSET))
     below = (left + SIDE // 2, top + SIDE + CAPTION // 2)
     brush.text(below, caption, fill=INK, anchor="mm", font=font())
 

@@ -61,19 +61,13 @@ def draw(rows: Sequence[Row], threshold: float = THRESHOLD) -> Figure:
         linestyle=(0, (4, 3)),
         zorder=1,
     )
-    axes.set_yticks(range(len(rows)), lettering.distinct(list(map(label, rows)), 26))
+    axes.set_yticks(range(len(rows)), lettering.distinct([row.key for row in rows], 26))
     axes.tick_params(axis="y", length=0, labelcolor=style.INK)
     style.ruled(axes.xaxis, axes.get_xlim()[1], time)
     axes.set_xlabel("time in a step")
     axes.grid(axis="x")
     style.settle(figure)
     return figure
-
-
-def label(row: Row) -> str:
-    """The layer, behind those whose work was fused into it: `conv1 + bn1 + relu1`."""
-    scopes = (name.rpartition("/")[0] or name for name in row.fused_from)
-    return " + ".join(dict.fromkeys([*scopes, row.key]))
 
 
 def bar(axes: Axes, place: int, row: Row, marked: bool) -> None:
