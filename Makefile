@@ -17,7 +17,7 @@ lab: $(READY)
 	$(BIN)/python -m tflab.report
 
 test: $(READY)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 fast: $(READY)
 	$(BIN)/python -m pytest -m "not tensorflow" \

@@ -490,6 +490,7 @@ def test_json_has_steps_findings_and_their_setting():
         "failure": None,
         "images": 64,
         "trace_every": 1,
+        "without": [],
         "warm_ns": {"conv1/Relu": 54_000},
         "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72},
     }

@@ -11,6 +11,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tests import walks
 from tflab import frontend, models
 from tflab.errors import TflabError
 from tflab.models import lenet, toy
@@ -23,7 +24,7 @@ def build(function, **options):
     return frontend.build(("mine", function), Options(**options))
 
 
-@pytest.mark.parametrize("name", models.MODELS)
+@pytest.mark.parametrize("name", walks.WHOLE)
 def test_nodes_are_those_of_the_graph_def(name, walked):
     stage = walked(name)["frontend"]
     defs = {node.name: node for node in stage.program.graph.as_graph_def(add_shapes=True).node}
@@ -41,7 +42,7 @@ def plain_shape(proto):
     return tuple(None if dim.size == -1 else dim.size for dim in proto.dim)
 
 
-@pytest.mark.parametrize("name", models.MODELS)
+@pytest.mark.parametrize("name", walks.WHOLE)
 def test_every_output_has_the_dtype_of_its_tensor(name, walked):
     stage = walked(name)["frontend"]
     for node in stage.nodes:
@@ -64,7 +65,7 @@ def test_a_control_input_is_no_input():
 # Source lines
 
 
-@pytest.mark.parametrize("name", models.MODELS)
+@pytest.mark.parametrize("name", walks.WHOLE)
 def test_every_node_shows_a_line_that_stands_in_the_file(name, walked):
     for node in walked(name)["frontend"].nodes:
         source = node.source
@@ -157,7 +158,7 @@ def assert_refused(function, beginning):
 # More than one device
 
 
-@pytest.mark.parametrize("name", models.MODELS)
+@pytest.mark.parametrize("name", walks.WHOLE)
 def test_two_devices_share_a_model(name):
     stage = frontend.build((name, models.find(name)), Options(devices=2))
     counts = Counter(node.device for node in stage.nodes)

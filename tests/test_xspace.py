@@ -204,8 +204,8 @@ def test_host_compute_is_the_time_with_an_op_running():
     late = run("a", 10, 50, allocations=[(0, 8, "cpu"), (0, -8, "cpu")])
     found = capture(late, run("b", 40, 40, device=OTHER), run("c", 200, 5))
     (row,) = table(drawn(found, "overview_page")[1])
-    assert row["hostComputeTimeMs"] == pytest.approx(75e-6, abs=2e-6)  # 1 ns an allocation
-    assert row["otherTimeMs"] == pytest.approx(925e-6, abs=2e-6)
+    assert row["hostComputeTimeMs"] == pytest.approx(75e-6, abs=3e-6)  # 1 ns an allocation
+    assert row["otherTimeMs"] == pytest.approx(925e-6, abs=3e-6)
 
 
 def test_kernels_of_a_gpu_are_not_added_to_their_launches():
@@ -445,10 +445,10 @@ def test_tensorflow_is_not_imported():
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory):
-    """A profile of the toy, compiled by XLA, which was asked to dump protos."""
+    """A profile of the toy, compiled by XLA."""
     folder = tmp_path_factory.mktemp("compiled") / "toy"
     command = [sys.executable, "-m", "tflab.lifecycle", "--xla", "--steps", "1", "--warmup", "1"]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT), "XLA_FLAGS": "--xla_dump_hlo_as_proto"}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     subprocess.run(
         [*command, "--logdir", str(folder)],
         env=environment,

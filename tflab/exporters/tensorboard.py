@@ -9,10 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 import tensorflow.compat.v1 as tf1
+from tensorflow.core.framework import attr_value_pb2
 from tensorflow.core.util import event_pb2
 
 from tflab.exporters import xspace
 from tflab.records import Execution, Placement, Stage
+
+LARGE = 2**16  # bytes of one constant
 
 
 def write(logdir: str, stages: Sequence[Stage]) -> None:
@@ -50,8 +53,27 @@ def run(folder: str) -> Iterator[tf1.summary.FileWriter]:
 
 
 def add_graph(writer: tf1.summary.FileWriter, graph_def: tf1.GraphDef) -> None:
-    content = graph_def.SerializeToString()
+    content = lighter(graph_def).SerializeToString()
     writer.add_event(event_pb2.Event(wall_time=time.time(), graph_def=content))
+
+
+def lighter(graph_def: tf1.GraphDef) -> tf1.GraphDef:
+    """The graph without the values of large constants, each of which says how much was left out.
+
+    A graph with its weights in it would be drawn no better, and the browser would have to load it.
+    """
+    copy = tf1.GraphDef()
+    copy.CopyFrom(graph_def)
+    for node in copy.node:
+        value = node.attr["value"] if node.op == "Const" else None
+        size = value.ByteSize() if value is not None else 0
+        if value is not None and size > LARGE:
+            described = attr_value_pb2.AttrValue()
+            described.tensor.dtype = value.tensor.dtype
+            described.tensor.tensor_shape.CopyFrom(value.tensor.tensor_shape)
+            value.CopyFrom(described)
+            node.attr["left_out"].s = f"{size} bytes of a constant".encode()
+    return copy
 
 
 def tag(stage: Execution, batch_size: int) -> str:

@@ -81,12 +81,22 @@ def buffers(plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int]) -> T
         "allocator": numbered(allocators, plane.text),
         "curve": numbered(allocators, lambda name: plane.event(f"bytes held by {plain(name)}")),
     }
-    same = ("run", "allocator", "bytes")
-    table = ordered(table, *same, "freed", "us")
-    table["turn"] = np.arange(len(found)) - first(alike(table, *same, "freed"))
-    table = ordered(table, *same, "turn")
-    table["address"] = alike(table, *same, "turn") + 1
+    table["address"] = addresses(table)
+    del table["run"]
     return table
+
+
+def addresses(table: Table) -> np.ndarray:
+    """For each row the number of the buffer that it is about."""
+    same = ("run", "allocator", "bytes")
+    keys = {name: table[name] for name in (*same, "freed", "us")}
+    keys["row"] = np.arange(len(table["run"]))
+    keys = ordered(keys, *same, "freed", "us")
+    keys["turn"] = np.arange(len(keys["row"])) - first(alike(keys, *same, "freed"))
+    keys = ordered(keys, *same, "turn")
+    found = np.empty_like(keys["row"])
+    found[keys["row"]] = alike(keys, *same, "turn") + 1
+    return found
 
 
 def numbered(texts: Sequence[str], number: Callable[[str], int]) -> np.ndarray:

@@ -100,12 +100,7 @@ def space(capture: Capture, host: str, modules: Mapping[str, bytes] | None = Non
     end = max((step.start_ns + step.wall_ns for step in capture.steps), default=zero)
     traced = Plane("/host:CPU")
     groups = xsteps.groups(capture.steps)
-    lines = op_lines(traced, capture.runs, groups, zero)
-    ops = together([NOTHING, *(events for _, events in lines)])
-    xsteps.add(traced, capture.steps, ops, zero)
-    for name, events in lines:
-        traced.line(name, events)
-    traced.line(COUNTERS, counter(traced, ops))
+    add_lanes(traced, capture, groups, zero)
     xmemory.add(traced, capture.runs, groups, zero)
     metadata = Plane("/host:metadata")
     for name, proto in (modules or {}).items():
@@ -120,6 +115,16 @@ def space(capture: Capture, host: str, modules: Mapping[str, bytes] | None = Non
 def starts(capture: Capture) -> Iterator[int]:
     yield from (step.start_ns for step in capture.steps)
     yield from (run.start_ns for run in capture.runs)
+
+
+def add_lanes(plane: Plane, capture: Capture, groups: Mapping[int, int], zero: int) -> None:
+    """The steps, below them the ops, and a curve of how many of these ran at once."""
+    lines = op_lines(plane, capture.runs, groups, zero)
+    ops = together([NOTHING, *(events for _, events in lines)])
+    xsteps.add(plane, capture.steps, ops, zero)
+    for name, events in lines:
+        plane.line(name, events)
+    plane.line(COUNTERS, counter(plane, ops))
 
 
 def op_lines(

@@ -146,7 +146,7 @@ def side_by_side(found: Comparison, top: int, sizes: Sequence[int] = ()) -> Tabl
     fits = (Column("fit", fit, right=True), Column("error", error, right=True))
     return shortened(
         "A call at each batch size (and its ratio to the one before); fixed cost + cost an image",
-        (key(found), *map(call, sizes), *(fits if sizes[-1] == found.batch_sizes[-1] else ())),
+        (key(found), *map(call, sizes), *(fits if sizes[-1:] == found.batch_sizes[-1:] else ())),
         found.rows,
         top,
     )
