@@ -11,7 +11,9 @@ pytestmark = pytest.mark.tensorflow
 
 def test_a_large_constant_is_left_out_and_says_how_large_it_was():
     with tf.Graph().as_default() as graph:
-        tf.constant(np.zeros([200, 200], np.float32) + np.arange(200), name="large")
+        tf.constant(
+            np.ones([200, 200], np.float32) * np.arange(200, dtype=np.float32), name="large"
+        )
         tf.constant([1.0, 2.0], name="small")
     whole = graph.as_graph_def()
     before, _ = whole.node
