@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tflab import session, xla
+from tflab import session, trial, xla
 from tflab.records import Generated, Machined, Options, Program
 
 ROWS = 1024  # enough for XLA to write a loop over vectors; a small batch is unrolled to scalars
@@ -17,8 +17,8 @@ def of_output(program: Program, options: Options) -> Iterable[Generated]:
     options = replace(options, xla=True, batch_size=rows, devices=1, soft_placement=True)
     fetches = (program.model.output.name,)
     needed = session.step_of(program, fetches)
-    trial = session.trial(program, needed, options)
-    return generated(trial.modules, fetches, rows)
+    told = trial.attempt(program, needed, options)
+    return generated(told.modules, fetches, rows)
 
 
 def generated(

@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab import code, devices, kernels, ledger, nodes, passes, session, toggles, trace
+from tflab import code, devices, kernels, ledger, nodes, passes, session, toggles, trace, trial
 from tflab.dumps import Snapshot
 from tflab.errors import TflabError, UsageError
 from tflab.records import (
@@ -49,14 +49,14 @@ def placed(backward: Backward, options: Options) -> Placement:
     program = backward.program
     fetches = resolve(program, options.fetches) or default_fetches(program)
     step = session.step_of(program, fetches)
-    trial = session.trial(program, step, options)
-    graphs = trial.metadata.partition_graphs
-    shapes = trace.output_shapes(trial.metadata.step_stats)
+    told = trial.attempt(program, step, options)
+    graphs = told.metadata.partition_graphs
+    shapes = trace.output_shapes(told.metadata.step_stats)
     sources = {node.name: node.source for node in backward.nodes}
     sent = tuple(transfers(graphs, shapes))
     shapes |= {one.recv: one.shape for one in sent}  # a `_Recv` is not in the trace
     parts = [nodes.from_graph_def(graph, sources, shapes) for graph in graphs]
-    generated, notes = generated_code(program, fetches, trial, options)
+    generated, notes = generated_code(program, fetches, told, options)
     placement = Placement(
         program=program,
         nodes=tuple(node for part in parts for node in part),
@@ -71,20 +71,20 @@ def placed(backward: Backward, options: Options) -> Placement:
         kernels=tuple(kernels.chosen(graphs, program.graph)),
         generated=generated,
         partition_graphs=tuple(graphs),
-        notes=(*trial.notes, *notes),
+        notes=(*told.notes, *notes),
     )
-    return accounted(placement, trial.snapshots, step.feeds) if trial.snapshots else placement
+    return accounted(placement, told.snapshots, step.feeds) if told.snapshots else placement
 
 
 def generated_code(
-    program: Program, fetches: tuple[str, ...], trial: session.Trial, options: Options
+    program: Program, fetches: tuple[str, ...], told: trial.Trial, options: Options
 ) -> tuple[tuple[Generated, ...], tuple[str, ...]]:
     """What XLA generated for the step, if it was asked; of a small graph, for the output alone.
 
     Code that cannot be had does not take the rest of the stage with it: that is a note.
     """
     if options.xla:
-        return tuple(code.generated(trial.modules, fetches, options.batch_size)), ()
+        return tuple(code.generated(told.modules, fetches, options.batch_size)), ()
     if len(program.graph.get_operations()) > SMALL:
         return (), ()
     try:

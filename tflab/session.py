@@ -9,7 +9,6 @@ from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from tensorflow.core.protobuf import config_pb2
 
-from tflab import child, datasets, dumps, progress, trace, xla
+from tflab import datasets, dumps, progress, trace
 from tflab.errors import RefusedError, TflabError
 from tflab.records import SWITCHES, Capture, OpRun, Options, Program, Start, StepTime
 
@@ -188,67 +187,6 @@ def feed_batches(
     columns = feed_columns(program, split) or dataset.columns
     for batch in datasets.batches(replace(dataset, columns=columns), batch_size):
         yield list(batch.values()) if program.model.feeds else []
-
-
-@dataclass(frozen=True)
-class Trial:
-    """What the runtime told of one step."""
-
-    metadata: Any  # RunMetadata: the graphs that ran, one per device, and the tensors they made
-    snapshots: tuple[dumps.Snapshot, ...] = ()  # the graph on its way through the passes
-    modules: tuple[xla.Module, ...] = ()  # what XLA compiled
-    notes: tuple[str, ...] = ()  # what could not be read, and why
-
-
-def trial(program: Program, step: Step, options: Options) -> Trial:
-    """Run one step and keep what the runtime tells of it: graphs, passes, generated code.
-
-    Where TensorFlow was loaded before anybody could ask it to dump, the step runs in a process
-    of its own, from the serialised graph.
-    """
-    values = next(feed_batches(program, options.batch_size))
-    if dumps.prepare():
-        return tried(program.graph, start_of(program), step, values, options)
-    graph_def = program.graph.as_graph_def().SerializeToString()
-    args = (graph_def, start_of(program), step, values, options)
-    return child.call("tflab.session:tried_from", *args)
-
-
-def tried_from(graph_def: bytes, *args: Any) -> Trial:
-    """`tried` for a graph that comes from another process."""
-    graph = tf.Graph()
-    with graph.as_default():
-        tf.import_graph_def(tf1.GraphDef.FromString(graph_def), name="")
-    return tried(graph, *args)
-
-
-def tried(
-    graph: tf.Graph,
-    start: Start,
-    step: Step,
-    values: Sequence[np.ndarray],
-    options: Options,
-) -> Trial:
-    """The trial itself, in a process that `dumps.prepare` has prepared for it."""
-    metadata = tf1.RunMetadata()
-    generated = dumps.prepare()
-    assert generated is not None
-    dumps.empty(generated)
-    with fresh(graph, config_of(options)) as session, TemporaryDirectory(prefix="tflab-") as graphs:
-        # The step is the first thing that the session builds, so its whole way is dumped.
-        with dumps.into(Path(graphs)):
-            run = step.callable(session, trace_level=FULL_TRACE, output_partition_graphs=True)
-        begin(session, start)
-        run(*values, run_metadata=metadata)
-        snapshots: tuple[dumps.Snapshot, ...] = ()
-        modules: tuple[xla.Module, ...] = ()
-        notes = []
-        try:
-            snapshots = tuple(dumps.read(Path(graphs)))
-            modules = xla.read(generated) if options.xla else ()
-        except TflabError as error:
-            notes.append(str(error))
-    return Trial(metadata, snapshots, modules, tuple(notes))
 
 
 @dataclass
