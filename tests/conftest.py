@@ -2,6 +2,7 @@
 
 import functools
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,8 @@ from tflab import dumps
 SHARED_MNIST = Path(__file__).parents[2] / "shared" / "mnist"
 
 dumps.prepare()  # before a test imports TensorFlow
+# A shell gives its background jobs an ignored Ctrl-C, which children would inherit.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture(scope="session", autouse=True)
