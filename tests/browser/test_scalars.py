@@ -1,0 +1,60 @@
+"""TensorBoard Scalars draws the curves of a training, and Images the digits with what was read."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tests.browser.conftest import answer, serving
+
+pytestmark = pytest.mark.browser
+
+TRAIN_SECONDS = 180
+DRAW_MS = 60_000
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    """The address of a TensorBoard that serves a short training of LeNet."""
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    command = [sys.executable, "-m", "tflab.train", "--model", "lenet", "--epochs", "2"]
+    command += ["--batch-size", "1000", "--logdir", str(folder)]
+    subprocess.run(command, check=True, timeout=TRAIN_SECONDS, stdout=subprocess.DEVNULL)
+    with serving(folder, tmp_path_factory.mktemp("log") / "log.txt") as address:
+        yield address
+
+
+def tags(address: str, plugin: str) -> dict:
+    port = int(address.rpartition(":")[2])
+    return json.loads(answer(port, f"/data/plugin/{plugin}/tags"))
+
+
+def test_train_and_test_have_the_same_curves(trained):
+    found = tags(trained, "scalars")
+    shared = set.intersection(*(set(tags) for tags in found.values() if tags))
+    assert {tag for tag in shared if "loss" in tag}
+    assert {tag for tag in shared if "accuracy" in tag}
+
+
+def test_the_curves_are_drawn(trained, page, artefacts):
+    page.goto(f"{trained}/#scalars")
+    page.locator("tf-scalar-card vz-line-chart2").first.wait_for(timeout=DRAW_MS)
+    page.wait_for_timeout(1500)
+    page.screenshot(path=artefacts / "scalars.png")
+    drawn = page.locator("tf-scalar-card").evaluate_all("cards => cards.map(card => card.tag)")
+    assert {"epoch/loss", "epoch/accuracy", "step/loss"} <= set(drawn)
+    points = page.locator("vz-line-chart2 path").evaluate_all(
+        "paths => paths.map(path => (path.getAttribute('d') || '').length)"
+    )
+    assert max(points) > 100  # a curve, and not only its axes
+
+
+def test_the_grid_of_digits_is_shown(trained, page, artefacts):
+    assert any(tags(trained, "images").values())
+    page.goto(f"{trained}/#images")
+    image = page.locator("tf-image-loader img").first
+    image.wait_for(timeout=DRAW_MS)
+    page.wait_for_timeout(1500)
+    page.screenshot(path=artefacts / "images.png")
+    assert image.evaluate("image => image.naturalWidth") > 100
