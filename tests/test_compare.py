@@ -598,6 +598,18 @@ def test_csv_has_a_line_for_each_row_and_batch_size(capsys):
     }
 
 
+def test_plots_go_to_a_new_folder_and_nothing_is_overwritten(tmp_path, capsys):
+    folder = tmp_path / "plots"
+    line = f"--model toy --batch-sizes 4 --images 8 --by layer --without remapper --plots {folder}"
+    assert run(line) == 0
+    assert "Graph passes switched off: remapper." in " ".join(capsys.readouterr().out.split())
+    pictures = ("batch-4-layers", "batch-4-roofline", "batch_sizes")
+    names = sorted(f"{picture}.{kind}" for picture in pictures for kind in ("png", "svg"))
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert run(line) == 2
+    assert "give --plots a new folder" in capsys.readouterr().err
+
+
 def test_text_and_markdown_tell_the_same_story(capsys):
     text = printed(capsys, "--top 2 --trace-every 2")
     page = printed(capsys, "--top 2 --trace-every 2 --format markdown")
