@@ -18,7 +18,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tflab import command, logdirs, models
+from tflab import arguments, command, logdirs, models
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -83,12 +83,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="where TensorBoard finds the result (default: runs/<model>-train-<time>)",
     )
-    add(
-        "--data-dir",
-        type=command.folder("data folder"),
-        metavar="DIR",
-        help="folder with the data set's files (default: $TFLAB_DATA_DIR, else a cache)",
-    )
+    arguments.data_dir(parser)
     return parser
 
 
