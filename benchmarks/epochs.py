@@ -66,7 +66,7 @@ def measure(quick: bool) -> Raced:
 def prepared(quick: bool, seed: int) -> Any:
     """LeNet, ready to be trained; for a quick look on a few images."""
     from tflab import models
-    from tflab import trainer as trainers
+    from tflab.training import trainer as trainers
 
     def few() -> Any:
         model = models.find("lenet")()
@@ -86,9 +86,9 @@ def epochs(trainer: Any, quick: bool) -> int:
 
 def begun(trainer: Any, folder: Path, seed: int, count: int) -> Generator[Any, None, None]:
     """A training of so many epochs, about to begin."""
-    from tflab import training
-    from tflab.epochs import Settings
     from tflab.exporters import history
+    from tflab.training import loop
+    from tflab.training.epochs import Settings
 
     train, test = map(trainer.program.dataset, ("train", "test"))
     batch_size = trainer.recipe.batch_size
@@ -96,7 +96,7 @@ def begun(trainer: Any, folder: Path, seed: int, count: int) -> Generator[Any, N
         "lenet", train.name, train.size, test.size, batch_size, count, seed, one_thread=False
     )
     history.create(folder / history.NAME, settings)
-    return training.train(trainer, settings, folder, None)
+    return loop.train(trainer, settings, folder, None)
 
 
 def epoch_of(records: Iterator[Any]) -> float:

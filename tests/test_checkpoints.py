@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import checkpoints
-from tflab.checkpoints import Checkpoint
+from tflab.training import checkpoints
+from tflab.training.checkpoints import Checkpoint
 
 pytestmark = pytest.mark.tensorflow
 

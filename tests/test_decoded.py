@@ -4,7 +4,7 @@ import io
 
 import pytest
 
-from tflab import decoded, protos, tracks
+from tflab.recorded import decoded, protos, tracks
 from tflab.records import Node, Transfer
 
 

@@ -5,7 +5,8 @@ import itertools
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab import drawing, film, layering, life, panel
+from tflab import drawing, life
+from tflab.drawing import film, layering, panel
 from tflab.records import Backward, Fate, Frontend, Gradient, Node, Pass, Placement, Taken
 from tflab.records.drawn import OUTSIDE, Box, Lane, nodes_of
 

@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from tflab import datasets, epochs
-from tflab.epochs import Settings, TimedStep
+from tflab import datasets
 from tflab.errors import UsageError
 from tflab.records import Epoch
+from tflab.training import epochs
+from tflab.training.epochs import Settings, TimedStep
 
 SETTINGS = Settings(
     model="m",

@@ -8,9 +8,10 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import evaluation, models, session, trainer
+from tflab import models, session
 from tflab.datasets import Dataset
 from tflab.records import Model
+from tflab.training import evaluation, trainer
 
 pytestmark = pytest.mark.tensorflow
 

@@ -7,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests import graphs
-from tflab import graphfiles
 from tflab.errors import TflabError, UsageError
+from tflab.graphfiles import formats
 
 pytestmark = pytest.mark.tensorflow
 
@@ -21,14 +21,14 @@ def test_each_kind_is_told_by_what_is_in_it(tmp_path):
         "MetaGraphDef": graphs.meta_graph(tmp_path / "meta.pbtxt"),
     }
     for kind, path in found.items():
-        assert graphfiles.read(tmp_path / path).kind == kind
+        assert formats.read(tmp_path / path).kind == kind
 
 
 def test_a_saved_model_knows_its_variables(tmp_path):
     folder = tmp_path / "v2"
     graphs.saved_model_v2(folder)
-    assert graphfiles.read(folder).checkpoint == str(folder / "variables" / "variables")
-    assert graphfiles.read(folder / "saved_model.pb").tags == ("serve",)
+    assert formats.read(folder).checkpoint == str(folder / "variables" / "variables")
+    assert formats.read(folder / "saved_model.pb").tags == ("serve",)
 
 
 @pytest.mark.parametrize(
@@ -46,21 +46,21 @@ def test_what_is_no_graph_is_refused(content, message, tmp_path):
     path = tmp_path / "graph.pb"
     path.write_bytes(content)
     with pytest.raises(UsageError, match=message):
-        graphfiles.read(path)
+        formats.read(path)
 
 
 def test_an_archive_of_something_else_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.keras", "w") as archive:
         archive.writestr("../../readme", "hello")
     with pytest.raises(UsageError, match="not of a Keras model"):
-        graphfiles.read(tmp_path / "a.keras")
+        formats.read(tmp_path / "a.keras")
     assert [path.name for path in tmp_path.iterdir()] == ["a.keras"]
 
 
 def test_a_folder_says_what_is_in_it_instead(tmp_path):
     (tmp_path / "model.index").touch()
     with pytest.raises(UsageError, match=r"has no saved_model.pb, but model.index"):
-        graphfiles.read(tmp_path)
+        formats.read(tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -84,6 +84,6 @@ def test_damage_gives_a_graph_or_one_sentence(contents, tmp_path, data):
     path = tmp_path / "graph"
     path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
     try:
-        assert graphfiles.read(path).graph_def.node
+        assert formats.read(path).graph_def.node
     except TflabError as error:
         assert str(path) in str(error)

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tflab.epochs import Settings, TimedStep
 from tflab.errors import TflabError
 from tflab.exporters import history
 from tflab.records import Epoch, History
+from tflab.training.epochs import Settings, TimedStep
 
 SETTINGS = Settings("lenet", "MNIST", 10, 4, batch_size=5, epochs=2, seed=1, one_thread=True)
 STEPS = [TimedStep(n, loss=1 / n, accuracy=n / 10, rate=0.1, seconds=0.5) for n in (1, 2, 3, 4)]

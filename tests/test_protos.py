@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from tflab import fields, protos
-from tflab.fields import DamagedError
+from tflab.recorded import fields, protos
+from tflab.recorded.fields import DamagedError
 
 NODE_STATS = """
 step_stats { dev_stats { device: "/cpu:0"
@@ -20,7 +20,7 @@ GRAPH = 'node { name: "a" op: "Op" input: "b:1" input: "^c" } versions { produce
 
 
 def message(name: str, text: str) -> bytes:
-    """A message of `tflab.protos` in binary, from its text."""
+    """A message of `tflab.recorded.protos` in binary, from its text."""
     return protos.parsed_text(io.BytesIO(text.encode()), name).SerializeToString()
 
 

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab import recorded, trace, tracks
+from tflab import recorded, trace
 from tflab.errors import TflabError, UsageError
-from tflab.recorded import Track
+from tflab.recorded import Track, tracks
 from tflab.records import Node, OpRun, StepTime
 
 JOB = "/job:localhost/replica:0/task:0"

@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from tflab import film, paths, report
+from tflab import paths, report
+from tflab.drawing import film
 from tflab.errors import UsageError
 from tflab.exporters import handout, history, html
 from tflab.records import Comparison, Epoch, OpTotal, Peaks, Placement, Spread, StepTimes

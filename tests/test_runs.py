@@ -9,12 +9,12 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 
-from tflab import checkpoints, runs, trainer
-from tflab.epochs import Settings
 from tflab.errors import UsageError
 from tflab.exporters import history
 from tflab.models import toy
 from tflab.records import Model
+from tflab.training import checkpoints, runs, trainer
+from tflab.training.epochs import Settings
 
 pytestmark = pytest.mark.tensorflow
 

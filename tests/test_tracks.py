@@ -2,7 +2,7 @@
 
 import pytest
 
-from tflab import tracks
+from tflab.recorded import tracks
 from tflab.records import OpRun
 
 GPU = "/device:GPU:0"

@@ -3,6 +3,7 @@
 import os
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -14,8 +15,9 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 import test_training
 
-from tflab import checkpoints, train
-from tflab.exporters import history
+from tflab import train
+from tflab.exporters import history, xspace
+from tflab.training import checkpoints
 
 pytestmark = pytest.mark.tensorflow
 
@@ -55,11 +57,14 @@ def test_a_training_tells_every_epoch_and_where_to_see_more(here, capsys):
     assert f"{MODEL} on noise, batch 16, seed 1\n" in out
     assert re.search(r"\n\nOpen it in TensorBoard:  \S+ --logdir mine\n$", out)
     files = {str(path.relative_to("mine")) for path in Path("mine").rglob("*") if path.is_file()}
+    host = xspace.safe(socket.gethostname(), "localhost")
     assert {name.partition("/events")[0] for name in files} == {
         history.NAME,
         "train",
         "test",
         "written",
+        "executed",
+        f"plugins/profile/test_training-build-batch-16/{host}.xplane.pb",
         "checkpoints/checkpoint",
         *(f"checkpoints/step-{n}.index" for n in (5, 10, 15)),
         *(f"checkpoints/step-{n}.data-00000-of-00001" for n in (5, 10, 15)),
@@ -155,10 +160,11 @@ def test_a_training_that_diverges_shows_its_epochs_and_fails(here, capsys, monke
 STOPPED = """
 import os, signal, sys, threading
 from pathlib import Path
-from tflab import train, training
+from tflab import train
+from tflab.training import loop
 from tflab.exporters import curves
 
-training.PAUSE_S = -1  # a checkpoint before every step
+loop.PAUSE_S = -1  # a checkpoint before every step
 add_step = curves.add_step
 
 def in_epoch(curves, step):

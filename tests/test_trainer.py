@@ -8,10 +8,11 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import models, session, trainer
+from tflab import models, session
 from tflab.datasets import Dataset
 from tflab.errors import TflabError, UsageError
 from tflab.records import Model, Recipe
+from tflab.training import trainer
 
 pytestmark = pytest.mark.tensorflow
 

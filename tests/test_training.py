@@ -13,12 +13,12 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import checkpoints, epochs, trainer, training
 from tflab.datasets import Dataset
-from tflab.epochs import Settings, TimedStep
 from tflab.errors import TflabError
 from tflab.exporters import history
 from tflab.records import Epoch, Model, Recipe
+from tflab.training import checkpoints, epochs, loop, trainer
+from tflab.training.epochs import Settings, TimedStep
 
 pytestmark = pytest.mark.tensorflow
 
@@ -72,7 +72,7 @@ def prepared(function=build):
 def trained(folder, function=build, settings=SETTINGS):
     """All that a training gives, from where it stands."""
     start, _ = checkpoints.newest(folder / checkpoints.FOLDER)
-    return training.train(prepared(function), settings, folder, start)
+    return loop.train(prepared(function), settings, folder, start)
 
 
 def values(folder, step) -> dict[str, np.ndarray]:
@@ -188,9 +188,9 @@ def test_it_learns(straight):
 
 
 def test_one_thread_is_one_thread():
-    config = training.config(SETTINGS)
+    config = loop.config(SETTINGS)
     assert config.inter_op_parallelism_threads == config.intra_op_parallelism_threads == 1
-    assert training.config(replace(SETTINGS, one_thread=False)).inter_op_parallelism_threads == 0
+    assert loop.config(replace(SETTINGS, one_thread=False)).inter_op_parallelism_threads == 0
 
 
 # Stops
@@ -207,7 +207,7 @@ def assert_as_without_a_stop(folder, straight):
 def test_a_training_that_ended_goes_on_from_its_last_checkpoint(
     folder, straight, monkeypatch, stop
 ):
-    monkeypatch.setattr(training, "PAUSE_S", -1)  # a checkpoint before every step
+    monkeypatch.setattr(loop, "PAUSE_S", -1)  # a checkpoint before every step
     with closing(trained(folder)) as records:
         for record in records:
             if isinstance(record, TimedStep) and record.step == stop:

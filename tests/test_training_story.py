@@ -4,10 +4,10 @@ import io
 import math
 from dataclasses import replace
 
-from tflab.epochs import Settings, TimedStep
 from tflab.exporters import text
 from tflab.records import Epoch, History
 from tflab.story import training as story
+from tflab.training.epochs import Settings, TimedStep
 
 SETTINGS = Settings("lenet", "MNIST", 60_000, 10_000, 128, 8, 1, True)
 EPOCHS = (

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflab import listings, xla
+from tflab import xla
 from tflab.errors import TflabError
-from tflab.listings import Instruction
+from tflab.xla import listings
+from tflab.xla.listings import Instruction
 
 HLO = """\
 HloModule cluster_0, is_scheduled=true, entry_computation_layout={(f32[8]{0}, f32[])->f32[8]{0}}

@@ -19,10 +19,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
 
-from tflab import command, conversion, logdirs, recorded
+from tflab import command, logdirs, recorded
 from tflab.errors import TflabError, UsageError
 from tflab.exporters import op_runs
-from tflab.recorded import Recorded
+from tflab.recorded import Recorded, conversion
 from tflab.table import plural
 
 TO = ("text", "json", "csv", "xspace", "chrome")

@@ -38,14 +38,15 @@ def pairs(
     runs: Iterable[OpRun], before: Mapping[str, Sequence[str]]
 ) -> Iterator[tuple[OpRun, OpRun]]:
     """Each run with the runs, in its step, that it has its data from, by the names in `before`."""
+    nothing: tuple[list[OpRun], list[int]] = ([], [])
     for own in by_step(runs).values():
-        ended = by_name(own)
+        ended = {name: (group, list(map(end, group))) for name, group in by_name(own).items()}
         for run in own:
             for name in before.get(run.name, ()):
-                group = ended.get(name, ())
-                last = bisect_right(group, run.start_ns, key=end) - 1
-                if last >= 0:
-                    yield group[last], run
+                group, ends = ended.get(name, nothing)
+                last = bisect_right(ends, run.start_ns)
+                if last:
+                    yield group[last - 1], run
 
 
 def by_name(runs: Iterable[OpRun]) -> dict[str, list[OpRun]]:

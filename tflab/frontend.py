@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tflab import graphfiles, nodes
+from tflab import nodes
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
+from tflab.graphfiles import formats
 from tflab.models import saved
 from tflab.records import Frontend, Model, Options, Program
 
@@ -65,7 +66,7 @@ def called(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
 
 def from_keras(function: Callable[[], Any], options: Options) -> Model:
     """A function's Keras model, which is built and exported eagerly, as a graph from a file."""
-    return saved.build(graphfiles.exported(function), options.saved)
+    return saved.build(formats.exported(function), options.saved)
 
 
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:

@@ -142,7 +142,7 @@ def run(args: argparse.Namespace) -> int:
         if folder:
             from tflab.exporters import tensorboard
 
-            tensorboard.write(str(folder), stages)
+            tensorboard.write(folder, stages)
             for stage in stages:
                 for code in getattr(stage, "generated", ()):
                     logdirs.write_listings(folder / "code" / code.cluster, code.listings)

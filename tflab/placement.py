@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab import code, devices, kernels, ledger, nodes, passes, session, toggles, trace, trial
+from tflab import devices, kernels, ledger, nodes, passes, session, toggles, trace, trial
 from tflab.dumps import Snapshot
 from tflab.errors import TflabError, UsageError
 from tflab.records import (
@@ -28,6 +28,7 @@ from tflab.records import (
     Transfer,
     node_of,
 )
+from tflab.xla import code
 
 SMALL = 100  # nodes of a graph whose code is shown without being asked for
 

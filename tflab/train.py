@@ -23,9 +23,9 @@ from tflab import arguments, command, logdirs, models
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-    from tflab.checkpoints import Checkpoint
-    from tflab.epochs import Settings, TimedStep
-    from tflab.trainer import Trainer
+    from tflab.training.checkpoints import Checkpoint
+    from tflab.training.epochs import Settings, TimedStep
+    from tflab.training.trainer import Trainer
 
 MODEL, SEED = "lenet", 1
 GIVEN = ("model", "batch_size", "epochs", "seed", "one_thread")  # arguments that are settings
@@ -88,8 +88,8 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
-    from tflab import runs
     from tflab.exporters import history
+    from tflab.training import runs
 
     if args.resume:
         folder = runs.find(Path(args.logdir or logdirs.RUNS), args.model or MODEL)
@@ -120,13 +120,13 @@ def run(args: argparse.Namespace) -> int:
 
 def prepared(args: argparse.Namespace, seen: Settings | None) -> tuple[Trainer, Settings]:
     """The graph, and the settings: those given, else those seen before, else the recipe's."""
-    from tflab.epochs import Settings
+    from tflab.training.epochs import Settings
 
     given = {name: getattr(args, name) for name in GIVEN if getattr(args, name) is not None}
     model = args.model or (seen.model if seen else MODEL)
     seed = given.get("seed", seen.seed if seen else SEED)
     function = models.find(model)
-    from tflab import trainer
+    from tflab.training import trainer
 
     ready = trainer.prepare(model, function, seed, args.data_dir)
     train, test = map(ready.program.dataset, ("train", "test"))
@@ -143,16 +143,16 @@ def prepared(args: argparse.Namespace, seen: Settings | None) -> tuple[Trainer, 
 
 def watch(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None) -> None:
     """Train, with a bar on stderr for the steps and a line on stdout for every epoch."""
-    from tflab import training
     from tflab.exporters import text
     from tflab.records import Epoch
     from tflab.story import training as story
+    from tflab.training import loop
 
     out = text.console()
     out.print(story.plan(settings))
     done = start.step if start else 0
     recent: deque[TimedStep] = deque(maxlen=RECENT)
-    with closing(training.train(trainer, settings, folder, start)) as records, bar() as progress:
+    with closing(loop.train(trainer, settings, folder, start)) as records, bar() as progress:
         task = progress.add_task("", total=settings.steps, completed=done, about="")
         for record in records:
             if isinstance(record, Epoch):

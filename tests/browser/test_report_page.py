@@ -4,7 +4,8 @@ import pytest
 
 from tests.test_drawing import STAGES
 from tests.test_html import EVIL
-from tflab import drawing, film, following, life, paths
+from tflab import drawing, following, life, paths
+from tflab.drawing import film
 from tflab.exporters import html
 from tflab.records import Frontend, Node, Options, Placement
 from tflab.records.reported import Chapter, Portrait, Report

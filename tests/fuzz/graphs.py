@@ -13,10 +13,12 @@ from tests.fuzz import target
 try:
     import atheris
 except ImportError:  # seeds can be written without it
-    from tflab import effects, graphfiles, nodes
+    from tflab import nodes
+    from tflab.graphfiles import effects, formats
 else:
     with atheris.instrument_imports(include=["tflab"]):
-        from tflab import effects, graphfiles, nodes
+        from tflab import nodes
+        from tflab.graphfiles import effects, formats
 
 
 def seeds() -> Mapping[str, bytes]:
@@ -37,7 +39,7 @@ def seeds() -> Mapping[str, bytes]:
 
 
 def read(path: Path) -> None:
-    file = graphfiles.read(path)
+    file = formats.read(path)
     found = nodes.from_graph_def(file.graph_def, {}, {})
     effects.effects((node.name, node.op) for node in found)
 

@@ -10,10 +10,12 @@ from tests.fuzz import target
 try:
     import atheris
 except ImportError:  # seeds can be written without it
-    from tflab import conversion, recorded
+    from tflab import recorded
+    from tflab.recorded import conversion
 else:
     with atheris.instrument_imports(include=["tflab"]):
-        from tflab import conversion, recorded
+        from tflab import recorded
+        from tflab.recorded import conversion
 
 
 def seeds() -> Mapping[str, bytes]:

@@ -227,7 +227,7 @@ def arrow_track(
     inferred."""
     order = np.argsort(columns[0], kind="stable")
     moments = columns[0][order]
-    kinds = ("data", f"data {flows.INFERRED}")
+    kinds = [f',"name":"{kind}","cat":"data"}}' for kind in ("data", f"data {flows.INFERRED}")]
     head = f'{{"ph":"{phase}",{binding}'
 
     def lines(origin: int, i: int, j: int) -> Iterator[str]:
@@ -239,7 +239,7 @@ def arrow_track(
         ):
             yield (
                 f'{head}{threads[tid]}"ts":{ns // 1000}{THOUSANDTHS[ns % 1000]}5'
-                f',"id":{number},"name":"{kinds[guessed]}","cat":"data"}}'
+                f',"id":{number}{kinds[guessed]}'
             )
 
     return Track(moments, lines)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+from tflab.drawing.film import changes
 from tflab.exporters.markdown import escape, rendered
-from tflab.film import changes
 from tflab.records.reported import Part, Picture, Portrait, Recipe, Report
 
 FOLDER = "report_files"

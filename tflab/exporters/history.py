@@ -19,9 +19,9 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tflab.epochs import Settings, TimedStep
 from tflab.errors import TflabError
 from tflab.records import Epoch, History
+from tflab.training.epochs import Settings, TimedStep
 
 NAME = "history.jsonl"  # in the logdir
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import jinja2
 
-from tflab import panel
+from tflab.drawing import panel
 from tflab.exporters.data import plain
 from tflab.records import Life, Node, node_of
 from tflab.records.drawn import Box, Lane, State

@@ -7,9 +7,9 @@ import json
 from dataclasses import fields
 from typing import TextIO
 
-from tflab.conversion import Conversion
 from tflab.exporters.data import plain
 from tflab.recorded import Recorded
+from tflab.recorded.conversion import Conversion
 from tflab.records import OpRun
 
 COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")

@@ -5,40 +5,58 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
 import tensorflow.compat.v1 as tf1
 from tensorflow.core.framework import attr_value_pb2
 from tensorflow.core.util import event_pb2
 
 from tflab.exporters import xspace
-from tflab.records import Execution, Placement, Stage
+from tflab.records import Execution, Placement, Program, Stage
 
 LARGE = 2**16  # bytes of one constant
 
 
-def write(logdir: str, stages: Sequence[Stage]) -> None:
-    """Write the graph of the program as the run `written`, and once there is one, the graph that
-    ran, all devices together, as the run `executed`. The traces belong to the second. Profiles are
-    none of these runs: TensorBoard looks for them in the logdir itself."""
+def write(logdir: str | Path, stages: Sequence[Stage]) -> None:
+    """Write the graph of the program, the graph that ran once there is one, and what its traces
+    tell."""
     program = stages[-1].program
-    with run(os.path.join(logdir, "written")) as writer:
-        add_graph(writer, program.graph.as_graph_def(add_shapes=True))
+    write_graph(logdir, program)
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
     if placement is None:
         return
+    last = stages[-1]
+    traces = last.traces if isinstance(last, Execution) else {}
+    write_executed(logdir, program, placement.partition_graphs, traces)
+    if isinstance(last, Execution):
+        for capture in last.captures:
+            xspace.write(logdir, [capture], modules=last.hlo_protos.get(capture.name))
+
+
+def write_graph(logdir: str | Path, program: Program) -> None:
+    """The graph of the program, as the run `written`."""
+    with run(os.path.join(logdir, "written")) as writer:
+        add_graph(writer, program.graph.as_graph_def(add_shapes=True))
+
+
+def write_executed(
+    logdir: str | Path, program: Program, graphs: Iterable[Any], traces: Mapping[int, Any]
+) -> None:
+    """The graph that ran, all devices together, as the run `executed`, and a trace of it for each
+    batch size.
+
+    Profiles belong to neither run: TensorBoard looks for them in the logdir itself.
+    """
     with run(os.path.join(logdir, "executed")) as writer:
         merged = tf1.GraphDef()
-        for graph in placement.partition_graphs:
+        for graph in graphs:
             merged.node.extend(graph.node)
         add_graph(writer, merged)
-        for stage in stages:
-            if isinstance(stage, Execution):
-                for batch_size, metadata in stage.traces.items():
-                    writer.add_run_metadata(drawable(metadata), tag(stage, batch_size), batch_size)
-                for capture in stage.captures:
-                    xspace.write(logdir, [capture], modules=stage.hlo_protos.get(capture.name))
+        for batch_size, metadata in traces.items():
+            writer.add_run_metadata(drawable(metadata), tag(program, batch_size), batch_size)
 
 
 @contextmanager
@@ -76,9 +94,9 @@ def lighter(graph_def: tf1.GraphDef) -> tf1.GraphDef:
     return copy
 
 
-def tag(stage: Execution, batch_size: int) -> str:
+def tag(program: Program, batch_size: int) -> str:
     """`batch 16`, and never silent about data that are not the ones asked for."""
-    dataset = stage.program.dataset("train")
+    dataset = program.dataset("train")
     return f"batch {batch_size}" + (f" ({dataset.name})" if dataset.stands_in_for else "")
 
 

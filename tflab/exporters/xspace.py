@@ -26,10 +26,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tflab import lanes, tracks
+from tflab import lanes
 from tflab.exporters import wire, xmemory, xnames, xsteps
 from tflab.exporters.xplane import COUNTERS, Events, Plane, column
 from tflab.memory import US
+from tflab.recorded import tracks
 from tflab.records import Capture, OpRun
 
 NOTHING = Events(column([]), column([]), column([]), {"group_id": column([])})

@@ -66,7 +66,7 @@ def from_file(path: str, asked: Saved) -> Model:
     """A saved graph, imported into the default graph."""
     from pathlib import Path
 
-    from tflab import graphfiles
+    from tflab.graphfiles import formats
     from tflab.models import saved
 
-    return saved.build(graphfiles.read(Path(path)), asked)
+    return saved.build(formats.read(Path(path)), asked)

@@ -13,13 +13,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab import feeding, nodes, starting
-from tflab.effects import effects, listed
+from tflab import nodes
 from tflab.errors import TflabError, UsageError
-from tflab.graphfiles import GraphFile
+from tflab.graphfiles import feeding, starting
+from tflab.graphfiles.effects import effects, listed
+from tflab.graphfiles.formats import GraphFile
+from tflab.graphfiles.starting import ASSIGNMENTS, VARIABLES
 from tflab.ledger import reached
 from tflab.records import Model, Node, Saved, node_of
-from tflab.starting import ASSIGNMENTS, VARIABLES
 
 LISTED = 5  # effects and names that are written out
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2")

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tflab import paths, tracks
-from tflab.conversion import Conversion
+from tflab import paths
+from tflab.recorded import tracks
+from tflab.recorded.conversion import Conversion
 from tflab.records import CriticalPath
 from tflab.schedule import busy_spans, by_step, covered
 from tflab.story import execution

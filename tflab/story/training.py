@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 
-from tflab.epochs import Settings, TimedStep
 from tflab.records import Epoch, History
 from tflab.table import Block, Column, Table, plural, time
+from tflab.training.epochs import Settings, TimedStep
 
 
 def plan(settings: Settings) -> str:

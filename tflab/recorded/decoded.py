@@ -1,4 +1,4 @@
-"""Decoded: what the protos of `tflab.protos` say in bytes, as names, op types and nodes.
+"""Decoded: what the protos of `tflab.recorded.protos` say in bytes, as names, op types and nodes.
 
 No TensorFlow in here. The bytes of a file may be any; a name that is not UTF-8 is shown with
 replacement characters, and two names that then look alike get different numbers.
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import count
 from typing import Any
 
-from tflab import tracks
+from tflab.recorded import tracks
 from tflab.records import Node, Transfer
 from tflab.trace import labelled_type
 

@@ -6,12 +6,13 @@ from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 
-from tflab import checkpoints, logdirs, models
-from tflab.checkpoints import Checkpoint
-from tflab.epochs import Settings
+from tflab import logdirs, models
 from tflab.errors import TflabError, UsageError
 from tflab.exporters import history, tensorboard
-from tflab.trainer import Trainer, drawing
+from tflab.training import checkpoints
+from tflab.training.checkpoints import Checkpoint
+from tflab.training.epochs import Settings
+from tflab.training.trainer import Trainer, drawing
 
 SHOWN = 5  # differences between variables; one layer more is one thing to say
 
@@ -24,8 +25,7 @@ def begin(logdir: str | None, trainer: Trainer, settings: Settings) -> Path:
         history.create(folder / history.NAME, settings)
     except OSError as error:
         raise logdirs.unwritable(folder, error) from error
-    with tensorboard.run(str(folder / "written")) as writer:
-        tensorboard.add_graph(writer, trainer.program.graph.as_graph_def(add_shapes=True))
+    tensorboard.write_graph(folder, trainer.program)
     return folder
 
 

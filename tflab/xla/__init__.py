@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tflab import listings
 from tflab.errors import TflabError
-from tflab.listings import (
+from tflab.xla import listings
+from tflab.xla.listings import (
     ARITHMETIC,
     MOVES,
     Code,

@@ -12,7 +12,7 @@ import tensorflow.compat.v1 as tf1
 from tflab import datasets, session, sweep
 from tflab.exporters import gallery
 from tflab.records import Program
-from tflab.trainer import Trainer
+from tflab.training.trainer import Trainer
 
 ROWS = 500  # in a step
 SHOWN = 40  # images of a picture

@@ -17,7 +17,15 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO
 
-from tflab.fields import LENGTH, VARINT, DamagedError, content, fields, pieces, whole_fields
+from tflab.recorded.fields import (
+    LENGTH,
+    VARINT,
+    DamagedError,
+    content,
+    fields,
+    pieces,
+    whole_fields,
+)
 
 SCHEMA = {
     "RunMetadata": "1 step_stats StepStats, 3 partition_graphs GraphDef*",

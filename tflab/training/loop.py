@@ -21,13 +21,14 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import checkpoints, epochs, evaluation, session
-from tflab.checkpoints import Checkpoint
-from tflab.epochs import Settings, TimedStep
+from tflab import session
 from tflab.errors import TflabError
 from tflab.exporters import curves, history
 from tflab.records import Epoch, Options
-from tflab.trainer import Trainer
+from tflab.training import checkpoints, epochs, evaluation, tracing
+from tflab.training.checkpoints import Checkpoint
+from tflab.training.epochs import Settings, TimedStep
+from tflab.training.trainer import Trainer
 
 PAUSE_S = 10.0  # between checkpoints within an epoch: the work that a kill may cost
 
@@ -43,6 +44,7 @@ class Run:
     written: FileIO
     drawn: curves.Curves
     interrupted: threading.Event
+    traced: tracing.Tracing | None  # in a training that goes on, nothing is traced again
 
 
 def train(
@@ -69,7 +71,8 @@ def train(
         graph = trainer.program.graph
         live = stack.enter_context(session.fresh(graph, config(settings)))
         interrupted = stack.enter_context(interrupt_held())
-        run = Run(trainer, settings, folder, live, written, drawn, interrupted)
+        traced = None if start else tracing.of(trainer, live, folder, settings.batch_size)
+        run = Run(trainer, settings, folder, live, written, drawn, interrupted, traced)
         if start:
             checkpoints.restore(trainer.saver, live, start)
         else:
@@ -106,7 +109,11 @@ def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
             saved = time.perf_counter()
         rate = trainer.recipe.rate(before, settings.epoch_steps, settings.steps)
         rows = order[index * settings.batch_size :][: settings.batch_size]
-        loss, *right = step_once(*(column[rows] for column in columns), np.float32(rate))
+        values: list[Any] = [*(column[rows] for column in columns), np.float32(rate)]
+        if run.traced and before in tracing.STEPS:
+            loss, *right = tracing.take(run.traced, before + 1, values)
+        else:
+            loss, *right = step_once(*values)
         if not math.isfinite(loss):
             raise diverged(run, f"the loss of step {before + 1:,}, in epoch {epoch + 1}, is {loss}")
         now = time.perf_counter()
@@ -121,6 +128,8 @@ def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
         with writing(run.folder, step.step):
             history.add(run.written, step)
             curves.add_step(run.drawn, step)
+            if run.traced and step.step == min(tracing.STEPS.stop, settings.steps):
+                tracing.write(run.traced)
         yield step
 
 

@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from tflab import decoded, progress, protos, trace, tracks
+from tflab import progress, trace
 from tflab.errors import TflabError, UsageError
-from tflab.fields import DamagedError
-from tflab.plausible import plausible
+from tflab.recorded import decoded, protos, tracks
+from tflab.recorded.fields import DamagedError
+from tflab.recorded.plausible import plausible
 from tflab.records import Capture, Node, OpRun, StepTime, Transfer
 
 BUFFER = 1 << 16  # bytes of a file
@@ -28,7 +29,7 @@ Runs = list[OpRun]
 
 @dataclass(frozen=True)
 class Track:
-    """The rows under one name in a trace, which may be less than a device; see `tflab.tracks`."""
+    """The rows under one name in a trace, which may be less than a device (see `tracks`)."""
 
     device: str
     kind: str

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tflab import lanes, memory, paths, schedule, tables, trace, tracks
-from tflab.recorded import Recorded
+from tflab import lanes, memory, paths, schedule, tables, trace
+from tflab.recorded import Recorded, tracks
 from tflab.records import CriticalPath, Memory, OpTotal, Owner, StepTime
 
 
@@ -16,7 +16,7 @@ from tflab.records import CriticalPath, Memory, OpTotal, Owner, StepTime
 class Dear:
     """All runs of one node of one kind; its share is of that kind."""
 
-    kind: str  # see `tflab.tracks`
+    kind: str  # see `tflab.recorded.tracks`
     total: OpTotal
 
 

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tflab.errors import TflabError
-from tflab.feeding import made
-from tflab.graphfiles import GraphFile
+from tflab.graphfiles.feeding import made
+from tflab.graphfiles.formats import GraphFile
 from tflab.records import Node, Start, node_of
 
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")

@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from tflab import film, layering
-from tflab.layering import Row, Waits
+from tflab.drawing import film, layering
+from tflab.drawing.layering import Row, Waits
 from tflab.records import Life, Node, Placement, Stage, node_of
 from tflab.records.drawn import Box, Drawing, Lane, nodes_of
 

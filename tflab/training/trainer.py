@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import backward, checkpoints, frontend, session
+from tflab import backward, frontend, session
 from tflab.errors import TflabError, UsageError
 from tflab.records import Model, Options, Program, Recipe
+from tflab.training import checkpoints
 
 EPOCHS, BATCH_SIZE = 5, 64  # for a model that has an optimizer and no recipe
 DRAWING = ("Random", "TruncatedNormal", "Multinomial")  # in the names of op types

@@ -1,0 +1,1 @@
+"""Graphs from files: recognised, read, fed and given their first values."""
