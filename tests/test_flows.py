@@ -14,7 +14,11 @@ def run(name: str, start: int, duration: int = 5, step: int = 0, device: str = "
 
 def drawn(runs, before) -> set[tuple[str, int, str, int]]:
     """Arrows as (name, start, name, start)."""
-    return {(a.name, a.start_ns, b.name, b.start_ns) for a, b in flows.pairs(runs, before)}
+    producers, consumers = (
+        [(runs[place].name, runs[place].start_ns) for place in places]
+        for places in flows.pairs(runs, before)
+    )
+    return {(*a, *b) for a, b in zip(producers, consumers, strict=True)}
 
 
 # Producers

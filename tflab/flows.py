@@ -6,9 +6,12 @@ inputs from which: of a loop, whose nodes run many times, the run that ended las
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
+
+import numpy as np
 
 from tflab.paths import dependencies, in_order
 from tflab.records import Node, OpRun, Transfer, node_of
@@ -35,18 +38,42 @@ def producers(
 
 
 def pairs(
-    runs: Iterable[OpRun], before: Mapping[str, Sequence[str]]
-) -> Iterator[tuple[OpRun, OpRun]]:
-    """Each run with the runs, in its step, that it has its data from, by the names in `before`."""
-    nothing: tuple[list[OpRun], list[int]] = ([], [])
-    for own in by_step(runs).values():
-        ended = {name: (group, list(map(end, group))) for name, group in by_name(own).items()}
-        for run in own:
-            for name in before.get(run.name, ()):
-                group, ends = ended.get(name, nothing)
-                last = bisect_right(ends, run.start_ns)
-                if last:
-                    yield group[last - 1], run
+    runs: Sequence[OpRun], before: Mapping[str, Sequence[str]]
+) -> tuple[np.ndarray, np.ndarray]:
+    """For each arrow the place in `runs` of the run that made the data, and of the one that took
+    them in the same step, by the names in `before`.
+
+    Runs are sorted by node, step and end. In that order the run that ended last before another
+    began is found by one search for all.
+    """
+    nodes = {name: number for number, name in enumerate(dict.fromkeys(run.name for run in runs))}
+    node = column(nodes[run.name] for run in runs)
+    steps, step = np.unique(column(run.step for run in runs), return_inverse=True)
+    starts = column(run.start_ns for run in runs)
+    ends = starts + column(run.duration_ns for run in runs)
+    moments, rank = np.unique(np.concatenate([starts, ends]), return_inverse=True)
+
+    def place(node: np.ndarray, step: np.ndarray, rank: np.ndarray) -> np.ndarray:
+        return (node * len(steps) + step) * len(moments) + rank
+
+    takes = [[nodes[name] for name in before.get(taker, ()) if name in nodes] for taker in nodes]
+    first = np.cumsum([0, *map(len, takes)])
+    wanted_by = np.diff(first)[node]
+    consumers = np.repeat(np.arange(len(runs)), wanted_by)
+    nth = np.arange(len(consumers)) - np.repeat(np.cumsum(wanted_by) - wanted_by, wanted_by)
+    wanted = column(chain.from_iterable(takes))[first[node[consumers]] + nth]
+
+    ended = place(node, step, rank[len(runs) :])
+    order = np.argsort(ended, kind="stable")
+    asked = place(wanted, step[consumers], rank[consumers])
+    found = np.searchsorted(ended[order], asked, side="right") - 1
+    producers = order[found]
+    there = (found >= 0) & (node[producers] == wanted) & (step[producers] == step[consumers])
+    return producers[there], consumers[there]
+
+
+def column(values: Iterable[int]) -> np.ndarray:
+    return np.fromiter(values, np.int64)
 
 
 def by_name(runs: Iterable[OpRun]) -> dict[str, list[OpRun]]:
@@ -76,7 +103,8 @@ def inferred(
     but much of it may have been waiting. Where a trace has the `_Recv` (old ones do), there is
     nothing to infer.
     """
-    steps = [by_name(own) for own in by_step(runs).values()]
+    transfers = list(transfers)
+    steps = [by_name(own) for own in by_step(runs).values()] if transfers else []
     takers: dict[str, list[str]] = {}
     for name, parents in dependencies(nodes, ()).items():
         for parent in parents:

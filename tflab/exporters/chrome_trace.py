@@ -19,7 +19,6 @@ to nest. What the viewers ask for beyond that:
 from __future__ import annotations
 
 import json
-from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
@@ -85,10 +84,11 @@ def write(
                 if nodes:
                     tids |= dict.fromkeys(map(id, lane), tid)
             tracks += [level_track(one, what, pid) for what, one in process.levels.items()]
-        runs = [*capture.runs, *sent]
-        before = flows.producers(nodes, transfers, {run.name for run in runs})
-        drawn = sum(len(track.times) for track in arrows) // 2
-        arrows += arrow_tracks(flows.pairs(runs, before), tids, threads, drawn)
+        if nodes:
+            runs = [*capture.runs, *sent]
+            before = flows.producers(nodes, transfers, {run.name for run in runs})
+            drawn = sum(len(track.times) for track in arrows) // 2
+            arrows += arrow_tracks(runs, before, tids, threads, drawn)
     tracks = [track for track in tracks + arrows if len(track.times)]  # arrows after slices
     origin = min((int(track.times[0]) for track in tracks), default=0)
     about = json.dumps({"origin_ns_since_1970": origin})
@@ -197,49 +197,49 @@ def level_track(drawn: Level, what: tuple[str, str], pid: int) -> Track:
 
 
 def arrow_tracks(
-    pairs: Iterable[tuple[OpRun, OpRun]],
+    runs: Sequence[OpRun],
+    before: Mapping[str, Sequence[str]],
     tids: Mapping[int, int],
     threads: Mapping[int, str],
     first: int,
 ) -> Iterator[Track]:
     """Where arrows begin and where they end, numbered from `first` on."""
-    found = array("q")
-    for producer, consumer in pairs:
-        if producer.duration_ns and consumer.duration_ns:
-            found.extend(
-                (
-                    producer.start_ns + producer.duration_ns - 1,
-                    tids[id(producer)],
-                    consumer.start_ns,
-                    tids[id(consumer)],
-                    producer.op.endswith(flows.INFERRED) or consumer.op.endswith(flows.INFERRED),
-                )
-            )
-    columns = np.frombuffer(found, np.int64).reshape(-1, 5).T
-    yield arrow_track("s", "", columns[[0, 1, 4]], threads, first)
-    yield arrow_track("f", '"bp":"e",', columns[[2, 3, 4]], threads, first)
+    starts = flows.column(run.start_ns for run in runs)
+    lasted = flows.column(run.duration_ns for run in runs)
+    drawn_in = flows.column(tids[id(run)] for run in runs)
+    inferred = flows.column(run.op.endswith(flows.INFERRED) for run in runs)
+    producers, consumers = flows.pairs(runs, before)
+    seen = (lasted[producers] > 0) & (lasted[consumers] > 0)
+    producers, consumers = producers[seen], consumers[seen]
+    kinds = inferred[producers] | inferred[consumers]
+    left = starts[producers] + lasted[producers] - 1
+    yield arrow_track("s", "", left, drawn_in[producers], kinds, threads, first)
+    binding = '"bp":"e",'
+    yield arrow_track("f", binding, starts[consumers], drawn_in[consumers], kinds, threads, first)
 
 
 def arrow_track(
-    phase: str, binding: str, columns: np.ndarray, threads: Mapping[int, str], first: int
+    phase: str,
+    binding: str,
+    moments: np.ndarray,
+    tids: np.ndarray,
+    kinds: np.ndarray,
+    threads: Mapping[int, str],
+    first: int,
 ) -> Track:
-    """`columns` are times, which the arrows follow by half a nanosecond, threads, and whether it is
-    inferred."""
-    order = np.argsort(columns[0], kind="stable")
-    moments = columns[0][order]
-    kinds = [f',"name":"{kind}","cat":"data"}}' for kind in ("data", f"data {flows.INFERRED}")]
-    head = f'{{"ph":"{phase}",{binding}'
+    """The beginnings or the ends of arrows, half a nanosecond after these moments."""
+    order = np.argsort(moments, kind="stable")
+    moments = moments[order]
+    heads = {tid: f'{{"ph":"{phase}",{binding}{thread}"ts":' for tid, thread in threads.items()}
+    tails = [f',"name":"{kind}","cat":"data"}}' for kind in ("data", f"data {flows.INFERRED}")]
 
     def lines(origin: int, i: int, j: int) -> Iterator[str]:
         some = order[i:j]
-        _, tids, inferred = columns[:, some].tolist()
-        relative = (moments[i:j] - origin).tolist()
-        for ns, tid, guessed, number in zip(
-            relative, tids, inferred, (some + first).tolist(), strict=True
+        whole, rest = np.divmod(moments[i:j] - origin, 1000)
+        for tid, us, ns, number, kind in zip(
+            *(column.tolist() for column in (tids[some], whole, rest, some + first, kinds[some])),
+            strict=True,
         ):
-            yield (
-                f'{head}{threads[tid]}"ts":{ns // 1000}{THOUSANDTHS[ns % 1000]}5'
-                f',"id":{number}{kinds[guessed]}'
-            )
+            yield f'{heads[tid]}{us}{THOUSANDTHS[ns]}5,"id":{number}{tails[kind]}'
 
     return Track(moments, lines)
