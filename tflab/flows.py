@@ -15,7 +15,7 @@ import numpy as np
 
 from tflab.paths import dependencies, in_order
 from tflab.records import Node, OpRun, Transfer, node_of
-from tflab.schedule import by_step
+from tflab.schedule import by_step, column, times
 from tflab.story.words import short_device
 
 INFERRED = "(inferred)"
@@ -49,9 +49,8 @@ def pairs(
     nodes = {name: number for number, name in enumerate(dict.fromkeys(run.name for run in runs))}
     node = column(nodes[run.name] for run in runs)
     steps, step = np.unique(column(run.step for run in runs), return_inverse=True)
-    starts = column(run.start_ns for run in runs)
-    ends = starts + column(run.duration_ns for run in runs)
-    moments, rank = np.unique(np.concatenate([starts, ends]), return_inverse=True)
+    starts, lasted = times(runs)
+    moments, rank = np.unique(np.concatenate([starts, starts + lasted]), return_inverse=True)
 
     def place(node: np.ndarray, step: np.ndarray, rank: np.ndarray) -> np.ndarray:
         return (node * len(steps) + step) * len(moments) + rank
@@ -59,7 +58,7 @@ def pairs(
     takes = [[nodes[name] for name in before.get(taker, ()) if name in nodes] for taker in nodes]
     first = np.cumsum([0, *map(len, takes)])
     wanted_by = np.diff(first)[node]
-    consumers = np.repeat(np.arange(len(runs)), wanted_by)
+    consumers: np.ndarray = np.repeat(np.arange(len(runs)), wanted_by)
     nth = np.arange(len(consumers)) - np.repeat(np.cumsum(wanted_by) - wanted_by, wanted_by)
     wanted = column(chain.from_iterable(takes))[first[node[consumers]] + nth]
 
@@ -70,10 +69,6 @@ def pairs(
     producers = order[found]
     there = (found >= 0) & (node[producers] == wanted) & (step[producers] == step[consumers])
     return producers[there], consumers[there]
-
-
-def column(values: Iterable[int]) -> np.ndarray:
-    return np.fromiter(values, np.int64)
 
 
 def by_name(runs: Iterable[OpRun]) -> dict[str, list[OpRun]]:

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
+import numpy as np
+
 from tflab.records import OpRun, StepTime
 from tflab.records.timed import Occupancy, StepShape
-from tflab.schedule import busy_spans, by_step, covered, within
+from tflab.schedule import busy_spans, by_step, covered, times, within
 
 
 def shaped(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[StepTime, ...]:
@@ -63,13 +65,16 @@ def pack(runs: Iterable[OpRun], nest: bool = True) -> tuple[tuple[OpRun, ...], .
     nesting reads as calling (self times), ask for `nest=False`. A run of no duration is over when
     the next one starts.
     """
+    runs = list(runs)
     lanes: list[list[OpRun]] = []
     ends: list[list[int]] = []  # for each lane: when its running runs end, the outermost first
     inner: list[tuple[int, int]] = []  # (end of a lane's innermost running run, lane), sorted
     free: list[int] = []  # lanes in which nothing runs
-    for run in sorted(runs, key=lambda run: (run.start_ns, -run.duration_ns)):
-        end = run.start_ns + run.duration_ns
-        while inner and inner[0][0] <= run.start_ns:
+    starts, lasted = times(runs)
+    order = np.lexsort((-lasted, starts))
+    moments = zip(*(column[order].tolist() for column in (starts, starts + lasted)), strict=True)
+    for place, (start, end) in zip(order.tolist(), moments, strict=True):
+        while inner and inner[0][0] <= start:
             lane = inner.pop(0)[1]
             ends[lane].pop()
             if ends[lane]:
@@ -85,7 +90,7 @@ def pack(runs: Iterable[OpRun], nest: bool = True) -> tuple[tuple[OpRun, ...], .
             lane = len(lanes)
             lanes.append([])
             ends.append([])
-        lanes[lane].append(run)
+        lanes[lane].append(runs[place])
         ends[lane].append(end)
         insort(inner, (end, lane))
     return tuple(map(tuple, lanes))

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from tflab.memory import US
 from tflab.records import OpRun, StepTime
-from tflab.schedule import by_step
+from tflab.schedule import by_step, column, times
 
 Level = tuple[np.ndarray, np.ndarray]  # times in ns, and the value from each of them on
 
 
 def ops_at_once(runs: Sequence[OpRun]) -> Level:
     """How many of these runs there are at a time; one of no duration counts nowhere."""
-    starts = np.fromiter((run.start_ns for run in runs), np.int64, len(runs))
-    lasted = np.fromiter((run.duration_ns for run in runs), np.int64, len(runs))
+    starts, lasted = times(runs)
     return level(np.concatenate([starts, starts + lasted]), np.repeat([1, -1], len(runs)))
 
 
@@ -25,25 +23,23 @@ def bytes_alive(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> dict[str, L
     """For each allocator, what its ops hold. What is left when a step ends is taken away there:
     fetched values go later, and nobody tells when."""
     ends = {step.step: step.start_ns + step.wall_ns for step in steps}
-    found: dict[str, tuple[array, array]] = {}  # times and changes
+    found: dict[str, list[Level]] = {}  # times and changes
     for step, own in by_step(runs).items():
-        left: dict[str, int] = {}
-        last = ends.get(step, 0)
-        for time_us, size, allocator in (one for run in own for one in run.allocations):
-            if allocator not in left:
-                found.setdefault(allocator, (array("q"), array("q")))
-                left[allocator] = 0
-            moments, changes = found[allocator]
-            moments.append(time_us * US)
-            changes.append(size)
-            left[allocator] += size
-            last = max(last, time_us * US)
-        for allocator, size in left.items():
-            found[allocator][0].append(last)
-            found[allocator][1].append(-size)
+        events = [event for run in own for event in run.allocations]
+        numbers = {name: number for number, name in enumerate({name for *_, name in events})}
+        moments: np.ndarray = US * column(moment for moment, *_ in events)
+        changes = column(size for _, size, _ in events)
+        numbered = column(numbers[name] for *_, name in events)
+        for allocator, number in numbers.items():
+            its = numbered == number
+            last = max(ends.get(step, 0), moments[its].max())
+            left = -changes[its].sum()
+            found.setdefault(allocator, []).append(
+                (np.append(moments[its], last), np.append(changes[its], left))
+            )
     return {
-        allocator: level(np.frombuffer(moments, np.int64), np.frombuffer(changes, np.int64))
-        for allocator, (moments, changes) in found.items()
+        allocator: level(*map(np.concatenate, zip(*parts, strict=True)))
+        for allocator, parts in found.items()
     }
 
 

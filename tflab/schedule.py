@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+import numpy as np
+
 from tflab.records import OpRun, Owner, StepTime
 
 BEFORE = "before the first op (session, feeds)"
@@ -42,6 +44,15 @@ def by_step(runs: Iterable[OpRun]) -> dict[int, list[OpRun]]:
     for run in runs:
         in_step.setdefault(run.step, []).append(run)
     return in_step
+
+
+def times(runs: Sequence[OpRun]) -> tuple[np.ndarray, np.ndarray]:
+    """When each run started, and how long it lasted; ns."""
+    return column(run.start_ns for run in runs), column(run.duration_ns for run in runs)
+
+
+def column(values: Iterable[int]) -> np.ndarray:
+    return np.fromiter(values, np.int64)
 
 
 def busy_spans(runs: Iterable[OpRun], step: StepTime) -> list[Span]:

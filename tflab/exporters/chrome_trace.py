@@ -26,7 +26,7 @@ from typing import TextIO
 
 import numpy as np
 
-from tflab import flows, lanes, levels
+from tflab import flows, lanes, levels, schedule
 from tflab.levels import Level
 from tflab.records import Capture, Node, OpRun, Transfer
 
@@ -40,8 +40,9 @@ class Process:
     """What the viewers draw under one heading."""
 
     name: str
-    lanes: tuple[tuple[OpRun, ...], ...]
+    runs: Sequence[OpRun]
     levels: dict[tuple[str, str], Level] = field(default_factory=dict)  # by name and unit
+    linked: bool = True  # by arrows
 
 
 @dataclass(frozen=True)
@@ -71,24 +72,25 @@ def write(
     for capture in captures:
         among = f"{capture.name}: " if len(captures) > 1 else ""
         sent = list(flows.inferred(capture.runs, nodes, transfers))
-        tids: dict[int, int] = {}  # id of a run -> thread
+        slices: list[OpRun] = []
+        tids: list[int] = []  # of the slices, the threads in which they are
         threads: dict[int, str] = {}  # how an event names its thread
         for process in processes(capture, sent):
             pid = next(numbers)
             metadata += named("process", among + process.name, pid, pid)
-            for index, lane in enumerate(process.lanes, 1):
+            for index, lane in enumerate(lanes.pack(process.runs, nest=False), 1):
                 tid = next(numbers)
                 metadata += named("thread", f"lane {index}", pid, tid)
                 threads[tid] = f'"pid":{pid},"tid":{tid},'
                 tracks.append(lane_track(lane, threads[tid]))
-                if nodes:
-                    tids |= dict.fromkeys(map(id, lane), tid)
+                if process.linked:
+                    slices += lane
+                    tids += [tid] * len(lane)
             tracks += [level_track(one, what, pid) for what, one in process.levels.items()]
         if nodes:
-            runs = [*capture.runs, *sent]
-            before = flows.producers(nodes, transfers, {run.name for run in runs})
+            before = flows.producers(nodes, transfers, {run.name for run in slices})
             drawn = sum(len(track.times) for track in arrows) // 2
-            arrows += arrow_tracks(runs, before, tids, threads, drawn)
+            arrows += arrow_tracks(slices, before, np.array(tids), threads, drawn)
     tracks = [track for track in tracks + arrows if len(track.times)]  # arrows after slices
     origin = min((int(track.times[0]) for track in tracks), default=0)
     about = json.dumps({"origin_ns_since_1970": origin})
@@ -140,14 +142,14 @@ def processes(capture: Capture, sent: Iterable[OpRun]) -> Iterator[Process]:
         OpRun(step.step, STEPS, f"step {step.step}", STEPS, step.start_ns, step.wall_ns)
         for step in capture.steps
     ]
-    yield Process(STEPS, lanes.pack(steps, nest=False))
+    yield Process(STEPS, steps, linked=False)
     for device, runs in by_device(capture.runs).items():
         drawn = {("ops at once", "ops"): levels.ops_at_once(runs)}
         for allocator, alive in levels.bytes_alive(runs, capture.steps).items():
             drawn[f"memory of {allocator}", "bytes"] = alive
-        yield Process(device, lanes.pack(runs, nest=False), drawn)
+        yield Process(device, runs, drawn)
     for device, runs in by_device(sent).items():
-        yield Process(device, lanes.pack(runs, nest=False))
+        yield Process(device, runs)
 
 
 def by_device(runs: Iterable[OpRun]) -> dict[str, list[OpRun]]:
@@ -174,7 +176,7 @@ def lane_track(lane: Sequence[OpRun], thread: str) -> Track:
                 f'{tails[run.name, run.op]}{run.step},"bytes":{run.requested_bytes}}}}}'
             )
 
-    return Track(np.fromiter((run.start_ns for run in lane), np.int64, len(lane)), lines)
+    return Track(schedule.column(run.start_ns for run in lane), lines)
 
 
 # Counters
@@ -199,23 +201,21 @@ def level_track(drawn: Level, what: tuple[str, str], pid: int) -> Track:
 def arrow_tracks(
     runs: Sequence[OpRun],
     before: Mapping[str, Sequence[str]],
-    tids: Mapping[int, int],
+    tids: np.ndarray,
     threads: Mapping[int, str],
     first: int,
 ) -> Iterator[Track]:
     """Where arrows begin and where they end, numbered from `first` on."""
-    starts = flows.column(run.start_ns for run in runs)
-    lasted = flows.column(run.duration_ns for run in runs)
-    drawn_in = flows.column(tids[id(run)] for run in runs)
-    inferred = flows.column(run.op.endswith(flows.INFERRED) for run in runs)
+    starts, lasted = schedule.times(runs)
+    inferred = schedule.column(run.op.endswith(flows.INFERRED) for run in runs)
     producers, consumers = flows.pairs(runs, before)
     seen = (lasted[producers] > 0) & (lasted[consumers] > 0)
     producers, consumers = producers[seen], consumers[seen]
     kinds = inferred[producers] | inferred[consumers]
     left = starts[producers] + lasted[producers] - 1
-    yield arrow_track("s", "", left, drawn_in[producers], kinds, threads, first)
+    yield arrow_track("s", "", left, tids[producers], kinds, threads, first)
     binding = '"bp":"e",'
-    yield arrow_track("f", binding, starts[consumers], drawn_in[consumers], kinds, threads, first)
+    yield arrow_track("f", binding, starts[consumers], tids[consumers], kinds, threads, first)
 
 
 def arrow_track(
