@@ -1,4 +1,5 @@
-"""TensorBoard Scalars draws the curves of a training, and Images the digits with what was read."""
+"""What TensorBoard shows of a training: curves in Scalars, digits with what was read in Images, the
+graph that ran in Graphs, its first steps in Profile."""
 
 import json
 import subprocess
@@ -6,6 +7,7 @@ import sys
 
 import pytest
 
+from tests.browser import test_graphs as graphs
 from tests.browser.conftest import answer, serving
 
 pytestmark = pytest.mark.browser
@@ -58,3 +60,23 @@ def test_the_grid_of_digits_is_shown(trained, page, artefacts):
     page.wait_for_timeout(1500)
     page.screenshot(path=artefacts / "images.png")
     assert image.evaluate("image => image.naturalWidth") > 100
+
+
+def test_the_graph_that_ran_has_the_colours_of_a_step(trained, page, artefacts):
+    page.goto(f"{trained}/#graphs")
+    graphs.wait_until_drawn(page, [*graphs.LAYERS, "gradients", "accuracy"])
+    graphs.choose_tag(page, "batch 1000")
+    page.locator("#compute-time-radio-button").click()
+    graphs.legend(page).wait_for()
+    graphs.save(page, artefacts / "graphs_of_a_training.png")
+    assert graphs.SLOWEST in graphs.fills(page).values()
+
+
+def test_profile_lists_the_first_steps(trained, page):
+    runs = page.request.get(f"{trained}/data/plugin/profile/runs").json()
+    (run,) = runs
+    assert run.startswith("lenet-batch-1000")
+    query = f"run={run}&tag=overview_page"
+    overview = page.request.get(f"{trained}/data/plugin/profile/data?{query}", timeout=DRAW_MS)
+    steps = [row["c"][0]["v"] for row in overview.json()[1]["rows"]]
+    assert steps == [f"step {number}" for number in range(4, 9)]
