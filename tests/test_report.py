@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -74,6 +75,15 @@ def test_a_report_that_is_there_already_stays(tmp_path):
     ):
         pass
     assert (tmp_path / "report.md").read_text() == "mine"
+
+
+def test_every_report_gets_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("report", "report-2", "report-3"):
+        assert report.free(force=False) == Path(folder)
+        Path(folder).mkdir()
+        (Path(folder) / "report.html").touch()
+    assert report.free(force=True) == Path("report")
 
 
 def test_force_replaces_a_report_and_leaves_other_files_alone(tmp_path):

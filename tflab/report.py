@@ -17,12 +17,14 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 
 from tflab import arguments, command, dumps, models
 from tflab.errors import TflabError, UsageError
 from tflab.records import History
 
+OUT = "report"
 FILES = ("report.html", "report.md", "report_files")
 
 
@@ -40,10 +42,9 @@ def parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add(
         "--out",
-        default="report",
         type=command.folder("folder for the report"),
         metavar="DIR",
-        help="where it is written (default: %(default)s)",
+        help=f"where it is written (default: {OUT}, or {OUT}-2 and so on where that has a report)",
     )
     add(
         "--logdir",
@@ -60,7 +61,8 @@ def run(args: argparse.Namespace) -> int:
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model)
     trained = training(args.logdir, args.model) if args.logdir else None
-    with written(Path(args.out), args.force) as folder:
+    out = Path(args.out) if args.out else free(args.force)
+    with written(out, args.force) as folder:
         from tflab import reporting
         from tflab.exporters import handout, html
         from tflab.story import report as story
@@ -70,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         handout.write_pictures(report, folder / "report_files")
         (folder / "report.md").write_text(handout.page(report), encoding="utf-8")
         (folder / "report.html").write_text(html.page(report), encoding="utf-8")
-    print(f"{Path(args.out) / 'report.html'}\n{Path(args.out) / 'report.md'}")
+    print(f"{out / 'report.html'}\n{out / 'report.md'}")
     return 0
 
 
@@ -117,6 +119,17 @@ def progress() -> Callable[[str], None]:
     return tell
 
 
+def free(force: bool) -> Path:
+    """A folder of its own for every report, as for every run; with `force` the first one again."""
+    names = (OUT if number == 1 else f"{OUT}-{number}" for number in count(1))
+    return next(Path(name) for name in names if force or not reported(Path(name)))
+
+
+def reported(out: Path) -> list[str]:
+    """What there is of a report in a folder."""
+    return [name for name in FILES if os.path.lexists(out / name)]
+
+
 @contextmanager
 def written(out: Path, force: bool) -> Iterator[Path]:
     """A folder to write to, whose files move to `out` once all are there.
@@ -124,7 +137,7 @@ def written(out: Path, force: bool) -> Iterator[Path]:
     Raises UsageError, before anything is computed, where a report is there already or nothing
     can be written. What fails later leaves `out` as it was.
     """
-    there = [name for name in FILES if os.path.lexists(out / name)]
+    there = reported(out)
     if there and not force:
         raise UsageError(
             f"There is a report in '{out}' already ({there[0]}); give --force to replace it, or "
