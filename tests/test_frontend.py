@@ -12,10 +12,11 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import walks
-from tflab import frontend, models
+from tflab import backward, datasets, frontend, models, story
 from tflab.errors import TflabError
 from tflab.models import lenet, toy
-from tflab.records import Model, Options
+from tflab.records import Call, Frontend, Function, Model, Options, Tensor
+from tflab.table import Table
 
 pytestmark = pytest.mark.tensorflow
 
@@ -85,6 +86,76 @@ def test_the_lines_are_in_functions_of_the_model(module, walked):
 def test_the_line_of_a_product_is_where_it_is_written(walked):
     (product,) = [node for node in walked("toy")["frontend"].nodes if node.op == "Mul"]
     assert (product.source.function, product.source.code) == ("build", "output = x * y + z")
+
+
+# Functions
+
+
+def with_functions():
+    x = tf1.placeholder(tf.float32, [None], name="x")
+    weight = tf1.get_variable("weight", initializer=2.0, use_resource=True)
+
+    @tf.function
+    def scaled(value):
+        return tf.tanh(value) * weight
+
+    _, y = tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, scaled(y)), [0, x], name="loop")
+    return Model(
+        y, {x: "x"}, ones, tf.reduce_sum(y, name="loss"), tf1.train.GradientDescentOptimizer(0.1)
+    )
+
+
+def ones(split, data_dir):
+    return datasets.Dataset("ones", split, {"x": np.ones(100, np.float32)})
+
+
+def test_a_live_function_has_its_lines_its_shapes_and_its_callers():
+    condition, body, scaled = build(with_functions).functions
+    assert condition.called_by == (Call("loop", "cond"),)
+    assert body.called_by == (Call("loop", "body"),)
+    assert scaled.called_by == (Call("StatefulPartitionedCall", "f", body.name),)
+    (tanh,) = [node for node in scaled.nodes if node.op == "Tanh"]
+    assert tanh.source.code == "return tf.tanh(value) * weight"
+    assert tanh.outputs == (Tensor("float32", (None,)),)
+    assert tanh.inputs == (scaled.nodes[0].name,)
+    assert all(node.source for node in (*body.nodes, *scaled.nodes))
+
+
+def test_functions_that_differentiation_adds_have_lines_of_the_user():
+    options = Options()
+    forward = frontend.build(("mine", with_functions), options)
+    stage = backward.differentiate(forward, options)
+    assert not {one.name for one in forward.functions} & {one.name for one in stage.added_functions}
+    called = {call.node for one in stage.added_functions for call in one.called_by}
+    assert {"loop", "gradients/loop_grad/loop_grad"} <= called
+    sources = [node.source for one in stage.added_functions for node in one.nodes]
+    assert {source.file for source in sources if source} == {__file__}
+    (loop,) = [node for node in stage.nodes if node.name == "loop"]
+    operation = stage.program.graph.get_operation_by_name("loop")
+    assert len(loop.inputs) == len(operation.inputs)
+    (check,) = stage.gradient_checks
+    assert (check.precision, check.max_relative_error < 1e-4) == ("float64", True)
+
+
+def test_an_expanded_function_is_drawn_like_a_graph():
+    stage = build(with_functions)
+    name = stage.functions[0].name
+    plain = [block.title for block in story.tell(stage) if isinstance(block, Table)]
+    assert plain == ["The graph, data flowing down", "Functions (open one with --expand FUNCTION)"]
+    *_, drawn = story.tell(stage, [name])
+    assert (drawn.title, len(drawn.rows)) == (
+        f"The function {name}",
+        len(stage.functions[0].nodes),
+    )
+    *_, tree = story.tell(stage, [f"{name}/Less"])
+    assert ["│  ╰─ y" in row["scope"] or "╰─ y" in row["scope"] for row in tree.dicts()].count(True)
+
+
+def test_three_hundred_functions_fit_into_a_table():
+    many = tuple(Function(f"f{i}", (Call("a", "f"), Call("b", "f"))) for i in range(300))
+    *_, table = story.tell(Frontend(None, (), functions=many))
+    assert (len(table.rows), table.more) == (40, 260)
+    assert table.dicts()[0]["called by"] == "f of a and 1 more"
 
 
 # What is refused

@@ -1,13 +1,17 @@
 """Graphs from files: each form goes through the stages, or gets one sentence that says why not."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import tensorflow as tf
+from tensorflow.core.framework.function_pb2 import FunctionDef
 
 from tests import graphs
-from tflab import lifecycle, session
+from tflab import functions, lifecycle, nodes, session
 from tflab.errors import RefusedError, TflabError, UsageError
-from tflab.records import Options, Saved
+from tflab.graphfiles import formats
+from tflab.records import Call, Function, Options, Saved
 
 pytestmark = pytest.mark.tensorflow
 
@@ -212,3 +216,120 @@ def test_a_function_that_returns_a_keras_model_is_a_model():
     assert closes(stages["placement"])
     origins = {origin.origin for origin in stages["placement"].origins}
     assert any(origin.startswith("function_optimizer, from Stateful") for origin in origins)
+
+
+# Functions in the library of a graph
+
+
+def test_the_functions_of_a_file_are_read_with_who_calls_them(tmp_path):
+    stage = walk(FORMS["functions"](tmp_path), "frontend")["frontend"]
+    then, other, twice = stage.functions
+    assert then.called_by == (Call("cond", "then_branch"),)
+    assert other.called_by == (Call("cond", "else_branch"),)
+    assert twice.called_by == (Call("PartitionedCall", "f", then.name),)
+    assert [node.op for node in twice.nodes] == ["_Arg", "Const", "Mul", "Tanh", "Identity"]
+    assert twice.nodes[2].inputs == (twice.nodes[0].name, "mul/y")
+    assert twice.returns == ("Identity",)
+
+
+def test_a_saved_function_is_read_alike_before_and_after_the_import(tmp_path):
+    file = formats.read(Path(graphs.saved_model_v2(tmp_path / "v2")))
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(file.graph_def, name="")
+    read = functions.of_graph(graph)
+    assert any("Relu" in {node.op for node in function.nodes} for function in read)
+    assert {one.name: one for one in read} == {
+        one.name: one for one in functions.of_graph_def(file.graph_def)
+    }
+
+
+def called(name: str, calls: str, op: str = "PartitionedCall", inputs=("x",)) -> FunctionDef:
+    """A function of `x` with a node `call` that calls another."""
+    function = FunctionDef()
+    function.signature.name = name
+    function.signature.input_arg.add(name="x", type=tf.float32.as_datatype_enum)
+    node = function.node_def.add(name="call", op=op, input=inputs)
+    node.attr["f"].func.name = calls
+    return function
+
+
+def test_functions_that_call_each_other_in_a_circle_are_shown_once():
+    graph = graphs.bare(("start", "PartitionedCall", ()))
+    graph.node[0].attr["f"].func.name = "a"
+    graph.library.function.extend([called("b", "a"), called("a", "b"), called("alone", "alone")])
+    assert [(one.name, one.called_by) for one in functions.of_graph_def(graph)] == [
+        ("a", (Call("start", "f"), Call("call", "f", "b"))),
+        ("b", (Call("call", "f", "a"),)),
+        ("alone", (Call("call", "f", "alone"),)),
+    ]
+
+
+def test_an_unimportable_graph_shows_its_functions_and_those_that_it_lacks(tmp_path):
+    graph = graphs.bare(("start", "Addons>Foo", ()))
+    graph.node[0].attr["f"].func.name = "a"
+    inputs = ("x", "strange:output:1", "call:output:no", "^x")
+    graph.library.function.append(called("a", "gone", "Addons>Bar", inputs))
+    stage = next(lifecycle.walk(graphs.write(tmp_path / "g.pb", graph)))
+    assert "cannot be imported" in stage.blocked
+    found, gone = stage.functions
+    assert found.nodes[1].inputs == ("x", "strange:output:1", "call:output:no")
+    assert found.nodes[1].control_inputs == ("x",)
+    assert gone == Function("gone", (Call("call", "f", "a"),))
+
+
+def test_an_output_of_a_function_is_counted_through_all_outputs_of_its_node():
+    graph = graphs.bare(("start", "NoOp", ()))
+    function = called("a", "a", inputs=("split:output:1", "split:output:0", "split:output"))
+    split = function.node_def.add(name="split", op="Split", input=["x", "x"])
+    split.attr["num_split"].i = 2**62  # no graph has so many, but a file may say so
+    graph.library.function.append(function)
+    (read,) = functions.of_graph_def(graph)
+    assert read.nodes[1].inputs == ("split:1", "split", "split")
+    assert len(read.nodes[2].outputs) == nodes.MOST_OUTPUTS
+
+
+# Gradients of files against finite differences
+
+
+def loss_of(build):
+    def function():
+        tf.reduce_mean(tf.square(build()), name="loss")
+
+    return function
+
+
+def lookup():
+    table = tf.compat.v1.get_variable("table", [20, 4], use_resource=True)
+    return tf.nn.embedding_lookup(table, tf.compat.v1.placeholder(tf.int32, [None], name="ids"))
+
+
+def branches():
+    graphs.functions()
+    return tf.compat.v1.get_default_graph().get_tensor_by_name("out:0")
+
+
+@pytest.mark.parametrize(
+    ("build", "parameter"),
+    [(lambda: graphs.dense()[1], "w"), (lookup, "table"), (branches, "x")],
+    ids=["variable", "rows of a variable", "what is fed to functions"],
+)
+def test_gradients_of_a_file_agree_with_finite_differences(build, parameter, tmp_path):
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(loss_of(build)))
+    (check,) = walk(path, "backward", loss="loss")["backward"].gradient_checks
+    assert (check.tensor, check.precision) == (parameter, "float64")
+    assert check.max_relative_error < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("build", "reason"),
+    [
+        (lambda: tf.nn.dropout(graphs.dense()[1], 0.5), "the loss differs each time"),
+        (lambda: tf.math.log(-1 - graphs.dense()[1]), "the loss came out as nan"),
+        (lambda: tf.cast(graphs.dense()[1], tf.float16), "type float16 is too coarse"),
+    ],
+)
+def test_gradients_that_cannot_be_checked_say_why(build, reason, tmp_path):
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(loss_of(build)))
+    stage = walk(path, "backward", loss="loss")["backward"]
+    assert stage.gradient_checks == ()
+    assert reason in stage.unchecked

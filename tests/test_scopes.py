@@ -1,10 +1,12 @@
 """Scopes: the tree of names, and its lines as they are drawn."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab import scopes
-from tflab.records import Node
+from tflab.errors import UsageError
+from tflab.records import Function, Node
 
 NODES = [
     Node("x", "Placeholder"),
@@ -94,3 +96,14 @@ def test_opened_everywhere_the_tree_shows_every_node_under_its_own_label(names):
     root = scopes.tree([Node(name, "Op") for name in names])
     shown = [(line.label, line.node.name) for line in scopes.lines(root, names)]
     assert {(name.rpartition("/")[2], name) for name in names} <= set(shown)
+
+
+def test_functions_and_their_scopes_can_be_expanded_and_an_error_lists_them():
+    functions = [Function("body_1", nodes=(Node("y/add", "AddV2"),))]
+    scopes.check(NODES, ["conv1", "body_1", "body_1/y"], functions)
+    with pytest.raises(UsageError) as error:
+        scopes.check(NODES, ["body_2"], functions)
+    assert str(error.value) == (
+        "There is no scope or function 'body_2' in the graph to expand. "
+        "Did you mean 'body_1'? Its functions: body_1."
+    )

@@ -16,17 +16,26 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.python.framework import ops as registry  # of gradient functions (TF 2.21)
 
-from tflab import differences, nodes
-from tflab.errors import TflabError
-from tflab.records import Backward, Frontend, Gradient, Node, Options, Program, node_of
+from tflab import differences, functions, nodes
+from tflab.errors import RefusedError, TflabError
+from tflab.records import (
+    Backward,
+    Frontend,
+    Function,
+    Gradient,
+    GradientCheck,
+    Node,
+    Options,
+    Program,
+    Source,
+    node_of,
+)
 
 NOT_NEEDED = "the loss does not depend on it"
 NO_VARIABLE = "no trainable variable is behind it"
 NOT_REGISTERED = "no gradient function is registered for its type"
 NOT_DIFFERENTIABLE = "its type is registered as not differentiable"
 PASSED_ON = "its gradient function passes the gradient on"
-RANDOM = "the loss differs each time it is computed"
-FROM_FILE = "the variables of a graph from a file are not set one by one"
 GRADIENT_SCOPE = re.compile(r"gradients(?:_\d+)?/(.+?)_grad/")  # in which tf.gradients puts them
 
 
@@ -45,21 +54,35 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     derived = derive(program, together=options.devices > 1)
     pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops
-    own = program.model.optimizer is not None
-    checks = differences.check(program, pairs, options) if own else ()
+    checks, unchecked = checked(program, pairs, options)
     program.graph.finalize()  # from here on, reading it must not change it
+    written = (*frontend.nodes, *with_lines(frontend.nodes, program, added))
     return Backward(
         program=replace(program, train_op=train_op, model=fetching(program.model, pairs)),
-        nodes=(*frontend.nodes, *with_lines(frontend.nodes, program, added)),
+        nodes=tuple(as_now(written, program.graph)) if frontend.functions else written,
+        added_functions=tuple(added_functions(frontend, written, program.graph)),
         added_nodes=tuple(op.name for op in added),
         update_nodes=tuple(op.name for op in update_ops),
         shared_nodes=tuple(op.name for op in gradient_ops if nodes.original_op(op) is None),
         gradients=tuple(gradients_of(program, frontend.nodes, gradient_ops)),
         gradient_checks=checks,
-        unchecked="" if checks else RANDOM if own else FROM_FILE,
+        unchecked=unchecked,
         data=program.dataset("train").name,
         variable_count=len(pairs),
     )
+
+
+def checked(
+    program: Program, pairs: list, options: Options
+) -> tuple[tuple[GradientCheck, ...], str]:
+    """The gradients against finite differences, or why there are none: a graph from a file can be
+    differentiated also where it cannot be run."""
+    try:
+        return differences.check(program, pairs, options)
+    except RefusedError as error:
+        if program.model.optimizer is not None:
+            raise
+        return (), f"a run of the loss and its gradients failed. {str(error).rstrip('.')}"
 
 
 def derive(program: Program, together: bool) -> tuple[list, list, list, str | None]:
@@ -102,9 +125,9 @@ def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
     """Without an optimiser that takes them, the gradients are what a step is run for."""
     if model.optimizer is not None:
         return model
-    gradients = [
-        tf.convert_to_tensor(gradient).name for gradient, _ in pairs if gradient is not None
-    ]
+    found = (gradient for gradient, _ in pairs if gradient is not None)
+    # Of a gradient that came for some rows only, fetch those: a sum would be a node more.
+    gradients = [g.values.name if isinstance(g, tf.IndexedSlices) else g.name for g in found]
     return replace(model, fetches=(model.loss.name, *gradients))
 
 
@@ -150,6 +173,38 @@ def with_lines(
             known = [lines[name] for name in parents(node) if name in lines]
             node = replace(node, source=(known or [lines[program.model.loss.op.name]])[0])
         yield node
+
+
+def as_now(written: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
+    """Differentiation gives a branch or a loop more outputs: what its gradient needs of it."""
+    for node in written:
+        if functions.calling(node.op):
+            now = nodes.from_operation(graph.get_operation_by_name(node.name))
+            node = replace(now, source=node.source)
+        yield node
+
+
+def added_functions(
+    frontend: Frontend, written: Iterable[Node], graph: tf.Graph
+) -> Iterable[Function]:
+    """The functions that differentiation added: gradients of branches and loops, and variants of
+    the forward ones that keep what those need.
+
+    A node that has no line of the user's has that of the node by which its function is called.
+    """
+    before = {function.name for function in frontend.functions}
+    lines: dict[tuple[str | None, str], Source | None] = {}
+    lines |= {(None, node.name): node.source for node in written}
+    for function in functions.of_graph(graph):
+        known = (lines.get((call.function, call.node)) for call in function.called_by)
+        caller = next((source for source in known if source), None)
+        found = [
+            replace(node, source=caller) if node.source and node.source.file == __file__ else node
+            for node in function.nodes
+        ]
+        lines |= {(function.name, node.name): node.source for node in found}
+        if function.name not in before:
+            yield replace(function, nodes=tuple(found))
 
 
 def gradients_of(
@@ -211,10 +266,11 @@ def reach(starts: Iterable[str], edges: dict[str, list[str]]) -> set[str]:
 
 
 def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:
-    """The trainable variables and everything computed from them."""
+    """What the loss is derived by, trainable variables or parameters, and all computed from it."""
     consumers: dict[str, list[str]] = {}
     for node in forward:
         for parent in parents(node):
             consumers.setdefault(parent, []).append(node.name)
     variables = program.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+    variables += program.model.parameters
     return reach((variable.op.name for variable in variables), consumers)

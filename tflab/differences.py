@@ -8,8 +8,8 @@ which every float32 has become a float64. The gradients are those of the real gr
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
@@ -18,6 +18,8 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import session
+from tflab.errors import RefusedError
+from tflab.graphfiles.starting import VARIABLES as VARIABLE_TYPES
 from tflab.records import GradientCheck, Options, Program, node_of
 
 ROWS = range(2, 9)  # of the batch: enough to reach every layer, few enough to be quick
@@ -30,16 +32,24 @@ STEPS = {  # h in the formula above; its own error is about h^2, that of roundin
     tf.float64: 1e-6,
     tf.float32: 1e-2,
 }
+WIDER = {tf.float32.as_datatype_enum: tf.float64.as_datatype_enum}
+RANDOM = "the loss differs each time it is computed"
+NO_FLOATS = "nothing that it is derived by holds float32 values"
 
 
-def check(program: Program, pairs: Sequence[Any], options: Options) -> tuple[GradientCheck, ...]:
+def check(
+    program: Program, pairs: Sequence[Any], options: Options
+) -> tuple[tuple[GradientCheck, ...], str]:
     """Compare gradients of some elements of every variable; `pairs` are (gradient, variable).
 
     The error of an element is |analytic - numeric| over the largest gradient looked at in its
-    variable. Returns nothing when the loss differs from run to run (as with `tf.nn.dropout`; masks
-    that follow from a variable stay the same): then there is no derivative to compare with.
+    variable. Returns the checks, or none and the reason: a loss that differs from run to run (as
+    with `tf.nn.dropout`; masks that follow from a variable stay the same) has no derivative to
+    compare with. Raises RefusedError where the loss cannot be run.
     """
-    pairs = [(g, v) for g, v in pairs if g is not None and v.dtype.base_dtype == tf.float32]
+    pairs = [(g, v) for g, v in pairs if g is not None and dtype_of(v) == tf.float32]
+    if not pairs:
+        return (), NO_FLOATS
     pairs = pairs[:: -(-len(pairs) // VARIABLES) or 1]
     rows = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats_of_a_row(program))))
     batch = next(session.feed_batches(program, rows))
@@ -47,39 +57,145 @@ def check(program: Program, pairs: Sequence[Any], options: Options) -> tuple[Gra
     rng = np.random.default_rng(0)
     # What the devices cannot do is not the question here: that comes with placement.
     config = session.config_of(replace(options, soft_placement=True))
-    variables = program.graph.get_collection("variables")
-    with session.opened(program.graph, config, session.start_of(program)) as live:
+    graph, variables = settable(program)
+    with session.opened(graph, config, session.start_of(program)) as live:
         values = {}
-        for variable, value in zip(variables, live.run(variables), strict=True):
+        fetched = live.run([one.value for one in variables.values()])
+        for variable, value in zip(variables.values(), fetched, strict=True):
             noise = rng.normal(0, NOISE, value.shape) if value.dtype == np.float32 else 0
-            values[variable.initializer.name] = np.asarray(value + noise, value.dtype)
+            values[variable.setter] = np.asarray(value + noise, value.dtype)
         assign(live, values)
-        gradients = [dense(gradient) for gradient in live.run([g for g, _ in pairs], feeds)]
-        losses = {float(live.run(program.model.loss, feeds)) for _ in range(2)}
-    if len(losses) > 1:
-        return ()
+        gradients = [
+            dense(gradient) for gradient in live.run([within(graph, g) for g, _ in pairs], feeds)
+        ]
+        reason = unfit([live.run(program.model.loss.name, feeds) for _ in range(2)])
+    if reason:
+        return (), reason
 
-    graph, dtype = forward_copy(program, list(values))
-    count = min(MOST, max(1, ELEMENTS // (len(pairs) or 1)))
+    count = min(MOST, max(1, ELEMENTS // len(pairs)))
+    names = [variable.op.name for _, variable in pairs]
+    looked_at = [chosen(gradient, count, rng) for gradient in gradients]
+    copies = forward_copies(graph, [program.model.loss.op.name, *values])
+    for copy, dtype in copies:
+        try:
+            with session.opened(copy, config) as live:
+                assign(live, values)
+                fed = {tensor: value for tensor, value in feeds.items() if has(copy, tensor)}
+                moving = Moving(live, program.model.loss.name, fed, values, STEPS[dtype])
+                numeric = [
+                    moving.slopes(name, variables.get(name), elements)
+                    for name, elements in zip(names, looked_at, strict=True)
+                ]
+            break
+        except RefusedError:
+            if dtype == tf.float32:
+                raise
     checks = []
-    with session.opened(graph, config) as live:
-        assign(live, values)
-        for gradient, (_, variable) in zip(gradients, pairs, strict=True):
-            initializer = variable.initializer.name
-            elements = chosen(gradient, count, rng)
+    for name, gradient, elements, slopes in zip(names, gradients, looked_at, numeric, strict=True):
+        analytic = gradient.flat[elements]
+        scale = max(np.abs(analytic).max(initial=0), np.abs(slopes).max(initial=0))
+        error = np.abs(analytic - slopes).max(initial=0) / scale if scale else 0.0
+        checks.append(GradientCheck(name, float(error), len(elements), gradient.size, dtype.name))
+    return tuple(checks), ""
 
-            def loss(value: np.ndarray, initializer: str = initializer) -> float:
-                assign(live, {initializer: value})
-                return float(live.run(program.model.loss.name, feeds))
 
-            numeric = [slope(loss, values[initializer], one, STEPS[dtype]) for one in elements]
-            assign(live, {initializer: values[initializer]})
-            analytic = gradient.flat[elements]
-            scale = max(np.abs(analytic).max(), np.abs(numeric).max())
-            error = np.abs(analytic - numeric).max() / scale if scale else 0.0
-            found = (float(error), len(elements), gradient.size, dtype.name)
-            checks.append(GradientCheck(variable.op.name, *found))
-    return tuple(checks)
+def unfit(losses: Sequence[Any]) -> str:
+    """Why there is no slope to take of a loss that was computed twice; "" if there is."""
+    first, second = map(np.asarray, losses)
+    if first.size != 1:
+        return f"the loss came out with the shape {list(first.shape)}, which is no scalar"
+    if first.dtype not in (np.float32, np.float64):
+        return f"a loss of the type {first.dtype} is too coarse for finite differences"
+    if not np.isfinite(first).all():
+        return f"the loss came out as {float(first.item())}"
+    return "" if first == second else RANDOM
+
+
+@dataclass(frozen=True)
+class Settable:
+    """A variable whose value can be read, and set by feeding the second input of a node."""
+
+    value: Any  # what to fetch
+    setter: str
+
+
+def settable(program: Program) -> tuple[tf.Graph, dict[str, Settable]]:
+    """A graph in which the variables, by their names, can be set one by one.
+
+    The variables of a model have initialisers for that. Of a graph from a file only nodes are
+    there; it is copied, and each variable of the copy gets a node that sets it.
+    """
+    if program.model.optimizer is not None:
+        variables = program.graph.get_collection("variables")
+        return program.graph, {v.op.name: Settable(v, v.initializer.name) for v in variables}
+    try:
+        graph = imported(program.graph.as_graph_def())
+    except ValueError as error:
+        raise RefusedError(f"The graph cannot be copied: {' '.join(str(error).split())}") from error
+    found = {}
+    with graph.as_default():
+        for name in (one.op.name for one in program.model.parameters):
+            op = graph.get_operation_by_name(name)
+            if op.type == "VarHandleOp":
+                dtype = tf.dtypes.as_dtype(op.get_attr("dtype"))
+                value = tf.raw_ops.ReadVariableOp(resource=op.outputs[0], dtype=dtype)
+                set_to = tf1.placeholder(dtype)
+                setter = tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=set_to)
+                found[name] = Settable(value, setter.name)
+            elif op.type in VARIABLE_TYPES:
+                set_to = tf1.placeholder(op.outputs[0].dtype.base_dtype)
+                setter = tf.raw_ops.Assign(ref=op.outputs[0], value=set_to, validate_shape=False).op
+                found[name] = Settable(op.outputs[0], setter.name)
+    return graph, found
+
+
+def has(graph: tf.Graph, tensor: str) -> bool:
+    return node_of(tensor) in {op.name for op in graph.get_operations()}
+
+
+def dtype_of(variable: Any) -> tf.DType:
+    """That of the values: of a graph from a file, a variable is the tensor of its handle."""
+    if variable.dtype == tf.resource:
+        return tf.dtypes.as_dtype(variable.op.get_attr("dtype"))
+    return variable.dtype.base_dtype
+
+
+def within(graph: tf.Graph, gradient: Any) -> Any:
+    """The same gradient in another graph, of which this one's is a copy."""
+    if isinstance(gradient, tf.IndexedSlices):
+        parts = (gradient.values, gradient.indices, gradient.dense_shape)
+        return tf.IndexedSlices(*(graph.get_tensor_by_name(part.name) for part in parts))
+    return graph.get_tensor_by_name(gradient.name)
+
+
+@dataclass(frozen=True)
+class Moving:
+    """The loss, where one element of one variable, or of one fed array, is moved a little."""
+
+    live: Any
+    loss: str
+    feeds: Mapping[str, np.ndarray]
+    values: Mapping[str, np.ndarray]  # setter -> value
+    h: float
+
+    def slopes(self, name: str, variable: Settable | None, elements: np.ndarray) -> np.ndarray:
+        """The central differences of the loss by these elements, one by one."""
+        if variable is None:
+            value, loss = self.feeds[f"{name}:0"], functools.partial(self.fed, f"{name}:0")
+        else:
+            value = self.values[variable.setter]
+            loss = functools.partial(self.assigned, variable.setter)
+        found = np.array([slope(loss, value, element, self.h) for element in elements])
+        if variable is not None:
+            assign(self.live, {variable.setter: value})
+        return found
+
+    def fed(self, tensor: str, value: np.ndarray) -> float:
+        return self.live.run(self.loss, {**self.feeds, tensor: value}).item()
+
+    def assigned(self, setter: str, value: np.ndarray) -> float:
+        assign(self.live, {setter: value})
+        return self.live.run(self.loss, self.feeds).item()
 
 
 def floats_of_a_row(program: Program) -> int:
@@ -130,16 +246,17 @@ def assign(live: Any, values: Mapping[str, np.ndarray]) -> None:
     live.run(list(values), feeds)
 
 
-def forward_copy(program: Program, initializers: Sequence[str]) -> tuple[tf.Graph, tf.DType]:
-    """The part of the graph that computes the loss, in float64 where its ops allow it."""
-    ends = [program.model.loss.op.name, *initializers]
-    graph_def = pruned(program.graph.as_graph_def(), ends)
-    if not graph_def.library.function:
-        try:
-            return imported(widened(graph_def)), tf.float64
-        except ValueError:  # an op that has no float64 version
-            pass
-    return imported(graph_def), tf.float32
+def forward_copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.DType]]:
+    """The part of the graph that these nodes need, in float64 where its ops allow it; then as it
+    is, for what only a run shows: an op within a function that has no float64 version."""
+    graph_def = pruned(graph.as_graph_def(), ends)
+    try:
+        wide = imported(widened(graph_def))
+    except ValueError:  # an op that has no float64 version
+        pass
+    else:
+        yield wide, tf.float64
+    yield imported(graph_def), tf.float32
 
 
 def pruned(graph_def: Any, ends: Sequence[str]) -> Any:
@@ -171,24 +288,55 @@ def widened(graph_def: Any) -> Any:
     wide = type(graph_def)()
     wide.CopyFrom(graph_def)
     formulas: dict[str, Any] = {}
-    float32, float64 = tf.float32.as_datatype_enum, tf.float64.as_datatype_enum
     for node in wide.node:
-        for attr in node.attr.values():
-            if attr.type == float32:
-                attr.type = float64
-            for index, dtype in enumerate(attr.list.type):
-                if dtype == float32:
-                    attr.list.type[index] = float64
-            if attr.tensor.dtype == float32:
-                value = tf.make_ndarray(attr.tensor).astype(np.float64)
-                attr.tensor.CopyFrom(tf.make_tensor_proto(value, tf.float64))
-        if node.op == "FusedBatchNormV3" and node.attr["data_format"].s == b"NHWC":
-            formula = batch_norm(node.attr["epsilon"].f, node.attr["is_training"].b)
-            node.op = formula.signature.name
-            node.attr.clear()
-            formulas[node.op] = formula
+        widen(node, formulas)
+    for function in wide.library.function:
+        for arg in (*function.signature.input_arg, *function.signature.output_arg):
+            arg.type = WIDER.get(arg.type, arg.type)
+            for handle in arg.handle_data:
+                handle.dtype = WIDER.get(handle.dtype, handle.dtype)
+        for attributes in function.arg_attr.values():
+            widen_types(attributes.attr.values())
+        replaced = {node.name: node for node in function.node_def if widen(node, formulas)}
+        outputs = {
+            f"{name}:y:0": f"{name}:{formulas[node.op].signature.output_arg[0].name}:0"
+            for name, node in replaced.items()
+        }
+        rename(function, outputs)
     wide.library.function.extend(formulas.values())
     return wide
+
+
+def widen(node: Any, formulas: dict[str, Any]) -> bool:
+    """Widen one node; whether it has become a call of a formula, which `formulas` then holds."""
+    widen_types(node.attr.values())
+    if node.op != "FusedBatchNormV3" or node.attr["data_format"].s != b"NHWC":
+        return False
+    formula = batch_norm(node.attr["epsilon"].f, node.attr["is_training"].b)
+    node.op = formula.signature.name
+    node.attr.clear()
+    formulas[node.op] = formula
+    return True
+
+
+def widen_types(attributes: Iterable[Any]) -> None:
+    for attr in attributes:
+        if attr.type in WIDER:  # to write another kind of value would take what is there away
+            attr.type = WIDER[attr.type]
+        for index, dtype in enumerate(attr.list.type):
+            attr.list.type[index] = WIDER.get(dtype, dtype)
+        if attr.tensor.dtype in WIDER:
+            value = tf.make_ndarray(attr.tensor).astype(np.float64)
+            attr.tensor.CopyFrom(tf.make_tensor_proto(value, tf.float64))
+
+
+def rename(function: Any, outputs: Mapping[str, str]) -> None:
+    """Within a function a tensor bears the name that its op gives the output: `norm:y:0`."""
+    for node in function.node_def:
+        for index, tensor in enumerate(node.input):
+            node.input[index] = outputs.get(tensor, tensor)
+    for result, tensor in function.ret.items():
+        function.ret[result] = outputs.get(tensor, tensor)
 
 
 @functools.cache

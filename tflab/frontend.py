@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tflab import nodes
+from tflab import functions, nodes
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.graphfiles import formats
@@ -38,7 +38,9 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
             model = called(name, functools.partial(from_keras, function, options), graph)
     except saved.NotImportableError as error:
         nothing: Any = None  # there is no live graph
-        return Frontend(program=nothing, nodes=error.nodes, blocked=str(error))
+        return Frontend(
+            program=nothing, nodes=error.nodes, blocked=str(error), functions=error.functions
+        )
     check(name, model, graph)
     if options.devices > 1:
         split_over_devices(graph, options.devices)
@@ -49,7 +51,12 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         dataset=functools.cache(functools.partial(load, name, model, options.data_dir)),
         ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
     )
-    return Frontend(program=live, nodes=nodes.from_graph(graph), notes=model.notes)
+    return Frontend(
+        program=live,
+        nodes=nodes.from_graph(graph),
+        notes=model.notes,
+        functions=functions.of_graph(graph),
+    )
 
 
 def called(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:

@@ -104,7 +104,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         default=(),
         metavar="SCOPE",
-        help="name scopes to open in the frontend's tree",
+        help="name scopes, and functions of the graph, to open in the frontend's tree",
     )
     arguments.output_format(parser, FORMATS)
     add(
@@ -162,7 +162,8 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
         for number, stage in enumerate(walked, 1):
             stages.append(stage)
             if number == 1:
-                scopes.check(stage.nodes, args.expand)
+                functions = getattr(stage, "functions", ())
+                scopes.check(stage.nodes, args.expand, functions)
             if args.format == "text":
                 whole = args.stage in ("all", list(STAGES)[number - 1])
                 text.show(out, number, stage, args.expand, whole)

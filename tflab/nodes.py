@@ -7,6 +7,7 @@ import importlib.util
 import linecache
 import os
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
@@ -20,6 +21,8 @@ LIBRARIES = tuple(
     for spec in map(importlib.util.find_spec, ("tensorflow", "keras"))
     if spec and spec.origin
 )
+MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
+NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 def from_graph(graph: tf.Graph) -> tuple[Node, ...]:
@@ -81,9 +84,14 @@ def from_graph_def(
 
 
 def from_node_def(
-    node_def: Any, sources: Mapping[str, Source | None], shapes: Mapping[str, Shape]
+    node_def: Any,
+    sources: Mapping[str, Source | None],
+    shapes: Mapping[str, Shape],
+    signatures: Mapping[str, Any] = NONE,
 ) -> Node:
+    """`signatures` are OpDefs of functions, whose names may be the types of nodes."""
     name = node_def.name
+    args = output_args(node_def.op, signatures)
     return Node(
         name=name,
         op=node_def.op,
@@ -92,27 +100,38 @@ def from_node_def(
         device=node_def.device,
         outputs=tuple(
             Tensor(dtype, shapes.get(f"{name}:{index}" if index else name))
-            for index, dtype in enumerate(output_dtypes(node_def))
+            for index, dtype in enumerate(output_dtypes(node_def, args))
         ),
         source=sources.get(name),
     )
 
 
-def output_dtypes(node_def: Any) -> Iterable[str]:
+def output_dtypes(node_def: Any, args: Iterable[Any]) -> Iterable[str]:
     """The dtypes of a node's outputs, by the rules of OpDef (op_def.proto, `OpDef.ArgDef`)."""
-    for arg in output_args(node_def.op):
+    for arg in args:
         if arg.type_list_attr:
             yield from map(dtype_name, node_def.attr[arg.type_list_attr].list.type)
             continue
         dtype = node_def.attr[arg.type_attr].type if arg.type_attr else arg.type
-        count = node_def.attr[arg.number_attr].i if arg.number_attr else 1
-        yield from [dtype_name(dtype)] * count
+        yield from [dtype_name(dtype)] * min(count_of(arg, node_def), MOST_OUTPUTS)
+
+
+def count_of(arg: Any, node_def: Any) -> int:
+    """How many tensors of the node one ArgDef stands for."""
+    if arg.type_list_attr:
+        return len(node_def.attr[arg.type_list_attr].list.type)
+    return max(0, node_def.attr[arg.number_attr].i) if arg.number_attr else 1
+
+
+def output_args(op: str, signatures: Mapping[str, Any] = NONE) -> tuple[Any, ...]:
+    op_def = signatures.get(op) or op_def_of(op)
+    return tuple(op_def.output_arg) if op_def else ()
 
 
 @functools.cache
-def output_args(op: str) -> tuple[Any, ...]:
-    op_def = op_def_registry.get(op)
-    return tuple(op_def.output_arg) if op_def else ()
+def op_def_of(op: str) -> Any:
+    """The OpDef of a type; None where TensorFlow does not know it."""
+    return op_def_registry.get(op)
 
 
 def dtype_name(enum: int) -> str:

@@ -8,7 +8,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tflab.errors import UsageError
-from tflab.records import Node
+from tflab.records import Function, Node
+
+LISTED = 10  # functions that an error names
 
 
 @dataclass
@@ -49,17 +51,39 @@ def tree(nodes: Sequence[Node]) -> Scope:
     return root
 
 
-def check(nodes: Sequence[Node], names: Iterable[str]) -> None:
-    """Raise UsageError for a name that is neither a scope nor a node."""
-    known: dict[str, None] = {}
+def known(nodes: Iterable[Node]) -> dict[str, None]:
+    """The names of all nodes, and of the scopes that they are in."""
+    found: dict[str, None] = {}
     for node in nodes:
         parts = node.name.split("/")
-        known |= dict.fromkeys("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+        found |= dict.fromkeys("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+    return found
+
+
+def inside(function: str, names: Iterable[str]) -> list[str]:
+    """What the names ask to be opened within a function: of `f/add`, asked of `f`, `add`."""
+    return [name.removeprefix(f"{function}/") for name in names if name.startswith(f"{function}/")]
+
+
+def check(nodes: Sequence[Node], names: Iterable[str], functions: Sequence[Function] = ()) -> None:
+    """Raise UsageError for a name that is neither a scope, a node nor a function."""
+    if not names:
+        return
+    there = known(nodes) | dict.fromkeys(function.name for function in functions)
     for name in names:
-        if name not in known:
-            nearest = difflib.get_close_matches(name, known, n=1)
-            hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
-            raise UsageError(f"There is no scope '{name}' in the graph to expand.{hint}")
+        asked = [function for function in functions if inside(function.name, [name])]
+        within = {
+            f"{function.name}/{scope}" for function in asked for scope in known(function.nodes)
+        }
+        if name in there or name in within:
+            continue
+        nearest = difflib.get_close_matches(name, [*there, *within], n=1)
+        hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+        listed = ", ".join(function.name for function in functions[:LISTED])
+        more = f" and {len(functions) - LISTED:,} more" if len(functions) > LISTED else ""
+        have = f" Its functions: {listed}{more}." if functions else ""
+        what = "scope or function" if functions else "scope"
+        raise UsageError(f"There is no {what} '{name}' in the graph to expand.{hint}{have}")
 
 
 def lines(scope: Scope, expanded: Sequence[str] = (), branches: str = "") -> Iterable[Line]:

@@ -13,14 +13,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab import nodes
+from tflab import functions, nodes
 from tflab.errors import TflabError, UsageError
 from tflab.graphfiles import feeding, starting
 from tflab.graphfiles.effects import effects, listed
 from tflab.graphfiles.formats import GraphFile
 from tflab.graphfiles.starting import ASSIGNMENTS, VARIABLES
 from tflab.ledger import reached
-from tflab.records import Model, Node, Saved, node_of
+from tflab.records import Function, Model, Node, Saved, node_of
 
 LISTED = 5  # effects and names that are written out
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
@@ -29,11 +29,12 @@ QUIET = (*PLACEHOLDERS, *VARIABLES, *ASSIGNMENTS, "Const", "NoOp", "SaveV2", "Re
 
 
 class NotImportableError(TflabError):
-    """A graph that parses and cannot be imported: its nodes are all that can be shown."""
+    """A graph that parses and cannot be imported: what is in it is all that can be shown."""
 
-    def __init__(self, message: str, found: tuple[Node, ...]) -> None:
+    def __init__(self, message: str, found: tuple[Node, ...], called: tuple[Function, ...]) -> None:
         super().__init__(message)
         self.nodes = found
+        self.functions = called
 
 
 def build(file: GraphFile, asked: Saved) -> Model:
@@ -89,6 +90,7 @@ def load(file: GraphFile, graph: tf.Graph) -> None:
         raise NotImportableError(
             f"The graph '{file.path}' cannot be imported: {reason}.",
             nodes.from_graph_def(file.graph_def, {}, {}),
+            functions.of_graph_def(file.graph_def),
         ) from error
 
 

@@ -15,7 +15,16 @@ from typing import Any
 
 from tflab.records.asked import SWITCHES, Model, Options, Program, Recipe, Saved, Start
 from tflab.records.followed import Life, Touch
-from tflab.records.graph import Node, Shape, Source, Tensor, edge_count, node_of
+from tflab.records.graph import (
+    Call,
+    Function,
+    Node,
+    Shape,
+    Source,
+    Tensor,
+    edge_count,
+    node_of,
+)
 from tflab.records.measured import (
     Cell,
     Compared,
@@ -64,6 +73,7 @@ __all__ = [
     "Allocation",
     "Assignment",
     "Backward",
+    "Call",
     "Capture",
     "Cell",
     "Compared",
@@ -77,6 +87,7 @@ __all__ = [
     "FateChange",
     "Fit",
     "Frontend",
+    "Function",
     "Generated",
     "Gradient",
     "GradientCheck",
@@ -128,6 +139,7 @@ class Frontend(Shown):
     nodes: tuple[Node, ...]
     notes: tuple[str, ...] = ()  # of a graph from a file: what was chosen or made up for it
     blocked: str | None = None  # why no other stage can follow: TensorFlow refuses the graph
+    functions: tuple[Function, ...] = ()  # that nodes call: branches, loop bodies, tf.functions
 
 
 @dataclass(frozen=True)
@@ -165,6 +177,7 @@ class Backward(Shown):
     shared_nodes: tuple[str, ...] = ()  # those that start or add up gradients, of no one forward op
     unchecked: str = ""  # why there are no gradient checks
     inferred: bool = False  # `gradients` were in the file, and are told by their names
+    added_functions: tuple[Function, ...] = ()  # bodies of what was added: gradients of branches
 
 
 @dataclass(frozen=True)

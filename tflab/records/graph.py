@@ -36,6 +36,25 @@ class Node:
     source: Source | None = None
 
 
+@dataclass(frozen=True)
+class Call:
+    """A node that names a function: `then_branch` of `cond`."""
+
+    node: str
+    attribute: str  # "" where the function is the node's very type
+    function: str | None = None  # in whose body the node stands; None: in the graph itself
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function in the library of a graph. Its body is a graph of its own."""
+
+    name: str
+    called_by: tuple[Call, ...] = ()
+    nodes: tuple[Node, ...] = ()  # its arguments first; none where the library does not have it
+    returns: tuple[str, ...] = ()  # tensors
+
+
 def node_of(tensor: str) -> str:
     """The name of the node that makes a tensor: `split:1` comes from `split`."""
     return tensor.partition(":")[0]

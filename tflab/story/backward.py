@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tflab.records import Backward, Gradient
+from tflab.story import frontend
 from tflab.story.words import LONGEST, counted
 from tflab.table import Block, Column, Table, plural, shortened
 
@@ -29,6 +30,8 @@ def tell(stage: Backward) -> Iterable[Block]:
     )
     yield derived(stage)
     yield reasons(stage.gradients)
+    if stage.added_functions:
+        yield frontend.function_table("Functions that were added", stage.added_functions)
     yield from gradient_checks(stage)
 
 
@@ -86,7 +89,7 @@ def gradient_checks(stage: Backward) -> Iterable[Block]:
         LONGEST,
     )
     if worst.precision != "float64":
-        yield "The graph has functions or ops without a float64 version, so the error is larger."
+        yield "The graph has ops without a float64 version, so the error is larger."
     some = f"Checked: {len(stage.gradient_checks)} of {stage.variable_count:,} variables. "
     yield (
         (some if len(stage.gradient_checks) < stage.variable_count else "")
