@@ -1,9 +1,11 @@
-"""Fuzz target: a graph from a file, up to its nodes and what running it would touch."""
+"""Fuzz target: a graph from a file, up to what is told of its nodes and functions, and of what
+running it would touch."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from io import StringIO
 from pathlib import Path
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -13,12 +15,18 @@ from tests.fuzz import target
 try:
     import atheris
 except ImportError:  # seeds can be written without it
-    from tflab import nodes
+    from tflab import functions, nodes, story
+    from tflab.exporters import text
     from tflab.graphfiles import effects, formats
+    from tflab.records import Frontend
 else:
     with atheris.instrument_imports(include=["tflab"]):
-        from tflab import nodes
+        from tflab import functions, nodes, story
+        from tflab.exporters import text
         from tflab.graphfiles import effects, formats
+        from tflab.records import Frontend
+
+OPENED = 3  # functions whose bodies are drawn
 
 
 def seeds() -> Mapping[str, bytes]:
@@ -42,6 +50,11 @@ def read(path: Path) -> None:
     file = formats.read(path)
     found = nodes.from_graph_def(file.graph_def, {}, {})
     effects.effects((node.name, node.op) for node in found)
+    called = functions.of_graph_def(file.graph_def)
+    out = text.console(StringIO())
+    stage = Frontend(None, found, functions=called)
+    for block in story.tell(stage, [function.name for function in called[:OPENED]]):
+        text.show_block(out, block)
 
 
 if __name__ == "__main__":
