@@ -28,6 +28,15 @@ class Parser(argparse.ArgumentParser):
         raise UsageError(f"{message[0].upper()}{message[1:]}. See `{self.prog} --help`.")
 
 
+def parser(name: str, about: str | None) -> Parser:
+    """The parser of the command `name`; `about` is the docstring of its module."""
+    return Parser(
+        prog=f"python -m tflab.{name}",
+        description=about,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
 def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
     """An argparse type: one of these names, or an error with the nearest right one."""
 

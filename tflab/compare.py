@@ -29,11 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = command.Parser(
-        prog="python -m tflab.compare",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command.parser("compare", __doc__)
     add = parser.add_argument
     arguments.model(parser, "lenet")
     arguments.batch_sizes(parser)

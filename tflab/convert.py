@@ -35,11 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = command.Parser(
-        prog="python -m tflab.convert",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command.parser("convert", __doc__)
     add = parser.add_argument
     add("files", nargs="+", metavar="RUN_METADATA", help="a step each, in this order")
     add(

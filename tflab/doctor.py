@@ -30,11 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = command.Parser(
-        prog="python -m tflab.doctor",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command.parser("doctor", __doc__)
     parser.add_argument(
         "--logdir",
         type=command.folder("logdir"),

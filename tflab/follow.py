@@ -25,11 +25,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = command.Parser(
-        prog="python -m tflab.follow",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command.parser("follow", __doc__)
     add = parser.add_argument
     add("node", metavar="NODE", help="the name of a node, such as conv1/Conv2D")
     arguments.model(parser, "toy")

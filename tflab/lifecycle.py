@@ -52,11 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     stages = (*STAGES, "all")
     defaults = Options()
-    parser = command.Parser(
-        prog="python -m tflab.lifecycle",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command.parser("lifecycle", __doc__)
     add = parser.add_argument
     arguments.model(parser, "toy")
     add(

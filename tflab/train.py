@@ -37,11 +37,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    parser = command.Parser(
-        prog="python -m tflab.train",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = command.parser("train", __doc__)
     add = parser.add_argument
     add(
         "--model",
