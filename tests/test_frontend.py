@@ -12,7 +12,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import walks
-from tflab import backward, datasets, frontend, models, story
+from tflab import backward, datasets, frontend, lifecycle, models, story
 from tflab.errors import TflabError
 from tflab.models import lenet, toy
 from tflab.records import Call, Frontend, Function, Model, Options, Tensor
@@ -125,16 +125,31 @@ def test_functions_that_differentiation_adds_have_lines_of_the_user():
     options = Options()
     forward = frontend.build(("mine", with_functions), options)
     stage = backward.differentiate(forward, options)
-    assert not {one.name for one in forward.functions} & {one.name for one in stage.added_functions}
-    called = {call.node for one in stage.added_functions for call in one.called_by}
+    added = stage.functions[len(forward.functions) :]
+    assert stage.functions == (*forward.functions, *added)
+    assert stage.added_functions == tuple(one.name for one in added)
+    called = {call.node for one in added for call in one.called_by}
     assert {"loop", "gradients/loop_grad/loop_grad"} <= called
-    sources = [node.source for one in stage.added_functions for node in one.nodes]
+    sources = [node.source for one in added for node in one.nodes]
     assert {source.file for source in sources if source} == {__file__}
     (loop,) = [node for node in stage.nodes if node.name == "loop"]
     operation = stage.program.graph.get_operation_by_name("loop")
     assert len(loop.inputs) == len(operation.inputs)
     (check,) = stage.gradient_checks
     assert (check.precision, check.max_relative_error < 1e-4) == ("float64", True)
+
+
+def test_what_runs_of_a_function_has_the_line_of_its_body():
+    *_, stage = lifecycle.walk(f"{__name__}:with_functions", Options(batch_size=4), "placement")
+    lines = {node.name: node.source and node.source.code for node in stage.nodes}
+    made = {origin.name for origin in stage.origins if "LowerFunctional" in origin.origin}
+    assert made and all(lines[name] for name in made)
+    (tanh,) = [node for node in stage.nodes if node.op == "Tanh"]
+    assert (tanh.name, tanh.source.code) == (
+        "loop/body/_1/StatefulPartitionedCall/Tanh",
+        "return tf.tanh(value) * weight",
+    )
+    assert lines["loop/enter/_4"].startswith("_, y = tf.while_loop(")
 
 
 def test_an_expanded_function_is_drawn_like_a_graph():

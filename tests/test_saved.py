@@ -1,17 +1,19 @@
 """Graphs from files: each form goes through the stages, or gets one sentence that says why not."""
 
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework.function_pb2 import FunctionDef
+from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
 
 from tests import graphs
 from tflab import functions, lifecycle, nodes, session
 from tflab.errors import RefusedError, TflabError, UsageError
-from tflab.graphfiles import formats
-from tflab.records import Call, Function, Options, Saved
+from tflab.graphfiles import formats, lines
+from tflab.records import Call, Function, Options, Saved, Source
 
 pytestmark = pytest.mark.tensorflow
 
@@ -286,6 +288,70 @@ def test_an_output_of_a_function_is_counted_through_all_outputs_of_its_node():
     (read,) = functions.of_graph_def(graph)
     assert read.nodes[1].inputs == ("split:1", "split", "split")
     assert len(read.nodes[2].outputs) == nodes.MOST_OUTPUTS
+
+
+# Lines of programs that saved them
+
+
+class Doubler(tf.Module):
+    def __init__(self):
+        self.weight = tf.Variable(np.ones([4, 2], np.float32))
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 4])])
+    def __call__(self, x):
+        product = tf.matmul(x, self.weight)
+        return tf.nn.relu(product)
+
+
+@pytest.fixture(scope="module")
+def with_lines(tmp_path_factory):
+    """A SavedModel with the lines of its nodes."""
+    folder = tmp_path_factory.mktemp("lines") / "saved"
+    model = Doubler()
+    options = tf.saved_model.SaveOptions(save_debug_info=True)
+    tf.saved_model.save(model, str(folder), model.__call__, options)
+    return folder
+
+
+def test_nodes_of_a_file_have_the_lines_that_are_saved_with_it(with_lines):
+    stages = walk(with_lines, "placement")
+    first = Doubler.__call__.python_function.__code__.co_firstlineno
+    inside = [node for one in stages["frontend"].functions for node in one.nodes]
+    for found in (inside, stages["placement"].nodes):
+        made_at = {node.op.removeprefix("_Mkl"): node.source for node in found}
+        assert {
+            op: (source.file, source.line - first)
+            for op, source in made_at.items()
+            if op in ("MatMul", "Relu")
+        } == {"MatMul": (__file__, 2), "Relu": (__file__, 3)}
+
+
+def test_damaged_lines_are_told_with_what_goes_without_them(with_lines, tmp_path):
+    folder = tmp_path / "copy"
+    shutil.copytree(with_lines, folder)
+    (folder / lines.BESIDE).write_bytes(b"\xff")
+    with pytest.raises(TflabError, match=r"lines of the nodes .* Without that file the graph is"):
+        walk(folder, "frontend")
+    (folder / lines.BESIDE).unlink()
+    assert not [node for node in walk(folder, "frontend")["frontend"].nodes if node.source]
+
+
+def test_lines_within_a_graph_are_read_as_any_version_wrote_them():
+    info = GraphDebugInfo(files=["user.py", "site-packages/tensorflow/python/ops/math_ops.py"])
+    info.frames_by_id[7].CopyFrom(GraphDebugInfo.FileLineCol(file_index=0, line=3, func="f"))
+    info.frames_by_id[8].CopyFrom(GraphDebugInfo.FileLineCol(file_index=1, line=99))
+    info.traces_by_id[1].frame_id.extend([7, 8, 1234])  # of which the last is not there
+    info.name_to_trace_id["mul"] = 1
+    info.name_to_trace_id["add@function"] = 1
+    info.name_to_trace_id["lost"] = 2
+    old = info.traces["sub"].file_line_cols
+    old.add(file_index=0, line=5, code=" y = x - 1 ")
+    old.add(file_index=44, line=6)
+    assert lines.lines(info) == {
+        (None, "mul"): Source("user.py", 3, "f", ""),
+        ("function", "add"): Source("user.py", 3, "f", ""),
+        (None, "sub"): Source("user.py", 5, "", "y = x - 1"),
+    }
 
 
 # Gradients of files against finite differences

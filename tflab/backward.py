@@ -57,10 +57,12 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     checks, unchecked = checked(program, pairs, options)
     program.graph.finalize()  # from here on, reading it must not change it
     written = (*frontend.nodes, *with_lines(frontend.nodes, program, added))
+    new = tuple(added_functions(frontend, written, program.graph))
     return Backward(
         program=replace(program, train_op=train_op, model=fetching(program.model, pairs)),
         nodes=tuple(as_now(written, program.graph)) if frontend.functions else written,
-        added_functions=tuple(added_functions(frontend, written, program.graph)),
+        functions=(*frontend.functions, *new),
+        added_functions=tuple(function.name for function in new),
         added_nodes=tuple(op.name for op in added),
         update_nodes=tuple(op.name for op in update_ops),
         shared_nodes=tuple(op.name for op in gradient_ops if nodes.original_op(op) is None),
@@ -144,6 +146,7 @@ def there_already(frontend: Frontend) -> Backward:
     return Backward(
         program=frontend.program,
         nodes=frontend.nodes,
+        functions=frontend.functions,
         gradients=tuple(
             Gradient(
                 node.name,
@@ -195,7 +198,7 @@ def added_functions(
     before = {function.name for function in frontend.functions}
     lines: dict[tuple[str | None, str], Source | None] = {}
     lines |= {(None, node.name): node.source for node in written}
-    for function in functions.of_graph(graph):
+    for function in functions.of_graph(graph, frontend.program.model.lines):
         known = (lines.get((call.function, call.node)) for call in function.called_by)
         caller = next((source for source in known if source), None)
         found = [

@@ -170,7 +170,7 @@ def table(
         batch.tally.steps,
         costs=mean_costs(batch, placed, last),
         ledger=placed.ledger,
-        sources={node.name: node.source for node in placed.user_nodes},
+        sources={node.name: node.source for node in (*placed.user_nodes, *placed.nodes)},
         peaks=peaks,
         quantile=batch.tally.quantile,
         step_std_ns=batch.tally.step_std_ns,

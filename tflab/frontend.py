@@ -53,9 +53,9 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     )
     return Frontend(
         program=live,
-        nodes=nodes.from_graph(graph),
+        nodes=nodes.from_graph(graph, model.lines),
         notes=model.notes,
-        functions=functions.of_graph(graph),
+        functions=functions.of_graph(graph, model.lines),
     )
 
 

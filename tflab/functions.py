@@ -8,6 +8,7 @@ or run, so a file may hold what it likes.
 from __future__ import annotations
 
 import functools
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -16,15 +17,16 @@ import tensorflow as tf
 
 from tflab import nodes
 from tflab.errors import TflabError
-from tflab.records import Call, Function, Node, Shape, Source, Tensor
+from tflab.records import Call, Function, Lines, Node, Shape, Source, Tensor
 
 ARGUMENT = "_Arg"  # the type that the runtime gives to a function's argument when it is called
 
 Calls = Iterable[tuple[str, Call]]  # (function, who calls it)
 
 
-def of_graph(graph: tf.Graph) -> tuple[Function, ...]:
-    """The functions of a live graph. Those that were made in this process know the user's lines."""
+def of_graph(graph: tf.Graph, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
+    """The functions of a live graph. Those that were made in this process know the user's lines;
+    of others, `lines` may tell."""
     traced = traced_graphs(graph)
     if not traced:
         return ()  # and the graph need not be written out to find its library
@@ -35,14 +37,14 @@ def of_graph(graph: tf.Graph) -> tuple[Function, ...]:
         if op.type in definitions or calling(op.type)
         for call in calls_of(op.node_def, definitions)
     )
-    return tuple(listed(calls, definitions, traced))
+    return tuple(listed(calls, definitions, traced, lines))
 
 
-def of_graph_def(graph_def: Any) -> tuple[Function, ...]:
+def of_graph_def(graph_def: Any, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
     """The functions of a graph that need not be importable."""
     definitions = {one.signature.name: one for one in graph_def.library.function}
     calls = (call for node in graph_def.node for call in calls_of(node, definitions))
-    return tuple(listed(calls, definitions, {}))
+    return tuple(listed(calls, definitions, {}, lines))
 
 
 def traced_graphs(graph: tf.Graph) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def traced_graphs(graph: tf.Graph) -> dict[str, Any]:
 
 
 def listed(
-    calls: Calls, definitions: Mapping[str, Any], traced: Mapping[str, Any]
+    calls: Calls, definitions: Mapping[str, Any], traced: Mapping[str, Any], lines: Lines
 ) -> Iterator[Function]:
     """The functions in the order in which the graph's calls lead to them, then the others.
 
@@ -82,11 +84,14 @@ def listed(
         new = [name for one in waiting for name in callees.get(one, ()) if name not in order]
         waiting = list(dict.fromkeys(new))
         order |= dict.fromkeys(waiting)
+    known: defaultdict[str | None, dict[str, Source | None]] = defaultdict(dict)
+    for (where, node), source in lines.items():
+        known[where][node] = source
     signatures = {name: definition.signature for name, definition in definitions.items()}
     for name in order | dict.fromkeys(definitions) | dict.fromkeys(called_by):
         callers = tuple(called_by.get(name, ()))
         if name in definitions:
-            yield function(definitions[name], callers, traced.get(name), signatures)
+            yield function(definitions[name], callers, traced.get(name), signatures, known[name])
         else:
             yield Function(name, callers)
 
@@ -119,15 +124,24 @@ def calling(op: str) -> tuple[str, ...]:
 
 
 def function(
-    definition: Any, called_by: tuple[Call, ...], traced: Any, signatures: Mapping[str, Any]
+    definition: Any,
+    called_by: tuple[Call, ...],
+    traced: Any,
+    signatures: Mapping[str, Any],
+    lines: Mapping[str, Source | None],
 ) -> Function:
     """One FunctionDef, with lines and shapes from the graph that it was traced in, if any."""
-    sources, shapes = noted(definition, traced) if traced else ({}, written_shapes(definition))
+    sources, shapes = noted(definition, traced) if traced else (lines, written_shapes(definition))
     names = Names(definition, signatures)
     made = traced.inputs if traced else ()
     arguments = list(definition.signature.input_arg)
     found = [
-        argument(arg, made[index] if index < len(made) else None, definition.arg_attr.get(index))
+        argument(
+            arg,
+            made[index] if index < len(made) else None,
+            definition.arg_attr.get(index),
+            lines.get(arg.name),
+        )
         for index, arg in enumerate(arguments)
     ]
     for node_def in definition.node_def:
@@ -138,10 +152,9 @@ def function(
     return Function(definition.signature.name, called_by, tuple(found), returns)
 
 
-def argument(arg: Any, made: Any, attributes: Any) -> Node:
+def argument(arg: Any, made: Any, attributes: Any, source: Source | None) -> Node:
     """An argument as a node; `made` is the tensor that stood for it while it was traced."""
     shape: Shape = None
-    source: Source | None = None
     if made is not None:
         shape, source = nodes.shape_of(made.shape), nodes.source_of(made.op)
     elif attributes is not None:

@@ -7,13 +7,14 @@ import importlib.util
 import linecache
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
 from tensorflow.python.framework import op_def_registry  # no public way to an OpDef (TF 2.21)
 
-from tflab.records import Node, Shape, Source, Tensor
+from tflab.records import Lines, Node, Shape, Source, Tensor
 
 # Frames below these folders are library code; the user's line is the last one outside.
 LIBRARIES = tuple(
@@ -22,12 +23,22 @@ LIBRARIES = tuple(
     if spec and spec.origin
 )
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
-NONE: Mapping[str, Any] = MappingProxyType({})
+NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
-def from_graph(graph: tf.Graph) -> tuple[Node, ...]:
-    """Every node of a graph under construction, in the order in which they were made."""
-    return tuple(from_operation(op) for op in graph.get_operations())
+def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
+    """Every node of a graph under construction, in the order in which they were made.
+
+    `lines` are those of nodes that were imported: TensorFlow does not know who made them.
+    """
+    made = (from_operation(op) for op in graph.get_operations())
+    known = lines_in(lines)
+    return tuple(replace(n, source=known[n.name]) if n.name in known else n for n in made)
+
+
+def lines_in(lines: Lines, function: str | None = None) -> dict[str, Source | None]:
+    """Those of the nodes in one function, or in the graph itself."""
+    return {node: source for (inside, node), source in lines.items() if inside == function}
 
 
 def from_operation(op: tf.Operation) -> Node:

@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab import devices, kernels, ledger, nodes, passes, session, toggles, trace, trial
+from tflab import devices, inlined, kernels, ledger, nodes, passes, session, toggles, trace, trial
 from tflab.dumps import Snapshot
 from tflab.errors import TflabError, UsageError
 from tflab.records import (
@@ -53,7 +53,9 @@ def placed(backward: Backward, options: Options) -> Placement:
     told = trial.attempt(program, step, options)
     graphs = told.metadata.partition_graphs
     shapes = trace.output_shapes(told.metadata.step_stats)
-    sources = {node.name: node.source for node in backward.nodes}
+    names = (node.name for graph in graphs for node in graph.node)
+    sources = dict(inlined.lines(names, backward.nodes, backward.functions))
+    sources |= {node.name: node.source for node in backward.nodes if node.source}
     sent = tuple(transfers(graphs, shapes))
     shapes |= {one.recv: one.shape for one in sent}  # a `_Recv` is not in the trace
     parts = [nodes.from_graph_def(graph, sources, shapes) for graph in graphs]

@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,8 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from tflab.errors import TflabError, UsageError
+from tflab.graphfiles import lines
+from tflab.records import Lines
 
 KINDS = "a SavedModel folder, a GraphDef or MetaGraphDef (binary or text), or a .keras file"
 LARGEST_TEXT = 64 * 2**20  # bytes; the parser of text protos takes about a second a megabyte
@@ -39,6 +41,7 @@ class GraphFile:
     meta: Any = None  # MetaGraphDef: signatures and saver
     tags: tuple[str, ...] = ()
     checkpoint: str | None = None  # prefix of the files with the values of its variables
+    lines: Lines = field(default_factory=dict)  # that made its nodes
 
 
 def read(path: Path) -> GraphFile:
@@ -143,6 +146,7 @@ def parsed(path: Path, content: bytes) -> Iterator[GraphFile]:
             meta=None if kind == "GraphDef" else meta,
             tags=tuple(meta.meta_info_def.tags) if kind == "SavedModel" else (),
             checkpoint=checkpoint(path, kind),
+            lines=known_lines(path, kind, graph_def),
         )
 
 
@@ -172,6 +176,11 @@ def serving(path: Path, saved: Any) -> Any:
     return next(
         (meta for meta in metas if "serve" in meta.meta_info_def.tags), (metas or [None])[0]
     )
+
+
+def known_lines(path: Path, kind: str, graph_def: Any) -> Lines:
+    beside = lines.of_saved_model(path.parent) if kind == "SavedModel" else {}
+    return {**lines.of_graph(graph_def), **beside}
 
 
 def checkpoint(path: Path, kind: str) -> str | None:

@@ -71,6 +71,7 @@ def build(file: GraphFile, asked: Saved) -> Model:
         parameters=parameters(graph, written, loss, placeholders),
         notes=tuple(notes),
         start=start,
+        lines=file.lines,
     )
 
 
@@ -89,8 +90,8 @@ def load(file: GraphFile, graph: tf.Graph) -> None:
             )
         raise NotImportableError(
             f"The graph '{file.path}' cannot be imported: {reason}.",
-            nodes.from_graph_def(file.graph_def, {}, {}),
-            functions.of_graph_def(file.graph_def),
+            nodes.from_graph_def(file.graph_def, nodes.lines_in(file.lines), {}),
+            functions.of_graph_def(file.graph_def, file.lines),
         ) from error
 
 

@@ -18,6 +18,7 @@ from tflab.records.followed import Life, Touch
 from tflab.records.graph import (
     Call,
     Function,
+    Lines,
     Node,
     Shape,
     Source,
@@ -94,6 +95,7 @@ __all__ = [
     "History",
     "Kernel",
     "Life",
+    "Lines",
     "Machined",
     "Memory",
     "Model",
@@ -177,7 +179,8 @@ class Backward(Shown):
     shared_nodes: tuple[str, ...] = ()  # those that start or add up gradients, of no one forward op
     unchecked: str = ""  # why there are no gradient checks
     inferred: bool = False  # `gradients` were in the file, and are told by their names
-    added_functions: tuple[Function, ...] = ()  # bodies of what was added: gradients of branches
+    functions: tuple[Function, ...] = ()
+    added_functions: tuple[str, ...] = ()  # those of `functions` that gradients added
 
 
 @dataclass(frozen=True)

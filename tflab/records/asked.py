@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tflab.records.graph import Lines
+
 
 @dataclass(frozen=True)
 class Start:
@@ -48,6 +50,7 @@ class Model:
     notes: tuple[str, ...] = ()  # what was chosen or made up for it, for the reader
     start: Start | None = None  # where the variables' own initialisers are not to be run
     updates: tuple[Any, ...] = ()  # ops that run with every training step: moving averages
+    lines: Lines = field(default_factory=dict)  # of nodes whose makers TensorFlow does not know
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 Shape = tuple[int | None, ...] | None  # None: not even the rank is known
@@ -15,6 +16,10 @@ class Source:
     line: int
     function: str
     code: str
+
+
+# The lines of nodes, by the function in whose body they stand (None: the graph itself) and name.
+Lines = Mapping[tuple[str | None, str], Source]
 
 
 @dataclass(frozen=True)

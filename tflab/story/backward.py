@@ -30,8 +30,9 @@ def tell(stage: Backward) -> Iterable[Block]:
     )
     yield derived(stage)
     yield reasons(stage.gradients)
-    if stage.added_functions:
-        yield frontend.function_table("Functions that were added", stage.added_functions)
+    new = [function for function in stage.functions if function.name in stage.added_functions]
+    if new:
+        yield frontend.function_table("Functions that were added", new)
     yield from gradient_checks(stage)
 
 

@@ -1,0 +1,72 @@
+"""Inlined: the lines of nodes that the runtime took out of functions. No TensorFlow in here.
+
+It puts the body of a function where the call was, and names each node after its call:
+`call/mul`. In a branch or a loop these are `cond/then/_3/mul` and `loop/body/_8/mul`, and what
+carries values in and out of there has no counterpart in any body (`loop/enter/_4`): that is there
+because of the call, and has its line. (tensorflow/core/common_runtime: inline_function_utils.cc,
+lower_if_op.cc, lower_while_op.cc.)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from tflab.records import Function, Node, Source
+
+PART = re.compile(r"(then|else|cond|body)/_\d+/")
+ATTRIBUTES = {"then": "then_branch", "else": "else_branch", "cond": "cond", "body": "body"}
+BESIDE = "Func/"  # before the names of nodes that keep the order around a body
+
+
+def lines(
+    names: Iterable[str], nodes: Iterable[Node], functions: Iterable[Function]
+) -> Iterator[tuple[str, Source]]:
+    """The names that came out of a call in the graph, each with the line of its node."""
+    functions = tuple(functions)
+    known: dict[str | None, dict[str, Source | None]] = {
+        one.name: {node.name: node.source for node in one.nodes} for one in functions
+    }
+    known[None] = {node.name: node.source for node in nodes}
+    calls: dict[tuple[str | None, str], dict[str, str]] = {}
+    for one in functions:
+        for call in one.called_by:
+            calls.setdefault((call.function, call.node), {})[call.attribute] = one.name
+    for name in names:
+        source = line(name.removeprefix(BESIDE), known, calls)
+        if source:
+            yield name, source
+
+
+def line(
+    name: str,
+    known: dict[str | None, dict[str, Source | None]],
+    calls: dict[tuple[str | None, str], dict[str, str]],
+) -> Source | None:
+    """Follow a name from call to call into the functions, as far as it goes."""
+    inside: str | None = None
+    found: Source | None = None
+    while True:
+        own = known.get(inside, {})
+        if name in own:
+            return own[name] or found
+        call = next((part for part in scopes(name) if (inside, part) in calls), None)
+        if call is None:
+            return found
+        found = own.get(call) or found
+        called = calls[inside, call]
+        name = name[len(call) + 1 :]
+        part = PART.match(name)
+        if part:
+            inside, name = called.get(ATTRIBUTES[part[1]]), name[part.end() :]
+        else:
+            inside = next(iter(called.values())) if len(called) == 1 else None
+        if inside is None:
+            return found
+
+
+def scopes(name: str) -> Iterator[str]:
+    """The scopes that a name is in, the innermost first."""
+    while "/" in name:
+        name = name.rpartition("/")[0]
+        yield name
