@@ -8,7 +8,7 @@ which every float32 has become a float64. The gradients are those of the real gr
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import session
+from tflab import session, widened
 from tflab.errors import RefusedError
 from tflab.graphfiles.starting import VARIABLES as VARIABLE_TYPES
 from tflab.records import GradientCheck, Options, Program, node_of
@@ -32,7 +32,6 @@ STEPS = {  # h in the formula above; its own error is about h^2, that of roundin
     tf.float64: 1e-6,
     tf.float32: 1e-2,
 }
-WIDER = {tf.float32.as_datatype_enum: tf.float64.as_datatype_enum}
 RANDOM = "the loss differs each time it is computed"
 NO_FLOATS = "nothing that it is derived by holds float32 values"
 
@@ -54,49 +53,60 @@ def check(
     rows = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats_of_a_row(program))))
     batch = next(session.feed_batches(program, rows))
     feeds = dict(zip(session.step_of(program, ()).feeds, batch, strict=True))
-    rng = np.random.default_rng(0)
     # What the devices cannot do is not the question here: that comes with placement.
     config = session.config_of(replace(options, soft_placement=True))
     graph, variables = settable(program)
+    rng = np.random.default_rng(0)
     with session.opened(graph, config, session.start_of(program)) as live:
-        values = {}
-        fetched = live.run([one.value for one in variables.values()])
-        for variable, value in zip(variables.values(), fetched, strict=True):
-            noise = rng.normal(0, NOISE, value.shape) if value.dtype == np.float32 else 0
-            values[variable.setter] = np.asarray(value + noise, value.dtype)
+        values = dict(jittered(live, variables, rng))
         assign(live, values)
-        gradients = [
-            dense(gradient) for gradient in live.run([within(graph, g) for g, _ in pairs], feeds)
-        ]
+        gradients = [dense(g) for g in live.run([within(graph, g) for g, _ in pairs], feeds)]
         reason = unfit([live.run(program.model.loss.name, feeds) for _ in range(2)])
     if reason:
         return (), reason
 
     count = min(MOST, max(1, ELEMENTS // len(pairs)))
     names = [variable.op.name for _, variable in pairs]
-    looked_at = [chosen(gradient, count, rng) for gradient in gradients]
-    copies = forward_copies(graph, [program.model.loss.op.name, *values])
-    for copy, dtype in copies:
+    elements = {
+        name: chosen(gradient, count, rng) for name, gradient in zip(names, gradients, strict=True)
+    }
+    loss = program.model.loss
+    for copy, dtype in widened.copies(graph, [loss.op.name, *values]):
         try:
             with session.opened(copy, config) as live:
                 assign(live, values)
                 fed = {tensor: value for tensor, value in feeds.items() if has(copy, tensor)}
-                moving = Moving(live, program.model.loss.name, fed, values, STEPS[dtype])
+                moving = Moving(live, loss.name, fed, values, STEPS[dtype])
                 numeric = [
-                    moving.slopes(name, variables.get(name), elements)
-                    for name, elements in zip(names, looked_at, strict=True)
+                    moving.slopes(name, variables.get(name), elements[name]) for name in names
                 ]
             break
         except RefusedError:
             if dtype == tf.float32:
                 raise
-    checks = []
-    for name, gradient, elements, slopes in zip(names, gradients, looked_at, numeric, strict=True):
-        analytic = gradient.flat[elements]
-        scale = max(np.abs(analytic).max(initial=0), np.abs(slopes).max(initial=0))
-        error = np.abs(analytic - slopes).max(initial=0) / scale if scale else 0.0
-        checks.append(GradientCheck(name, float(error), len(elements), gradient.size, dtype.name))
-    return tuple(checks), ""
+    return tuple(
+        compared(name, gradient, elements[name], slopes, dtype)
+        for name, gradient, slopes in zip(names, gradients, numeric, strict=True)
+    ), ""
+
+
+def jittered(
+    live: Any, variables: Mapping[str, Settable], rng: np.random.Generator
+) -> Iterator[tuple[str, np.ndarray]]:
+    """A value for each setter of a variable: the first one, and a little noise."""
+    fetched = live.run([one.value for one in variables.values()])
+    for variable, value in zip(variables.values(), fetched, strict=True):
+        noise = rng.normal(0, NOISE, value.shape) if value.dtype == np.float32 else 0
+        yield variable.setter, np.asarray(value + noise, value.dtype)
+
+
+def compared(
+    name: str, gradient: np.ndarray, elements: np.ndarray, slopes: np.ndarray, dtype: tf.DType
+) -> GradientCheck:
+    analytic = gradient.flat[elements]
+    scale = max(np.abs(analytic).max(initial=0), np.abs(slopes).max(initial=0))
+    error = np.abs(analytic - slopes).max(initial=0) / scale if scale else 0.0
+    return GradientCheck(name, float(error), len(elements), gradient.size, dtype.name)
 
 
 def unfit(losses: Sequence[Any]) -> str:
@@ -129,7 +139,7 @@ def settable(program: Program) -> tuple[tf.Graph, dict[str, Settable]]:
         variables = program.graph.get_collection("variables")
         return program.graph, {v.op.name: Settable(v, v.initializer.name) for v in variables}
     try:
-        graph = imported(program.graph.as_graph_def())
+        graph = widened.imported(program.graph.as_graph_def())
     except ValueError as error:
         raise RefusedError(f"The graph cannot be copied: {' '.join(str(error).split())}") from error
     found = {}
@@ -205,7 +215,7 @@ def floats_of_a_row(program: Program) -> int:
     two gradients differ: another reason to keep the batch of a large model small.
     """
     graph = program.graph
-    needed = pruned(graph.as_graph_def(), [program.model.loss.op.name]).node
+    needed = widened.pruned(graph.as_graph_def(), [program.model.loss.op.name]).node
     tensors = (t for node in needed for t in graph.get_operation_by_name(node.name).outputs)
     shapes = (t.shape.as_list() for t in tensors if t.shape.rank)
     return sum(prod(dims) for batch, *dims in shapes if batch is None and None not in dims) or 1
@@ -244,112 +254,3 @@ def assign(live: Any, values: Mapping[str, np.ndarray]) -> None:
     takes no new node in the graph."""
     feeds = {live.graph.get_operation_by_name(name).inputs[1]: v for name, v in values.items()}
     live.run(list(values), feeds)
-
-
-def forward_copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.DType]]:
-    """The part of the graph that these nodes need, in float64 where its ops allow it; then as it
-    is, for what only a run shows: an op within a function that has no float64 version."""
-    graph_def = pruned(graph.as_graph_def(), ends)
-    try:
-        wide = imported(widened(graph_def))
-    except ValueError:  # an op that has no float64 version
-        pass
-    else:
-        yield wide, tf.float64
-    yield imported(graph_def), tf.float32
-
-
-def pruned(graph_def: Any, ends: Sequence[str]) -> Any:
-    """Only what these nodes depend on; the function library stays."""
-    inputs = {node.name: node.input for node in graph_def.node}
-    needed, waiting = set(ends), list(ends)
-    while waiting:
-        for tensor in inputs[waiting.pop()]:
-            name = node_of(tensor.removeprefix("^"))
-            if name not in needed:
-                needed.add(name)
-                waiting.append(name)
-    kept = [node for node in graph_def.node if node.name in needed]
-    return tf1.GraphDef(node=kept, library=graph_def.library, versions=graph_def.versions)
-
-
-def imported(graph_def: Any) -> tf.Graph:
-    graph = tf.Graph()
-    with graph.as_default():
-        tf.import_graph_def(graph_def, name="")
-    return graph
-
-
-def widened(graph_def: Any) -> Any:
-    """The same GraphDef with float64 wherever float32 stood: types, lists of types, constants.
-
-    Fused batch norm, which has no such version, becomes a call of its formula.
-    """
-    wide = type(graph_def)()
-    wide.CopyFrom(graph_def)
-    formulas: dict[str, Any] = {}
-    for node in wide.node:
-        widen(node, formulas)
-    for function in wide.library.function:
-        for arg in (*function.signature.input_arg, *function.signature.output_arg):
-            arg.type = WIDER.get(arg.type, arg.type)
-            for handle in arg.handle_data:
-                handle.dtype = WIDER.get(handle.dtype, handle.dtype)
-        for attributes in function.arg_attr.values():
-            widen_types(attributes.attr.values())
-        replaced = {node.name: node for node in function.node_def if widen(node, formulas)}
-        outputs = {
-            f"{name}:y:0": f"{name}:{formulas[node.op].signature.output_arg[0].name}:0"
-            for name, node in replaced.items()
-        }
-        rename(function, outputs)
-    wide.library.function.extend(formulas.values())
-    return wide
-
-
-def widen(node: Any, formulas: dict[str, Any]) -> bool:
-    """Widen one node; whether it has become a call of a formula, which `formulas` then holds."""
-    widen_types(node.attr.values())
-    if node.op != "FusedBatchNormV3" or node.attr["data_format"].s != b"NHWC":
-        return False
-    formula = batch_norm(node.attr["epsilon"].f, node.attr["is_training"].b)
-    node.op = formula.signature.name
-    node.attr.clear()
-    formulas[node.op] = formula
-    return True
-
-
-def widen_types(attributes: Iterable[Any]) -> None:
-    for attr in attributes:
-        if attr.type in WIDER:  # to write another kind of value would take what is there away
-            attr.type = WIDER[attr.type]
-        for index, dtype in enumerate(attr.list.type):
-            attr.list.type[index] = WIDER.get(dtype, dtype)
-        if attr.tensor.dtype in WIDER:
-            value = tf.make_ndarray(attr.tensor).astype(np.float64)
-            attr.tensor.CopyFrom(tf.make_tensor_proto(value, tf.float64))
-
-
-def rename(function: Any, outputs: Mapping[str, str]) -> None:
-    """Within a function a tensor bears the name that its op gives the output: `norm:y:0`."""
-    for node in function.node_def:
-        for index, tensor in enumerate(node.input):
-            node.input[index] = outputs.get(tensor, tensor)
-    for result, tensor in function.ret.items():
-        function.ret[result] = outputs.get(tensor, tensor)
-
-
-@functools.cache
-def batch_norm(epsilon: float, training: bool) -> Any:
-    """Batch norm in plain float64 ops, as a FunctionDef; of its outputs only the first."""
-    images, vector = (tf.TensorSpec([None] * rank, tf.float64) for rank in (4, 1))
-
-    @tf.function(input_signature=[images, vector, vector, vector, vector])
-    def formula(
-        x: tf.Tensor, scale: tf.Tensor, offset: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor
-    ) -> tf.Tensor:
-        if training:
-            mean, variance = tf.nn.moments(x, axes=[0, 1, 2])
-        return tf.nn.batch_normalization(x, mean, variance, offset, scale, epsilon)
-
-    return formula.get_concrete_function().function_def

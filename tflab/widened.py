@@ -1,0 +1,124 @@
+"""Widened: the forward part of a graph, in which every float32 has become a float64."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab.records import node_of
+
+WIDER = {tf.float32.as_datatype_enum: tf.float64.as_datatype_enum}
+
+
+def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.DType]]:
+    """The part of the graph that these nodes need, in float64 where its ops allow it; then as it
+    is, for what only a run shows: an op within a function that has no float64 version."""
+    graph_def = pruned(graph.as_graph_def(), ends)
+    try:
+        wide = imported(widened(graph_def))
+    except ValueError:  # an op that has no float64 version
+        pass
+    else:
+        yield wide, tf.float64
+    yield imported(graph_def), tf.float32
+
+
+def pruned(graph_def: Any, ends: Sequence[str]) -> Any:
+    """Only what these nodes depend on; the function library stays."""
+    inputs = {node.name: node.input for node in graph_def.node}
+    needed, waiting = set(ends), list(ends)
+    while waiting:
+        for tensor in inputs[waiting.pop()]:
+            name = node_of(tensor.removeprefix("^"))
+            if name not in needed:
+                needed.add(name)
+                waiting.append(name)
+    kept = [node for node in graph_def.node if node.name in needed]
+    return tf1.GraphDef(node=kept, library=graph_def.library, versions=graph_def.versions)
+
+
+def imported(graph_def: Any) -> tf.Graph:
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(graph_def, name="")
+    return graph
+
+
+def widened(graph_def: Any) -> Any:
+    """The same GraphDef with float64 wherever float32 stood: types, lists of types, constants.
+
+    Fused batch norm, which has no such version, becomes a call of its formula.
+    """
+    wide = type(graph_def)()
+    wide.CopyFrom(graph_def)
+    formulas: dict[str, Any] = {}
+    for node in wide.node:
+        widen(node, formulas)
+    for function in wide.library.function:
+        for arg in (*function.signature.input_arg, *function.signature.output_arg):
+            arg.type = WIDER.get(arg.type, arg.type)
+            for handle in arg.handle_data:
+                handle.dtype = WIDER.get(handle.dtype, handle.dtype)
+        for attributes in function.arg_attr.values():
+            widen_types(attributes.attr.values())
+        replaced = {node.name: node for node in function.node_def if widen(node, formulas)}
+        outputs = {
+            f"{name}:y:0": f"{name}:{formulas[node.op].signature.output_arg[0].name}:0"
+            for name, node in replaced.items()
+        }
+        rename(function, outputs)
+    wide.library.function.extend(formulas.values())
+    return wide
+
+
+def widen(node: Any, formulas: dict[str, Any]) -> bool:
+    """Widen one node; whether it has become a call of a formula, which `formulas` then holds."""
+    widen_types(node.attr.values())
+    if node.op != "FusedBatchNormV3" or node.attr["data_format"].s != b"NHWC":
+        return False
+    formula = batch_norm(node.attr["epsilon"].f, node.attr["is_training"].b)
+    node.op = formula.signature.name
+    node.attr.clear()
+    formulas[node.op] = formula
+    return True
+
+
+def widen_types(attributes: Iterable[Any]) -> None:
+    for attr in attributes:
+        if attr.type in WIDER:  # to write another kind of value would take what is there away
+            attr.type = WIDER[attr.type]
+        for index, dtype in enumerate(attr.list.type):
+            attr.list.type[index] = WIDER.get(dtype, dtype)
+        if attr.tensor.dtype in WIDER:
+            value = tf.make_ndarray(attr.tensor).astype(np.float64)
+            attr.tensor.CopyFrom(tf.make_tensor_proto(value, tf.float64))
+
+
+def rename(function: Any, outputs: Mapping[str, str]) -> None:
+    """Within a function a tensor bears the name that its op gives the output: `norm:y:0`."""
+    for node in function.node_def:
+        for index, tensor in enumerate(node.input):
+            node.input[index] = outputs.get(tensor, tensor)
+    for result, tensor in function.ret.items():
+        function.ret[result] = outputs.get(tensor, tensor)
+
+
+@functools.cache
+def batch_norm(epsilon: float, training: bool) -> Any:
+    """Batch norm in plain float64 ops, as a FunctionDef; of its outputs only the first."""
+    images, vector = (tf.TensorSpec([None] * rank, tf.float64) for rank in (4, 1))
+
+    @tf.function(input_signature=[images, vector, vector, vector, vector])
+    def formula(
+        x: tf.Tensor, scale: tf.Tensor, offset: tf.Tensor, mean: tf.Tensor, variance: tf.Tensor
+    ) -> tf.Tensor:
+        if training:
+            mean, variance = tf.nn.moments(x, axes=[0, 1, 2])
+        return tf.nn.batch_normalization(x, mean, variance, offset, scale, epsilon)
+
+    return formula.get_concrete_function().function_def
