@@ -20,8 +20,8 @@ test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 fast: $(READY)
-	$(BIN)/python -m pytest -m "not tensorflow" \
-	  $(shell grep -L "^pytestmark = pytest.mark.tensorflow" tests/test_*.py)
+	$(BIN)/python -m pytest -m "not tensorflow and not slow" \
+	  $(shell grep -LE "^pytestmark = pytest.mark.(tensorflow|slow)" tests/test_*.py)
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -8,6 +8,8 @@ import pytest
 from tflab import child
 from tflab.errors import TflabError
 
+pytestmark = pytest.mark.slow
+
 HERE = str(Path(__file__).parent)
 
 

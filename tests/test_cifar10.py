@@ -13,7 +13,9 @@ import pytest
 from publication import isolate
 
 from tflab.datasets import cifar10, files
-from tflab.errors import TflabError
+from tflab.errors import TflabError, UsageError
+
+pytestmark = pytest.mark.slow
 
 # A publication in miniature: two images in each of the six files.
 NAMES = [*cifar10.BATCHES["train"], *cifar10.BATCHES["test"]]
@@ -110,14 +112,14 @@ def test_a_given_folder_must_have_it_but_that_of_the_variable_may_be_for_mnist(
 ):
     other = write(tmp_path / "mnist", {"train-images-idx3-ubyte": b""})
     write(tmp_path / "cache/tflab/cifar10", FILES)
-    with pytest.raises(TflabError, match=f"^{other} lacks data_batch_1.bin, data_batch_2.bin, da"):
+    with pytest.raises(UsageError, match=f"^{other} lacks data_batch_1.bin, data_batch_2.bin, da"):
         cifar10.load("train", other)
     monkeypatch.setenv("TFLAB_DATA_DIR", str(other))
     assert_is_small_cifar10(cifar10.load("train"), "train")
     write(other, {FIRST: FILES[FIRST]})  # now it is meant for this, and not all there
-    with pytest.raises(TflabError, match=f"^{other} lacks data_batch_2.bin, data_batch_3.bin, da"):
+    with pytest.raises(UsageError, match=f"^{other} lacks data_batch_2.bin, data_batch_3.bin, da"):
         cifar10.load("train")
-    with pytest.raises(TflabError, match=r"nowhere \(the data directory given\) cannot be read: N"):
+    with pytest.raises(UsageError, match=r"nowhere \(the data directory given\) cannot be read: N"):
         cifar10.load("train", tmp_path / "nowhere")
 
 

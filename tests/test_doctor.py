@@ -19,6 +19,8 @@ from tflab.checkup import FINE, NOTE, WRONG, Check, Finding, data, logdir, packa
 from tflab.checkup import surroundings as around
 from tflab.errors import TflabError
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 REINSTALL = "python -m pip install --force-reinstall -r requirements.txt"
 
@@ -880,6 +882,15 @@ def test_a_check_whose_module_is_missing_says_what_to_install(monkeypatch):
     (found,) = checkup.carried_out(Check("Packages", "packages:needed"))
     assert found.verdict == WRONG
     assert found.advice == ("Install what tflab needs: python -m pip install -r requirements.txt")
+
+
+def test_a_logdir_that_is_not_there_is_a_wrong_argument(tmp_path, capsys):
+    assert doctor.main(["--logdir", str(tmp_path / "none")]) == 2
+    assert capsys.readouterr() == (
+        "",
+        f"tflab: The logdir '{tmp_path / 'none'}' is not there; give --logdir the folder of a "
+        "run, or of several.\n",
+    )
 
 
 def test_a_logdir_adds_its_checks():

@@ -11,6 +11,8 @@ import pytest
 from tflab.datasets import downloads
 from tflab.errors import TflabError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def server(tmp_path):

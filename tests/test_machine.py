@@ -56,6 +56,17 @@ def test_what_is_whole_is_believed(tmp_path, benchmark):
     assert not benchmark
 
 
+def test_another_look_raises_what_was_measured_too_low(tmp_path, benchmark):
+    kept = Peaks(50.0, 30.0)
+    assert machine.raised(kept, tmp_path) == machine.peaks(tmp_path) == Peaks(100.0, 30.0)
+    assert len(benchmark) == 1
+
+
+def test_another_look_that_finds_nothing_better_writes_nothing(tmp_path, benchmark):
+    assert machine.raised(Peaks(200.0, 30.0), tmp_path) == Peaks(200.0, 30.0)
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     "content",
     [

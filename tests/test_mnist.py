@@ -19,7 +19,9 @@ from publication import (
 )
 
 from tflab.datasets import Dataset, digits, downloads, mnist
-from tflab.errors import TflabError
+from tflab.errors import TflabError, UsageError
+
+pytestmark = pytest.mark.slow
 
 REAL_FILES = os.environ.get("TFLAB_DATA_DIR") or Path(__file__).parents[2] / "shared" / "mnist"
 
@@ -125,14 +127,14 @@ def test_missing_files_of_the_split_are_listed(small, tmp_path):
 
 def test_a_given_folder_must_exist(small, tmp_path, monkeypatch):
     nowhere = tmp_path / "nowhere"
-    with pytest.raises(TflabError) as error:
+    with pytest.raises(UsageError) as error:
         mnist.load("train", nowhere)
     assert str(error.value) == (
         f"{nowhere} (the data directory given) cannot be read: No such file or directory; "
         "it should be a folder with the four files of MNIST."
     )
     monkeypatch.setenv("TFLAB_DATA_DIR", str(nowhere))
-    with pytest.raises(TflabError, match=r"nowhere \(from TFLAB_DATA_DIR\) cannot be read: No su"):
+    with pytest.raises(UsageError, match=r"nowhere \(from TFLAB_DATA_DIR\) cannot be read: No su"):
         mnist.load("train")
 
 
@@ -145,7 +147,7 @@ def test_the_argument_comes_before_the_variable_and_both_before_the_cache(
     write_all(tmp_path / "cache/tflab/mnist")
     assert_is_small_mnist(mnist.load("train"), "train")
     monkeypatch.setenv("TFLAB_DATA_DIR", str(empty))
-    with pytest.raises(TflabError, match=f"^{empty} lacks"):
+    with pytest.raises(UsageError, match=f"^{empty} lacks"):
         mnist.load("train")
     assert_is_small_mnist(mnist.load("train", data), "train")
     monkeypatch.setenv("TFLAB_DATA_DIR", str(data))

@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 from PIL import Image
 
 from tflab import table
@@ -48,6 +49,8 @@ from tflab.records import (
     TrainingStep,
 )
 from tflab.records.timed import Holder, LiveBytes
+
+pytestmark = pytest.mark.slow
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -558,6 +561,34 @@ def test_names_of_points_that_lie_together_do_not_overlap():
     assert len(labels) == 8
     assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
     frame = axes.get_window_extent()
+    assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in boxes)
+
+
+def test_words_of_the_roof_stand_on_no_point_and_no_name_on_them():
+    """Points on the roof and above it, where its words would stand otherwise."""
+    work = {"a": (16, 170), "b": (42, 110), "c": (19, 123), "d": (18, 118), "e": (40, 140)}
+    rows = [row(f"scope/{key}", ("X",), 0.2, None, *work[key]) for key in work]
+    (axes,) = drawn("roofline", rows, Peaks(120, 40)).axes
+    texts = {text.get_text(): text.get_window_extent() for text in axes.texts if text.get_text()}
+    words = texts.pop("the processor does 120 GFLOP/s")
+    slope = texts.pop("memory delivers 40 GB/s")
+    assert len(texts) == 5
+    assert not any(box.overlaps(words) or box.overlaps(slope) for box in texts.values())
+    frame, (dots,) = axes.get_window_extent(), axes.collections
+    assert frame.x0 <= slope.x0 < slope.x1 < words.x0 < words.x1 <= frame.x1
+    assert words.y1 <= frame.y1
+    radius = max(dots.get_sizes()) ** 0.5 / 2 * axes.figure.dpi / 72
+    for x, y in axes.transData.transform(dots.get_offsets()):
+        assert not words.overlaps(Bbox([(x - radius, y - radius), (x + radius, y + radius)]))
+
+
+@pytest.mark.parametrize("intensity, gflops", [(0.001, 0.001), (1000, 5)])
+def test_both_parts_of_the_roof_have_room_for_their_words(intensity, gflops):
+    (axes,) = drawn("roofline", [row("x", ("X",), 1.0, None, intensity, gflops)], PEAKS).axes
+    frame = axes.get_window_extent()
+    boxes = [text.get_window_extent() for text in axes.texts if " does " in text.get_text()]
+    boxes += [text.get_window_extent() for text in axes.texts if " delivers " in text.get_text()]
+    assert len(boxes) == 2
     assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in boxes)
 
 

@@ -6,7 +6,11 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tflab.__main__ import COMMANDS
+
+pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
 

@@ -231,8 +231,9 @@ def test_a_circle_is_ordered_with_every_node_once_and_drawn(nodes):
 
 def test_a_deep_graph_is_drawn_without_recursion_and_in_linear_time():
     chain = [X, *(node(f"n{i}", f"n{i - 1}" if i else "x") for i in range(20_000))]
-    start = time.monotonic()
+    start = time.process_time()
     order = rails.ordered(chain[::-1], ["n19999"])
     assert order == chain
     assert rails.draw(order) == ["●"] * len(chain)
-    assert time.monotonic() - start < 2  # a step that looks through its whole stack takes 10 s
+    # A step that looks through its whole stack takes 10 s, this one a third of a second.
+    assert time.process_time() - start < 5

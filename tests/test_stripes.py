@@ -6,6 +6,8 @@ import pytest
 from tflab.datasets import stripes
 from tflab.errors import TflabError
 
+pytestmark = pytest.mark.slow
+
 
 def test_the_images_have_the_shape_of_cifar10_and_say_what_they_are():
     train, test = stripes.load("train"), stripes.load("test")

@@ -20,6 +20,8 @@ from tflab import memory, schedule
 from tflab.exporters import xnames, xspace
 from tflab.records import Capture, OpRun, StepTime
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).parents[1]
 TASK = "/job:localhost/replica:0/task:0"
 CPU, OTHER = f"{TASK}/device:CPU:0", f"{TASK}/device:CPU:1"
