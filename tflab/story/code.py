@@ -58,7 +58,8 @@ def steps(one: Machined) -> Iterable[str]:
     yield from some("LLVM", one.llvm)
     yield from some("machine", one.machine)
     width = f"{one.lanes} elements at once" if one.lanes > 1 else "one element at a time"
-    yield f"         {width}" + (", multiplied and added by the same instruction" * one.fused)
+    fused = ", a fused multiply-add: one instruction for two operations" if one.fused else ""
+    yield f"         {width}{fused}"
 
 
 def some(label: str, instructions: tuple[str, ...]) -> Iterable[str]:
