@@ -267,8 +267,8 @@ NOT_CIFAR10 = (
 def test_offline_made_up_images_stand_in_and_one_line_says_so(tmp_path, capsys):
     loaded = [cifar10.load(split) for split in ("train", "test")]
     assert [(d.name, d.split, d.stands_in_for) for d in loaded] == [
-        ("made-up images, not CIFAR-10", "train", "CIFAR-10"),
-        ("made-up images, not CIFAR-10", "test", "CIFAR-10"),
+        ("made-up stripes, not CIFAR-10", "train", "CIFAR-10"),
+        ("made-up stripes, not CIFAR-10", "test", "CIFAR-10"),
     ]
     assert capsys.readouterr() == (
         "",

@@ -49,6 +49,15 @@ def test_another_count_is_told_what_it_has_to_be(given):
     assert str(error.value) == expected
 
 
+def test_numbers_with_commas_between_them_are_told_to_stand_apart():
+    with pytest.raises(UsageError) as error:
+        command.count("batch size", several=True)("1,16")
+    assert str(error.value) == (
+        "The batch size is '1,16'; it has to be a whole number from 1 on. Separate several by "
+        "spaces, not by commas."
+    )
+
+
 def test_a_count_may_start_at_nought():
     assert command.count("number of warm-up steps", 0)("0") == 0
 
@@ -66,6 +75,11 @@ def parser() -> command.Parser:
         (
             ["--colour"],
             "Unrecognized arguments: --colour. See `python -m tflab.demo --help`.",
+        ),
+        (
+            ["--stpes=3"],
+            "Unrecognized arguments: --stpes=3. Did you mean '--steps'? "
+            "See `python -m tflab.demo --help`.",
         ),
         (
             ["--steps"],
@@ -203,6 +217,51 @@ def test_a_reader_that_had_enough_is_no_error():
         process.stdout.close()
         said = process.stderr.read()
     assert (first, said, process.returncode) == ("0\n", "", 0)
+
+
+@pytest.mark.parametrize("lines", [1, 99_999])  # at the end, and in the middle of the output
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_a_full_disk_is_a_sentence_and_status_1(lines, unbuffered):
+    program = (
+        "import sys; from tflab import command\n"
+        f"sys.exit(command.run(lambda: [print(n) for n in range({lines})] and 0))"
+    )
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONUNBUFFERED": unbuffered},
+            stdout=full,
+            stderr=subprocess.PIPE,
+        )
+    said = b"tflab: The output cannot be written: No space left on device.\n"
+    assert (done.returncode, done.stderr) == (1, said)
+
+
+def test_a_file_that_fails_keeps_its_traceback():
+    with pytest.raises(FileNotFoundError):
+        command.run(failing(FileNotFoundError(2, "No such file or directory")))
+
+
+@pytest.mark.parametrize("line", ["train", "lifecycle", "compare", "follow mul", "report"])
+def test_a_python_without_tensorflow_is_told_which_one_has_it(line, tmp_path):
+    program = (
+        "import sys; sys.modules['tensorflow'] = None\n"
+        "from tflab.__main__ import main; sys.exit(main())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, *line.split()],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (
+        1,
+        "",
+        f"tflab: TensorFlow is missing for this Python ({sys.executable}). Run it as "
+        "`.venv/bin/python -m tflab...`, or activate .venv before.\n",
+    )
 
 
 def test_descriptor_2_is_as_before_when_the_command_is_done():

@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from functools import partial
 from math import ceil
 from pathlib import Path
 from types import SimpleNamespace
@@ -29,6 +30,7 @@ from tflab import (
     machine,
     memory,
     models,
+    progress,
     schedule,
     session,
     sweep,
@@ -302,6 +304,15 @@ def test_ops_of_the_cold_step_are_held_against_their_warm_mean(lenet):
     assert found.warm_ns == {op.name: pytest.approx(means[op.name]) for op in found.cold}
 
 
+def test_the_cold_step_runs_the_same_ops_as_the_warm_ones(monkeypatch):
+    monkeypatch.setattr(comparison, "COLD", 1_000)
+    options = Options(without=("remapper",))
+    found = comparison.compare("lenet", (16,), by="node", images=16, options=options)
+    warm = {row.key: row.ops for row in found.rows}
+    assert {op.name: (op.op,) for op in found.cold} == warm
+    assert warm["dense1/Relu"] == ("Relu",)
+
+
 def test_gflops_are_those_of_the_registry_for_every_image_over_the_measured_time(lenet):
     flops = 28 * 28 * 6 * (2 * 5 * 5 + 1)  # an image: a multiply-add counts as 2, then the bias
     for cell in rows(lenet.by["node"])["conv1/Relu"].cells.values():
@@ -510,8 +521,9 @@ SEE = "See `python -m tflab.compare --help`."
         ),
         (
             "--model toy --batch-sizes 1 512",
-            "256 images were asked for, and batches of up to 512; the test split of points of "
-            "3x + 2 has 256. Give a batch size and a number of images within that.",
+            "A batch of 512 was asked for, of 256 images: those of the test split of points of "
+            "3x + 2 that are taken where no number is given. Give smaller batches with "
+            "--batch-sizes.",
         ),
         (
             "--model toy --batch-sizes 16 --steps 17",
@@ -533,6 +545,11 @@ SEE = "See `python -m tflab.compare --help`."
             "No phase named 'inferense'. Did you mean 'inference'? Choose from inference, "
             "training.",
         ),
+        (
+            "--model toy --plots /dev/null/plots",
+            "The folder '/dev/null/plots' cannot be written: '/dev/null' is not a folder. Give "
+            "--plots a folder that you may write to.",
+        ),
         ("--by color", "No grouping named 'color'. Choose from op, node, layer, line."),
         ("--format yaml", "No format named 'yaml'. Choose from text, json, csv, markdown."),
         (
@@ -548,9 +565,9 @@ def test_a_wrong_argument_is_one_sentence_and_status_2(line, said, capsys):
     assert capsys.readouterr() == ("", f"tflab: {said}\n")
 
 
-def test_a_gpu_that_is_not_there_is_one_sentence_and_status_1(monkeypatch, capsys):
+def test_a_gpu_that_is_not_there_is_one_sentence_and_status_2(monkeypatch, capsys):
     monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: [])
-    assert run("--model toy --configs gpu") == 1
+    assert run("--model toy --configs gpu") == 2
     assert capsys.readouterr() == (
         "",
         "tflab: There is no GPU here to compare with; leave `gpu` out of --configs.\n",
@@ -571,6 +588,25 @@ def test_configurations_are_measured_at_every_batch_size_against_default(monkeyp
         rate = 1e9 * row.batch_size / row.untraced_ns.median
         assert row.images_per_second == pytest.approx(rate)
         assert row.config != "default" or (row.ratio, row.significant) == (1, False)
+
+
+def test_progress_names_the_configuration_that_runs(monkeypatch):
+    told = []
+
+    def track(label, items, total, about=None):
+        for item in items:
+            told.append(about and f"{label}: {about(item)}")
+            yield item
+
+    monkeypatch.setattr(progress, "track", track)
+    monkeypatch.setattr(configurations, "ROUNDS", 2)
+    comparison.compare("toy", (16,), images=16, configs=("default", "no-grappler"))
+    assert told[-4:] == [
+        "configurations: default, round 1 of 2",
+        "configurations: no-grappler, round 1 of 2",
+        "configurations: default, round 2 of 2",
+        "configurations: no-grappler, round 2 of 2",
+    ]
 
 
 # The command
@@ -598,16 +634,30 @@ def test_csv_has_a_line_for_each_row_and_batch_size(capsys):
     }
 
 
+def pictures(folder: Path) -> list[str]:
+    """The names in a folder of plots, each of which is there as both kinds."""
+    names = sorted(path.stem for path in folder.glob("*.png"))
+    kinds = {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
+    assert {path.name for path in folder.iterdir()} == kinds
+    return names
+
+
 def test_plots_go_to_a_new_folder_and_nothing_is_overwritten(tmp_path, capsys):
     folder = tmp_path / "plots"
     line = f"--model toy --batch-sizes 4 --images 8 --by layer --without remapper --plots {folder}"
     assert run(line) == 0
-    assert "Graph passes switched off: remapper." in " ".join(capsys.readouterr().out.split())
-    pictures = ("batch-4-layers", "batch-4-roofline", "batch_sizes")
-    names = sorted(f"{picture}.{kind}" for picture in pictures for kind in ("png", "svg"))
-    assert sorted(path.name for path in folder.iterdir()) == names
+    out = capsys.readouterr().out
+    assert "Graph passes switched off: remapper." in " ".join(out.split())
+    assert out.endswith(f"\nThe plots are in {folder}\n")
+    assert pictures(folder) == ["batch-4-layers", "batch-4-roofline"]
     assert run(line) == 2
     assert "give --plots a new folder" in capsys.readouterr().err
+
+
+def test_only_several_batch_sizes_are_drawn_against_one_another(tmp_path):
+    assert run(f"--model toy --batch-sizes 4 8 --images 8 --plots {tmp_path / 'plots'}") == 0
+    of_each = [f"batch-{size}-{what}" for size in (4, 8) for what in ("roofline", "top_ops")]
+    assert pictures(tmp_path / "plots") == [*of_each, "batch_sizes"]
 
 
 def test_text_and_markdown_tell_the_same_story(capsys):
@@ -665,3 +715,15 @@ def test_json_goes_to_standard_output_and_nothing_to_standard_error(tmp_path):
         "bytes",
         "gflops",
     }
+
+
+def test_the_roof_is_measured_once_more_where_a_row_is_above_it(monkeypatch):
+    low, high = Peaks(10, 1), Peaks(100, 1)
+    monkeypatch.setattr(machine, "peaks", lambda: low)
+    monkeypatch.setattr(machine, "raised", lambda known: high if known == low else None)
+
+    def tabulate(peaks, gflops):
+        return {1: (SimpleNamespace(roof_share=gflops / peaks.gflops),)}
+
+    assert comparison.under_a_roof(partial(tabulate, gflops=9)) == (tabulate(low, 9), low)
+    assert comparison.under_a_roof(partial(tabulate, gflops=20)) == (tabulate(high, 20), high)

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tflab import environment
+from tflab import environment, findings
 from tflab.exporters import data, markdown, text
 from tflab.records import (
     Cell,
@@ -48,7 +48,7 @@ POOL = Compared(
         1: Cell(64, 9_600_000, 150_000, 150_000, 0.6, 0, 0.06),
         16: Cell(4, 400_000, 100_000, 6_250, 0.25, 0, 1),
     },
-    fit=Fit(153_000, -3_300, None),
+    fit=None,
 )
 CONST = Compared("Const", ("Const",), (), {1: Cell(64, 64, 1, 1, 0, 0, None)}, fit=None)
 CURVE = LiveBytes(
@@ -187,8 +187,8 @@ def test_where_some_steps_were_traced_it_says_which_numbers_are_theirs():
 
 ABREAST = {
     "In all": "In all at each batch size (and the number of calls)",
-    "A call": "A call at each batch size (and its ratio to the one before); "
-    "fixed cost + cost an image",
+    "A call": "A call at each batch size (and its ratio to the one before)",
+    "A step": "A step at each batch size (and its ratio to the one before)",
     "An image": "An image at each batch size (and its share of the time of all ops)",
 }
 
@@ -201,12 +201,62 @@ def test_totals_and_calls_stand_side_by_side():
     ]
 
 
-def test_calls_stand_side_by_side_with_ratio_fit_and_error():
+def test_calls_stand_side_by_side_with_their_ratio_and_two_sizes_make_no_fit():
     assert cells(tables()[ABREAST["A call"]]) == [
-        ("_FusedConv2D", "100 us", "300 us (3.0 x)", "87.0 us + 13.3 us", "5.0 %"),
-        ("MaxPool", "150 us", "100 us (0.7 x)", "153 us - 3.30 us", ""),
-        ("Const", "1 ns", "", "", ""),
+        ("_FusedConv2D", "100 us", "300 us (3.0 x)"),
+        ("MaxPool", "150 us", "100 us (0.7 x)"),
+        ("Const", "1 ns", ""),
     ]
+
+
+def called(name: str, **means: int) -> Compared:
+    """A row of ten calls a step, with the mean time of a call: `b16=200`."""
+    by_size = {int(size[1:]): mean for size, mean in means.items()}
+    counts = {size: 10 * STEPS_OF_3[size].steps for size in by_size}
+    of_size = {
+        size: Cell(counts[size], counts[size] * mean, mean, 1, 0.1, 0, None)
+        for size, mean in by_size.items()
+    }
+    return Compared(name, (name,), (), of_size, findings.fit(of_size, STEPS_OF_3))
+
+
+STEPS_OF_3 = {**STEPS, 64: replace(STEPS[16], steps=1)}
+OF_3 = replace(
+    FOUND,
+    batch_sizes=(1, 16, 64),
+    steps=STEPS_OF_3,
+    rows=(
+        called("ReadVariableOp", b1=1_100, b16=2_600, b64=7_400),
+        called("Falling", b1=300, b16=200, b64=100),
+        called("Missing", b1=100, b64=200),
+    ),
+)
+FITTED = "; fixed cost + cost an image"
+
+
+def test_a_fit_is_of_the_calls_beside_it_and_a_falling_one_is_not_told():
+    assert cells(tables(OF_3)[ABREAST["A call"] + FITTED]) == [
+        (
+            *("ReadVariableOp", "1.10 us", "2.60 us (2.4 x)", "7.40 us (2.8 x)"),
+            *("1.00 us + 100 ns", "0.0 %"),
+        ),
+        ("Falling", "300 ns", "200 ns (0.7 x)", "100 ns (0.5 x)", "", ""),
+        ("Missing", "100 ns", "", "200 ns", "", ""),
+    ]
+
+
+@pytest.mark.parametrize("by", ["layer", "line"])
+def test_of_layers_and_lines_steps_stand_side_by_side_with_their_fit(by):
+    assert cells(tables(replace(OF_3, by=by))[ABREAST["A step"] + FITTED])[0] == (
+        *("ReadVariableOp", "11.0 us", "26.0 us (2.4 x)", "74.0 us (2.8 x)"),
+        *("10.0 us + 1.00 us", "0.0 %"),
+    )
+
+
+def test_where_no_row_has_a_fit_there_is_no_column_for_it():
+    found = tables(replace(OF_3, rows=OF_3.rows[1:]))[ABREAST["A call"]]
+    headers = [column.header for column in found.columns]
+    assert headers == ["type that ran", "batch 1", "batch 16", "batch 64"]
 
 
 def test_images_stand_side_by_side_with_their_share():
@@ -219,17 +269,18 @@ def test_images_stand_side_by_side_with_their_share():
 
 def test_many_batch_sizes_take_several_tables_with_no_number_cut():
     sizes = (1, 2, 4, 8)
-    row = replace(CONV, cells=dict.fromkeys(sizes, CONV.cells[1]))
+    of_size = {size: replace(CONV.cells[1], mean_ns=1e5 + 1e4 * size) for size in sizes}
+    row = replace(CONV, cells=of_size)
     found = replace(
         FOUND, batch_sizes=sizes, rows=(row,), steps=dict.fromkeys(sizes, STEPS[1]), tables={}
     )
     headers = [
         [column.header for column in block.columns[1:]]
         for block in told(found)
-        if isinstance(block, Table) and block.title == ABREAST["A call"]
+        if isinstance(block, Table) and block.title.startswith("A call")
     ]
     assert headers == [["batch 1", "batch 2", "batch 4"], ["batch 8", "fit", "error"]]
-    assert "100 us (1.0 x)  87.0 us + 13.3 us" in "\n".join(shown(found))
+    assert "180 us (1.3 x)  100 us + 10.0 us  0.0 %" in "\n".join(shown(found))
 
 
 def test_a_batch_size_has_the_time_of_its_rows():
@@ -253,6 +304,18 @@ def test_a_batch_size_has_the_work_of_the_same_rows():
         ),
         ("Const", "0 B", "", "", "", "", "", ""),
     ]
+
+
+@pytest.mark.parametrize("by", ["layer", "line"])
+def test_rows_of_many_kinds_of_ops_have_the_time_of_a_step_and_its_deviation(by):
+    steady = replace(WHOLE, step_ns=100_000, step_std_ns=2_000)
+    unknown = replace(PLAIN, step_ns=300, step_std_ns=None)
+    found = tables(replace(FOUND, by=by, tables={1: (steady, unknown)}))
+    (table,) = (found[title] for title in found if title.startswith("Batch 1: the time it took"))
+    assert [column.header for column in table.columns[1:]] == [
+        *("calls", "total", "self", "a step", "± deviation", "share", "cumulative"),
+    ]
+    assert [row[4:6] for row in cells(table)] == [("100 us", "2.00 us"), ("300 ns", "")]
 
 
 def test_layers_stand_in_the_order_of_execution():
@@ -279,6 +342,18 @@ def test_the_first_column_says_what_a_row_is(by, header):
 def test_rows_beyond_the_top_are_counted():
     left_out = {title.partition(" ")[0]: table.more for title, table in tables(top=1).items()}
     assert left_out == {"Steps": 0, "In": 2, "A": 2, "An": 2, "Batch": 1, "Cold": 0}
+
+
+def test_what_is_left_out_names_the_option_that_shows_it():
+    lines = shown(FOUND, top=1)
+    assert lines.count("  ... and 2 more (--top shows more)") == 3
+    assert lines.count("  ... and 1 more (--top shows more)") == 2
+    page = markdown.page("lenet", environment.describe(), told(FOUND, 1))
+    assert "\n... and 2 more (--top shows more)\n" in page
+
+
+def test_below_the_steps_it_says_what_is_a_median_and_what_a_mean():
+    assert told()[2].startswith("Untraced and traced: the median step")
 
 
 def test_the_cold_step_stands_apart_beside_a_warm_one():
@@ -352,7 +427,9 @@ def test_default_alone_has_no_table_of_configurations():
 
 def test_three_batch_sizes_fit_into_100_columns_with_no_number_cut():
     slow = Cell(10_000, 10**12, 123_456_789, 123_456_789, 1, 2**30, 1234.5)
-    row = Compared("x" * 60, ("Op",), (), dict.fromkeys((1, 16, 64), slow), Fit(1.23e8, 1.23e8, 1))
+    means = {1: 2e8, 16: 1.1e9, 64: 1.61e10}  # far from a straight line
+    by_size = {size: replace(slow, mean_ns=mean) for size, mean in means.items()}
+    row = Compared("x" * 60, ("Op",), (), by_size, None)
     whole = replace(
         WHOLE,
         key="x" * 60,
@@ -373,7 +450,7 @@ def test_three_batch_sizes_fit_into_100_columns_with_no_number_cut():
     lines = shown(found)
     assert {line.count("…") for line in lines if "xxx" in line} == {1}  # that of the name
     assert not any("…" in line for line in lines if "xxx" not in line)
-    assert any(line.endswith("123 ms (1.0 x)  123 ms + 123 ms  100.0 %") for line in lines)
+    assert any(line.endswith("16.1 s (14.6 x)  119 ms + 75.0 ms  69.5 %") for line in lines)
 
 
 NAMES = st.text("abc_/.-0123456789", min_size=1, max_size=150)
@@ -443,7 +520,7 @@ def test_json_has_rows_with_a_cell_for_each_batch_size():
         },
         "fit": {"fixed_ns": 87_000, "per_image_ns": 13_300, "error": 0.05},
     }
-    assert found["rows"][1]["fit"]["error"] is found["rows"][2]["fit"] is None
+    assert found["rows"][1]["fit"] is found["rows"][2]["fit"] is None
     assert [row["key"] for row in found["rows"]] == ["_FusedConv2D", "MaxPool", "Const"]
 
 

@@ -185,6 +185,8 @@ def test_text_of_a_cpu_says_nothing_of_kinds(run):
     assert "node type that ran calls self a call share" in lines
     assert "neg Neg 1 30.0 us 30.0 us 75.0 %" in lines
     assert any(line.startswith("The trace comes without its graph") for line in lines)
+    starts = "1 step with 3 op runs, 1 of them the executor's own (_SOURCE). "
+    assert any(line.startswith(starts) for line in lines)
     assert not any("do not add up" in line for line in lines)
 
 
@@ -209,8 +211,8 @@ def test_an_xspace_goes_into_a_logdir(run, folder):
 @pytest.mark.parametrize("to", ["text", "json", "csv", "chrome"])
 def test_a_file_has_what_else_is_printed(run, folder, to):
     printed = output(run, f"cpu.pbtxt --to {to}")
-    assert output(run, f"cpu.pbtxt --to {to} --out plain") == ""
-    assert output(run, f"cpu.pbtxt --to {to} --out packed.gz") == ""
+    assert output(run, f"cpu.pbtxt --to {to} --out plain") == "plain\n"
+    assert output(run, f"cpu.pbtxt --to {to} --out packed.gz") == "packed.gz\n"
     assert (folder / "plain").read_text() == printed
     assert gzip.decompress((folder / "packed.gz").read_bytes()).decode() == printed
 
@@ -249,6 +251,11 @@ def test_a_failure_leaves_nothing_behind(run, folder, to):
         ("cpu.pbtxt --to pdf", 2, "No format named 'pdf'. Choose from text, json, csv, xspace"),
         ("cpu.pbtxt --to xspace", 2, "An xspace goes into a logdir of TensorBoard; name one with"),
         ("cpu.pbtxt --to json --out no/where", 1, "'no/where' cannot be written: No such file"),
+        (
+            "cpu.pbtxt --to xspace --out graph.pb/logs",
+            2,
+            "The folder 'graph.pb/logs' cannot be written: 'graph.pb' is not a folder. Give --out ",
+        ),
         ("cpu.pbtxt later --to chrome", 2, "The steps lie 578 days apart, too many for one time"),
         ("", 2, "The following arguments are required: RUN_METADATA."),
     ],

@@ -213,3 +213,16 @@ def test_nothing_can_be_prepared_once_tensorflow_is_loaded():
 def test_a_users_own_flags_for_xla_stay():
     code = "from tflab import dumps; import os; dumps.prepare(); print(os.environ['XLA_FLAGS'])"
     assert answer(code, XLA_FLAGS="--xla_my_own").startswith("--xla_my_own --xla_dump_to=")
+
+
+@pytest.mark.tensorflow
+def test_traced_steps_log_nothing_once_it_is_prepared():
+    program = (
+        "from tflab import dumps; dumps.prepare()\n"
+        "from tflab import comparison; comparison.compare('toy', (4,), images=64)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "profiler_session" not in done.stderr
+    assert len(done.stderr.splitlines()) < 16  # what TensorFlow says as it is loaded

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab import findings
-from tflab.records import Cell, Compared, Fit, Spread, StepTimes
+from tflab.records import Cell, Compared, ConfigTimes, Fit, Spread, StepTimes
 
 SIZES = (1, 16, 64)
 CALLS = 10  # of a row, and steps, unless a test says otherwise
@@ -83,8 +83,8 @@ def test_without_rows_or_a_second_batch_size_there_is_no_growth(rows, sizes):
 # Longer calls
 
 
-def longer(rows, sizes=SIZES):
-    return list(findings.longer_calls(rows, sizes))
+def longer(rows, sizes=SIZES, by="op"):
+    return list(findings.longer(rows, steps_of(*sizes), sizes, by))
 
 
 def test_calls_are_compared_from_each_batch_size_to_the_next():
@@ -116,6 +116,24 @@ def test_calls_that_took_no_time_are_not_compared():
     assert longer([row(b1=cell(0), b16=cell(100))], (1, 16)) == []
 
 
+# Of a batch of 16 a call takes twice as long, and a step makes twice as many
+TWICE = {"b1": Cell(20, 2_000, 100, 0, 1, 0, None), "b16": Cell(40, 8_000, 200, 0, 1, 0, None)}
+
+
+@pytest.mark.parametrize("by", ["op", "node"])
+def test_rows_of_one_kind_of_op_are_compared_by_call(by):
+    assert longer([row(**TWICE)], (1, 16), by) == [
+        "Conv2D: from 1 to 16 a call takes 2.00 x as long for 16 x the work."
+    ]
+
+
+@pytest.mark.parametrize("by", ["layer", "line"])
+def test_rows_of_many_kinds_of_ops_are_compared_by_step(by):
+    assert longer([row("conv1", **TWICE)], (1, 16), by) == [
+        "conv1: from 1 to 16 a step takes 4.00 x as long for 16 x the work."
+    ]
+
+
 # Fixed costs
 
 
@@ -127,13 +145,6 @@ def test_a_row_of_mostly_fixed_cost_is_named_with_its_line_and_error():
     assert fixed([row(fit=Fit(90_000, 10_000, 0.187), b1=cell(100_000))]) == [
         "Conv2D costs 90.0 us a step before the first image and 10.0 us for each "
         "(a straight line, within 18.7 %): at batch 1, 90.0 % of it is fixed cost."
-    ]
-
-
-def test_a_line_through_two_points_has_no_error_to_speak_of():
-    assert fixed([row(fit=Fit(900, 100, None), b1=cell(1000))]) == [
-        "Conv2D costs 900 ns a step before the first image and 100 ns for each: "
-        "at batch 1, 90.0 % of it is fixed cost."
     ]
 
 
@@ -197,26 +208,69 @@ def test_a_step_of_more_than_twice_its_ops_is_mostly_python_and_session():
     ]
 
 
+# Configurations
+
+
+def config(
+    name: str, size: int, median: float, ratio: float = 1, significant: bool = True
+) -> ConfigTimes:
+    spread = Spread(median, 0.8 * median, 1.2 * median)
+    return ConfigTimes(name, size, spread, 0, ratio, significant and name != "default")
+
+
+USUAL = (config("default", 1, 100_000), config("default", 16, 200_000))
+
+
+def test_a_configuration_that_differs_clearly_is_named_with_every_batch_size_where_it_does():
+    others = (
+        config("one-thread", 1, 32_000, 0.32),
+        config("xla", 1, 300_000, 3.1),
+        config("one-thread", 16, 120_000, 0.6),
+        config("xla", 16, 200_000, 1.0, significant=False),
+    )
+    assert list(findings.configurations(USUAL + others)) == [
+        "Against default, an untraced step under one-thread takes 0.32 x as long at batch 1 "
+        "(32.0 us against 100 us), 0.60 x as long at batch 16 (120 us against 200 us).",
+        "Against default, an untraced step under xla takes 3.10 x as long at batch 1 "
+        "(300 us against 100 us).",
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        config("xla", 1, 50_000, 0.5, significant=False),
+        config("xla", 1, 70_000, 0.95),  # significant, but less than a tenth
+        config("xla", 1, 85_000, 0.5),  # within the middle eight tenths of the usual steps
+    ],
+)
+def test_a_configuration_that_differs_little_or_by_chance_is_not_named(other):
+    assert list(findings.configurations((*USUAL, other))) == []
+
+
 # All together
 
 
 def test_sentences_come_in_the_order_of_a_readers_questions_and_dear_rows_first():
     rows = [
-        row("NoOp", Fit(9, 1, None), b1=cell(10, share=0.1), b16=cell(10, share=0.01)),
-        row("Conv2D", Fit(0, 90, None), b1=cell(90, share=0.9), b16=cell(990, share=0.99)),
+        row("NoOp", Fit(9, 1, 0.5), b1=cell(10, share=0.1), b16=cell(10, share=0.01)),
+        row("Conv2D", Fit(0, 90, 0.1), b1=cell(90, share=0.9), b16=cell(990, share=0.99)),
     ]
     by_size = {16: steps(100), 1: steps(100, wall=900)}
-    assert findings.sentences(rows, by_size) == (
+    raced = [config("default", 16, 900), config("xla", 16, 450, 0.5)]
+    assert findings.sentences(rows, by_size, configs=raced) == (
         "The share of Conv2D rises from 90.0 % at batch 1 to 99.0 % at 16.",
         "The share of NoOp falls from 10.0 % at batch 1 to 1.0 % at 16.",
         "Conv2D: from 1 to 16 a call takes 11.00 x as long for 16 x the work.",
         "NoOp: from 1 to 16 a call takes 1.00 x as long for 16 x the work.",
-        "NoOp costs 9 ns a step before the first image and 1 ns for each: "
-        "at batch 1, 90.0 % of it is fixed cost.",
+        "NoOp costs 9 ns a step before the first image and 1 ns for each (a straight line, "
+        "within 50.0 %): at batch 1, 90.0 % of it is fixed cost.",
         "From batch 1 to 16 images per second change by a factor of only 1.00: "
         "a larger batch no longer helps.",
         "At batch 1 an untraced step takes 900 ns, its ops together only 100 ns: "
         "Python and the session cost more than the ops.",
+        "Against default, an untraced step under xla takes 0.50 x as long at batch 16 "
+        "(450 ns against 900 ns).",
     )
 
 
@@ -231,7 +285,7 @@ def test_of_one_batch_size_only_the_overhead_can_be_told():
 # Fit
 
 LINES = st.integers(0, 10**9), st.integers(1, 10**7)  # fixed cost, cost an image
-SEVERAL = st.lists(st.integers(1, 512), min_size=2, max_size=5, unique=True)
+SEVERAL = st.lists(st.integers(1, 512), min_size=3, max_size=5, unique=True)
 
 
 def measured(times: dict[int, float]) -> dict[int, Cell]:
@@ -247,7 +301,7 @@ def test_a_line_is_found_again(fixed, per_image, sizes):
     largest = fixed + per_image * max(sizes)
     assert found.fixed_ns == pytest.approx(fixed, abs=1e-6 * largest)
     assert found.per_image_ns == pytest.approx(per_image, abs=1e-6 * largest)
-    assert found.error == (None if len(sizes) == 2 else pytest.approx(0, abs=1e-6))
+    assert found.error == pytest.approx(0, abs=1e-6)
 
 
 @settings(max_examples=50, deadline=None)
@@ -269,12 +323,17 @@ def test_the_error_is_the_largest_relative_one():
 
 
 def test_a_fit_is_of_a_step_however_many_calls_and_steps_there_were():
-    cells = {1: Cell(4, 600, 150, 0, 1, 0, None), 16: Cell(8, 18_000, 2_250, 0, 1, 0, None)}
+    cells = {
+        1: Cell(4, 600, 150, 0, 1, 0, None),
+        16: Cell(8, 18_000, 2_250, 0, 1, 0, None),
+        64: Cell(6, 53_820, 8_970, 0, 1, 0, None),
+    }
     spread = Spread(1, 1, 1)
-    by_size = {1: StepTimes(2, 2, spread, spread, 1, 1), 16: StepTimes(4, 64, spread, spread, 1, 1)}
-    assert findings.fit(cells, by_size) == Fit(pytest.approx(20), pytest.approx(280), None)
+    by_size = {n: StepTimes(s, 1, spread, spread, 1, 1) for n, s in ((1, 2), (16, 4), (64, 3))}
+    exact = pytest.approx(0, abs=1e-9)
+    assert findings.fit(cells, by_size) == Fit(pytest.approx(20), pytest.approx(280), exact)
 
 
-@pytest.mark.parametrize("times", [{}, {16: 100}, {1: 0, 16: 100}, {1: 0, 16: 0}])
-def test_fewer_than_two_batch_sizes_have_no_fit(times):
+@pytest.mark.parametrize("times", [{}, {16: 100}, {1: 100, 16: 200}, {1: 0, 16: 100, 64: 400}])
+def test_fewer_than_three_batch_sizes_have_no_fit(times):
     assert findings.fit(measured(times), steps_of(*SIZES)) is None

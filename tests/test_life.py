@@ -1,6 +1,7 @@
 """Life: what the stages say of one name, put together."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,7 +35,9 @@ CPU = "/device:CPU:0"
 
 X = Node("x", "Placeholder", source=LINE, outputs=(Tensor("float32", (None, 4)),))
 MATMUL = Node("matmul", "MatMul", inputs=("x", "w"), source=LINE)
-RELU = Node("relu", "Relu", inputs=("matmul",), source=LINE)
+RELU = Node(
+    "relu", "Relu", inputs=("matmul",), source=LINE, outputs=(Tensor("float32", (None, 4)),)
+)
 SEED = Node("gradients/seed", "Const")
 RELU_GRAD = Node("gradients/relu_grad", "ReluGrad", inputs=("gradients/seed", "relu"))
 TRAIN = Node("train", "NoOp", control_inputs=("gradients/relu_grad",))
@@ -118,7 +121,8 @@ def test_a_carrier_knows_whose_work_it_does_and_what_each_pass_did_to_it(found):
         Touch("remapper", 1, "rewritten", "Relu to _FusedMatMul"),
         Touch("remapper", 1, "rewired", ""),
     )
-    assert carrier.outputs == FUSED.outputs  # as it ran, with the batch in its shape
+    assert carrier.outputs == RELU.outputs  # as written, where the batch is not known
+    assert carrier.ran_outputs == FUSED.outputs
 
 
 def test_a_forward_node_and_its_gradient_know_each_other(found):
@@ -177,6 +181,31 @@ def test_the_story_goes_from_the_line_to_the_time(found):
     assert executed == ("on the longest chain of dependent ops: the step waits for it",)
     assert table.title == "What it took in a warm, traced step, all of relu"
     assert [cells[:2] for cells in table.cells()] == [("16", "1")]
+
+
+def test_the_shape_as_written_stands_in_the_first_stage_and_the_one_that_ran_in_the_last(found):
+    strip, *_ = story.tell(found["relu"])
+    assert "makes float32 [?, 4]" in strip.frames[0].lines
+    assert strip.frames[-1].heading == "4  Executed"
+    assert strip.frames[-1].lines == ("makes float32 [16, 4]",)
+
+
+def test_a_node_without_a_line_is_written_by_a_program_or_read_from_a_file(found):
+    alone = replace(found["matmul"], source=None)
+    abouts = [
+        next(iter(story.tell(one))).frames[0].about
+        for one in (alone, replace(alone, from_file=True), replace(found["matmul"], from_file=True))
+    ]
+    assert abouts == ["written by the program", "read from a file", "written by the program"]
+
+
+def test_the_forward_nodes_of_a_model_that_is_a_file_are_from_it(tmp_path):
+    path = tmp_path / "frozen.pb"
+    path.touch()
+    for name, told in ((str(path), True), ("toy", False)):
+        frontend = replace(FRONTEND, program=SimpleNamespace(name=name))
+        lived = life.lives((frontend, BACKWARD))
+        assert [lived[node].from_file for node in ("matmul", "train")] == [told, False]
 
 
 def test_the_story_leaves_out_what_never_happened(found):

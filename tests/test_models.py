@@ -447,6 +447,18 @@ CHOICE = (
         ("lenett", f"No model named 'lenett'. Did you mean 'lenet'? {CHOICE}"),
         ("qqq", f"No model named 'qqq'. {CHOICE}"),
         ("", f"No model named ''. {CHOICE}"),
+        (
+            "tflab.models.toy",
+            "'tflab.models.toy' is a module; say which of its functions builds the model: "
+            "tflab.models.toy:FUNCTION.",
+        ),
+        ("no.pb", "There is no file or folder 'no.pb'; give the path of a saved graph."),
+        ("no/such", "There is no file or folder 'no/such'; give the path of a saved graph."),
+        (
+            "no/such.py:build",
+            "'no/such.py' is a file; name the module instead, such as such:build, from the folder "
+            "that it is in.",
+        ),
         (":build", f"No model named ':build'. {CHOICE}"),
         ("tflab.models.toy:", f"No model named 'tflab.models.toy:'. {CHOICE}"),
         (

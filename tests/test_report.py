@@ -1,6 +1,7 @@
 """The report: what is refused before anything is computed, and what is written in the end."""
 
 import json
+import math
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tflab import paths, report
+from tflab import paths, report, schedule, trace
 from tflab.drawing import film
 from tflab.errors import UsageError
 from tflab.exporters import handout, history, html
@@ -233,6 +234,45 @@ def test_the_panel_of_a_fused_convolution_tells_from_its_line_to_its_time(lab):
     assert "its work was done by conv1/Relu" in text
     run = paths.median_per_step(lab.walked.execution.runs)
     assert nodes["conv1/Relu"]["ns"] == run["conv1/Relu"]
+
+
+def test_a_life_begins_with_what_there_is_of_the_graph(lab):
+    placing = lab.toy.placement
+    stayed = [fate.fate for fate in placing.ledger].count("executed")
+    first, *_ = story.life(lab.toy, "x*y + z")
+    assert first.startswith(
+        f"x*y + z was written as {len(lab.toy.stages[0].nodes)} nodes. With its gradients and "
+        f"updates it has {len(placing.user_nodes)}. The runtime left {stayed} of them, beside "
+        f"{len(placing.nodes) - stayed} nodes of its own. They took "
+    )
+    assert "the gradients flow up beside it" in first
+    forward = {name: one for name, one in lab.toy.lives.items() if one.kind == "forward"}
+    alone = replace(lab.toy, lives=forward)
+    assert story.written(alone) == f"written as {len(lab.toy.stages[0].nodes)} nodes"
+    assert story.layout(alone) == "Data flow down."
+
+
+def test_a_training_without_right_answers_says_nothing_of_them(lab):
+    from tflab.records import History
+
+    silent = replace(EPOCH, train_accuracy=math.nan, test_accuracy=math.nan)
+    history = History("toy", "points", 50, 1, (), (silent,))
+    _, table, recipe = story.training(replace(lab, history=history))
+    assert [column.header for column in table.columns] == [
+        *("epoch", "steps", "train loss", "test loss", "seconds", "images a second")
+    ]
+    assert recipe.how.startswith("Trained for this report. Losses are means over images; ")
+
+
+def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_start(lab):
+    step = lab.walked.execution
+    middle = schedule.median_step(step.step_times).step
+    names = {run.name for run in step.runs if run.step == middle}
+    timeline = next(
+        part for part in story.times(lab.walked) if getattr(part, "name", "") == "timeline"
+    )
+    assert trace.EXECUTOR in names
+    assert f" ops of {len(names) - 1} are on the critical path." in timeline.caption
 
 
 def test_a_partial_training_is_told_as_such(lab):

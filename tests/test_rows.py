@@ -178,11 +178,28 @@ def test_a_layer_stands_where_its_last_node_runs_since_variables_are_read_early(
         ("group1/block2/conv1/Conv2D/ReadVariableOp", "group1/block2/conv1"),
         ("gradients/group1/block2/conv1/Conv2D_grad/Shape", "gradients/group1/block2/conv1"),
         ("group1/unknown/Relu", "group1"),
+        ("StatefulPartitionedCall_1/StatefulPartitionedCall/conv1/Relu", "conv1"),
+        ("PartitionedCall/group1/block2/conv1/Conv2D", "group1/block2/conv1"),
+        ("StatefulPartitionedCall_1/StatefulPartitionedCall/Identity", "StatefulPartitionedCall_1"),
+        ("Func/StatefulPartitionedCall_1/PartitionedCall/input/_5", "StatefulPartitionedCall_1"),
+        ("Func/conv1/output_control_node/_2", "conv1"),
+        ("Func/of_mine/Relu", "Func"),
     ],
 )
 def test_the_layer_of_a_node(name, layer):
     homes = {"", "conv1", "pool1", "y", "train", "gradients", "group1/block2/conv1"}
     assert rows.layer(name, homes) == layer
+
+
+def test_layers_within_calls_are_rows_of_their_own_names():
+    call = "StatefulPartitionedCall/StatefulPartitionedCall/net"
+    nodes = [
+        node("Func/StatefulPartitionedCall/input/_0", "Identity", 1, start=1),
+        node(f"{call}/conv1/Conv2D", "Conv2D", 1, start=2),
+        node(f"{call}/dense/MatMul", "MatMul", 1, start=3),
+    ]
+    found = rows.rows(nodes, "layer", 1)
+    assert [row.key for row in found] == ["StatefulPartitionedCall", "net/conv1", "net/dense"]
 
 
 def test_layers_that_run_as_one_op_are_one_row_where_that_runs():

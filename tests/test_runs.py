@@ -99,7 +99,18 @@ def test_every_difference_is_told():
         runs.check_same(Path("mine"), SETTINGS, now)
     assert str(error.value) == (
         "The training in 'mine' goes on as it began, or not at all: data: seen points, now given "
-        "other points; train rows: seen 1024, now given 1000; seed: seen 1, now given 2."
+        "other points; train rows: seen 1024, now given 1000; seed: seen 1, now given 2. Begin "
+        "anew without --resume."
+    )
+
+
+def test_another_number_of_epochs_is_told_why_it_is_another_training():
+    with pytest.raises(UsageError) as error:
+        runs.check_same(Path("mine"), SETTINGS, replace(SETTINGS, epochs=SETTINGS.epochs + 1))
+    assert str(error.value) == (
+        "The training in 'mine' goes on as it began, or not at all: epochs: seen "
+        f"{SETTINGS.epochs}, now given {SETTINGS.epochs + 1}. The learning rate of every step "
+        "depends on the number of epochs. Begin anew without --resume."
     )
 
 

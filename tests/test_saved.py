@@ -115,6 +115,20 @@ def test_given_arrays_are_fed_and_said_to_be(tmp_path):
     assert np.array_equal(batch, np.ones([16, 4]))
 
 
+def test_an_array_of_another_shape_is_refused_with_both_shapes(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones([20, 5], np.float32))
+    with pytest.raises(UsageError) as error:
+        walk(
+            graphs.saved_model_v2(tmp_path / "v2"),
+            "frontend",
+            feeds=(("serving_default_x", str(tmp_path / "x.npy")),),
+        )
+    assert str(error.value) == (
+        f"'{tmp_path / 'x.npy'}' has the shape [20, 5], and 'serving_default_x' takes [any, 4]; "
+        "feed it an array of that shape."
+    )
+
+
 def test_a_placeholder_of_a_fixed_shape_is_fed_whole(tmp_path):
     def build():
         _, y = graphs.dense()
@@ -199,6 +213,10 @@ def test_a_graph_that_cannot_be_imported_is_shown_all_the_same(nodes, reason, tm
     [
         ({"signature": "no"}, "no signature 'no'; its signatures are: other, serving_default"),
         ({"loss": "no"}, "no tensor 'no'"),
+        (
+            {"loss": "serving_default_y"},
+            "'serving_default_y' .* nearest names are serving_default_x:0",
+        ),
         ({"feeds": (("no", "x.npy"),)}, "no placeholder 'no' to feed; there is: serving_default_x"),
         ({"feeds": (("serving_default_x", "no.npy"),)}, "'no.npy' cannot be fed"),
     ],
@@ -206,6 +224,13 @@ def test_a_graph_that_cannot_be_imported_is_shown_all_the_same(nodes, reason, tm
 def test_what_is_asked_for_has_to_be_there(asked, message, tmp_path):
     with pytest.raises(UsageError, match=message):
         walk(graphs.saved_model_v2(tmp_path / "v2"), "frontend", **asked)
+
+
+def test_a_keras_file_is_told_of_under_its_own_name(tmp_path):
+    path = FORMS["keras"](tmp_path)
+    notes = walk(path, "frontend")["frontend"].notes
+    assert notes[0].startswith(f"From '{path}', exported as a SavedModel: runs ")
+    assert notes[1] == f"Variables have the values of '{path}'."
 
 
 def test_another_signature_can_be_chosen(tmp_path):

@@ -13,7 +13,7 @@ def test_the_images_have_the_shape_of_cifar10_and_say_what_they_are():
     train, test = stripes.load("train"), stripes.load("test")
     for dataset, split, rows in ((train, "train", 5_000), (test, "test", 10_000)):
         images, labels = dataset.columns["images"], dataset.columns["labels"]
-        assert (dataset.name, dataset.split) == ("made-up images, not CIFAR-10", split)
+        assert (dataset.name, dataset.split) == ("made-up stripes, not CIFAR-10", split)
         assert dataset.stands_in_for == "CIFAR-10"
         assert (images.shape, images.dtype) == ((rows, 32, 32, 3), np.float32)
         assert (images.min(), images.max()) == (0, 1)

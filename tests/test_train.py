@@ -108,7 +108,8 @@ def test_every_setting_that_differs_is_told(here, capsys):
     assert (status, out) == (2, "")
     assert err == (
         "tflab: The training in 'mine' goes on as it began, or not at all: batch size: seen 16, "
-        "now given 35; epochs: seen 3, now given 4; seed: seen 1, now given 2.\n"
+        "now given 35; epochs: seen 3, now given 4; seed: seen 1, now given 2. The learning rate "
+        "of every step depends on the number of epochs. Begin anew without --resume.\n"
     )
 
 

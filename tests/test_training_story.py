@@ -45,6 +45,16 @@ def test_a_line_is_silent_about_what_a_model_does_not_tell():
     )
 
 
+def test_right_answers_are_explained_where_there_are_any():
+    silent = tuple(
+        replace(epoch, train_accuracy=math.nan, test_accuracy=math.nan) for epoch in EPOCHS
+    )
+    _, note = story.tell(FOUND)
+    assert note.startswith("Loss and share of right answers are means over all rows: ")
+    _, note = story.tell(replace(FOUND, epochs=silent))
+    assert note.startswith("The loss is a mean over all rows: ")
+
+
 def test_meanwhile_the_last_steps_are_told():
     steps = [
         TimedStep(n, loss, right, 0.1, 0.01) for n, loss, right in ((470, 2, 0.5), (471, 1, 1))

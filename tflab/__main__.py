@@ -24,16 +24,20 @@ def main(argv: Sequence[str] | None = None) -> int:
     sys.path.insert(0, "")  # as `python -m` has it: models of the folder one works in are found
     name, *rest = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("-h", "--help"):
-        print("usage: python -m tflab COMMAND ...  (COMMAND --help tells more)\n")
-        for known, line in COMMANDS.items():
-            print(f"  {known:<12}{line}")
-        return 0
+        return command.run(usage)
     try:
         command.one_of("command", list(COMMANDS))(name)
     except UsageError as error:
         print(f"tflab: {error}", file=sys.stderr)
         return error.status
     return importlib.import_module(f"tflab.{name}").main(rest)
+
+
+def usage() -> int:
+    print("usage: python -m tflab COMMAND ...  (COMMAND --help tells more)\n")
+    for known, line in COMMANDS.items():
+        print(f"  {known:<12}{line}")
+    return 0
 
 
 if __name__ == "__main__":

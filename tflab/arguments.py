@@ -22,24 +22,24 @@ def model(parser: argparse.ArgumentParser, default: str) -> None:
     )
 
 
-def batch_size(parser: argparse.ArgumentParser) -> None:
+def batch_size(parser: argparse.ArgumentParser, meaning: str = "rows of data in a step") -> None:
     parser.add_argument(
         "--batch-size",
         default=DEFAULTS.batch_size,
         type=command.count("batch size"),
         metavar="N",
-        help="rows of data in a step (default: %(default)s)",
+        help=f"{meaning} (default: %(default)s)",
     )
 
 
-def batch_sizes(parser: argparse.ArgumentParser) -> None:
+def batch_sizes(parser: argparse.ArgumentParser, meaning: str = "rows of data in a step") -> None:
     parser.add_argument(
         "--batch-sizes",
         nargs="+",
         default=[1, 16, 64],
-        type=command.count("batch size"),
+        type=command.count("batch size", several=True),
         metavar="N",
-        help="rows of data in a step (default: 1 16 64)",
+        help=f"{meaning} (default: 1 16 64)",
     )
 
 

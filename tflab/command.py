@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import errno
+import importlib.util
 import logging
 import os
 import sys
@@ -18,6 +20,12 @@ from typing import BinaryIO, NoReturn
 
 from tflab.errors import RefusedError, TflabError, UsageError
 
+# The packages that tflab needs, by the names under which they are imported.
+NEEDED = (
+    *("tensorflow", "tensorboard", "xprof", "numpy", "google", "rich", "matplotlib", "jinja2"),
+    *("igraph", "sklearn", "capstone", "elftools"),
+)
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 
@@ -25,7 +33,17 @@ class Parser(argparse.ArgumentParser):
     """argparse, but a wrong argument is a UsageError of one sentence."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(f"{message[0].upper()}{message[1:]}. See `{self.prog} --help`.")
+        told = f"{message[0].upper()}{message[1:]}."
+        raise UsageError(f"{told}{self.meant(message)} See `{self.prog} --help`.")
+
+    def meant(self, message: str) -> str:
+        """The nearest option to the first one that argparse does not know."""
+        given = message.partition("unrecognized arguments: ")[2]
+        # Without their dashes, which would make all of them alike
+        options = [word[2:].partition("=")[0] for word in given.split() if word.startswith("--")]
+        known = [name[2:] for name in self._option_string_actions if name.startswith("--")]
+        nearest = difflib.get_close_matches(options[0], known, n=1) if options else []
+        return f" Did you mean '--{nearest[0]}'?" if nearest else ""
 
 
 def parser(name: str, about: str | None) -> Parser:
@@ -53,8 +71,10 @@ def one_of(kind: str, names: Sequence[str]) -> Callable[[str], str]:
 MOST = 1_000_000_000
 
 
-def count(what: str, least: int = 1, most: int = MOST) -> Callable[[str], int]:
-    """An argparse type: a whole number from `least` to `most`."""
+def count(
+    what: str, least: int = 1, most: int = MOST, several: bool = False
+) -> Callable[[str], int]:
+    """An argparse type: a whole number from `least` to `most`, or `several` of them."""
 
     def check(text: str) -> int:
         try:
@@ -63,7 +83,12 @@ def count(what: str, least: int = 1, most: int = MOST) -> Callable[[str], int]:
             number = None
         if number is None or not least <= number <= most:
             bounds = f"from {least} on" if most == MOST else f"from {least} to {most}"
-            raise UsageError(f"The {what} is '{text}'; it has to be a whole number {bounds}.")
+            spaces = (
+                " Separate several by spaces, not by commas." if several and "," in text else ""
+            )
+            raise UsageError(
+                f"The {what} is '{text}'; it has to be a whole number {bounds}.{spaces}"
+            )
         return number
 
     return check
@@ -97,11 +122,43 @@ def run(body: Callable[[], int]) -> int:
             print("tflab: interrupted.", file=sys.stderr)
             return INTERRUPTED
         except BrokenPipeError:  # the reader had enough (`| head`)
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            to_nowhere()
             return 0
-        except Exception:
-            show(chatter)
-            raise
+        except Exception as error:
+            sentence = what_is_full(error) or what_is_missing(error)
+            if sentence is None:
+                show(chatter)
+                raise
+            print(f"tflab: {sentence}", file=sys.stderr)
+            return TflabError.status
+
+
+def what_is_full(error: Exception) -> str | None:
+    """That there is no room for what is written, to standard output or to a file."""
+    if not isinstance(error, OSError) or error.errno not in NO_ROOM:
+        return None
+    try:
+        sys.stdout.flush()
+    except OSError:  # it is standard output that is full
+        to_nowhere()
+    return f"The output cannot be written: {error.strerror}."
+
+
+def to_nowhere() -> None:
+    """Let what is still to be written go, or Python complains about it at its end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def what_is_missing(error: Exception) -> str | None:
+    """What to do about a package that this Python does not have, such as the system's own."""
+    name = (getattr(error, "name", None) or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or name not in NEEDED:
+        return None
+    own = name == "tensorflow" or importlib.util.find_spec("tensorflow") is None
+    return (
+        f"{'TensorFlow' if own else f'The package {name!r}'} is missing for this Python "
+        f"({sys.executable}). Run it as `.venv/bin/python -m tflab...`, or activate .venv before."
+    )
 
 
 @contextmanager

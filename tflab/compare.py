@@ -12,11 +12,12 @@ import argparse
 import json
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from tflab import arguments, command, dumps, environment, logdirs, models
 from tflab.errors import RefusedError, UsageError
-from tflab.records import Comparison, Options
+from tflab.records import Comparison, Options, Saved
 
 BY = ("op", "node", "layer", "line")
 PHASES = ("inference", "training")
@@ -86,7 +87,8 @@ def parser() -> argparse.ArgumentParser:
         "--plots",
         type=command.folder("folder for plots"),
         metavar="DIR",
-        help="draw the tables, as PNG and SVG, into a folder that is not there yet",
+        help="draw the tables, as PNG and SVG, into a folder that is not there yet; several "
+        "batch sizes also against one another",
     )
     arguments.without(parser, "switch graph passes off: without remapper no layer is fused")
     arguments.output_format(parser, FORMATS)
@@ -102,13 +104,34 @@ def run(args: argparse.Namespace) -> int:
     dumps.prepare()  # before the model imports TensorFlow
     saved = arguments.saved_of(args)
     models.find(args.model, saved)
-    if args.plots and not logdirs.takable(Path(args.plots)):
+    with plots_of(args) as folder:
+        found = measured(args, sizes, saved)
+        show(found, args)
+        if folder:
+            draw(found, folder)
+    if args.plots:
+        stream = sys.stdout if args.format == "text" else sys.stderr
+        print(f"\nThe plots are in {args.plots}", file=stream)
+    if found.failure:
+        raise RefusedError(found.failure)
+    return command.INTERRUPTED if found.interrupted else 0
+
+
+def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
+    """The folder for the plots, made before anything is measured."""
+    if not args.plots:
+        return nullcontext()
+    if not logdirs.takable(Path(args.plots)):
         raise UsageError(
             f"There is something in '{args.plots}' already; give --plots a new folder."
         )
+    return logdirs.written(Path(args.plots), "--plots")
+
+
+def measured(args: argparse.Namespace, sizes: Sequence[int], saved: Saved) -> Comparison:
     from tflab import comparison
 
-    found = comparison.compare(
+    return comparison.compare(
         args.model,
         tuple(sizes),
         phase=args.phase,
@@ -118,17 +141,10 @@ def run(args: argparse.Namespace) -> int:
         configs=tuple(dict.fromkeys(["default", *args.configs])),
         options=Options(data_dir=args.data_dir, saved=saved, without=tuple(args.without)),
     )
-    show(found, args)
-    if args.plots:
-        with logdirs.written(Path(args.plots)) as folder:
-            draw(found, folder)
-    if found.failure:
-        raise RefusedError(found.failure)
-    return command.INTERRUPTED if found.interrupted else 0
 
 
 def draw(found: Comparison, folder: Path) -> None:
-    """Each batch size by itself, and all of them beside one another."""
+    """Each batch size by itself, and all of them, if there are several, beside one another."""
     from tflab.exporters import plots
 
     dearest = "layers" if found.by == "layer" else "top_ops"
@@ -136,7 +152,8 @@ def draw(found: Comparison, folder: Path) -> None:
         plots.save(plots.PICTURES[dearest](rows), folder / f"batch-{size}-{dearest}")
         if found.peaks:
             plots.save(plots.roofline.draw(rows, found.peaks), folder / f"batch-{size}-roofline")
-    plots.save(plots.batch_sizes.draw(found), folder / "batch_sizes")
+    if len(found.tables) > 1:
+        plots.save(plots.batch_sizes.draw(found), folder / "batch_sizes")
 
 
 def show(found: Comparison, args: argparse.Namespace) -> None:

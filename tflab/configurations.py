@@ -12,7 +12,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import child, datasets, progress, session, sweep, toggles, trace
-from tflab.errors import TflabError
+from tflab.errors import UsageError
 from tflab.records import ConfigTimes, OpRun, Options, Program, Start
 
 ROUNDS = 3
@@ -33,9 +33,9 @@ Times = dict[int, list[int]]  # batch size -> times of untraced steps, ns
 
 
 def check(configs: Sequence[str]) -> None:
-    """Raise TflabError for a configuration that this machine cannot have."""
+    """Raise UsageError for a configuration that this machine cannot have."""
     if "gpu" in configs and not tf.config.list_physical_devices("GPU"):
-        raise TflabError("There is no GPU here to compare with; leave `gpu` out of --configs.")
+        raise UsageError("There is no GPU here to compare with; leave `gpu` out of --configs.")
 
 
 def race(
@@ -53,7 +53,7 @@ def race(
     rows = [datasets.head(column, STEPS * max(batch_sizes)) for column in columns]
     found: dict[str, Times] = {config: {} for config in configs}
     plan = [(turn, config) for turn in range(ROUNDS) for config in configs]
-    for _, config in progress.track("configurations", plan, len(plan)):
+    for _, config in progress.track("configurations", plan, len(plan), about):
         # A process that has run nothing before, for each: what ran in this one would tell.
         times = child.call(
             "tflab.configurations:timed",
@@ -70,15 +70,25 @@ def race(
     )
 
 
+def about(part: tuple[int, str]) -> str:
+    """`xla, round 2 of 3`"""
+    turn, config = part
+    return f"{config}, round {turn + 1} of {ROUNDS}"
+
+
 def first_step(
-    graph_def: bytes, start: Start, step: session.Step, values: Sequence[np.ndarray]
+    graph_def: bytes,
+    start: Start,
+    step: session.Step,
+    values: Sequence[np.ndarray],
+    options: Options,
 ) -> tuple[int, list[OpRun]]:
     """The very first step of a process: its wall time in ns, and its op runs."""
     graph = tf.Graph()
     with graph.as_default():
         tf.import_graph_def(tf1.GraphDef.FromString(graph_def), name="")
     metadata = tf1.RunMetadata()
-    with session.fresh(graph, session.config_of(Options())) as live:
+    with session.fresh(graph, session.config_of(options)) as live:
         run = step.callable(live, trace_level=session.FULL_TRACE, output_partition_graphs=True)
         session.begin(live, start)
         began = time.perf_counter_ns()
@@ -89,12 +99,15 @@ def first_step(
 
 
 def cold(
-    program: Program, step: session.Step, batch_size: int, split: str
+    program: Program, step: session.Step, batch_size: int, split: str, options: Options
 ) -> tuple[int, list[OpRun]]:
-    """`first_step` in a process of its own: in this one everything has run before."""
+    """`first_step` in a process of its own: in this one everything has run before.
+
+    With the options of the warm steps: otherwise other ops would run, and not be comparable.
+    """
     graph_def = program.graph.as_graph_def().SerializeToString()
     values = next(session.feed_batches(program, batch_size, split))
-    args = (graph_def, session.start_of(program), step, values)
+    args = (graph_def, session.start_of(program), step, values, options)
     return child.call("tflab.configurations:first_step", *args)
 
 

@@ -17,13 +17,14 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import TYPE_CHECKING, TextIO
 
-from tflab import command, logdirs, recorded
+from tflab import command, logdirs
 from tflab.errors import TflabError, UsageError
-from tflab.exporters import op_runs
-from tflab.recorded import Recorded, conversion
 from tflab.table import plural
+
+if TYPE_CHECKING:
+    from tflab.recorded import Recorded
 
 TO = ("text", "json", "csv", "xspace", "chrome")
 DAY_NS = 24 * 3600 * 10**9
@@ -62,17 +63,21 @@ def run(args: argparse.Namespace) -> int:
     if args.to == "xspace":
         if args.out is None:
             raise UsageError("An xspace goes into a logdir of TensorBoard; name one with --out.")
-        with logdirs.written(Path(args.out)) as folder:
+        with logdirs.written(Path(args.out), "--out") as folder:
             write_xspace(folder, read(args))
         print(f"Open it in TensorBoard:  {logdirs.opening_line(Path(args.out))}")
         return 0
     with output(args.out) as stream:
         WRITERS[args.to](stream, read(args))
+    if args.out is not None:
+        print(args.out)
     return 0
 
 
 def read(args: argparse.Namespace) -> Recorded:
     """What is in the files. In a chart all steps share one axis, which must not get too long."""
+    from tflab import recorded
+
     found = recorded.read(args.files, args.graph)
     for note in found.notes:
         print(f"tflab: {note}", file=sys.stderr)
@@ -107,6 +112,7 @@ def output(name: str | None) -> Iterator[TextIO]:
 
 def write_text(stream: TextIO, found: Recorded) -> None:
     from tflab.exporters import text
+    from tflab.recorded import conversion
     from tflab.story import conversion as story
 
     out = text.console(stream)
@@ -115,7 +121,16 @@ def write_text(stream: TextIO, found: Recorded) -> None:
 
 
 def write_json(stream: TextIO, found: Recorded) -> None:
+    from tflab.exporters import op_runs
+    from tflab.recorded import conversion
+
     op_runs.write_json(stream, conversion.convert(found))
+
+
+def write_csv(stream: TextIO, found: Recorded) -> None:
+    from tflab.exporters import op_runs
+
+    op_runs.write_csv(stream, found)
 
 
 def write_chrome(stream: TextIO, found: Recorded) -> None:
@@ -133,7 +148,7 @@ def write_xspace(folder: Path, found: Recorded) -> None:
 WRITERS = {
     "text": write_text,
     "json": write_json,
-    "csv": op_runs.write_csv,
+    "csv": write_csv,
     "chrome": write_chrome,
 }
 

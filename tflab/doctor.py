@@ -12,12 +12,14 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 
 from tflab import checkup, command
 from tflab.checkup import FINE, NOTE, WRONG, Finding
+from tflab.errors import UsageError
 from tflab.table import Block, Column, Frame, Strip, Table, plural
 
 FORMATS = ("text", "json")
@@ -48,6 +50,11 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
+    if args.logdir and not os.path.isdir(args.logdir):
+        about = "is no folder" if os.path.exists(args.logdir) else "is not there"
+        raise UsageError(
+            f"The logdir '{args.logdir}' {about}; give --logdir the folder of a run, or of several."
+        )
     checks = checkup.checks(args.logdir)
     parts = watched(checkup.findings(checks), len(checks))
     found = [finding for part in parts for finding in part]

@@ -29,8 +29,8 @@ def parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("node", metavar="NODE", help="the name of a node, such as conv1/Conv2D")
     arguments.model(parser, "toy")
-    arguments.batch_size(parser)
-    arguments.batch_sizes(parser)
+    arguments.batch_size(parser, "rows of data in the step that goes through the stages")
+    arguments.batch_sizes(parser, "rows of data in the steps of the table of times")
     arguments.devices(parser)
     add("--xla", action="store_true", help="let XLA compile what it can, and show the code")
     arguments.output_format(parser, FORMATS)
@@ -55,7 +55,8 @@ def run(args: argparse.Namespace) -> int:
     for stage in lifecycle.walk(args.model, options):
         stages.append(stage)
         if len(stages) == NAMED:
-            life.of(args.node, life.lives(stages))  # a wrong name is told before steps are run
+            # a wrong name is told before steps are run
+            life.of(args.node, life.lives(stages), f"{args.model} (--model names another)")
     found = life.of(args.node, following.follow(stages, sorted(set(args.batch_sizes)), options))
     show(found, args)
     return 0

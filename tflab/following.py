@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tflab import comparison, life, machine, placement, session, sweep
-from tflab.records import Backward, Life, Options, Placement, Row, Stage
+from tflab import comparison, life, placement, session, sweep
+from tflab.records import Backward, Life, Options, Peaks, Placement, Row, Stage
 
 STEPS = 20  # traced steps at the largest batch size; the smaller ones work on the same rows
 MOST_ROWS = 640  # of data, so that it is over in seconds
@@ -38,11 +38,16 @@ def tables(
     step = session.step_of(program, walked.fetches)
     types = {node.name: node.op for node in walked.nodes}
     swept = sweep.run(program, step, sizes, rows, options, "train", types)
-    return {
-        size: comparison.table(
-            batch, placement.placed(backward, replace(options, batch_size=size)), "node", peaks
-        )
-        for peaks in (machine.peaks(),)
+    placed = {
+        size: placement.placed(backward, replace(options, batch_size=size))
         for size, batch in swept.batches.items()
         if batch.traced_ns
     }
+
+    def tabulate(peaks: Peaks) -> comparison.Tabulated:
+        return {
+            size: comparison.table(swept.batches[size], found, "node", peaks)
+            for size, found in placed.items()
+        }
+
+    return comparison.under_a_roof(tabulate)[0]

@@ -35,7 +35,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         model = called(name, function, graph)
         if type(model).__module__.startswith("keras."):  # told without importing Keras
             graph = tf.Graph()
-            model = called(name, functools.partial(from_keras, function, options), graph)
+            model = called(name, functools.partial(from_keras, name, function, options), graph)
     except saved.NotImportableError as error:
         nothing: Any = None  # there is no live graph
         return Frontend(
@@ -71,9 +71,9 @@ def called(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
             raise failure(name, "built its graph", error) from error
 
 
-def from_keras(function: Callable[[], Any], options: Options) -> Model:
+def from_keras(name: str, function: Callable[[], Any], options: Options) -> Model:
     """A function's Keras model, which is built and exported eagerly, as a graph from a file."""
-    return saved.build(formats.exported(function), options.saved)
+    return saved.build(formats.exported(function, name), options.saved)
 
 
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from tflab import models
 from tflab.errors import UsageError
 from tflab.records import (
     Backward,
@@ -50,13 +51,17 @@ def lives(stages: Sequence[Stage], tables: Mapping[int, Sequence[Row]] | None = 
     return {name: measured(life, path, tables or {}) for name, life in found.items()}
 
 
-def of(name: str, among: Mapping[str, Life]) -> Life:
-    """The life of one node. Raises UsageError, with the nearest names, where there is none."""
+def of(name: str, among: Mapping[str, Life], whose: str | None = None) -> Life:
+    """The life of one node. Raises UsageError, with the nearest names, where there is none.
+
+    `whose` graph it is, is said where it is known.
+    """
     if node_of(name) in among:
         return among[node_of(name)]
     nearest = difflib.get_close_matches(name, among, n=NEAREST, cutoff=0.4)
     hint = f" The nearest names are {', '.join(nearest)}." if nearest else ""
-    raise UsageError(f"There is no node '{name}' in the graph.{hint}")
+    graph = f"the graph of {whose}" if whose else "the graph"
+    raise UsageError(f"There is no node '{name}' in {graph}.{hint}")
 
 
 def written(frontend: Frontend, backward: Backward | None) -> Lives:
@@ -67,12 +72,14 @@ def written(frontend: Frontend, backward: Backward | None) -> Lives:
     gradients = {one.forward: one for one in backward.gradients} if backward else {}
     derived = {name: one.forward for one in gradients.values() for name in one.nodes}
     users = consumers(nodes)
+    read = frontend.program is not None and models.is_file(frontend.program.name)
     found = {}
     for node in nodes:
         name, gradient = node.name, gradients.get(node.name)
         kind = "forward" if name in forward else "update" if name in updates else "gradient"
         found[name] = replace(
             blank(node, kind),
+            from_file=read and kind == "forward",
             consumers=tuple(users.get(name, ())),
             gradient_function=gradient.function if gradient else None,
             gradient_nodes=gradient.nodes if gradient else (),
@@ -109,12 +116,12 @@ def placed(found: Lives, placement: Placement) -> Lives:
         at = carrier or ""
         lived[name] = replace(
             life,
-            outputs=executed[name].outputs if name in executed else life.outputs,
             fate=fates.get(name),
             touches=tuple(touched.get(name, ())),
             carrier=carrier,
             carries=tuple(carried.get(name, ())),
             ran_as=executed[at].op if carrier else None,
+            ran_outputs=executed[at].outputs if carrier else (),
             assignment=assignments.get(at),
             kernel=kernels.get(at),
             code=tuple(one for whose in dict.fromkeys((name, at)) for one in code.get(whose, ())),

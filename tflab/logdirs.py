@@ -42,10 +42,11 @@ def takable(folder: Path) -> bool:
 
 
 @contextmanager
-def written(final: Path) -> Iterator[Path]:
+def written(final: Path, option: str = "--logdir") -> Iterator[Path]:
     """A folder to write to, which bears its name once all is in it, and is gone after a failure.
 
-    Raises UsageError, before anything is computed, when nothing can be written there.
+    Raises UsageError, before anything is computed, when nothing can be written there; it names the
+    `option` that the folder was given with.
     """
     try:
         for place in (final, *final.parents):
@@ -54,7 +55,7 @@ def written(final: Path) -> Iterator[Path]:
         final.parent.mkdir(parents=True, exist_ok=True)
         work = Path(tempfile.mkdtemp(prefix=f".{final.name}-", dir=final.parent))
     except OSError as error:
-        raise unwritable(final, error) from error
+        raise unwritable(final, error, option) from error
     try:
         yield work
         work.chmod(0o755)  # mkdtemp's folders are for their owner only
@@ -64,10 +65,11 @@ def written(final: Path) -> Iterator[Path]:
         raise
 
 
-def unwritable(folder: Path, error: OSError) -> UsageError:
+def unwritable(folder: Path, error: OSError, option: str = "--logdir") -> UsageError:
+    what = "logdir" if option == "--logdir" else "folder"
     return UsageError(
-        f"The logdir '{folder}' cannot be written: {error.strerror}. "
-        "Give --logdir a folder that you may write to."
+        f"The {what} '{folder}' cannot be written: {error.strerror}. "
+        f"Give {option} a folder that you may write to."
     )
 
 

@@ -21,7 +21,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import replace
-from itertools import accumulate
+from itertools import accumulate, dropwhile
 from math import sqrt
 
 from tflab.errors import UsageError
@@ -30,8 +30,12 @@ from tflab.machine import roof
 from tflab.records import Costs, Fate, NodeStats, Peaks, Row, Source
 
 KEYS = ("op", "node", "layer", "line")
+STEPWISE = ("layer", "line")  # a row's ops are of many kinds: only a whole step of it means much
 RUNTIME = "(runtime)"  # nodes of the runtime's own: feeds, fetches, transfers
 NO_LINE = "(no line)"  # nodes that a pass made, or that were read from a file
+CALLS = re.compile(r"(Stateful)?PartitionedCall(_\d+)?")  # as SavedModels name theirs
+# What passes values into a call and out of it: `Func/<the call>/input/_0`
+PASSING = re.compile(r"Func/(.+)/(?:input|output)(?:_control_node)?(/_\d+)")
 GRADIENTS = re.compile(r"gradients(_\d+)?")  # the scope that tf.gradients opens
 
 Sources = Mapping[str, Source | None]
@@ -223,7 +227,8 @@ def labels_of(
     if by == "node":
         return [node.name for node in stats]
     if by == "layer":
-        homes = {name.rpartition("/")[0] for name in (*sources, *(node.name for node in stats))}
+        names = (*sources, *(node.name for node in stats))
+        homes = {called(name).rpartition("/")[0] for name in names}
         of = [RUNTIME if is_runtime(node) else layer(node.name, homes) for node in stats]
         joined = joined_layers(ledger, homes)
         return [joined.get(label, label) for label in of]
@@ -245,15 +250,27 @@ def layer(name: str, homes: Set[str] = frozenset()) -> str:
 
     Below `gradients` it is the layer that the gradient is of: `gradients/conv1`. What starts or
     adds up gradients, `gradients/Fill`, belongs to `gradients`; a node outside of all scopes is
-    its own layer.
+    its own layer. The calls around a layer are no part of its name.
     """
-    *scopes, own = name.split("/")
+    *scopes, own = called(name).split("/")
     for at, scope in enumerate(scopes):
         if GRADIENTS.fullmatch(scope):
             before = "/".join(scopes[: at + 1])
             inner = opened("/".join(scopes[at + 1 :]), homes)
             return f"{before}/{inner}" if inner else before
     return opened("/".join(scopes), homes) or own
+
+
+def called(name: str) -> str:
+    """The name without the calls that it was laid open from: `sequential/conv1/Conv2D` for
+    `StatefulPartitionedCall/StatefulPartitionedCall/sequential/conv1/Conv2D`.
+
+    What stands directly in a call, or passes values into it or out of it, stays in the outermost
+    one.
+    """
+    *scopes, own = PASSING.sub(r"\1\2", name).split("/")
+    inner = list(dropwhile(CALLS.fullmatch, scopes))
+    return "/".join((*(inner or scopes[:1]), own))
 
 
 def opened(path: str, homes: Set[str]) -> str:

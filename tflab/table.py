@@ -30,6 +30,7 @@ class Table(Shown):
     rows: tuple[Any, ...]
     drawing: bool = False  # rows hang together: keep them in a fixed-width face, without rules
     more: int = 0  # rows that were left out
+    option: str = ""  # of the command, that chooses how many are shown
 
     def cells(self) -> Iterable[tuple[str, ...]]:
         return (tuple(column.cell(row) for column in self.columns) for row in self.rows)
@@ -38,6 +39,12 @@ class Table(Shown):
         """A dict of header and text for each row, as a DataFrame takes them."""
         headers = [column.header for column in self.columns]
         return [dict(zip(headers, cells, strict=True)) for cells in self.cells()]
+
+    def rest(self) -> str:
+        """`... and 37 more (--top shows more)`; nothing where all rows are there."""
+        if not self.more:
+            return ""
+        return f"... and {self.more:,} more{f' ({self.option} shows more)' if self.option else ''}"
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,11 @@
 """Tally: op runs folded into statistics a step at a time, so that a long run needs no memory.
 
-No TensorFlow in here. Count, sum, least and most are exact. Quantiles come from a sketch: durations
-are counted in buckets whose bounds grow by 2 %, which puts every quantile within 1 % of a true one
-(DDSketch: Masson, Rim and Lee 2019, "a fast and fully-mergeable quantile sketch").
+No TensorFlow in here. Count, sum, least and most are exact. Quantiles are nearest-rank: the
+q-quantile of n runs is the run of rank ceil(q * n), the shortest that at least q of all do not
+exceed (definition 1 of Hyndman and Fan, "Sample quantiles in statistical packages", 1996). So the
+p95 of fewer than 20 runs is the longest. They come from a sketch: durations are counted in buckets
+whose bounds grow by 2 %, which puts every quantile within 1 % of the true one (DDSketch: Masson,
+Rim and Lee 2019, "a fast and fully-mergeable quantile sketch"; it takes another rank).
 
 Deviations are exact but for rounding. Squares are taken around the mean of the runs that are folded
 at once, and such parts put together as Chan, Golub and LeVeque do ("Updating formulae and a
@@ -14,7 +17,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from math import log, sqrt
+from fractions import Fraction
+from math import ceil, log, sqrt
 
 import numpy as np
 
@@ -138,7 +142,7 @@ class Tally:
     def quantile(self, names: Iterable[str], q: float) -> float:
         """The q-quantile of the durations of all runs of these nodes, within 1 %; ns.
 
-        Raises ValueError where none of them ever ran.
+        By nearest rank. Raises ValueError where none of them ever ran.
         """
         by_node = self._runs()
         runs: Counter[int] = Counter()
@@ -197,11 +201,12 @@ def quantile(runs: Mapping[int, int], q: float) -> float:
     """The q-quantile of runs that were counted by bucket; ValueError where there are none."""
     if not runs:
         raise ValueError("there is no quantile of no runs")
-    rank = q * (sum(runs.values()) - 1)
+    # As a fraction of the decimals that were written: 0.1 * 30 is a little more than 3.
+    rank = ceil(Fraction(str(q)) * sum(runs.values()))
     seen = 0
     for bucket in sorted(runs):
         seen += runs[bucket]
-        if seen > rank:
+        if seen >= rank:
             break
     # The middle of the bucket, in relative terms.
     return 2 * GROWTH ** (bucket - 1) / (GROWTH + 1) if bucket else 0.0

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from tflab.datasets import Dataset, downloads, files, stripes
-from tflab.errors import TflabError
+from tflab.errors import TflabError, UsageError
 
 ADDRESS = "https://www.cs.toronto.edu/~kriz/"
 ARCHIVE = "cifar-10-binary.tar.gz"
@@ -101,7 +101,7 @@ def read_split(folder: Path, split: str) -> list[bytes]:
             ]
     if (folder / ARCHIVE).exists():
         return from_archive(folder / ARCHIVE, BATCHES[split], str(folder / ARCHIVE))
-    raise TflabError(
+    raise UsageError(
         f"{folder} lacks {', '.join(n for n in BATCHES[split] if not files.locate(folder, n))} "
         f"(looked for as is, with .gz, in {FOLDER} and in {ARCHIVE})."
     )

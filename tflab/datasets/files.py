@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
-from tflab.errors import TflabError
+from tflab.errors import TflabError, UsageError
 
 # Where they are
 
@@ -32,7 +32,7 @@ def given_folder(data_dir: str | Path | None, wanted: str) -> Path | None:
         os.listdir(folder)
     except OSError as error:
         origin = "the data directory given" if data_dir else "from TFLAB_DATA_DIR"
-        raise TflabError(
+        raise UsageError(
             f"{folder} ({origin}) cannot be read: {error.strerror}; "
             f"it should be a folder with {wanted}."
         ) from error
@@ -51,7 +51,7 @@ def require(folder: Path, names: Iterable[str]) -> list[Path]:
     paths = {name: locate(folder, name) for name in names}
     missing = [name for name, path in paths.items() if path is None]
     if missing:
-        raise TflabError(f"{folder} lacks {', '.join(missing)} (looked for as is and with .gz).")
+        raise UsageError(f"{folder} lacks {', '.join(missing)} (looked for as is and with .gz).")
     return [path for path in paths.values() if path]
 
 

@@ -35,7 +35,7 @@ def load(split: str) -> Dataset:
     images += NOISE * rng.standard_normal(images.shape, np.float32)
     np.clip(images, 0, 1, out=images)
     return Dataset(
-        name="made-up images, not CIFAR-10",
+        name="made-up stripes, not CIFAR-10",
         split=split,
         columns={
             "images": images.reshape(count, SIDE, SIDE, 3),

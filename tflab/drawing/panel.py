@@ -65,7 +65,7 @@ def sections(life: Life, states: Sequence[State]) -> tuple[Section, ...]:
 
 
 def written(life: Life) -> Iterator[Line]:
-    yield (f"{story.KINDS[life.kind].capitalize()}.",)
+    yield (f"{story.origin(life).capitalize()}.",)
     if life.source:
         yield (f"{place(life.source)}  ", Code(life.source.code))
     if life.inputs:
@@ -130,6 +130,8 @@ def executed(life: Life) -> Iterator[Line]:
         return
     if life.carrier == life.name:
         yield (f"ran as {life.ran_as}",)
+        if life.ran_outputs not in ((), life.outputs):
+            yield (f"made {', '.join(map(tensor, life.ran_outputs))}",)
     else:
         yield ("its work was done by ", *links([life.carrier]), f", which ran as {life.ran_as}")
     if life.critical:

@@ -68,7 +68,7 @@ def table(block: Table) -> str:
         lines.append(row("---:" if column.right else "---" for column in block.columns))
         lines += [row(map(escape, cells)) for cells in rows]
     if block.more:
-        lines += ["", f"... and {block.more:,} more"]
+        lines += ["", block.rest()]
     return "\n".join(lines)
 
 

@@ -104,7 +104,7 @@ def show_table(out: Console, table: Table) -> None:
         )
     out.print(Padding(grid, (0, 0, 0, INDENT), expand=False))
     if table.more:
-        out.print(Text(f"  ... and {table.more:,} more", style="dim"))
+        out.print(Text(f"  {table.rest()}", style="dim"))
 
 
 def fitted(table: Table, rows: Sequence[Sequence[str]], available: int) -> list[int]:

@@ -29,9 +29,16 @@ def columns_of(
             have = ", ".join(sorted(names)[:NAMES]) or "none"
             raise UsageError(f"There is no placeholder '{name}' to feed; there is: {have}.")
     given = {node_of(name): array(name, file) for name, file in asked.feeds}
+    files = {node_of(name): file for name, file in asked.feeds}
+    for one in placeholders:
+        check_shape(one, files, given)
     shapes = {node_of(name): shape for name, shape in asked.shapes}
     wanted = {one.op.name: whole_shape(one, shapes.get(one.op.name)) for one in placeholders}
-    cut = {name for name, shape in wanted.items() if shape[:1] == (None,)}
+    cut = {
+        name
+        for name, shape in wanted.items()
+        if shape[:1] == (None,) and (name not in given or given[name].ndim)
+    }
     lengths = [len(given[name]) for name in cut if name in given]
     sizes = [
         MADE_UP_BYTES // max(1, row_bytes(one, wanted[one.op.name]))
@@ -62,6 +69,17 @@ def array(name: str, file: str) -> np.ndarray:
     if not isinstance(values, np.ndarray):
         raise UsageError(f"'{file}' holds several arrays; feed '{name}' from a .npy file of one.")
     return values
+
+
+def check_shape(one: tf.Tensor, files: Mapping[str, str], given: Mapping[str, np.ndarray]) -> None:
+    """Raise UsageError where the array for a placeholder has another shape than it takes."""
+    name = one.op.name
+    if name in given and not one.shape.is_compatible_with(given[name].shape):
+        takes = ", ".join("any" if dim is None else str(dim) for dim in one.shape.as_list())
+        raise UsageError(
+            f"'{files[name]}' has the shape {list(given[name].shape)}, and '{name}' takes "
+            f"[{takes}]; feed it an array of that shape."
+        )
 
 
 def whole_shape(one: tf.Tensor, given: Sequence[int] | None) -> tuple[int | None, ...]:

@@ -11,7 +11,7 @@ import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,12 @@ class GraphFile:
     tags: tuple[str, ...] = ()
     checkpoint: str | None = None  # prefix of the files with the values of its variables
     lines: Lines = field(default_factory=dict)  # that made its nodes
+    given: str | None = None  # what the user named, where this was exported from it
+
+    @property
+    def name(self) -> str:
+        """How it is told of: the user knows of no temporary folder."""
+        return self.given or str(self.path)
 
 
 def read(path: Path) -> GraphFile:
@@ -92,14 +98,17 @@ def keras_model(path: Path) -> GraphFile:
     if "config.json" not in names:
         raise UsageError(f"'{path}' is a zip archive, but not of a Keras model. Give {KINDS}.")
     try:
-        return exported(lambda: tf.keras.models.load_model(path, compile=False, safe_mode=True))
+        return exported(
+            lambda: tf.keras.models.load_model(path, compile=False, safe_mode=True), str(path)
+        )
     except Exception as error:  # Keras raises whatever comes to it
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise TflabError(f"Keras cannot load '{path}': {reason}") from error
 
 
-def exported(make: Callable[[], Any]) -> GraphFile:
-    """A Keras model as a SavedModel, which lies in a temporary folder until the end.
+def exported(make: Callable[[], Any], given: str) -> GraphFile:
+    """A Keras model as a SavedModel, which lies in a temporary folder until the end; `given` is
+    what the user named.
 
     Keras builds and exports eagerly. In a thread of its own it can, whatever graph is being built
     in this one.
@@ -111,7 +120,7 @@ def exported(make: Callable[[], Any]) -> GraphFile:
             lambda: make().export(folder.name, format="tf_saved_model", verbose=False)
         )
         export.result()
-    return saved_model(Path(folder.name))
+    return replace(saved_model(Path(folder.name)), given=given)
 
 
 def proto(path: Path, content: bytes) -> GraphFile:

@@ -26,7 +26,8 @@ def start_of(file: GraphFile, graph: tf.Graph, written: Sequence[Node], needed: 
     if file.checkpoint and saver is not None and saver.restore_op_name:
         feeds = {saver.filename_tensor_name: file.checkpoint, **tables.feeds}
         targets = (node_of(saver.restore_op_name), *tables.targets)
-        return Start(targets, feeds, f"Variables have the values of '{file.checkpoint}'.")
+        source = file.given or file.checkpoint
+        return Start(targets, feeds, f"Variables have the values of '{source}'.")
     assigned = {
         node_of(node.inputs[0]): node.name
         for node in reversed(written)

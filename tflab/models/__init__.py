@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import difflib
 import functools
-import importlib
+import importlib.util
 import os
+import re
 from collections.abc import Callable
 
+from tflab import command
 from tflab.errors import UsageError
 from tflab.records import Model, Saved
 
@@ -24,6 +26,10 @@ MODELS = {
 }
 
 
+# What can only be meant as a path: it has a slash, and is no file of Python, or ends as graphs do.
+GRAPHS = re.compile(r"[^:]*/(?!.*\.py(:|$))[^:]*|.*\.(pb|pbtxt|keras|h5|hdf5|meta)$")
+
+
 def find(name: str, asked: Saved | None = None) -> Callable[[], Model]:
     """The model function that a registered name, `package.module:function` or the path of a saved
     graph stands for. `asked` is for a graph from a file.
@@ -31,8 +37,10 @@ def find(name: str, asked: Saved | None = None) -> Callable[[], Model]:
     Raises UsageError where there is none.
     """
     path = MODELS.get(name, name)
-    if name not in MODELS and os.path.exists(name) and not name.endswith(".py"):
+    if is_file(name):
         return functools.partial(from_file, name, asked or Saved())
+    if GRAPHS.search(name):
+        raise UsageError(f"There is no file or folder '{name}'; give the path of a saved graph.")
     module_name, colon, function_name = path.partition(":")
     if module_name.endswith(".py") or "/" in module_name:
         importable = os.path.basename(module_name).removesuffix(".py")
@@ -41,6 +49,11 @@ def find(name: str, asked: Saved | None = None) -> Callable[[], Model]:
             f"{importable}:{function_name or 'build'}, from the folder that it is in."
         )
     if not (module_name and colon and function_name):
+        if is_module(name):
+            raise UsageError(
+                f"'{name}' is a module; say which of its functions builds the model: "
+                f"{name}:FUNCTION."
+            )
         nearest = difflib.get_close_matches(name, MODELS, n=1)
         hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
         raise UsageError(
@@ -50,6 +63,8 @@ def find(name: str, asked: Saved | None = None) -> Callable[[], Model]:
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
+        if command.what_is_missing(error):
+            raise
         raise UsageError(
             f"The model '{name}' cannot be imported: {type(error).__name__}: {error}."
         ) from error
@@ -60,6 +75,19 @@ def find(name: str, asked: Saved | None = None) -> Callable[[], Model]:
         hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
         raise UsageError(f"The module {module_name} has no function '{function_name}'.{hint}")
     return function
+
+
+def is_file(name: str) -> bool:
+    """Whether it names a saved graph; a file of Python is a module."""
+    return name not in MODELS and os.path.exists(name) and not name.endswith(".py")
+
+
+def is_module(name: str) -> bool:
+    """Whether it names a module that can be imported."""
+    try:
+        return importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):  # its package is missing or fails; or it is no name at all
+        return False
 
 
 def from_file(path: str, asked: Saved) -> Model:

@@ -7,6 +7,7 @@ variables hold: a checkpoint's values, else those of their initialisers, else of
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -58,7 +59,8 @@ def build(file: GraphFile, asked: Saved) -> Model:
     ]
     columns, made_up = feeding.columns_of(placeholders, asked)
     start = starting.start_of(file, graph, written, needed)
-    notes = [f"From '{file.path}', a {file.kind}: runs {', '.join(fetches)} ({why})."]
+    way = "exported as " if file.given else ""
+    notes = [f"From '{file.name}', {way}a {file.kind}: runs {', '.join(fetches)} ({why})."]
     notes += [start.about] if start.about else []
     if made_up:
         notes.append(f"Made up from dtype and shape, with a seed: {'; '.join(made_up)}.")
@@ -89,7 +91,7 @@ def load(file: GraphFile, graph: tf.Graph) -> None:
                 f"not know; it comes from {library} or from another version"
             )
         raise NotImportableError(
-            f"The graph '{file.path}' cannot be imported: {reason}.",
+            f"The graph '{file.name}' cannot be imported: {reason}.",
             nodes.from_graph_def(file.graph_def, nodes.lines_in(file.lines), {}),
             functions.of_graph_def(file.graph_def, file.lines),
         ) from error
@@ -102,7 +104,7 @@ def signature_of(file: GraphFile, asked: Saved) -> Any:
     if asked.signature is not None and asked.signature not in known:
         have = ", ".join(sorted(known)) or "none"
         raise UsageError(
-            f"'{file.path}' has no signature '{asked.signature}'; its signatures are: {have}."
+            f"'{file.name}' has no signature '{asked.signature}'; its signatures are: {have}."
         )
     name = asked.signature or ("serving_default" if "serving_default" in known else None)
     return known[name] if name else next(iter(known.values()), None)
@@ -155,7 +157,18 @@ def tensor(graph: tf.Graph, name: str) -> tf.Tensor:
     try:
         return graph.get_tensor_by_name(name if ":" in name else f"{name}:0")
     except (KeyError, ValueError) as error:
-        raise UsageError(f"There is no tensor '{name}' in the graph.") from error
+        nearest = ", ".join(alike(name, graph))
+        hint = f" The nearest names are {nearest}." if nearest else ""
+        raise UsageError(f"There is no tensor '{name}' in the graph.{hint}") from error
+
+
+def alike(name: str, graph: tf.Graph) -> list[str]:
+    """Names of tensors like this one; first those that end in it, within scopes."""
+    tensors = [one.name for op in graph.get_operations() for one in op.outputs]
+    last = name.partition(":")[0].rpartition("/")[2]
+    ending = [one for one in tensors if re.search(rf"(^|/){re.escape(last)}(_\d+)?:", one)]
+    near = difflib.get_close_matches(name if ":" in name else f"{name}:0", tensors, n=LISTED)
+    return list(dict.fromkeys([*ending, *near]))[:LISTED]
 
 
 def refuse_effects(
@@ -173,7 +186,7 @@ def refuse_effects(
     if found and not asked.side_effects:
         more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
         raise UsageError(
-            f"Running '{file.path}' would touch more than tensors: {listed(found[:LISTED])}{more}. "
+            f"Running '{file.name}' would touch more than tensors: {listed(found[:LISTED])}{more}. "
             "Give --allow-side-effects if you trust it."
         )
 

@@ -34,7 +34,8 @@ class Life(Shown):
     source: Source | None  # the user's line; none where only the runtime knows the node
     inputs: tuple[str, ...]  # tensors
     control_inputs: tuple[str, ...]
-    outputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]  # as written; of a node that the runtime made, as it ran
+    from_file: bool = False  # whether the program was read from a file
     consumers: tuple[str, ...] = ()  # nodes that take its outputs
     gradient_function: str | None = None  # as "_MulGrad (math_grad.py:1404)"
     gradient_nodes: tuple[str, ...] = ()  # that it made
@@ -46,6 +47,7 @@ class Life(Shown):
     carrier: str | None = None  # the executed node that does its work; none where nothing does
     carries: tuple[str, ...] = ()  # the user's nodes whose work it does besides its own
     ran_as: str | None = None  # the type of the carrier
+    ran_outputs: tuple[Tensor, ...] = ()  # of the carrier, with the batch in their shapes
     assignment: Assignment | None = None
     kernel: Kernel | None = None
     code: tuple[Machined, ...] = ()

@@ -91,7 +91,7 @@ class Fit:
 
     fixed_ns: float
     per_image_ns: float
-    error: float | None  # largest relative error of a point; None for two, which always fit
+    error: float  # the largest relative one of a point
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Compared:
     ops: tuple[str, ...]
     fused_from: tuple[str, ...]
     cells: Mapping[int, Cell]  # by batch size; only where it ran
-    fit: Fit | None  # None for one batch size
+    fit: Fit | None  # of a step; None for fewer than three batch sizes
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
-from tflab.records import Cell, Compared, Comparison, OpTotal, StepTimes
+from tflab import findings
+from tflab.records import Cell, Compared, Comparison, Fit, OpTotal, StepTimes
 from tflab.story.rows import NAMES, costs, legend, work
 from tflab.table import (
     Block,
@@ -28,12 +30,19 @@ Item = TypeVar("Item")
 
 
 def tell(found: Comparison, top: int) -> Iterable[Block]:
+    """All that the command prints; its option says how many rows of a table are shown."""
+    for block in blocks(found, top):
+        yield replace(block, option="--top") if isinstance(block, Table) else block
+
+
+def blocks(found: Comparison, top: int) -> Iterator[Block]:
     if found.interrupted:
         yield "Partial: interrupted, what follows was measured until then."
     if found.failure:
         yield f"Partial: what follows was measured until a step failed. {found.failure}"
     yield opening(found)
     yield steps(found)
+    yield units(found)
     for table in (in_all, side_by_side, an_image):
         for sizes in chunks(found.batch_sizes, SIZES_ABREAST):
             yield table(found, top, sizes)
@@ -85,6 +94,15 @@ def steps(found: Comparison) -> Table:
     )
 
 
+def units(found: Comparison) -> str:
+    """What each number of `steps` is of: a median and a rate are not of the same time."""
+    return (
+        "Untraced and traced: the median step, with p10 and p90 of the untraced ones. Images a "
+        "second: all images over the time of all untraced steps, slow ones among them, so it is "
+        "not the batch size over the median. Its ops: the time of all ops in a traced step, mean."
+    )
+
+
 # All batch sizes
 
 
@@ -118,38 +136,51 @@ def columns(sizes: Iterable[int], say: Callable[[Cell], str]) -> Iterator[Column
 
 
 def side_by_side(found: Comparison, top: int, sizes: Sequence[int] = ()) -> Table:
-    """A call at every batch size, and how much longer it takes than at the one before."""
-    before = dict(pairwise(reversed(found.batch_sizes)))
+    """A call at every batch size, and how much longer it takes than at the one before.
 
-    def call(batch: int) -> Column:
+    Where the ops of a row are of many kinds, it is a step instead.
+    """
+    before = dict(pairwise(reversed(found.batch_sizes)))
+    times = {row.key: unit_times(found, row) for row in found.rows}
+    fits = {key: rising(findings.line(by_size)) for key, by_size in times.items()}
+
+    def column(batch: int) -> Column:
         def cell(row: Compared) -> str:
             if batch not in row.cells:
                 return ""
-            mean = row.cells[batch].mean_ns
-            smaller = row.cells.get(before.get(batch, 0))
-            if smaller is None or not smaller.mean_ns:
-                return time(mean)
-            return f"{time(mean)} ({mean / smaller.mean_ns:.1f} x)"
+            mean, smaller = times[row.key][batch], times[row.key].get(before.get(batch, 0))
+            return f"{time(mean)} ({mean / smaller:.1f} x)" if smaller else time(mean)
 
         return Column(f"batch {batch}", cell, right=True)
 
     def fit(row: Compared) -> str:
-        if row.fit is None:
-            return ""
-        sign = "-" if row.fit.per_image_ns < 0 else "+"
-        return f"{time(row.fit.fixed_ns)} {sign} {time(abs(row.fit.per_image_ns))}"
+        line = fits[row.key]
+        return f"{time(line.fixed_ns)} + {time(line.per_image_ns)}" if line else ""
 
     def error(row: Compared) -> str:
-        return "" if row.fit is None or row.fit.error is None else percent(row.fit.error)
+        line = fits[row.key]
+        return percent(line.error) if line else ""
 
     sizes = sizes or found.batch_sizes
-    fits = (Column("fit", fit, right=True), Column("error", error, right=True))
-    return shortened(
-        "A call at each batch size (and its ratio to the one before); fixed cost + cost an image",
-        (key(found), *map(call, sizes), *(fits if sizes[-1:] == found.batch_sizes[-1:] else ())),
-        found.rows,
-        top,
-    )
+    title = f"A {findings.unit(found.by)} at each batch size (and its ratio to the one before)"
+    fitted: tuple[Column, ...] = ()
+    if sizes[-1:] == found.batch_sizes[-1:] and any(fits[row.key] for row in found.rows[:top]):
+        title += "; fixed cost + cost an image"
+        fitted = (Column("fit", fit, right=True), Column("error", error, right=True))
+    return shortened(title, (key(found), *map(column, sizes), *fitted), found.rows, top)
+
+
+def unit_times(found: Comparison, row: Compared) -> dict[int, float]:
+    """By batch size, the time of a row that is shown."""
+    return {
+        size: findings.unit_ns(cell, found.steps[size], found.by)
+        for size, cell in row.cells.items()
+    }
+
+
+def rising(line: Fit | None) -> Fit | None:
+    """No image costs less than nothing: a line that falls is that of something else."""
+    return line if line and line.per_image_ns > 0 else None
 
 
 def key(found: Comparison) -> Column:

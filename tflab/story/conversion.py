@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tflab import paths
+from tflab import paths, trace
 from tflab.recorded import tracks
 from tflab.recorded.conversion import Conversion
 from tflab.records import CriticalPath
@@ -19,10 +19,12 @@ TOP = 10
 
 def tell(found: Conversion) -> Iterable[Block]:
     recorded = found.recorded
+    starts = sum(run.name == trace.EXECUTOR for run in recorded.runs)
+    own = f", {starts:,} of them the executor's own ({trace.EXECUTOR})" if starts else ""
     yield (
-        f"{plural(len(recorded.steps), 'step')} with {plural(len(recorded.runs), 'op run')}. How "
-        "long a session.run took is not in a RunMetadata: each step is taken from the start of "
-        "its first op to the end of its last one."
+        f"{plural(len(recorded.steps), 'step')} with {plural(len(recorded.runs), 'op run')}"
+        f"{own}. How long a session.run took is not in a RunMetadata: each step is taken from the "
+        "start of its first op to the end of its last one."
     )
     yield from devices(found)
     yield steps(found)

@@ -15,6 +15,7 @@ KINDS = {
     "update": "made by the optimiser",
     "runtime": "made by the runtime",
 }
+READ = "read from a file"  # where the file does not say which line made the node
 FATES = {
     "executed": "executed under its own name",
     "unreached": "never needed for what was fetched",
@@ -38,7 +39,7 @@ NAMES = 6  # of neighbours that are written out
 
 def tell(life: Life) -> Iterable[Block]:
     frames = (
-        Frame("1  Written", KINDS[life.kind], tuple(line(life))),
+        Frame("1  Written", origin(life), tuple(line(life))),
         Frame("2  Differentiated", "", tuple(differentiated(life))),
         Frame("3  Placed", FATES[life.fate.fate] if life.fate else "", tuple(placed(life))),
         Frame("4  Executed", f"as {life.ran_as}" if life.ran_as else "", tuple(executed(life))),
@@ -49,6 +50,11 @@ def tell(life: Life) -> Iterable[Block]:
     )
     if life.times:
         yield times(life)
+
+
+def origin(life: Life) -> str:
+    """Who made the node."""
+    return READ if life.from_file and life.source is None else KINDS[life.kind]
 
 
 def line(life: Life) -> Iterator[str]:
@@ -101,6 +107,8 @@ def touched(touch: Touch) -> str:
 
 
 def executed(life: Life) -> Iterator[str]:
+    if life.carrier == life.name and life.ran_outputs not in ((), life.outputs):
+        yield f"makes {some([tensor(output) for output in life.ran_outputs])}"
     if life.critical:
         yield "on the longest chain of dependent ops: the step waits for it"
     elif life.slack_ns is not None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 
 from matplotlib.figure import Figure
 
-from tflab import drawing, paths, schedule
+from tflab import drawing, models, paths, schedule, trace
 from tflab.exporters import plots
 from tflab.exporters.plots import files
-from tflab.records import Comparison, Epoch, Execution, History
+from tflab.records import Comparison, Epoch, Execution, History, Placement
 from tflab.records.reported import (
     BATCH_SIZES,
     Chapter,
@@ -73,12 +74,9 @@ def pairs(title: str, rows: Sequence[tuple[str, str]]) -> Table:
 def life(walked: Walked, name: str) -> Iterator[Part]:
     step, placing = walked.execution, walked.placement
     yield (
-        f"{name} was written as {plural(len(walked.stages[0].nodes), 'node')}. With its gradients "
-        f"and updates it has {len(placing.user_nodes):,}, of which the runtime's passes left "
-        f"{len(placing.nodes):,}, its own among them. They took "
-        f"{time(step.untraced_step_ns.median)} a step for a batch of {step.batch_size}. Forward "
-        "flows down on the left; the gradients flow up beside it, each at the layer that it "
-        "derives; the updates of the variables stand on the right."
+        f"{name} was {written(walked)}. The runtime left {left(placing)}. They took "
+        f"{time(step.untraced_step_ns.median)} a step for a batch of {step.batch_size}. "
+        f"{layout(walked)}"
     )
     yield Portrait(
         name=name,
@@ -97,6 +95,41 @@ def life(walked: Walked, name: str) -> Iterator[Part]:
     )
 
 
+def written(walked: Walked) -> str:
+    """`written as 19 nodes. With its gradients and updates it has 74`."""
+    frontend, grown = walked.stages[0], len(walked.placement.user_nodes)
+    verb = "read from a file" if models.is_file(walked.model) else "written"
+    first = f"{verb} as {plural(len(frontend.nodes), 'node')}"
+    more = list(more_than_forward(walked))
+    return f"{first}. With its {' and '.join(more)} it has {grown:,}" if more else first
+
+
+def more_than_forward(walked: Walked) -> Iterator[str]:
+    """What the graph has grown by, where it has."""
+    kinds = {life.kind for life in walked.lives.values()}
+    if "gradient" in kinds:
+        yield "gradients"
+    if "update" in kinds:
+        yield "updates"
+
+
+def left(placing: Placement) -> str:
+    """`34 of them, beside 5 nodes of the runtime's own`."""
+    stayed = sum(fate.fate == "executed" for fate in placing.ledger)
+    return f"{stayed:,} of them, beside {plural(len(placing.nodes) - stayed, 'node')} of its own"
+
+
+def layout(walked: Walked) -> str:
+    """Where the drawing has what there is."""
+    more = list(more_than_forward(walked))
+    words = ["Forward flows down on the left" if more else "Data flow down"]
+    if "gradients" in more:
+        words.append("the gradients flow up beside it, each at the layer that it derives")
+    if "updates" in more:
+        words.append("the updates of the variables stand on the right")
+    return f"{'; '.join(words)}."
+
+
 def example(walked: Walked) -> str:
     """The node of the forward graph that took longest, or was fused into the one that did."""
     forward = [node.name for node in walked.stages[0].nodes]
@@ -113,12 +146,17 @@ def training(lab: Lab) -> Iterator[Part]:
         yield "Partial: this training ended before its last epoch."
     yield epochs(lab.history)
     origin = f"Read from {lab.logdir}." if lab.logdir else "Trained for this report."
+    means = "Losses and accuracies are means" if classified(lab.history) else "Losses are means"
     yield Recipe(
-        f"{origin} Losses and accuracies are means over images; the test reads all test images at "
-        "the end of each epoch.",
+        f"{origin} {means} over images; the test reads all test images at the end of each epoch.",
         f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs)} "
         f"--batch-size {lab.history.batch_size} --seed {lab.history.seed}",
     )
+
+
+def classified(history: History) -> bool:
+    """Whether there are right answers, and so a share of them."""
+    return any(not math.isnan(epoch.train_accuracy) for epoch in history.epochs)
 
 
 def epochs(history: History) -> Table:
@@ -126,20 +164,21 @@ def epochs(history: History) -> Table:
         return f"{row.images_per_second:,.0f}"
 
     def right(share: float) -> str:
-        return f"{100 * share:.2f} %"
+        return "" if math.isnan(share) else f"{100 * share:.2f} %"
 
+    columns = (
+        Column("epoch", lambda row: str(row.epoch), right=True),
+        Column("steps", lambda row: f"{row.step:,}", right=True),
+        Column("train loss", lambda row: f"{row.train_loss:.4f}", right=True),
+        Column("train accuracy", lambda row: right(row.train_accuracy), right=True),
+        Column("test loss", lambda row: f"{row.test_loss:.4f}", right=True),
+        Column("test accuracy", lambda row: right(row.test_accuracy), right=True),
+        Column("seconds", lambda row: f"{row.seconds:.1f}", right=True),
+        Column("images a second", rate, right=True),
+    )
     return Table(
         f"Epochs on {history.data}",
-        (
-            Column("epoch", lambda row: str(row.epoch), right=True),
-            Column("steps", lambda row: f"{row.step:,}", right=True),
-            Column("train loss", lambda row: f"{row.train_loss:.4f}", right=True),
-            Column("train accuracy", lambda row: right(row.train_accuracy), right=True),
-            Column("test loss", lambda row: f"{row.test_loss:.4f}", right=True),
-            Column("test accuracy", lambda row: right(row.test_accuracy), right=True),
-            Column("seconds", lambda row: f"{row.seconds:.1f}", right=True),
-            Column("images a second", rate, right=True),
-        ),
+        tuple(column for column in columns if any(map(column.cell, history.epochs))),
         history.epochs,
     )
 
@@ -148,7 +187,9 @@ def top_ops(lab: Lab) -> Iterator[Part]:
     step, largest = lab.walked.execution, BATCH_SIZES[-1]
     node = Column("node", lambda row: row.name, elastic=True)
     yield picture("top_ops", plots.top_ops.draw(step.top_ops))
-    yield execution.top_table("A training step's nodes", step.top_ops, step, (node,))
+    trains = "updates" in more_than_forward(lab.walked)
+    heading = "A training step's nodes" if trains else "A step's nodes"
+    yield execution.top_table(heading, step.top_ops, step, (node,))
     yield Recipe(warm(step), walking(lab.walked))
     yield comparison.costs(lab.compared, largest, TOP)
     yield swept(lab.compared)
@@ -206,7 +247,7 @@ def times(walked: Walked) -> Iterator[Part]:
     yield lengths
     yield owners
     middle = schedule.median_step(step.step_times)
-    runs = [run for run in step.runs if run.step == middle.step]
+    runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
     yield picture("timeline", plots.timeline.draw(runs, middle, step.critical_path))
     yield from execution.parallel(step)
     yield Recipe(warm(step), walking(walked))

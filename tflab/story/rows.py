@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
+from tflab import findings
 from tflab.records import Comparison, Row
 from tflab.table import Column, Table, percent, shortened, size, three_digits, time
 
@@ -20,15 +21,24 @@ def costs(found: Comparison, batch: int, top: int) -> Table:
             Column("calls", lambda row: f"{row.calls:,}", right=True),
             Column("total", lambda row: time(row.total_ns), right=True),
             Column("self", lambda row: time(row.self_ns), right=True),
-            Column("mean", lambda row: time(row.mean_ns), right=True),
-            Column("median", lambda row: time(row.median_ns), right=True),
-            Column("p95", lambda row: time(row.p95_ns), right=True),
+            *each(found.by),
             Column("share", lambda row: percent(row.share), right=True),
             Column("cumulative", lambda row: percent(row.cumulative_share), right=True),
         ),
         found.tables.get(batch, ()),
         top,
     )
+
+
+def each(by: str) -> Iterator[Column]:
+    """How its calls are distributed; of a row with ops of many kinds, what a step spends in it."""
+    if findings.unit(by) == "step":
+        yield Column("a step", lambda row: time(row.step_ns), right=True)
+        yield Column("± deviation", lambda row: known(row.step_std_ns, time), right=True)
+    else:
+        yield Column("mean", lambda row: time(row.mean_ns), right=True)
+        yield Column("median", lambda row: time(row.median_ns), right=True)
+        yield Column("p95", lambda row: time(row.p95_ns), right=True)
 
 
 def work(found: Comparison, batch: int, top: int) -> Table:

@@ -75,7 +75,9 @@ def tell(found: History) -> Iterable[Block]:
         tuple(column for column in columns if any(map(column.cell, found.epochs))),
         found.epochs,
     )
+    classified = any(not math.isnan(epoch.train_accuracy) for epoch in found.epochs)
+    means = "Loss and share of right answers are means" if classified else "The loss is a mean"
     yield (
-        "Loss and share of right answers are means over all rows: of training as each batch "
-        "came, before it was learned from; of the test with the weights at the end of the epoch."
+        f"{means} over all rows: of training as each batch came, before it was learned from; of "
+        "the test with the weights at the end of the epoch."
     )

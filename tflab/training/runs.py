@@ -14,6 +14,7 @@ from tflab.training.checkpoints import Checkpoint
 from tflab.training.epochs import Settings
 from tflab.training.trainer import Trainer, drawing
 
+RATES = " The learning rate of every step depends on the number of epochs."
 SHOWN = 5  # differences between variables; one layer more is one thing to say
 
 
@@ -62,9 +63,10 @@ def check_same(folder: Path, seen: Settings, now: Settings) -> None:
         if getattr(seen, item.name) != getattr(now, item.name)
     ]
     if differences:
+        why = RATES if seen.epochs != now.epochs else ""
         raise UsageError(
             f"The training in '{folder}' goes on as it began, or not at all: "
-            f"{'; '.join(differences)}."
+            f"{'; '.join(differences)}.{why} Begin anew without --resume."
         )
 
 

@@ -6,7 +6,8 @@ The model is that of Williams, Waterman and Patterson (see `tflab.machine.roof`)
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import atan2, cos, degrees, radians, sin, sqrt
+from itertools import product
+from math import atan2, cos, degrees, sin, sqrt
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -20,6 +21,11 @@ from tflab.table import percent, plural
 
 MOST = 12  # names at most
 NAME = 125  # points of a line of a name
+# Where words may stand at a part of the roof: points above it, and how far along it
+HEIGHTS = (5.0, 17.0, 29.0)
+ALONG = (0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85)
+WIDE = 3 / 7  # of the other part, at least, so that either has room for its words
+LETTER = 0.5 * style.SMALL  # points around the middle of a letter
 SMALLEST, LARGEST = 5.0, 22.0  # diameters of points, in points
 
 
@@ -41,6 +47,8 @@ def draw(rows: Sequence[Row], peaks: Peaks) -> Figure:
     points = [(row.intensity or 0.0, row.gflops or 0.0) for row in drawn]
     left = min(ridge, *(x for x, _ in points)) / 3
     right = max(ridge, *(x for x, _ in points)) * 4
+    right = max(right, ridge * (ridge / left) ** WIDE)
+    left = min(left, ridge / (right / ridge) ** WIDE)
     lowest = min(peaks.gflops, *(y for _, y in points)) / 3
     highest = max(peaks.gflops, *(y for _, y in points)) * 2
     axes.set_xscale("log")
@@ -69,15 +77,12 @@ def draw(rows: Sequence[Row], peaks: Peaks) -> Figure:
     axes.set_ylabel("GFLOP/s")
     axes.grid()
     style.settle(figure)
-    name_roof(axes, peaks, ridge)
-    spots.name(
-        axes,
-        [
-            spots.Spot(x, y, diameter(row) / 2, name)
-            for (x, y), row, name in zip(points, drawn, names(drawn), strict=True)
-        ],
-        [(x, roof(peaks, x)) for x in np.geomspace(left, right, 150)],
-    )
+    marks = [
+        spots.Spot(x, y, diameter(row) / 2, name)
+        for (x, y), row, name in zip(points, drawn, names(drawn), strict=True)
+    ]
+    words = name_roof(axes, peaks, ridge, marks)
+    spots.name(axes, marks, [(x, roof(peaks, x)) for x in np.geomspace(left, right, 150)], words)
     return figure
 
 
@@ -99,28 +104,59 @@ def diameter(row: Row) -> float:
     return max(SMALLEST, LARGEST * sqrt(row.share))
 
 
-def name_roof(axes: Axes, peaks: Peaks, ridge: float) -> None:
-    """What the two parts of the roof are, written along them."""
+def name_roof(
+    axes: Axes, peaks: Peaks, ridge: float, marks: Sequence[spots.Spot]
+) -> list[spots.Box]:
+    """Write along both parts of the roof what they are; where these words stand.
+
+    An op may lie on the roof or above it: the first place is taken that is free of points.
+    """
     left, right = axes.get_xlim()
-    at = sqrt(left * ridge)
-    foot, top = axes.transData.transform([(x, roof(peaks, x)) for x in (left, ridge)])
-    slope = degrees(atan2(top[1] - foot[1], top[0] - foot[0]))
-    for x, words, turn in (
-        (at, f"memory delivers {peaks.gigabytes_per_s:.3g} GB/s", slope),
-        (sqrt(ridge * right), f"the processor does {peaks.gflops:.3g} GFLOP/s", 0),
+    frame = spots.frame_of(axes)
+    taken = [spots.square(spots.on_page(axes, mark.x, mark.y), mark.radius) for mark in marks]
+    found: list[spots.Box] = []
+
+    def free(boxes: Sequence[spots.Box]) -> bool:
+        clear = not any(spots.overlap(box, other) for box in boxes for other in taken)
+        return clear and all(spots.inside(box, frame) for box in boxes)
+
+    for start, stop, words in (
+        (left, ridge, f"memory delivers {peaks.gigabytes_per_s:.3g} GB/s"),
+        (ridge, right, f"the processor does {peaks.gflops:.3g} GFLOP/s"),
     ):
-        lift = radians(turn)
+        foot, top = (spots.on_page(axes, x, roof(peaks, x)) for x in (start, stop))
+        turn = atan2(top[1] - foot[1], top[0] - foot[0])
+        room = lettering.width(words, style.SMALL)
+        places = []
+        for above, part in product(HEIGHTS, ALONG):
+            x = start * (stop / start) ** part
+            at = spots.on_page(axes, x, roof(peaks, x))
+            places.append((x, above, under(at, turn, above, room)))
+        x, above, boxes = next((place for place in places if free(place[2])), places[0])
+        taken += boxes
+        found += boxes
         axes.annotate(
             words,
             (x, roof(peaks, x)),
-            (-5 * sin(lift), 5 * cos(lift)),
+            (-above * sin(turn), above * cos(turn)),
             textcoords="offset points",
-            rotation=turn,
+            rotation=degrees(turn),
             rotation_mode="anchor",
             ha="center",
             size=style.SMALL,
             color=style.INK,
         )
+    return found
+
+
+def under(at: spots.Point, turn: float, above: float, room: float) -> list[spots.Box]:
+    """What lies under words so wide, so far above a point of a sloping line: small squares."""
+    middle = above + style.SMALL / 3  # of the letters' height
+    center = (at[0] - middle * sin(turn), at[1] + middle * cos(turn))
+    return [
+        spots.square((center[0] + step * cos(turn), center[1] + step * sin(turn)), LETTER)
+        for step in np.linspace(-room / 2, room / 2, 2 + int(room / LETTER))
+    ]
 
 
 def headline(drawn: Sequence[Row], peaks: Peaks) -> str:

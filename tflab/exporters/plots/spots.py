@@ -42,17 +42,22 @@ class Place:
     lead: tuple[Box, ...]  # what that line takes, if there is one
 
 
-def name(axes: Axes, spots: Sequence[Spot], curve: Iterable[Point] = ()) -> list[Annotation]:
+def name(
+    axes: Axes,
+    spots: Sequence[Spot],
+    curve: Iterable[Point] = (),
+    written_on: Sequence[Box] = (),
+) -> list[Annotation]:
     """Put its name beside each spot, the first ones first; those that found a place.
 
-    A name stands in the panel, on no spot, no other name, no line that leads to one, and no point
-    of `curve`; no line leads through it. Where there is no such place near its spot, it is left
-    out.
+    A name stands in the panel, on no spot, no other name, no line that leads to one, no point of
+    `curve`, and nothing that is `written_on` the panel already; no line leads through it. Where
+    there is no such place near its spot, it is left out.
     """
-    frame = (*on_page(axes, *low(axes)), *on_page(axes, *high(axes)))
-    taken = [square(on_page(axes, *point), 2) for point in curve]
+    frame = frame_of(axes)
+    taken = [*written_on, *(square(on_page(axes, *point), 2) for point in curve)]
     taken += [square(on_page(axes, spot.x, spot.y), spot.radius) for spot in spots]
-    boxes: list[Box] = []
+    boxes = list(written_on)
     found = []
     for spot in (spot for spot in spots if spot.lines):
         for place in places(on_page(axes, spot.x, spot.y), spot):
@@ -106,6 +111,10 @@ def on_page(axes: Axes, x: float, y: float) -> Point:
     """A point of a panel, in points from the lower left corner of the figure."""
     across, up = axes.transData.transform((x, y)) * style.POINTS / axes.figure.dpi
     return float(across), float(up)
+
+
+def frame_of(axes: Axes) -> Box:
+    return (*on_page(axes, *low(axes)), *on_page(axes, *high(axes)))
 
 
 def low(axes: Axes) -> Point:
