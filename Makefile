@@ -1,6 +1,6 @@
 # make lab   the whole lab: report/report.html, from Python lines to measured op runs
 # make test  all tests
-# make fast  the tests that do without TensorFlow
+# make fast  the quick ones, which do without TensorFlow
 # make check ruff and mypy
 # make bench benchmarks against other tools, into benchmarks/RESULTS.md
 # make docs  today's output into README.md and docs/

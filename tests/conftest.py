@@ -40,3 +40,10 @@ def walked(data):
         return dict(zip(lifecycle.STAGES, lifecycle.walk(model, options), strict=True))
 
     return stages
+
+
+def pytest_collection_modifyitems(items):
+    """Tests of many made-up examples are slow, each of them a bit."""
+    for item in items:
+        if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
+            item.add_marker(pytest.mark.slow)

@@ -325,6 +325,7 @@ RUNS = st.builds(
 STEPS = st.lists(st.builds(StepTime, st.integers(0, 2), st.integers(0, 60), st.integers(0, 60)))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(STEPS, st.lists(RUNS, max_size=30), st.integers(1, 5))
 def test_every_chart_keeps_the_rules_and_has_every_run_once(steps, runs, stride):

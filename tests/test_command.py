@@ -243,6 +243,7 @@ def test_a_file_that_fails_keeps_its_traceback():
         command.run(failing(FileNotFoundError(2, "No such file or directory")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("line", ["train", "lifecycle", "compare", "follow mul", "report"])
 def test_a_python_without_tensorflow_is_told_which_one_has_it(line, tmp_path):
     program = (

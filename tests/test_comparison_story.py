@@ -456,6 +456,7 @@ def test_three_batch_sizes_fit_into_100_columns_with_no_number_cut():
 NAMES = st.text("abc_/.-0123456789", min_size=1, max_size=150)
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(NAMES, NAMES, st.integers(1, 8), st.sampled_from([*story_rows.NAMES]))
 def test_no_line_has_over_100_columns(name, sentence, count, by):

@@ -285,6 +285,7 @@ def test_what_was_left_out_is_told_beside_the_result(run, folder):
     assert json.loads(out)["notes"] == [err.removeprefix("tflab: ").strip()]
 
 
+@pytest.mark.slow
 def test_it_works_without_tensorflow(folder):
     program = (
         "import sys; from tflab import convert\n"

@@ -200,16 +200,19 @@ def answer(code, **environment):
     return done.stdout.strip()
 
 
+@pytest.mark.slow
 def test_the_folder_for_generated_code_goes_with_the_process():
     folder = answer("from tflab import dumps; print(dumps.prepare()); dumps.prepare().lstat()")
     assert folder.startswith("/") and not Path(folder).exists()
 
 
+@pytest.mark.slow
 def test_nothing_can_be_prepared_once_tensorflow_is_loaded():
     code = "import sys; sys.modules['tensorflow'] = sys; from tflab import dumps"
     assert answer(f"{code}; print(dumps.prepare())") == "None"
 
 
+@pytest.mark.slow
 def test_a_users_own_flags_for_xla_stay():
     code = "from tflab import dumps; import os; dumps.prepare(); print(os.environ['XLA_FLAGS'])"
     assert answer(code, XLA_FLAGS="--xla_my_own").startswith("--xla_my_own --xla_dump_to=")

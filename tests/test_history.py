@@ -147,6 +147,7 @@ def test_a_record_that_did_not_fit_on_the_disk_is_an_error(path):
         history.add(Full(), STEPS[0])
 
 
+@pytest.mark.slow
 def test_only_one_process_writes_a_history(path):
     program = (
         "import sys; from pathlib import Path; from tflab.exporters import history\n"

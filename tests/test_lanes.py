@@ -162,6 +162,7 @@ def test_where_nothing_nests_there_are_as_many_lanes_as_runs_at_once(runs):
     assert len(lanes.pack(runs)) == at_once(runs)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(RUNS)
 def test_the_mean_is_that_of_every_nanosecond(runs):

@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -157,6 +158,7 @@ def test_nodes_that_took_over_from_each_other_have_no_heir():
     ]
 
 
+@pytest.mark.slow
 def test_a_long_chain_needs_no_recursion():
     users = [node(f"n{i}", f"n{i - 1}") for i in range(2_000)]
     steps = [step("merge", (f"n{i}", "merged", f"n{i + 1}")) for i in range(1_999)]
@@ -248,6 +250,7 @@ CHANGE = st.tuples(
 )
 
 
+@pytest.mark.slow
 @given(
     user_nodes=graphs(),
     rounds=st.lists(st.lists(CHANGE, max_size=4), max_size=6),

@@ -3,6 +3,8 @@
 import time
 from dataclasses import replace
 
+import pytest
+
 from tflab import passes
 from tflab.dumps import Snapshot
 from tflab.records import Node, Pass, Rewrite, Taken
@@ -210,6 +212,7 @@ def test_nodes_in_a_circle_that_are_gone_have_no_heir():
     )
 
 
+@pytest.mark.slow
 def test_a_long_chain_is_taken_out_in_linear_time():
     chain = [X, *(node(f"n{i}", "Neg", f"n{i - 1}" if i else "x") for i in range(10_000))]
     begin = time.monotonic()

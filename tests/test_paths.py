@@ -121,6 +121,7 @@ def test_without_nodes_there_is_no_chain():
 MANY = [f"n{index}" for index in range(20_000)]
 
 
+@pytest.mark.slow
 def test_a_deep_graph_is_walked_without_recursion():
     nodes = [Node("n0", "Op"), *(Node(name, "Op", (last,)) for last, name in pairwise(MANY))]
     path = paths.critical_path(nodes[::-1], [run(name, 0, 1) for name in MANY])
@@ -141,6 +142,7 @@ def test_a_cycle_counts_one_round():
     assert chain(nodes, runs) == (("b", "c", "out"), 12, 15 / 12)  # cut where `b` waits for `a`
 
 
+@pytest.mark.slow
 def test_a_cycle_of_everything_is_cut_where_the_search_comes_back():
     nodes = [Node(name, "Op", (last,)) for last, name in pairwise([MANY[-1], *MANY])]
     assert paths.critical_path(nodes, [run(name, 0, 1) for name in MANY]).ns == 20_000
@@ -188,6 +190,7 @@ def later(runs: list[OpRun], name: str, ns: float) -> list[OpRun]:
     return [run(one.name, 0, one.duration_ns + (ns if one.name == name else 0)) for one in runs]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(graphs())
 def test_an_op_may_end_later_by_its_slack_and_not_by_more(graph):
@@ -201,6 +204,7 @@ def test_an_op_may_end_later_by_its_slack_and_not_by_more(graph):
     assert all(dict(path.slack)[name] == 0 for name in path.nodes)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(graphs())
 def test_half_the_time_saves_what_the_shorter_graph_shows(graph):

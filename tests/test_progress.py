@@ -35,6 +35,7 @@ def watch(monkeypatch):
     return drawn
 
 
+@pytest.mark.slow
 def test_a_terminal_shows_what_is_worked_on_from_the_first_item_on(watch):
     first, second = watch(Terminal())
     assert "working: at one" in first

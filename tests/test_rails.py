@@ -2,6 +2,7 @@
 
 import time
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -229,6 +230,7 @@ def test_a_circle_is_ordered_with_every_node_once_and_drawn(nodes):
     assert [row.count("●") for row in rails.draw(order)] == [1] * len(nodes)
 
 
+@pytest.mark.slow
 def test_a_deep_graph_is_drawn_without_recursion_and_in_linear_time():
     chain = [X, *(node(f"n{i}", f"n{i - 1}" if i else "x") for i in range(20_000))]
     start = time.process_time()

@@ -92,6 +92,7 @@ def test_old_traces_have_microseconds(read):
     assert found.runs == (OpRun(0, "a", "Const", "/cpu:0", 1_475_000_000_000_000_000, 12_000),)
 
 
+@pytest.mark.slow
 def test_the_iterations_of_a_loop_are_runs_of_one_node(read):
     rows = [row("loop/mul", start, 3, "loop/mul = Mul(a, b)") for start in range(1, 20_001, 4)]
     found = read(text((CPU, rows)))

@@ -75,6 +75,7 @@ def test_nodes_stand_in_the_order_in_which_they_were_first_seen():
     assert [node.name for node in stats(found)] == ["c", "a", "b"]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_counts_sums_extremes_and_means_are_those_of_numpy(steps):
@@ -141,6 +142,7 @@ def steps_in(steps, names) -> list[int]:
     return [sum(run[2] for run in step if run[0] in names) for step in steps]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_the_deviation_of_a_node_is_that_of_its_calls(steps):
@@ -149,6 +151,7 @@ def test_the_deviation_of_a_node_is_that_of_its_calls(steps):
         assert node.std_ns == deviation(durations)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(STEPS.filter(len), st.sets(st.sampled_from("abcd")))
 def test_the_deviation_of_several_nodes_is_that_of_their_sum_in_a_step(steps, names):
@@ -156,6 +159,7 @@ def test_the_deviation_of_several_nodes_is_that_of_their_sum_in_a_step(steps, na
     assert found.step_std_ns([*names, *names]) == deviation(steps_in(steps, names))
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(STEPS.filter(len))
 def test_deviations_are_the_same_however_often_they_are_asked_for(steps):
@@ -228,6 +232,7 @@ def test_the_p95_of_two_calls_is_the_longer_one():
     assert (node.median_ns, node.p95_ns) == (about(2_900), about(11_000))
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @example([0], 50)
 @example([1], 50)
@@ -249,6 +254,7 @@ def test_quantiles_of_no_time_are_no_time():
     assert node == NodeStats("a", "Mul", "", 2, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(STEPS, st.sets(st.sampled_from("abcd")))
 def test_the_quantile_of_several_nodes_is_that_of_all_their_runs(steps, names):
@@ -285,6 +291,7 @@ def test_a_step_without_runs_is_a_step():
 # Size
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_steps():
     names = [f"node{index}" for index in range(40)]
     durations = np.random.default_rng(0).lognormal(10, 1, (3_000, len(names))).astype(int)

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.stats import binomtest
 
 from tflab import toggles
 from tflab.records import Fate, FateChange, Node, Placement, Race, Spread, Toggle
@@ -101,9 +100,12 @@ def test_times_that_are_no_pairs_cannot_race():
 # Sign test
 
 
+@pytest.mark.slow
 @settings(max_examples=100, deadline=None)
 @given(st.integers(1, 2_000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n))))
 def test_the_sign_test_is_that_of_scipy(split):
+    from scipy.stats import binomtest  # which takes a while to import
+
     successes, trials = split
     expected = binomtest(successes, trials, 0.5).pvalue
     assert toggles.sign_test(successes, trials) == pytest.approx(expected, rel=1e-9, abs=1e-300)

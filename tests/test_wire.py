@@ -41,6 +41,7 @@ def test_texts_and_messages_are_framed_by_their_lengths():
     assert b"".join(wire.framed(1, inner)) == outer.SerializeToString()
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(INT64, INT64)))
 def test_rows_are_encoded_as_their_messages_one_after_another(pairs):
     first, second = (np.array([pair[place] for pair in pairs], np.int64) for place in (0, 1))

@@ -141,6 +141,7 @@ def test_another_processor_is_refused_in_one_sentence():
         listings.machine_code(elf(RISCV, bytes(4)), "a.o")
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=300), st.integers(0, 400))
 def test_a_damaged_object_file_is_refused_or_read_but_never_crashes(noise, position):
     data = elf(X86_64, FMSUB)
