@@ -25,6 +25,7 @@ from tflab.table import (
 
 SIZES_ABREAST = 3  # that fit beside a name and a fit
 CONFIGS_ABREAST = 4  # that fit beside `default`
+LEVEL_NS = 0.5  # an image; a fit that rises less is not told
 
 Item = TypeVar("Item")
 
@@ -179,8 +180,9 @@ def unit_times(found: Comparison, row: Compared) -> dict[int, float]:
 
 
 def rising(line: Fit | None) -> Fit | None:
-    """No image costs less than nothing: a line that falls is that of something else."""
-    return line if line and line.per_image_ns > 0 else None
+    """No image costs less than nothing: a line that falls is that of something else. One that is
+    all but level would be shown with `+ 0 ns`."""
+    return line if line and line.per_image_ns >= LEVEL_NS else None
 
 
 def key(found: Comparison) -> Column:
