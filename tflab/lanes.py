@@ -7,7 +7,7 @@ which runs overlap, and lanes are the rows that a picture of them needs.
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from heapq import heappop, heappush
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from tflab.records import OpRun, StepTime
 from tflab.records.timed import Occupancy, StepShape
-from tflab.schedule import busy_spans, by_step, covered, times, within
+from tflab.schedule import Span, busy_spans, by_step, covered, times, within
 
 
 def shaped(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[StepTime, ...]:
@@ -66,14 +66,39 @@ def pack(runs: Iterable[OpRun], nest: bool = True) -> tuple[tuple[OpRun, ...], .
     the next one starts.
     """
     runs = list(runs)
-    lanes: list[list[OpRun]] = []
-    ends: list[list[int]] = []  # for each lane: when its running runs end, the outermost first
-    inner: list[tuple[int, int]] = []  # (end of a lane's innermost running run, lane), sorted
-    free: list[int] = []  # lanes in which nothing runs
     starts, lasted = times(runs)
     order = np.lexsort((-lasted, starts))
-    moments = zip(*(column[order].tolist() for column in (starts, starts + lasted)), strict=True)
-    for place, (start, end) in zip(order.tolist(), moments, strict=True):
+    spans = zip(*(each[order].tolist() for each in (starts, starts + lasted)), strict=True)
+    lanes: list[list[OpRun]] = []
+    for place, lane in zip(order.tolist(), nested(spans) if nest else apart(spans), strict=True):
+        if lane == len(lanes):
+            lanes.append([])
+        lanes[lane].append(runs[place])
+    return tuple(map(tuple, lanes))
+
+
+def apart(spans: Iterable[Span]) -> Iterator[int]:
+    """A lane for each span, in which nothing else runs then. They come in order of their start."""
+    busy: list[tuple[int, int]] = []  # (end, lane)
+    free: list[int] = []
+    count = 0
+    for start, end in spans:
+        while busy and busy[0][0] <= start:
+            heappush(free, heappop(busy)[1])
+        if free:
+            lane = heappop(free)
+        else:
+            lane, count = count, count + 1
+        heappush(busy, (end, lane))
+        yield lane
+
+
+def nested(spans: Iterable[Span]) -> Iterator[int]:
+    """A lane for each span, where it may lie within another one that ends no earlier."""
+    ends: list[list[int]] = []  # for each lane: when its running spans end, the outermost first
+    inner: list[tuple[int, int]] = []  # (end of a lane's innermost running span, lane), sorted
+    free: list[int] = []  # lanes in which nothing runs
+    for start, end in spans:
         while inner and inner[0][0] <= start:
             lane = inner.pop(0)[1]
             ends[lane].pop()
@@ -81,16 +106,14 @@ def pack(runs: Iterable[OpRun], nest: bool = True) -> tuple[tuple[OpRun, ...], .
                 insort(inner, (ends[lane][-1], lane))
             else:
                 heappush(free, lane)
-        around = bisect_left(inner, (end, 0)) if nest else len(inner)
+        around = bisect_left(inner, (end, 0))
         if around < len(inner):
             lane = inner.pop(around)[1]
         elif free:
             lane = heappop(free)
         else:
-            lane = len(lanes)
-            lanes.append([])
+            lane = len(ends)
             ends.append([])
-        lanes[lane].append(runs[place])
         ends[lane].append(end)
         insort(inner, (end, lane))
-    return tuple(map(tuple, lanes))
+        yield lane

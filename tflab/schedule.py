@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 import numpy as np
 
@@ -12,6 +13,8 @@ BEFORE = "before the first op (session, feeds)"
 BUSY = "at least one op running"
 GAPS = "no op running between ops (scheduling, waiting)"
 AFTER = "after the last op (fetches, collecting the trace)"
+
+START, LASTED = attrgetter("start_ns"), attrgetter("duration_ns")  # of runs, of which many come
 
 Span = tuple[int, int]  # start and end, in nanoseconds; the end no longer belongs to it
 
@@ -48,7 +51,7 @@ def by_step(runs: Iterable[OpRun]) -> dict[int, list[OpRun]]:
 
 def times(runs: Sequence[OpRun]) -> tuple[np.ndarray, np.ndarray]:
     """When each run started, and how long it lasted; ns."""
-    return column(run.start_ns for run in runs), column(run.duration_ns for run in runs)
+    return column(map(START, runs)), column(map(LASTED, runs))
 
 
 def column(values: Iterable[int]) -> np.ndarray:

@@ -176,7 +176,7 @@ def lane_track(lane: Sequence[OpRun], thread: str) -> Track:
                 f'{tails[run.name, run.op]}{run.step},"bytes":{run.requested_bytes}}}}}'
             )
 
-    return Track(schedule.column(run.start_ns for run in lane), lines)
+    return Track(schedule.column(map(schedule.START, lane)), lines)
 
 
 # Counters
