@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 from tflab.exporters import tensorboard
 
@@ -25,3 +26,18 @@ def test_a_large_constant_is_left_out_and_says_how_large_it_was():
     assert not large.attr["value"].tensor.tensor_content
     assert large.attr["left_out"].s.startswith(b"160")
     assert large.ByteSize() < 1_000 < 160_000 < before.ByteSize()
+
+
+def test_ops_lie_end_to_end_and_each_takes_a_microsecond_at_least():
+    metadata = tf1.RunMetadata()
+    device = metadata.step_stats.dev_stats.add(device="CPU:0")
+    for name, start, ns in (("a/x", 90, 2_500), ("b", 50, 400), ("a/y", 10, 900), ("c", 0, 300)):
+        device.node_stats.add(node_name=name, all_start_micros=start, all_end_rel_nanos=ns)
+    drawn = tensorboard.drawable(metadata).step_stats.dev_stats[0].node_stats
+    assert [(one.node_name, one.all_start_micros, one.all_end_rel_micros) for one in drawn] == [
+        ("a/x", 1, 2),
+        ("a/y", 3, 1),
+        ("b", 4, 1),
+        ("c", 4, 1),
+    ]
+    assert [one.all_start_micros for one in device.node_stats] == [90, 50, 10, 0]

@@ -70,6 +70,7 @@ def test_the_graph_that_ran_has_the_colours_of_a_step(trained, page, artefacts):
     graphs.legend(page).wait_for()
     graphs.save(page, artefacts / "graphs_of_a_training.png")
     assert graphs.SLOWEST in graphs.fills(page).values()
+    assert page.locator("tf-graph-scene g.node.faded").count() == 0  # drawn as if it had not run
 
 
 def test_profile_lists_the_first_steps(trained, page):

@@ -105,16 +105,18 @@ def drawable(metadata: tf1.RunMetadata) -> tf1.RunMetadata:
 
     It takes for the time of a scope the span from its first op's start to its last op's end, so
     that a layer whose variables are read early looks slow. Here the ops of a scope lie end to
-    end: durations are the measured ones, start times are not, and nothing shows those.
+    end: durations are the measured ones, start times are not, and nothing shows those. What took
+    less than a microsecond gets a whole one, and time begins at 1: TensorBoard takes a 0 in either
+    for an op that did not run.
     """
     copy = tf1.RunMetadata()
     copy.CopyFrom(metadata)
     for device in copy.step_stats.dev_stats:
         device.node_stats.sort(key=lambda stats: stats.node_name.split("/"))
-        clock_ns = 0
+        clock_ns = 1000
         for stats in device.node_stats:
             end_ns = clock_ns + stats.all_end_rel_nanos
             stats.all_start_micros = clock_ns // 1000
-            stats.all_end_rel_micros = end_ns // 1000 - stats.all_start_micros
+            stats.all_end_rel_micros = max(1, end_ns // 1000 - stats.all_start_micros)
             clock_ns = end_ns
     return copy
