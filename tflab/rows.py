@@ -32,7 +32,7 @@ from tflab.records import Costs, Fate, NodeStats, Peaks, Row, Source
 KEYS = ("op", "node", "layer", "line")
 STEPWISE = ("layer", "line")  # a row's ops are of many kinds: only a whole step of it means much
 RUNTIME = "(runtime)"  # nodes of the runtime's own: feeds, fetches, transfers
-NO_LINE = "(no line)"  # nodes that a pass made, or that were read from a file
+NO_LINE = "(no line)"  # nodes that a pass made, or whose file tells no line
 CALLS = re.compile(r"(Stateful)?PartitionedCall(_\d+)?")  # as SavedModels name theirs
 # What passes values into a call and out of it: `Func/<the call>/input/_0`
 PASSING = re.compile(r"Func/(.+)/(?:input|output)(?:_control_node)?(/_\d+)")
@@ -58,7 +58,7 @@ def rows(
     """The rows by one of KEYS: layers in the order of execution, others by self time, most first.
 
     `steps` is the number of steps that `stats` are of; `requested_bytes` and `flops` are per
-    step. `sources` gives the lines of the user's nodes. `fused_from` names the user's nodes
+    step. `sources` gives the lines of nodes. `fused_from` names the user's nodes
     that the ledger says were fused into those of the row; by line it has their lines instead,
     where they are others: a node's time belongs to the line of the node whose name it bears.
 

@@ -83,7 +83,7 @@ def write(
                 metadata += named("thread", f"lane {index}", pid, tid)
                 threads[tid] = f'"pid":{pid},"tid":{tid},'
                 tracks.append(lane_track(lane, threads[tid]))
-                if process.linked:
+                if nodes and process.linked:
                     slices += lane
                     tids += [tid] * len(lane)
             tracks += [level_track(one, what, pid) for what, one in process.levels.items()]

@@ -20,7 +20,6 @@ import numpy as np
 VARINT, LENGTH = 0, 2  # kinds of fields
 GROUP = 7  # bits of a number in each byte
 MORE = 0x80  # another byte follows
-WIDEST = 10  # bytes of a varint, which negative numbers need
 
 
 # One message

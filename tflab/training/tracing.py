@@ -41,15 +41,16 @@ def take(tracing: Tracing, number: int, values: Sequence[Any]) -> list[Any]:
     """Run a step, traced; what it fetched."""
     fetched: list[Any] = []
 
-    def run(*values: Any, **options: Any) -> None:
-        fetched.extend(tracing.step(*values, **options))
+    def run(*fed: Any, **options: Any) -> None:
+        fetched.extend(tracing.step(*fed, **options))
 
     tracing.taken.append(session.timed_step(run, values, number))
     return fetched
 
 
 def write(tracing: Tracing) -> None:
-    """The graph that ran, coloured by its last step, and all steps as a profile.
+    """The graph that ran, coloured by its last step, and all steps as a profile; then let go of
+    them.
 
     A training with no more steps than those of the warm-up has nothing to show.
     """
@@ -62,3 +63,4 @@ def write(tracing: Tracing) -> None:
     tensorboard.write_executed(tracing.folder, program, metadata.partition_graphs, traces)
     name = session.capture_name(program, batch_size)
     xspace.write(tracing.folder, [session.captured(name, tracing.taken, types)])
+    tracing.taken.clear()
