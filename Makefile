@@ -21,7 +21,7 @@ test: $(READY)
 
 fast: $(READY)
 	$(BIN)/python -m pytest -m "not tensorflow and not slow" \
-	  $(shell grep -LE "^pytestmark = pytest.mark.(tensorflow|slow)" tests/test_*.py)
+	  $(shell grep -rLE "^pytestmark = pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
 
 check: $(READY)
 	$(BIN)/ruff check .

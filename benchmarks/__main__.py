@@ -20,10 +20,10 @@ from io import StringIO
 from pathlib import Path
 
 from benchmarks import placement, report
-from tflab import environment
+from tflab.cli import environment
 from tflab.errors import TflabError
 from tflab.exporters import markdown, text
-from tflab.table import Block, Column, Table
+from tflab.records.blocks import Block, Column, Table
 
 BENCHMARKS = ("startup", "capture", "peers", "exports", "torch_peer", "epochs")
 RESULTS = Path(__file__).with_name("RESULTS.md")

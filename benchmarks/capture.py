@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks import report, resident, turns
-from tflab.table import Block, Column, Table, size
+from tflab.records.blocks import Block, Column, Table
+from tflab.units import size
 
 PHASES = ("inference", "training")
 PASSES = {  # one step in how many is traced, and what is asked for, to untraced

@@ -18,7 +18,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks import report, turns
-from tflab.table import Block, Column, Table
+from tflab.records.blocks import Block, Column, Table
 
 SEEDS = (1, 2, 3)
 MOMENTUM, RATE = 0.9, 0.05  # of Keras' optimiser; the rate does not change what a step costs
@@ -66,7 +66,7 @@ def measure(quick: bool) -> Raced:
 def prepared(quick: bool, seed: int) -> Any:
     """LeNet, ready to be trained; for a quick look on a few images."""
     from tflab import models
-    from tflab.training import trainer as trainers
+    from tflab.train import trainer as trainers
 
     def few() -> Any:
         model = models.find("lenet")()
@@ -86,9 +86,8 @@ def epochs(trainer: Any, quick: bool) -> int:
 
 def begun(trainer: Any, folder: Path, seed: int, count: int) -> Generator[Any, None, None]:
     """A training of so many epochs, about to begin."""
-    from tflab.exporters import history
-    from tflab.training import loop
-    from tflab.training.epochs import Settings
+    from tflab.train import history, loop
+    from tflab.train.epochs import Settings
 
     train, test = map(trainer.program.dataset, ("train", "test"))
     batch_size = trainer.recipe.batch_size

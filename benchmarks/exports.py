@@ -16,8 +16,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from benchmarks import report, resident, turns
-from tflab import child
-from tflab.table import Block, Column, Table, size
+from tflab.records.blocks import Block, Column, Table
+from tflab.runtime import child
+from tflab.units import size
 
 ROUNDS = {10_000: 5, 100_000: 3, 1_000_000: 3}  # op runs in a trace -> rounds
 PEER = "Timeline"
@@ -61,7 +62,7 @@ def write_trace(file: str, steps: Any, wanted: int) -> int:
     """Traced steps as one step of at least so many op runs; how many they are."""
     import tensorflow.compat.v1 as tf1
 
-    from tflab.exporters import wire
+    from tflab.exporters.xspace import wire
 
     parts: list[bytes] = []
     op_runs = 0
@@ -93,13 +94,12 @@ def once(tool: str, small: str, file: str, graph: str) -> Once:
 
 
 def records(file: str, graph: str | None = None) -> Any:
-    from tflab import recorded
+    from tflab.convert import reading
 
-    return recorded.read([file], graph)
+    return reading.read([file], graph)
 
 
 def xspace(found: Any, file: str) -> None:
-    from tflab.exporters import xspace
 
     with TemporaryDirectory(prefix="tflab-") as logdir:
         xspace.write(logdir, [found.capture()])

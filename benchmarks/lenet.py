@@ -13,8 +13,11 @@ import numpy as np
 import tensorflow.compat.v1 as tf1
 
 from benchmarks import resident, turns
-from tflab import lifecycle, placement, rows, session, sweep
+from tflab import lifecycle
+from tflab.analysis import op_table
+from tflab.lifecycle import placement
 from tflab.records import Options, Program, Row
+from tflab.runtime import measure, session
 
 WARMUP = 50  # steps of each kind before anything is measured
 SPLITS = {"inference": "test", "training": "train"}
@@ -28,10 +31,10 @@ class Steps:
     columns: list[np.ndarray]  # of the data, in the order in which the steps take them
     types: Mapping[str, str]  # node -> type that runs
 
-    def batches(self, size: int, count: int) -> Iterator[sweep.Values]:
+    def batches(self, size: int, count: int) -> Iterator[measure.Values]:
         """So many whole batches; the data begin anew where they end."""
         whole = len(self.columns[0]) // size * size
-        epochs = (sweep.batches(self.columns, 0, whole, size) for _ in repeat(None))
+        epochs = (measure.batches(self.columns, 0, whole, size) for _ in repeat(None))
         return islice(chain.from_iterable(epochs), count)
 
     def run(self, size: int, count: int) -> None:
@@ -44,17 +47,17 @@ class Steps:
         for values in self.batches(size, count):
             self.traced(*values, run_metadata=tf1.RunMetadata())
 
-    def fold(self, count: int, every: int = 1) -> sweep.Measured:
+    def fold(self, count: int, every: int = 1) -> measure.Measured:
         """So many steps at batch 1, of which one in `every` is traced and folded into a tally."""
-        measured = sweep.Measured(1, count)
+        measured = measure.Measured(1, count)
         work = self.batches(1, count)
-        sweep.fold(measured, self.traced, self.untraced, work, self.types, every)
+        measure.fold(measured, self.traced, self.untraced, work, self.types, every)
         return measured
 
-    def table(self, measured: sweep.Measured) -> tuple[Row, ...]:
+    def table(self, measured: measure.Measured) -> tuple[Row, ...]:
         tally = measured.tally
         stats = tally.stats(self.types, {}, {})
-        return rows.rows(stats, "op", tally.steps, quantile=tally.quantile)
+        return op_table.rows(stats, "op", tally.steps, quantile=tally.quantile)
 
 
 @cache

@@ -14,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from benchmarks import report, turns
-from tflab.table import Block, Column, Table
+from tflab.records.blocks import Block, Column, Table
 
 ROUNDS = {1_500: 5, 6_000: 5, 24_000: 5, 100_000: 3}  # op runs in a trace -> rounds
 LIMIT = 60  # seconds, after which a peer is stopped
@@ -85,8 +85,9 @@ def tools(steps: Any, metadata: Any) -> dict[str, Callable[[], object]]:
     import tensorflow.compat.v1 as tf1
     from tensorflow.python.client.timeline import Timeline
 
-    from tflab import tables, trace
-    from tflab.tally import Tally
+    from tflab.analysis import tables
+    from tflab.analysis.op_stats import Tally
+    from tflab.runtime import trace
 
     builder = tf1.profiler.ProfileOptionBuilder
     silent = builder(builder.time_and_memory()).with_empty_output().build()

@@ -37,7 +37,8 @@ def main() -> None:
 
 
 def one(size: int) -> None:
-    from tflab import dumps, lifecycle, models
+    from tflab import lifecycle, models
+    from tflab.runtime import dumps
 
     dumps.prepare()
     start = time.perf_counter()

@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib
 from collections.abc import Iterator
 
-from tflab import child
 from tflab.exporters import text
-from tflab.table import Block
+from tflab.records.blocks import Block
+from tflab.runtime import child
 
 
 def blocks(name: str, quick: bool = False) -> Iterator[Block]:

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 from benchmarks import report, turns
-from tflab.table import Block, Column, Table
+from tflab.records.blocks import Block, Column, Table
 
 COMMANDS = {
     "import tensorflow": ("-c", "import tensorflow"),

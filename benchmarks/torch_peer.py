@@ -18,8 +18,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from benchmarks import report, turns
-from tflab import child
-from tflab.table import Block, Column, Table, size
+from tflab.records.blocks import Block, Column, Table
+from tflab.runtime import child
+from tflab.units import size
 
 PYTHON = os.environ.get("TORCH_PYTHON", sys.executable)
 

@@ -16,10 +16,12 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import lifecycle, session, story
+from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.records import Backward, Model, Options
-from tflab.table import percent
+from tflab.runtime import session
+from tflab.units import percent
+from tflab.views import stages as story
 
 BATCH = 64
 HIDDEN = 16

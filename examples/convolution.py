@@ -21,9 +21,11 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
-from tflab import machine, session
+from tflab.analysis import roofline
 from tflab.records import OpRun, Peaks
-from tflab.table import Block, Table, percent, size, time
+from tflab.records.blocks import Block, Table
+from tflab.runtime import machine, session
+from tflab.units import percent, size, time
 
 CHAPTER = "The chapter's example"
 SHAPES = {  # images (image, row, column, channel), kernels (row, column, channel, output)
@@ -195,7 +197,7 @@ def explained(images: np.ndarray, kernels: np.ndarray, peaks: Peaks) -> Iterator
     result, copied = (FLOAT32 * used[name].size for name in ("sums", "im2col's matrix"))
     never = 2 / (2 * FLOAT32)  # FLOPs a byte
     once = 2 * work / (images.nbytes + kernels.nbytes + result)
-    feed, roof = machine.roof(peaks, never), machine.roof(peaks, once)
+    feed, roof = roofline.roof(peaks, never), roofline.roof(peaks, once)
     times, run = measure(images, kernels)
     loops, whole, product, _, alone = map(median, times.values())
     yield reuse(used)

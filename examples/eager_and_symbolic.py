@@ -19,11 +19,12 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import lifecycle, session
+from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.records import Model, Placement
-from tflab.story import placement as story
+from tflab.runtime import session
+from tflab.views import placement as story
 
 SIZES = (1, 1_000, 100_000)
 ROUNDS = 200

@@ -13,9 +13,11 @@ from statistics import median
 import lesson
 import numpy as np
 
-from tflab import lifecycle, session
+from tflab import lifecycle
 from tflab.records import Frontend, OpRun, Options
-from tflab.table import Table, percent, time
+from tflab.records.blocks import Table
+from tflab.runtime import session
+from tflab.units import percent, time
 
 BATCHES = (16, 48)  # in this order
 CALLS = 60

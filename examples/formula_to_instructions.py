@@ -17,12 +17,13 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import lifecycle, session
+from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.records import Generated, Model, Options, Placement
-from tflab.story import code as story
-from tflab.table import Strip
+from tflab.records.blocks import Strip
+from tflab.runtime import session
+from tflab.views import generated_code as story
 
 SIZES = (1_024, 1_048_576)
 ROUNDS = 100

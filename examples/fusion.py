@@ -14,10 +14,13 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import comparison, costs, lifecycle, placement, session
+from tflab import lifecycle
+from tflab.compare import comparison
 from tflab.datasets import Dataset
+from tflab.lifecycle import placement
 from tflab.records import Backward, Model, Options, Placement
-from tflab.table import size
+from tflab.runtime import costs, session
+from tflab.units import size
 
 OPS = ("Conv2D", "BiasAdd", "Relu")
 ROUNDS = 200

@@ -16,9 +16,9 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from tensorflow.python.framework import ops as registry  # of gradient functions (TF 2.21)
 
-from tflab import backward, differences
-from tflab.story.words import counted
-from tflab.table import Table
+from tflab.lifecycle import backward, gradient_check
+from tflab.records.blocks import Table
+from tflab.views.words import counted
 
 FORMULAS: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
     "x * y": lambda x, y: x * y,
@@ -51,8 +51,8 @@ def called_by_hand(formula: str) -> tuple[object, ...]:
             """Of a loss we need to know only how much it grows with each element of z."""
             return float((live.run(output, {**values, x: at}) * values[arriving]).sum())
 
-        h = differences.STEPS[tf.float64]
-        slopes = [differences.slope(loss, values[x], one, h) for one in range(ours.size)]
+        h = gradient_check.STEPS[tf.float64]
+        slopes = [gradient_check.slope(loss, values[x], one, h) for one in range(ours.size)]
     name, _ = backward.gradient_function(output.op)
     types = counted(op.type for op in made)
     return formula, name, types, error(theirs, ours), error(np.reshape(slopes, SHAPE), ours)

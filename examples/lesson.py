@@ -13,20 +13,24 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
+from tflab.analysis import step_times
+
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # tflab need not be installed
 
-from tflab import command, dumps, tables, toggles
+from tflab.analysis import significance
+from tflab.cli import command
 from tflab.exporters import text
 from tflab.records import OpRun
-from tflab.table import Block, Column, Table
-from tflab.table import time as duration
+from tflab.records.blocks import Block, Column, Table
+from tflab.runtime import dumps
+from tflab.units import time as duration
 
 WARMUP = 3  # calls of each way that are not counted: the first ones build kernels and buffers
 NUMBER = re.compile(r"-?\d[\d,.]*(e[-+]\d+)?( (x|%|s|ms|us|ns|B|KB|MB|GB))?")
 
 dumps.prepare()
 with command.chatter_kept():  # TensorFlow logs before anybody can ask it not to
-    from tflab import session, trace
+    from tflab.runtime import session, trace
 
 
 def give(chapter: Callable[[], None]) -> None:
@@ -99,7 +103,7 @@ def traced(
 
 def spread(times: Sequence[int]) -> tuple[str, str, str]:
     """Median, and the middle eight tenths: cells for the headers `median`, `p10` and `p90`."""
-    found = tables.spread(times)
+    found = step_times.spread(times)
     return duration(found.median), duration(found.p10), duration(found.p90)
 
 
@@ -108,5 +112,5 @@ def against(usual_ns: Sequence[int], other_ns: Sequence[int]) -> str:
 
     The times are those of `in_turn`: pairs, told apart by a sign test.
     """
-    race = toggles.race(usual_ns, other_ns)
+    race = significance.race(usual_ns, other_ns)
     return f"{race.ratio:.2f} x" if race.significant else "within the noise"

@@ -16,11 +16,13 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import lifecycle, session
+from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.records import Model, Options, Placement, node_of
-from tflab.story import placement as story
-from tflab.story.words import place, short_device
+from tflab.runtime import session
+from tflab.units import short_device
+from tflab.views import placement as story
+from tflab.views.words import place
 
 ROUNDS = 300
 ROWS, WIDTH = 16, 64

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tflab import dumps
+from tflab.runtime import dumps
 
 SHARED_MNIST = Path(__file__).parents[2] / "shared" / "mnist"
 

@@ -6,7 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
-from tflab import command
+from tflab.cli import command
 from tflab.errors import UsageError
 
 COMMANDS = {
@@ -30,7 +30,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UsageError as error:
         print(f"tflab: {error}", file=sys.stderr)
         return error.status
-    return importlib.import_module(f"tflab.{name}").main(rest)
+    return importlib.import_module(f"tflab.{name}.__main__").main(rest)
 
 
 def usage() -> int:

@@ -2,13 +2,13 @@
 
 import pytest
 
-from tests.test_drawing import STAGES
-from tests.test_html import EVIL
-from tflab import drawing, following, life, paths
-from tflab.drawing import film
-from tflab.exporters import html
+from tests.report.test_drawing import STAGES
+from tests.report.test_html import EVIL
+from tflab.analysis import critical_path
+from tflab.follow import measurement, node_history
 from tflab.records import Frontend, Node, Options, Placement
-from tflab.records.reported import Chapter, Portrait, Report
+from tflab.report import drawing, html, pass_log
+from tflab.report.contents import Chapter, Portrait, Report
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
@@ -16,7 +16,7 @@ PHONE = 400  # pixels across
 
 
 def portrait(name, stages, lives=None, ns=None):
-    lives = lives or life.lives(stages)
+    lives = lives or node_history.lives(stages)
     return Portrait(name, drawing.draw(stages, lives), lives, ns or {}, 16)
 
 
@@ -35,8 +35,8 @@ def lenet(walked):
 @pytest.fixture(scope="module")
 def written(lenet, tmp_path_factory):
     """A page with LeNet, whose times were measured at two batch sizes."""
-    lives = following.follow(lenet, (1, 16), Options(steps=5))
-    one = portrait("lenet", lenet, lives, paths.median_per_step(lenet[3].runs))
+    lives = measurement.follow(lenet, (1, 16), Options(steps=5))
+    one = portrait("lenet", lenet, lives, critical_path.median_per_step(lenet[3].runs))
     return save(tmp_path_factory.mktemp("report") / "report.html", one)
 
 
@@ -103,7 +103,7 @@ def test_a_click_shows_a_life_from_its_line_to_its_time(viewer, artefacts):
 
 def test_the_slider_goes_through_the_passes(viewer, lenet):
     placement = next(stage for stage in lenet if isinstance(stage, Placement))
-    for number, state in enumerate(film.states(lenet)):
+    for number, state in enumerate(pass_log.states(lenet)):
         go(viewer, number)
         if state.place is not None:
             step = placement.passes[state.place]

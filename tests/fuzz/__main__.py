@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tflab.exporters import text
-from tflab.table import Column, Table
+from tflab.records.blocks import Column, Table
 
 TARGETS = {
     "graphs": "GraphDef, MetaGraphDef and SavedModel, binary and text",

@@ -15,16 +15,18 @@ from tests.fuzz import target
 try:
     import atheris
 except ImportError:  # seeds can be written without it
-    from tflab import functions, nodes, story
     from tflab.exporters import text
-    from tflab.graphfiles import effects, formats
     from tflab.records import Frontend
+    from tflab.runtime import functions, nodes
+    from tflab.saved_graphs import effects, formats
+    from tflab.views import stages
 else:
     with atheris.instrument_imports(include=["tflab"]):
-        from tflab import functions, nodes, story
         from tflab.exporters import text
-        from tflab.graphfiles import effects, formats
         from tflab.records import Frontend
+        from tflab.runtime import functions, nodes
+        from tflab.saved_graphs import effects, formats
+        from tflab.views import stages
 
 OPENED = 3  # functions whose bodies are drawn
 
@@ -53,7 +55,7 @@ def read(path: Path) -> None:
     called = functions.of_graph_def(file.graph_def)
     out = text.console(StringIO())
     stage = Frontend(None, found, functions=called)
-    for block in story.tell(stage, [function.name for function in called[:OPENED]]):
+    for block in stages.blocks(stage, [function.name for function in called[:OPENED]]):
         text.show_block(out, block)
 
 

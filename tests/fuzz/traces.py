@@ -10,12 +10,10 @@ from tests.fuzz import target
 try:
     import atheris
 except ImportError:  # seeds can be written without it
-    from tflab import recorded
-    from tflab.recorded import conversion
+    from tflab.convert import conversion, reading
 else:
     with atheris.instrument_imports(include=["tflab"]):
-        from tflab import recorded
-        from tflab.recorded import conversion
+        from tflab.convert import conversion, reading
 
 
 def seeds() -> Mapping[str, bytes]:
@@ -36,7 +34,7 @@ def seeds() -> Mapping[str, bytes]:
 
 
 def read(path: Path) -> None:
-    conversion.convert(recorded.read([str(path)]))
+    conversion.convert(reading.read([str(path)]))
 
 
 if __name__ == "__main__":

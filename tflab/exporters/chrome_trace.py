@@ -26,8 +26,8 @@ from typing import TextIO
 
 import numpy as np
 
-from tflab import flows, lanes, levels, schedule
-from tflab.levels import Level
+from tflab.analysis import flows, lanes, levels, timeline
+from tflab.analysis.levels import Level
 from tflab.records import Capture, Node, OpRun, Transfer
 
 STEPS = "steps"
@@ -176,7 +176,7 @@ def lane_track(lane: Sequence[OpRun], thread: str) -> Track:
                 f'{tails[run.name, run.op]}{run.step},"bytes":{run.requested_bytes}}}}}'
             )
 
-    return Track(schedule.column(map(schedule.START, lane)), lines)
+    return Track(timeline.column(map(timeline.START, lane)), lines)
 
 
 # Counters
@@ -206,8 +206,8 @@ def arrow_tracks(
     first: int,
 ) -> Iterator[Track]:
     """Where arrows begin and where they end, numbered from `first` on."""
-    starts, lasted = schedule.times(runs)
-    inferred = schedule.column(run.op.endswith(flows.INFERRED) for run in runs)
+    starts, lasted = timeline.times(runs)
+    inferred = timeline.column(run.op.endswith(flows.INFERRED) for run in runs)
     producers, consumers = flows.pairs(runs, before)
     seen = (lasted[producers] > 0) & (lasted[consumers] > 0)
     producers, consumers = producers[seen], consumers[seen]

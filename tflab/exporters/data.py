@@ -10,17 +10,13 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from tflab.records import (
-    Backward,
     Comparison,
-    Execution,
-    Frontend,
-    Placement,
     Row,
     Stage,
     edge_count,
 )
+from tflab.views import stages
 
-NAMES = {Frontend: "frontend", Backward: "backward", Placement: "placement", Execution: "execution"}
 # What only means something inside this process
 LIVE = {"program", "user_nodes", "partition_graphs", "traces", "definitions"}
 # What is too long and goes to files
@@ -30,16 +26,16 @@ RENAMED = {"from_device": "from", "to_device": "to", "old": "from", "new": "to"}
 
 
 def as_object(
-    model: str, environment: dict[str, Any], stages: Sequence[Stage], error: str | None = None
+    model: str, environment: dict[str, Any], walked: Sequence[Stage], error: str | None = None
 ) -> dict[str, Any]:
     """One object: `model`, `environment`, `stages` in their order; `error` if one failed."""
-    found = {"model": model, "environment": environment, "stages": list(map(stage_object, stages))}
+    found = {"model": model, "environment": environment, "stages": list(map(stage_object, walked))}
     return found if error is None else found | {"error": error}
 
 
 def stage_object(stage: Stage) -> dict[str, Any]:
     return {
-        "stage": NAMES[type(stage)],
+        "stage": stages.name(stage),
         "node_count": len(stage.nodes),
         "edge_count": edge_count(stage.nodes),
         **plain(stage),

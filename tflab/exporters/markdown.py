@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tflab import story
 from tflab.records import Stage
-from tflab.table import Block, Strip, Table
+from tflab.records.blocks import Block, Strip, Table
+from tflab.views import stages as story
 
 
 def render(
@@ -21,7 +21,7 @@ def render(
     parts = [f"# The life of {escape(model)}", escape(machine(environment))]
     for number, stage in enumerate(stages, 1):
         parts.append(f"## {number}. {escape(story.title(stage))}")
-        for block in story.tell(stage, expanded):
+        for block in story.blocks(stage, expanded):
             parts.append(rendered(block))
     if error:
         parts.append(f"**It ended here:** {escape(error)}")

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import jinja2
 
-from tflab import story
-from tflab.records import Comparison, Life
-from tflab.story import comparison, life
-from tflab.table import Block, Strip, Table
+from tflab.records.blocks import Block, Strip, Table
+from tflab.records.shown import HTML
 
-ROWS = 10  # of a comparison's tables
 CELLS = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
     """
 {% for block in blocks %}
@@ -42,16 +39,15 @@ CELLS = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True
 )
 
 
-def render(shown: Any) -> str:
-    """A stage, a comparison, a life or a table as HTML."""
-    return CELLS.render(blocks=list(blocks(shown)))
+def show_as(record: type, blocks: Callable[[Any], Iterable[Block]]) -> None:
+    """Let a notebook show such a record as these blocks."""
+    HTML[record] = lambda shown: render(blocks(shown))
 
 
-def blocks(shown: Any) -> Iterable[Block]:
-    if isinstance(shown, Table | Strip):
-        return [shown]
-    if isinstance(shown, Comparison):
-        return comparison.tell(shown, ROWS)
-    if isinstance(shown, Life):
-        return life.tell(shown)
-    return [f"{story.title(shown)}: {story.summary(shown)}.", *story.tell(shown)]
+def render(blocks: Iterable[Block]) -> str:
+    """Blocks as HTML."""
+    return CELLS.render(blocks=list(blocks))
+
+
+show_as(Table, lambda table: [table])
+show_as(Strip, lambda strip: [strip])

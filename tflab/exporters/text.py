@@ -15,9 +15,9 @@ from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from tflab import story
 from tflab.records import Stage
-from tflab.table import Block, Strip, Table
+from tflab.records.blocks import Block, Strip, Table
+from tflab.views import stages
 
 WIDTH = 100
 INDENT = 2  # of tables
@@ -44,11 +44,11 @@ def show(
 ) -> None:
     """Print a stage: all that it has to tell, or the one line that leads to the next."""
     if not whole:
-        out.print(Text(f"{number}  {story.title(stage)}: {story.summary(stage)}.", style="dim"))
+        out.print(Text(f"{number}  {stages.title(stage)}: {stages.summary(stage)}.", style="dim"))
         return
     out.print()
-    out.print(Rule(Text(f"{number}  {story.title(stage)}", style="bold"), align="left"))
-    for block in story.tell(stage, expanded):
+    out.print(Rule(Text(f"{number}  {stages.title(stage)}", style="bold"), align="left"))
+    for block in stages.blocks(stage, expanded):
         show_block(out, block)
 
 

@@ -13,7 +13,7 @@ import os
 import re
 from collections.abc import Callable
 
-from tflab import command
+from tflab.cli import command
 from tflab.errors import UsageError
 from tflab.records import Model, Saved
 
@@ -94,7 +94,7 @@ def from_file(path: str, asked: Saved) -> Model:
     """A saved graph, imported into the default graph."""
     from pathlib import Path
 
-    from tflab.graphfiles import formats
     from tflab.models import saved
+    from tflab.saved_graphs import formats
 
     return saved.build(formats.read(Path(path)), asked)

@@ -14,14 +14,14 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab import functions, nodes
+from tflab.analysis.ledger import reached
 from tflab.errors import TflabError, UsageError
-from tflab.graphfiles import feeding, starting
-from tflab.graphfiles.effects import effects, listed
-from tflab.graphfiles.formats import GraphFile
-from tflab.graphfiles.starting import ASSIGNMENTS, VARIABLES
-from tflab.ledger import reached
 from tflab.records import Function, Model, Node, Saved, node_of
+from tflab.runtime import functions, nodes
+from tflab.saved_graphs import feeding, starting
+from tflab.saved_graphs.effects import effects, listed
+from tflab.saved_graphs.formats import GraphFile
+from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
 
 LISTED = 5  # effects and names that are written out
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2")

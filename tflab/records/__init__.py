@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tflab.records.asked import SWITCHES, Model, Options, Program, Recipe, Saved, Start
-from tflab.records.followed import Life, Touch
 from tflab.records.graph import (
     Call,
     Function,
@@ -38,6 +37,7 @@ from tflab.records.measured import (
     Row,
     StepTimes,
 )
+from tflab.records.node_history import Life, Touch
 from tflab.records.placed import (
     Assignment,
     Fate,
@@ -49,6 +49,7 @@ from tflab.records.placed import (
     Partition,
     Pass,
     Rewrite,
+    Snapshot,
     Taken,
     Toggle,
     Transfer,
@@ -118,6 +119,7 @@ __all__ = [
     "Row",
     "Saved",
     "Shape",
+    "Snapshot",
     "Source",
     "Spread",
     "Stage",

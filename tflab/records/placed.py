@@ -45,6 +45,19 @@ class Pass:
 
 
 @dataclass(frozen=True)
+class Snapshot:
+    """A graph at one moment of its way through the runtime."""
+
+    moment: str  # "before" or "after"
+    group: str  # "grappler", or the phase of the runtime's own passes
+    name: str | None  # of the pass; None at the beginning and at the end of a group
+    iteration: int | None  # of Grappler
+    partition: str | None  # once there are several graphs, one for each device
+    nodes: tuple[Node, ...]
+    clusters: dict[str, str]  # node -> the XLA cluster that it was marked for
+
+
+@dataclass(frozen=True)
 class Fate:
     """What became of a node of the user's graph. One of FATES, and exactly one."""
 

@@ -14,15 +14,7 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
-from tflab.exporters.plots import (
-    batch_sizes,
-    curves,
-    layers,
-    memory,
-    roofline,
-    timeline,
-    top_ops,
-)
+from tflab.exporters.plots import batch_sizes, curves, layers, memory, roofline, timeline, top_ops
 from tflab.exporters.plots.files import save, svg
 
 __all__ = [

@@ -9,9 +9,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from tflab.exporters.plots import ends, lettering, style
+from tflab.exporters.plots import lettering, line_labels, style
 from tflab.records import Compared, Comparison
-from tflab.table import plural
+from tflab.units import plural
 
 # Colour, marker, the marker as a letter, and dashes of each row that has a line
 LOOKS = (
@@ -53,7 +53,7 @@ def draw(comparison: Comparison) -> Figure:
     panels[1].set_xlabel("batch size")
     style.settle(figure)
     for axes, found in zip(panels, labels, strict=True):
-        ends.spread(axes, found)
+        line_labels.spread(axes, found)
     return figure
 
 
@@ -97,7 +97,7 @@ def curve(axes: Axes, name: str, times: Mapping[int, float], look: tuple) -> Ann
         markersize=6,
         markeredgecolor="white",
     )
-    return ends.label(axes, (sizes[-1], times[sizes[-1]]), name, color, glyph)
+    return line_labels.label(axes, (sizes[-1], times[sizes[-1]]), name, color, glyph)
 
 
 def headline(comparison: Comparison) -> str:

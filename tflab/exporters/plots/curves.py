@@ -14,9 +14,9 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from tflab.exporters.plots import ends, lettering, style
+from tflab.exporters.plots import lettering, line_labels, style
 from tflab.records import History
-from tflab.table import plural
+from tflab.units import plural
 
 MOST = 200  # points of a training line; more steps than that are put together in blocks
 LOGARITHMIC = 20  # from this ratio of the largest loss to the smallest
@@ -65,7 +65,7 @@ def draw(history: History) -> Figure:
     above.set_xlabel("")
     style.settle(figure)
     for axes, found in zip((above, below), labels, strict=True):
-        ends.spread(axes, found)
+        line_labels.spread(axes, found)
     return figure
 
 
@@ -83,7 +83,9 @@ def panel(
         marker = "." if len(steps) < FEW else None
         axes.plot(steps, middle, color=style.BLUE, linewidth=1.2, marker=marker)
         end = (train[-1][0], middle[-1])
-        labels.append(ends.label(axes, end, f"training {words(middle[-1])}", style.BLUE, "━"))
+        labels.append(
+            line_labels.label(axes, end, f"training {words(middle[-1])}", style.BLUE, "━")
+        )
     if test:
         steps, values = zip(*test, strict=True)
         axes.plot(
@@ -98,7 +100,9 @@ def panel(
             clip_on=False,
             zorder=3,
         )
-        labels.append(ends.label(axes, test[-1], f"test {words(values[-1])}", style.VERMILION, "●"))
+        labels.append(
+            line_labels.label(axes, test[-1], f"test {words(values[-1])}", style.VERMILION, "●")
+        )
     return labels
 
 

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from tflab.exporters.plots import lettering, style
 from tflab.records import Row
-from tflab.table import percent, time
+from tflab.units import percent, time
 
 THRESHOLD = 0.05  # of the time of all ops
 MANY = 30  # layers, from which on bars are narrower

@@ -11,7 +11,8 @@ from typing import Any
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
-from tflab import rows, table
+from tflab import units
+from tflab.analysis import op_table
 from tflab.exporters import text
 
 FONT = "DejaVu Sans"  # it comes with matplotlib
@@ -59,7 +60,7 @@ def wrapped(words: str, room: float, size: float, weight: str = "normal") -> lis
 
 def essential(name: str) -> str:
     """`gradients/conv2/Conv2D_grad/Conv2DBackpropInput` without what lies within its layer."""
-    return min(name, f"{rows.layer(name)}/{name.rpartition('/')[2]}", key=len)
+    return min(name, f"{op_table.layer(name)}/{name.rpartition('/')[2]}", key=len)
 
 
 def folded(name: str, room: float, size: float) -> list[str]:
@@ -90,4 +91,4 @@ def brief(words: str) -> str:
 
 
 def time_tick(ns: float, _: Any = None) -> str:
-    return brief(table.time(ns))
+    return brief(units.time(ns))

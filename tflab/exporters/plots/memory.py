@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 
 from tflab.exporters.plots import lettering, style
 from tflab.records.timed import LiveBytes
-from tflab.table import plural, size, time
+from tflab.units import plural, size, time
 
 HOLDERS = 3  # that are named
 ROOM = 1.22  # of the peak, so that its label has a place above it

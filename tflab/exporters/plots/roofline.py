@@ -1,6 +1,6 @@
 """Roofline: how fast ops compute, against what the machine could do.
 
-The model is that of Williams, Waterman and Patterson (see `tflab.machine.roof`).
+The model is that of Williams, Waterman and Patterson (see `tflab.analysis.roofline.roof`).
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from tflab.exporters.plots import lettering, spots, style
-from tflab.machine import roof
+from tflab.analysis.roofline import roof
+from tflab.exporters.plots import label_placement, lettering, style
 from tflab.records import Peaks, Row
-from tflab.table import percent, plural
+from tflab.units import percent, plural
 
 MOST = 12  # names at most
 NAME = 125  # points of a line of a name
@@ -34,7 +34,7 @@ def draw(rows: Sequence[Row], peaks: Peaks) -> Figure:
     """Each row at its intensity and speed, both logarithmic, below the roof; its area is its share.
 
     Rows of which FLOPs or bytes are not known, or are 0, have no place and are counted. An op may
-    come out above the roof: see `tflab.machine.measure` and `tflab.costs`.
+    come out above the roof: see `tflab.runtime.machine.measure` and `tflab.runtime.costs`.
     """
     drawn = sorted(filter(has_place, rows), key=lambda row: -row.self_ns)
     if not drawn:
@@ -78,11 +78,13 @@ def draw(rows: Sequence[Row], peaks: Peaks) -> Figure:
     axes.grid()
     style.settle(figure)
     marks = [
-        spots.Spot(x, y, diameter(row) / 2, name)
+        label_placement.Spot(x, y, diameter(row) / 2, name)
         for (x, y), row, name in zip(points, drawn, names(drawn), strict=True)
     ]
     words = name_roof(axes, peaks, ridge, marks)
-    spots.name(axes, marks, [(x, roof(peaks, x)) for x in np.geomspace(left, right, 150)], words)
+    label_placement.name(
+        axes, marks, [(x, roof(peaks, x)) for x in np.geomspace(left, right, 150)], words
+    )
     return figure
 
 
@@ -95,7 +97,9 @@ def names(drawn: Sequence[Row]) -> list[list[str]]:
     keys = [row.key for row in drawn[:MOST]]
     short = list(map(lettering.essential, keys))
     clear = short if len(set(short)) == len(short) else keys
-    lines = [lettering.folded(lettering.named(name, 60), NAME, spots.LETTERS) for name in clear]
+    lines = [
+        lettering.folded(lettering.named(name, 60), NAME, label_placement.LETTERS) for name in clear
+    ]
     return lines + [[]] * (len(drawn) - len(lines))
 
 
@@ -105,32 +109,35 @@ def diameter(row: Row) -> float:
 
 
 def name_roof(
-    axes: Axes, peaks: Peaks, ridge: float, marks: Sequence[spots.Spot]
-) -> list[spots.Box]:
+    axes: Axes, peaks: Peaks, ridge: float, marks: Sequence[label_placement.Spot]
+) -> list[label_placement.Box]:
     """Write along both parts of the roof what they are; where these words stand.
 
     An op may lie on the roof or above it: the first place is taken that is free of points.
     """
     left, right = axes.get_xlim()
-    frame = spots.frame_of(axes)
-    taken = [spots.square(spots.on_page(axes, mark.x, mark.y), mark.radius) for mark in marks]
-    found: list[spots.Box] = []
+    frame = label_placement.frame_of(axes)
+    taken = [
+        label_placement.square(label_placement.on_page(axes, mark.x, mark.y), mark.radius)
+        for mark in marks
+    ]
+    found: list[label_placement.Box] = []
 
-    def free(boxes: Sequence[spots.Box]) -> bool:
-        clear = not any(spots.overlap(box, other) for box in boxes for other in taken)
-        return clear and all(spots.inside(box, frame) for box in boxes)
+    def free(boxes: Sequence[label_placement.Box]) -> bool:
+        clear = not any(label_placement.overlap(box, other) for box in boxes for other in taken)
+        return clear and all(label_placement.inside(box, frame) for box in boxes)
 
     for start, stop, words in (
         (left, ridge, f"memory delivers {peaks.gigabytes_per_s:.3g} GB/s"),
         (ridge, right, f"the processor does {peaks.gflops:.3g} GFLOP/s"),
     ):
-        foot, top = (spots.on_page(axes, x, roof(peaks, x)) for x in (start, stop))
+        foot, top = (label_placement.on_page(axes, x, roof(peaks, x)) for x in (start, stop))
         turn = atan2(top[1] - foot[1], top[0] - foot[0])
         room = lettering.width(words, style.SMALL)
         places = []
         for above, part in product(HEIGHTS, ALONG):
             x = start * (stop / start) ** part
-            at = spots.on_page(axes, x, roof(peaks, x))
+            at = label_placement.on_page(axes, x, roof(peaks, x))
             places.append((x, above, under(at, turn, above, room)))
         x, above, boxes = next((place for place in places if free(place[2])), places[0])
         taken += boxes
@@ -149,12 +156,14 @@ def name_roof(
     return found
 
 
-def under(at: spots.Point, turn: float, above: float, room: float) -> list[spots.Box]:
+def under(
+    at: label_placement.Point, turn: float, above: float, room: float
+) -> list[label_placement.Box]:
     """What lies under words so wide, so far above a point of a sloping line: small squares."""
     middle = above + style.SMALL / 3  # of the letters' height
     center = (at[0] - middle * sin(turn), at[1] + middle * cos(turn))
     return [
-        spots.square((center[0] + step * cos(turn), center[1] + step * sin(turn)), LETTER)
+        label_placement.square((center[0] + step * cos(turn), center[1] + step * sin(turn)), LETTER)
         for step in np.linspace(-room / 2, room / 2, 2 + int(room / LETTER))
     ]
 

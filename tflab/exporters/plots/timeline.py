@@ -7,12 +7,11 @@ from collections.abc import Iterable, Sequence
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tflab import lanes, schedule
+from tflab.analysis import lanes, timeline
+from tflab.analysis.timeline import Span
 from tflab.exporters.plots import lettering, style
 from tflab.records import CriticalPath, OpRun, StepTime
-from tflab.schedule import Span
-from tflab.story.words import short_device
-from tflab.table import percent, plural, time
+from tflab.units import percent, plural, short_device, time
 
 LANE = 0.5  # inches
 SHORTEST, TALLEST = 1.6, 8.0  # inches of all lanes
@@ -80,13 +79,13 @@ def by_device(runs: Iterable[OpRun]) -> list[tuple[str, Sequence[OpRun]]]:
 
 def since(run: OpRun, step: StepTime) -> Span:
     """Start and end in ns since the step's start, cut off at its edges."""
-    start, end = schedule.within(run, step)
+    start, end = timeline.within(run, step)
     return start - step.start_ns, end - step.start_ns
 
 
 def gaps(runs: Sequence[OpRun], step: StepTime) -> list[Span]:
     """The times of a step without any op, from its start to its end."""
-    spans = schedule.union(since(run, step) for run in runs)
+    spans = timeline.union(since(run, step) for run in runs)
     busy = thinned(spans, len(runs), step.wall_ns)
     edges = [0, *(min(edge, step.wall_ns) for span in busy for edge in span), step.wall_ns]
     return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if end > start]
@@ -97,7 +96,7 @@ def thinned(spans: Sequence[Span], runs: int, wall_ns: int) -> Sequence[Span]:
     if runs <= MANY:
         return spans
     grain = max(1, wall_ns // PIXELS)
-    return schedule.union(
+    return timeline.union(
         (start // grain * grain, -(-end // grain) * grain) for start, end in spans
     )
 
@@ -170,11 +169,11 @@ def headline(runs: Sequence[OpRun], step: StepTime, critical: set[str]) -> str:
 
 
 def caption(runs: Sequence[OpRun], step: StepTime) -> str:
-    owned = {owner.owner: owner.ns for owner in schedule.time_ledger(runs, [step])}
+    owned = {owner.owner: owner.ns for owner in timeline.time_ledger(runs, [step])}
     before, between, after = (
-        time(owned[owner]) for owner in (schedule.BEFORE, schedule.GAPS, schedule.AFTER)
+        time(owned[owner]) for owner in (timeline.BEFORE, timeline.GAPS, timeline.AFTER)
     )
-    idle = 1 - owned[schedule.BUSY] / step.wall_ns if step.wall_ns else 0
+    idle = 1 - owned[timeline.BUSY] / step.wall_ns if step.wall_ns else 0
     return (
         f"Step {step.step}. Dark: the critical path, joined by a line. Grey columns: no op was "
         f"running, for {percent(idle)} of the step ({before} before the first op, {between} "

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from tflab.exporters.plots import lettering, style
 from tflab.records import OpTotal, Row
-from tflab.table import percent, plural, time
+from tflab.units import percent, plural, time
 
 MOST = 10
 PITCH = 0.48  # inches from one bar to the next

@@ -1,0 +1,253 @@
+"""Paths: small graphs whose longest chains, slack and savings can be counted on fingers."""
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflab.analysis import critical_path
+from tflab.records import CriticalPath, Node, OpRun, Transfer
+from tflab.records.timed import Saving
+
+
+def run(name: str, start: int, duration: int, step: int = 0) -> OpRun:
+    return OpRun(step, name, "Op", "CPU:0", start, duration)
+
+
+def timed(**durations: int) -> list[OpRun]:
+    return [run(name, 0, duration) for name, duration in durations.items()]
+
+
+def chain(nodes, runs, transfers=()) -> tuple:
+    """The longest chain, its length and the possible parallelism."""
+    path = critical_path.critical_path(nodes, runs, transfers)
+    return path.nodes, path.ns, path.parallelism
+
+
+DIAMOND = [
+    Node("top", "Op"),
+    Node("left", "Op", ("top",)),
+    Node("right", "Op", ("top:1",)),
+    Node("bottom", "Op", ("left", "right")),
+]
+
+
+def test_the_longer_side_of_a_diamond_is_critical_and_the_other_has_slack():
+    runs = [run("top", 0, 10), run("left", 10, 20), run("right", 15, 30), run("bottom", 50, 40)]
+    assert critical_path.critical_path(DIAMOND, runs) == CriticalPath(
+        ("top", "right", "bottom"),
+        ns=80,
+        parallelism=100 / 80,
+        achieved_parallelism=100 / 85,  # from 45 to 50 nothing runs
+        slack=(("top", 0), ("left", 10), ("right", 0), ("bottom", 0)),
+        savings=(
+            Saving("bottom", "Op", ns_per_step=20, self_ns=40),
+            Saving("right", "Op", ns_per_step=10, self_ns=30),  # then the left side takes over
+            Saving("left", "Op", ns_per_step=0, self_ns=20),
+            Saving("top", "Op", ns_per_step=5, self_ns=10),
+        ),
+    )
+
+
+# The longest chain
+
+
+def test_a_chain_has_no_parallelism():
+    nodes = [Node("a", "Op"), Node("b", "Op", control_inputs=("a",))]
+    assert chain(nodes, timed(a=3, b=4)) == (("a", "b"), 7, 1)
+
+
+def test_ops_that_do_not_wait_for_each_other_are_as_parallel_as_there_are_of_them():
+    nodes = [Node(name, "Op") for name in "abcd"]
+    assert chain(nodes, timed(a=5, b=5, c=5, d=5)) == (("a",), 5, 4)
+
+
+def test_a_chain_goes_through_a_transfer_to_the_other_device():
+    nodes = [
+        Node("a", "Op"),
+        Node("send", "_Send", ("a",)),
+        Node("recv", "_Recv"),
+        Node("b", "Op", ("recv",)),
+        Node("c", "Op"),
+    ]
+    transfer = Transfer("a", "send", "recv", "CPU:0", "CPU:1", "float32", (1,), 4)
+    runs = timed(a=10, b=20, c=25)
+    path = critical_path.critical_path(nodes, runs, [transfer])
+    assert (path.nodes, path.ns, path.parallelism) == (("a", "send", "recv", "b"), 30, 55 / 30)
+    assert dict(path.slack) == {"a": 0, "send": 0, "recv": 0, "b": 0, "c": 5}
+    assert [(one.name, one.ns_per_step) for one in path.savings] == [("c", 0), ("b", 5), ("a", 5)]
+    assert chain(nodes, runs) == (("c",), 25, 55 / 25)
+
+
+@pytest.mark.parametrize("back", ["NextIteration", "RefNextIteration"])
+def test_a_loop_is_a_chain_of_one_round_with_its_iterations_added_up(back):
+    nodes = [
+        Node("enter", "Enter"),
+        Node("merge", "Merge", ("enter", "next")),
+        Node("body", "Op", ("merge",)),
+        Node("next", back, ("body",)),
+        Node("exit", "Exit", ("merge",)),
+    ]
+    runs = [run("body", start, 10) for start in range(0, 50, 10)] + timed(enter=1, merge=2, next=3)
+    assert chain(nodes, runs) == (("enter", "merge", "body", "next"), 56, 1)
+    path = critical_path.critical_path(nodes, runs)
+    assert dict(path.slack)["exit"] == 53
+    assert path.savings[0] == Saving("body", "Op", ns_per_step=25, self_ns=50)
+
+
+def test_a_node_costs_its_median_over_the_steps():
+    runs = [run("a", 0, duration, step) for step, duration in enumerate((1000, 4, 6))]
+    assert chain([Node("a", "Op")], runs) == (("a",), 6, 1)
+
+
+def test_runs_and_inputs_of_unknown_nodes_do_not_count():
+    nodes = [Node("a", "Op", ("elsewhere",))]
+    assert chain(nodes, timed(a=1, elsewhere=9)) == (("a",), 1, 1)
+
+
+def test_without_runs_the_chain_takes_no_time_and_nothing_can_be_saved():
+    path = critical_path.critical_path(DIAMOND, [])
+    assert (path.ns, path.parallelism, path.achieved_parallelism) == (0, 0, 0)
+    assert ({ns for _, ns in path.slack}, path.savings) == ({0}, ())
+
+
+def test_without_nodes_there_is_no_chain():
+    assert critical_path.critical_path([], timed(a=1)) == CriticalPath((), 0, 0)
+
+
+# Graphs that are deep, or that TensorFlow would not have made
+
+MANY = [f"n{index}" for index in range(20_000)]
+
+
+@pytest.mark.slow
+def test_a_deep_graph_is_walked_without_recursion():
+    nodes = [Node("n0", "Op"), *(Node(name, "Op", (last,)) for last, name in pairwise(MANY))]
+    path = critical_path.critical_path(nodes[::-1], [run(name, 0, 1) for name in MANY])
+    assert (path.nodes, path.ns) == (tuple(MANY), 20_000)
+    assert {ns for _, ns in path.slack} == {0}
+    assert [one.ns_per_step for one in path.savings] == [0.5] * 10
+
+
+def test_a_cycle_counts_one_round():
+    nodes = [
+        Node("in", "Op"),
+        Node("a", "Op", ("in", "c")),
+        Node("b", "Op", ("a",)),
+        Node("c", "Op", ("b", "c")),  # waits for itself, too
+        Node("out", "Op", ("c",)),
+    ]
+    runs = timed(**{"in": 1, "a": 2, "b": 3, "c": 4, "out": 5})
+    assert chain(nodes, runs) == (("b", "c", "out"), 12, 15 / 12)  # cut where `b` waits for `a`
+
+
+@pytest.mark.slow
+def test_a_cycle_of_everything_is_cut_where_the_search_comes_back():
+    nodes = [Node(name, "Op", (last,)) for last, name in pairwise([MANY[-1], *MANY])]
+    assert critical_path.critical_path(nodes, [run(name, 0, 1) for name in MANY]).ns == 20_000
+
+
+def test_an_order_keeps_all_nodes_and_puts_parents_first():
+    parents = {"d": ["b", "c"], "b": ["a"], "c": ["a"], "a": []}
+    ordered = critical_path.in_order(parents)
+    assert (list(ordered), ordered) == (["a", "b", "c", "d"], parents)
+
+
+# Work over busy time
+
+
+def test_achieved_parallelism_is_work_over_the_time_in_which_something_ran():
+    together = [run("a", 0, 10), run("b", 0, 10), run("c", 50, 10)]
+    assert critical_path.achieved_parallelism(together) == 30 / 20
+
+
+def test_runs_of_different_steps_do_not_overlap():
+    assert critical_path.achieved_parallelism([run("a", 0, 10), run("a", 0, 10, step=1)]) == 1
+
+
+def test_without_time_nothing_was_achieved():
+    assert (
+        critical_path.achieved_parallelism([])
+        == critical_path.achieved_parallelism(timed(a=0))
+        == 0
+    )
+
+
+# What holds for every graph
+
+
+@st.composite
+def graphs(draw):
+    """(nodes, runs): each node waits for some of those before it; durations are even."""
+    count = draw(st.integers(1, 12))
+    nodes, runs = [], []
+    for index in range(count):
+        before = draw(st.sets(st.integers(0, index - 1), max_size=3)) if index else ()
+        nodes.append(Node(f"n{index}", "Op", tuple(f"n{parent}" for parent in before)))
+        runs.append(run(f"n{index}", 0, 2 * draw(st.integers(0, 20))))
+    return nodes, runs
+
+
+def later(runs: list[OpRun], name: str, ns: float) -> list[OpRun]:
+    """The same runs, but one node takes longer."""
+    return [run(one.name, 0, one.duration_ns + (ns if one.name == name else 0)) for one in runs]
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(graphs())
+def test_an_op_may_end_later_by_its_slack_and_not_by_more(graph):
+    nodes, runs = graph
+    path = critical_path.critical_path(nodes, runs)
+    assert {name for name, _ in path.slack} == {node.name for node in nodes}
+    for name, slack in path.slack:
+        assert slack >= 0
+        assert critical_path.critical_path(nodes, later(runs, name, slack)).ns == path.ns
+        assert critical_path.critical_path(nodes, later(runs, name, slack + 1)).ns == path.ns + 1
+    assert all(dict(path.slack)[name] == 0 for name in path.nodes)
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(graphs())
+def test_half_the_time_saves_what_the_shorter_graph_shows(graph):
+    nodes, runs = graph
+    path = critical_path.critical_path(nodes, runs)
+    assert len(path.savings) == min(len(nodes), critical_path.LARGEST)
+    assert [one.self_ns for one in path.savings] == sorted(
+        (run.duration_ns for run in runs), reverse=True
+    )[: critical_path.LARGEST]
+    for one in path.savings:
+        halved = critical_path.critical_path(nodes, later(runs, one.name, -one.self_ns // 2))
+        assert one.ns_per_step == path.ns - halved.ns
+        assert 0 <= one.ns_per_step <= one.self_ns / 2
+
+
+@settings(max_examples=60, deadline=None)
+@given(graphs())
+def test_the_chain_is_no_longer_than_the_work_and_no_shorter_than_any_op(graph):
+    nodes, runs = graph
+    path = critical_path.critical_path(nodes, runs)
+    durations = {run.name: run.duration_ns for run in runs}
+    assert max(durations.values()) <= path.ns <= sum(durations.values())
+    assert path.ns == sum(durations[name] for name in path.nodes)
+    waits = {node.name: node.inputs for node in nodes}
+    assert all(before in waits[after] for before, after in pairwise(path.nodes))
+    assert path.ns * path.parallelism == pytest.approx(sum(durations.values()))
+
+
+# A real trace
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("model, options", [("lenet", {}), ("toy", {"devices": 2})])
+def test_a_walk_has_slack_and_savings_for_its_ops(walked, model, options):
+    stage = walked(model, **options)["execution"]
+    path = stage.critical_path
+    assert path.parallelism >= 1
+    assert path.achieved_parallelism >= 1
+    assert {name for name, _ in path.slack} == {node.name for node in stage.nodes}
+    assert all(dict(path.slack)[name] == 0 for name in path.nodes)
+    assert len(path.savings) == critical_path.LARGEST
+    assert all(0 <= one.ns_per_step <= one.self_ns / 2 for one in path.savings)

@@ -1,0 +1,96 @@
+"""Flows: which run had its data from which."""
+
+import pytest
+
+from tflab.analysis import flows
+from tflab.records import Node, OpRun, Transfer
+
+SENT = Transfer("a", "a/_1", "a/_2", "/device:CPU:0", "/device:CPU:1", "float32", (4,), 16)
+
+
+def run(name: str, start: int, duration: int = 5, step: int = 0, device: str = "CPU:0") -> OpRun:
+    return OpRun(step, name, "Op", device, start, duration)
+
+
+def drawn(runs, before) -> set[tuple[str, int, str, int]]:
+    """Arrows as (name, start, name, start)."""
+    producers, consumers = (
+        [(runs[place].name, runs[place].start_ns) for place in places]
+        for places in flows.pairs(runs, before)
+    )
+    return {(*a, *b) for a, b in zip(producers, consumers, strict=True)}
+
+
+# Producers
+
+
+def test_a_node_has_its_data_from_the_nodes_of_its_inputs():
+    nodes = [Node("a", "Op"), Node("b", "Op"), Node("c", "Op", ("a", "b:1", "a:1"), ("d",))]
+    assert flows.producers([*nodes, Node("d", "Op")], (), {"a", "b", "c", "d"}) == {"c": ("a", "b")}
+
+
+def test_data_come_through_nodes_that_did_not_run():
+    nodes = [
+        Node("a", "Op"),
+        Node("bias", "Op", ("a", "conv")),
+        Node("conv", "Op", ("a",)),
+        Node("relu", "Op", ("bias",)),
+    ]
+    assert flows.producers(nodes, (), {"a", "relu"}) == {"relu": ("a",)}
+
+
+def test_data_come_from_the_other_side_of_a_transfer():
+    nodes = [
+        Node("a", "Op"),
+        Node("a/_1", "_Send", ("a",)),
+        Node("a/_2", "_Recv"),
+        Node("b", "Op", ("a/_2",)),
+    ]
+    assert flows.producers(nodes, [SENT], {"a", "b"}) == {"b": ("a",)}
+    assert flows.producers(nodes, [SENT], {"a", "b", "a/_2"}) == {"a/_2": ("a",), "b": ("a/_2",)}
+
+
+# Pairs
+
+
+def test_a_run_takes_from_the_run_of_its_step():
+    runs = [run("b", 10), run("a", 0), run("b", 110, step=1), run("a", 100, step=1)]
+    assert drawn(runs, {"b": ["a"]}) == {("a", 0, "b", 10), ("a", 100, "b", 110)}
+
+
+def test_in_a_loop_a_run_takes_from_the_one_that_ended_last():
+    runs = [run("a", start) for start in (20, 0, 10)] + [run("b", start) for start in (5, 18, 25)]
+    assert drawn(runs, {"b": ["a"]}) == {
+        ("a", 0, "b", 5),
+        ("a", 10, "b", 18),
+        ("a", 20, "b", 25),
+    }
+
+
+def test_nothing_comes_from_what_has_not_ended_or_did_not_run():
+    assert drawn([run("a", 0, 20), run("b", 10)], {"b": ["a", "c"]}) == set()
+
+
+# Transfers
+
+NODES = [Node("a", "Op"), Node("a/_1", "_Send", ("a",)), Node("a/_2", "_Recv")]
+
+
+@pytest.mark.parametrize("waiting", [("a/_2",), ()])
+def test_a_transfer_lasts_from_its_producer_to_its_first_consumer(waiting):
+    nodes = [*NODES, Node("b", "Op", ("a/_2",)), Node("c", "Op", waiting, ("a/_2",))]
+    runs = [run("a", 0), run("b", 40, device="CPU:1"), run("c", 30, device="CPU:1")]
+    assert list(flows.inferred(runs, nodes, [SENT])) == [
+        OpRun(0, "a/_2", "a (inferred)", "transfers CPU:0 to CPU:1 (inferred)", 5, 25, 16)
+    ]
+
+
+def test_there_is_nothing_to_infer_where_the_receive_was_timed():
+    nodes = [*NODES, Node("b", "Op", ("a/_2",))]
+    assert list(flows.inferred([run("a", 0), run("a/_2", 9), run("b", 40)], nodes, [SENT])) == []
+
+
+def test_there_is_nothing_to_infer_without_a_consumer_after_the_producer():
+    nodes = [*NODES, Node("b", "Op", ("a/_2",))]
+    assert list(flows.inferred([run("a", 0), run("b", 3)], nodes, [SENT])) == []
+    assert list(flows.inferred([run("a", 0)], nodes, [SENT])) == []

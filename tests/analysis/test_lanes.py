@@ -1,0 +1,185 @@
+"""Lanes: hand-made runs in rows, where nothing partly overlaps."""
+
+from itertools import combinations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflab.analysis import lanes
+from tflab.records import OpRun, StepTime
+from tflab.records.timed import Occupancy, StepShape
+
+
+def run(name: str, start: int, duration: int, device: str = "CPU:0", step: int = 0) -> OpRun:
+    return OpRun(step, name, "Op", device, start, duration)
+
+
+def packed(*runs: OpRun, nest: bool = True) -> list[str]:
+    """The names in each lane."""
+    return ["".join(run.name for run in lane) for lane in lanes.pack(runs, nest)]
+
+
+def test_runs_one_after_another_share_a_lane():
+    assert packed(run("b", 10, 5), run("a", 0, 10), run("c", 20, 5)) == ["abc"]
+
+
+def test_runs_that_partly_overlap_need_two_lanes():
+    assert packed(run("a", 0, 10), run("b", 5, 10), run("c", 10, 10)) == ["ac", "b"]
+
+
+def test_a_run_within_another_nests():
+    runs = (run("a", 0, 10), run("b", 2, 5), run("c", 3, 2), run("d", 8, 2))
+    assert packed(*runs) == ["abcd"]
+    assert packed(*runs, nest=False) == ["a", "bd", "c"]
+
+
+def test_of_two_runs_with_one_start_the_longer_is_the_outer():
+    assert packed(run("a", 0, 5), run("b", 0, 10)) == ["ba"]
+
+
+def test_runs_with_the_same_times_nest():
+    assert packed(run("a", 0, 5), run("b", 0, 5)) == ["ab"]
+
+
+def test_a_run_nests_in_the_one_that_ends_first():
+    assert packed(run("a", 0, 20), run("b", 1, 29), run("c", 2, 10), run("d", 3, 26)) == [
+        "ac",
+        "bd",
+    ]
+
+
+def test_the_iterations_of_a_loop_share_a_lane_inside_the_op_that_calls_them():
+    runs = [run("b", start, 10) for start in range(5, 55, 10)]
+    assert packed(run("a", 0, 60), *runs) == ["abbbbb"]
+
+
+def test_a_run_of_no_duration_opens_no_lane():
+    assert packed(run("a", 0, 10), run("b", 5, 0), run("c", 5, 0)) == ["abc"]
+    assert packed(run("a", 5, 0), run("b", 5, 0), nest=False) == ["ab"]
+
+
+def test_without_runs_there_are_no_lanes():
+    assert lanes.pack([]) == ()
+
+
+# Shape
+
+STEP = StepTime(0, start_ns=1000, wall_ns=100)
+
+
+def test_the_shape_of_a_step_with_two_devices():
+    runs = [run("a", 1010, 40), run("b", 1020, 10), run("c", 1020, 50, "CPU:1")]
+    assert lanes.shape(runs, STEP, ["CPU:0", "CPU:1", "GPU:0"]) == StepShape(
+        most_at_once=3,
+        mean_at_once=100 / 100,
+        lanes=2,
+        devices=(
+            Occupancy("CPU:0", busy_ns=40, idle_share=0.6),
+            Occupancy("CPU:1", busy_ns=50, idle_share=0.5),
+            Occupancy("GPU:0", busy_ns=0, idle_share=1),
+        ),
+    )
+
+
+def test_what_reaches_out_of_its_step_is_cut_off_at_the_edge():
+    shape = lanes.shape([run("a", 900, 150), run("b", 1080, 500)], STEP, [])
+    assert (shape.mean_at_once, shape.devices) == (0.7, (Occupancy("CPU:0", 70, 0.3),))
+
+
+def test_a_step_without_runs_is_idle():
+    assert lanes.shape([], STEP, ["CPU:0"]) == StepShape(0, 0, 0, (Occupancy("CPU:0", 0, 1),))
+
+
+def test_a_step_without_time_has_no_mean():
+    shape = lanes.shape([run("a", 0, 0)], StepTime(0, 0, 0), [])
+    assert shape == StepShape(1, 0, 1, (Occupancy("CPU:0", 0, 0),))
+
+
+def test_every_step_sees_its_own_runs_and_all_devices():
+    steps = (STEP, StepTime(1, start_ns=2000, wall_ns=50))
+    runs = [run("a", 1010, 20), run("a", 2010, 25, "CPU:1", step=1), run("a", 0, 9, step=7)]
+    first, second = lanes.shaped(runs, steps)
+    assert [(one.device, one.busy_ns) for one in first.shape.devices] == [
+        ("CPU:0", 20),
+        ("CPU:1", 0),
+    ]
+    assert [(one.device, one.idle_share) for one in second.shape.devices] == [
+        ("CPU:0", 1),
+        ("CPU:1", 0.5),
+    ]
+    assert (second.step, second.start_ns, second.wall_ns) == (1, 2000, 50)
+
+
+def test_without_steps_there_are_no_shapes():
+    assert lanes.shaped([run("a", 0, 1)], []) == ()
+
+
+# What holds for all runs
+
+RUNS = st.lists(st.builds(run, st.just("a"), st.integers(0, 60), st.integers(1, 30)))
+NONE_NEST = st.sets(st.integers(0, 60)).map(
+    lambda starts: [run("a", start, 10) for start in sorted(starts)]
+)
+
+
+def end(run: OpRun) -> int:
+    return run.start_ns + run.duration_ns
+
+
+def at_once(runs: list[OpRun]) -> int:
+    """The most runs that cover one nanosecond, counted."""
+    return max((sum(one.start_ns <= ns < end(one) for one in runs) for ns in range(90)), default=0)
+
+
+@settings(max_examples=60, deadline=None)
+@given(RUNS)
+def test_within_a_lane_runs_nest_or_do_not_overlap(runs):
+    for lane in lanes.pack(runs):
+        for a, b in combinations(lane, 2):  # `a` starts first
+            assert end(a) <= b.start_ns or end(b) <= end(a)
+
+
+@settings(max_examples=60, deadline=None)
+@given(RUNS)
+def test_lanes_hold_every_run_once_and_are_no_more_than_runs_at_once(runs):
+    found = lanes.pack(runs)
+    assert sorted(map(id, runs)) == sorted(id(run) for lane in found for run in lane)
+    assert len(found) <= at_once(runs)
+
+
+@settings(max_examples=60, deadline=None)
+@given(RUNS)
+def test_without_nesting_there_are_as_many_lanes_as_runs_at_once(runs):
+    found = lanes.pack(runs, nest=False)
+    assert len(found) == at_once(runs)
+    assert all(end(a) <= b.start_ns for lane in found for a, b in combinations(lane, 2))
+
+
+@settings(max_examples=60, deadline=None)
+@given(NONE_NEST)
+def test_where_nothing_nests_there_are_as_many_lanes_as_runs_at_once(runs):
+    assert len(lanes.pack(runs)) == at_once(runs)
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(RUNS)
+def test_the_mean_is_that_of_every_nanosecond(runs):
+    shape = lanes.shape(runs, StepTime(0, 0, 90), [])
+    counts = [sum(one.start_ns <= ns < end(one) for one in runs) for ns in range(90)]
+    assert shape.mean_at_once == pytest.approx(sum(counts) / 90)
+    assert shape.mean_at_once <= shape.most_at_once
+
+
+# A real trace
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("model, options", [("lenet", {}), ("toy", {"devices": 2})])
+def test_the_steps_of_a_walk_have_a_shape(walked, model, options):
+    for step in walked(model, **options)["execution"].step_times:
+        assert len(step.shape.devices) == options.get("devices", 1)
+        assert all(0 < device.idle_share < 1 for device in step.shape.devices)
+        assert 1 <= step.shape.lanes <= step.shape.most_at_once
+        assert 0 < step.shape.mean_at_once <= step.shape.most_at_once

@@ -1,0 +1,278 @@
+"""Ledger: by hand, and closed after any passes over any graph."""
+
+from collections import Counter
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tflab.analysis import ledger, passes
+from tflab.records import Fate, Node, Origin, Pass, Rewrite, Snapshot, Taken, node_of
+
+
+def node(name: str, *inputs: str, op: str = "Op", control: tuple[str, ...] = ()) -> Node:
+    return Node(name, op, inputs, control)
+
+
+def step(name: str, *taken: tuple[str, str, str | None], **changes) -> Pass:
+    """A pass by what it took; the counts do not matter here."""
+    return Pass(name, None, 0, 0, taken=tuple(Taken(*each) for each in taken), **changes)
+
+
+def fates(nodes, steps, executed, fetches=("out",), feeds=()) -> list[Fate]:
+    """The fates that are not those of nodes which simply run."""
+    running = [node(name) for name in executed]
+    found = ledger.fates(nodes, steps, running, fetches, feeds)
+    assert [fate.name for fate in found] == [node.name for node in nodes]
+    return [fate for fate in found if fate != Fate(fate.name, "executed", None, None)]
+
+
+A, B, C = node("a"), node("b", "a"), node("c", "b")
+OUT = node("out", "c")
+
+# Fates
+
+
+def test_a_node_that_runs_was_executed():
+    assert ledger.fates([A], [], [A], ["a"], []) == (Fate("a", "executed", None, None),)
+
+
+def test_a_node_that_runs_as_another_type_was_executed_and_the_last_pass_that_did_it_is_named():
+    steps = [
+        step("remapper", rewritten=(Rewrite("out", "Relu", "_Fused"),)),
+        step("mkl", rewritten=(Rewrite("out", "_Fused", "_MklFused"),)),
+    ]
+    assert fates([OUT], steps, ["out"]) == [Fate("out", "executed", "mkl", None)]
+
+
+def test_each_way_out_of_the_graph_is_a_fate():
+    users = [*map(node, ("k", "twin", "conv", "member", "id")), A]
+    out = node("out", "k", "twin", "conv", "member", "id", "a")
+    steps = [
+        step("fold", ("k", "folded", "out")),
+        step("merge", ("twin", "merged", "a")),
+        step("fuse", ("conv", "fused", "out")),
+        step("xla", ("member", "compiled", "run")),
+        step("pass_over", ("id", "removed", "a")),
+    ]
+    assert fates([*users, out], steps, ["a", "out", "run"]) == [
+        Fate("k", "folded", "fold", "out"),
+        Fate("twin", "merged", "merge", "a"),
+        Fate("conv", "fused", "fuse", "out"),
+        Fate("member", "compiled", "xla", "run"),
+        Fate("id", "removed", "pass_over", "a"),
+    ]
+
+
+def test_a_node_that_became_a_constant_in_place_was_folded_whether_that_runs_or_not():
+    steps = [
+        step("fold", ("a", "folded", "a"), ("b", "folded", "b")),
+        step("fold_more", ("a", "folded", "b")),
+    ]
+    assert fates([A, B, OUT], steps, ["b", "out"]) == [
+        Fate("a", "folded", "fold", "b"),
+        Fate("b", "folded", "fold", "b"),
+    ]
+
+
+def test_a_node_behind_no_fetch_was_unreached_whatever_a_pass_made_of_it():
+    steps = [step("merge", ("b", "merged", "a")), step("prune", ("c", "removed", None))]
+    users = [A, B, C, node("out", "a")]
+    assert fates(users, steps, ["a", "out"]) == [
+        Fate("b", "unreached", "merge", None),
+        Fate("c", "unreached", "prune", None),
+    ]
+
+
+def test_a_node_that_a_fetch_needs_by_control_only_was_reached():
+    users = [A, node("out", control=("a",))]
+    assert fates(users, [step("drop", ("a", "removed", None))], ["out"]) == [
+        Fate("a", "removed", "drop", None)
+    ]
+
+
+def test_behind_a_feed_in_the_middle_of_the_graph_nothing_was_reached():
+    steps = [step("feeds", ("a", "removed", None), ("b", "removed", "_arg_b_0_0"))]
+    assert fates([A, B, C, OUT], steps, ["_arg_b_0_0", "c", "out"], feeds=["b:0"]) == [
+        Fate("a", "unreached", "feeds", None),
+        Fate("b", "removed", "feeds", "_arg_b_0_0"),
+    ]
+
+
+def test_a_fetched_tensor_and_a_fetched_node_are_reached_alike():
+    steps = [step("prune", ("b", "removed", None))]
+    for fetch in ("a:0", "a:1", "a"):
+        assert fates([A, B], steps, ["a"], [fetch]) == [Fate("b", "unreached", "prune", None)]
+
+
+def test_a_node_that_went_without_a_trace_was_removed_by_nobody_knows_whom():
+    assert fates([C, OUT], [], ["out"]) == [Fate("c", "removed", None, None)]
+
+
+def test_a_node_that_came_back_counts_by_its_last_end():
+    steps = [
+        step("first", ("c", "merged", "out")),
+        step("again", added=("c",)),
+        step("last", ("c", "fused", "out")),
+    ]
+    assert fates([C, OUT], steps, ["out"]) == [Fate("c", "fused", "last", "out")]
+    assert fates([C, OUT], steps[:2], ["c", "out"]) == []
+
+
+def test_a_node_that_was_fused_and_only_passed_on_until_it_went_was_fused():
+    steps = [step("fuse", ("c", "fused", "b")), step("clean", ("c", "removed", "b"))]
+    assert fates([B, C, OUT], steps, ["b", "out"]) == [Fate("c", "fused", "fuse", "b")]
+
+
+# Chains
+
+
+def test_the_node_that_took_over_is_the_one_at_the_end_of_the_chain():
+    steps = [
+        step("merge", ("a", "merged", "b")),
+        step("fold", ("b", "folded", "c")),
+        step("fuse", ("c", "fused", "out")),
+    ]
+    assert fates([A, B, C, OUT], steps, ["out"]) == [
+        Fate("a", "merged", "merge", "out"),
+        Fate("b", "folded", "fold", "out"),
+        Fate("c", "fused", "fuse", "out"),
+    ]
+
+
+def test_a_node_whose_heirs_all_vanish_keeps_its_fate_and_has_none():
+    steps = [step("merge", ("b", "merged", "c")), step("drop", ("c", "removed", None))]
+    assert fates([B, C, OUT], steps, ["out"]) == [
+        Fate("b", "merged", "merge", None),
+        Fate("c", "removed", "drop", None),
+    ]
+
+
+def test_nodes_that_took_over_from_each_other_have_no_heir():
+    steps = [step("one", ("b", "merged", "c")), step("two", ("c", "merged", "b"))]
+    assert fates([B, C, OUT], steps, ["out"]) == [
+        Fate("b", "merged", "one", None),
+        Fate("c", "merged", "two", None),
+    ]
+
+
+@pytest.mark.slow
+def test_a_long_chain_needs_no_recursion():
+    users = [node(f"n{i}", f"n{i - 1}") for i in range(2_000)]
+    steps = [step("merge", (f"n{i}", "merged", f"n{i + 1}")) for i in range(1_999)]
+    found = fates(users, steps, ["n1999"], fetches=["n1999"])
+    assert found[0] == Fate("n0", "merged", "merge", "n1999")
+
+
+# Origins
+
+
+def test_a_node_that_the_runtime_needs_for_itself_is_told_by_its_role():
+    ops = ("_Arg", "_Retval", "_Send", "_Recv", "_HostSend", "_HostRecv")
+    running = [node(op.lower(), op=op) for op in ops]
+    roles = ("feed", "fetch", "transfer", "transfer", "transfer", "transfer")
+    assert list(ledger.origins([], [], running)) == [
+        Origin(op.lower(), role) for op, role in zip(ops, roles, strict=True)
+    ]
+
+
+def test_a_node_that_a_pass_made_comes_from_the_last_pass_that_made_it():
+    steps = [step("first", added=("a", "b")), step("second", added=("b",))]
+    assert list(ledger.origins([], steps, [A, B])) == [Origin("a", "first"), Origin("b", "second")]
+
+
+def test_a_users_node_that_became_a_constant_comes_from_the_pass_that_folded_it():
+    account = [Fate("a", "folded", "fold", "a"), Fate("b", "executed", None, None)]
+    assert list(ledger.origins(account, [], [A, B])) == [Origin("a", "fold")]
+
+
+def test_a_node_from_nowhere_says_so():
+    assert list(ledger.origins([], [], [A])) == [Origin("a", "unknown")]
+
+
+# Any passes over any graph
+
+LABELS = st.sampled_from([f"n{index}" for index in range(12)])
+OPS = st.sampled_from(["Const", "Identity", "Add", "Mul"])
+PLACE = st.integers(0, 99)
+
+
+@st.composite
+def graphs(draw) -> list[Node]:
+    """Nodes that take from earlier ones."""
+    nodes: list[Node] = []
+    for name in draw(st.lists(LABELS, min_size=1, unique=True)):
+        places = st.lists(PLACE, max_size=3 if nodes else 0)
+        inputs, control = (
+            tuple(nodes[place % len(nodes)].name for place in draw(places)) for _ in range(2)
+        )
+        nodes.append(Node(name, draw(OPS), inputs, control))
+    return nodes
+
+
+def without(nodes, gone: str, heir: str | None) -> list[Node]:
+    """The graph without a node. Its users take another in its place, or lose an input."""
+
+    def handed_on(names):
+        swapped = [heir if node_of(name) == gone else name for name in names]
+        return tuple(name for name in swapped if name)
+
+    return [
+        replace(n, inputs=handed_on(n.inputs), control_inputs=handed_on(n.control_inputs))
+        for n in nodes
+        if n.name != gone
+    ]
+
+
+def changed(nodes, kind: str, one: int, other: int, name: str, op: str) -> list[Node]:
+    """A graph after one change; `one` and `other` are places in it."""
+    if not nodes or kind == "add":
+        taken = {n.name for n in nodes}
+        inputs = (nodes[one % len(nodes)].name,) if nodes else ()
+        return nodes if name in taken else [*nodes, Node(name, op, inputs)]
+    place = one % len(nodes)
+    node, heir = nodes[place], nodes[other % len(nodes)].name
+    if kind == "remove":
+        return without(nodes, node.name, None)
+    if kind == "merge" and heir != node.name:
+        return without(nodes, node.name, heir)
+    if kind == "rename" and name not in {n.name for n in nodes}:
+        return [*without(nodes, node.name, name), replace(node, name=name)]
+    if kind == "retype":
+        return [*nodes[:place], replace(node, op=op), *nodes[place + 1 :]]
+    return nodes
+
+
+CHANGE = st.tuples(
+    *(st.sampled_from(["add", "remove", "merge", "rename", "retype"]), PLACE, PLACE, LABELS, OPS)
+)
+
+
+@pytest.mark.slow
+@given(
+    user_nodes=graphs(),
+    rounds=st.lists(st.lists(CHANGE, max_size=4), max_size=6),
+    fetches=st.lists(LABELS, max_size=3),
+    feeds=st.lists(LABELS, max_size=2),
+)
+def test_the_account_is_closed_after_any_passes_over_any_graph(user_nodes, rounds, fetches, feeds):
+    snapshots, nodes = [], user_nodes
+    for number, changes in enumerate(rounds):
+        for change in changes:
+            nodes = changed(nodes, *change)
+        snapshots.append(
+            Snapshot("after", "grappler", f"pass{number}", None, None, tuple(nodes), {})
+        )
+    steps = passes.compare(tuple(user_nodes), snapshots, tuple(nodes))
+    account = ledger.fates(user_nodes, steps, nodes, fetches, feeds)
+    made = list(ledger.origins(account, steps, nodes))
+
+    running = {node.name for node in nodes}
+    assert [fate.name for fate in account] == [node.name for node in user_nodes]
+    assert {fate.fate for fate in account} <= set(ledger.FATES)
+    own = [fate.name for fate in account if fate.fate == "executed"]
+    assert Counter([*own, *(origin.name for origin in made)]) == Counter(running)
+    assert {fate.into for fate in account} <= {None, *running}
+    assert {origin.origin for origin in made} <= {each.name for each in steps}
+    assert {fate.by for fate in account} <= {None, *(each.name for each in steps)}

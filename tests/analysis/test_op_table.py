@@ -1,0 +1,413 @@
+"""Rows: a few nodes, put together by hand and by tflab."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflab.analysis import op_table
+from tflab.errors import UsageError
+from tflab.records import Costs, Fate, NodeStats, Peaks, Row, Source
+
+STEPS = 2
+CPU = "/device:CPU:0"
+
+
+def node(name, op, total, calls=STEPS, start=0.0, median=0.0, p95=0.0, requested=0, std=0.0):
+    mean = total / calls
+    return NodeStats(
+        name, op, CPU, calls, total, 0, total, mean, median, p95, start, requested, std
+    )
+
+
+STATS = (
+    node("pool/MaxPool", "MaxPool", 100, start=30, median=45, p95=55, requested=64, std=5),
+    node("conv/Relu", "_FusedConv2D", 600, start=20, median=290, p95=310, requested=128, std=10),
+    node("_arg_images_0_0", "_Arg", 20, start=0, median=10, p95=10),
+    node("gradients/conv/Relu_grad/ReluGrad", "ReluGrad", 80, start=40, median=40, p95=40),
+    node("conv2/Relu", "_FusedConv2D", 200, calls=4, start=35, median=50, p95=70, requested=8),
+)
+COSTS = (
+    Costs("conv/Relu", 3000, 100),
+    Costs("pool/MaxPool", 400, 200),
+    Costs("_arg_images_0_0", None, 0),
+    Costs("gradients/conv/Relu_grad/ReluGrad", None, 50),
+    Costs("conv2/Relu", 500, 25),
+)
+LEDGER = (
+    Fate("conv/Conv2D", "fused", "remapper", "conv/Relu"),
+    Fate("conv/BiasAdd", "fused", "remapper", "conv/Relu"),
+    Fate("conv/Relu", "executed", "remapper", None),
+    Fate("pool/MaxPool", "executed", None, None),
+    Fate("conv2/Conv2D", "compiled", "XLA", "conv2/Relu"),
+    Fate("conv2/Relu", "executed", None, None),
+    Fate("conv2/twin", "merged", "CSE", "conv2/Relu"),
+    Fate("conv2/old", "removed", "pruner", None),
+)
+PEAKS = Peaks(gflops=16.0, gigabytes_per_s=1.0)
+
+
+def line(number, file="/models/net.py"):
+    return Source(file, number, "build", "...")
+
+
+SOURCES = {
+    "conv/Conv2D": line(10),
+    "conv/BiasAdd": line(11),
+    "conv/Relu": line(11),
+    "pool/MaxPool": line(12),
+    "gradients/conv/Relu_grad/ReluGrad": line(11),
+    "conv2/Conv2D": line(10),
+    "conv2/Relu": line(11),
+}
+
+
+def tabulated(by, **options):
+    given = {"costs": COSTS, "ledger": LEDGER, "sources": SOURCES, "peaks": PEAKS} | options
+    return op_table.rows(STATS, by, STEPS, **given)
+
+
+def test_a_row_by_type():
+    assert tabulated("op")[0] == Row(
+        key="_FusedConv2D",
+        ops=("_FusedConv2D",),
+        nodes=("conv/Relu", "conv2/Relu"),
+        fused_from=("conv/Conv2D", "conv/BiasAdd", "conv2/Conv2D"),
+        calls=6,
+        total_ns=800,
+        self_ns=800,
+        mean_ns=800 / 6,
+        median_ns=(2 * 290 + 4 * 50) / 6,
+        p95_ns=(2 * 310 + 4 * 70) / 6,
+        share=0.8,
+        cumulative_share=0.8,
+        requested_bytes=(2 * 128 + 4 * 8) // 2,
+        flops=(2 * 3000 + 4 * 500) // 2,
+        gflops=(2 * 3000 + 4 * 500) / 800,
+        intensity=8000 / 300,
+        roof_share=10 / 16,
+        # Around 800 / 6: two calls of 300 +- 10, and four of 50.
+        std_ns=pytest.approx(((2 * (500 / 3) ** 2 + 2 * 10**2 + 4 * (250 / 3) ** 2) / 6) ** 0.5),
+        step_ns=400,
+        step_std_ns=None,
+    )
+
+
+def test_a_row_by_node():
+    assert tabulated("node")[2] == Row(
+        key="pool/MaxPool",
+        ops=("MaxPool",),
+        nodes=("pool/MaxPool",),
+        fused_from=(),
+        calls=2,
+        total_ns=100,
+        self_ns=100,
+        mean_ns=50,
+        median_ns=45,
+        p95_ns=55,
+        share=0.1,
+        cumulative_share=0.9,
+        requested_bytes=64,
+        flops=400,
+        gflops=8,
+        intensity=2,
+        roof_share=8 / 2,  # memory of 1 GB/s feeds 2 GFLOP/s: this FLOP count cannot be right
+        std_ns=5,
+        step_ns=50,
+        step_std_ns=5,
+    )
+
+
+def summary(found):
+    return [(row.key, row.self_ns) for row in found]
+
+
+def test_nodes_and_types_stand_in_the_order_of_self_time():
+    assert summary(tabulated("op")) == [
+        ("_FusedConv2D", 800),
+        ("MaxPool", 100),
+        ("ReluGrad", 80),
+        ("_Arg", 20),
+    ]
+    equal = [node("b", "Op", 5), node("a", "Op", 5), node("c", "Op", 6)]
+    assert summary(op_table.rows(equal, "node", 1)) == [("c", 6), ("a", 5), ("b", 5)]
+
+
+def test_layers_stand_in_the_order_of_execution():
+    assert summary(tabulated("layer")) == [
+        ("(runtime)", 20),
+        ("conv", 600),
+        ("pool", 100),
+        ("conv2", 200),
+        ("gradients/conv", 80),
+    ]
+
+
+def test_a_layer_stands_where_its_last_node_runs_since_variables_are_read_early():
+    stats = [
+        node("b/x", "X", 1, start=2),
+        node("a/y", "Y", 1, start=9),
+        node("a/x", "X", 1, start=1),
+    ]
+    found = op_table.rows(stats, "layer", 1)
+    assert [(row.key, row.nodes, row.ops) for row in found] == [
+        ("b", ("b/x",), ("X",)),
+        ("a", ("a/x", "a/y"), ("X", "Y")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "layer"),
+    [
+        ("conv1/Relu", "conv1"),
+        ("conv1/Conv2D/ReadVariableOp", "conv1"),
+        ("conv1/kernel", "conv1"),
+        ("mul", "mul"),
+        ("y/Read/ReadVariableOp", "y"),
+        ("gradients/conv1/Relu_grad/ReluGrad", "gradients/conv1"),
+        ("gradients/pool1/MaxPool_grad/MaxPoolGrad", "gradients/pool1"),
+        ("gradients/mul_grad/Sum", "gradients/mul_grad"),
+        ("gradients/Fill", "gradients"),
+        ("gradients", "gradients"),
+        ("gradients_1/conv1/Relu_grad/ReluGrad", "gradients_1/conv1"),
+        ("tower/gradients/conv1/Relu_grad/ReluGrad", "tower/gradients/conv1"),
+        ("gradients_of_mine/a/b", "gradients_of_mine"),
+        ("train/update_conv1/kernel/ResourceApplyGradientDescent", "train"),
+        ("train", "train"),
+        ("group1/block2/conv1/Conv2D", "group1/block2/conv1"),
+        ("group1/block2/conv1/Conv2D/ReadVariableOp", "group1/block2/conv1"),
+        ("gradients/group1/block2/conv1/Conv2D_grad/Shape", "gradients/group1/block2/conv1"),
+        ("group1/unknown/Relu", "group1"),
+        ("StatefulPartitionedCall_1/StatefulPartitionedCall/conv1/Relu", "conv1"),
+        ("PartitionedCall/group1/block2/conv1/Conv2D", "group1/block2/conv1"),
+        ("StatefulPartitionedCall_1/StatefulPartitionedCall/Identity", "StatefulPartitionedCall_1"),
+        ("Func/StatefulPartitionedCall_1/PartitionedCall/input/_5", "StatefulPartitionedCall_1"),
+        ("Func/conv1/output_control_node/_2", "conv1"),
+        ("Func/of_mine/Relu", "Func"),
+    ],
+)
+def test_the_layer_of_a_node(name, layer):
+    homes = {"", "conv1", "pool1", "y", "train", "gradients", "group1/block2/conv1"}
+    assert op_table.layer(name, homes) == layer
+
+
+def test_layers_within_calls_are_rows_of_their_own_names():
+    call = "StatefulPartitionedCall/StatefulPartitionedCall/net"
+    nodes = [
+        node("Func/StatefulPartitionedCall/input/_0", "Identity", 1, start=1),
+        node(f"{call}/conv1/Conv2D", "Conv2D", 1, start=2),
+        node(f"{call}/dense/MatMul", "MatMul", 1, start=3),
+    ]
+    found = op_table.rows(nodes, "layer", 1)
+    assert [row.key for row in found] == ["StatefulPartitionedCall", "net/conv1", "net/dense"]
+
+
+def test_layers_that_run_as_one_op_are_one_row_where_that_runs():
+    ledger = [
+        Fate("block/conv/Conv2D", "fused", "remapper", "block/relu/Relu"),
+        Fate("block/bn/Norm", "fused", "remapper", "block/relu/Relu"),
+        Fate("block/relu/Relu", "executed", "remapper", None),
+        Fate("block/add/Add", "executed", None, None),
+        Fate("out/MatMul", "compiled", "xla", "cluster_0/xla_run"),
+    ]
+    stats = [
+        node("block/conv/Conv2D/ReadVariableOp", "ReadVariableOp", 1, start=0),
+        node("block/bn/ReadVariableOp", "ReadVariableOp", 2, start=1),
+        node("block/add/Add", "Add", 5, start=7),
+        node("block/relu/Relu", "_FusedConv2D", 90, start=3),
+        node("cluster_0/xla_run", "_XlaRun", 3, start=9),
+    ]
+    sources = dict.fromkeys(fate.name for fate in ledger)
+    assert summary(op_table.rows(stats, "layer", 1, ledger=ledger, sources=sources)) == [
+        ("block/conv + bn + relu", 93),
+        ("block/add", 5),
+        ("cluster_0", 3),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "op"),
+    [
+        ("_arg_images_0_0", "_Arg"),
+        ("_retval_loss/mean_0_0", "_Retval"),
+        ("_SOURCE", "NoOp"),
+        ("conv1/Relu/_12", "_Send"),
+        ("conv1/Relu/_13", "_Recv"),
+    ],
+)
+@pytest.mark.parametrize("by", ["layer", "line"])
+def test_the_runtimes_own_nodes_have_a_row_of_their_own(by, name, op):
+    assert [row.key for row in op_table.rows([node(name, op, 1)], by, 1)] == ["(runtime)"]
+
+
+# By line
+
+
+def test_a_fused_nodes_time_belongs_to_its_line_and_the_other_lines_are_named():
+    assert [(row.key, row.self_ns, row.fused_from) for row in tabulated("line")] == [
+        ("net.py:11", 880, ("net.py:10",)),
+        ("net.py:12", 100, ()),
+        ("(runtime)", 20, ()),
+    ]
+
+
+def test_a_node_without_a_line_says_so():
+    stats = [node("ConstantFolding/mul", "Const", 1), node("imported", "Mul", 1)]
+    (row,) = op_table.rows(stats, "line", 1, sources={"imported": None})
+    assert (row.key, row.nodes) == ("(no line)", ("ConstantFolding/mul", "imported"))
+
+
+def test_two_files_of_one_name_are_not_mixed_up():
+    stats = [node("a", "X", 3), node("b", "X", 2), node("c", "X", 1)]
+    sources = {"a": line(1, "/one/net.py"), "b": line(1, "/two/net.py"), "c": line(1, "/main.py")}
+    assert [row.key for row in op_table.rows(stats, "line", 1, sources=sources)] == [
+        "/one/net.py:1",
+        "/two/net.py:1",
+        "main.py:1",
+    ]
+
+
+# Quantiles
+
+
+def test_quantiles_of_several_nodes_come_from_whoever_has_the_runs():
+    asked = []
+
+    def quantile(names, q):
+        asked.append((names, q))
+        return 100 * q
+
+    first = tabulated("op", quantile=quantile)[0]
+    assert (first.median_ns, first.p95_ns) == (50, 95)
+    assert asked[:2] == [(("conv/Relu", "conv2/Relu"), 0.5), (("conv/Relu", "conv2/Relu"), 0.95)]
+
+
+# Deviations
+
+
+def test_the_deviation_of_a_step_comes_from_whoever_has_the_steps():
+    asked = []
+
+    def step_std_ns(names):
+        asked.append(names)
+        return 7.0
+
+    found = tabulated("layer", step_std_ns=step_std_ns)
+    assert {row.step_std_ns for row in found} == {7}
+    assert asked == [row.nodes for row in found]
+
+
+def test_without_the_steps_only_a_node_that_runs_once_in_each_has_their_deviation():
+    assert {row.key: row.step_std_ns for row in tabulated("node")} == {
+        "conv/Relu": 10,
+        "conv2/Relu": None,  # which runs twice in a step
+        "pool/MaxPool": 5,
+        "gradients/conv/Relu_grad/ReluGrad": 0,
+        "_arg_images_0_0": 0,
+    }
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.lists(st.integers(0, 10**9), min_size=1), min_size=1))
+def test_the_deviation_of_a_row_is_that_of_all_its_calls(durations):
+    stats = [
+        node(f"a/{index}", "X", sum(times), len(times), std=float(np.std(times)))
+        for index, times in enumerate(durations)
+    ]
+    (row,) = op_table.rows(stats, "layer", 1)
+    assert row.std_ns == pytest.approx(np.std(np.concatenate(durations)), rel=1e-9, abs=1e-3)
+
+
+# What is not known
+
+
+def unknown(*costs):
+    stats = [node("a/x", "X", 10), node("a/y", "Y", 10)]
+    (row,) = op_table.rows(stats, "layer", STEPS, costs=costs, peaks=PEAKS)
+    return row.flops, row.gflops, row.intensity, row.roof_share
+
+
+def test_without_costs_there_are_no_flops():
+    assert unknown() == (None, None, None, None)
+
+
+def test_flops_that_are_not_covered_are_missing_from_the_sum():
+    assert unknown(Costs("a/x", 40, 10), Costs("a/y", None, 10)) == (40, 4, 2, 4 / 2)
+
+
+def test_no_covered_flops_are_not_zero_flops():
+    assert unknown(Costs("a/x", None, 10), Costs("a/y", None, 10)) == (None, None, None, None)
+
+
+@pytest.mark.parametrize("other", [(), (Costs("a/y", None, None),), (Costs("a/y", 7, None),)])
+def test_bytes_that_are_not_known_leave_no_intensity(other):
+    assert unknown(Costs("a/x", 40, 10), *other)[2:] == (None, None)
+
+
+def test_zero_flops_have_no_roof():
+    assert unknown(Costs("a/x", 0, 10), Costs("a/y", 0, 10)) == (0, 0, 0, None)
+
+
+def test_without_peaks_there_is_no_roof():
+    assert {row.roof_share for row in tabulated("op", peaks=None)} == {None}
+
+
+def test_nodes_that_took_no_time_have_no_speed_and_no_share():
+    (row,) = op_table.rows([node("a", "X", 0)], "node", 1, costs=[Costs("a", 5, 5)], peaks=PEAKS)
+    assert (row.gflops, row.intensity, row.roof_share) == (None, 1, None)
+    assert (row.share, row.cumulative_share) == (0, 0)
+
+
+@pytest.mark.parametrize("by", op_table.KEYS)
+def test_without_statistics_there_are_no_rows(by):
+    assert op_table.rows([], by, 0) == ()
+
+
+def test_an_unknown_key_is_refused_with_those_there_are():
+    with pytest.raises(UsageError, match="by 'colour'; choose from op, node, layer, line"):
+        op_table.rows(STATS, "colour", STEPS)
+
+
+# Any statistics
+
+
+NAMES = ["a", "a/x", "a/y", "b/x", "gradients/a/x", "_arg_a", "c/d/e", "gradients/Fill"]
+MANY = st.lists(
+    st.builds(
+        node,
+        st.sampled_from(NAMES),
+        st.sampled_from(["Mul", "Add", "_Send"]),
+        st.integers(0, 2**40),
+        calls=st.integers(1, 1000),
+        start=st.floats(0, 1e9),
+        median=st.floats(0, 1e12),
+        p95=st.floats(0, 1e12),
+        requested=st.integers(0, 2**30),
+    ),
+    min_size=1,
+    unique_by=lambda one: one.name,
+)
+
+
+@pytest.mark.slow
+@settings(max_examples=60, deadline=None)
+@given(MANY, st.integers(1, 50), st.sampled_from(op_table.KEYS))
+def test_rows_by_any_key_account_for_every_node_and_nanosecond(stats, steps, by):
+    sources = {"a/x": line(1), "b/x": line(1), "c/d/e": line(2)}
+    found = op_table.rows(stats, by, steps, costs=COSTS, ledger=LEDGER, sources=sources)
+    everything = sum(one.total_ns for one in stats)
+    assert sorted(name for row in found for name in row.nodes) == sorted(n.name for n in stats)
+    assert sum(row.self_ns for row in found) == everything
+    assert sum(row.total_ns for row in found) == everything
+    assert sum(row.calls for row in found) == sum(one.calls for one in stats)
+    assert len({row.key for row in found}) == len(found)
+    shares = [row.cumulative_share for row in found]
+    assert shares == sorted(shares)
+    if everything:
+        assert sum(row.share for row in found) == pytest.approx(1)
+        assert shares[-1] == 1
+    for row in found:
+        inside = [one for one in stats if one.name in row.nodes]
+        lowest, highest = (f(one.median_ns for one in inside) for f in (min, max))
+        assert lowest * (1 - 1e-9) <= row.median_ns <= highest * (1 + 1e-9)

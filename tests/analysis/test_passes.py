@@ -1,0 +1,342 @@
+"""Passes: from two graphs, what a pass did and who took over what is gone."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from tflab.analysis import passes
+from tflab.records import Node, Pass, Rewrite, Snapshot, Taken
+
+
+def node(name: str, op: str, *inputs: str, control: tuple[str, ...] = (), device: str = "") -> Node:
+    return Node(name, op, inputs, control, device)
+
+
+def snapshot(nodes, name=None, group="grappler", moment="after", **rest) -> Snapshot:
+    empty = {"iteration": None, "partition": None, "clusters": {}}
+    return Snapshot(moment, group, name, nodes=tuple(nodes), **(empty | rest))
+
+
+def start(nodes) -> Snapshot:
+    return snapshot(nodes, group="pre_placement", moment="before")
+
+
+def one_pass(before, after) -> Pass:
+    """What a pass did that took the one graph and left the other."""
+    dumps = [start(before), snapshot(after, "any")]
+    found, last = passes.compare(tuple(before), dumps, tuple(after))
+    assert last == Pass("graph_optimizer", None, len(after), len(after))
+    *_, replayed = passes.replay(before, (found, last))
+    assert replayed == {node.name: node for node in after}
+    return replace(found, definitions=())
+
+
+def summary(found) -> list[tuple[str, int, int]]:
+    return [(each.name, each.before, each.after) for each in found]
+
+
+X = node("x", "Placeholder")
+K = node("k", "Const")
+
+# What became of a node
+
+
+def test_a_pruned_node_was_removed_and_nobody_took_over():
+    assert one_pass([X, K], [X]) == Pass(
+        *("any", None, 2, 1),
+        removed=("k",),
+        taken=(Taken("k", "removed", None),),
+    )
+
+
+def test_a_twin_was_merged():
+    a, b = node("a", "Neg", "x"), node("b", "Neg", "x")
+    assert one_pass(
+        [X, a, b, node("c", "Add", "a", "b")], [X, a, node("c", "Add", "a", "a")]
+    ) == Pass(
+        *("any", None, 4, 3),
+        removed=("b",),
+        rewired=("c",),
+        taken=(Taken("b", "merged", "a"),),
+    )
+
+
+def test_a_node_that_became_a_constant_was_folded_into_itself():
+    user = node("c", "Add", "x", "a")
+    assert one_pass([X, K, node("a", "Neg", "k"), user], [X, K, node("a", "Const"), user]) == Pass(
+        *("any", None, 4, 4),
+        rewritten=(Rewrite("a", "Neg", "Const"),),
+        rewired=("a",),
+        taken=(Taken("a", "folded", "a"),),
+    )
+
+
+def test_what_fed_a_node_that_became_a_constant_was_folded_into_it():
+    before = [K, node("a", "Neg", "k"), node("b", "Exp", "a")]
+    assert one_pass(before, [node("b", "Const")]) == Pass(
+        *("any", None, 3, 1),
+        removed=("k", "a"),
+        rewritten=(Rewrite("b", "Exp", "Const"),),
+        rewired=("b",),
+        taken=(Taken("k", "folded", "b"), Taken("a", "folded", "b"), Taken("b", "folded", "b")),
+    )
+
+
+def test_a_value_that_now_comes_from_a_new_constant_was_folded_into_that():
+    before = [X, K, node("a", "Neg", "k"), node("b", "Add", "x", "a")]
+    after = [X, K, node("folding/a", "Const"), node("b", "Add", "x", "folding/a")]
+    assert one_pass(before, after) == Pass(
+        *("any", None, 4, 4),
+        added=("folding/a",),
+        removed=("a",),
+        rewired=("b",),
+        taken=(Taken("a", "folded", "folding/a"),),
+    )
+
+
+def test_a_convolution_and_its_bias_were_fused_into_the_rewritten_relu():
+    weights = [X, node("w", "ReadVariableOp"), node("bias", "ReadVariableOp")]
+    before = [
+        *weights,
+        node("conv", "Conv2D", "x", "w"),
+        node("add", "BiasAdd", "conv", "bias"),
+        node("relu", "Relu", "add"),
+    ]
+    assert one_pass(before, [*weights, node("relu", "_FusedConv2D", "x", "w", "bias")]) == Pass(
+        *("any", None, 6, 4),
+        removed=("conv", "add"),
+        rewritten=(Rewrite("relu", "Relu", "_FusedConv2D"),),
+        rewired=("relu",),
+        taken=(Taken("conv", "fused", "relu"), Taken("add", "fused", "relu")),
+    )
+
+
+def test_a_node_that_only_passes_on_what_its_input_now_does_for_it_was_fused():
+    relu, user = node("relu", "Relu", "bn"), node("y", "Exp", "relu")
+    before = [X, node("bn", "Norm", "x"), relu, user]
+    passed_on = node("relu", "Identity", "bn")
+    assert one_pass(before, [X, node("bn", "_NormEx", "x"), passed_on, user]) == Pass(
+        *("any", None, 4, 4),
+        rewritten=(Rewrite("bn", "Norm", "_NormEx"), Rewrite("relu", "Relu", "Identity")),
+        taken=(Taken("relu", "fused", "bn"),),
+    )
+    assert one_pass(before, [X, node("bn", "Norm", "x"), passed_on, user]).taken == ()
+
+
+def test_a_node_was_fused_into_a_new_one_that_does_more():
+    before = [X, node("a", "Neg", "x"), node("b", "Abs", "a"), node("c", "Exp", "b")]
+    after = [X, node("both", "NegAbs", "x"), node("c", "Exp", "both")]
+    assert one_pass(before, after) == Pass(
+        *("any", None, 4, 3),
+        added=("both",),
+        removed=("a", "b"),
+        rewired=("c",),
+        taken=(Taken("a", "fused", "both"), Taken("b", "fused", "both")),
+    )
+
+
+def test_an_identity_was_removed_and_its_users_take_the_value_from_where_it_came():
+    before = [X, node("i", "Identity", "x"), node("a", "Neg", "i")]
+    assert one_pass(before, [X, node("a", "Neg", "x")]) == Pass(
+        *("any", None, 3, 2),
+        removed=("i",),
+        rewired=("a",),
+        taken=(Taken("i", "removed", "x"),),
+    )
+
+
+def test_an_identity_of_an_identity_is_no_twin():
+    first = node("i", "Identity", "x")
+    before = [X, first, node("j", "Identity", "i"), node("a", "Neg", "j")]
+    after = [X, first, node("a", "Neg", "i")]
+    assert one_pass(before, after).taken == (Taken("j", "removed", "i"),)
+
+
+def test_a_node_that_carried_only_control_was_removed_without_an_heir():
+    before = [X, node("group", "NoOp", control=("x",)), node("a", "Neg", "x", control=("group",))]
+    assert one_pass(before, [X, node("a", "Neg", "x", control=("x",))]) == Pass(
+        *("any", None, 3, 2),
+        removed=("group",),
+        rewired=("a",),
+        taken=(Taken("group", "removed", None),),
+    )
+
+
+def test_a_constant_that_was_copied_was_removed_in_favour_of_its_first_copy():
+    copies = [node("k/1", "Const"), node("k/2", "Const")]
+    before = [K, node("a", "Neg", "k"), node("b", "Abs", "k")]
+    after = [*copies, node("a", "Neg", "k/1"), node("b", "Abs", "k/2")]
+    assert one_pass(before, after) == Pass(
+        *("any", None, 3, 4),
+        added=("k/1", "k/2"),
+        removed=("k",),
+        rewired=("a", "b"),
+        taken=(Taken("k", "removed", "k/1"),),
+    )
+
+
+def test_a_fed_placeholder_was_removed_in_favour_of_an_argument():
+    after = [node("_arg_x_0_0", "_Arg"), node("a", "Neg", "_arg_x_0_0")]
+    assert one_pass([X, node("a", "Neg", "x")], after) == Pass(
+        *("any", None, 2, 2),
+        added=("_arg_x_0_0",),
+        removed=("x",),
+        rewired=("a",),
+        taken=(Taken("x", "removed", "_arg_x_0_0"),),
+    )
+
+
+def test_a_node_that_is_used_by_its_second_output_has_an_heir_all_the_same():
+    twins = [node("s", "Split", "x"), node("t", "Split", "x")]
+    before = [X, *twins, node("a", "Add", "s:1", "t:1")]
+    after = [X, twins[0], node("a", "Add", "s:1", "s:1")]
+    assert one_pass(before, after).taken == (Taken("t", "merged", "s"),)
+
+
+def test_an_heir_is_looked_for_past_other_nodes_that_are_gone():
+    before = [X, node("a", "Neg", "x"), node("i", "Identity", "a"), node("out", "Exp", "i")]
+    after = [X, node("new", "Const"), node("out", "Exp", "new")]
+    assert one_pass(before, after).taken == (
+        Taken("a", "folded", "new"),
+        Taken("i", "folded", "new"),
+    )
+
+
+def test_nodes_in_a_circle_that_are_gone_have_no_heir():
+    before = [X, node("merge", "Merge", "next"), node("next", "NextIteration", "merge")]
+    assert one_pass(before, [X]).taken == (
+        Taken("merge", "removed", None),
+        Taken("next", "removed", None),
+    )
+
+
+@pytest.mark.slow
+def test_a_long_chain_is_taken_out_in_linear_time():
+    chain = [X, *(node(f"n{i}", "Neg", f"n{i - 1}" if i else "x") for i in range(10_000))]
+    begin = time.monotonic()
+    assert len(one_pass(chain, [X]).taken) == 10_000
+    assert time.monotonic() - begin < 1  # a look along the whole chain for each of them takes 7 s
+
+
+def test_a_node_may_get_another_input_another_device_or_both():
+    before = [X, K, node("a", "Neg", "x"), node("b", "Abs", "x"), node("c", "Exp", "x")]
+    after = [
+        *(X, K, node("a", "Neg", "k"), node("b", "Abs", "x", device="CPU:1")),
+        node("c", "Exp", "x", control=("k",), device="CPU:1"),
+    ]
+    assert one_pass(before, after) == Pass(
+        *("any", None, 5, 5), rewired=("a", "c"), moved=("b", "c")
+    )
+
+
+# XLA
+
+
+def test_the_members_of_a_cluster_are_compiled_and_end_in_what_runs_it():
+    a, b = node("a", "Neg", "x"), node("b", "Exp", "a")
+    out = node("_retval_b_0_0", "_Retval", "b")
+    clustered = node("cluster_0", "cluster_0", "x")
+    built = [
+        X,
+        node("cluster_0_1/xla_compile", "_XlaCompile", "x"),
+        node("cluster_0_1/xla_run", "_XlaRun", "x", "cluster_0_1/xla_compile"),
+        replace(out, inputs=("cluster_0_1/xla_run",)),
+    ]
+    marked = snapshot([X, a, b, out], "Mark", clusters=dict.fromkeys("ab", "cluster_0"))
+    encapsulated = snapshot([X, clustered, replace(out, inputs=("cluster_0",))], "Encapsulate")
+    found = passes.compare((X, a, b, out), [marked, encapsulated, snapshot(built, "Build")], built)
+    assert [each.taken for each in found] == [
+        (Taken("a", "compiled", "cluster_0"), Taken("b", "compiled", "cluster_0")),
+        (Taken("cluster_0", "fused", "cluster_0_1/xla_run"),),
+        (),
+    ]
+
+
+# The order of passes
+
+
+def test_a_phase_that_changed_nothing_is_a_pass_all_the_same():
+    dumps = [start([X]), snapshot([X], "first", iteration=0), snapshot([X], "second", iteration=1)]
+    assert passes.compare((X,), dumps, (X,)) == (
+        Pass("first", 0, 1, 1),
+        Pass("second", 1, 1, 1),
+        Pass("graph_optimizer", None, 1, 1),
+    )
+
+
+def test_a_first_dump_that_is_not_the_users_graph_is_a_pass_of_its_own():
+    first, *_ = passes.compare((X, K), [start([X])], (X,))
+    assert first == Pass(
+        "pre_placement", None, 2, 1, removed=("k",), taken=(Taken("k", "removed", None),)
+    )
+
+
+def test_what_grappler_does_outside_its_passes_is_its_own():
+    dumps = [
+        snapshot([X, K], moment="before", iteration=0),
+        snapshot([X, K], "pruner", iteration=0),
+        snapshot([X], iteration=0),
+        snapshot([X]),
+    ]
+    found = passes.compare((X, K), dumps, (X,))
+    assert summary(found) == [("pruner", 2, 2), ("grappler", 2, 1), ("graph_optimizer", 1, 1)]
+
+
+def test_the_steps_of_the_runtime_between_its_groups_of_passes_have_names():
+    def before(group, *nodes):
+        return snapshot(nodes, group=group, moment="before")
+
+    dumps = [
+        start([X, K]),
+        before("post_placement", X, K),
+        before("post_rewrite_for_exec", X),
+        before("post_partitioning", X, node("send", "_Send", "x")),
+    ]
+    assert summary(passes.compare((X, K), dumps, (X,))) == [
+        ("placer", 2, 2),
+        ("feeds_and_fetches", 2, 1),
+        ("partitioner", 1, 2),
+        ("graph_optimizer", 2, 1),
+    ]
+
+
+def test_a_pass_that_runs_once_for_each_partition_is_one_pass_over_all_of_them():
+    def part(device, name, op, moment="after"):
+        return snapshot(
+            [node(f"{device}{index}", op) for index in range(2)],
+            name,
+            *("post_partitioning", moment),
+            partition=device,
+        )
+
+    whole = snapshot([X], "last", group="post_rewrite_for_exec")
+    dumps = [
+        whole,
+        *(part("a", None, "Relu", "before"), part("a", "Mkl", "_MklRelu"), part("a", None, "Relu")),
+        *(part("b", None, "Relu", "before"), part("b", "Mkl", "_MklRelu"), part("b", None, "Relu")),
+    ]
+    found = passes.compare((X,), dumps[:-1], part("a", None, "_MklRelu").nodes)
+    assert summary(found)[:2] == [("partitioner", 1, 4), ("Mkl", 4, 4)]
+    assert [change.name for change in found[1].rewritten] == ["a0", "a1", "b0", "b1"]
+
+
+# Purposes
+
+
+def test_every_step_between_the_groups_of_passes_has_a_purpose():
+    assert set(passes.STEPS.values()) <= set(passes.PURPOSES)
+
+
+def test_a_purpose_is_one_phrase():
+    for purpose in passes.PURPOSES.values():
+        assert purpose[0].islower() and not purpose.endswith(".") and "\n" not in purpose
+
+
+def test_a_replay_goes_through_every_state_of_the_graph():
+    before, between = [X, K, node("a", "Neg", "x")], [X, node("a", "Neg", "x")]
+    after = [X, node("a", "Sqrt", "x")]
+    dumps = [start(before), snapshot(between, "first"), snapshot(after, "second")]
+    found = passes.compare(tuple(before), dumps, tuple(after))
+    states = [tuple(graph.values()) for graph in passes.replay(before, found)]
+    assert states == [tuple(before), tuple(between), tuple(after), tuple(after)]

@@ -1,0 +1,124 @@
+"""Schedule: hand-made steps, whose owners can be counted on fingers, and a real one."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflab.analysis import step_times, timeline
+from tflab.records import OpRun, StepTime
+
+
+def run(name: str, start: int, duration: int, step: int = 0, device: str = "CPU:0") -> OpRun:
+    return OpRun(step, name, "Op", device, start, duration)
+
+
+# Who owned the wall time
+
+STEP = StepTime(0, start_ns=1000, wall_ns=100)
+
+
+def ledger(*runs: OpRun, steps: tuple[StepTime, ...] = (STEP,)) -> list[int]:
+    """Before the first op, busy, gaps, after the last op."""
+    return [owner.ns for owner in timeline.time_ledger(runs, steps)]
+
+
+def test_the_owners_are_named_in_order_of_time():
+    owners = [owner.owner for owner in timeline.time_ledger([], [STEP])]
+    assert owners == [timeline.BEFORE, timeline.BUSY, timeline.GAPS, timeline.AFTER]
+
+
+def test_a_step_is_before_busy_gap_and_after():
+    assert ledger(run("a", 1010, 20), run("b", 1050, 30)) == [10, 50, 20, 20]
+
+
+def test_runs_count_in_any_order():
+    assert ledger(run("b", 1050, 30), run("a", 1010, 20)) == [10, 50, 20, 20]
+
+
+def test_what_overlaps_is_busy_once():
+    assert ledger(run("a", 1010, 40), run("b", 1020, 10), run("c", 1040, 30)) == [10, 60, 0, 30]
+
+
+def test_devices_that_work_at_once_are_busy_once():
+    assert ledger(run("a", 1010, 40), run("b", 1010, 40, device="CPU:1")) == [10, 40, 0, 50]
+
+
+def test_a_run_right_after_another_leaves_no_gap():
+    assert ledger(run("a", 1000, 50), run("b", 1050, 50)) == [0, 100, 0, 0]
+
+
+def test_a_run_that_reaches_out_of_its_step_is_cut_off_at_the_edge():
+    assert ledger(run("a", 900, 150), run("b", 1080, 500)) == [0, 70, 30, 0]
+
+
+def test_a_run_without_duration_still_ends_the_time_before():
+    assert ledger(run("a", 1030, 0)) == [30, 0, 0, 70]
+
+
+def test_a_step_without_runs_is_all_before_the_first_op():
+    assert ledger() == [100, 0, 0, 0]
+
+
+def test_steps_are_added_up_and_see_only_their_own_runs():
+    steps = (STEP, StepTime(1, start_ns=2000, wall_ns=50))
+    runs = (run("a", 1010, 20), run("a", 2010, 20, step=1), run("a", 1050, 9, step=7))
+    assert ledger(*runs, steps=steps) == [20, 40, 0, 90]
+
+
+def test_without_steps_nobody_owns_anything():
+    assert ledger(run("a", 1010, 20), steps=()) == [0, 0, 0, 0]
+
+
+TIMES = st.integers(0, 2**61)
+RUNS = st.builds(run, st.just("a"), TIMES, TIMES, step=st.integers(0, 2))
+NEAR_RUNS = st.builds(run, st.just("a"), st.integers(-20, 60), st.integers(0, 40))
+STEPS = st.lists(
+    st.builds(StepTime, st.integers(0, 2), TIMES, TIMES), unique_by=lambda step: step.step
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(RUNS), STEPS)
+def test_the_owners_sum_to_the_wall_time_exactly(runs, steps):
+    shares = ledger(*runs, steps=tuple(steps))
+    assert sum(shares) == sum(step.wall_ns for step in steps)
+    assert min(shares) >= 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(NEAR_RUNS))
+def test_busy_is_every_nanosecond_that_some_run_covers(runs):
+    covered = {ns for each in runs for ns in range(each.start_ns, each.start_ns + each.duration_ns)}
+    spans = timeline.busy_spans(runs, StepTime(0, start_ns=0, wall_ns=50))
+    assert {ns for start, end in spans for ns in range(start, end)} == covered & set(range(50))
+    assert all(end < start for (_, end), (start, _) in pairwise(spans))
+
+
+def test_the_step_in_the_middle_is_that_with_the_median_wall_time():
+    steps = [StepTime(index, 0, wall) for index, wall in enumerate((50, 10, 40, 20, 30))]
+    assert step_times.median_step(steps) == steps[4]
+    assert step_times.median_step(steps[:4]) == steps[3]  # of two in the middle, the shorter
+
+
+# A real trace
+
+
+@pytest.mark.tensorflow
+def test_what_is_busy_agrees_with_numpy(walked):
+    stage = walked("lenet")["execution"]
+    busy = 0
+    for step in stage.step_times:
+        spans = [
+            (run.start_ns, run.start_ns + run.duration_ns)
+            for run in stage.runs
+            if run.step == step.step
+        ]
+        starts, ends = np.array(sorted(spans), np.int64).T
+        covered_until = np.concatenate([starts[:1], np.maximum.accumulate(ends)[:-1]])
+        busy += int(np.clip(ends - np.maximum(starts, covered_until), 0, None).sum())
+    assert {owner.owner: owner.ns for owner in stage.time_ledger}[timeline.BUSY] == busy
+    occupied = sum(device.busy_ns for step in stage.step_times for device in step.shape.devices)
+    assert occupied == busy  # there is one device

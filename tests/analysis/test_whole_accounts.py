@@ -1,0 +1,380 @@
+"""Account: every node of the user's graph has one fate, every node that runs one origin."""
+
+import os
+import pickle
+import subprocess
+import sys
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests import walks
+from tflab import datasets, lifecycle
+from tflab.analysis import ledger
+from tflab.lifecycle import backward, frontend, placement
+from tflab.records import Model, Options
+
+pytestmark = pytest.mark.tensorflow
+
+ROOT = Path(__file__).parents[2]
+
+FETCHES = {
+    "training step": lambda stage: (),
+    "output": lambda stage: (stage.program.model.output.name,),
+    "gradients": lambda stage: ("gradients",),
+    "middle": lambda stage: (with_output(stage)[len(with_output(stage)) // 2],),
+    "constant": lambda stage: (next(node.name for node in stage.nodes if node.op == "Const"),),
+}
+OPTIONS = {
+    "batch of 1": Options(batch_size=1),
+    "no grappler": Options(without=("grappler",)),
+    "no fusion": Options(without=("remapper",)),
+    "no folding": Options(without=("constant_folding", "dependency_optimizer")),
+    "no clean-up": Options(
+        without=("model_pruner", "common_subgraph_elimination", "arithmetic_optimizer")
+    ),
+    "xla": Options(xla=True),
+    "xla, batch of 1": Options(xla=True, batch_size=1),
+    "xla, no grappler": Options(xla=True, without=("grappler",)),
+}
+
+# XLA without Grappler on two devices is left out: the runtime refuses it ("Multiple CPU devices"),
+# because its clusters then may reach over both.
+CASES = [
+    (case, devices)
+    for case in OPTIONS
+    for devices in (1, 2)
+    if (case, devices) != ("xla, no grappler", 2)
+]
+
+every_model = pytest.mark.parametrize("name", walks.WHOLE)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_code_of_small_graphs():
+    """It takes its time and says nothing about the account."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placement, "SMALL", 0)
+        yield
+
+
+def with_output(stage):
+    return [node.name for node in stage.nodes if node.outputs]
+
+
+def check(stage):
+    """The account of a placement is closed."""
+    passes = {each.name for each in stage.passes}
+    assert [fate.name for fate in stage.ledger] == [node.name for node in stage.user_nodes]
+    assert largest_count(fate.name for fate in stage.ledger) == 1
+    assert {fate.fate for fate in stage.ledger} <= set(ledger.FATES)
+
+    running = [node.name for node in stage.nodes]
+    own = [fate.name for fate in stage.ledger if fate.fate == "executed"]
+    made = [origin.name for origin in stage.origins]
+    assert sorted(own + made) == sorted(running)
+    assert largest_count(running) == 1
+
+    assert {fate.into for fate in stage.ledger} <= {None, *running}
+    assert {fate.by for fate in stage.ledger if fate.fate != "executed"} <= passes
+    assert {fate.by for fate in stage.ledger if fate.fate == "executed"} <= {None, *passes}
+    makers = {origin.origin.partition(", from ")[0] for origin in stage.origins}
+    assert makers <= {*ledger.ROLES.values(), *passes}
+
+
+def largest_count(names):
+    return max(Counter(names).values())
+
+
+def check_counts(stage):
+    """From the user's graph to the one that runs, no node comes or goes but by a pass."""
+    counts = [len(stage.user_nodes), *(each.after for each in stage.passes)]
+    assert [each.before for each in stage.passes] == counts[:-1]
+    assert counts[-1] == len(stage.nodes)
+    for each in stage.passes:
+        assert each.before + len(each.added) - len(each.removed) == each.after
+        gone = set(each.removed)  # others were taken out of computing, and stayed
+        assert sorted(taken.name for taken in each.taken if taken.name in gone) == sorted(gone)
+
+
+# Models
+
+
+@every_model
+@pytest.mark.parametrize("devices", [1, 2])
+@pytest.mark.parametrize("fetches", FETCHES)
+def test_the_account_is_closed_whatever_is_fetched(name, devices, fetches, walked):
+    stage = walked(name, devices)["backward"]
+    options = Options(devices=devices, fetches=FETCHES[fetches](stage))
+    placed = placement.place(stage, options)
+    check(placed)
+    check_counts(placed)
+
+
+@every_model
+@pytest.mark.parametrize("case, devices", CASES)
+def test_the_account_is_closed_however_it_is_optimised(name, case, devices, walked):
+    stage = walked(name, devices)["backward"]
+    placed = placement.place(stage, replace(OPTIONS[case], devices=devices))
+    check(placed)
+    check_counts(placed)
+
+
+@pytest.mark.parametrize("name", walks.PLACED)
+def test_the_account_of_every_other_model_is_closed(name):
+    *_, placed = lifecycle.walk(name, Options(batch_size=4), "placement")
+    check(placed)
+    check_counts(placed)
+
+
+# Processes in which TensorFlow was set up in another way
+
+WALK = """
+from tflab import lifecycle
+from tflab.records import Options
+import dataclasses, pickle
+*_, stage = lifecycle.walk("lenet", Options(), "placement")
+with open({path!r}, "wb") as file:
+    pickle.dump(dataclasses.replace(stage, program=None), file)
+"""
+
+
+def placed_in_a_process(path, before="", **environment):
+    subprocess.run(
+        [sys.executable, "-c", before + WALK.format(path=str(path))],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        check=True,
+        capture_output=True,
+    )
+    return pickle.loads(path.read_bytes())
+
+
+def test_the_account_is_closed_without_onednn(tmp_path):
+    stage = placed_in_a_process(tmp_path / "stage", TF_ENABLE_ONEDNN_OPTS="0")
+    assert not any(node.op.startswith("_Mkl") for node in stage.nodes)
+    check(stage)
+    check_counts(stage)
+
+
+def test_a_process_that_imported_tensorflow_first_finds_the_same_account(tmp_path, walked):
+    stage = placed_in_a_process(tmp_path / "stage", before="import tensorflow")
+    usual = walked("lenet")["placement"]
+    assert stage.ledger == usual.ledger
+    assert stage.origins == usual.origins
+    assert stage.passes == usual.passes
+
+
+# Graphs with more to them than a model has
+
+
+def walk(build, **options):
+    """The placement of a graph that a function builds; its value is fetched."""
+
+    def model():
+        return Model(output=build(), feeds={}, data=None)
+
+    asked = Options(**options)
+    return placement.place(
+        backward.differentiate(frontend.build(("test", model), asked), asked), asked
+    )
+
+
+def loop():
+    start = (tf.constant(0), tf.random.uniform([]))
+    return tf1.while_loop(lambda i, a: i < 10, lambda i, a: (i + 1, a * 2.0), start)[1]
+
+
+def loop_over_two_devices():
+    def body(i, a):
+        with tf.device("/device:CPU:1"):
+            doubled = a * 2.0
+        return i + 1, doubled + 1.0
+
+    return tf1.while_loop(lambda i, a: i < 10, body, (tf.constant(0), tf.random.uniform([])))[1]
+
+
+def condition():
+    x = tf.random.uniform([3])
+    return tf1.cond(tf.reduce_sum(x) > 1, lambda: x * 2, lambda: x + 1)
+
+
+@tf.function
+def doubled(x):
+    return tf.nn.relu(x) * 2
+
+
+@tf.function(jit_compile=True)
+def compiled(x):
+    return tf.nn.relu(x * 1.0) * 2
+
+
+def call():
+    return doubled(tf.random.uniform([3])) + 1
+
+
+def compiled_call():
+    return compiled(tf.random.uniform([3])) + 1
+
+
+def reference_variable():
+    v = tf1.get_variable("v", initializer=1.0, use_resource=False)
+    return tf1.assign_add(v, 1.0) * 2 + tf.random.uniform([])
+
+
+def dataset():
+    squares = tf.data.Dataset.range(5).map(lambda x: x * x + 1)
+    return squares.reduce(tf.constant(0, tf.int64), lambda a, b: a + b)
+
+
+def mapped():
+    return tf.map_fn(lambda x: x * 2 + 1, tf.random.uniform([4]))
+
+
+def all_constant():
+    values, _ = tf.unique(tf.constant([1, 1]))
+    return tf.strings.length(tf.constant(["ab"])) + tf.size(values)
+
+
+GRAPHS = (
+    *(loop, loop_over_two_devices, condition, call, compiled_call),
+    *(reference_variable, dataset, mapped, all_constant),
+)
+
+
+@pytest.fixture(params=[True, False], ids=["functional", "dataflow"])
+def control_flow(request):
+    """Loops and conditions as one node with functions, or as Switch, Merge and their kin."""
+    usual = tf1.control_flow_v2_enabled()
+    set_control_flow(request.param)
+    yield
+    set_control_flow(usual)
+
+
+def set_control_flow(functional):
+    (tf1.enable_control_flow_v2 if functional else tf1.disable_control_flow_v2)()
+
+
+@pytest.mark.parametrize("build", GRAPHS)
+@pytest.mark.parametrize(
+    "options", [{}, {"without": ("grappler",)}, {"xla": True}], ids=["usual", "no grappler", "xla"]
+)
+def test_the_account_is_closed_for_loops_conditions_calls_and_state(build, options, control_flow):
+    placed = walk(build, devices=2, **options)
+    check(placed)
+    check_counts(placed)
+
+
+def test_a_function_that_grappler_optimises_by_itself_is_not_taken_for_the_graph():
+    placed = walk(compiled_call)
+    written = {node.name for node in placed.user_nodes}
+    assert {fate.fate for fate in placed.ledger} == {"executed"}
+    assert [each.name for each in placed.passes if written & set(each.removed)] == []
+
+
+# Any graph
+
+
+def unary(make):
+    return lambda a, b: make(a)
+
+
+def second_half(a, b):
+    return tf.split(tf.concat([a, b], 0), 2)[1]
+
+
+def swapped_halves(a, b):
+    left, right = tf.split(a, 2, axis=1)
+    return tf.concat([right, left], 1)
+
+
+def product_with_bias(a, b):
+    return tf.nn.relu(tf.nn.bias_add(tf.matmul(a, b), tf.constant([1.0, 2.0])))
+
+
+def variable(resource):
+    return lambda a, b: tf1.get_variable(
+        tf1.get_default_graph().unique_name("v"),
+        initializer=np.ones([2, 2], np.float32),
+        use_resource=resource,
+    ).read_value()
+
+
+OPERATIONS = {  # each takes two 2 x 2 matrices and makes one
+    "add": tf.add,
+    "mul": tf.multiply,
+    "matmul": tf.matmul,
+    "relu": unary(tf.nn.relu),
+    "neg": unary(tf.negative),
+    "identity": unary(tf.identity),
+    "zero": lambda a, b: tf.zeros([2, 2]),
+    "one": lambda a, b: tf.ones([2, 2]),
+    "const": lambda a, b: tf.constant([[1.0, 2.0], [3.0, 4.0]]),
+    "random": lambda a, b: tf.random.uniform([2, 2]),
+    "reshape": unary(lambda a: tf.reshape(tf.reshape(a, [-1]), [2, 2])),
+    "transpose": unary(lambda a: tf.transpose(a)),
+    "shape": unary(lambda a: tf.cast(tf.fill([2, 2], tf.size(a)), tf.float32)),
+    "second half": second_half,
+    "swapped halves": swapped_halves,
+    "bias": product_with_bias,
+    "resource": variable(True),
+    "reference": variable(False),
+    "nothing": unary(tf.identity),  # behind a NoOp, see `grow`
+}
+STEP = st.tuples(
+    st.sampled_from(sorted(OPERATIONS)),
+    *[st.integers(0, 99)] * 3,  # two operands and a control dependency, by their places
+    st.booleans(),  # whether there is that dependency
+    st.booleans(),  # whether it stands on the last device
+)
+
+
+def grow(steps, devices):
+    """A graph of random operations; the last value is its output."""
+    x = tf1.placeholder(tf.float32, [None, 2], name="x")
+    values = [x, tf.constant([[0.0, 1.0], [1.0, 0.0]])]
+    for kind, a, b, control, controlled, apart in steps:
+        a, b, control = (values[place % len(values)] for place in (a, b, control))
+        first = [tf.group(control)] if kind == "nothing" else [control] * controlled
+        device = f"/device:CPU:{devices - 1}" if apart else None
+        with tf.device(device), tf1.control_dependencies(first):
+            values.append(OPERATIONS[kind](a, b))
+    return Model(output=values[-1], feeds={x: "x"}, data=noise)
+
+
+def noise(split, data_dir):
+    rows = np.random.default_rng(0).uniform(size=(4, 2)).astype(np.float32)
+    return datasets.Dataset("noise", split, {"x": rows})
+
+
+@settings(max_examples=25, deadline=None, derandomize=True, database=None)
+@given(
+    steps=st.lists(STEP, min_size=1, max_size=12),
+    fetched=st.lists(st.integers(0, 999), max_size=3),  # by their places; else the output
+    options=st.sampled_from(
+        [
+            Options(devices=2),
+            Options(devices=2, without=("grappler",)),
+            Options(without=("model_pruner", "constant_folding")),
+            Options(without=("remapper", "dependency_optimizer", "arithmetic_optimizer")),
+            Options(xla=True),
+        ]
+    ),
+)
+def test_the_account_of_any_graph_is_closed(steps, fetched, options):
+    def model():
+        return grow(steps, options.devices)
+
+    options = replace(options, batch_size=2)
+    stage = backward.differentiate(frontend.build(("any", model), options), options)
+    _fed, *others = (node.name for node in stage.nodes)  # what is fed cannot be fetched as well
+    names = tuple(others[place % len(others)] for place in fetched)
+    placed = placement.place(stage, replace(options, fetches=names))
+    check(placed)
+    check_counts(placed)

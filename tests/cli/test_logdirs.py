@@ -1,0 +1,158 @@
+"""Logdirs: every run has a folder of its own, whole or not at all."""
+
+import os
+import sys
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+
+from tflab.cli import logdirs
+from tflab.errors import UsageError
+
+
+class Clock(datetime):
+    @classmethod
+    def now(cls) -> datetime:
+        return datetime(2026, 1, 2, 3, 4, 5)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch) -> Path:
+    """An empty current folder, at a time that stands still."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(logdirs, "datetime", Clock)
+    return tmp_path
+
+
+def write(folder: Path, text: str = "new") -> None:
+    with logdirs.written(folder) as work:
+        (work / "events").write_text(text)
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+# Which folder
+
+
+def test_without_a_logdir_a_run_is_named_after_its_model_and_time():
+    assert logdirs.choose(None, "lenet") == Path("runs/lenet-20260102-030405")
+
+
+def test_a_logdir_that_is_new_or_empty_is_taken_as_it_is(here):
+    (here / "empty").mkdir()
+    assert logdirs.choose("new/one", "toy") == Path("new/one")
+    assert logdirs.choose("empty", "toy") == Path("empty")
+
+
+def test_in_a_logdir_with_something_in_it_a_run_has_a_folder_of_its_own(here):
+    write(here / "mine")
+    assert logdirs.choose("mine", "toy") == Path("mine/toy-20260102-030405")
+
+
+def test_runs_of_the_same_second_are_numbered():
+    chosen = []
+    for _ in range(3):
+        chosen.append(logdirs.choose(None, "toy").name)
+        write(Path("runs", chosen[-1]))
+    assert chosen == [
+        "toy-20260102-030405",
+        "toy-20260102-030405-2",
+        "toy-20260102-030405-3",
+    ]
+
+
+@pytest.mark.parametrize(
+    "model, name",
+    [
+        ("my.models:build", "my.models-build"),
+        ("../../etc/passwd", "etc-passwd"),
+        ("/absolute:f", "absolute-f"),
+        (".hidden", "hidden"),
+        ("a b\n<c>", "a-b-c"),
+        ("..", "model"),
+        ("", "model"),
+    ],
+)
+def test_the_name_of_a_model_never_becomes_a_path(model, name):
+    assert logdirs.choose(None, model) == Path("runs") / f"{name}-20260102-030405"
+
+
+# Writing
+
+
+@pytest.mark.parametrize("folder", ["run", "deep/er/run", "run/"])
+def test_a_folder_bears_its_name_once_all_is_in_it(here, folder):
+    with logdirs.written(Path(folder)) as work:
+        (work / "events").write_text("new")
+        assert not Path(folder).exists()
+        assert work.parent.samefile(Path(folder).parent)
+    assert files(Path(folder)) == ["events"]
+    assert os.listdir(Path(folder).parent) == [Path(folder).name]
+
+
+def test_others_may_read_what_was_written(here):
+    write(here / "run")
+    assert (here / "run").stat().st_mode & 0o777 == 0o755
+
+
+@pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
+def test_a_failure_leaves_nothing(here, failure):
+    with pytest.raises(failure), logdirs.written(here / "run") as work:
+        (work / "events").write_text("half")
+        raise failure
+    assert files(here) == []
+
+
+def test_nothing_is_overwritten_even_by_a_run_that_chose_the_same_name(here):
+    with pytest.raises(OSError), logdirs.written(here / "run") as work:
+        (work / "events").write_text("second")
+        write(here / "run", "first")
+    assert files(here) == ["run", "run/events"]
+    assert (here / "run/events").read_text() == "first"
+
+
+@pytest.mark.parametrize("folder", ["taken", "taken/run", "taken/deep/run"])
+def test_a_file_in_the_way_is_named_and_kept(here, folder):
+    (here / "taken").write_text("precious")
+    with pytest.raises(UsageError) as error:
+        write(Path(folder))
+    assert str(error.value) == (
+        f"The logdir '{folder}' cannot be written: 'taken' is not a folder. "
+        "Give --logdir a folder that you may write to."
+    )
+    assert (here / "taken").read_text() == "precious"
+
+
+@pytest.mark.parametrize("refusing", [(Path, "mkdir"), (logdirs.tempfile, "mkdtemp")])
+def test_a_place_without_permission_is_named_before_anything_runs(here, monkeypatch, refusing):
+    def refuse(*_, **__):  # chmod would not stop root
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(*refusing, refuse)
+    with pytest.raises(UsageError) as error, logdirs.written(Path("run")):
+        pytest.fail("the body ran")
+    assert str(error.value) == (
+        "The logdir 'run' cannot be written: Permission denied. "
+        "Give --logdir a folder that you may write to."
+    )
+    monkeypatch.undo()
+    assert files(here) == []
+
+
+# What to type
+
+
+@pytest.mark.parametrize(
+    "on_path, beside, program",
+    [(True, True, "tensorboard"), (False, True, "bin/tensorboard"), (False, False, "tensorboard")],
+)
+def test_the_line_to_type_finds_tensorboard(here, monkeypatch, on_path, beside, program):
+    (here / "bin").mkdir()
+    if beside:
+        (here / "bin/tensorboard").touch()
+    monkeypatch.setattr(sys, "executable", str(here / "bin/python"))
+    monkeypatch.setattr(logdirs.shutil, "which", lambda _: "found" if on_path else None)
+    assert logdirs.opening_line(Path("runs/toy")) == f"{program} --logdir runs/toy"

@@ -1,0 +1,721 @@
+"""Compare: every image is worked on once at each batch size, and every nanosecond has one row."""
+
+import csv
+import importlib
+import io
+import json
+import os
+import subprocess
+import sys
+from collections import Counter, defaultdict
+from functools import partial
+from math import ceil
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflab import lifecycle, models
+from tflab.analysis import memory, step_times
+from tflab.analysis.op_table import KEYS, RUNTIME
+from tflab.cli import progress
+from tflab.compare import __main__ as compare
+from tflab.compare import comparison, configurations
+from tflab.datasets import Dataset
+from tflab.errors import UsageError
+from tflab.records import Model, Options, Peaks
+from tflab.runtime import child, dumps, machine, measure, session, trace
+
+pytestmark = pytest.mark.tensorflow
+
+ROOT = Path(__file__).parents[2]
+IMAGES, SIZES = 40, (1, 16)  # the third batch of 16 is a half one
+SOURCE = "_SOURCE"  # the executor's own start, a node of no graph
+PEAKS = Peaks(gflops=100.0, gigabytes_per_s=10.0)
+
+every_grouping = pytest.mark.parametrize("by", KEYS)
+every_size = pytest.mark.parametrize("size", SIZES)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def known_machine():
+    """Its peaks are given, so that no benchmark runs, and what needs a process of its own gets
+    none: test_child has that, and the commands at the end of this file."""
+
+    def here(function, *args, environment=None):
+        module, _, name = function.partition(":")
+        return getattr(importlib.import_module(module), name)(*args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(machine, "peaks", lambda: PEAKS)
+        patch.setattr(child, "call", here)
+        yield
+
+
+@pytest.fixture(scope="module")
+def lenet(data):
+    """LeNet, swept once: the sweep, its StepStats by batch size, and a comparison by each key."""
+    step_stats, sweeps = defaultdict(list), []
+    sweep_run, fold, durations = measure.run, measure.fold, trace.durations
+
+    def watched(measured, *args):
+        def keeping(stats, start_ns):
+            step_stats[measured.batch_size].append(stats)
+            return durations(stats, start_ns)
+
+        patch.setattr(trace, "durations", keeping)
+        fold(measured, *args)
+
+    def once(*args):
+        if not sweeps:
+            sweeps.append(sweep_run(*args))
+        return sweeps[0]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(measure, "fold", watched)
+        patch.setattr(measure, "run", once)
+        by = {key: comparison.compare("lenet", SIZES, by=key, images=IMAGES) for key in KEYS}
+    return SimpleNamespace(sweep=sweeps[0], step_stats=step_stats, by=by)
+
+
+def rows(found) -> dict:
+    return {row.key: row for row in found.rows}
+
+
+def run(line: str) -> int:
+    """The exit status of a command line."""
+    return compare.main(line.split())
+
+
+# What is worked on
+
+
+@every_size
+def test_every_node_runs_once_for_each_batch(lenet, size):
+    steps = ceil(IMAGES / size)
+    found = lenet.by["node"]
+    assert {row.cells[size].calls for row in found.rows} == {steps}
+    assert (found.steps[size].steps, found.steps[size].images) == (steps, IMAGES)
+    assert len(lenet.sweep.batches[size].untraced_ns) == steps
+
+
+def test_the_last_batch_is_smaller_where_it_does_not_come_out_even(lenet):
+    def rows_fed(stats):
+        (feed,) = (n for d in stats.dev_stats for n in d.node_stats if "_arg_" in n.node_name)
+        return feed.output[0].tensor_description.shape.dim[0].size
+
+    assert [rows_fed(stats) for stats in lenet.step_stats[16]] == [16, 16, 8]
+    assert [rows_fed(stats) for stats in lenet.step_stats[1]] == [1] * IMAGES
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sets(st.integers(1, 70), min_size=1, max_size=3), st.integers(70, 1_000))
+def test_every_row_is_worked_on_once_and_only_the_last_batch_is_smaller(sizes, images):
+    swept = measure.Sweep({size: measure.Measured(size) for size in sizes})
+    worked = {size: [] for size in sizes}
+    for start, stop, measured in measure.schedule(swept, images):
+        size = measured.batch_size
+        worked[size] += measure.batches([np.arange(images)], start, stop, size)
+    for size, batches in worked.items():
+        assert [len(rows) for (rows,) in batches[:-1]] == [size] * (ceil(images / size) - 1)
+        assert np.concatenate([rows for (rows,) in batches]).tolist() == [*range(images)]
+
+
+def test_the_op_runs_of_the_first_whole_batches_are_kept_one_by_one(lenet):
+    kept = {size: batch.kept for size, batch in lenet.sweep.batches.items()}
+    assert {size: [step.step for step in steps] for size, steps in kept.items()} == {
+        1: [0, 1, 2],
+        16: [0, 1],
+    }
+    for size, batch in lenet.sweep.batches.items():
+        assert {run.step for run in batch.runs} == {step.step for step in kept[size]}
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(1, 50), st.integers(1, 200), st.integers(1, 5))
+def test_every_shape_that_will_come_is_warmed_up(size, rows, count):
+    size = min(size, rows)
+    fed = [len(values) for (values,) in measure.warmups([np.arange(rows)], rows, size, count)]
+    rest = rows % size
+    assert fed == [size] * count + [rest] * (count if rest else 0)
+
+
+def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured(monkeypatch):
+    fed = []
+
+    def compiled(*_, **options):
+        how = "traced" if options else "untraced"
+        return lambda *values, **_: fed.append((how, len(values[0])))
+
+    monkeypatch.setattr(session.Step, "callable", compiled)
+    monkeypatch.setattr(measure, "fold", lambda *_: None)
+    (frontend,) = lifecycle.walk("toy", stop="frontend")
+    step = session.step_of(frontend.program, ["add:0"])
+    measure.run(frontend.program, step, [16], 40, Options(warmup=1), "test", {})
+    warm = [(how, size) for size in (16, 8) for how in ("untraced", "traced")]
+    assert fed == warm + [("untraced", size) for size in (16, 16, 8)]
+
+
+# What is traced
+
+
+@pytest.mark.parametrize(
+    "steps, every, order",
+    [(7, 1, "TTTTTTT"), (7, 3, "TuuTuuT"), (3, 10, "Tuu"), (1, 10, "T")],
+)
+def test_one_step_in_so_many_is_traced_from_the_first_on(steps, every, order):
+    found = []
+    measured = measure.Measured(4, 4 * steps)
+    measure.fold(
+        measured,
+        lambda values, run_metadata: found.append("T"),
+        lambda values: found.append("u"),
+        measure.batches([np.zeros(4 * steps)], 0, 4 * steps, 4),
+        {},
+        every,
+    )
+    assert "".join(found) == order
+    assert len(measured.traced_ns) == measured.tally.steps == order.count("T")
+    assert measured.rows == 4 * order.count("T")
+
+
+def test_traced_steps_are_spread_over_all_rounds():
+    measured = measure.Measured(1, 40)
+    told = []
+
+    def note(values, run_metadata=None):
+        if run_metadata is not None:
+            told.append(int(values[0]))
+
+    for start in range(0, 40, 8):  # rounds that are no multiple of the distance
+        measure.fold(
+            measured, note, note, measure.batches([np.arange(40)], start, start + 8, 1), {}, 5
+        )
+    assert told == [0, 5, 10, 15, 20, 25, 30, 35]
+
+
+def test_counts_and_times_an_image_are_those_of_the_traced_steps():
+    found = comparison.compare("toy", (1, 16), by="node", images=64, trace_every=5)
+    assert (found.images, found.trace_every) == (64, 5)
+    assert {
+        size: (steps.steps, steps.images, steps.untraced_steps)
+        for size, steps in found.steps.items()
+    } == {1: (13, 13, 64), 16: (1, 16, 4)}
+    for row in found.rows:
+        for size, cell in row.cells.items():
+            steps = found.steps[size]
+            assert cell.calls == steps.steps
+            assert cell.ns_per_image == pytest.approx(cell.total_ns / steps.images)
+
+
+# What it adds up to
+
+
+@every_size
+def test_totals_are_plain_sums_over_the_step_stats(lenet, size):
+    sums = Counter()
+    for stats in lenet.step_stats[size]:
+        for device in stats.dev_stats:
+            for node in device.node_stats:
+                sums[node.node_name] += node.all_end_rel_nanos
+    del sums[SOURCE]
+    found = rows(lenet.by["node"])
+    assert {name: row.cells[size].total_ns for name, row in found.items()} == sums
+
+
+@every_grouping
+@every_size
+def test_rows_of_every_grouping_add_up_to_the_same_time(lenet, by, size):
+    cells = [row.cells[size] for row in lenet.by[by].rows]
+    same = [row.cells[size] for row in lenet.by["node"].rows]
+    for name in ("total_ns", "calls", "ns_per_image"):
+        total = sum(getattr(cell, name) for cell in same)
+        assert sum(getattr(cell, name) for cell in cells) == pytest.approx(total)
+    assert sum(cell.share for cell in cells) == pytest.approx(1)
+
+
+@every_size
+def test_the_ops_of_a_step_are_those_of_the_rows(lenet, size):
+    found = lenet.by["op"]
+    steps, total = found.steps[size], sum(row.cells[size].total_ns for row in found.rows)
+    assert steps.ops_ns * steps.steps == pytest.approx(total)
+
+
+@every_size
+def test_means_are_totals_by_calls_and_by_images(lenet, size):
+    for row in lenet.by["op"].rows:
+        cell = row.cells[size]
+        assert cell.mean_ns == pytest.approx(cell.total_ns / cell.calls)
+        assert cell.ns_per_image == pytest.approx(cell.total_ns / IMAGES)
+
+
+# Whose it is
+
+LAYERS = ["conv1", "pool1", "conv2", "pool2", "dense1", "dense2", "dense3"]
+
+
+def test_layers_stand_in_the_order_in_which_data_pass_through_them(lenet):
+    found = [row.key for row in lenet.by["layer"].rows]
+    assert {*found} == {*LAYERS, "flatten", RUNTIME}
+    assert [key for key in found if key in LAYERS] == LAYERS
+
+
+def test_what_is_fused_belongs_to_its_layer(lenet):
+    found = rows(lenet.by["layer"])
+    assert found["conv1"].fused_from == ("conv1/Conv2D", "conv1/BiasAdd")
+    assert found["dense3"].fused_from == ("dense3/MatMul",)
+
+
+def test_every_row_is_a_line_of_the_model_or_the_runtimes(lenet):
+    keys = [row.key for row in lenet.by["line"].rows]
+    assert [key for key in keys if not key.startswith("lenet.py:")] == [RUNTIME]
+
+
+def test_nodes_of_the_runtime_stand_apart(lenet):
+    assert rows(lenet.by["layer"])[RUNTIME].ops == ("_Arg", "_Retval")
+
+
+def test_the_cold_step_is_in_no_row_and_shown_from_its_slowest_op_on(lenet):
+    found = lenet.by["op"]
+    times = [op.self_ns for op in found.cold]
+    assert times == sorted(times, reverse=True)
+    assert len(times) == comparison.COLD
+    assert found.cold_step_ns > times[0]
+    assert sum(row.cells[1].calls for row in found.rows) == len(lenet.by["node"].rows) * IMAGES
+    assert SOURCE not in [op.name for op in found.cold]
+
+
+def test_ops_of_the_cold_step_are_held_against_their_warm_mean(lenet):
+    means = {row.key: row.cells[1].mean_ns for row in lenet.by["node"].rows}
+    found = lenet.by["op"]
+    assert found.warm_ns == {op.name: pytest.approx(means[op.name]) for op in found.cold}
+
+
+def test_the_cold_step_runs_the_same_ops_as_the_warm_ones(monkeypatch):
+    monkeypatch.setattr(comparison, "COLD", 1_000)
+    options = Options(without=("remapper",))
+    found = comparison.compare("lenet", (16,), by="node", images=16, options=options)
+    warm = {row.key: row.ops for row in found.rows}
+    assert {op.name: (op.op,) for op in found.cold} == warm
+    assert warm["dense1/Relu"] == ("Relu",)
+
+
+def test_gflops_are_those_of_the_registry_for_every_image_over_the_measured_time(lenet):
+    flops = 28 * 28 * 6 * (2 * 5 * 5 + 1)  # an image: a multiply-add counts as 2, then the bias
+    for cell in rows(lenet.by["node"])["conv1/Relu"].cells.values():
+        assert cell.gflops == pytest.approx(IMAGES * flops / cell.total_ns)
+
+
+# Memory
+
+
+@every_size
+def test_a_step_has_the_peak_and_the_curve_of_the_kept_steps(lenet, size):
+    steps, batch = lenet.by["op"].steps[size], lenet.sweep.batches[size]
+    peaks = {
+        step.step: memory.memory(run for run in batch.runs if run.step == step.step).peak_bytes
+        for step in batch.kept
+    }
+    assert steps.peak_bytes == max(peaks.values()) > 0
+    assert steps.curve.step == step_times.median_step(batch.kept).step
+    assert steps.curve.peak_bytes == peaks[steps.curve.step]
+
+
+@every_grouping
+@every_size
+def test_the_peak_of_a_row_is_what_its_nodes_alone_had_alive(lenet, by, size):
+    runs, found = lenet.sweep.batches[size].runs, lenet.by[by]
+    for row in found.tables[size]:
+        alone = memory.memory(run for run in runs if run.name in row.nodes)
+        assert row.peak_bytes == alone.peak_bytes <= found.steps[size].peak_bytes
+    assert max(row.peak_bytes for row in found.tables[size]) > 0
+
+
+# Training
+
+
+def test_training_runs_the_training_step_on_the_training_images():
+    found = comparison.compare("toy", (4, 16), phase="training", by="line", images=32)
+    assert (found.phase, found.steps[16].images, found.steps[4].steps) == ("training", 32, 8)
+    assert {row.key for row in found.rows} == {
+        RUNTIME,
+        *(f"toy.py:{line}" for line in (21, 22, 23, 26, 27)),
+    }
+
+
+def test_training_without_a_number_takes_some_of_the_training_images(monkeypatch):
+    monkeypatch.setattr(comparison, "TRAINING_IMAGES", 64)
+    assert comparison.compare("toy", (16,), phase="training").steps[16].images == 64
+
+
+def test_inference_without_a_number_takes_all_test_images():
+    assert comparison.compare("toy", (64,)).steps[64].images == 256
+
+
+# Interrupted
+
+
+@pytest.fixture
+def interrupt(monkeypatch):
+    """`interrupt(20)`: Ctrl-C when the 20th traced step is folded."""
+
+    def when(step):
+        steps = iter(range(1, step))
+        durations = trace.durations
+
+        def folding(*args):
+            if next(steps, None) is None:
+                raise KeyboardInterrupt
+            return durations(*args)
+
+        monkeypatch.setattr(trace, "durations", folding)
+
+    return when
+
+
+def test_ctrl_c_keeps_what_was_measured_and_says_so(interrupt):
+    interrupt(20)  # a round is 16 steps of batch 1 and one of batch 16
+    found = comparison.compare("toy", SIZES, by="node", images=64)
+    assert found.interrupted
+    assert {size: (steps.steps, steps.images) for size, steps in found.steps.items()} == {
+        1: (18, 18),
+        16: (1, 16),
+    }
+    for row in found.rows:
+        assert {size: cell.calls for size, cell in row.cells.items()} == {1: 18, 16: 1}
+
+
+def test_a_batch_size_that_was_not_reached_is_left_out(interrupt):
+    interrupt(10)
+    found = comparison.compare("toy", SIZES, images=64)
+    assert (found.interrupted, found.batch_sizes, [*found.steps]) == (True, (1,), [1])
+
+
+def test_ctrl_c_prints_what_was_measured_and_exits_with_130(interrupt, capsys):
+    interrupt(10)
+    assert run("--model toy --batch-sizes 1 16 --images 64") == 130
+    out, err = capsys.readouterr()
+    assert out.strip().startswith("Partial: interrupted")
+    assert err == ""
+
+
+def test_ctrl_c_before_anything_was_measured_is_only_that(interrupt, capsys):
+    interrupt(1)
+    assert run("--model toy --batch-sizes 1 --images 64") == 130
+    assert capsys.readouterr() == ("", "tflab: interrupted.\n")
+
+
+def test_ctrl_c_among_the_configurations_keeps_the_sweep(monkeypatch, capsys):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(configurations, "timed", interrupted)
+    line = "--model toy --batch-sizes 16 --images 64 --configs no-grappler --format json"
+    assert run(line) == 130
+    out, err = capsys.readouterr()
+    assert err == ""
+    found = json.loads(out)
+    assert (found["interrupted"], found["steps"]["16"]["steps"], found["configs"]) == (True, 4, [])
+
+
+# Steps that fail
+
+
+def lookup(column: str, values: np.ndarray) -> Model:
+    """A model that looks the 'index' of its data up in a table of ten."""
+
+    def load(split, data_dir=None):
+        return Dataset("indices", split, {column: values.astype(np.int32)})
+
+    indices = tf1.placeholder(tf.int32, [None], name="indices")
+    return Model(tf.gather(tf.range(10.0), indices), {indices: "index"}, load)
+
+
+def good() -> Model:
+    return lookup("index", np.arange(64) % 10)
+
+
+def bad_row() -> Model:
+    """The bad row is the 51st, beyond the steps that warm up."""
+    return lookup("index", np.where(np.arange(64) == 50, 99, 0))
+
+
+def bad_shape() -> Model:
+    return lookup("index", np.zeros((64, 2)))
+
+
+def bad_column() -> Model:
+    return lookup("another", np.zeros(64))
+
+
+@pytest.mark.parametrize(
+    "model, said",
+    [
+        (
+            "bad_shape",
+            "The column 'index' of indices holds int32 of shape (64, 2), which cannot be fed to "
+            "'indices:0': int32 of shape (None,).",
+        ),
+        (
+            "bad_column",
+            "The model 'test_compare:bad_column' feeds from a column 'index', but its data "
+            "(indices) have another.",
+        ),
+    ],
+)
+def test_a_step_that_fails_is_one_sentence_and_status_1(model, said, capsys):
+    assert run(f"--model test_compare:{model} --batch-sizes 4 16 --images 64") == 1
+    out, err = capsys.readouterr()
+    assert (out, err.splitlines()[-1]) == ("", f"tflab: {said}")
+
+
+def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
+    assert run("--model test_compare:bad_row --batch-sizes 4 16 --images 64") == 1
+    out, err = capsys.readouterr()
+    said = "The runtime refused the step: indices[2] = 99 is not in [0, 10)"
+    assert err.splitlines()[-1] == f"tflab: {said}"
+    assert "Partial: what follows was measured until a step failed." in out
+    found = comparison.compare("test_compare:bad_row", (4, 16), images=64)
+    assert found.failure == said
+    assert 0 < found.steps[4].images < 64
+
+
+def test_a_model_without_a_loss_has_no_training_to_compare():
+    assert comparison.compare("test_compare:good", (16,), images=64).steps[16].steps == 4
+    with pytest.raises(UsageError, match="'test_compare:good' has no loss to train with"):
+        comparison.compare("test_compare:good", (16,), phase="training")
+
+
+# Wrong arguments
+
+SEE = "See `python -m tflab.compare --help`."
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("--batch-sizes 0", "The batch size is '0'; it has to be a whole number from 1 on."),
+        ("--batch-sizes few", "The batch size is 'few'; it has to be a whole number from 1 on."),
+        ("--batch-sizes 16 1 16", "The batch sizes [1, 16, 16] hold one twice; give each once."),
+        (
+            "--trace-every 0",
+            "The distance between traced steps is '0'; it has to be a whole number from 1 on.",
+        ),
+        ("--images 0", "The number of images is '0'; it has to be a whole number from 1 on."),
+        (
+            "--images 8 --steps 8",
+            f"Argument --steps: not allowed with argument --images. {SEE}",
+        ),
+        (
+            "--model toy --batch-sizes 1 512",
+            "A batch of 512 was asked for, of 256 images: those of the test split of points of "
+            "3x + 2 that are taken where no number is given. Give smaller batches with "
+            "--batch-sizes.",
+        ),
+        (
+            "--model toy --batch-sizes 16 --steps 17",
+            "272 images were asked for, and batches of up to 16; the test split of points of "
+            "3x + 2 has 256. Give a batch size and a number of images within that.",
+        ),
+        (
+            "--model toy --batch-sizes 16 --images 8",
+            "8 images were asked for, and batches of up to 16; the test split of points of "
+            "3x + 2 has 256. Give a batch size and a number of images within that.",
+        ),
+        (
+            "--configs xlaa",
+            "No configuration named 'xlaa'. Did you mean 'xla'? Choose from "
+            "default, xla, no-onednn, no-grappler, one-thread, gpu.",
+        ),
+        (
+            "--phase inferense",
+            "No phase named 'inferense'. Did you mean 'inference'? Choose from inference, "
+            "training.",
+        ),
+        (
+            "--model toy --plots /dev/null/plots",
+            "The folder '/dev/null/plots' cannot be written: '/dev/null' is not a folder. Give "
+            "--plots a folder that you may write to.",
+        ),
+        ("--by color", "No grouping named 'color'. Choose from op, node, layer, line."),
+        ("--format yaml", "No format named 'yaml'. Choose from text, json, csv, markdown."),
+        (
+            "--model lenat",
+            "No model named 'lenat'. Did you mean 'lenet'? Choose from "
+            f"{', '.join(models.MODELS)}, or give package.module:function, or the path of a saved "
+            "graph.",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence_and_status_2(line, said, capsys):
+    assert run(line) == 2
+    assert capsys.readouterr() == ("", f"tflab: {said}\n")
+
+
+def test_a_gpu_that_is_not_there_is_one_sentence_and_status_2(monkeypatch, capsys):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda _: [])
+    assert run("--model toy --configs gpu") == 2
+    assert capsys.readouterr() == (
+        "",
+        "tflab: There is no GPU here to compare with; leave `gpu` out of --configs.\n",
+    )
+
+
+# Configurations
+
+
+def test_configurations_are_measured_at_every_batch_size_against_default(monkeypatch):
+    monkeypatch.setattr(configurations, "ROUNDS", 1)
+    configs = ("default", "no-grappler", "one-thread")
+    found = comparison.compare("toy", (4, 16), images=64, configs=configs).configs
+    assert [(row.batch_size, row.config) for row in found] == [
+        (size, config) for size in (4, 16) for config in configs
+    ]
+    for row in found:
+        rate = 1e9 * row.batch_size / row.untraced_ns.median
+        assert row.images_per_second == pytest.approx(rate)
+        assert row.config != "default" or (row.ratio, row.significant) == (1, False)
+
+
+def test_progress_names_the_configuration_that_runs(monkeypatch):
+    told = []
+
+    def track(label, items, total, about=None):
+        for item in items:
+            told.append(about and f"{label}: {about(item)}")
+            yield item
+
+    monkeypatch.setattr(progress, "track", track)
+    monkeypatch.setattr(configurations, "ROUNDS", 2)
+    comparison.compare("toy", (16,), images=16, configs=("default", "no-grappler"))
+    assert told[-4:] == [
+        "configurations: default, round 1 of 2",
+        "configurations: no-grappler, round 1 of 2",
+        "configurations: default, round 2 of 2",
+        "configurations: no-grappler, round 2 of 2",
+    ]
+
+
+# The command
+
+
+def printed(capsys, options: str) -> str:
+    assert run(f"--model toy --batch-sizes 16 4 --images 32 {options}") == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    return out
+
+
+def test_steps_are_those_of_the_largest_batch(capsys):
+    assert run("--model toy --batch-sizes 4 16 --steps 3 --format json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert {size: steps["steps"] for size, steps in found["steps"].items()} == {"4": 12, "16": 3}
+
+
+def test_csv_has_a_line_for_each_row_and_batch_size(capsys):
+    lines = list(csv.DictReader(io.StringIO(printed(capsys, "--format csv --by node"))))
+    assert {line["batch_size"] for line in lines} == {"4", "16"}
+    assert {(line["key"], line["calls"]) for line in lines if line["batch_size"] == "4"} >= {
+        ("mul", "8"),
+        ("add", "8"),
+    }
+
+
+def pictures(folder: Path) -> list[str]:
+    """The names in a folder of plots, each of which is there as both kinds."""
+    names = sorted(path.stem for path in folder.glob("*.png"))
+    kinds = {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
+    assert {path.name for path in folder.iterdir()} == kinds
+    return names
+
+
+def test_plots_go_to_a_new_folder_and_nothing_is_overwritten(tmp_path, capsys):
+    folder = tmp_path / "plots"
+    line = f"--model toy --batch-sizes 4 --images 8 --by layer --without remapper --plots {folder}"
+    assert run(line) == 0
+    out = capsys.readouterr().out
+    assert "Graph passes switched off: remapper." in " ".join(out.split())
+    assert out.endswith(f"\nThe plots are in {folder}\n")
+    assert pictures(folder) == ["batch-4-layers", "batch-4-roofline"]
+    assert run(line) == 2
+    assert "give --plots a new folder" in capsys.readouterr().err
+
+
+def test_only_several_batch_sizes_are_drawn_against_one_another(tmp_path):
+    assert run(f"--model toy --batch-sizes 4 8 --images 8 --plots {tmp_path / 'plots'}") == 0
+    of_each = [f"batch-{size}-{what}" for size in (4, 8) for what in ("roofline", "top_ops")]
+    assert pictures(tmp_path / "plots") == [*of_each, "batch_sizes"]
+
+
+def test_text_and_markdown_tell_the_same_story(capsys):
+    text = printed(capsys, "--top 2 --trace-every 2")
+    page = printed(capsys, "--top 2 --trace-every 2 --format markdown")
+    for said in (
+        "Batch 4: the time it took, the dearest first",
+        "Batch 4: the work it did in a step, in the same order",
+        "One step in 2 was traced",
+        "Cold: the first step of all, at batch 4, took",
+    ):
+        assert said in text
+        assert said in page
+    assert page.startswith("# toy by batch size\n")
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_tensorflow_is_made_ready_to_dump_before_a_model_imports_it(monkeypatch):
+    """Otherwise each placement needs a process of its own, which imports TensorFlow again."""
+    order = []
+
+    def find(*_):
+        order.append("import")
+        raise UsageError("Enough.")
+
+    monkeypatch.setattr(dumps, "prepare", lambda: order.append("prepare"))
+    monkeypatch.setattr(models, "find", find)
+    run("--model toy")
+    assert order == ["prepare", "import"]
+
+
+def test_json_goes_to_standard_output_and_nothing_to_standard_error(tmp_path):
+    kept = tmp_path / "tflab" / machine.file_name(machine.description())
+    machine.write(kept, machine.description(), PEAKS)
+    line = "-m tflab.compare --model lenet --batch-sizes 4 16 --images 32 --by layer --format json"
+    done = subprocess.run(
+        [sys.executable, *line.split()],
+        cwd=ROOT,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    found = json.loads(done.stdout)
+    assert [*found["steps"]] == ["4", "16"]
+    assert found["environment"]["packages"]["tensorflow"]
+    (conv1,) = (row for row in found["rows"] if row["key"] == "conv1")
+    assert conv1["cells"]["16"]["calls"] == 5 * found["steps"]["16"]["steps"]
+    assert conv1["cells"]["16"].keys() == {
+        "calls",
+        "total_ns",
+        "mean_ns",
+        "ns_per_image",
+        "share",
+        "bytes",
+        "gflops",
+    }
+
+
+def test_the_roof_is_measured_once_more_where_a_row_is_above_it(monkeypatch):
+    low, high = Peaks(10, 1), Peaks(100, 1)
+    monkeypatch.setattr(machine, "peaks", lambda: low)
+    monkeypatch.setattr(machine, "raised", lambda known: high if known == low else None)
+
+    def tabulate(peaks, gflops):
+        return {1: (SimpleNamespace(roof_share=gflops / peaks.gflops),)}
+
+    assert comparison.under_a_roof(partial(tabulate, gflops=9)) == (tabulate(low, 9), low)
+    assert comparison.under_a_roof(partial(tabulate, gflops=20)) == (tabulate(high, 20), high)

@@ -1,0 +1,340 @@
+"""Findings: each sentence from a table made by hand, and silence where there is nothing to say."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflab.analysis import batch_fit
+from tflab.compare import findings
+from tflab.records import Cell, Compared, ConfigTimes, Fit, Spread, StepTimes
+
+SIZES = (1, 16, 64)
+CALLS = 10  # of a row, and steps, unless a test says otherwise
+
+
+def cell(mean: float = 100, share: float = 0.5) -> Cell:
+    return Cell(CALLS, round(CALLS * mean), mean, mean, share, bytes=0, gflops=None)
+
+
+def row(key: str = "Conv2D", fit: Fit | None = None, **cells: Cell) -> Compared:
+    """A row with a cell for each batch size: `b16=cell(...)`."""
+    by_size = {int(name[1:]): value for name, value in cells.items()}
+    return Compared(key, (key,), (), by_size, fit)
+
+
+def steps(images_per_second: float = 100, wall: float = 100, ops: float = 100) -> StepTimes:
+    spread = Spread(wall, wall, wall)
+    return StepTimes(CALLS, 640, spread, spread, images_per_second, ops)
+
+
+def steps_of(*sizes: int) -> dict[int, StepTimes]:
+    return {size: steps() for size in sizes}
+
+
+# Growth
+
+
+def growth(rows, sizes=SIZES):
+    return list(findings.growth(rows, sizes))
+
+
+def test_the_rows_whose_shares_change_most_are_named_with_all_their_shares():
+    rows = [
+        row("Conv2D", b1=cell(share=0.4), b16=cell(share=0.65), b64=cell(share=0.75)),
+        row("MatMul", b1=cell(share=0.1), b16=cell(share=0.1), b64=cell(share=0.11)),
+        row("MaxPool", b1=cell(share=0.5), b16=cell(share=0.25), b64=cell(share=0.14)),
+    ]
+    assert growth(rows) == [
+        "The share of Conv2D rises from 40.0 % at batch 1 to 75.0 % at 64 by way of 65.0 % at 16.",
+        "The share of MaxPool falls from 50.0 % at batch 1 to 14.0 % at 64 by way of 25.0 % at 16.",
+    ]
+
+
+@pytest.mark.parametrize(
+    "last, said",
+    [
+        (0.6, "The share of Conv2D rises from 50.0 % at batch 1 to 60.0 % at 16."),
+        (0.4, "The share of Conv2D falls from 50.0 % at batch 1 to 40.0 % at 16."),
+    ],
+)
+def test_one_row_is_named_once(last, said):
+    assert growth([row(b1=cell(share=0.5), b16=cell(share=last))], (1, 16)) == [said]
+
+
+def test_shares_that_stay_neither_rise_nor_fall():
+    assert growth([row(b1=cell(share=1), b16=cell(share=1))], (1, 16)) == []
+
+
+def test_a_row_that_is_missing_at_a_batch_size_has_no_growth():
+    rows = [
+        row("Const", b1=cell(share=0.1), b64=cell(share=0.9)),
+        row("Mul", b1=cell(share=0.5), b16=cell(share=0.5), b64=cell(share=0.6)),
+    ]
+    assert growth(rows) == [
+        "The share of Mul rises from 50.0 % at batch 1 to 60.0 % at 64 by way of 50.0 % at 16."
+    ]
+
+
+@pytest.mark.parametrize("rows, sizes", [([], SIZES), ([row(b1=cell())], (1,)), ([], ())])
+def test_without_rows_or_a_second_batch_size_there_is_no_growth(rows, sizes):
+    assert growth(rows, sizes) == []
+
+
+# Longer calls
+
+
+def longer(rows, sizes=SIZES, by="op"):
+    return list(findings.longer(rows, steps_of(*sizes), sizes, by))
+
+
+def test_calls_are_compared_from_each_batch_size_to_the_next():
+    assert longer([row(b1=cell(100), b16=cell(230), b64=cell(460))]) == [
+        "Conv2D: from 1 to 16 a call takes 2.30 x as long for 16 x the work; "
+        "from 16 to 64 a call takes 2.00 x as long for 4 x the work."
+    ]
+
+
+def test_batch_sizes_that_do_not_divide_have_a_fraction_more_work():
+    assert longer([row(b2=cell(100), b5=cell(100))], (2, 5)) == [
+        "Conv2D: from 2 to 5 a call takes 1.00 x as long for 2.5 x the work."
+    ]
+
+
+def test_where_a_row_is_missing_its_calls_are_not_compared():
+    assert longer([row("Const", b1=cell(), b64=cell()), row("NoOp", b16=cell())]) == []
+    assert longer([row(b16=cell(100), b64=cell(200))]) == [
+        "Conv2D: from 16 to 64 a call takes 2.00 x as long for 4 x the work."
+    ]
+
+
+def test_only_the_first_rows_are_spoken_of():
+    rows = [row(key, b1=cell(), b16=cell()) for key in "abcd"]
+    assert [said[0] for said in longer(rows, (1, 16))] == ["a", "b", "c"]
+
+
+def test_calls_that_took_no_time_are_not_compared():
+    assert longer([row(b1=cell(0), b16=cell(100))], (1, 16)) == []
+
+
+# Of a batch of 16 a call takes twice as long, and a step makes twice as many
+TWICE = {"b1": Cell(20, 2_000, 100, 0, 1, 0, None), "b16": Cell(40, 8_000, 200, 0, 1, 0, None)}
+
+
+@pytest.mark.parametrize("by", ["op", "node"])
+def test_rows_of_one_kind_of_op_are_compared_by_call(by):
+    assert longer([row(**TWICE)], (1, 16), by) == [
+        "Conv2D: from 1 to 16 a call takes 2.00 x as long for 16 x the work."
+    ]
+
+
+@pytest.mark.parametrize("by", ["layer", "line"])
+def test_rows_of_many_kinds_of_ops_are_compared_by_step(by):
+    assert longer([row("conv1", **TWICE)], (1, 16), by) == [
+        "conv1: from 1 to 16 a step takes 4.00 x as long for 16 x the work."
+    ]
+
+
+# Fixed costs
+
+
+def fixed(rows, sizes=SIZES):
+    return list(findings.fixed_costs(rows, sizes))
+
+
+def test_a_row_of_mostly_fixed_cost_is_named_with_its_line_and_error():
+    assert fixed([row(fit=Fit(90_000, 10_000, 0.187), b1=cell(100_000))]) == [
+        "Conv2D costs 90.0 us a step before the first image and 10.0 us for each "
+        "(a straight line, within 18.7 %): at batch 1, 90.0 % of it is fixed cost."
+    ]
+
+
+@pytest.mark.parametrize(
+    "fit",
+    [
+        None,
+        Fit(500, 500, 0),  # half and no more
+        Fit(0, 0, 0),
+        Fit(-10, 100, 0.1),
+        Fit(-100, 10, 1.1),  # at batch 1 the line is below 0
+    ],
+)
+def test_where_fixed_cost_is_not_most_of_it_nothing_is_said(fit):
+    assert fixed([row(fit=fit, b1=cell())]) == []
+
+
+def test_a_row_that_did_not_run_at_the_smallest_batch_has_no_fixed_cost_there():
+    assert fixed([row(fit=Fit(900, 1, 0), b16=cell(), b64=cell())]) == []
+
+
+# Throughput
+
+
+def throughput(*rates: float) -> list[str]:
+    by_size = {size: steps(rate) for size, rate in zip(SIZES, rates, strict=False)}
+    return list(findings.throughput(by_size, sorted(by_size)))
+
+
+def test_images_per_second_are_compared_from_each_batch_size_to_the_next():
+    assert throughput(100, 600, 630) == [
+        "Batch 16 does 6.00 x the images per second of batch 1.",
+        "From batch 16 to 64 images per second change by a factor of only 1.05: "
+        "a larger batch no longer helps.",
+    ]
+
+
+def test_a_tenth_more_is_worth_a_larger_batch():
+    assert throughput(100, 110) == ["Batch 16 does 1.10 x the images per second of batch 1."]
+
+
+def test_fewer_images_per_second_are_no_help():
+    assert throughput(100, 50) == [
+        "From batch 1 to 16 images per second change by a factor of only 0.50: "
+        "a larger batch no longer helps."
+    ]
+
+
+def test_one_batch_size_has_nothing_to_be_compared_with():
+    assert throughput(100) == []
+
+
+# Overhead
+
+
+def test_a_step_of_more_than_twice_its_ops_is_mostly_python_and_session():
+    by_size = {1: steps(wall=250_000, ops=100_000), 16: steps(wall=200_000, ops=100_000)}
+    assert list(findings.overhead(by_size, (1, 16))) == [
+        "At batch 1 an untraced step takes 250 us, its ops together only 100 us: "
+        "Python and the session cost more than the ops."
+    ]
+
+
+# Configurations
+
+
+def config(
+    name: str, size: int, median: float, ratio: float = 1, significant: bool = True
+) -> ConfigTimes:
+    spread = Spread(median, 0.8 * median, 1.2 * median)
+    return ConfigTimes(name, size, spread, 0, ratio, significant and name != "default")
+
+
+USUAL = (config("default", 1, 100_000), config("default", 16, 200_000))
+
+
+def test_a_configuration_that_differs_clearly_is_named_with_every_batch_size_where_it_does():
+    others = (
+        config("one-thread", 1, 32_000, 0.32),
+        config("xla", 1, 300_000, 3.1),
+        config("one-thread", 16, 120_000, 0.6),
+        config("xla", 16, 200_000, 1.0, significant=False),
+    )
+    assert list(findings.configurations(USUAL + others)) == [
+        "Against default, an untraced step under one-thread takes 0.32 x as long at batch 1 "
+        "(32.0 us against 100 us), 0.60 x as long at batch 16 (120 us against 200 us).",
+        "Against default, an untraced step under xla takes 3.10 x as long at batch 1 "
+        "(300 us against 100 us).",
+    ]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        config("xla", 1, 50_000, 0.5, significant=False),
+        config("xla", 1, 70_000, 0.95),  # significant, but less than a tenth
+        config("xla", 1, 85_000, 0.5),  # within the middle eight tenths of the usual steps
+    ],
+)
+def test_a_configuration_that_differs_little_or_by_chance_is_not_named(other):
+    assert list(findings.configurations((*USUAL, other))) == []
+
+
+# All together
+
+
+def test_sentences_come_in_the_order_of_a_readers_questions_and_dear_rows_first():
+    rows = [
+        row("NoOp", Fit(9, 1, 0.5), b1=cell(10, share=0.1), b16=cell(10, share=0.01)),
+        row("Conv2D", Fit(0, 90, 0.1), b1=cell(90, share=0.9), b16=cell(990, share=0.99)),
+    ]
+    by_size = {16: steps(100), 1: steps(100, wall=900)}
+    raced = [config("default", 16, 900), config("xla", 16, 450, 0.5)]
+    assert findings.sentences(rows, by_size, configs=raced) == (
+        "The share of Conv2D rises from 90.0 % at batch 1 to 99.0 % at 16.",
+        "The share of NoOp falls from 10.0 % at batch 1 to 1.0 % at 16.",
+        "Conv2D: from 1 to 16 a call takes 11.00 x as long for 16 x the work.",
+        "NoOp: from 1 to 16 a call takes 1.00 x as long for 16 x the work.",
+        "NoOp costs 9 ns a step before the first image and 1 ns for each (a straight line, "
+        "within 50.0 %): at batch 1, 90.0 % of it is fixed cost.",
+        "From batch 1 to 16 images per second change by a factor of only 1.00: "
+        "a larger batch no longer helps.",
+        "At batch 1 an untraced step takes 900 ns, its ops together only 100 ns: "
+        "Python and the session cost more than the ops.",
+        "Against default, an untraced step under xla takes 0.50 x as long at batch 16 "
+        "(450 ns against 900 ns).",
+    )
+
+
+def test_of_one_batch_size_only_the_overhead_can_be_told():
+    assert findings.sentences([row(b16=cell())], {16: steps(wall=201)}) == (
+        "At batch 16 an untraced step takes 201 ns, its ops together only 100 ns: "
+        "Python and the session cost more than the ops.",
+    )
+    assert findings.sentences([row(b16=cell())], steps_of(16)) == ()
+
+
+# Fit
+
+LINES = st.integers(0, 10**9), st.integers(1, 10**7)  # fixed cost, cost an image
+SEVERAL = st.lists(st.integers(1, 512), min_size=3, max_size=5, unique=True)
+
+
+def measured(times: dict[int, float]) -> dict[int, Cell]:
+    """Cells of a row that takes this long in a step of each batch size."""
+    return {size: cell(ns) for size, ns in times.items()}
+
+
+@settings(max_examples=50, deadline=None)
+@given(*LINES, SEVERAL)
+def test_a_line_is_found_again(fixed, per_image, sizes):
+    cells = measured({size: fixed + per_image * size for size in sizes})
+    found = batch_fit.fit(cells, steps_of(*sizes))
+    largest = fixed + per_image * max(sizes)
+    assert found.fixed_ns == pytest.approx(fixed, abs=1e-6 * largest)
+    assert found.per_image_ns == pytest.approx(per_image, abs=1e-6 * largest)
+    assert found.error == pytest.approx(0, abs=1e-6)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.dictionaries(st.integers(1, 512), st.integers(1, 10**9), min_size=3, max_size=5))
+def test_a_fit_is_the_least_squares_of_relative_errors_by_numpy(times):
+    sizes, ns = np.array([*times.items()], float).T
+    # The square root of the weights: polyfit squares them. Relative to the largest, for precision.
+    slope, fixed = np.polyfit(sizes, ns, 1, w=ns.min() / ns)
+    found = batch_fit.fit(measured(times), steps_of(*times))
+    assert found.fixed_ns == pytest.approx(fixed, rel=1e-4, abs=1e-6 * ns.max())
+    assert found.per_image_ns == pytest.approx(slope, rel=1e-4, abs=1e-6 * ns.max())
+    assert found.error == pytest.approx(np.max(np.abs(fixed + slope * sizes - ns) / ns), rel=1e-3)
+
+
+def test_the_error_is_the_largest_relative_one():
+    found = batch_fit.fit(measured({1: 100, 2: 100, 3: 200}), steps_of(1, 2, 3))
+    # The line is 800/9, 1100/9, 1400/9: off by a ninth of 100, by 2/9 of 100 and by 2/9 of 200.
+    assert found == Fit(pytest.approx(500 / 9), pytest.approx(100 / 3), pytest.approx(2 / 9))
+
+
+def test_a_fit_is_of_a_step_however_many_calls_and_steps_there_were():
+    cells = {
+        1: Cell(4, 600, 150, 0, 1, 0, None),
+        16: Cell(8, 18_000, 2_250, 0, 1, 0, None),
+        64: Cell(6, 53_820, 8_970, 0, 1, 0, None),
+    }
+    spread = Spread(1, 1, 1)
+    by_size = {n: StepTimes(s, 1, spread, spread, 1, 1) for n, s in ((1, 2), (16, 4), (64, 3))}
+    exact = pytest.approx(0, abs=1e-9)
+    assert batch_fit.fit(cells, by_size) == Fit(pytest.approx(20), pytest.approx(280), exact)
+
+
+@pytest.mark.parametrize("times", [{}, {16: 100}, {1: 100, 16: 200}, {1: 0, 16: 100, 64: 400}])
+def test_fewer_than_three_batch_sizes_have_no_fit(times):
+    assert batch_fit.fit(measured(times), steps_of(*SIZES)) is None

@@ -1,0 +1,592 @@
+"""The story of a comparison made by hand, and the same as JSON and CSV."""
+
+import csv
+import io
+import json
+import re
+from dataclasses import asdict, replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tflab.analysis import batch_fit
+from tflab.cli import environment
+from tflab.compare import view as story
+from tflab.exporters import data, markdown, text
+from tflab.records import (
+    Cell,
+    Compared,
+    Comparison,
+    ConfigTimes,
+    Fit,
+    OpTotal,
+    Peaks,
+    Row,
+    Spread,
+    StepTimes,
+)
+from tflab.records.blocks import Strip, Table
+from tflab.records.timed import Holder, LiveBytes
+from tflab.views import op_table as story_rows
+
+CONV = Compared(
+    key="_FusedConv2D",
+    ops=("_FusedConv2D",),
+    fused_from=("conv1/Conv2D", "conv1/Relu"),
+    cells={
+        1: Cell(64, 6_400_000, 100_000, 100_000, 0.4, 2**20, 6.24),
+        16: Cell(4, 1_200_000, 300_000, 18_750, 0.75, 2**24, None),
+    },
+    fit=Fit(87_000, 13_300, 0.05),
+)
+POOL = Compared(
+    key="MaxPool",
+    ops=("MaxPool",),
+    fused_from=(),
+    cells={
+        1: Cell(64, 9_600_000, 150_000, 150_000, 0.6, 0, 0.06),
+        16: Cell(4, 400_000, 100_000, 6_250, 0.25, 0, 1),
+    },
+    fit=None,
+)
+CONST = Compared("Const", ("Const",), (), {1: Cell(64, 64, 1, 1, 0, 0, None)}, fit=None)
+CURVE = LiveBytes(
+    step=1,
+    points=((2_000, 4_096), (9_000, 0)),
+    peak_bytes=4_096,
+    peak_ns=2_000,
+    holders=(Holder("conv1/Relu", "_FusedConv2D", 4_096, running=False),),
+)
+STEPS = {
+    1: StepTimes(
+        steps=64,
+        images=64,
+        untraced_ns=Spread(3e5, 2e5, 4e5),
+        traced_ns=Spread(5e5, 4e5, 6e5),
+        images_per_second=3_333.4,
+        ops_ns=2.5e5,
+        untraced_steps=64,
+        peak_bytes=8_192,
+        curve=CURVE,
+    ),
+    16: StepTimes(
+        steps=4,
+        images=64,
+        untraced_ns=Spread(8e5, 7e5, 9e5),
+        traced_ns=Spread(9e5, 8e5, 1e6),
+        images_per_second=20_000,
+        ops_ns=4e5,
+        untraced_steps=4,
+        peak_bytes=2**20,
+    ),
+}
+WHOLE = Row(
+    key="_FusedConv2D",
+    ops=("_FusedConv2D",),
+    nodes=("conv1/Relu", "conv2/Relu"),
+    fused_from=("conv1/Conv2D", "conv1/Relu"),
+    calls=64,
+    total_ns=6_400_000,
+    self_ns=6_400_000,
+    mean_ns=100_000,
+    median_ns=90_000,
+    p95_ns=180_000,
+    share=0.4,
+    cumulative_share=0.4,
+    requested_bytes=2**20,
+    flops=624_000,
+    gflops=6.24,
+    intensity=12.5,
+    roof_share=0.125,
+    peak_bytes=2**19,
+)
+PLAIN = replace(
+    WHOLE,
+    key="Const",
+    ops=("Const",),
+    nodes=("one",),
+    fused_from=(),
+    share=0.0,
+    cumulative_share=1.0,
+    requested_bytes=0,
+    flops=None,
+    gflops=None,
+    intensity=None,
+    roof_share=None,
+    peak_bytes=None,
+)
+FOUND = Comparison(
+    model="lenet",
+    phase="inference",
+    by="op",
+    data="MNIST",
+    warmup=3,
+    batch_sizes=(1, 16),
+    rows=(CONV, POOL, CONST),
+    steps=STEPS,
+    configs=(),
+    findings=("Batch 16 does 6.00 x the images per second of batch 1.",),
+    cold=(OpTotal("conv1/Relu", "_FusedConv2D", 1, 486_000, 486_000, 486_000, 0.5),),
+    cold_step_ns=2_170_000,
+    uncovered=("Relu",),
+    tables={1: (WHOLE, PLAIN)},
+    images=64,
+    warm_ns={"conv1/Relu": 54_000},
+    peaks=Peaks(gflops=214.6, gigabytes_per_s=38.72),
+)
+
+
+def told(found: Comparison = FOUND, top: int = 10) -> list:
+    return list(story.tell(found, top))
+
+
+def shown(found: Comparison, top: int = 10) -> list[str]:
+    stream = io.StringIO()
+    for block in told(found, top):
+        text.show_block(text.console(stream), block)
+    return stream.getvalue().splitlines()
+
+
+def tables(found: Comparison = FOUND, top: int = 10) -> dict[str, Table]:
+    """The tables of the story by their titles, which are `Steps` and `Cold` for short."""
+    found = [block for block in told(found, top) if isinstance(block, Table)]
+    return {re.sub(r"^(Steps|Cold):.*", r"\1", table.title): table for table in found}
+
+
+def cells(table: Table) -> list[tuple[str, ...]]:
+    return list(table.cells())
+
+
+# The story
+
+
+def test_it_opens_with_what_was_measured_on_how_many_images_and_how():
+    assert told()[0] == (
+        "lenet, inference, 64 images of MNIST at each batch size, each worked on untraced and "
+        "traced in turn. Warm: the first 3 steps of each batch size are not counted."
+    )
+
+
+def test_steps_have_a_row_for_each_batch_size():
+    assert cells(tables()["Steps"]) == [
+        ("1", "64", "300 us", "200 us", "400 us", "3,333", "500 us", "250 us", "8.00 KB"),
+        ("16", "4", "800 us", "700 us", "900 us", "20,000", "900 us", "400 us", "1.00 MB"),
+    ]
+
+
+def test_where_some_steps_were_traced_it_says_which_numbers_are_theirs():
+    steps = {1: replace(STEPS[1], steps=7), 16: replace(STEPS[16], steps=1)}
+    some = replace(FOUND, trace_every=10, steps=steps)
+    assert told(some)[0] == (
+        f"{told()[0]} One step in 10 was traced: calls, totals and all that is told of ops are "
+        "those of the traced steps."
+    )
+    assert [row[1] for row in cells(tables(some)["Steps"])] == ["7 of 64", "1 of 4"]
+
+
+ABREAST = {
+    "In all": "In all at each batch size (and the number of calls)",
+    "A call": "A call at each batch size (and its ratio to the one before)",
+    "A step": "A step at each batch size (and its ratio to the one before)",
+    "An image": "An image at each batch size (and its share of the time of all ops)",
+}
+
+
+def test_totals_and_calls_stand_side_by_side():
+    assert cells(tables()[ABREAST["In all"]]) == [
+        ("_FusedConv2D", "6.40 ms (64)", "1.20 ms (4)"),
+        ("MaxPool", "9.60 ms (64)", "400 us (4)"),
+        ("Const", "64 ns (64)", ""),
+    ]
+
+
+def test_calls_stand_side_by_side_with_their_ratio_and_two_sizes_make_no_fit():
+    assert cells(tables()[ABREAST["A call"]]) == [
+        ("_FusedConv2D", "100 us", "300 us (3.0 x)"),
+        ("MaxPool", "150 us", "100 us (0.7 x)"),
+        ("Const", "1 ns", ""),
+    ]
+
+
+def called(name: str, **means: int) -> Compared:
+    """A row of ten calls a step, with the mean time of a call: `b16=200`."""
+    by_size = {int(size[1:]): mean for size, mean in means.items()}
+    counts = {size: 10 * STEPS_OF_3[size].steps for size in by_size}
+    of_size = {
+        size: Cell(counts[size], counts[size] * mean, mean, 1, 0.1, 0, None)
+        for size, mean in by_size.items()
+    }
+    return Compared(name, (name,), (), of_size, batch_fit.fit(of_size, STEPS_OF_3))
+
+
+STEPS_OF_3 = {**STEPS, 64: replace(STEPS[16], steps=1)}
+OF_3 = replace(
+    FOUND,
+    batch_sizes=(1, 16, 64),
+    steps=STEPS_OF_3,
+    rows=(
+        called("ReadVariableOp", b1=1_100, b16=2_600, b64=7_400),
+        called("Falling", b1=300, b16=200, b64=100),
+        called("Missing", b1=100, b64=200),
+    ),
+)
+FITTED = "; fixed cost + cost an image"
+
+
+def test_a_fit_is_of_the_calls_beside_it_and_a_falling_one_is_not_told():
+    assert cells(tables(OF_3)[ABREAST["A call"] + FITTED]) == [
+        (
+            *("ReadVariableOp", "1.10 us", "2.60 us (2.4 x)", "7.40 us (2.8 x)"),
+            *("1.00 us + 100 ns", "0.0 %"),
+        ),
+        ("Falling", "300 ns", "200 ns (0.7 x)", "100 ns (0.5 x)", "", ""),
+        ("Missing", "100 ns", "", "200 ns", "", ""),
+    ]
+
+
+@pytest.mark.parametrize("by", ["layer", "line"])
+def test_of_layers_and_lines_steps_stand_side_by_side_with_their_fit(by):
+    assert cells(tables(replace(OF_3, by=by))[ABREAST["A step"] + FITTED])[0] == (
+        *("ReadVariableOp", "11.0 us", "26.0 us (2.4 x)", "74.0 us (2.8 x)"),
+        *("10.0 us + 1.00 us", "0.0 %"),
+    )
+
+
+def test_where_no_row_has_a_fit_there_is_no_column_for_it():
+    found = tables(replace(OF_3, rows=OF_3.rows[1:]))[ABREAST["A call"]]
+    headers = [column.header for column in found.columns]
+    assert headers == ["type that ran", "batch 1", "batch 16", "batch 64"]
+
+
+def test_images_stand_side_by_side_with_their_share():
+    assert cells(tables()[ABREAST["An image"]]) == [
+        ("_FusedConv2D", "100 us (40.0 %)", "18.8 us (75.0 %)"),
+        ("MaxPool", "150 us (60.0 %)", "6.25 us (25.0 %)"),
+        ("Const", "1 ns (0.0 %)", ""),
+    ]
+
+
+def test_many_batch_sizes_take_several_tables_with_no_number_cut():
+    sizes = (1, 2, 4, 8)
+    of_size = {size: replace(CONV.cells[1], mean_ns=1e5 + 1e4 * size) for size in sizes}
+    row = replace(CONV, cells=of_size)
+    found = replace(
+        FOUND, batch_sizes=sizes, rows=(row,), steps=dict.fromkeys(sizes, STEPS[1]), tables={}
+    )
+    headers = [
+        [column.header for column in block.columns[1:]]
+        for block in told(found)
+        if isinstance(block, Table) and block.title.startswith("A call")
+    ]
+    assert headers == [["batch 1", "batch 2", "batch 4"], ["batch 8", "fit", "error"]]
+    assert "180 us (1.3 x)  100 us + 10.0 us  0.0 %" in "\n".join(shown(found))
+
+
+def test_a_batch_size_has_the_time_of_its_rows():
+    assert cells(tables()["Batch 1: the time it took, the dearest first"]) == [
+        (
+            *("_FusedConv2D", "64", "6.40 ms", "6.40 ms", "100 us", "90.0 us", "180 us"),
+            *("40.0 %", "40.0 %"),
+        ),
+        (
+            *("Const", "64", "6.40 ms", "6.40 ms", "100 us", "90.0 us", "180 us"),
+            *("0.0 %", "100.0 %"),
+        ),
+    ]
+
+
+def test_a_batch_size_has_the_work_of_the_same_rows():
+    assert cells(tables()["Batch 1: the work it did in a step, in the same order"]) == [
+        (
+            *("_FusedConv2D", "1.00 MB", "512 KB", "624 k", "6.24", "12.5", "12.5 %"),
+            "Conv2D, Relu",
+        ),
+        ("Const", "0 B", "", "", "", "", "", ""),
+    ]
+
+
+@pytest.mark.parametrize("by", ["layer", "line"])
+def test_rows_of_many_kinds_of_ops_have_the_time_of_a_step_and_its_deviation(by):
+    steady = replace(WHOLE, step_ns=100_000, step_std_ns=2_000)
+    unknown = replace(PLAIN, step_ns=300, step_std_ns=None)
+    found = tables(replace(FOUND, by=by, tables={1: (steady, unknown)}))
+    (table,) = (found[title] for title in found if title.startswith("Batch 1: the time it took"))
+    assert [column.header for column in table.columns[1:]] == [
+        *("calls", "total", "self", "a step", "± deviation", "share", "cumulative"),
+    ]
+    assert [row[4:6] for row in cells(table)] == [("100 us", "2.00 us"), ("300 ns", "")]
+
+
+def test_layers_stand_in_the_order_of_execution():
+    assert "Batch 1: the time it took, in the order of execution" in tables(
+        replace(FOUND, by="layer")
+    )
+
+
+@pytest.mark.parametrize(
+    "flops, said",
+    [(0, "0"), (999, "999"), (9_990, "9.99 k"), (15.34e6, "15.3 M"), (1.2e12, "1200 G")],
+)
+def test_flops_have_three_digits(flops, said):
+    assert story_rows.amount(flops) == said
+
+
+@pytest.mark.parametrize("by, header", story_rows.NAMES.items())
+def test_the_first_column_says_what_a_row_is(by, header):
+    found = tables(replace(FOUND, by=by))
+    first = {title: table.columns[0].header for title, table in found.items()}
+    assert first | {"Steps": header, "Cold": header} == dict.fromkeys(first, header)
+
+
+def test_rows_beyond_the_top_are_counted():
+    left_out = {title.partition(" ")[0]: table.more for title, table in tables(top=1).items()}
+    assert left_out == {"Steps": 0, "In": 2, "A": 2, "An": 2, "Batch": 1, "Cold": 0}
+
+
+def test_what_is_left_out_names_the_option_that_shows_it():
+    lines = shown(FOUND, top=1)
+    assert lines.count("  ... and 2 more (--top shows more)") == 3
+    assert lines.count("  ... and 1 more (--top shows more)") == 2
+    page = markdown.page("lenet", environment.describe(), told(FOUND, 1))
+    assert "\n... and 2 more (--top shows more)\n" in page
+
+
+def test_below_the_steps_it_says_what_is_a_median_and_what_a_mean():
+    assert told()[2].startswith("Untraced and traced: the median step")
+
+
+def test_the_cold_step_stands_apart_beside_a_warm_one():
+    table = tables()["Cold"]
+    assert table.title == (
+        "Cold: the first step of all, at batch 1, took 2.17 ms, a warm one 500 us; "
+        "kernels and memory were set up"
+    )
+    assert cells(table) == [("conv1/Relu", "_FusedConv2D", "486 us", "54.0 us", "9 x")]
+
+
+def test_an_op_that_ran_only_in_the_cold_step_has_no_warm_time():
+    (row,) = cells(tables(replace(FOUND, warm_ns={}))["Cold"])
+    assert row == ("conv1/Relu", "_FusedConv2D", "486 us", "", "")
+
+
+def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
+    legend = (
+        "Asked for: bytes that the ops of a row asked their allocators for; peak: the most of them "
+        "alive at once. FLOPs are those of the framework's registry"
+    )
+    assert told()[-2] == (
+        f"{legend}, which has none for Relu: they have none here either, and are not counted as "
+        "0. The roof is what this machine could do at that many FLOPs a byte: at most 215 "
+        "GFLOP/s, with 38.7 GB/s from memory, as a short benchmark found."
+    )
+    assert told(replace(FOUND, uncovered=(), peaks=None))[-2] == f"{legend}."
+
+
+def test_findings_are_sentences_below_a_heading():
+    (strip,) = (block for block in told() if isinstance(block, Strip))
+    assert [frame.lines for frame in strip.frames] == [FOUND.findings]
+
+
+def test_without_findings_there_is_no_heading_for_them():
+    assert not any(isinstance(block, Strip) for block in told(replace(FOUND, findings=())))
+
+
+def test_what_was_interrupted_is_marked_before_anything_else():
+    first, *rest = told(replace(FOUND, interrupted=True))
+    assert first == "Partial: interrupted, what follows was measured until then."
+    assert len(rest) == len(told())
+
+
+# Configurations
+
+
+def config(name: str, ratio: float, significant: bool) -> ConfigTimes:
+    return ConfigTimes(name, 16, Spread(8e5, 7e5, 9e5), 20_000, ratio, significant)
+
+
+def test_configurations_are_columns_and_a_difference_within_the_noise_is_called_that():
+    raced = (
+        config("default", 1, False),
+        config("xla", 0.5, True),
+        config("one-thread", 1.02, False),
+    )
+    table = tables(replace(FOUND, configs=raced))[
+        "The untraced step under other configurations, in turn (ratio to default, or noise)"
+    ]
+    assert [column.header for column in table.columns] == ["batch", "default", "xla", "one-thread"]
+    assert cells(table) == [("16", "800 us", "800 us (0.50 x)", "800 us (noise)")]
+
+
+def test_default_alone_has_no_table_of_configurations():
+    assert tables(replace(FOUND, configs=(config("default", 1, False),))).keys() == tables().keys()
+
+
+# On paper
+
+
+def test_three_batch_sizes_fit_into_100_columns_with_no_number_cut():
+    slow = Cell(10_000, 10**12, 123_456_789, 123_456_789, 1, 2**30, 1234.5)
+    means = {1: 2e8, 16: 1.1e9, 64: 1.61e10}  # far from a straight line
+    by_size = {size: replace(slow, mean_ns=mean) for size, mean in means.items()}
+    row = Compared("x" * 60, ("Op",), (), by_size, None)
+    whole = replace(
+        WHOLE,
+        key="x" * 60,
+        fused_from=("conv1/Conv2D", "conv1/BiasAdd"),
+        calls=1_000_000,
+        share=1.0,
+        cumulative_share=1.0,
+        gflops=123.4,
+        roof_share=1.0,
+    )
+    found = replace(
+        FOUND,
+        batch_sizes=(1, 16, 64),
+        rows=(row,),
+        steps=dict.fromkeys((1, 16, 64), replace(STEPS[1], untraced_steps=10_000, steps=1_000)),
+        tables=dict.fromkeys((1, 16, 64), (whole,)),
+    )
+    lines = shown(found)
+    assert {line.count("…") for line in lines if "xxx" in line} == {1}  # that of the name
+    assert not any("…" in line for line in lines if "xxx" not in line)
+    assert any(line.endswith("16.1 s (14.6 x)  119 ms + 75.0 ms  69.5 %") for line in lines)
+
+
+NAMES = st.text("abc_/.-0123456789", min_size=1, max_size=150)
+
+
+@pytest.mark.slow
+@settings(max_examples=25, deadline=None)
+@given(NAMES, NAMES, st.integers(1, 8), st.sampled_from([*story_rows.NAMES]))
+def test_no_line_has_over_100_columns(name, sentence, count, by):
+    sizes = tuple(10**power for power in range(count))
+    row = replace(CONV, key=name, cells=dict.fromkeys(sizes, CONV.cells[1]))
+    found = replace(
+        FOUND,
+        model=name,
+        by=by,
+        batch_sizes=sizes,
+        rows=(row, CONST),
+        steps=dict.fromkeys(sizes, STEPS[1]),
+        tables=dict.fromkeys(sizes, (replace(WHOLE, key=name, fused_from=(sentence, name)),)),
+        configs=(config("default", 1, False), config(name, 2, True)),
+        findings=(sentence,),
+        cold=(replace(FOUND.cold[0], name=name, op=sentence),),
+        uncovered=(name, sentence),
+    )
+    assert max(map(cell_len, shown(found))) <= 100
+
+
+def test_the_page_has_every_table_and_finding():
+    page = markdown.page("lenet by batch size", environment.describe(), told())
+    for title in tables():
+        assert title in page
+    assert FOUND.findings[0] in page
+
+
+# For other programs
+
+
+def as_json(found: Comparison) -> dict:
+    text = json.dumps(data.comparison_object(found, {"cpus": 2}), allow_nan=False)
+    return json.loads(text)
+
+
+def test_json_has_rows_with_a_cell_for_each_batch_size():
+    found = as_json(FOUND)
+    assert found["rows"][0] == {
+        "key": "_FusedConv2D",
+        "ops": ["_FusedConv2D"],
+        "fused_from": ["conv1/Conv2D", "conv1/Relu"],
+        "cells": {
+            "1": {
+                "calls": 64,
+                "total_ns": 6_400_000,
+                "mean_ns": 100_000,
+                "ns_per_image": 100_000,
+                "share": 0.4,
+                "bytes": 2**20,
+                "gflops": 6.24,
+            },
+            "16": {
+                "calls": 4,
+                "total_ns": 1_200_000,
+                "mean_ns": 300_000,
+                "ns_per_image": 18_750,
+                "share": 0.75,
+                "bytes": 2**24,
+                "gflops": None,
+            },
+        },
+        "fit": {"fixed_ns": 87_000, "per_image_ns": 13_300, "error": 0.05},
+    }
+    assert found["rows"][1]["fit"] is found["rows"][2]["fit"] is None
+    assert [row["key"] for row in found["rows"]] == ["_FusedConv2D", "MaxPool", "Const"]
+
+
+def test_json_has_all_that_is_known_of_each_row():
+    assert as_json(FOUND)["tables"] == {"1": json.loads(json.dumps([asdict(WHOLE), asdict(PLAIN)]))}
+
+
+def test_json_has_steps_findings_and_their_setting():
+    found = as_json(FOUND)
+    assert found["steps"]["16"] == {
+        "steps": 4,
+        "images": 64,
+        "untraced_ns": {"median": 8e5, "p10": 7e5, "p90": 9e5},
+        "traced_ns": {"median": 9e5, "p10": 8e5, "p90": 1e6},
+        "images_per_second": 20_000,
+        "ops_ns": 4e5,
+        "untraced_steps": 4,
+        "peak_bytes": 2**20,
+        "curve": None,
+    }
+    assert found["steps"]["1"]["curve"] == {
+        "step": 1,
+        "points": [[2_000, 4_096], [9_000, 0]],
+        "peak_bytes": 4_096,
+        "peak_ns": 2_000,
+        "holders": [{"name": "conv1/Relu", "op": "_FusedConv2D", "bytes": 4_096, "running": False}],
+    }
+    assert {
+        key: value for key, value in found.items() if key not in ("rows", "steps", "tables")
+    } == {
+        "environment": {"cpus": 2},
+        "model": "lenet",
+        "phase": "inference",
+        "by": "op",
+        "data": "MNIST",
+        "warmup": 3,
+        "batch_sizes": [1, 16],
+        "configs": [],
+        "findings": [*FOUND.findings],
+        "cold": [asdict(FOUND.cold[0])],
+        "cold_step_ns": 2_170_000,
+        "uncovered": ["Relu"],
+        "interrupted": False,
+        "failure": None,
+        "images": 64,
+        "trace_every": 1,
+        "without": [],
+        "warm_ns": {"conv1/Relu": 54_000},
+        "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72},
+    }
+
+
+def test_csv_has_a_line_for_each_row_and_batch_size():
+    line, other = csv.DictReader(io.StringIO(data.comparison_csv(FOUND)))
+    assert (line["data"], line["partial"], line["batch_size"]) == ("MNIST", "False", "1")
+    assert line["nodes"] == "conv1/Relu conv2/Relu"
+    numbers = (line["p95_ns"], line["peak_bytes"], line["ns_per_image"])
+    assert numbers == ("180000", "524288", "100000.0")
+    assert (other["key"], other["intensity"]) == ("Const", "")
+
+
+def test_csv_says_what_is_partial_and_how_many_steps_were_traced():
+    some = replace(FOUND, failure="It broke.", steps={1: replace(STEPS[1], steps=7)})
+    assert {
+        (line["partial"], line["traced_steps"])
+        for line in csv.DictReader(io.StringIO(data.comparison_csv(some)))
+    } == {("True", "7")}

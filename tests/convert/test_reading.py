@@ -1,0 +1,321 @@
+"""Recorded: hand-made traces of all ages, damaged ones, and real ones of a LeNet session."""
+
+import gc
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflab.analysis import tracks
+from tflab.convert import reading
+from tflab.convert.reading import Track
+from tflab.errors import TflabError, UsageError
+from tflab.records import Node, OpRun, StepTime
+from tflab.runtime import trace
+
+JOB = "/job:localhost/replica:0/task:0"
+CPU, GPU = f"{JOB}/device:CPU:0", f"{JOB}/device:GPU:0"
+
+
+def row(name: str, start: int, duration: int, label: str = "", unit: str = "nanos") -> str:
+    return (
+        f'node_stats {{ node_name: "{name}" timeline_label: "{label}" '
+        f"all_start_{unit}: {start} all_end_rel_{unit}: {duration} }}"
+    )
+
+
+def micros(name: str, start: int, duration: int, label: str = "") -> str:
+    return row(name, start, duration, label, "micros")
+
+
+def text(*devices: tuple[str, list[str]]) -> str:
+    """A RunMetadata as text, with these devices and their rows."""
+    written = (f'dev_stats {{ device: "{name}" {" ".join(rows)} }}' for name, rows in devices)
+    return f"step_stats {{ {' '.join(written)} }}"
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Reads files with these contents, as so many steps."""
+
+    def written(*contents: str | bytes, graph: str | None = None) -> reading.Recorded:
+        files = []
+        for index, content in enumerate(contents):
+            file = tmp_path / f"{index}.pb"
+            file.write_bytes(content if isinstance(content, bytes) else content.encode())
+            files.append(str(file))
+        if graph is not None:
+            (tmp_path / "graph.pb").write_text(graph)
+        return reading.read(files, str(tmp_path / "graph.pb") if graph is not None else None)
+
+    return written
+
+
+def refusal(read, *contents: str | bytes, **graph: str) -> str:
+    with pytest.raises(TflabError) as error:
+        read(*contents, **graph)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+# Steps and runs
+
+
+def test_a_file_is_a_step_from_the_first_start_to_the_last_end(read):
+    second = text((CPU, [row("b", 2_000, 30, "b = Neg(a)"), row("a", 1_000, 5, "a = Const()")]))
+    found = read(text((CPU, [row("a", 100, 7, "a = Const()")])), second)
+    assert found.steps == (StepTime(0, 100, 7), StepTime(1, 1_000, 1_030))
+    assert found.runs == (
+        OpRun(0, "a", "Const", CPU, 100, 7),
+        OpRun(1, "b", "Neg", CPU, 2_000, 30),
+        OpRun(1, "a", "Const", CPU, 1_000, 5),
+    )
+    assert found.tracks == (Track(CPU, tracks.OPS, 3, 42, 0),)
+
+
+def test_a_bare_step_stats_is_a_trace_too(read):
+    whole = text((CPU, [row("a", 100, 7, "a = Const()")]))
+    bare = whole.removeprefix("step_stats {").removesuffix("}")
+    assert read(bare).runs == read(whole).runs
+
+
+def test_a_device_may_stand_in_a_trace_more_than_once(read):
+    rows = [row("a", 100, 7)], [row("b", 200, 8)]
+    found = read(text((CPU, rows[0]), (GPU, [row("c", 150, 1)]), (CPU, rows[1])))
+    assert found.tracks == (
+        Track(CPU, tracks.OPS, 2, 15, 0),
+        Track(GPU, tracks.LAUNCHES, 1, 1, 0),
+    )
+
+
+def test_old_traces_have_microseconds(read):
+    found = read(text(("/cpu:0", [micros("a", 1_475_000_000_000_000, 12, "a = Const()")])))
+    assert found.runs == (OpRun(0, "a", "Const", "/cpu:0", 1_475_000_000_000_000_000, 12_000),)
+
+
+@pytest.mark.slow
+def test_the_iterations_of_a_loop_are_runs_of_one_node(read):
+    rows = [row("loop/mul", start, 3, "loop/mul = Mul(a, b)") for start in range(1, 20_001, 4)]
+    found = read(text((CPU, rows)))
+    assert {(run.name, run.op) for run in found.runs} == {("loop/mul", "Mul")}
+    assert found.tracks == (Track(CPU, tracks.OPS, 5_000, 15_000, 0),)
+
+
+def test_names_that_are_not_utf8_stay_apart(read):
+    found = read(text((CPU, [row("a\\377", 1, 1), row("a\\376", 2, 1), row("a\\377", 3, 1)])))
+    assert [run.name for run in found.runs] == ["a\ufffd", "a\ufffd (2)", "a\ufffd"]
+
+
+def test_the_capture_is_named_after_the_first_file(read):
+    one = text((CPU, [row("a", 100, 7)]))
+    assert read(one).capture().name == "0"
+    assert read(one, one, one).capture().name == "0-and-2-more"
+
+
+def test_python_searches_for_cycles_again_afterwards(read):
+    read(text((CPU, [row("a", 1, 1)])))
+    assert gc.isenabled()
+    refusal(read, b"")
+    assert gc.isenabled()
+
+
+# GPUs
+
+NEW = text(
+    (CPU, [row("x", 1_000, 500, "x = Const()")]),
+    (GPU, [row("conv", 2_000, 900, "conv = Conv2D(x, w)")]),
+    ("/device:GPU:0/stream:13", [micros("conv:Conv2D", 3, 40, "winograd regs:32")]),
+    ("/device:GPU:0/stream:all", [micros("conv:Conv2D", 3, 40, "winograd regs:32")]),
+    ("/device:GPU:0/stream:14<MemcpyH2D>", [micros("x:Const", 2, 5, "MemcpyH2D bytes:4")]),
+    ("/device:GPU:0/memcpy", [micros("x:Const", 2, 5, "MemcpyH2D bytes:4")]),
+    ("/device:GPU:0/sync", [micros("cuStreamSynchronize", 3, 41, "ThreadId 7")]),
+    ("/host:CPU", [micros("conv:Conv2D", 2, 1), micros("ExecutorState::Process", 1, 3)]),
+)
+OLD = text(  # of 2016: names without `device:`, copies among the kernels, and no labels of these
+    (f"{JOB}/cpu:0", [micros("x", 1, 1, "x = Const()")]),
+    (f"{JOB}/gpu:0", [micros("conv", 2, 1, "conv = Conv2D(x, w)")]),
+    ("/gpu:0/stream:all", [micros("conv:Conv2D", 3, 40), micros("conv:Conv2D", 3, 40)]),
+    (
+        "/gpu:0/stream:7",
+        [
+            micros("x:Const:MEMCPYHtoD", 2, 5, "MEMCPYHtoD 4 bytes"),
+            micros("conv:Conv2D", 3, 40),
+            micros("conv:Conv2D", 3, 40),
+        ],
+    ),
+    ("/gpu:0/memcpy", [micros("x:Const:MEMCPYHtoD", 2, 5, "MEMCPYHtoD 4 bytes")]),
+)
+
+
+def test_on_a_gpu_nothing_is_counted_twice(read):
+    assert read(NEW).tracks == (
+        Track(CPU, tracks.OPS, 1, 500, 0),
+        Track(GPU, tracks.LAUNCHES, 1, 900, 0),
+        Track("/device:GPU:0/stream:13", tracks.KERNELS, 1, 40_000, 0),
+        Track("/device:GPU:0/stream:all", tracks.REPEATS, 0, 0, 1),
+        Track("/device:GPU:0/stream:14<MemcpyH2D>", tracks.REPEATS, 0, 0, 1),
+        Track("/device:GPU:0/memcpy", tracks.COPIES, 1, 5_000, 0),
+        Track("/device:GPU:0/sync", tracks.WAITS, 1, 41_000, 0),
+        Track("/host:CPU", tracks.REPEATS, 0, 0, 2),
+    )
+
+
+def test_nor_is_it_in_old_traces(read):
+    assert read(OLD).tracks == (
+        Track(f"{JOB}/cpu:0", tracks.OPS, 1, 1_000, 0),
+        Track(f"{JOB}/gpu:0", tracks.LAUNCHES, 1, 1_000, 0),
+        Track("/gpu:0/stream:all", tracks.REPEATS, 0, 0, 2),
+        Track("/gpu:0/stream:7", tracks.KERNELS, 2, 80_000, 1),
+        Track("/gpu:0/memcpy", tracks.COPIES, 1, 5_000, 0),
+    )
+
+
+@pytest.mark.parametrize("content, copy", [(NEW, "MemcpyH2D"), (OLD, "MEMCPYHtoD")])
+def test_a_kernel_has_the_name_of_its_node_and_a_copy_its_direction(read, content, copy):
+    named = {(run.name, run.op) for run in read(content).runs}
+    assert named - {("cuStreamSynchronize", "unknown")} == {
+        ("x", "Const"),
+        ("conv", "Conv2D"),
+        ("x", copy),
+    }
+
+
+# Graphs
+
+GRAPH = 'node { name: "b" op: "Neg" input: "a" } node { name: "a" op: "Const" }'
+
+
+def test_a_graph_tells_the_types_that_no_label_tells_and_the_edges(read):
+    found = read(text((CPU, [row("a", 1, 1), row("b", 2, 1, "b = _Fused(a)")])), graph=GRAPH)
+    assert [run.op for run in found.runs] == ["Const", "_Fused"]
+    assert found.nodes == (Node("b", "Neg", ("a",)), Node("a", "Const"))
+
+
+def test_a_trace_may_bring_the_graphs_that_ran(read):
+    one = text((CPU, [row("a", 1, 1), row("b", 2, 1)])) + f"partition_graphs {{ {GRAPH} }}"
+    found = read(one, one)
+    assert [run.op for run in found.runs] == ["Const", "Neg"] * 2
+    assert [node.name for node in found.nodes] == ["b", "a"]
+    assert [node.op for node in read(one, graph='node { name: "a" op: "Mine" }').nodes] == ["Mine"]
+
+
+def test_the_graph_may_be_another_traces(read):
+    assert len(read(text((CPU, [row("a", 1, 1)])), graph=f"partition_graphs {{ {GRAPH} }}").nodes)
+
+
+def test_a_graph_of_something_else_is_refused(read):
+    message = refusal(read, text((CPU, [row("mine", 1, 1)])), graph=GRAPH)
+    assert "has none of the nodes that ran, such as 'mine'" in message
+
+
+# What cannot have been
+
+
+def test_a_negative_duration_counts_as_none(read):
+    found = read(text((CPU, [row("a", 100, -7), row("b", 100, 5)])))
+    assert [run.duration_ns for run in found.runs] == [0, 5]
+    (note,) = found.notes
+    assert note.endswith("0.pb' 1 op run ended before the start: counted as 0 ns.")
+
+
+@pytest.mark.parametrize(
+    "start, duration",
+    [(2**62, 0), (-5, 1), (100, 2**62), (100 + 25 * 3600 * 10**9, 1), (2**63 - 1, 2**63 - 1)],
+)
+def test_times_that_are_days_away_are_left_out(read, start, duration):
+    rows = [row("a", 100, 7), row("b", start, duration), row("c", 105, 8)]
+    found = read(text((CPU, rows)))
+    assert [run.name for run in found.runs] == ["a", "c"]
+    (note,) = found.notes
+    assert note.endswith("0.pb' 1 op run more than a day away from the rest left out.")
+
+
+@pytest.mark.parametrize("time, size", [(2**62, 1), (1, 2**60), (1, -(2**60))])
+def test_allocations_that_cannot_be_are_left_out(read, time, size):
+    used = f"allocation_records {{ alloc_micros: {time} alloc_bytes: {size} }}"
+    memory = f'memory {{ allocator_name: "cpu" {used} }}'
+    found = read(text((CPU, [row("a", 100, 7).removesuffix("}") + memory + "}"])))
+    assert found.runs == (OpRun(0, "a", "unknown", CPU, 100, 7),)
+    assert "impossible allocations of 1 op run left out" in found.notes[0]
+
+
+# Wrong files
+
+
+def test_wrong_files_are_refused_in_a_sentence(read):
+    assert "is not a RunMetadata" in refusal(read, b"\x89PNG\r\n\x1a\n")
+    assert "is not a RunMetadata" in refusal(read, "Dear diary,\n")
+    assert "is empty" in refusal(read, b"")
+    assert "holds a GraphDef and not a trace" in refusal(read, GRAPH)
+    assert "has no op runs" in refusal(read, text((CPU, [])))
+    assert "has no op runs" in refusal(read, b"\x0a\x00")
+    assert "has no op runs" in refusal(read, text(("/host:CPU", [row("a", 1, 1)])))
+    assert "is cut off after 6 bytes" in refusal(read, b"\x0a\xff\xff\xff\xff\x07")
+    assert "is text that cannot be read" in refusal(read, 'step_stats { dev_stats { "oops" } }')
+    assert "is text that cannot be read" in refusal(read, "step_stats " + "{ a " * 5_000)
+    assert "is not a GraphDef" in refusal(read, NEW, graph=NEW)
+    assert "is not a GraphDef" in refusal(read, NEW, graph="nothing")
+
+
+@pytest.mark.parametrize(
+    "name, reason", [("", "There is no file"), (".", "Is a directory"), ("none.pb", "no file")]
+)
+def test_wrong_paths_are_refused_in_a_sentence(tmp_path, name, reason):
+    with pytest.raises(UsageError, match=reason):
+        reading.read([str(tmp_path / name) if name else ""])
+
+
+# Real traces
+
+
+@pytest.fixture(scope="module")
+def metadata(walked):
+    """The RunMetadata of a LeNet training step."""
+    return walked("lenet")["execution"].traces[16]
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("form", ["binary", "text", "bare"])
+def test_a_real_trace_is_read_as_tensorflow_reads_it(read, metadata, form):
+    forms = {
+        "binary": metadata.SerializeToString(),
+        "text": str(metadata),
+        "bare": metadata.step_stats.SerializeToString(),
+    }
+    found = read(forms[form])
+    assert found.runs == tuple(trace.op_runs(0, metadata.step_stats, {}))
+    assert found.notes == ()
+
+
+@pytest.mark.tensorflow
+def test_partition_graphs_tell_nodes_and_transfers_as_the_placement_does(read, walked):
+    stages = walked("toy", devices=2)
+    placement, metadata = stages["placement"], type(stages["execution"].traces[16])()
+    metadata.CopyFrom(stages["execution"].traces[16])
+    metadata.partition_graphs.extend(placement.partition_graphs)
+    found = read(metadata.SerializeToString())
+    assert found.nodes == tuple(replace(node, outputs=(), source=None) for node in placement.nodes)
+    assert found.transfers == tuple(
+        replace(sent, dtype="", shape=None, bytes=None) for sent in placement.transfers
+    )
+    assert found.transfers
+
+
+@pytest.mark.tensorflow
+@settings(max_examples=200, deadline=None)
+@given(data=st.data())
+def test_a_damaged_trace_is_read_or_refused(tmp_path_factory, metadata, data):
+    damaged = bytearray(metadata.SerializeToString())
+    for bit in data.draw(st.lists(st.integers(0, 8 * len(damaged) - 1), max_size=8)):
+        damaged[bit // 8] ^= 1 << bit % 8
+    cut = data.draw(st.one_of(st.none(), st.integers(0, len(damaged))))
+    file = tmp_path_factory.getbasetemp() / "damaged.pb"
+    file.write_bytes(damaged[:cut])
+    try:
+        found = reading.read([str(file)])
+    except TflabError as error:
+        assert "\n" not in str(error)
+    else:
+        assert found.runs
+        assert all(0 <= run.start_ns <= run.start_ns + run.duration_ns for run in found.runs)

@@ -1,0 +1,160 @@
+"""IDX: only the published files are read, and of any other it is said what is wrong with it."""
+
+import gzip
+import shutil
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import pytest
+
+from tests.publication import GZIPPED, IDX, PIXELS, PUBLICATION, TRAIN, idx, isolate, write_all
+from tflab.datasets import mnist
+from tflab.errors import TflabError
+
+IMAGES = IDX["t10k-images-idx3-ubyte"]
+SIZE = len(IMAGES)
+ZIPPED = GZIPPED["t10k-images-idx3-ubyte"]
+BELONG = "3 images belong under this name"
+DAMAGES = {
+    "empty": (b"", f"is empty; {BELONG}."),
+    "empty gzip": (gzip.compress(b""), f"is empty; {BELONG}."),
+    "web page": (
+        b"\n<!DOCTYPE html><title>Sign in</title>",
+        f"is not an IDX file but a web page saved under that name; {BELONG}.",
+    ),
+    "random bytes": (
+        b"\x80\x04\x95\x10 pickled",
+        "is not an IDX file: it begins with the bytes 80 04 95 10 "
+        f"instead of 00 00 08 03; {BELONG}.",
+    ),
+    "three bytes": (
+        b"\0\0\x08",
+        f"is not an IDX file: it begins with the bytes 00 00 08 instead of 00 00 08 03; {BELONG}.",
+    ),
+    "half a header": (IMAGES[:9], f"ends after 9 bytes, within its header; {BELONG}."),
+    "labels": (
+        IDX["t10k-labels-idx1-ubyte"],
+        f"looks swapped: it holds labels (magic number 2049), but {BELONG}.",
+    ),
+    "training file": (
+        IDX["train-images-idx3-ubyte"],
+        f"looks swapped: it holds the 5 images of the training file, but {BELONG}.",
+    ),
+    "another number": (idx(PIXELS[:4]), f"holds 4 images, but {BELONG}."),
+    "another image size": (
+        idx(PIXELS[:3, :20, :24]),
+        "holds images of 20x24 pixels; those of MNIST have 28x28.",
+    ),
+    "too short": (IMAGES[:-1], f"ends after {SIZE - 1} of {SIZE} bytes; fetch it again."),
+    "too long": (
+        IMAGES + b"\n",
+        f"goes on after the {SIZE} bytes that its header announces.",
+    ),
+    "another byte": (
+        IMAGES[:-1] + bytes([IMAGES[-1] ^ 1]),
+        "differs from the published file in some byte (its SHA-256 is another): damaged, "
+        "or of another data set with these names, like Fashion-MNIST; fetch it again.",
+    ),
+    "truncated gzip": (
+        ZIPPED[:-20],
+        "is a truncated or damaged gzip file (Compressed file ended before the end-of-stream "
+        "marker was reached); fetch it again.",
+    ),
+    "damaged gzip": (
+        ZIPPED[:-8] + bytes(8),
+        "is a truncated or damaged gzip file (CRC check failed "
+        f"0x0 != {hex(zlib.crc32(IMAGES))}); fetch it again.",
+    ),
+}
+
+
+@pytest.fixture(autouse=True)
+def small(tmp_path, monkeypatch):
+    isolate(tmp_path, monkeypatch)
+    monkeypatch.setattr(mnist, "PUBLISHED", PUBLICATION)
+
+
+@pytest.mark.parametrize("content, complaint", DAMAGES.values(), ids=DAMAGES.keys())
+def test_a_damaged_file_is_diagnosed(tmp_path, content, complaint):
+    folder = write_all(tmp_path / "data")
+    path = folder / "t10k-images-idx3-ubyte.gz"
+    path.write_bytes(content)
+    with pytest.raises(TflabError) as error:
+        mnist.load("test", folder)
+    assert str(error.value) == f"{path} {complaint}"
+
+
+@pytest.mark.parametrize(
+    "split, name, other, complaint",
+    [
+        (
+            "train",
+            "train-images-idx3-ubyte",
+            "t10k-images-idx3-ubyte",
+            "looks swapped: it holds the 3 images of the test file, "
+            "but 5 images belong under this name.",
+        ),
+        (
+            "test",
+            "t10k-labels-idx1-ubyte",
+            "train-labels-idx1-ubyte",
+            "looks swapped: it holds the 5 labels of the training file, "
+            "but 3 labels belong under this name.",
+        ),
+        (
+            "train",
+            "train-labels-idx1-ubyte",
+            "train-images-idx3-ubyte",
+            "looks swapped: it holds images (magic number 2051), "
+            "but 5 labels belong under this name.",
+        ),
+    ],
+)
+def test_files_swapped_for_each_other_are_named(tmp_path, split, name, other, complaint):
+    folder = write_all(tmp_path / "data")
+    shutil.copy(folder / f"{other}.gz", folder / f"{name}.gz")
+    with pytest.raises(TflabError) as error:
+        mnist.load(split, folder)
+    assert str(error.value) == f"{folder / name}.gz {complaint}"
+
+
+def test_a_directory_of_that_name_is_named_unless_the_file_lies_beside_it(tmp_path):
+    folder = write_all(tmp_path / "data")
+    directory = folder / TRAIN[0]
+    directory.mkdir()
+    assert mnist.load("train", folder).size == 5
+    (folder / f"{TRAIN[0]}.gz").unlink()
+    with pytest.raises(TflabError) as error:
+        mnist.load("train", folder)
+    assert str(error.value) == (
+        f"{directory} cannot be read: Is a directory; it should be a file that you may read."
+    )
+
+
+def test_a_file_without_permission_is_named(tmp_path, monkeypatch):
+    folder = write_all(tmp_path / "data")
+
+    def refuse(path: Path, mode: str):  # chmod would not stop root
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(TflabError) as error:
+        mnist.load("train", folder)
+    assert str(error.value) == (
+        f"{folder / TRAIN[0]}.gz cannot be read: Permission denied; "
+        "it should be a file that you may read."
+    )
+
+
+def test_a_gzip_bomb_is_read_no_further_than_the_file_may_be_long(tmp_path):
+    folder = write_all(tmp_path / "data")
+    bomb = folder / f"{TRAIN[0]}.gz"
+    bomb.write_bytes(gzip.compress(IDX[TRAIN[0]] + bytes(50_000_000), compresslevel=1))
+    tracemalloc.start()
+    try:
+        with pytest.raises(TflabError, match=r"gz goes on after the 3936 bytes that its header"):
+            mnist.load("train", folder)
+        assert tracemalloc.get_traced_memory()[1] < 1_000_000
+    finally:
+        tracemalloc.stop()

@@ -1,0 +1,331 @@
+"""MNIST: what comes out of its files, where they are looked for, and what stands in for them."""
+
+import gzip
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.publication import (
+    ARRAYS,
+    GZIPPED,
+    IDX,
+    LABELS,
+    PIXELS,
+    PUBLICATION,
+    TRAIN,
+    isolate,
+    write_all,
+)
+from tflab.datasets import Dataset, digits, downloads, mnist
+from tflab.errors import TflabError, UsageError
+
+pytestmark = pytest.mark.slow
+
+REAL_FILES = os.environ.get("TFLAB_DATA_DIR") or Path(__file__).parents[3] / "shared" / "mnist"
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path, monkeypatch):
+    isolate(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def small(monkeypatch):
+    """The small publication takes the place of MNIST."""
+    monkeypatch.setattr(mnist, "PUBLISHED", PUBLICATION)
+
+
+@pytest.fixture
+def mirrors(small, tmp_path, monkeypatch):
+    """Two mirrors with all files, which are folders: a `file:` URL is opened like any other."""
+    folders = [write_all(tmp_path / "mirror1"), write_all(tmp_path / "mirror2")]
+    monkeypatch.setattr(mnist, "MIRRORS", tuple(f"{folder.as_uri()}/" for folder in folders))
+    monkeypatch.delenv("TFLAB_OFFLINE")
+    return folders
+
+
+def cached_files(tmp_path: Path) -> list[str]:
+    return sorted(path.name for path in (tmp_path / "cache/tflab/mnist").rglob("*"))
+
+
+# Whole files
+
+
+def assert_is_small_mnist(dataset: Dataset, split: str, side: int = 32) -> None:
+    which = slice(0, 5) if split == "train" else slice(5, 8)
+    margin = (side - 28) // 2
+    frame = ((0, 0), (margin, margin), (margin, margin))
+    expected = np.pad(PIXELS[which], frame)[..., None] / np.float32(255)
+    assert (dataset.name, dataset.split, dataset.stands_in_for) == ("MNIST", split, None)
+    assert dataset.size == len(expected)
+    assert {name: column.dtype for name, column in dataset.columns.items()} == {
+        "images": np.float32,
+        "labels": np.int32,
+    }
+    assert np.array_equal(dataset.columns["images"], expected)
+    assert np.array_equal(dataset.columns["labels"], LABELS[which])
+
+
+@pytest.mark.parametrize("split", ["train", "test"])
+@pytest.mark.parametrize("side", [28, 32])
+def test_mnist_comes_padded_and_scaled(small, tmp_path, split, side):
+    folder = write_all(tmp_path / "data")
+    assert_is_small_mnist(mnist.load(split, folder, side), split, side)
+
+
+def test_gzip_is_told_by_content_not_by_name(small, tmp_path):
+    (tmp_path / TRAIN[0]).write_bytes(GZIPPED[TRAIN[0]])
+    (tmp_path / f"{TRAIN[1]}.gz").write_bytes(IDX[TRAIN[1]])
+    assert_is_small_mnist(mnist.load("train", tmp_path), "train")
+
+
+def test_an_unknown_split_is_refused():
+    with pytest.raises(TflabError, match=r"^No split named 'valid'; choose from train, test\.$"):
+        mnist.load("valid")
+    with pytest.raises(TflabError, match=r"^No split named 'valid'; choose from train, test\.$"):
+        digits.load("valid")
+
+
+@pytest.fixture
+def real_files():
+    if not os.path.isdir(REAL_FILES):
+        pytest.skip(f"The files of MNIST are not in {REAL_FILES}; set TFLAB_DATA_DIR to read them.")
+    return REAL_FILES
+
+
+@pytest.mark.parametrize(
+    "split, counts, mean",
+    [
+        ("train", [5923, 6742, 5958, 6131, 5842, 5421, 5918, 6265, 5851, 5949], 0.1307),
+        ("test", [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009], 0.1325),
+    ],
+)
+def test_the_real_files_are_the_published_ones(real_files, split, counts, mean):
+    dataset = mnist.load(split, real_files, side=28)
+    assert np.bincount(dataset.columns["labels"]).tolist() == counts
+    assert dataset.columns["images"].shape == (sum(counts), 28, 28, 1)
+    assert round(float(dataset.columns["images"].mean(dtype=np.float64)), 4) == mean
+
+
+# Where the files are looked for
+
+
+def test_missing_files_of_the_split_are_listed(small, tmp_path):
+    folder = write_all(tmp_path / "data")
+    for name in TRAIN:
+        (folder / f"{name}.gz").unlink()
+    assert_is_small_mnist(mnist.load("test", folder), "test")
+    with pytest.raises(TflabError) as error:
+        mnist.load("train", folder)
+    assert str(error.value) == (
+        f"{folder} lacks train-images-idx3-ubyte, train-labels-idx1-ubyte "
+        "(looked for as is and with .gz)."
+    )
+
+
+def test_a_given_folder_must_exist(small, tmp_path, monkeypatch):
+    nowhere = tmp_path / "nowhere"
+    with pytest.raises(UsageError) as error:
+        mnist.load("train", nowhere)
+    assert str(error.value) == (
+        f"{nowhere} (the data directory given) cannot be read: No such file or directory; "
+        "it should be a folder with the four files of MNIST."
+    )
+    monkeypatch.setenv("TFLAB_DATA_DIR", str(nowhere))
+    with pytest.raises(UsageError, match=r"nowhere \(from TFLAB_DATA_DIR\) cannot be read: No su"):
+        mnist.load("train")
+
+
+def test_the_argument_comes_before_the_variable_and_both_before_the_cache(
+    small, tmp_path, monkeypatch
+):
+    data = write_all(tmp_path / "data")
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    write_all(tmp_path / "cache/tflab/mnist")
+    assert_is_small_mnist(mnist.load("train"), "train")
+    monkeypatch.setenv("TFLAB_DATA_DIR", str(empty))
+    with pytest.raises(UsageError, match=f"^{empty} lacks"):
+        mnist.load("train")
+    assert_is_small_mnist(mnist.load("train", data), "train")
+    monkeypatch.setenv("TFLAB_DATA_DIR", str(data))
+    assert_is_small_mnist(mnist.load("train"), "train")
+    with pytest.raises(TflabError, match=f"^{empty} lacks"):
+        mnist.load("train", empty)
+
+
+def test_without_xdg_cache_home_the_cache_is_in_the_home_directory(small, tmp_path, monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    write_all(tmp_path / "home/.cache/tflab/mnist")
+    assert_is_small_mnist(mnist.load("test"), "test")
+
+
+# The stand-in
+
+NOT_MNIST = (
+    "Using the digits of scikit-learn, not MNIST; "
+    "set TFLAB_DATA_DIR to a folder with its four files."
+)
+
+
+def test_offline_the_digits_stand_in_and_one_line_says_so(tmp_path, capsys):
+    train, test = mnist.load("train"), mnist.load("test")
+    assert [(d.name, d.split, d.size, d.stands_in_for) for d in (train, test)] == [
+        ("digits, not MNIST", "train", 1500, "MNIST"),
+        ("digits, not MNIST", "test", 297, "MNIST"),
+    ]
+    assert capsys.readouterr() == (
+        "",
+        f"{NOT_MNIST} {tmp_path}/cache/tflab/mnist lacks "
+        "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, "
+        "t10k-labels-idx1-ubyte (looked for as is and with .gz). "
+        "TFLAB_OFFLINE forbids a download.\n",
+    )
+
+
+@pytest.mark.parametrize("side", [28, 32])
+def test_the_digits_are_enlarged_threefold_in_a_black_frame(side):
+    from sklearn.datasets import load_digits
+
+    dataset = digits.load("test", side)
+    images, labels = dataset.columns["images"], dataset.columns["labels"]
+    margin = (side - 24) // 2
+    inside = images[:, margin:-margin, margin:-margin, 0]
+    assert (images.dtype, labels.dtype) == (np.float32, np.int32)
+    assert images.shape == (297, side, side, 1)
+    assert np.array_equal(inside[:, 1::3, 1::3] * 16, load_digits().images[1500:])
+    assert np.array_equal(inside, inside[:, 1::3, 1::3].repeat(3, 1).repeat(3, 2))
+    assert images.sum() == inside.sum()
+    assert np.array_equal(labels, load_digits().target[1500:])
+
+
+def test_half_a_cache_is_not_mixed_with_the_stand_in(small, tmp_path):
+    folder = write_all(tmp_path / "cache/tflab/mnist")
+    (folder / "t10k-labels-idx1-ubyte.gz").unlink()
+    assert [mnist.load(split).stands_in_for for split in ("train", "test")] == ["MNIST", "MNIST"]
+
+
+def test_a_damaged_cache_is_told_when_it_cannot_be_mended(small, tmp_path, capsys):
+    damaged = write_all(tmp_path / "cache/tflab/mnist") / f"{TRAIN[0]}.gz"
+    damaged.write_bytes(b"")
+    assert mnist.load("train").stands_in_for == "MNIST"
+    assert capsys.readouterr().err == (
+        f"{NOT_MNIST} {damaged} is empty; "
+        "5 images belong under this name. TFLAB_OFFLINE forbids a download.\n"
+    )
+
+
+def test_a_cache_that_cannot_be_written_is_told(mirrors, tmp_path, monkeypatch, capsys):
+    (tmp_path / "cache").write_text("a file where the folder should be")
+    assert mnist.load("train").stands_in_for == "MNIST"
+    assert capsys.readouterr().err == (
+        f"{NOT_MNIST} The cache {tmp_path}/cache/tflab/mnist cannot be written: Not a directory.\n"
+    )
+
+
+def test_a_cache_without_an_absolute_path_is_not_used(small, monkeypatch, capsys):
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    assert mnist.load("train").stands_in_for == "MNIST"
+    assert capsys.readouterr().err == (
+        f"{NOT_MNIST} The cache here is no absolute path; set XDG_CACHE_HOME to one.\n"
+    )
+
+
+# The download
+
+
+def test_a_download_fills_the_cache_and_serves_later_runs(mirrors, tmp_path, monkeypatch):
+    assert_is_small_mnist(mnist.load("train"), "train")
+    assert cached_files(tmp_path) == sorted(f"{name}.gz" for name in ARRAYS)
+    monkeypatch.setenv("TFLAB_OFFLINE", "1")
+    assert_is_small_mnist(mnist.load("test"), "test")
+
+
+def test_a_damaged_file_in_the_cache_is_fetched_anew(mirrors, tmp_path):
+    folder = write_all(tmp_path / "cache/tflab/mnist")
+    (folder / f"{TRAIN[1]}.gz").write_bytes(b"damaged")
+    (mirrors[0] / f"{TRAIN[0]}.gz").unlink()
+    (mirrors[1] / f"{TRAIN[0]}.gz").unlink()  # not missed: that one is whole in the cache
+    assert_is_small_mnist(mnist.load("train"), "train")
+    assert (folder / f"{TRAIN[1]}.gz").read_bytes() == GZIPPED[TRAIN[1]]
+
+
+SPOILED = {
+    "cut half-way": GZIPPED[TRAIN[0]][:1500],
+    "another byte": gzip.compress(IDX[TRAIN[0]][:-1] + bytes([IDX[TRAIN[0]][-1] ^ 1])),
+    "web page": b"<html>Sign in</html>",
+}
+
+
+@pytest.mark.parametrize("content", SPOILED.values(), ids=SPOILED.keys())
+def test_a_spoiled_download_tries_the_next_mirror(mirrors, content):
+    (mirrors[0] / f"{TRAIN[0]}.gz").write_bytes(content)
+    assert_is_small_mnist(mnist.load("train"), "train")
+
+
+@pytest.mark.parametrize("content", SPOILED.values(), ids=SPOILED.keys())
+def test_a_download_spoiled_everywhere_leaves_no_file(mirrors, tmp_path, capsys, content):
+    for mirror in mirrors:
+        (mirror / f"{TRAIN[0]}.gz").write_bytes(content)
+    assert mnist.load("train").name == "digits, not MNIST"
+    assert cached_files(tmp_path) == []
+    told = capsys.readouterr().err.splitlines()[-1]
+    assert told.startswith(f"{NOT_MNIST} {mirrors[0].as_uri()}")
+    assert f" {mirrors[1].as_uri()}/{TRAIN[0]}.gz " in told
+
+
+class Breaking:
+    """A response that delivers a little, and then what it was given instead."""
+
+    def __init__(self, ending: BaseException) -> None:
+        self.headers = {"Content-Length": "1500"}
+        self.chunks = iter([GZIPPED[TRAIN[0]][:1000]])
+        self.ending = ending
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_) -> None:
+        pass
+
+    def read(self, _) -> bytes:
+        for chunk in self.chunks:
+            return chunk
+        raise self.ending
+
+
+def test_without_a_network_the_one_line_is_all_that_is_printed(mirrors, capsys):
+    for mirror in mirrors:
+        (mirror / f"{TRAIN[0]}.gz").unlink()
+    assert mnist.load("train").stands_in_for == "MNIST"
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert told.startswith(f"{NOT_MNIST} {mirrors[0].as_uri()}/{TRAIN[0]}.gz failed: ")
+
+
+def test_a_broken_connection_leaves_no_file_and_is_not_tried_again(
+    mirrors, tmp_path, monkeypatch, capsys
+):
+    asked = []
+
+    def ask(url: str) -> Breaking:
+        asked.append(url)
+        return Breaking(ConnectionResetError(104, "Connection reset by peer"))
+
+    monkeypatch.setattr(downloads, "ask", ask)
+    assert [mnist.load(split).size for split in ("train", "test", "train")] == [1500, 297, 1500]
+    assert asked == [f"{mirror.as_uri()}/{TRAIN[0]}.gz" for mirror in mirrors]
+    assert cached_files(tmp_path) == []
+    assert capsys.readouterr().err.splitlines()[-1] == (
+        f"{NOT_MNIST} {asked[0]} failed: [Errno 104] Connection reset by peer. "
+        f"{asked[1]} failed: [Errno 104] Connection reset by peer."
+    )
+
+
+def test_an_interrupted_download_leaves_no_file(mirrors, tmp_path, monkeypatch):
+    monkeypatch.setattr(downloads, "ask", lambda url: Breaking(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        mnist.load("train")
+    assert cached_files(tmp_path) == []

@@ -1,0 +1,872 @@
+"""Plots: what stands in each picture, told by its bars, lines and words; and the files."""
+
+import functools
+import os
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from itertools import combinations, pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import matplotlib
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
+from PIL import Image
+
+from tflab import units
+from tflab.errors import UsageError
+from tflab.exporters import plots
+from tflab.exporters.plots import (
+    curves,
+    files,
+    label_placement,
+    layers,
+    lettering,
+    line_labels,
+    style,
+    timeline,
+)
+from tflab.records import (
+    Cell,
+    Compared,
+    Comparison,
+    CriticalPath,
+    Epoch,
+    History,
+    OpRun,
+    OpTotal,
+    Peaks,
+    Row,
+    Spread,
+    StepTime,
+    StepTimes,
+    TrainingStep,
+)
+from tflab.records.timed import Holder, LiveBytes
+
+pytestmark = pytest.mark.slow
+
+HERE = Path(__file__).parent
+ROOT = HERE.parents[2]
+CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
+PEAKS = Peaks(gflops=100.0, gigabytes_per_s=10.0)
+
+
+def row(key, ops, share, std=None, intensity=None, gflops=None) -> Row:
+    ns = round(share * 1e6)
+    return Row(
+        key, ops, (key,), (), 10, 10 * ns, 10 * ns, ns, ns, ns, share, 0, 0, None, gflops,
+        intensity, None, step_ns=ns, step_std_ns=std,
+    )  # fmt: skip
+
+
+LAYERS = (
+    row("(runtime)", ("_Arg",), 0.01, 1e3),
+    row("conv1", ("ReadVariableOp", "_MklNativeFusedConv2D"), 0.3, 3e4, 10, 20),
+    row("pool1", ("_MklNativeMaxPool",), 0.04, 1e3, 0.2, 1),
+    row("conv2", ("ReadVariableOp", "_FusedConv2D"), 0.6, 9e4, 20, 50),
+    row("dense", ("MatMul",), 0.05, 1e3, 0.5, 4),
+)
+
+
+def total(name, op, ns, everything) -> OpTotal:
+    return OpTotal(name, op, 10, ns, ns, ns / 10, ns / everything)
+
+
+OPS = tuple(total(f"layer{n}/Relu", "_FusedConv2D", 1000 * (n + 1), 78_000) for n in range(12))
+
+
+def trained(steps=600, every=100) -> History:
+    return History(
+        "lenet",
+        "MNIST",
+        64,
+        0,
+        tuple(TrainingStep(n, 2.0 / n, 1 - 0.5 / n, 0.1) for n in range(1, steps + 1)),
+        tuple(
+            Epoch(n // every, n, 0.1, 0.9, 0.2, 0.9 + n / every / 100, 1.0, 1e4)
+            for n in range(every, steps + 1, every)
+        ),
+    )
+
+
+def compared(**cells) -> tuple[Compared, ...]:
+    return tuple(
+        Compared(key, (key,), (), {size: Cell(10, 10 * ns, ns, ns / size, share, 0, None)
+                 for size, (ns, share) in by_size.items()}, None)
+        for key, by_size in cells.items()
+    )  # fmt: skip
+
+
+def steps(size, ns) -> StepTimes:
+    return StepTimes(10, 10 * size, Spread(ns, ns, ns), Spread(ns, ns, ns), 1e4, ns)
+
+
+COMPARISON = Comparison(
+    model="lenet",
+    phase="inference",
+    by="op",
+    data="MNIST",
+    warmup=3,
+    batch_sizes=(1, 16),
+    rows=compared(
+        Pool={1: (1e5, 0.2), 16: (2e5, 0.1)},
+        Conv={1: (4e5, 0.8), 16: (16e5, 0.8)},
+        Never={1: (0, 0.0), 16: (0, 0.0)},
+        Late={16: (1e5, 0.1)},
+    ),
+    steps={1: steps(1, 6e5), 16: steps(16, 24e5)},
+    configs=(),
+    findings=(),
+    cold=(),
+    cold_step_ns=0,
+    uncovered=(),
+)
+STEP = StepTime(1, 1_000_000, 1_000_000)
+RUNS = (
+    OpRun(0, "of/another/step", "Mul", CPU, 0, 500_000),
+    OpRun(1, "conv1/Relu", "_FusedConv2D", CPU, 1_100_000, 500_000),
+    OpRun(1, "side", "Mul", CPU, 1_200_000, 100_000),
+    OpRun(1, "pool1/MaxPool", "MaxPool", CPU, 1_700_000, 200_000),
+)
+PATH = CriticalPath(("conv1/Relu", "pool1/MaxPool"), 7e5, 1.1)
+CURVE = LiveBytes(
+    1,
+    ((-300, 1024), (100_000, 4096), (200_000, 512)),
+    4096,
+    100_000,
+    (Holder("conv1/Relu", "_FusedConv2D", 3072, True), Holder("x", "Mul", 1024, False)),
+)
+
+EXAMPLES = {
+    "curves": (trained(),),
+    "top_ops": (OPS,),
+    "batch_sizes": (COMPARISON,),
+    "timeline": (RUNS, STEP, PATH),
+    "memory": (CURVE,),
+    "roofline": (LAYERS, PEAKS),
+    "layers": (LAYERS,),
+}
+EMPTY = {
+    "curves": (History("lenet", "MNIST", 64, 0, (), ()),),
+    "top_ops": ((),),
+    "batch_sizes": (replace(COMPARISON, rows=(), steps={}, batch_sizes=()),),
+    "timeline": (RUNS[:1], STEP, PATH),
+    "memory": (LiveBytes(1, (), 0, 0, ()),),
+    "roofline": ((row("x", ("X",), 1.0),), PEAKS),
+    "layers": ((),),
+}
+SMALLEST = {
+    "curves": (trained(1),),
+    "top_ops": (OPS[:1],),
+    "batch_sizes": (
+        replace(
+            COMPARISON, rows=compared(Conv={1: (1, 1.0)}), steps={1: steps(1, 1)}, batch_sizes=(1,)
+        ),
+    ),
+    "timeline": (RUNS[1:2], STEP, CriticalPath((), 0, 0)),
+    "memory": (LiveBytes(1, ((0, 1),), 1, 0, ()),),
+    "roofline": (LAYERS[1:2], PEAKS),
+    "layers": (LAYERS[:1],),
+}
+every_picture = pytest.mark.parametrize("name", plots.PICTURES)
+
+
+@functools.cache
+def example(name) -> Figure:
+    return plots.PICTURES[name](*EXAMPLES[name])
+
+
+def drawn(name, *args) -> Figure:
+    return plots.PICTURES[name](*args) if args else example(name)
+
+
+def said(figure: Figure) -> list[str]:
+    """All that is written in a figure, title and caption first."""
+    texts = [*figure.texts, *(text for axes in figure.axes for text in axes.texts)]
+    return [text.get_text() for text in texts if text.get_text()]
+
+
+def title(figure: Figure) -> str:
+    return plain(" ".join(t.get_text() for t in figure.texts if t.get_weight() == "bold"))
+
+
+def caption(figure: Figure) -> str:
+    return plain(" ".join(t.get_text() for t in figure.texts if t.get_weight() != "bold"))
+
+
+def plain(words: str) -> str:
+    return words.replace("\N{NO-BREAK SPACE}", " ")
+
+
+def points(line) -> list[tuple]:
+    return [tuple(point) for point in line.get_xydata().tolist()]
+
+
+# All pictures
+
+
+def test_every_picture_has_a_module_of_its_name_and_stands_in_the_registry():
+    folder = Path(plots.__file__).parent
+    modules = {path.stem for path in folder.glob("*.py") if "def draw(" in path.read_text()}
+    assert modules == set(plots.PICTURES) == set(EXAMPLES) == set(EMPTY) == set(SMALLEST)
+
+
+@every_picture
+def test_a_picture_has_a_title_a_caption_and_the_width_of_a_page(name):
+    figure = drawn(name)
+    assert title(figure) and caption(figure).endswith(".")
+    assert figure.get_figwidth() == style.WIDTH
+
+
+@every_picture
+def test_where_there_is_nothing_to_draw_a_sentence_says_so(name):
+    figure = drawn(name, *EMPTY[name])
+    assert figure.axes == []
+    assert title(figure) and caption(figure).endswith(".")
+    assert plots.svg(figure).startswith("<svg ")
+
+
+@every_picture
+def test_the_smallest_that_can_be_drawn_is_drawn(name):
+    figure = drawn(name, *SMALLEST[name])
+    assert figure.axes
+    assert plots.svg(figure).startswith("<svg ")
+
+
+@every_picture
+def test_no_text_of_a_picture_is_cut_off_by_its_edge(name):
+    figure = drawn(name)
+    edges = figure.bbox
+    for box in [
+        *(text.get_window_extent() for text in figure.texts),
+        *(axes.get_tightbbox() for axes in figure.axes),
+    ]:
+        assert edges.x0 <= box.x0 and edges.y0 <= box.y0
+        assert box.x1 <= edges.x1 and box.y1 <= edges.y1
+
+
+@every_picture
+def test_a_users_settings_change_no_picture_and_are_left_as_they_were(name):
+    expected = plots.svg(drawn(name, *EXAMPLES[name]))
+    with matplotlib.rc_context({"font.size": 40, "axes.linewidth": 5, "svg.fonttype": "path"}):
+        before = dict(matplotlib.rcParams)
+        assert plots.svg(drawn(name, *EXAMPLES[name])) == expected
+        assert dict(matplotlib.rcParams) == before
+
+
+def test_neither_pyplot_nor_tensorflow_is_imported():
+    code = (
+        "import sys; from tflab.exporters import plots;"
+        "print({'matplotlib.pyplot', 'tensorflow'} & sys.modules.keys())"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout == "set()\n"
+
+
+HOSTILE = '$\\f{_$\x00<b>&"]]>\n\ud800\u4f60'
+SHOWN = '$\\f{_$\ufffd<b>&"]]> \ufffd\u4f60'
+HOSTILE_EXAMPLES = {
+    "curves": (replace(trained(), model=HOSTILE, data=HOSTILE),),
+    "top_ops": ((total(HOSTILE, HOSTILE + "2", 1, 1),),),
+    "batch_sizes": (replace(COMPARISON, model=HOSTILE, rows=compared(**{HOSTILE: {1: (1, 1)}})),),
+    "timeline": (
+        [replace(RUNS[1], name=HOSTILE, device=HOSTILE, duration_ns=10**6)],
+        STEP,
+        CriticalPath((HOSTILE,), 1, 1),
+    ),
+    "memory": (replace(CURVE, holders=(Holder(HOSTILE, "X", 1, False),)),),
+    "roofline": ((row(HOSTILE, ("X",), 1.0, None, 1, 1),), PEAKS),
+    "layers": ((row(HOSTILE, (HOSTILE,), 1.0),),),
+}
+
+
+@every_picture
+@pytest.mark.filterwarnings("error")
+def test_names_can_hold_anything(name, tmp_path):
+    figure = drawn(name, *HOSTILE_EXAMPLES[name])
+    plots.save(figure, tmp_path / "picture")
+    page = ElementTree.fromstring(plots.svg(figure))
+    assert {part.tag for part in page.iter()} <= {f"{{{files.SVG}}}{tag}" for tag in TAGS}
+    assert SHOWN in plain("".join(page.itertext()))
+
+
+TAGS = ("svg", "g", "path", "text", "tspan", "defs", "clipPath", "rect", "use", "pattern")
+
+
+def test_a_long_name_loses_its_middle():
+    assert lettering.named("scope/" * 20 + "Relu", 15) == "scope/s…pe/Relu"
+
+
+def test_names_that_would_look_the_same_get_more_letters():
+    long = [f"gradients/conv{n}/Conv2D_grad/Conv2DBackpropInput" for n in (1, 2)]
+    found = lettering.distinct(long, 16)
+    assert found == ["gradients/conv1…2DBackpropInput", "gradients/conv2…2DBackpropInput"]
+    assert lettering.distinct(["a", "a"], 16) == ["a", "a"]
+
+
+# Curves
+
+
+def test_both_panels_show_each_epochs_test_as_a_point():
+    above, below = drawn("curves", trained(20, 10)).axes
+    assert points(above.lines[1]) == [(10, 0.2), (20, 0.2)]
+    assert points(below.lines[1]) == [(10, 0.91), (20, 0.92)]
+
+
+def test_few_steps_are_drawn_one_by_one():
+    above, below = drawn("curves", trained(4, 2)).axes
+    assert points(above.lines[0]) == [(1, 2), (2, 1), (3, 2 / 3), (4, 0.5)]
+    assert points(below.lines[0]) == [(1, 0.5), (2, 0.75), (3, 1 - 0.5 / 3), (4, 0.875)]
+
+
+def test_many_steps_are_put_together_in_blocks_and_the_caption_says_so():
+    figure = drawn("curves", trained(600))
+    line = points(figure.axes[0].lines[0])
+    assert (len(line), line[0]) == (200, (2, pytest.approx((2 + 1 + 2 / 3) / 3)))
+    assert "mean of 3 steps, with their middle eight tenths" in caption(figure)
+
+
+@given(st.integers(1, 50), st.integers(1, 9))
+def test_every_step_is_in_one_block(count, size):
+    steps = [(float(n), 0.0) for n in range(count)]
+    found = curves.blocks(steps, size)
+    assert [point for block in found for point in block] == steps
+    assert all(len(block) >= min(size, count) for block in found)
+
+
+def test_the_title_says_how_good_it_became():
+    assert title(drawn("curves")) == "lenet is right about 96 % of the test images after 6 epochs"
+    before = replace(trained(7), epochs=(), interrupted=True)
+    assert title(drawn("curves", before)) == "lenet after 7 steps, before its first test"
+    assert caption(drawn("curves", before)).endswith("The training was interrupted.")
+
+
+def test_a_loss_that_is_no_number_is_left_out_and_counted():
+    history = trained(3, 9)
+    broken = replace(history.steps[1], loss=float("nan"))
+    figure = drawn("curves", replace(history, steps=(history.steps[0], broken, history.steps[2])))
+    assert points(figure.axes[0].lines[0]) == [(1, 2), (3, 2 / 3)]
+    assert "1 step had no finite loss" in caption(figure)
+
+
+def test_losses_over_a_wide_range_have_a_logarithmic_axis():
+    scales = [drawn("curves", trained(n)).axes[0].get_yscale() for n in (10, 100)]
+    assert scales == ["linear", "log"]
+
+
+def test_a_panel_that_does_not_begin_at_0_says_so():
+    figure = drawn("curves")
+    assert figure.axes[1].get_ylim()[0] == 0.9
+    assert "The lower panel begins at 90 %; what lies below is cut off." in caption(figure)
+    low = replace(trained(5), epochs=())
+    bad = replace(low, steps=tuple(replace(step, accuracy=0.1) for step in low.steps))
+    assert drawn("curves", bad).axes[1].get_ylim()[0] == 0
+    assert "cut off" not in caption(drawn("curves", bad))
+
+
+# Top ops
+
+
+def test_the_ten_dearest_and_the_rest_have_bars_as_long_as_their_shares():
+    (axes,) = drawn("top_ops").axes
+    shares = [bar.get_width() for bar in axes.patches]
+    assert shares == pytest.approx([n / 78 for n in range(12, 2, -1)] + [3 / 78])
+    assert [bar.get_hatch() for bar in axes.patches] == [None] * 10 + ["////"]
+
+
+def test_bars_bear_names_types_shares_and_times():
+    figure = drawn("top_ops", (total("a/Relu", "_FusedConv2D", 3000, 4000), *OPS[:1]))
+    assert said(figure)[-6:] == [
+        "75.0 %, 3.00 us",
+        "a/Relu",
+        "_FusedConv2D",
+        "1.3 %, 1.00 us",
+        "layer0/Relu",
+        "_FusedConv2D",
+    ]
+    assert title(figure) == "a/Relu takes 75.0 % of the time of all ops"
+
+
+def test_what_ten_of_them_take_is_the_title():
+    assert title(drawn("top_ops")) == "The 10 dearest of 12 take 96.2 % of the time of all ops"
+
+
+def test_rows_of_a_comparison_do_as_well_and_a_type_is_not_said_twice():
+    figure = drawn("top_ops", (row("MatMul", ("MatMul",), 1.0),))
+    assert said(figure)[-2:] == ["100.0 %, 10.0 ms", "MatMul"]
+
+
+# Batch sizes
+
+
+def test_the_step_and_every_row_that_took_time_have_a_line_in_both_panels():
+    above, below = drawn("batch_sizes").axes
+    assert [points(line) for line in above.lines] == [
+        [(1, 6e5), (16, 24e5)],
+        [(1, 4e5), (16, 16e5)],
+        [(1, 1e5), (16, 2e5)],
+        [(16, 1e5)],
+    ]
+    assert [points(line) for line in below.lines] == [
+        [(1, 6e5), (16, 1.5e5)],
+        [(1, 4e5), (16, 1e5)],
+        [(1, 1e5), (16, 12_500)],
+        [(16, 6250)],
+    ]
+
+
+def test_lines_are_told_apart_without_colour():
+    (above, _) = drawn("batch_sizes").axes
+    looks = {(line.get_marker(), str(line.get_linestyle())) for line in above.lines}
+    assert len({line.get_marker() for line in above.lines}) == len(above.lines) == len(looks)
+
+
+def test_the_gain_of_a_larger_batch_is_the_title():
+    found = title(drawn("batch_sizes"))
+    assert found == "From batch 1 to 16 a step takes 4 x as long, an image 0.25 x"
+
+
+def test_one_batch_size_has_nothing_to_be_compared_with():
+    found = title(drawn("batch_sizes", *SMALLEST["batch_sizes"]))
+    assert found == "lenet at batch 1, the only one measured"
+
+
+def test_a_comparison_cut_short_says_so():
+    for partial in (
+        replace(COMPARISON, interrupted=True),
+        replace(COMPARISON, failure="out of memory"),
+    ):
+        assert "The measurement was not finished." in caption(drawn("batch_sizes", partial))
+
+
+# Timeline
+
+
+def bars(axes, color) -> list[list[float]]:
+    """(lane, start, end) of the bars of a colour."""
+    found = []
+    for collection in axes.collections:
+        if collection.get_facecolor().size and to_hex(collection.get_facecolor()[0]) == color:
+            for path in collection.get_paths():
+                box = path.get_extents()
+                found.append([(box.y0 + box.y1) / 2, box.x0, box.x1])
+    return found
+
+
+def test_ops_of_the_step_lie_in_lanes_and_the_critical_path_is_dark():
+    (axes,) = drawn("timeline").axes
+    assert bars(axes, style.BLUE.lower()) == [[0, 100_000, 600_000], [0, 700_000, 900_000]]
+    assert bars(axes, style.PALE.lower()) == [[1, 200_000, 300_000]]
+    assert points(axes.lines[0]) == [(100_000, 0), (600_000, 0), (700_000, 0), (900_000, 0)]
+
+
+def test_times_without_an_op_are_grey_columns():
+    (axes,) = drawn("timeline").axes
+    found = [span[1:] for span in bars(axes, timeline.IDLE.lower())]
+    assert found == [[0, 100_000], [600_000, 700_000], [900_000, 1_000_000]]
+    assert (
+        "for 30.0 % of the step (100 us before the first op, 100 us between ops, 100 us after "
+        "the last)" in caption(drawn("timeline"))
+    )
+
+
+def test_names_stand_in_the_bars_that_have_room_for_them():
+    assert said(drawn("timeline"))[-3:] == ["conv1/Relu", "pool1/MaxPool", "side"]
+
+
+@pytest.mark.parametrize(
+    ("room", "lines", "words"),
+    [
+        (300, 1, "gradients/conv2/Conv2D_grad/Conv2DBackpropInput"),
+        (190, 1, "gradients/conv2/Conv2DBackpropInput"),
+        (100, 3, "gradients/conv2/\nConv2D_grad/\nConv2DBackpropInput"),
+        (100, 2, "gradients/conv2/\nConv2DBackpropInput"),
+        (100, 1, "Conv2DBackpropInput"),
+        (80, 2, "Conv2DBackprop\nInput"),
+        (80, 1, ""),
+        (10, 9, ""),
+    ],
+)
+def test_a_name_that_does_not_fit_is_shortened(room, lines, words):
+    name = "gradients/conv2/Conv2D_grad/Conv2DBackpropInput"
+    assert timeline.fitting(name, room, lines) == words
+
+
+def test_each_device_has_lanes_of_its_own():
+    other = replace(RUNS[2], device=CPU[:-1] + "1")
+    (axes,) = drawn("timeline", (RUNS[1], other, RUNS[3]), STEP, PATH).axes
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["CPU:0", "CPU:1"]
+
+
+def test_very_many_runs_are_joined_where_they_touch_on_the_page():
+    runs = [OpRun(1, f"x{n}", "Mul", CPU, 1_000_000 + 100 * n, 99) for n in range(5_000)]
+    (axes,) = drawn("timeline", runs, STEP, PATH).axes
+    assert bars(axes, style.PALE.lower()) == [[0, 0, 500_000]]
+
+
+# Memory
+
+
+def test_the_curve_is_in_steps_and_its_peak_is_marked():
+    figure = drawn("memory")
+    line, peak = figure.axes[0].lines
+    assert points(line) == [(0, 0), (0, 1024), (100_000, 4096), (200_000, 512)]
+    assert line.get_drawstyle() == "steps-post"
+    assert points(peak) == [(100_000, 4096)]
+    assert said(figure)[-1] == "4.00 KB after 100 us"
+
+
+def test_the_holders_at_the_peak_are_named():
+    figure = drawn("memory")
+    assert title(figure) == "At most 4.00 KB are alive at once, allocated by 2 ops"
+    assert "held by conv1/Relu (3.00 KB), x (1.00 KB)." in caption(figure)
+
+
+# Roofline
+
+
+def test_rows_with_known_work_are_points_below_the_roof_of_the_machine():
+    figure = drawn("roofline")
+    (axes,) = figure.axes
+    assert axes.collections[0].get_offsets().tolist() == [[20, 50], [10, 20], [0.5, 4], [0.2, 1]]
+    assert points(axes.lines[0])[1] == (10, 100)  # where memory feeds as much as can be computed
+    assert points(axes.lines[0])[0][1] == pytest.approx(10 * points(axes.lines[0])[0][0])
+    assert "1 row without known FLOPs or bytes left out." in caption(figure)
+
+
+def test_the_dearest_row_is_held_against_the_roof():
+    expected = "conv2 computes at 50.0 % of what the machine could do at its intensity"
+    assert title(drawn("roofline")) == expected
+
+
+def test_the_area_of_a_point_is_its_share():
+    sizes = drawn("roofline").axes[0].collections[0].get_sizes()
+    assert sizes[0] / sizes[1] == pytest.approx(0.6 / 0.3)
+
+
+def test_names_of_points_that_lie_together_do_not_overlap():
+    rows = [row(f"scope/op{n}", ("X",), 0.1, None, 1 + n / 100, 1 + n / 100) for n in range(8)]
+    (axes,) = drawn("roofline", rows, PEAKS).axes
+    labels = [text for text in axes.texts if text.get_text().startswith("scope")]
+    boxes = [label.get_window_extent() for label in labels]
+    assert len(labels) == 8
+    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    frame = axes.get_window_extent()
+    assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in boxes)
+
+
+def test_words_of_the_roof_stand_on_no_point_and_no_name_on_them():
+    """Points on the roof and above it, where its words would stand otherwise."""
+    work = {"a": (16, 170), "b": (42, 110), "c": (19, 123), "d": (18, 118), "e": (40, 140)}
+    rows = [row(f"scope/{key}", ("X",), 0.2, None, *work[key]) for key in work]
+    (axes,) = drawn("roofline", rows, Peaks(120, 40)).axes
+    texts = {text.get_text(): text.get_window_extent() for text in axes.texts if text.get_text()}
+    words = texts.pop("the processor does 120 GFLOP/s")
+    slope = texts.pop("memory delivers 40 GB/s")
+    assert len(texts) == 5
+    assert not any(box.overlaps(words) or box.overlaps(slope) for box in texts.values())
+    frame, (dots,) = axes.get_window_extent(), axes.collections
+    assert frame.x0 <= slope.x0 < slope.x1 < words.x0 < words.x1 <= frame.x1
+    assert words.y1 <= frame.y1
+    radius = max(dots.get_sizes()) ** 0.5 / 2 * axes.figure.dpi / 72
+    for x, y in axes.transData.transform(dots.get_offsets()):
+        assert not words.overlaps(Bbox([(x - radius, y - radius), (x + radius, y + radius)]))
+
+
+@pytest.mark.parametrize("intensity, gflops", [(0.001, 0.001), (1000, 5)])
+def test_both_parts_of_the_roof_have_room_for_their_words(intensity, gflops):
+    (axes,) = drawn("roofline", [row("x", ("X",), 1.0, None, intensity, gflops)], PEAKS).axes
+    frame = axes.get_window_extent()
+    boxes = [text.get_window_extent() for text in axes.texts if " does " in text.get_text()]
+    boxes += [text.get_window_extent() for text in axes.texts if " delivers " in text.get_text()]
+    assert len(boxes) == 2
+    assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in boxes)
+
+
+def test_a_name_without_a_place_is_left_out():
+    axes = style.canvas("", "", 2)[1][0]
+    assert label_placement.name(axes, [label_placement.Spot(0.5, 0.5, 5, ["W" * 200])]) == []
+
+
+# Layers
+
+
+def test_bars_stand_in_order_and_are_as_long_as_a_steps_time_there():
+    (axes,) = drawn("layers").axes
+    assert [bar.get_width() for bar in axes.patches] == [10_000, 300_000, 40_000, 600_000, 50_000]
+    names = [label.get_text() for label in axes.get_yticklabels()]
+    assert names == ["(runtime)", "conv1", "pool1", "conv2", "dense"]
+
+
+def test_only_bars_above_the_threshold_have_the_other_colour_and_a_hatch():
+    def looks(threshold):
+        (axes,) = drawn("layers", LAYERS, threshold).axes
+        return [(to_hex(bar.get_facecolor()), bar.get_hatch()) for bar in axes.patches]
+
+    usual, marked = (style.PALE.lower(), None), (style.VERMILION.lower(), "////")
+    assert looks(0.05) == [usual, marked, usual, marked, usual]
+    assert looks(0.3) == [usual, usual, usual, marked, usual]
+
+
+def test_deviations_are_lines_that_do_not_reach_below_0():
+    rows = (replace(LAYERS[1], step_std_ns=400_000.0), replace(LAYERS[2], step_std_ns=None))
+    figure = drawn("layers", rows)
+    (line,) = figure.axes[0].containers[1].lines[2]
+    assert line.get_segments()[0].tolist() == [[0, 0], [700_000, 0]]
+    (axes,) = figure.axes
+    assert [text.get_text() for text in axes.texts] == [
+        *("300 us", "± 400 us", "30.0 %"),
+        *("40.0 us", "", "4.0 %"),
+        *("mean", "± deviation", "share"),
+    ]
+    assert "In 1 it is larger than the mean" in caption(figure)
+    assert "Where there is none, it is not known." in caption(figure)
+
+
+def test_the_threshold_is_a_line():
+    (axes,) = drawn("layers", LAYERS, 0.1).axes
+    assert list(axes.lines[-1].get_xdata()) == [100_000, 100_000]
+
+
+def layer(name, op, share) -> Row:
+    return row(name, (op,), share)
+
+
+CONV1, CONV2, CONV3 = (layer(f"conv{n}", "_FusedConv2D", n / 10) for n in (1, 2, 3))
+POOL, NORM = layer("pool", "MaxPool", 0.25), layer("norm", "FusedBatchNormV3", 0.15)
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ((CONV2, CONV3), "All 2 bars above 5 % of the time of all ops are convolutions"),
+        ((CONV3, POOL), "Of the 2 bars above 5 % of the time of all ops, 1 is a convolution and "
+         "1 is a pooling layer"),
+        ((POOL, CONV1, NORM, CONV2), "Of the 4 bars above 5 % of the time of all ops, 2 are "
+         "convolutions, 1 is a pooling layer and 1 is a normalisation"),
+        ((NORM,), "The one bar above 5 % of the time of all ops is a normalisation"),
+        ((layer("x", "Tanh", 1),), "The one bar above 5 % of the time of all ops is a layer of "
+         "another kind"),
+        ((layer("x", "Tanh", 0.05),), "No layer takes more than 5 % of the time of all ops"),
+    ],
+)  # fmt: skip
+def test_the_sentence_says_which_kind_of_layer_the_marked_bars_are(rows, sentence):
+    assert layers.sentence(rows) == title(drawn("layers", rows)) == sentence
+
+
+def test_the_sentence_tells_of_layers_of_the_kind_that_are_not_marked():
+    rows = (CONV1, CONV2, CONV3)
+    border = "of the time of all ops"
+    assert layers.sentence(rows, 0.15) == (
+        f"All 2 bars above 15 % {border} are convolutions; 1 more lies below"
+    )
+    assert layers.sentence(rows, 0.25) == (
+        f"The one bar above 25 % {border} is a convolution; 2 more lie below"
+    )
+
+
+@pytest.mark.parametrize(
+    ("ops", "kind"),
+    [
+        (("ReadVariableOp", "_MklNativeFusedConv2D"), "convolution"),
+        (("Add", "FusedBatchNormV3", "Conv2D"), "convolution"),
+        (("DepthwiseConv2dNative",), "convolution"),
+        (("ReluGrad", "_MklNativeConv2DBackpropFilter"), "convolution"),
+        (("VarHandleOp", "_MklNativeFusedMatMul"), "matrix product"),
+        (("BatchMatMulV2",), "matrix product"),
+        (("FusedBatchNormV3", "Relu"), "normalisation"),
+        (("AvgPool",), "pooling layer"),
+        (("_MklNativeMaxPoolGrad",), "pooling layer"),
+        (("Const", "ResourceApplyGradientDescent"), "weight update"),
+        (("_Arg", "_Retval"), "feed or fetch"),
+        (("Relu", "Reshape"), "layer of another kind"),
+        ((), "layer of another kind"),
+    ],
+)
+def test_the_kind_of_a_layer_is_told_from_its_types(ops, kind):
+    assert layers.kind(row("x", ops, 1))[0] == kind
+
+
+# Labels at the ends of lines
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(-1e3, 1e3), max_size=12), st.floats(0.1, 50))
+def test_labels_that_are_spread_keep_their_order_and_their_distance(wanted, gap):
+    found = line_labels.apart(wanted, gap)
+    ranked = sorted(zip(wanted, found, strict=True))
+    for (_, low), (_, high) in pairwise(ranked):
+        assert high - low >= gap * (1 - 1e-6)
+    assert sum(found) == pytest.approx(sum(wanted), abs=1e-6 * (1 + len(wanted) * 1e3))
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found"),
+    [
+        ([], []),
+        ([3], [3]),
+        ([0, 20], [0, 20]),
+        ([0, 4], [-3, 7]),
+        ([5, 5, 5], [-5, 5, 15]),
+        ([100, 4, 0], [100, 7, -3]),
+    ],
+)
+def test_labels_move_only_as_far_as_they_have_to(wanted, found):
+    assert line_labels.apart(wanted, 10) == found
+
+
+# Ticks
+
+
+@pytest.mark.parametrize(
+    ("limit", "words", "ticks"),
+    [
+        (4.5e6, units.time, ["0 ms", "1 ms", "2 ms", "3 ms", "4 ms"]),
+        (1, units.time, ["0 ns", "0.2 ns", "0.4 ns", "0.6 ns", "0.8 ns", "1 ns"]),
+        (600e3, units.time, ["0 us", "200 us", "400 us", "600 us"]),
+        (2.5 * 2**20, units.size, ["0 MB", "0.5 MB", "1 MB", "1.5 MB", "2 MB", "2.5 MB"]),
+    ],
+)
+def test_ticks_are_round_numbers_of_one_unit(limit, words, ticks):
+    (axes,) = style.canvas("", "", 2)[1]
+    style.ruled(axes.xaxis, limit, words)
+    assert [label.get_text() for label in axes.get_xticklabels()] == ticks
+
+
+# Files
+
+
+@pytest.fixture(scope="module")
+def figure() -> Figure:
+    return example("memory")
+
+
+def test_a_picture_is_saved_as_png_and_svg(figure, tmp_path):
+    paths = plots.save(figure, tmp_path / "new" / "lenet-v1.5")
+    assert paths == [tmp_path / "new" / "lenet-v1.5.png", tmp_path / "new" / "lenet-v1.5.svg"]
+    assert sorted((tmp_path / "new").iterdir()) == paths
+    with Image.open(paths[0]) as png:
+        assert (png.format, png.width) == ("PNG", style.WIDTH * files.DPI)
+    assert paths[1].read_text() == plots.svg(figure)
+
+
+def test_formats_are_chosen_from_those_there_are(figure, tmp_path):
+    assert plots.save(figure, tmp_path / "a", ("svg",)) == [tmp_path / "a.svg"]
+    with pytest.raises(UsageError, match="No picture format 'gif'; choose from png, svg"):
+        plots.save(figure, tmp_path / "b", ("png", "gif"))
+    assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]
+
+
+def test_nothing_is_overwritten_and_then_nothing_is_written(figure, tmp_path):
+    (tmp_path / "a.svg").write_text("mine")
+    with pytest.raises(UsageError, match=r"a\.svg' exists already; remove it or give another path"):
+        plots.save(figure, tmp_path / "a")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.svg", "mine")]
+
+
+def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path):
+    path = tmp_path / "a.svg"
+    path.write_text("somebody else's")
+    with pytest.raises(UsageError, match="exists already"):
+        files.write(path, b"mine")
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [
+        ("a.svg", "somebody else's")
+    ]
+
+
+def test_a_dangling_link_is_not_written_through(figure, tmp_path):
+    (tmp_path / "a.svg").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="exists already"):
+        plots.save(figure, tmp_path / "a", ("svg",))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_place_that_cannot_be_written_is_named(figure, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError, match=r"file/a\.svg' cannot be written: .*Give a path"):
+        plots.save(figure, tmp_path / "file" / "a", ("svg",))
+
+
+def test_a_write_that_fails_leaves_nothing(figure, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(UsageError, match="cannot be written: No space left on device"):
+        plots.save(figure, tmp_path / "a", ("svg",))
+    assert list(tmp_path.iterdir()) == []
+
+
+# SVG
+
+
+@every_picture
+def test_the_same_input_gives_the_same_bytes(name):
+    first = plots.svg(drawn(name))
+    files.png(drawn(name))
+    assert plots.svg(drawn(name)) == first
+    assert plots.svg(drawn(name, *EXAMPLES[name])) == first
+
+
+def test_the_same_figure_gives_the_same_png(figure):
+    assert files.png(figure) == files.png(drawn("memory", CURVE))
+
+
+def test_another_process_writes_the_same_bytes():
+    code = (
+        "from tflab.exporters import plots; from test_plots import example;"
+        "print(plots.svg(example('batch_sizes')), end='')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONHASHSEED": "7", "PYTHONPATH": f"{ROOT}{os.pathsep}{HERE}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == plots.svg(example("batch_sizes"))
+
+
+def ids(svg: str) -> list[str]:
+    return [part.attrib["id"] for part in ElementTree.fromstring(svg).iter() if "id" in part.attrib]
+
+
+def test_ids_are_unique_in_a_page_of_all_pictures():
+    found = [each for name in plots.PICTURES for each in ids(plots.svg(drawn(name)))]
+    assert len(found) > 100
+    assert len(set(found)) == len(found)
+
+
+@every_picture
+def test_every_reference_within_an_svg_leads_somewhere(name):
+    svg = plots.svg(drawn(name))
+    used = re.findall(r'(?:href="|url\()#([^")]+)', svg)
+    assert set(used) <= set(ids(svg))
+    assert used
+
+
+def test_an_svg_can_stand_in_a_page(figure):
+    svg = plots.svg(figure)
+    assert svg.startswith("<svg ")
+    for absent in ("<?xml", "<!DOCTYPE", "<style", "<metadata", "ns0:", "xlink", "http://purl"):
+        assert absent not in svg
+    root = ElementTree.fromstring(svg)
+    assert root.attrib["role"] == "img"
+    assert plain(root.attrib["aria-label"]) == f"{title(figure)}. {caption(figure)}"
+    assert root.attrib["style"] == "max-width: 100%; height: auto"
+
+
+def test_text_of_an_svg_is_text(figure):
+    page = ElementTree.fromstring(plots.svg(figure))
+    texts = [text.text for text in page.iter(f"{{{files.SVG}}}text")]
+    assert "4.00 KB after 100 us" in texts
+    assert "time since the step's start" in texts

@@ -1,0 +1,383 @@
+"""Chrome trace: by the rules of the Trace Event Format, and held against TensorFlow's Timeline."""
+
+import io
+import json
+import re
+from collections import Counter, defaultdict
+from decimal import Decimal
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflab.exporters import chrome_trace
+from tflab.records import Capture, Node, OpRun, StepTime, Transfer
+
+CPU, OTHER = "/device:CPU:0", "/device:CPU:1"
+
+
+def written(*captures: Capture, nodes=(), transfers=()) -> str:
+    stream = io.StringIO()
+    chrome_trace.write(stream, captures, nodes, transfers)
+    return stream.getvalue()
+
+
+def chart(*captures: Capture, nodes=(), transfers=()) -> list[dict]:
+    """The events of a chart, which keeps all rules."""
+    content = written(*captures, nodes=nodes, transfers=transfers)
+    found = json.loads(content, parse_float=Decimal)
+    assert set(found) == {"displayTimeUnit", "traceEvents", "otherData"}
+    assert found["displayTimeUnit"] == "ns"
+    check(found["traceEvents"])
+    for line in filter(lambda line: '"ts"' in line, content.splitlines()):
+        # What Perfetto reads up to the time: no string in which there could be an escape.
+        assert re.match(r'\{"ph":"[XCsf]",("bp":"e",)?("[pt]id":\d+,)+"ts":\d+\.\d{3}5?,', line)
+    return found["traceEvents"]
+
+
+# The rules of the format: which fields an event has, by its phase, and of which type.
+TIMED = {"ph": str, "pid": int, "tid": int, "ts": Decimal, "name": str}
+FIELDS = {
+    "M": {"ph": str, "pid": int, "tid": int, "name": str, "args": dict},
+    "X": {**TIMED, "dur": Decimal, "cat": str, "args": dict},
+    "C": {**TIMED, "args": dict},
+    "s": {**TIMED, "id": int, "cat": str},
+    "f": {**TIMED, "id": int, "cat": str, "bp": str},
+}
+METADATA = {
+    "process_name": "name",
+    "process_sort_index": "sort_index",
+    "thread_name": "name",
+    "thread_sort_index": "sort_index",
+}
+
+
+def check(events: list[dict]) -> None:
+    for event in events:
+        assert {key: type(value) for key, value in event.items()} == FIELDS[event["ph"]]
+    times = [event["ts"] for event in events if event["ph"] != "M"]
+    assert times == sorted(times)
+    assert min(times, default=0) >= 0
+    check_names([event for event in events if event["ph"] == "M"], events)
+    check_slices([event for event in events if event["ph"] == "X"])
+    check_arrows(events)
+    for event in events:
+        if event["ph"] == "C":
+            assert all(type(value) is int for value in event["args"].values())
+
+
+def check_names(metadata: list[dict], events: list[dict]) -> None:
+    """Whatever has events has a name and a place, once, and no number stands for two threads."""
+    told = Counter((event["pid"], event["tid"], event["name"]) for event in metadata)
+    assert set(told.values()) <= {1}
+    for event in metadata:
+        assert set(event["args"]) == {METADATA[event["name"]]}
+    for event in events:
+        what = "process" if event["ph"] == "C" else "thread"
+        if event["ph"] != "M":
+            assert told[event["pid"], event["tid"], f"{what}_name"]
+            assert told[event["pid"], event["tid"], f"{what}_sort_index"]
+    threads = {(event["pid"], event["tid"]) for event in events}
+    assert len({tid for _, tid in threads}) == len(threads)
+
+
+def check_slices(slices: list[dict]) -> None:
+    """Slices of a thread do not overlap; ours do not even nest, but for those of no duration."""
+    over: dict[int, Decimal] = defaultdict(Decimal)
+    for event in slices:
+        assert event["dur"] >= 0
+        assert event["ts"] >= over[event["tid"]]
+        over[event["tid"]] = event["ts"] + event["dur"]
+
+
+def check_arrows(events: list[dict]) -> None:
+    """Every arrow begins and ends once, in this order, and each time within an open slice."""
+    slices = defaultdict(list)
+    begun, ended = {}, set()
+    for event in events:
+        if event["ph"] == "X":
+            slices[event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
+        elif event["ph"] in "sf":
+            assert any(low < event["ts"] < high for low, high in slices[event["tid"]])
+            key = event["cat"], event["name"], event["id"]
+            if event["ph"] == "s":
+                assert key not in begun
+                begun[key] = event["ts"]
+            else:
+                assert key not in ended and begun[key] <= event["ts"]
+                assert event["bp"] == "e"
+                ended.add(key)
+    assert set(begun) == ended
+    assert len({number for _, _, number in ended}) == len(ended)
+
+
+def run(name: str, start: int, duration: int, device: str = CPU, step: int = 0, **rest) -> OpRun:
+    return OpRun(step, name, "Op", device, start, duration, **rest)
+
+
+def of(events: list[dict], phase: str, *keys: str) -> list[tuple]:
+    """The events of a phase by some of their fields, times in nanoseconds."""
+    return [
+        tuple(event[key] * 1000 if key in ("ts", "dur") else event[key] for key in keys)
+        for event in events
+        if event["ph"] == phase
+    ]
+
+
+STEP = StepTime(0, 1_000, 100)
+
+
+# Slices
+
+
+def test_a_run_is_a_slice_with_its_op_for_a_name():
+    events = chart(Capture("one", (STEP,), (run("conv/Relu", 1_010, 40, requested_bytes=7),)))
+    assert of(events, "X", "name", "ts", "dur", "args") == [
+        ("step 0", 0, 100, {"node": "steps", "op": "step 0", "step": 0, "bytes": 0}),
+        ("Op", 10, 40, {"node": "conv/Relu", "op": "Op", "step": 0, "bytes": 7}),
+    ]
+
+
+def test_time_begins_at_the_first_event_and_it_is_told_when_that_was():
+    capture = Capture("one", (), (run("a", 1_795_000_000_000_000_123, 1),))
+    assert json.loads(written(capture))["otherData"] == {
+        "origin_ns_since_1970": 1_795_000_000_000_000_123
+    }
+    assert of(chart(capture), "X", "ts", "dur") == [(0, 1)]
+
+
+def names(events: list[dict], what: str) -> list[str]:
+    return [event["args"]["name"] for event in events if event["name"] == f"{what}_name"]
+
+
+def test_a_process_is_a_device_and_its_threads_are_lanes():
+    runs = (run("a", 1_000, 20), run("b", 1_010, 20), run("c", 1_000, 5, OTHER))
+    events = chart(Capture("one", (STEP,), runs))
+    assert names(events, "process") == ["steps", CPU, OTHER]
+    assert names(events, "thread") == ["lane 1", "lane 1", "lane 2", "lane 1"]
+
+
+def test_several_captures_lie_side_by_side_under_their_names():
+    later = StepTime(0, 5_000, 100)
+    events = chart(
+        Capture("batch 1", (STEP,), (run("a", 1_000, 20),)),
+        Capture("batch 16", (later,), (run("a", 5_000, 20),)),
+    )
+    assert names(events, "process") == [
+        "batch 1: steps",
+        f"batch 1: {CPU}",
+        "batch 16: steps",
+        f"batch 16: {CPU}",
+    ]
+
+
+def test_names_of_strangers_are_escaped():
+    name = 'a"b\\c\n\u202e</script>\x00\ufffd'
+    hostile = OpRun(0, name, name, name, 1_000, 1, 1, ((1, 1, name),))
+    events = chart(Capture(name, (), (hostile,)), Capture("", (), ()))
+    assert of(events, "X", "name") == [(name,)]
+    assert f"{name}: {name}" in names(events, "process")
+
+
+def test_letters_are_written_as_they_are():
+    content = written(Capture("one", (), (run("größe", 0, 1, "gerät"),)))
+    assert ["größe" in content, "gerät" in content, "\\u" in content] == [True, True, False]
+
+
+def test_nothing_at_all_is_a_chart_too():
+    assert chart() == []
+    assert names(chart(Capture("one", (), ())), "process") == ["steps"]
+
+
+def test_steps_that_overlap_have_lanes():
+    steps = (StepTime(0, 1_000, 100), StepTime(1, 1_050, 100), StepTime(2, 1_100, 10))
+    events = chart(Capture("one", steps, ()))
+    assert of(events, "X", "name", "tid") == [("step 0", 2), ("step 1", 3), ("step 2", 2)]
+
+
+# Curves
+
+
+def curves(events: list[dict]) -> dict[str, list[tuple[int, int]]]:
+    found = defaultdict(list)
+    for name, ts, args in of(events, "C", "name", "ts", "args"):
+        found[name].append((int(ts), *args.values()))
+    return found
+
+
+def test_a_curve_tells_how_many_ops_run_at_once():
+    runs = (run("a", 1_000, 30), run("b", 1_010, 20), run("c", 1_030, 5), run("d", 1_012, 0))
+    assert curves(chart(Capture("one", (), runs)))["ops at once"] == [
+        (0, 1),
+        (10, 2),
+        (30, 1),
+        (35, 0),
+    ]
+
+
+def test_every_allocator_has_a_curve_that_begins_anew_with_every_step():
+    steps = (StepTime(0, 1_000_000, 10_000), StepTime(1, 2_000_000, 10_000))
+    runs = (
+        run("a", 1_000_000, 1, allocations=((1_001, 64, "cpu"), (1_003, -64, "cpu"))),
+        run("b", 1_000_500, 1, allocations=((1_002, 36, "cpu"), (1_002, 5, "gpu"))),
+        run("a", 2_000_000, 1, step=1, allocations=((2_001, 64, "cpu"),)),
+    )
+    found = curves(chart(Capture("one", steps, runs)))
+    assert found["memory of cpu"] == [
+        (1_000, 64),
+        (2_000, 100),
+        (3_000, 36),
+        (10_000, 0),
+        (1_001_000, 64),
+        (1_010_000, 0),
+    ]
+    assert found["memory of gpu"] == [(2_000, 5), (10_000, 0)]
+
+
+def test_an_allocation_before_the_first_op_is_where_time_begins():
+    events = chart(Capture("one", (), (run("a", 1_999, 5, allocations=((1, 8, "cpu"),)),)))
+    assert of(events, "X", "ts") == [(999,)]
+
+
+# Arrows
+
+GRAPH = (
+    Node("a", "Op"),
+    Node("b", "Op", ("a",)),
+    Node("c", "Op", ("a", "b"), ("d",)),
+    Node("d", "Op"),
+)
+
+
+def arrows(events: list[dict]) -> list[tuple[int, int, int, int]]:
+    """(tid and time of the beginning, tid and time of the end) of each arrow."""
+    ends = {event["id"]: event for event in events if event["ph"] == "f"}
+    return sorted(
+        (
+            event["tid"],
+            int(event["ts"] * 1000),
+            ends[event["id"]]["tid"],
+            int(ends[event["id"]]["ts"] * 1000),
+        )
+        for event in events
+        if event["ph"] == "s"
+    )
+
+
+def test_an_arrow_goes_from_the_end_of_the_producer_to_the_start_of_the_consumer():
+    runs = (run("a", 0, 10), run("b", 10, 5), run("c", 20, 5), run("d", 0, 5))
+    events = chart(Capture("one", (), runs), nodes=GRAPH)
+    assert arrows(events) == [(3, 9, 3, 10), (3, 9, 3, 20), (3, 14, 3, 20)]
+    assert {event["name"] for event in events if event["ph"] in "sf"} == {"data"}
+
+
+def test_a_run_of_no_duration_has_no_arrows():
+    runs = (run("a", 0, 10), run("b", 10, 0), run("c", 20, 5))
+    assert arrows(chart(Capture("one", (), runs), nodes=GRAPH)) == [(3, 9, 3, 20)]
+
+
+def test_arrows_stay_within_their_capture_and_their_step():
+    runs = [
+        run(name, at + 100 * step, 5, step=step)
+        for step in (0, 1)
+        for at, name in ((0, "a"), (9, "b"))
+    ]
+    captures = (Capture("one", (), tuple(runs)), Capture("two", (), tuple(runs)))
+    assert len(arrows(chart(*captures, nodes=GRAPH))) == 4
+
+
+def test_without_a_graph_there_are_no_arrows():
+    assert arrows(chart(Capture("one", (), (run("a", 0, 5), run("b", 9, 5))))) == []
+
+
+def test_a_transfer_is_drawn_and_marked_as_inferred():
+    nodes = (
+        Node("a", "Op"),
+        Node("a/_1", "_Send", ("a",)),
+        Node("a/_2", "_Recv"),
+        Node("b", "Op", ("a/_2",)),
+    )
+    sent = Transfer("a", "a/_1", "a/_2", CPU, OTHER, "float32", (4,), 16)
+    runs = (run("a", 0, 10), run("b", 40, 5, OTHER))
+    events = chart(Capture("one", (), runs), nodes=nodes, transfers=(sent,))
+    assert names(events, "process")[-1] == "transfers CPU:0 to CPU:1 (inferred)"
+    assert of(events, "X", "name", "ts", "dur")[1] == ("a (inferred)", 10, 30)
+    assert len(arrows(events)) == 2
+    assert {event["name"] for event in events if event["ph"] in "sf"} == {"data (inferred)"}
+
+
+# What holds for all runs
+
+NAMES = st.sampled_from("abcd")
+RUNS = st.builds(
+    OpRun,
+    step=st.integers(0, 2),
+    name=NAMES,
+    op=NAMES,
+    device=st.sampled_from([CPU, OTHER]),
+    start_ns=st.integers(0, 60),
+    duration_ns=st.integers(0, 30),
+    allocations=st.lists(
+        st.tuples(st.integers(0, 1), st.integers(-9, 9), st.sampled_from(["cpu", "gpu"])),
+        max_size=2,
+    ).map(tuple),
+)
+STEPS = st.lists(st.builds(StepTime, st.integers(0, 2), st.integers(0, 60), st.integers(0, 60)))
+
+
+@pytest.mark.slow
+@settings(max_examples=100, deadline=None)
+@given(STEPS, st.lists(RUNS, max_size=30), st.integers(1, 5))
+def test_every_chart_keeps_the_rules_and_has_every_run_once(steps, runs, stride):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chrome_trace, "STRIDE", stride)
+        events = chart(Capture("one", tuple(steps), tuple(runs)), nodes=GRAPH)
+    drawn = Counter(
+        (*(event["args"][key] for key in ("step", "node", "op")), int(event["dur"] * 1000))
+        for event in events
+        if event["ph"] == "X" and event["args"]["node"] != "steps"
+    )
+    assert drawn == Counter((run.step, run.name, run.op, run.duration_ns) for run in runs)
+
+
+# A real trace
+
+
+@pytest.mark.tensorflow
+def test_a_step_of_lenet_has_the_slices_of_tensorflows_timeline(walked):
+    from tensorflow.python.client.timeline import Timeline
+
+    from tflab.runtime import trace
+
+    stats = walked("lenet")["execution"].traces[16].step_stats
+    theirs = json.loads(Timeline(stats).generate_chrome_trace_format())["traceEvents"]
+    theirs = {
+        (event["args"]["name"], event["args"]["op"]): (event["ts"], event["dur"])
+        for event in theirs
+        if event["ph"] == "X"
+    }
+    runs = tuple(trace.op_runs(0, stats, {}))
+    content = json.loads(written(Capture("lenet", (), runs)))
+    origin = content["otherData"]["origin_ns_since_1970"] / 1000
+    ours = {
+        (event["args"]["node"], event["args"]["op"]): (origin + event["ts"], event["dur"])
+        for event in content["traceEvents"]
+        if event["ph"] == "X"
+    }
+    assert len(runs) == len(ours)
+    assert ours.keys() == theirs.keys()
+    for node, times in ours.items():
+        assert times == pytest.approx(theirs[node], abs=1.5)  # theirs are cut to microseconds
+
+
+@pytest.mark.tensorflow
+def test_the_steps_of_a_walk_over_two_devices_keep_the_rules(walked):
+    stages = walked("toy", devices=2)
+    placement, execution = stages["placement"], stages["execution"]
+    capture = Capture("toy", execution.step_times, execution.runs)
+    events = chart(capture, nodes=execution.nodes, transfers=placement.transfers)
+    sent = [
+        event for event in events if event["name"].endswith("(inferred)") and event["ph"] == "X"
+    ]
+    assert len(sent) == len(placement.transfers) * execution.steps
+    assert sum(event["ph"] == "s" for event in events) > len(execution.nodes)

@@ -1,0 +1,92 @@
+"""Markdown: a page that pastes into a report, and names that stay names."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tflab.exporters import markdown
+from tflab.records import Frontend, Node
+from tflab.records.blocks import Column, Table
+from tflab.views import stages
+
+ENVIRONMENT = {
+    "python": "3.11.2",
+    "os": "Debian",
+    "processor": "Some_CPU",
+    "cpus": 2,
+    "packages": {"tensorflow": "2.21.0", "xprof": None, "numpy": "2.4.6"},
+}
+STAGE = Frontend(SimpleNamespace(ends=()), (Node("a_b", "Placeholder"),))
+COLUMNS = (Column("node", lambda row: row[0]), Column("time", lambda row: row[1], right=True))
+
+
+def test_a_table_aligns_numbers_on_the_right():
+    rows = (("mul", "18.3 us"), ("add", "2.40 ms"))
+    assert markdown.table(Table("Nodes", COLUMNS, rows)).splitlines() == [
+        "**Nodes**",
+        "",
+        "| node | time |",
+        "| --- | ---: |",
+        "| mul | 18.3 us |",
+        "| add | 2.40 ms |",
+    ]
+
+
+def test_a_drawing_keeps_its_columns_in_a_code_block():
+    rows = (("●", "x|y"), ("│ ●", "`code`"))
+    assert markdown.table(Table("Graph", COLUMNS, rows, drawing=True)).splitlines() == [
+        "**Graph**",
+        "",
+        "```text",
+        "node  time",
+        "●     x|y",
+        "│ ●   `code`",
+        "```",
+    ]
+
+
+def test_rows_that_were_left_out_are_counted():
+    table = Table("Nodes", COLUMNS, (("a", "b"),), more=1234)
+    assert markdown.table(table).splitlines()[-2:] == ["", "... and 1,234 more"]
+
+
+def test_a_table_without_rows_is_its_header():
+    assert markdown.table(Table("t", COLUMNS[:1], ())).splitlines()[2:] == ["| node |", "| --- |"]
+    assert markdown.table(Table("t", COLUMNS[:1], (), drawing=True)).splitlines()[2:] == [
+        "```text",
+        "node",
+        "```",
+    ]
+
+
+@pytest.mark.parametrize(
+    "name, escaped",
+    [
+        ("a|b", "a\\|b"),
+        ("<script>alert(1)</script>", "\\<script\\>alert(1)\\</script\\>"),
+        ("`code`", "\\`code\\`"),
+        ("my_conv_1*2", "my\\_conv\\_1\\*2"),
+        ("[text](url)", "\\[text\\](url)"),
+        ("a\\b", "a\\\\b"),
+        ("conv1/Conv2D", "conv1/Conv2D"),
+    ],
+)
+def test_names_become_neither_markdown_nor_html(name, escaped):
+    assert markdown.escape(name) == escaped
+    assert f"| {escaped} | 1 |" in markdown.table(Table("t", COLUMNS, ((name, "1"),)))
+
+
+def test_a_page_tells_of_the_machine_and_then_of_each_stage():
+    page = markdown.render("my_model", ENVIRONMENT, [STAGE, STAGE])
+    assert page.startswith(
+        "# The life of my\\_model\n\n"
+        "2 CPUs (Some\\_CPU), Debian, Python 3.11.2, tensorflow 2.21.0, numpy 2.4.6.\n\n"
+        f"## 1. {markdown.escape(stages.title(STAGE))}\n\n"
+    )
+    assert [line[:5] for line in page.splitlines() if line.startswith("## ")] == ["## 1.", "## 2."]
+    assert page.endswith("\n") and not page.endswith("\n\n")
+
+
+def test_a_page_ends_with_the_error_that_ended_it():
+    page = markdown.render("toy", ENVIRONMENT, [], error="No kernel for <Op>.")
+    assert page.splitlines()[-1] == "**It ended here:** No kernel for \\<Op\\>."

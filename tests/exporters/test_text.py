@@ -1,0 +1,184 @@
+"""Text: what reaches the stream stays within its columns, whatever the names are."""
+
+import io
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tflab.exporters import text
+from tflab.records import Frontend, Node, Source, Tensor
+from tflab.records.blocks import Column, Table
+from tflab.views import stages
+
+PRINTABLE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=150)
+NAMES = st.text("abc_/.-0123456789", min_size=1, max_size=150)
+
+COLUMNS = (
+    Column("node", lambda row: row[0]),
+    Column("types", lambda row: row[1], elastic=True),
+    Column("time", lambda row: row[2], right=True),
+)
+
+
+def shown(table: Table) -> list[str]:
+    """The lines of a table, without the spaces at their ends."""
+    stream = io.StringIO()
+    text.show_table(text.console(stream), table)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def frontend(*nodes: Node) -> Frontend:
+    return Frontend(SimpleNamespace(ends=()), nodes)
+
+
+def stage_lines(stage: Frontend, whole: bool = True) -> list[str]:
+    stream = io.StringIO()
+    text.show(text.console(stream), 1, stage, whole=whole)
+    return stream.getvalue().splitlines()
+
+
+def test_a_table_has_a_title_a_header_and_a_rule():
+    rows = (("conv1", "Conv2D, 2 Const", "18.3 us"), ("x", "Placeholder", "812 ns"))
+    assert shown(Table("Nodes", COLUMNS, rows)) == [
+        "Nodes",
+        "  node   types               time",
+        "  ───────────────────────────────",
+        "  conv1  Conv2D, 2 Const  18.3 us",
+        "  x      Placeholder       812 ns",
+    ]
+
+
+def test_a_drawing_has_no_rule_between_its_rows():
+    rows = (("●", "x", ""), ("●", "neg", ""))
+    assert shown(Table("Graph", COLUMNS, rows, drawing=True)) == [
+        "Graph",
+        "  node  types  time",
+        "  ●     x",
+        "  ●     neg",
+    ]
+
+
+def test_rows_that_were_left_out_are_counted():
+    table = Table("Nodes", COLUMNS[:1], (("x",),), more=1234)
+    assert shown(table)[-1] == "  ... and 1,234 more"
+
+
+def test_a_table_without_rows_is_its_header():
+    assert shown(Table("Nodes", COLUMNS, ())) == [
+        "Nodes",
+        "  node  types  time",
+        "  ─────────────────",
+    ]
+
+
+def test_markup_in_names_is_printed_as_it_is():
+    assert shown(Table("[bold]", COLUMNS[:1], (("[red]x[/red] :smile:",),))) == [
+        "[bold]",
+        "  node",
+        "  ────────────────────",
+        "  [red]x[/red] :smile:",
+    ]
+
+
+def test_the_elastic_column_gives_way_first():
+    line = shown(Table("Nodes", COLUMNS, (("n" * 40, "t" * 80, "1.00 s"),)))[-1]
+    assert line == "  " + "n" * 40 + "  " + "t" * 47 + "…  1.00 s"
+
+
+def test_then_names_lose_their_middle():
+    line = shown(Table("Nodes", COLUMNS, (("a" * 60 + "z" * 60, "t" * 80, "1.00 s"),)))[-1]
+    assert line == "  " + "a" * 35 + "…" + "z" * 36 + "  " + "t" * 15 + "…  1.00 s"
+
+
+ROWS = st.lists(st.tuples(PRINTABLE, PRINTABLE, PRINTABLE), max_size=3)
+
+
+@settings(max_examples=25, deadline=None)
+@given(PRINTABLE, ROWS, st.booleans())
+def test_no_line_of_a_table_has_over_100_columns(title, rows, drawing):
+    assert max(map(cell_len, shown(Table(title, COLUMNS, tuple(rows), drawing))), default=0) <= 100
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(NAMES, min_size=1, max_size=3, unique=True), PRINTABLE, st.booleans())
+def test_no_line_of_a_stage_has_over_100_columns(names, code, whole):
+    source = Source(f"{names[0]}.py", 7, "build", code)
+    outputs = (Tensor("float32", (None,) * 40),)
+    nodes = (Node(name, "Op" * 50, outputs=outputs, source=source) for name in names)
+    assert max(map(cell_len, stage_lines(frontend(*nodes), whole))) <= 100
+
+
+def test_a_stage_in_full_opens_with_its_number_and_title():
+    lines = stage_lines(frontend(Node("x", "Placeholder")))
+    assert lines[1].startswith(f"1  {stages.STAGES[Frontend].title} ──")
+
+
+def test_a_stage_on_the_way_is_one_line():
+    stage = frontend(Node("x", "Placeholder"))
+    expected = f"1  {stages.title(stage)}: {stages.summary(stage)}."
+    assert stage_lines(stage, whole=False) == [expected]
+
+
+# Colour
+
+
+def escapes(stream: io.StringIO) -> bool:
+    text.show(text.console(stream), 1, frontend(Node("x", "Placeholder")))
+    return "\x1b" in stream.getvalue()
+
+
+@pytest.fixture
+def plain_environment(monkeypatch):
+    for name in ("FORCE_COLOR", "NO_COLOR", "TTY_COMPATIBLE", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_only_a_terminal_gets_colours(plain_environment):
+    assert escapes(Terminal())
+    assert not escapes(io.StringIO())
+
+
+@pytest.mark.parametrize("columns, width", [("60", 60), ("200", 100)])
+def test_a_terminal_is_filled_up_to_100_columns(plain_environment, monkeypatch, columns, width):
+    monkeypatch.setenv("COLUMNS", columns)
+    assert text.console(Terminal()).width == width
+
+
+def test_what_is_no_terminal_has_100_columns(plain_environment, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    assert text.console(io.StringIO()).width == 100
+
+
+# Widths
+
+
+def test_a_name_loses_its_middle_and_prose_its_end():
+    assert text.cut("gradients/conv1/Conv2D_grad", 15, at_end=False) == "gradien…2D_grad"
+    assert text.cut("Conv2D, BiasAdd, Relu", 15, at_end=True) == "Conv2D, BiasAd…"
+
+
+@settings(max_examples=30, deadline=None)
+@given(NAMES, st.integers(1, 160), st.booleans())
+def test_cut_text_fills_its_width_and_short_text_stays(name, width, at_end):
+    cut = text.cut(name, width, at_end)
+    assert cut == name if len(name) <= width else len(cut) == width
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(st.integers(0, 200), min_size=1, max_size=8), st.integers(30, 100))
+def test_columns_are_fitted_to_the_line(lengths, available):
+    columns = tuple(Column("", lambda row: row, elastic=n % 2 == 0) for n in range(len(lengths)))
+    cells = ["x" * length for length in lengths]
+    widths = text.fitted(Table("t", columns, ()), [cells], available)
+    room = available - text.GAP * (len(lengths) - 1)
+    assert all(width <= length for width, length in zip(widths, lengths, strict=True))
+    assert sum(widths) == min(sum(lengths), room)

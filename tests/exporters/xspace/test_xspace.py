@@ -1,0 +1,477 @@
+"""XSpace: what XProf's own converters make of it equals the records that went in."""
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xprof.convert import raw_to_tool_data
+
+from tflab.analysis import memory, timeline
+from tflab.exporters import xspace
+from tflab.exporters.xspace import names as xnames
+from tflab.records import Capture, OpRun, StepTime
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[3]
+TASK = "/job:localhost/replica:0/task:0"
+CPU, OTHER = f"{TASK}/device:CPU:0", f"{TASK}/device:CPU:1"
+EPOCH = 1_700_000_000_000_000_000  # ns, a whole number of us
+
+
+def run(name, start, duration, step=0, op="Op", device=CPU, allocations=()) -> OpRun:
+    asked = tuple((EPOCH // 1000 + us, size, allocator) for us, size, allocator in allocations)
+    return OpRun(step, name, op, device, EPOCH + start, duration, 0, asked)
+
+
+def capture(*runs: OpRun, steps=((0, 0, 1000),), name="made by hand") -> Capture:
+    """A capture of these runs; a step is its number, start and wall time."""
+    times = tuple(StepTime(number, EPOCH + start, wall) for number, start, wall in steps)
+    return Capture(name, times, runs)
+
+
+def spread(count: int) -> Capture:
+    """As many steps, one after another."""
+    runs = (run("a", 100 * step + 10, 50, step) for step in range(count))
+    return capture(*runs, steps=[(step, 100 * step, 80 + step) for step in range(count)])
+
+
+# What XProf makes of it
+
+
+def convert(path: Path, tool: str, **params) -> str:
+    return raw_to_tool_data.xspace_to_tool_data([str(path)], tool, params)[0]
+
+
+def drawn(found: Capture, tool: str):
+    """What a page of TensorBoard Profile is given to draw."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "host.xplane.pb")
+        path.write_bytes(xspace.encode(found))
+        return json.loads(convert(path, tool))
+
+
+def table(page) -> list[dict]:
+    names = [column["id"] for column in page["cols"]]
+    return [dict(zip(names, [cell["v"] for cell in row["c"]], strict=True)) for row in page["rows"]]
+
+
+def counted_ops(found: Capture) -> dict[str, tuple[int, float]]:
+    """Occurrences and self time in us of each op, from framework op stats."""
+    return {
+        f"{row['operation']}:{row['type']}": (row["occurrences"], row["total_self_time"])
+        for row in table(drawn(found, "framework_op_stats")[0])
+        if (row["operation"], row["type"]) != ("IDLE", "IDLE")
+    }
+
+
+def traced_ops(found: Capture) -> dict[str, tuple[int, float]]:
+    """The same from the records."""
+    names = xnames.given(dict.fromkeys((one.name, one.op) for one in found.runs))
+    calls = Counter(names[one.name, one.op] for one in found.runs)
+    total_ns: Counter[str] = Counter()
+    for one in found.runs:
+        total_ns[names[one.name, one.op]] += one.duration_ns
+    return {name: (calls[name], pytest.approx(total_ns[name] / 1000, abs=1e-6)) for name in calls}
+
+
+def counted_steps(found: Capture) -> list[tuple[str, float]]:
+    """Name and milliseconds of each step, from the overview page."""
+    return [(row["stepnum"], row["stepTimeMs"]) for row in table(drawn(found, "overview_page")[1])]
+
+
+def traced_steps(found: Capture) -> list[tuple[str, float]]:
+    return [
+        (f"step {step.step}", pytest.approx(step.wall_ns / 1e6, abs=1e-9))
+        for step in sorted(found.steps, key=lambda step: step.step)
+    ]
+
+
+def counted_peaks(found: Capture) -> dict[str, int]:
+    """The most bytes that each allocator held, from the memory profile."""
+    profiles = drawn(found, "memory_profile")["memoryProfilePerAllocator"]
+    return {
+        allocator: int(profile["profileSummary"]["peakStats"]["peakBytesInUse"])
+        for allocator, profile in profiles.items()
+    }
+
+
+def traced_peaks(found: Capture) -> dict[str, int]:
+    allocators = {name for one in found.runs for _, _, name in one.allocations}
+    return {
+        allocator: memory.memory(
+            replace(one, allocations=tuple(a for a in one.allocations if a[2] == allocator))
+            for one in found.runs
+        ).peak_bytes
+        for allocator in allocators
+    }
+
+
+def assert_conserved(found: Capture) -> None:
+    assert counted_ops(found) == traced_ops(found)
+    assert counted_steps(found) == traced_steps(found)
+    assert counted_peaks(found) == traced_peaks(found)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("devices", [1, 2])
+def test_ops_steps_and_memory_of_lenet_are_those_of_its_trace(walked, devices):
+    for found in walked("lenet", devices)["execution"].captures:
+        assert len(found.runs) > 400
+        assert_conserved(found)
+        assert_every_nanosecond_is_drawn_once(found)
+
+
+NASTY_NAMES = (
+    *("a", "a/b", "_arg_x", "__arg_x", "runtime/arg_x", "_", "/", "//", "", "a:b", "a b", "é"),
+    *("日本", "-x", ">x", ".", "..", "a\nb", "a\0b", "\ud800", '"', "\\", "x" * 300, "IDLE"),
+    *("train", "train:0", "train_step", "trainer/x", "test", "tester", "TraceContext"),
+    *("Iterator", "Iterator::Batch", "FunctionRun/x", "EagerExecute", "SessionRun", "_counters_"),
+    *("MEMCPYHtoD", "MemoryAllocation", "input/IteratorGetNext", "while/body"),
+)
+NASTY_TYPES = ("Op", "_Arg", "", "unknown", "conv2d", "A:B", "Addons>X", "2D", "é", "IDLE", "While")
+ALLOCATIONS = st.lists(
+    st.tuples(
+        st.integers(0, 3), st.integers(-3, 3), st.sampled_from(["cpu", "mklcpu", 'x"y', "é"])
+    ),
+    max_size=4,
+)
+RUNS = st.lists(
+    st.builds(
+        run,
+        st.sampled_from(NASTY_NAMES) | st.text(max_size=5),
+        st.integers(0, 150),
+        st.integers(0, 40),
+        st.integers(0, 3),  # there is no step 3
+        st.sampled_from(NASTY_TYPES) | st.text(max_size=3),
+        st.sampled_from([CPU, OTHER]),
+        ALLOCATIONS,
+    ),
+    max_size=12,
+)
+THREE_STEPS = ((0, 0, 60), (1, 60, 60), (2, 130, 20))
+
+
+@settings(max_examples=25, deadline=None)
+@given(RUNS)
+def test_whatever_ran_is_conserved(runs):
+    found = capture(*runs, steps=THREE_STEPS)
+    assert_conserved(found)
+    assert_every_nanosecond_is_drawn_once(found)
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        capture(steps=()),
+        capture(),
+        capture(run("a", 5, 0)),
+        capture(run("a", 5, 5), steps=()),
+        capture(run("a", -500, 3000)),
+        capture(*(run("while/body", 3 * start, 3) for start in range(300))),
+        capture(
+            *(run("a", 10, 50, step) for step in range(4)), steps=[(s, 0, 90) for s in range(4)]
+        ),
+        capture(run("a", 0, 5, -3), run("a", 90, 5, 10**10), steps=[(-3, 0, 9), (10**10, 90, 9)]),
+        *(spread(count) for count in (3, 4, 5, 6, 7, 300)),
+    ],
+    ids=[
+        *("nothing", "a step without ops", "no time", "no step", "longer than its step", "a loop"),
+        *("steps at the same time", "odd step numbers"),
+        *(f"{count} steps" for count in (3, 4, 5, 6, 7, 300)),
+    ],
+)
+def test_all_ops_and_steps_are_conserved(found):
+    assert_conserved(found)
+    assert_every_nanosecond_is_drawn_once(found)
+
+
+def test_the_latencies_of_the_session_are_the_times_of_the_steps():
+    rows = {row["percentile"]: row for row in table(drawn(spread(7), "overview_page")[4])}
+    assert rows["Avg"]["totalTimeMs"] == pytest.approx(83e-6)
+    assert rows["50.0%"]["totalTimeMs"] == pytest.approx(83e-6)
+    assert rows["99.9%"]["totalTimeMs"] == pytest.approx(86e-6)
+
+
+def test_host_compute_is_the_time_with_an_op_running():
+    late = run("a", 10, 50, allocations=[(0, 8, "cpu"), (0, -8, "cpu")])
+    found = capture(late, run("b", 40, 40, device=OTHER), run("c", 200, 5))
+    (row,) = table(drawn(found, "overview_page")[1])
+    assert row["hostComputeTimeMs"] == pytest.approx(75e-6, abs=3e-6)  # 1 ns an allocation
+    assert row["otherTimeMs"] == pytest.approx(925e-6, abs=3e-6)
+
+
+def test_kernels_of_a_gpu_are_not_added_to_their_launches():
+    stream = "/device:GPU:0/stream:13"
+    launch = run("conv", 0, 5, op="Conv2D", device=f"{TASK}/device:GPU:0")
+    found = capture(launch, replace(launch, device=stream, duration_ns=90))
+    assert counted_ops(found) == {"conv:Conv2D": (1, 0.005), "gpu/conv:Conv2D": (1, 0.09)}
+
+
+# What is in the file
+
+
+def official():
+    """The proto, from its file, because to import TensorFlow for it takes seconds."""
+    tensorflow = Path(importlib.util.find_spec("tensorflow").origin).parent
+    path = tensorflow / "tsl/profiler/protobuf/xplane_pb2.py"
+    spec = importlib.util.spec_from_file_location("xplane_pb2", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.XSpace
+
+
+XSpace = official()
+
+
+def planes(encoded: bytes) -> dict:
+    return {plane.name: plane for plane in XSpace.FromString(encoded).planes}
+
+
+def lines(found: Capture) -> list[tuple[str, list[tuple[str, int, int]]]]:
+    """The lines in which something is drawn, with each event's name, start and end in ns."""
+    plane = planes(xspace.encode(found))["/host:CPU"]
+    starts = [step.start_ns for step in found.steps] + [one.start_ns for one in found.runs]
+    zero = min(starts, default=0) // 1000 * 1000 - 1
+    drawn = []
+    for line in sorted(plane.lines, key=lambda line: line.id):
+        if line.id > 0 and line.name != "_counters_":
+            events = []
+            for event in line.events:
+                kind = plane.event_metadata[event.metadata_id]
+                start, rest = divmod(event.offset_ps, 1000)
+                length, part = divmod(event.duration_ps, 1000)
+                assert (rest, part) == (0, 0)
+                events.append((kind.display_name or kind.name, zero + start, zero + start + length))
+            drawn.append((line.name, events))
+    return drawn
+
+
+def assert_every_nanosecond_is_drawn_once(found: Capture) -> None:
+    """Nothing overlaps in a lane, and the session's own time is what the ops leave of the steps."""
+    idle: Counter[str] = Counter()
+    for name, events in lines(found):
+        for (_, _, end), (_, start, _) in pairwise(sorted(events, key=lambda event: event[1:])):
+            assert end <= start
+        if name == "session":
+            for owner, start, end in events:
+                idle[owner] += end - start
+    ledger = {row.owner: row.ns for row in timeline.time_ledger(found.runs, found.steps)}
+    del ledger[timeline.BUSY]  # what is left of the steps
+    assert {owner: idle[owner] for owner in ledger} == ledger
+
+
+def test_lanes_stand_below_their_steps_device_by_device():
+    found = capture(
+        run("b", 20, 30, 7),
+        run("a/x", 10, 30, 7),
+        run("c", 60, 5, 7),
+        run("d", 15, 5, 7, device=OTHER),
+        steps=((7, 5, 100),),
+    )
+    at = EPOCH.__add__
+    assert lines(found) == [
+        ("steps", [("SessionRun", at(5), at(105))]),
+        (
+            "session",
+            [
+                (timeline.BEFORE, at(5), at(10)),
+                (timeline.GAPS, at(50), at(60)),
+                (timeline.AFTER, at(65), at(105)),
+            ],
+        ),
+        ("CPU:0, lane 1", [("x (a/x)", at(10), at(40)), ("c", at(60), at(65))]),
+        ("CPU:0, lane 2", [("b", at(20), at(50))]),
+        ("CPU:1", [("d", at(15), at(20))]),
+    ]
+
+
+def test_every_run_stands_in_a_lane_of_its_device():
+    found = capture(*(run(f"n{i}", 7 * i % 50, 10, device=(CPU, OTHER)[i % 2]) for i in range(20)))
+    named = [
+        (name.partition(",")[0], *event)
+        for name, events in lines(found)
+        for event in events
+        if name.startswith("CPU")
+    ]
+    assert sorted(named) == sorted(
+        (one.device[-5:], one.name, one.start_ns, one.start_ns + one.duration_ns)
+        for one in found.runs
+    )
+
+
+def test_the_time_axis_starts_at_0_and_knows_the_day():
+    found = capture(run("a", 1_500, 10), steps=((0, 1_234, 2_000),))
+    events = [event for event in drawn(found, "trace_viewer@")["traceEvents"] if "ts" in event]
+    assert min(event["ts"] for event in events) == pytest.approx(0.235)  # us
+    plane = planes(xspace.encode(found))["Task Environment"]
+    names = {number: stat.name for number, stat in plane.stat_metadata.items()}
+    assert {names[stat.metadata_id]: stat.uint64_value for stat in plane.stats} == {
+        "profile_start_time": EPOCH + 1_000 - 1,
+        "profile_stop_time": EPOCH + 3_234,
+    }
+
+
+def test_the_curve_of_ops_running_at_once_goes_up_and_down_with_them():
+    found = capture(
+        run("a", 9, 21), run("b", 19, 10, device=OTHER), run("c", 29, 0), run("d", 30, 9)
+    )
+    (curve,) = (
+        event for event in drawn(found, "trace_viewer@")["traceEvents"] if "entries" in event
+    )
+    assert curve["name"] == "ops running at once"
+    assert [(round(us * 1000), ops) for us, ops in curve["entries"]] == [
+        (10, 1),
+        (20, 2),
+        (30, 1),
+        (40, 0),
+    ]
+
+
+# Memory
+
+
+def test_memory_at_the_peak_is_told_by_op():
+    found = capture(
+        run("old", 0, 2000, allocations=[(0, 100, "cpu"), (1, 100, "cpu"), (2, -100, "cpu")]),
+        run("new", 3000, 2000, allocations=[(3, 50, "cpu"), (3, 7, "cpu"), (3, -7, "cpu")]),
+        run("other", 0, 9, allocations=[(0, 999, "gpu")]),
+        run("later", 8000, 9, step=1, allocations=[(8, 20, "cpu")]),
+        steps=((0, 0, 6000), (1, 8000, 100)),
+    )
+    profile = drawn(found, "memory_profile")["memoryProfilePerAllocator"]["cpu"]
+    held = Counter()
+    for active in profile["activeAllocations"]:
+        kept = profile["memoryProfileSnapshots"][int(active["snapshotIndex"])]["activityMetadata"]
+        held[kept["tfOpName"]] += int(kept["allocationBytes"]) * int(active["numOccurrences"])
+    assert profile["profileSummary"]["peakStats"]["peakBytesInUse"] == "200"
+    assert held == {"old": 200}
+    assert profile["specialAllocations"] == []
+
+
+@pytest.mark.parametrize("sizes, buffers", [([8, 8, -8, 9, -8], "abacb"), ([8, -8, 8, -8], "aabb")])
+def test_a_release_undoes_the_oldest_allocation_of_its_size(sizes, buffers):
+    asked = [(us, size, "cpu") for us, size in enumerate(sizes)]
+    assert in_letters(addresses(asked)) == buffers
+
+
+def test_a_release_undoes_an_allocation_of_its_own_allocator():
+    asked = [(1, 8, "cpu"), (2, 8, "gpu"), (3, -8, "gpu"), (4, -8, "cpu")]
+    assert in_letters(addresses(asked)) == "aabb"  # one allocator after the other
+
+
+def in_letters(numbers) -> str:
+    """The first number as a, the next other one as b, and so on."""
+    letters = dict(zip(dict.fromkeys(numbers), "abcdefgh", strict=False))
+    return "".join(letters[number] for number in numbers)
+
+
+def addresses(asked) -> list[int]:
+    """The address of each event in the memory line."""
+    plane = planes(xspace.encode(capture(run("a", 0, 9, allocations=asked))))["/host:CPU"]
+    names = {number: stat.name for number, stat in plane.stat_metadata.items()}
+    (line,) = (line for line in plane.lines if line.name == "memory")
+    stats = [{names[s.metadata_id]: s.int64_value for s in event.stats} for event in line.events]
+    return [stat["addr"] for stat in stats]
+
+
+def test_the_curve_of_an_allocator_is_that_of_the_memory_module():
+    asked = [(2, 64, "cpu"), (3, 32, "cpu"), (3, -64, "cpu"), (5, -32, "cpu")]
+    found = capture(run("a", 0, 9000, allocations=asked))
+    curves = [event for event in drawn(found, "trace_viewer@")["traceEvents"] if "entries" in event]
+    (curve,) = (curve for curve in curves if curve["name"] == "bytes held by cpu")
+    live = memory.curve(memory.events(found.runs))
+    assert [(round(us), held) for us, held in curve["entries"]] == [
+        (us - EPOCH // 1000, held) for us, held in live
+    ]
+
+
+# Files
+
+
+def test_each_capture_is_a_run_of_its_own(tmp_path):
+    found = [capture(run("a", 1, 1), name=name) for name in ("lenet-batch-1", "lenet-batch-16")]
+    paths = xspace.write(tmp_path, found, host="here")
+    folder = tmp_path / "plugins/profile"
+    assert paths == [
+        folder / "lenet-batch-1/here.xplane.pb",
+        folder / "lenet-batch-16/here.xplane.pb",
+    ]
+    assert [path.read_bytes() for path in paths] == [
+        xspace.encode(one, host="here") for one in found
+    ]
+
+
+def test_a_run_that_exists_is_never_written_to(tmp_path):
+    found = capture(run("a", 1, 1), name="toy")
+    written = [xspace.write(str(tmp_path), [found])[0] for _ in range(3)]
+    assert [path.parent.name for path in written] == ["toy", "toy-2", "toy-3"]
+    assert all(os.listdir(path.parent) == [path.name] for path in written)
+
+
+@pytest.mark.parametrize(
+    "name, folder",
+    [("my.models:build-batch-1", "my.models-build-batch-1"), ("../../x", "x"), ("..", "profile")],
+)
+def test_a_name_never_becomes_a_path(tmp_path, name, folder):
+    (path,) = xspace.write(tmp_path, [capture(name=name)], host="../a b/c")
+    assert path == tmp_path / "plugins/profile" / folder / "a-b-c.xplane.pb"
+
+
+def test_a_failure_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(Path, "rename", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        xspace.write(tmp_path, [capture()])
+    assert list((tmp_path / "plugins/profile").iterdir()) == []
+
+
+def test_tensorflow_is_not_imported():
+    program = "import sys, tflab.exporters.xspace; print('tensorflow' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    assert done.stdout == "False\n"
+
+
+# XLA
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """A profile of the toy, compiled by XLA."""
+    folder = tmp_path_factory.mktemp("compiled") / "toy"
+    command = [sys.executable, "-m", "tflab.lifecycle", "--xla", "--steps", "1", "--warmup", "1"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(
+        [*command, "--logdir", str(folder)],
+        env=environment,
+        check=True,
+        capture_output=True,
+        timeout=120,
+    )
+    return next(folder.glob("plugins/profile/toy-batch-16/*.xplane.pb"))
+
+
+@pytest.mark.tensorflow
+def test_what_xla_compiled_is_in_the_graph_viewer_and_the_memory_viewer(compiled):
+    names = raw_to_tool_data.xspace_to_tool_names([str(compiled)])
+    assert {"graph_viewer", "memory_viewer"} <= set(names)
+    (module,) = (
+        path.name.removesuffix(".hlo_proto.pb") for path in compiled.parent.glob("*hlo_proto*")
+    )
+    assert module.startswith("cluster_")
+    options = {"type": "short_txt", "module_name": module}
+    graph = convert(compiled, "graph_viewer", graph_viewer_options=options).decode()
+    assert "f32[16" in graph and "multiply" in graph
+    buffers = json.loads(convert(compiled, "memory_viewer", module_name=module))
+    assert f"{buffers['moduleName']}(1)" == module

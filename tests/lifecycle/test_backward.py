@@ -1,0 +1,199 @@
+"""Backward: every added node has one origin, and the gradients are those of other methods."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+from tensorflow.python.framework import ops
+
+from tests import walks
+from tflab import datasets
+from tflab.errors import TflabError
+from tflab.lifecycle import backward, frontend
+from tflab.models import toy
+from tflab.records import Model, Options
+
+pytestmark = pytest.mark.tensorflow
+
+every_model = pytest.mark.parametrize("name", walks.WHOLE)
+
+
+def differentiate(function):
+    options = Options()
+    return backward.differentiate(frontend.build(("mine", function), options), options)
+
+
+# Where the nodes come from
+
+
+@every_model
+def test_every_added_node_has_exactly_one_origin(name, walked):
+    stage = walked(name)["backward"]
+    derived = [node for gradient in stage.gradients for node in gradient.nodes]
+    origins = Counter([*derived, *stage.shared_nodes, *stage.update_nodes])
+    assert origins == Counter(stage.added_nodes)
+    assert max(origins.values()) == 1
+
+
+@every_model
+def test_added_nodes_come_after_the_nodes_of_the_frontend(name, walked):
+    forward, stage = walked(name)["frontend"], walked(name)["backward"]
+    assert stage.nodes[: len(forward.nodes)] == forward.nodes
+    added = tuple(node.name for node in stage.nodes[len(forward.nodes) :])
+    assert sorted(added) == sorted(stage.added_nodes)
+
+
+@every_model
+def test_differentiation_leaves_nothing_else_in_the_graph(name, walked):
+    stage = walked(name)["backward"]
+    in_graph = [op.name for op in stage.program.graph.get_operations()]
+    assert in_graph == [node.name for node in stage.nodes]
+
+
+@every_model
+def test_every_forward_node_has_gradient_nodes_or_a_reason(name, walked):
+    stage = walked(name)["backward"]
+    forward = walked(name)["frontend"].nodes
+    assert [(g.forward, g.op) for g in stage.gradients] == [(n.name, n.op) for n in forward]
+    for gradient in stage.gradients:
+        assert bool(gradient.nodes) != bool(gradient.reason)
+
+
+def test_the_reasons_of_the_toy_are_the_right_ones(walked):
+    reasons = {g.forward: g.reason for g in walked("toy")["backward"].gradients}
+    assert reasons["mul"] is None
+    assert reasons["x"] == reasons["targets"] == backward.NO_VARIABLE
+    assert reasons["y/Initializer/initial_value"] == backward.NOT_NEEDED
+    assert reasons["y"] == backward.NOT_DIFFERENTIABLE
+    assert reasons["mul/ReadVariableOp"] == backward.PASSED_ON
+
+
+@every_model
+def test_gradient_functions_are_those_of_the_registry(name, walked):
+    for gradient in walked(name)["backward"].gradients:
+        if gradient.function is None:
+            continue
+        registered = ops.gradient_registry.lookup(gradient.op).__name__
+        assert gradient.function.startswith(f"{registered} (")
+
+
+def test_a_gradient_function_is_told_with_its_line(walked):
+    (product,) = [g for g in walked("toy")["backward"].gradients if g.forward == "mul"]
+    function = ops.gradient_registry.lookup("Mul")
+    line = function.__code__.co_firstlineno
+    assert product.function == f"_MulGrad (math_grad.py:{line})"
+
+
+# Whether they are right
+
+
+def test_the_gradients_of_the_toy_are_those_of_a_gradient_tape(walked):
+    program = walked("toy")["backward"].program
+    points = next(datasets.batches(toy.line("train"), 16))
+    deltas = {  # of w -= rate * delta
+        op.inputs[0].op.name: op.inputs[2]
+        for op in program.graph.get_operations()
+        if op.type == "ResourceApplyGradientDescent"
+    }
+    with tf1.Session(graph=program.graph) as session:
+        variables = program.graph.get_collection("variables")
+        for variable, value in zip(variables, (1.5, 0.5), strict=True):
+            session.run(variable.initializer, {variable.initializer.inputs[1]: value})
+        feeds = {feed: points[column] for feed, column in program.model.feeds.items()}
+        found = session.run(deltas, feeds)
+
+    y, z = tf.Variable(1.5), tf.Variable(0.5)
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean((points["x"] * y + z - points["targets"]) ** 2)
+    by_tape = dict(zip("yz", tape.gradient(loss, [y, z]), strict=True))
+    assert found == {name: pytest.approx(float(value)) for name, value in by_tape.items()}
+
+
+@every_model
+def test_the_gradients_of_every_variable_agree_with_finite_differences(name, walked):
+    stage = walked(name)["backward"]
+    variables = stage.program.graph.get_collection("trainable_variables")
+    checks = {check.tensor: check for check in stage.gradient_checks}
+    assert set(checks) == {variable.op.name for variable in variables}
+    for variable in variables:
+        check = checks[variable.op.name]
+        assert check.max_relative_error < 1e-4
+        assert 1 <= check.elements <= variable.shape.num_elements()
+
+
+@tf.custom_gradient
+def square_with_half_its_gradient(weights):
+    return weights * weights, lambda upstream: upstream * weights  # right would be 2 * weights
+
+
+@pytest.mark.parametrize("square, error", [(tf.square, 0), (square_with_half_its_gradient, 0.5)])
+def test_the_check_tells_a_right_gradient_from_a_wrong_one(square, error):
+    def model():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        weights = tf1.get_variable("weights", initializer=[3.0, -1.0], use_resource=True)
+        loss = tf.reduce_mean(x) * tf.reduce_sum(square(weights))
+        return Model(x, {x: "x"}, ones, loss, tf1.train.GradientDescentOptimizer(0.1))
+
+    (check,) = differentiate(model).gradient_checks
+    assert check.tensor == "weights"
+    assert check.max_relative_error == pytest.approx(error, abs=1e-4)
+
+
+def ones(split, data_dir):
+    return datasets.Dataset("ones", split, {"x": np.ones(100, np.float32)})
+
+
+# Models that cannot be differentiated
+
+
+def test_a_model_without_a_loss_passes_unchanged():
+    def model():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        return Model(output=x + 1.0, feeds={x: "x"}, data=ones)
+
+    options = Options()
+    built = frontend.build(("mine", model), options)
+    stage = backward.differentiate(built, options)
+    assert stage.nodes == built.nodes
+    assert len(stage.program.graph.get_operations()) == len(built.nodes)
+    assert (stage.added_nodes, stage.gradients, stage.gradient_checks) == ((), (), ())
+
+
+def no_variable():
+    x = tf1.placeholder(tf.float32, [None], name="x")
+    return x, tf.reduce_sum(x)
+
+
+def variable_apart_from_the_loss():
+    x = tf1.placeholder(tf.float32, [None], name="x")
+    tf1.get_variable("weights", initializer=1.0)
+    return x, tf.reduce_sum(x)
+
+
+def no_gradient_registered():
+    x = tf1.placeholder(tf.float32, [None], name="x")
+    weights = tf1.get_variable("weights", initializer=[1.0], use_resource=True)
+    return x, tf.reduce_sum(tf.raw_ops.ResizeArea(images=weights[None, None, None], size=[2, 2]))
+
+
+@pytest.mark.parametrize(
+    "function, reason",
+    [
+        (no_variable, "No variables to optimize"),
+        (variable_apart_from_the_loss, "No gradients provided for any variable"),
+        (no_gradient_registered, "No gradient defined for operation"),
+    ],
+)
+def test_a_loss_that_cannot_be_differentiated_is_told_in_one_sentence(function, reason):
+    def model():
+        x, loss = function()
+        return Model(x, {x: "x"}, ones, loss, tf1.train.GradientDescentOptimizer(0.1))
+
+    with pytest.raises(TflabError) as error:
+        differentiate(model)
+    sentence = str(error.value)
+    assert "of the model 'mine' cannot be differentiated: " in sentence
+    assert reason in sentence
+    assert "\n" not in sentence

@@ -1,0 +1,394 @@
+"""The lifecycle command, as its users run it: documents, logdirs, errors and Ctrl-C."""
+
+import io
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from tests import walks
+from tflab import lifecycle
+from tflab.exporters import text
+
+pytestmark = pytest.mark.tensorflow
+
+ROOT = Path(__file__).parents[2]
+COMMAND = (sys.executable, "-m", "tflab.lifecycle")
+WIDTH = 100
+ESCAPE = "\x1b"
+CHATTER = re.compile(r"^[IWEF]\d{4} |^WARNING|TF_ENABLE_ONEDNN_OPTS", re.MULTILINE)
+
+# What DESIGN.md promises to other programs. A list holds at least one of what stands in it.
+NODE = {
+    "name": str,
+    "op": str,
+    "inputs": list,
+    "control_inputs": list,
+    "device": str,
+    "outputs": list,
+    "source": object,
+}
+GRAPH = {"stage": str, "nodes": [NODE], "node_count": int, "edge_count": int}
+SOURCE = {"file": str, "line": int, "function": str, "code": str}
+SPREAD = {"median": (int, float), "p10": (int, float), "p90": (int, float)}
+TOTAL = {
+    "name": str,
+    "op": str,
+    "calls": int,
+    "total_ns": int,
+    "self_ns": int,
+    "mean_ns": (int, float),
+    "share": float,
+}
+RUN = {"step": int, "name": str, "op": str, "device": str, "start_ns": int, "duration_ns": int}
+STAGES = {
+    "frontend": GRAPH | {"nodes": [NODE | {"source": SOURCE}]},
+    "backward": GRAPH
+    | {
+        "gradients": [{"forward": str, "nodes": list}],
+        "added_nodes": [str],
+        "gradient_checks": [{"tensor": str, "max_relative_error": float}],
+    },
+    "placement": GRAPH
+    | {
+        "fetches": [str],
+        "partitions": [{"device": str, "nodes": [str]}],
+        "transfers": [{"tensor": str, "from": str, "to": str, "bytes": int}],
+    },
+    "execution": GRAPH
+    | {
+        "warmup_steps": int,
+        "steps": int,
+        "untraced_step_ns": SPREAD,
+        "traced_step_ns": SPREAD,
+        "runs": [RUN],
+        "top_ops": [TOTAL],
+        "time_ledger": [{"owner": str, "ns": int}],
+        "wall_ns": int,
+        "critical_path": {"nodes": [str], "ns": (int, float), "parallelism": float},
+        "memory": {"per_op": [{"name": str, "requested_bytes": int}], "peak_bytes": int},
+    },
+}
+
+# The toy, but it writes a line to a file in every step.
+COUNTED = """
+from dataclasses import replace
+import tensorflow as tf
+from tflab.models import toy
+
+def build():
+    model = toy.build()
+    with tf.control_dependencies([tf.print("step", output_stream="file://{path}")]):
+        return replace(model, loss=tf.identity(model.loss))
+"""
+
+BROKEN = """
+def raises():
+    raise ValueError("this model is broken")
+
+def returns_nothing():
+    pass
+"""
+
+
+@pytest.fixture(scope="module")
+def environment(data):
+    """That of a user, who has not told TensorFlow to be quiet."""
+    quiet = ("TF_CPP_MIN_LOG_LEVEL", "COLUMNS", "FORCE_COLOR")
+    known = {name: value for name, value in os.environ.items() if name not in quiet}
+    return known | {"PYTHONPATH": str(ROOT)}
+
+
+@pytest.fixture(scope="module")
+def run(environment, tmp_path_factory):
+    """Run the command in an empty folder, and expect it to be done and quiet."""
+
+    def run(*args):
+        folder = tmp_path_factory.mktemp("empty")
+        done = subprocess.run(
+            [*COMMAND, *args], cwd=folder, env=environment, capture_output=True, text=True
+        )
+        assert (done.returncode, CHATTER.findall(done.stderr)) == (0, []), done.stderr
+        return done, folder
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def logdir(tmp_path_factory):
+    return tmp_path_factory.mktemp("logs") / "toy"
+
+
+@pytest.fixture(scope="module")
+def toy(run, logdir):
+    args = ("--devices", "2", "--steps", "4", "--warmup", "1", "--batch-size", "8")
+    return run(*args, "--format", "json", "--logdir", str(logdir))[0]
+
+
+@pytest.fixture(scope="module")
+def lenet(run):
+    """LeNet as JSON, and the folder in which the command ran."""
+    return run("--model", "lenet", "--devices", "2", "--format", "json")
+
+
+@pytest.fixture(scope="module")
+def as_text(run, toy, logdir):
+    """The toy again, in colourless text, into a logdir that has been written to."""
+    before = contents(logdir)
+    done, _ = run("--logdir", str(logdir))
+    return done, before
+
+
+# JSON
+
+
+@pytest.mark.parametrize("name", ["toy", "lenet"])
+def test_json_keeps_the_promises_of_the_design(name, toy, lenet):
+    found = json.loads((toy if name == "toy" else lenet[0]).stdout)
+    assert list(found) == ["model", "environment", "stages"]
+    assert found["model"] == name
+    assert [stage["stage"] for stage in found["stages"]] == list(STAGES)
+    for stage in found["stages"]:
+        assert list(broken_promises(stage, STAGES[stage["stage"]], stage["stage"])) == []
+        edges = sum(len(node["inputs"]) + len(node["control_inputs"]) for node in stage["nodes"])
+        assert (stage["node_count"], stage["edge_count"]) == (len(stage["nodes"]), edges)
+
+
+def broken_promises(value, promised, path):
+    if isinstance(promised, dict):
+        for key, form in promised.items():
+            if key not in value:
+                yield f"{path} has no {key}"
+            else:
+                yield from broken_promises(value[key], form, f"{path}.{key}")
+    elif isinstance(promised, list):
+        if not value:
+            yield f"{path} is empty"
+        for index, item in enumerate(value):
+            yield from broken_promises(item, promised[0], f"{path}[{index}]")
+    elif not isinstance(value, promised):
+        yield f"{path} is {value!r}"
+
+
+def test_json_holds_what_was_asked_for(toy):
+    *_, executed = json.loads(toy.stdout)["stages"]
+    assert (executed["steps"], executed["warmup_steps"], executed["batch_size"]) == (4, 1, 8)
+    assert {run["step"] for run in executed["runs"]} == {0, 1, 2, 3}
+    assert sum(owner["ns"] for owner in executed["time_ledger"]) == executed["wall_ns"]
+
+
+def test_json_tells_the_machine(toy):
+    found = json.loads(toy.stdout)["environment"]
+    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert found["packages"]["tensorflow"]
+
+
+def test_beside_json_stderr_holds_only_the_line_that_opens_tensorboard(toy, logdir):
+    line = rf"\nOpen it in TensorBoard:  \S*tensorboard --logdir {logdir}\n"
+    assert re.fullmatch(line, toy.stderr)
+
+
+# Text and Markdown
+
+
+def test_piped_text_has_no_escape_codes_and_a_quiet_stderr(as_text):
+    done, _ = as_text
+    assert (done.stderr, ESCAPE in done.stdout) == ("", False)
+    assert done.stdout.index("1  Frontend") < done.stdout.index("4  Execution")
+
+
+@pytest.mark.parametrize("name", walks.WHOLE)
+def test_text_fits_100_columns(name, walked):
+    out = io.StringIO()
+    for number, stage in enumerate(walked(name).values(), 1):
+        text.show(text.console(out), number, stage)
+    too_wide = [line for line in out.getvalue().splitlines() if len(line) > WIDTH]
+    assert too_wide == []
+
+
+def test_markdown_has_a_section_for_each_stage_and_closes_its_code(run):
+    done, _ = run("--stage", "placement", "--format", "markdown")
+    headings = re.findall(r"^#+ .*$", done.stdout, re.MULTILINE)
+    assert headings[0] == "# The life of toy"
+    assert [heading[:5] for heading in headings[1:]] == ["## 1.", "## 2.", "## 3."]
+    assert done.stdout.count("```") % 2 == 0
+    assert_tables_are_even(done.stdout)
+
+
+def assert_tables_are_even(markdown):
+    """Every row of a table has as many cells as the rule under its header."""
+    lines = [line for line in markdown.splitlines() if line.startswith("| ")]
+    assert lines
+    for block in re.findall(r"(?:^\| .*\n)+", markdown, re.MULTILINE):
+        assert len({len(re.findall(r"(?<!\\)\|", row)) for row in block.splitlines()}) == 1
+
+
+# Stages and logdirs
+
+
+def test_a_stage_is_the_last_one_and_leaves_nothing_behind(run):
+    done, folder = run("--stage", "frontend", "--format", "json")
+    assert [stage["stage"] for stage in json.loads(done.stdout)["stages"]] == ["frontend"]
+    assert done.stderr == ""
+    assert list(folder.iterdir()) == []
+
+
+def test_an_execution_gets_a_logdir_of_its_own(lenet):
+    _, folder = lenet
+    (logdir,) = (folder / "runs").iterdir()
+    assert re.fullmatch(r"lenet-\d{8}-\d{6}", logdir.name)
+
+
+def test_the_logdir_holds_the_graph_as_written_and_as_executed(toy, logdir):
+    _, backward, placement, _ = json.loads(toy.stdout)["stages"]
+    assert drawn(logdir / "written") == {node["name"] for node in backward["nodes"]}
+    assert drawn(logdir / "executed") == {node["name"] for node in placement["nodes"]}
+
+
+def drawn(folder):
+    return {node.name for node in EventAccumulator(str(folder)).Reload().Graph().node}
+
+
+def test_the_executed_graph_has_a_tag_for_each_batch_size(logdir):
+    events = EventAccumulator(str(logdir / "executed")).Reload()
+    assert events.Tags()["run_metadata"] == ["batch 1", "batch 16", "batch 64"]
+    for tag in events.Tags()["run_metadata"]:
+        devices = events.RunMetadata(tag).step_stats.dev_stats
+        assert "mul" in {stats.node_name for device in devices for stats in device.node_stats}
+
+
+def test_the_logdir_has_a_profile_for_each_batch_size(logdir):
+    runs = {path.parent.name for path in logdir.glob("plugins/profile/*/*.xplane.pb")}
+    assert runs == {"toy-batch-1", "toy-batch-16", "toy-batch-64"}
+
+
+def test_a_second_run_into_a_logdir_overwrites_nothing(as_text, logdir):
+    done, before = as_text
+    after = contents(logdir)
+    assert before.items() < after.items()
+    (folder,) = {Path(name).parts[0] for name in after.keys() - before.keys()}
+    assert f"--logdir {logdir / folder}\n" in done.stdout
+
+
+def contents(folder):
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in files}
+
+
+# Errors
+
+
+@pytest.fixture
+def fail(tmp_path, monkeypatch, capsys):
+    """Run the command in this process; give its status, its last words and what it printed."""
+    (tmp_path / "broken.py").write_text(BROKEN)
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def fail(*args):
+        status = lifecycle.main(args)
+        printed = capsys.readouterr()
+        return status, printed.err, printed.out
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    "args, complaint",
+    [
+        ("--model lenett", "No model named 'lenett'. Did you mean 'lenet'? Choose from toy, "),
+        ("--stage bakward", "No stage named 'bakward'. Did you mean 'backward'? Choose from fr"),
+        ("--format yaml", "No format named 'yaml'. Choose from text, json, markdown."),
+        ("--batch-size 0", "The batch size is '0'; it has to be a whole number from 1 on."),
+        ("--batch-size many", "The batch size is 'many'; it has to be a whole number from 1 on."),
+        ("--steps -1", "The number of steps is '-1'; it has to be a whole number from 1 on."),
+        ("--devices 1.5", "The number of devices is '1.5'; it has to be a whole number from 1 "),
+        ("--nonsense", "Unrecognized arguments: --nonsense. See `python -m tflab.lifecycle --he"),
+        ("--logdir /dev/null/logs", "The logdir '/dev/null/logs' cannot be written: '/dev/null'"),
+    ],
+)
+def test_a_wrong_argument_is_told_before_anything_runs(args, complaint, fail):
+    status, words, printed = fail(*args.split())
+    assert_one_sentence(words, complaint)
+    assert (status, printed) == (2, "")
+
+
+@pytest.mark.parametrize(
+    "function, complaint",
+    [
+        ("raises", r"failed while it built its graph \(.*broken.py:3\): ValueError: this model is"),
+        ("returns_nothing", "returned NoneType; a model function returns a tflab.records.Model."),
+    ],
+)
+def test_a_model_that_cannot_be_built_is_a_failed_run(function, complaint, fail):
+    status, words, printed = fail("--model", f"broken:{function}", "--stage", "frontend")
+    assert_one_sentence(words, f"The model 'broken:{function}' ")
+    assert re.search(complaint, words)
+    assert (status, printed) == (1, "")
+
+
+def test_a_fetch_that_is_not_in_the_graph_leaves_the_stages_before_it(fail, tmp_path):
+    logs = tmp_path / "logs"
+    args = ("--fetch", "mull", "--format", "json", "--logdir", str(logs / "toy"))
+    status, words, printed = fail(*args)
+    complaint = "There is no node 'mull' in the graph to fetch. Did you mean 'mul'?"
+    assert_one_sentence(words, complaint)
+    found = json.loads(printed)
+    assert [stage["stage"] for stage in found["stages"]] == ["frontend", "backward"]
+    assert (status, found["error"]) == (2, complaint)
+    assert list(logs.iterdir()) == []
+
+
+def test_a_batch_larger_than_the_data_is_a_wrong_argument(fail):
+    status, words, _ = fail("--batch-size", "2000", "--stage", "placement")
+    assert_one_sentence(words, "A batch of 2000 cannot be cut from the 1024 rows of points of 3x")
+    assert status == 2
+
+
+def assert_one_sentence(words, beginning):
+    assert words.startswith(f"tflab: {beginning}")
+    assert words.count("\n") == 1 and words.endswith("\n")
+
+
+# Ctrl-C
+
+
+def test_ctrl_c_keeps_what_was_measured(environment, tmp_path):
+    steps = tmp_path / "steps.txt"
+    (tmp_path / "counted.py").write_text(COUNTED.format(path=steps))
+    args = ("--model", "counted:build", "--steps", "1000000", "--format", "json")
+    process = subprocess.Popen(
+        [*COMMAND, *args],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        # The stages before, and the warm-up, run far fewer than 100 steps.
+        wait_until(lambda: steps.exists() and len(steps.read_text().splitlines()) >= 100)
+        process.send_signal(signal.SIGINT)
+        printed, words = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    *_, executed = json.loads(printed)["stages"]
+    assert executed["stage"] == "execution"
+    assert executed["interrupted"] is True
+    assert 1 <= executed["steps"] < 1_000_000
+    assert len({run["step"] for run in executed["runs"]}) == executed["steps"]
+    assert "Traceback" not in words
+
+
+def wait_until(true, seconds=60):
+    deadline = time.monotonic() + seconds
+    while not true():
+        assert time.monotonic() < deadline, f"not within {seconds} s"
+        time.sleep(0.05)

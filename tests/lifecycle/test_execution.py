@@ -1,0 +1,269 @@
+"""Execution: all op runs of all steps, of the types that ran, with the time given to its owners."""
+
+import json
+from collections import Counter, defaultdict
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+from tensorflow.python.client.timeline import Timeline
+
+from tests import walks
+from tflab import datasets
+from tflab.analysis import tables
+from tflab.errors import TflabError
+from tflab.lifecycle import backward, execution, frontend, placement
+from tflab.records import Model, Options
+from tflab.runtime import session, trace
+
+pytestmark = pytest.mark.tensorflow
+
+every_model = pytest.mark.parametrize("name", walks.WHOLE)
+UNTIMED = {"_Send", "_Recv"}  # the runtime notes nothing about them
+SOURCE = "_SOURCE"  # the node that starts every step; it stands in no partition graph
+
+
+@pytest.fixture(scope="module")
+def two_devices(walked):
+    return walked("toy", devices=2)["execution"]
+
+
+@pytest.fixture(scope="module", params=walks.WHOLE)
+def own_trace(request, walked):
+    """The StepStats of a training step, traced without tflab."""
+    stage = walked(request.param)["placement"]
+    program, metadata = stage.program, tf1.RunMetadata()
+    batch = next(datasets.batches(program.dataset("train"), 16))
+    with tf1.Session(graph=program.graph) as live:
+        live.run([v.initializer for v in program.graph.get_collection("variables")])
+        live.run(
+            list(stage.fetches),
+            {feed: batch[column] for feed, column in program.model.feeds.items()},
+            options=tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE),
+            run_metadata=metadata,
+        )
+    return metadata.step_stats
+
+
+# Op runs
+
+
+@every_model
+def test_every_step_runs_every_node_once(name, walked):
+    assert_all_ran(walked(name)["execution"], steps=5)
+
+
+def test_every_step_on_two_devices_runs_all_but_sends_and_recvs(two_devices):
+    assert {node.op for node in two_devices.nodes} > UNTIMED
+    assert_all_ran(two_devices, steps=5)
+
+
+def assert_all_ran(stage, steps):
+    timed = sorted(node.name for node in stage.nodes if node.op not in UNTIMED)
+    ran = defaultdict(list)
+    for run in stage.runs:
+        if run.name != SOURCE:
+            ran[run.step].append(run.name)
+    assert {step: sorted(names) for step, names in ran.items()} == dict.fromkeys(
+        range(steps), timed
+    )
+
+
+@every_model
+def test_op_runs_have_type_and_device_of_the_graph_that_ran(name, walked):
+    stage = walked(name)["execution"]
+    nodes = {node.name: (node.op, node.device) for node in stage.nodes}
+    for run in stage.runs:
+        if run.name != SOURCE:
+            assert (run.op, run.device) == nodes[run.name]
+
+
+def test_op_runs_are_those_of_the_timeline(own_trace):
+    def by_type(durations):
+        found = defaultdict(list)
+        for op, duration in durations:
+            found[op].append(duration)
+        return found
+
+    chart = json.loads(Timeline(own_trace).generate_chrome_trace_format(show_dataflow=False))
+    drawn = by_type(
+        (event["name"], event["dur"]) for event in chart["traceEvents"] if "dur" in event
+    )
+    runs = by_type((run.op, run.duration_ns) for run in trace.op_runs(0, own_trace, {}))
+    assert drawn.keys() == runs.keys()
+    for op, durations_us in drawn.items():
+        assert len(durations_us) == len(runs[op])
+        assert sum(runs[op]) / 1000 == pytest.approx(sum(durations_us), abs=len(durations_us))
+
+
+def test_totals_are_plain_sums_over_the_step_stats(own_trace):
+    sums, calls = Counter(), Counter()
+    for device in own_trace.dev_stats:
+        for stats in device.node_stats:
+            sums[stats.node_name] += stats.all_end_rel_nanos
+            calls[stats.node_name] += 1
+    rows = tables.top_ops(trace.op_runs(0, own_trace, {}))
+    assert {row.name: row.total_ns for row in rows} == sums
+    assert {row.name: row.calls for row in rows} == calls
+    assert sum(row.share for row in rows) == pytest.approx(1)
+
+
+@every_model
+def test_the_tables_of_a_walk_are_sums_of_its_runs(name, walked):
+    stage = walked(name)["execution"]
+    everything = sum(run.duration_ns for run in stage.runs if run.name != SOURCE)
+    assert sum(row.self_ns for row in stage.top_ops) == everything
+    assert sum(row.self_ns for row in stage.top_types) == everything
+    assert [row.self_ns for row in stage.top_ops] == sorted(
+        (row.self_ns for row in stage.top_ops), reverse=True
+    )
+
+
+# Time
+
+
+@every_model
+def test_the_time_ledger_is_the_wall_time(name, walked):
+    stage = walked(name)["execution"]
+    assert sum(owner.ns for owner in stage.time_ledger) == stage.wall_ns
+    assert sum(step.wall_ns for step in stage.step_times) == stage.wall_ns
+    assert all(owner.ns >= 0 for owner in stage.time_ledger)
+
+
+@every_model
+def test_op_runs_lie_within_their_step(name, walked):
+    stage = walked(name)["execution"]
+    steps = {step.step: step for step in stage.step_times}
+    for run in stage.runs:
+        step = steps[run.step]
+        assert step.start_ns <= run.start_ns
+        assert run.start_ns + run.duration_ns <= step.start_ns + step.wall_ns
+
+
+@every_model
+def test_spreads_are_those_of_numpy(name, walked):
+    stage = walked(name)["execution"]
+    times = [step.wall_ns for step in stage.step_times]
+    spread = stage.traced_step_ns
+    expected = np.percentile(times, [50, 10, 90])
+    assert [spread.median, spread.p10, spread.p90] == pytest.approx(list(expected))
+
+
+# What was asked for
+
+
+@pytest.fixture
+def timed(monkeypatch):
+    """The batch sizes of the timed steps, as they come."""
+    sizes, timed_step = [], session.timed_step
+
+    def recorded(traced, values, index):
+        sizes.append(len(values[0]))
+        return timed_step(traced, values, index)
+
+    monkeypatch.setattr(session, "timed_step", recorded)
+    return sizes
+
+
+def test_steps_and_batch_size_are_those_asked_for(walked, timed):
+    options = Options(batch_size=7, steps=3, warmup=0)
+    stage = execution.execute(walked("toy")["placement"], options)
+    captured = [size for size in execution.TRACED_BATCH_SIZES for _ in range(5)]
+    assert timed == [7, 7, 7, *captured]
+    assert (stage.batch_size, stage.steps, stage.warmup_steps) == (7, 3, 0)
+    assert {run.step for run in stage.runs} == {0, 1, 2}
+    requested = {row.name: row.requested_bytes for row in stage.memory.per_op}
+    assert requested["error"] == 7 * np.dtype(np.float32).itemsize
+
+
+def test_traces_are_kept_for_batch_sizes_1_16_and_64(walked):
+    traces = walked("toy")["execution"].traces
+    shapes = {size: trace.output_shapes(kept.step_stats)["mul"] for size, kept in traces.items()}
+    assert shapes == {1: (1,), 16: (16,), 64: (64,)}
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_capture_of_each_batch_size_has_every_node_in_each_of_its_steps(walked, devices):
+    stage = walked("toy", devices)["execution"]
+    assert [found.name for found in stage.captures] == [
+        "toy-batch-1",
+        "toy-batch-16",
+        "toy-batch-64",
+    ]
+    kinds = {(node.name, node.op, node.device) for node in stage.nodes if node.op not in UNTIMED}
+    for found in stage.captures:
+        times = {time.step: (time.start_ns, time.start_ns + time.wall_ns) for time in found.steps}
+        assert list(times) == [0, 1, 2, 3, 4]
+        for step, (start, end) in times.items():
+            runs = [run for run in found.runs if run.step == step and run.name != SOURCE]
+            assert {(run.name, run.op, run.device) for run in runs} == kinds
+            assert min(run.start_ns for run in runs) >= start
+            assert max(run.start_ns + run.duration_ns for run in runs) <= end
+
+
+def test_the_trace_of_a_batch_size_is_that_of_the_last_captured_step(walked):
+    stage = walked("toy")["execution"]
+    for found, kept in zip(stage.captures, stage.traces.values(), strict=True):
+        durations = [run.duration_ns for run in trace.op_runs(4, kept.step_stats, {})]
+        assert durations == [run.duration_ns for run in found.runs if run.step == 4]
+
+
+def test_data_that_stand_in_show_in_the_name_of_a_capture(walked):
+    program = walked("toy")["frontend"].program
+    assert session.capture_name(program, 16) == "toy-batch-16"
+    stand_in = replace(program.dataset("train"), name="digits, not MNIST", stands_in_for="MNIST")
+    substituted = replace(program, dataset=lambda split: stand_in)
+    assert session.capture_name(substituted, 16) == "toy-batch-16-digits, not MNIST"
+
+
+# What goes wrong
+
+
+@pytest.mark.parametrize("interrupted", [(session, "timed_step"), (trace, "op_runs")])
+def test_an_interrupt_keeps_the_whole_steps_until_then(walked, monkeypatch, interrupted):
+    module, name = interrupted
+    interrupt_third_call(monkeypatch, module, name)
+    stage = execution.execute(walked("toy")["placement"], Options(steps=1000, warmup=0))
+    assert (stage.interrupted, stage.steps) == (True, 2)
+    assert {run.step for run in stage.runs} == {step.step for step in stage.step_times} == {0, 1}
+    assert sum(owner.ns for owner in stage.time_ledger) == stage.wall_ns
+
+
+def test_an_interrupt_before_the_first_step_is_passed_on(walked, monkeypatch):
+    monkeypatch.setattr(session, "timed_step", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        execution.execute(walked("toy")["placement"], Options())
+
+
+def interrupt_third_call(monkeypatch, module, name):
+    calls, function = [], getattr(module, name)
+
+    def third_is_interrupted(*args):
+        calls.append(args)
+        return interrupt() if len(calls) == 3 else function(*args)
+
+    monkeypatch.setattr(module, name, third_is_interrupted)
+
+
+def interrupt(*args):
+    raise KeyboardInterrupt
+
+
+def test_a_step_that_fails_is_told_in_one_sentence():
+    def model():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        return Model(tf.debugging.check_numerics(x, "x is bad", name="checked"), {x: "x"}, data)
+
+    def data(split, data_dir):
+        x = np.zeros(100, np.float32)
+        x[20] = np.nan  # in the second batch: the trial step of placement is fine
+        return datasets.Dataset("one bad row", split, {"x": x})
+
+    built = frontend.build(("mine", model), Options())
+    placed = placement.place(backward.differentiate(built, Options()), Options())
+    with pytest.raises(TflabError) as error:
+        execution.execute(placed, Options())
+    assert str(error.value).startswith("The runtime refused the step: x is bad")
+    assert "\n" not in str(error.value)

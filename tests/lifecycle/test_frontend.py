@@ -1,0 +1,275 @@
+"""Frontend: nodes are those of the GraphDef, and each knows the line of the program behind it."""
+
+import functools
+import inspect
+import linecache
+import re
+from collections import Counter
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tests import walks
+from tflab import datasets, lifecycle, models
+from tflab.errors import TflabError
+from tflab.lifecycle import backward, frontend
+from tflab.models import lenet, toy
+from tflab.records import Call, Frontend, Function, Model, Options, Tensor
+from tflab.records.blocks import Table
+from tflab.views import stages
+
+pytestmark = pytest.mark.tensorflow
+
+
+def build(function, **options):
+    return frontend.build(("mine", function), Options(**options))
+
+
+@pytest.mark.parametrize("name", walks.WHOLE)
+def test_nodes_are_those_of_the_graph_def(name, walked):
+    stage = walked(name)["frontend"]
+    defs = {node.name: node for node in stage.program.graph.as_graph_def(add_shapes=True).node}
+    for node in stage.nodes:
+        node_def = defs[node.name]
+        assert (node.op, node.device) == (node_def.op, node_def.device)
+        assert [*node.inputs, *(f"^{control}" for control in node.control_inputs)] == node_def.input
+        shapes = node_def.attr["_output_shapes"].list.shape
+        assert [output.shape for output in node.outputs] == list(map(plain_shape, shapes))
+
+
+def plain_shape(proto):
+    if proto.unknown_rank:
+        return None
+    return tuple(None if dim.size == -1 else dim.size for dim in proto.dim)
+
+
+@pytest.mark.parametrize("name", walks.WHOLE)
+def test_every_output_has_the_dtype_of_its_tensor(name, walked):
+    stage = walked(name)["frontend"]
+    for node in stage.nodes:
+        for index, output in enumerate(node.outputs):
+            tensor = stage.program.graph.get_tensor_by_name(f"{node.name}:{index}")
+            assert tf.dtypes.as_dtype(output.dtype) == tensor.dtype.base_dtype
+
+
+def test_a_control_input_is_no_input():
+    def model():
+        first = tf.constant(1.0, name="first")
+        with tf.control_dependencies([first]):
+            return Model(output=tf.constant(2.0, name="second"), feeds={}, data=None)
+
+    first, second = build(model).nodes
+    assert (first.control_inputs, second.control_inputs) == ((), ("first",))
+    assert second.inputs == ()
+
+
+# Source lines
+
+
+@pytest.mark.parametrize("name", walks.WHOLE)
+def test_every_node_shows_a_line_that_stands_in_the_file(name, walked):
+    for node in walked(name)["frontend"].nodes:
+        source = node.source
+        assert source.code
+        assert source.code == linecache.getline(source.file, source.line).strip()
+
+
+@pytest.mark.parametrize("module", [toy, lenet])
+def test_the_lines_are_in_functions_of_the_model(module, walked):
+    name = module.__name__.rpartition(".")[2]
+    for node in walked(name)["frontend"].nodes:
+        lines, start = inspect.getsourcelines(getattr(module, node.source.function))
+        assert node.source.file == module.__file__
+        assert start <= node.source.line < start + len(lines)
+
+
+def test_the_line_of_a_product_is_where_it_is_written(walked):
+    (product,) = [node for node in walked("toy")["frontend"].nodes if node.op == "Mul"]
+    assert (product.source.function, product.source.code) == ("build", "output = x * y + z")
+
+
+# Functions
+
+
+def with_functions():
+    x = tf1.placeholder(tf.float32, [None], name="x")
+    weight = tf1.get_variable("weight", initializer=2.0, use_resource=True)
+
+    @tf.function
+    def scaled(value):
+        return tf.tanh(value) * weight
+
+    _, y = tf.while_loop(lambda i, _: i < 3, lambda i, y: (i + 1, scaled(y)), [0, x], name="loop")
+    return Model(
+        y, {x: "x"}, ones, tf.reduce_sum(y, name="loss"), tf1.train.GradientDescentOptimizer(0.1)
+    )
+
+
+def ones(split, data_dir):
+    return datasets.Dataset("ones", split, {"x": np.ones(100, np.float32)})
+
+
+def test_a_live_function_has_its_lines_its_shapes_and_its_callers():
+    condition, body, scaled = build(with_functions).functions
+    assert condition.called_by == (Call("loop", "cond"),)
+    assert body.called_by == (Call("loop", "body"),)
+    assert scaled.called_by == (Call("StatefulPartitionedCall", "f", body.name),)
+    (tanh,) = [node for node in scaled.nodes if node.op == "Tanh"]
+    assert tanh.source.code == "return tf.tanh(value) * weight"
+    assert tanh.outputs == (Tensor("float32", (None,)),)
+    assert tanh.inputs == (scaled.nodes[0].name,)
+    assert all(node.source for node in (*body.nodes, *scaled.nodes))
+
+
+def test_functions_that_differentiation_adds_have_lines_of_the_user():
+    options = Options()
+    forward = frontend.build(("mine", with_functions), options)
+    stage = backward.differentiate(forward, options)
+    added = stage.functions[len(forward.functions) :]
+    assert stage.functions == (*forward.functions, *added)
+    assert stage.added_functions == tuple(one.name for one in added)
+    called = {call.node for one in added for call in one.called_by}
+    assert {"loop", "gradients/loop_grad/loop_grad"} <= called
+    sources = [node.source for one in added for node in one.nodes]
+    assert {source.file for source in sources if source} == {__file__}
+    (loop,) = [node for node in stage.nodes if node.name == "loop"]
+    operation = stage.program.graph.get_operation_by_name("loop")
+    assert len(loop.inputs) == len(operation.inputs)
+    (check,) = stage.gradient_checks
+    assert (check.precision, check.max_relative_error < 1e-4) == ("float64", True)
+
+
+def test_what_runs_of_a_function_has_the_line_of_its_body():
+    *_, stage = lifecycle.walk(f"{__name__}:with_functions", Options(batch_size=4), "placement")
+    lines = {node.name: node.source and node.source.code for node in stage.nodes}
+    made = {origin.name for origin in stage.origins if "LowerFunctional" in origin.origin}
+    assert made and all(lines[name] for name in made)
+    (tanh,) = [node for node in stage.nodes if node.op == "Tanh"]
+    assert (tanh.name, tanh.source.code) == (
+        "loop/body/_1/StatefulPartitionedCall/Tanh",
+        "return tf.tanh(value) * weight",
+    )
+    assert lines["loop/enter/_4"].startswith("_, y = tf.while_loop(")
+
+
+def test_an_expanded_function_is_drawn_like_a_graph():
+    stage = build(with_functions)
+    name = stage.functions[0].name
+    plain = [block.title for block in stages.blocks(stage) if isinstance(block, Table)]
+    assert plain == ["The graph, data flowing down", "Functions (open one with --expand FUNCTION)"]
+    *_, drawn = stages.blocks(stage, [name])
+    assert (drawn.title, len(drawn.rows)) == (
+        f"The function {name}",
+        len(stage.functions[0].nodes),
+    )
+    *_, tree = stages.blocks(stage, [f"{name}/Less"])
+    assert ["│  ╰─ y" in row["scope"] or "╰─ y" in row["scope"] for row in tree.dicts()].count(True)
+
+
+def test_three_hundred_functions_fit_into_a_table():
+    many = tuple(Function(f"f{i}", (Call("a", "f"), Call("b", "f"))) for i in range(300))
+    *_, table = stages.blocks(Frontend(None, (), functions=many))
+    assert (len(table.rows), table.more) == (40, 260)
+    assert table.dicts()[0]["called by"] == "f of a and 1 more"
+
+
+# What is refused
+
+
+def raises():
+    tf.constant(1.0)
+    raise ValueError("this model is broken\nfor a long reason")
+
+
+def misuses_tensorflow():
+    return tf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3]))
+
+
+def test_a_model_that_raises_is_told_with_its_line():
+    line = inspect.getsourcelines(raises)[1] + 2
+    with pytest.raises(TflabError) as error:
+        build(raises)
+    assert str(error.value) == (
+        f"The model 'mine' failed while it built its graph ({__file__}:{line}): "
+        "ValueError: this model is broken"
+    )
+
+
+def test_a_call_that_tensorflow_refuses_is_told_with_the_line_of_the_model():
+    line = inspect.getsourcelines(misuses_tensorflow)[1] + 1
+    with pytest.raises(TflabError, match=rf"\({re.escape(__file__)}:{line}\): ValueError: Dim"):
+        build(misuses_tensorflow)
+
+
+EAGER = tf.constant([1.0, 2.0])
+WITH_OTHER_GRAPH = {
+    "output": lambda: Model(elsewhere(), feeds={}, data=None),
+    "loss": lambda: Model(tf.zeros([]), feeds={}, data=None, loss=elsewhere()),
+    "feed of 'x'": lambda: Model(tf.zeros([]), feeds={elsewhere(): "x"}, data=None),
+}
+
+
+def elsewhere():
+    with tf.Graph().as_default():
+        return tf1.placeholder(tf.float32, [None], name="stranger")
+
+
+@pytest.mark.parametrize("what, function", WITH_OTHER_GRAPH.items(), ids=WITH_OTHER_GRAPH.keys())
+def test_a_tensor_of_another_graph_is_refused(what, function):
+    assert_refused(function, f"The {what} of the model 'mine' is <tf.Tensor 'stranger:0'")
+
+
+def test_an_eager_tensor_is_refused():
+    assert_refused(lambda: Model(EAGER, feeds={}, data=None), "The output of the model 'mine' is")
+
+
+@pytest.mark.parametrize("value, kind", [(None, "NoneType"), (7, "int"), (np.ones(2), "ndarray")])
+def test_what_is_no_model_is_refused_by_its_type(value, kind):
+    assert_refused(lambda: value, f"The model 'mine' returned {kind}; a model function returns a")
+
+
+def test_a_tensor_is_no_model():
+    assert_refused(lambda: tf.zeros([2]), "The model 'mine' returned SymbolicTensor; a model")
+
+
+def assert_refused(function, beginning):
+    """A sentence, not a traceback: it says what came, and ends."""
+    with pytest.raises(TflabError) as error:
+        build(function)
+    sentence = str(error.value)
+    assert sentence.startswith(beginning)
+    assert "\n" not in sentence and sentence.endswith(".")
+
+
+# More than one device
+
+
+@pytest.mark.parametrize("name", walks.WHOLE)
+def test_two_devices_share_a_model(name):
+    stage = frontend.build((name, models.find(name)), Options(devices=2))
+    counts = Counter(node.device for node in stage.nodes)
+    assert set(counts) == {"/device:CPU:0", "/device:CPU:1"}
+    assert min(counts.values()) >= len(stage.nodes) / 4
+
+
+def test_one_device_is_left_to_the_runtime(walked):
+    assert {node.device for node in walked("toy")["frontend"].nodes} == {""}
+
+
+def test_a_device_that_the_model_asked_for_is_kept():
+    def model(first_on=None, last_on=None):
+        with tf.device(first_on):
+            value = tf.constant(1.0, name="first")
+        value = tf.square(value, name="second")
+        value = tf.square(value, name="third")
+        with tf.device(last_on):
+            return Model(tf.square(value, name="last"), feeds={}, data=None)
+
+    def devices(function):
+        return [node.device[-5:] for node in build(function, devices=2).nodes]
+
+    assert devices(model) == ["CPU:0", "CPU:0", "CPU:1", "CPU:1"]
+    asked_for = functools.partial(model, first_on="/device:CPU:1", last_on="/device:CPU:0")
+    assert devices(asked_for) == ["CPU:1", "CPU:0", "CPU:1", "CPU:0"]

@@ -1,0 +1,165 @@
+"""Placement: the graph shown is the graph that runs, and each of its nodes is on one device."""
+
+from collections import Counter
+
+import numpy as np
+import pytest
+import tensorflow.compat.v1 as tf1
+
+from tests import walks
+from tflab import datasets
+from tflab.errors import UsageError
+from tflab.lifecycle import placement
+from tflab.records import Options, node_of
+
+pytestmark = pytest.mark.tensorflow
+
+every_model = pytest.mark.parametrize("name", walks.WHOLE)
+HOST = "/job:localhost/replica:0/task:0/device:"
+
+
+@pytest.fixture(scope="module", params=walks.WHOLE)
+def two_devices(request, walked):
+    return walked(request.param, devices=2)["placement"]
+
+
+def fetch(walked, name, *fetches):
+    return placement.place(walked(name)["backward"], Options(fetches=fetches))
+
+
+# One device
+
+
+@every_model
+def test_every_node_has_a_device(name, walked):
+    assert {node.device for node in walked(name)["placement"].nodes} == {f"{HOST}CPU:0"}
+
+
+@every_model
+def test_one_device_needs_no_transfers(name, walked):
+    assert walked(name)["placement"].transfers == ()
+
+
+@every_model
+def test_the_nodes_are_those_that_session_run_reports(name, walked):
+    stage = walked(name)["placement"]
+    program, metadata = stage.program, tf1.RunMetadata()
+    batch = next(datasets.batches(program.dataset("train"), 16))
+    with tf1.Session(graph=program.graph) as session:
+        session.run([v.initializer for v in program.graph.get_collection("variables")])
+        session.run(
+            list(stage.fetches),
+            {feed: batch[column] for feed, column in program.model.feeds.items()},
+            options=tf1.RunOptions(output_partition_graphs=True),
+            run_metadata=metadata,
+        )
+    (graph,) = metadata.partition_graphs
+    ran = {(node.name, node.op, tuple(node.input), node.device) for node in graph.node}
+    assert {(node.name, node.op, inputs(node), node.device) for node in stage.nodes} == ran
+
+
+def inputs(node):
+    """As a NodeDef has them."""
+    return (*node.inputs, *(f"^{control}" for control in node.control_inputs))
+
+
+@every_model
+def test_a_training_step_is_placed_unless_something_else_is_asked_for(name, walked):
+    program = walked(name)["backward"].program
+    assert walked(name)["placement"].fetches == (program.model.loss.name, program.train_op)
+
+
+@every_model
+def test_nodes_that_were_written_keep_their_lines(name, walked):
+    stage = walked(name)["placement"]
+    written = {node.name: node.source for node in stage.user_nodes}
+    for node in stage.nodes:
+        assert node.source == written.get(node.name)
+
+
+def test_the_shapes_are_those_of_a_real_batch(walked):
+    outputs = {node.name: node.outputs for node in walked("toy")["placement"].nodes}
+    assert [output.shape for output in outputs["mul"]] == [(16,)]
+
+
+# Two devices
+
+
+def test_partitions_together_are_all_nodes_exactly_once(two_devices):
+    placed = {part.device: part.nodes for part in two_devices.partitions}
+    assert set(placed) == {f"{HOST}CPU:0", f"{HOST}CPU:1"}
+    names = Counter(name for names in placed.values() for name in names)
+    assert names == Counter(node.name for node in two_devices.nodes)
+    for node in two_devices.nodes:
+        assert node.name in placed[node.device]
+
+
+def test_every_send_has_its_recv_on_the_other_device(two_devices):
+    devices = {node.name: node.device for node in two_devices.nodes}
+    ends = {op: named(two_devices, op) for op in ("_Send", "_Recv")}
+    assert Counter(transfer.send for transfer in two_devices.transfers) == ends["_Send"]
+    assert Counter(transfer.recv for transfer in two_devices.transfers) == ends["_Recv"]
+    for transfer in two_devices.transfers:
+        assert transfer.from_device == devices[transfer.send] != devices[transfer.recv]
+        assert transfer.to_device == devices[transfer.recv]
+
+
+def named(stage, op):
+    return Counter(node.name for node in stage.nodes if node.op == op)
+
+
+def test_a_transfer_carries_the_tensor_that_its_send_takes(two_devices):
+    sends = {node.name: node.inputs for node in two_devices.nodes if node.op == "_Send"}
+    for transfer in two_devices.transfers:
+        assert sends[transfer.send] == (transfer.tensor,)
+
+
+def test_a_transfer_is_as_large_as_its_array(two_devices):
+    assert two_devices.transfers
+    for transfer in two_devices.transfers:
+        assert transfer.bytes == np.zeros(transfer.shape, transfer.dtype).nbytes
+
+
+def test_a_value_of_the_model_is_transferred_whole(two_devices):
+    program = two_devices.program
+    written = {node.name for node in two_devices.program.graph.get_operations()}
+    batch = next(datasets.batches(program.dataset("train"), 16))
+    tensors = [t for t in two_devices.transfers if t.bytes and node_of(t.tensor) in written]
+    with tf1.Session(graph=program.graph) as session:  # on one device
+        session.run([v.initializer for v in program.graph.get_collection("variables")])
+        feeds = {feed: batch[column] for feed, column in program.model.feeds.items()}
+        for transfer in tensors:
+            tensor = transfer.tensor if ":" in transfer.tensor else f"{transfer.tensor}:0"
+            value = session.run(tensor, feeds)
+            assert (value.dtype, value.nbytes) == (np.dtype(transfer.dtype), transfer.bytes)
+
+
+# Fetches
+
+
+def test_only_what_a_fetch_needs_is_placed(walked):
+    stage = fetch(walked, "toy", "mul")
+    kinds = Counter(node.op for node in stage.nodes)
+    assert kinds == {"VarHandleOp": 1, "ReadVariableOp": 1, "_Arg": 1, "Mul": 1, "_Retval": 1}
+
+
+def test_a_node_is_fetched_by_its_first_output_and_run_where_it_has_none(walked):
+    program = walked("toy")["backward"].program
+    assert placement.resolve(program, ["mul", "mul:0", "train"]) == ("mul:0", "mul:0", "train")
+
+
+@pytest.mark.parametrize(
+    "model, name, complaint",
+    [
+        ("toy", "mull", "There is no node 'mull' in the graph to fetch. Did you mean 'mul'?"),
+        ("toy", "add:1", "'add:1' cannot be fetched: the outputs of 'add' are numbered from 0"),
+        ("toy", "add:x", "'add:x' cannot be fetched: the outputs of 'add' are numbered from 0"),
+        ("lenet", "conv1/Rely", "There is no node 'conv1/Rely' in the graph to fetch. Did you"),
+        ("lenet", "qqqqqqqq", "There is no node 'qqqqqqqq' in the graph to fetch."),
+    ],
+)
+def test_a_fetch_that_is_not_in_the_graph_is_refused(model, name, complaint, walked):
+    with pytest.raises(UsageError) as error:
+        fetch(walked, model, name)
+    assert str(error.value).startswith(complaint)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,487 @@
+"""Models: each has its parameters, computes what NumPy computes, and trains as it says."""
+
+import contextlib
+import functools
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tests import reference
+from tflab import datasets, lifecycle, models
+from tflab.errors import UsageError
+from tflab.lifecycle import backward, frontend
+from tflab.models import convnet, layers
+from tflab.records import Options
+
+pytestmark = pytest.mark.tensorflow
+
+# A model of somebody else, as a file that is not part of tflab.
+OWN_MODEL = """
+import numpy as np
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+from tflab.datasets import Dataset
+from tflab.records import Model
+
+def build():
+    x = tf1.placeholder(tf.float32, [None], name="x")
+    w = tf1.get_variable("w", initializer=2.0, use_resource=True)
+    loss = tf.reduce_sum(w * x)
+    return Model(x, {x: "x"}, ones, loss, tf1.train.GradientDescentOptimizer(0.1))
+
+def ones(split, data_dir):
+    return Dataset("ones", split, {"x": np.ones(100, np.float32)})
+"""
+
+
+every_model = pytest.mark.parametrize("name", models.MODELS)
+
+
+@functools.cache
+def built(name):
+    return frontend.build((name, models.find(name)), Options()).program
+
+
+@every_model
+def test_a_registered_model_builds_in_the_default_graph(name):
+    with tf.Graph().as_default() as graph:
+        model = models.find(name)()
+    assert model.output.graph is graph
+    assert {feed.op.type for feed in model.feeds} <= {"Placeholder", "PlaceholderWithDefault"}
+
+
+@every_model
+def test_the_data_of_a_model_have_the_columns_that_it_feeds(name):
+    program = built(name)
+    columns = program.dataset("train").columns
+    for feed, column in program.model.feeds.items():
+        assert feed.shape.is_compatible_with([None, *columns[column].shape[1:]])
+
+
+@every_model
+def test_a_model_starts_with_the_same_weights_in_every_run(name):
+    again = frontend.build((name, models.find(name)), Options()).program
+    first, second = (initial_values(program) for program in (built(name), again))
+    assert list(first) == list(second)
+    for variable, value in first.items():
+        assert np.array_equal(value, second[variable])
+
+
+RESNET_CONVOLUTIONS = {
+    "stem": 3 * 3 * 3 * 16,
+    "group1": 6 * (3 * 3 * 16 * 16),
+    "group2": 3 * 3 * 16 * 32 + 5 * (3 * 3 * 32 * 32) + 1 * 1 * 16 * 32,
+    "group3": 3 * 3 * 32 * 64 + 5 * (3 * 3 * 64 * 64) + 1 * 1 * 32 * 64,
+}
+RESNET_NORMS = {"stem": 2 * 16, "group1": 6 * 2 * 16, "group2": 7 * 2 * 32, "group3": 7 * 2 * 64}
+
+
+@pytest.mark.parametrize(
+    "name, count",
+    [
+        ("toy", 1 + 1),
+        ("lenet", 26 * 6 + 151 * 16 + 401 * 120 + 121 * 84 + 85 * 10),
+        ("cudnn-lenet", 26 * 20 + 501 * 50 + 801 * 500 + 501 * 10),
+        ("convnet", 10 * 32 + 289 * 64 + 9217 * 128 + 129 * 10),
+        ("resnet20", sum((*RESNET_CONVOLUTIONS.values(), *RESNET_NORMS.values(), 65 * 10))),
+    ],
+)
+def test_a_model_has_as_many_parameters_as_its_layers_have(name, count):
+    published = {"lenet": 61_706, "cudnn-lenet": 431_080, "convnet": 1_199_882, "resnet20": 272_474}
+    variables = built(name).graph.get_collection("trainable_variables")
+    assert sum(variable.shape.num_elements() for variable in variables) == count
+    assert published.get(name, count) == count
+
+
+@pytest.mark.parametrize("name", reference.FORWARD)
+def test_a_model_computes_what_numpy_computes(name):
+    program = built(name)
+    images = columns(program, 4)["images"]
+    with disturbed(program.graph) as session:
+        logits = session.run(program.model.output, {"images:0": images})
+        expected = reference.FORWARD[name](values(session), images)
+    assert np.ptp(expected, axis=0).min() > 0.01  # the images tell on every class
+    np.testing.assert_allclose(logits, expected, atol=1e-4, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", ["convnet", "resnet20"])
+def test_the_inferring_head_needs_nothing_of_the_training_one(name):
+    program = built(name)
+    for end in (program.model.output, program.model.test_loss):
+        assert not any(op.startswith("training/") for op in ancestors(end.op))
+    assert any(op.startswith("training/") for op in ancestors(program.model.loss.op))
+
+
+@pytest.mark.parametrize(
+    "name, bound", [("cudnn-lenet", 1e-4), ("convnet", 1e-4), ("resnet20", 1e-2)]
+)
+def test_gradients_agree_with_finite_differences_through_dropout_and_batch_norm(name, bound):
+    """A unit that float32 and float64 put on different sides of ReLU's kink counts as an error;
+    among the many of a deep network there can be one. A wrong gradient is off by far more."""
+    program = built(name)
+    stage = backward.differentiate(frontend.build((name, models.find(name)), Options()), Options())
+    variables = program.graph.get_collection("trainable_variables")
+    assert [check.tensor for check in stage.gradient_checks] == [v.op.name for v in variables]
+    assert {check.precision for check in stage.gradient_checks} == {"float64"}
+    assert max(check.max_relative_error for check in stage.gradient_checks) < bound
+
+
+# The toy
+
+
+def test_the_forward_graph_of_the_toy_is_its_formula():
+    assert ancestors(built("toy").model.output.op) == {
+        *("x", "y", "z", "mul/ReadVariableOp", "mul", "add/ReadVariableOp", "add")
+    }
+
+
+def test_training_the_toy_recovers_3_and_2():
+    program = built("toy")
+    with trained(program, 16, 100) as session:
+        found = values(session)
+    assert found == {"y": pytest.approx(3, abs=1e-3), "z": pytest.approx(2, abs=1e-3)}
+
+
+# LeNet, twice
+
+
+@pytest.mark.parametrize("name, steps", [("lenet", 300), ("cudnn-lenet", 200)])
+def test_a_lenet_learns_to_read_digits(name, steps):
+    program = built(name)
+    unseen = columns(program, 2000, "test")
+    with trained(program, 64, steps) as session:
+        logits = session.run(program.model.output, {"images:0": unseen["images"]})
+    assert np.mean(logits.argmax(axis=1) == unseen["labels"]) > 0.8
+
+
+def test_the_rate_of_the_bare_library_lenet_falls_slowly():
+    rate = built("cudnn-lenet").model.recipe.rate
+    assert rate(0, 938, 938) == 0.01
+    assert rate(1000, 938, 938) == pytest.approx(0.00931012)  # 0.01 / the fourth root of 1.1 cubed
+
+
+# Convnet: dropout
+
+
+def test_the_images_of_the_convnet_are_normalised():
+    dataset = built("convnet").dataset("train")
+    images = dataset.columns["images"]
+    if dataset.name == "MNIST":
+        assert images.mean(dtype=np.float64) == pytest.approx(0, abs=1e-3)
+        assert images.std(dtype=np.float64) == pytest.approx(1, abs=1e-3)
+    assert images.min() == pytest.approx(-0.1307 / 0.3081)
+    assert images.max() == pytest.approx((1 - 0.1307) / 0.3081)
+
+
+@pytest.mark.parametrize("percent, grown", [(25, 4 / 3), (50, 2)])
+def test_dropout_zeroes_its_share_and_keeps_the_mean(percent, grown):
+    ones = np.ones((1000, 100), np.float32)
+    found = dropped(ones, percent, (1, 7))
+    assert set(np.unique(found)) == {np.float32(0), np.float32(grown)}
+    # 100,000 draws: five standard deviations of their share are below 0.8 %.
+    assert np.mean(found == 0) == pytest.approx(percent / 100, abs=0.008)
+    assert found.mean() == pytest.approx(1, abs=0.016)
+
+
+def test_a_mask_follows_from_its_seed_and_is_the_same_in_another_precision():
+    ones = np.ones((100, 100), np.float32)
+    first = dropped(ones, 50, (1, 7))
+    assert np.array_equal(first, dropped(ones, 50, (1, 7)))
+    assert np.array_equal(first, dropped(ones.astype(np.float64), 50, (1, 7)))
+    for other in ((1, 8), (2, 7)):
+        assert np.mean(first == dropped(ones, 50, other)) == pytest.approx(0.5, abs=0.03)
+
+
+def test_a_step_of_the_convnet_has_one_loss_and_the_next_step_another():
+    program = built("convnet")
+    feeds = fed(program, columns(program, 32))
+    with started(program) as (session, _):
+        losses = []
+        for _ in range(3):
+            losses.append([session.run(program.model.loss, feeds) for _ in range(2)])
+            session.run(program.model.updates, feeds)  # without the optimiser: other masks only
+        assert session.run("step/Read/ReadVariableOp:0") == 3
+        inferred = {float(session.run(program.model.test_loss, feeds)) for _ in range(2)}
+    assert all(first == again for first, again in losses)
+    assert len({first for first, _ in losses}) == 3
+    assert len(inferred) == 1
+
+
+def test_both_masks_of_the_convnet_are_drawn_anew_for_each_step_and_before_it_is_over():
+    program = built("convnet")
+    feeds = fed(program, columns(program, 32))
+    masks = [f"training/dropout{number}/kept:0" for number in (1, 2)]
+    with started(program) as (session, _):
+        first = session.run(masks, feeds)
+        session.run(program.model.updates, feeds)
+        second = session.run(masks, feeds)
+    for before, after in zip(first, second, strict=True):
+        assert not np.array_equal(before, after)
+    (next_step,) = program.model.updates
+    assert {mask.removesuffix(":0") for mask in masks} <= ancestors(next_step, controls=True)
+
+
+def test_the_convnet_learns_with_adadelta():
+    program = built("convnet")
+    unseen = fed(program, columns(program, 500, "test"))
+    with started(program) as (session, train):
+        before = session.run(program.model.test_loss, unseen)
+        run_steps(session, program, train, 32, 60)
+        after = session.run(program.model.test_loss, unseen)
+    assert after < before / 2
+
+
+def test_adadelta_is_that_of_zeiler_with_the_decay_and_constant_of_the_sample():
+    gradients = np.array([[0.3, -2.0], [0.1, 0.0], [-0.2, 0.5]], np.float32)
+    with tf.Graph().as_default(), tf1.Session() as session:
+        weights = tf1.get_variable("w", [2], initializer=tf1.zeros_initializer(), use_resource=True)
+        gradient = tf1.placeholder(tf.float32, [2])
+        train = convnet.optimizer(1.0).apply_gradients([(gradient, weights)])
+        session.run(tf1.global_variables_initializer())
+        for each in gradients:
+            session.run(train, {gradient: each})
+        found = session.run(weights)
+    weight, squares, moves = np.zeros((3, 2))
+    for each in gradients:  # algorithm 1 in "ADADELTA: an adaptive learning rate method", 2012
+        squares = 0.9 * squares + 0.1 * each**2
+        move = -np.sqrt(moves + 1e-6) / np.sqrt(squares + 1e-6) * each
+        moves = 0.9 * moves + 0.1 * move**2
+        weight += move
+    np.testing.assert_allclose(found, weight, rtol=1e-4)
+
+
+def test_the_rate_of_the_convnet_falls_after_every_epoch():
+    recipe = built("convnet").model.recipe
+    rates = [recipe.rate(step, 938, 14 * 938) for step in (0, 937, 938, 2 * 938)]
+    assert rates == pytest.approx([1, 1, 0.7, 0.49])
+    assert (recipe.epochs, recipe.batch_size) == (14, 64)
+
+
+# ResNet-20: batch norm
+
+
+def test_every_layer_of_the_resnet_has_a_scope_of_its_own():
+    types = ("Conv2D", "FusedBatchNormV3", "Relu", "AddV2", "Mean", "MatMul")
+    graph = built("resnet20").graph
+    needed = ancestors(built("resnet20").model.output.op)
+    layers = [
+        op.name.rpartition("/")[0]
+        for op in graph.get_operations()
+        if op.type in types and op.name in needed
+    ]
+    block = ["conv1", "bn1", "relu1", "conv2", "bn2", "add", "relu2"]
+    widening = [*block[:5], "projection", "projection_bn", *block[5:]]
+    assert layers == [
+        *("conv1", "bn1", "relu1"),
+        *(f"group1/block{number}/{layer}" for number in (1, 2, 3) for layer in block),
+        *(f"group2/block1/{layer}" for layer in widening),
+        *(f"group2/block{number}/{layer}" for number in (2, 3) for layer in block),
+        *(f"group3/block1/{layer}" for layer in widening),
+        *(f"group3/block{number}/{layer}" for number in (2, 3) for layer in block),
+        *("pool", "dense1"),
+    ]
+
+
+def test_in_training_the_resnet_goes_by_the_statistics_of_the_batch():
+    program = built("resnet20")
+    batch = columns(program, 8)
+    with disturbed(program.graph) as session:
+        logits = session.run("training/dense1/BiasAdd:0", fed(program, batch))
+        weights = values(session)
+    expected = reference.resnet20(weights, batch["images"], statistics={})
+    np.testing.assert_allclose(logits, expected, atol=1e-3, rtol=1e-3)
+    by_averages = reference.resnet20(weights, batch["images"])
+    assert np.abs(logits - by_averages).max() > 0.1
+
+
+def test_the_moving_averages_go_to_the_mean_and_variance_of_the_batch():
+    program = built("resnet20")
+    batch = columns(program, 8)
+    with disturbed(program.graph) as session:
+        start = values(session)
+        for _ in range(20):
+            session.run(program.model.updates, fed(program, batch))
+        found = values(session)
+    statistics = {}
+    reference.resnet20(start, batch["images"], statistics)
+    assert len(statistics) == 21
+    for name, batch_values in statistics.items():
+        for what, value in zip(("mean", "variance"), batch_values, strict=True):
+            moving = f"{name}/moving_{what}"
+            expected = value + 0.9**20 * (start[moving] - value)
+            np.testing.assert_allclose(found[moving], expected, atol=1e-3, rtol=1e-3)
+
+
+def test_the_loss_of_the_resnet_adds_the_decay_of_its_kernels():
+    program = built("resnet20")
+    with disturbed(program.graph) as session:
+        loss, entropy = session.run(
+            [program.model.loss, "training/loss/mean:0"], fed(program, columns(program, 8))
+        )
+        squares = [np.square(v).sum() for n, v in values(session).items() if n.endswith("kernel")]
+    assert len(squares) == 19 + 2 + 1
+    assert loss - entropy == pytest.approx(1e-4 / 2 * sum(squares), rel=1e-3)
+
+
+def test_the_resnet_learns():
+    program = built("resnet20")
+    feeds = fed(program, columns(program, 32))
+    with started(program) as (session, train):
+        before = session.run("training/loss/mean:0", feeds)
+        for _ in range(15):  # always the same batch: whether it can be fitted at all
+            session.run(train, feeds)
+        after = session.run("training/loss/mean:0", feeds)
+    assert after < before / 2
+
+
+def test_the_rate_of_the_resnet_falls_half_way_and_after_three_quarters():
+    recipe = built("resnet20").model.recipe
+    steps = (0, 31_999, 32_000, 47_999, 48_000, 63_999)  # those of the paper
+    rates = [recipe.rate(step, 390, 64_000) for step in steps]
+    assert rates == pytest.approx([0.1, 0.1, 0.01, 0.01, 0.001, 0.001])
+    assert recipe.epochs * 50_000 // recipe.batch_size == pytest.approx(64_000, rel=0.01)
+
+
+# What these tests do with a model
+
+
+def columns(program, rows, split="train"):
+    return {name: column[:rows] for name, column in program.dataset(split).columns.items()}
+
+
+def fed(program, batch):
+    return {feed: batch[column] for feed, column in program.model.feeds.items()}
+
+
+def ancestors(op, controls=False):
+    found, waiting = set(), [op]
+    while waiting:
+        op = waiting.pop()
+        if op.name not in found:
+            found.add(op.name)
+            waiting += [tensor.op for tensor in op.inputs]
+            waiting += op.control_inputs if controls else []
+    return found
+
+
+def initialised(graph):
+    session = tf1.Session(graph=graph)
+    session.run([variable.initializer for variable in graph.get_collection("variables")])
+    return session
+
+
+def initial_values(program):
+    with initialised(program.graph) as session:
+        return values(session)
+
+
+def values(session):
+    return session.run({v.op.name: v for v in session.graph.get_collection("variables")})
+
+
+def disturbed(graph):
+    """A session in which no variable is where it starts: a forgotten bias of 0 would not show."""
+    session = initialised(graph)
+    initial = values(session)
+    rng = np.random.default_rng(0)
+    feeds = {
+        variable.initializer.inputs[1]: value + rng.uniform(-0.05, 0.05, value.shape)
+        for variable in graph.get_collection("variables")
+        if (value := initial[variable.op.name]).dtype == np.float32
+    }
+    session.run([initial_value.consumers()[0] for initial_value in feeds], feeds)
+    return session
+
+
+@contextlib.contextmanager
+def started(program):
+    """A session on a copy of the model with its optimiser, and the op that trains it."""
+    with program.graph.as_default():
+        if not (train := program.graph.get_collection("trains")):
+            train = [program.model.optimizer.minimize(program.model.loss)]
+            program.graph.add_to_collection("trains", train[0])
+    with initialised(program.graph) as session:
+        yield session, [*train, *program.model.updates]
+
+
+@contextlib.contextmanager
+def trained(program, batch_size, steps):
+    with started(program) as (session, train):
+        run_steps(session, program, train, batch_size, steps)
+        yield session
+
+
+def run_steps(session, program, train, batch_size, steps):
+    batches = datasets.batches(program.dataset("train"), batch_size)
+    for batch in itertools.islice(batches, steps):
+        session.run(train, fed(program, batch))
+
+
+def dropped(inputs, percent, seed):
+    with tf.Graph().as_default(), tf1.Session() as session:
+        return session.run(layers.dropout("dropout", tf.constant(inputs), percent, seed))
+
+
+# What --model accepts
+
+
+def test_a_function_of_any_module_is_a_model_without_an_edit(tmp_path, monkeypatch):
+    (tmp_path / "a_model_of_mine.py").write_text(OWN_MODEL)
+    monkeypatch.syspath_prepend(tmp_path)
+    built, *_, executed = lifecycle.walk("a_model_of_mine:build", Options(batch_size=2, steps=1))
+    assert (executed.data, executed.steps) == ("ones", 1)
+    assert {node.source.file for node in built.nodes} == {str(tmp_path / "a_model_of_mine.py")}
+
+
+CHOICE = (
+    f"Choose from {', '.join(models.MODELS)}, or give package.module:function, "
+    "or the path of a saved graph."
+)
+
+
+@pytest.mark.parametrize(
+    "name, complaint",
+    [
+        ("lenett", f"No model named 'lenett'. Did you mean 'lenet'? {CHOICE}"),
+        ("qqq", f"No model named 'qqq'. {CHOICE}"),
+        ("", f"No model named ''. {CHOICE}"),
+        (
+            "tflab.models.toy",
+            "'tflab.models.toy' is a module; say which of its functions builds the model: "
+            "tflab.models.toy:FUNCTION.",
+        ),
+        ("no.pb", "There is no file or folder 'no.pb'; give the path of a saved graph."),
+        ("no/such", "There is no file or folder 'no/such'; give the path of a saved graph."),
+        (
+            "no/such.py:build",
+            "'no/such.py' is a file; name the module instead, such as such:build, from the folder "
+            "that it is in.",
+        ),
+        (":build", f"No model named ':build'. {CHOICE}"),
+        ("tflab.models.toy:", f"No model named 'tflab.models.toy:'. {CHOICE}"),
+        (
+            "no_such_module:build",
+            "The model 'no_such_module:build' cannot be imported: "
+            "ModuleNotFoundError: No module named 'no_such_module'.",
+        ),
+        (
+            "tflab.models.toy:bild",
+            "The module tflab.models.toy has no function 'bild'. Did you mean 'build'?",
+        ),
+        ("tflab.models.toy:TRUE_Y", "The module tflab.models.toy has no function 'TRUE_Y'."),
+    ],
+)
+def test_a_name_that_is_no_model_is_refused_with_what_would_be_right(name, complaint):
+    with pytest.raises(UsageError) as error:
+        models.find(name)
+    assert str(error.value) == complaint
+
+
+def test_a_module_that_fails_on_import_is_no_traceback(tmp_path, monkeypatch):
+    (tmp_path / "a_broken_model.py").write_text("1 / 0\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(UsageError, match=r"cannot be imported: ZeroDivisionError: division by ze"):
+        models.find("a_broken_model:build")

@@ -1,0 +1,52 @@
+"""The documentation: its commands exist, its links lead somewhere, its columns are explained."""
+
+import importlib
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from tflab.__main__ import COMMANDS
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), ROOT / "examples" / "README.md"]
+COMMAND = re.compile(r"python -m tflab(?:\.| )([\w-]+)((?: [^\n`|]*)?)")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_command_that_is_written_down_is_understood(page):
+    for name, rest in COMMAND.findall(page.read_text()):
+        assert name in COMMANDS, f"{name} in {page.name}"
+        words = shlex.split(rest.partition("-->")[0].partition("#")[0], comments=True)
+        if not any(word.startswith("[") for word in words) and words[:1] != ["COMMAND"]:
+            importlib.import_module(f"tflab.{name}.__main__").parser().parse_args(words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_every_link_leads_to_a_file(page):
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text()):
+        assert (page.parent / target).exists(), f"{target} in {page.name}"
+
+
+def test_every_command_is_in_the_readme():
+    text = (ROOT / "README.md").read_text()
+    for name in COMMANDS:
+        assert f"python -m tflab.{name}" in text
+
+
+def test_every_column_of_every_table_is_explained():
+    """Columns are named in the code of the views; docs/tables.md has a line for each."""
+    explained = (ROOT / "docs" / "tables.md").read_text()
+    sources = [
+        file
+        for file in sorted((ROOT / "tflab").rglob("*.py"))
+        if file.parent.name == "views" or file.name in ("view.py", "chapters.py")
+    ]
+    headers = {
+        header
+        for source in sources
+        for header in re.findall(r'Column\(\s*"([^"]+)"', source.read_text())
+    }
+    missing = sorted(header for header in headers if f"**{header}**" not in explained)
+    assert not missing

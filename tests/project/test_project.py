@@ -1,0 +1,94 @@
+"""Project: promises about the repository itself, which no module can keep alone."""
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tflab.__main__ import COMMANDS
+
+pytestmark = pytest.mark.slow
+
+ROOT = Path(__file__).parents[2]
+
+WITHOUT_TENSORFLOW = (
+    "lifecycle",
+    "records",
+    "units",
+    *(f"analysis.{file.stem}" for file in (ROOT / "tflab" / "analysis").glob("*.py")),
+    *(f"views.{file.stem}" for file in (ROOT / "tflab" / "views").glob("*.py")),
+    "runtime.trace",
+    "follow.node_history",
+    "report.drawing",
+    "report.panel",
+    "report.pass_log",
+    "saved_graphs.effects",
+    "convert.reading",
+    "convert.conversion",
+    "exporters.chrome_trace",
+    "exporters.xspace",
+    "exporters.text",
+    "exporters.markdown",
+    "exporters.data",
+)
+
+HELP = """
+import contextlib, importlib, io, json, sys
+from tflab import __main__
+found = {}
+for name in __main__.COMMANDS:
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        try:
+            status = __main__.main([name, "--help"])
+        except SystemExit as exit:
+            status = exit.code
+    found[name] = [status, out.getvalue().partition(" [")[0], "tensorflow" in sys.modules]
+print(json.dumps(found))
+"""
+
+
+def python(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, check=True, capture_output=True, text=True
+    )
+    return done.stdout
+
+
+def test_what_needs_no_tensorflow_does_not_import_it():
+    imports = "".join(f"import tflab.{module}\n" for module in WITHOUT_TENSORFLOW)
+    assert python(f"{imports}import sys; print('tensorflow' in sys.modules)") == "False\n"
+
+
+def test_every_command_answers_help_without_tensorflow():
+    assert json.loads(python(HELP)) == {
+        name: [0, f"usage: python -m tflab.{name}", False] for name in COMMANDS
+    }
+
+
+def test_every_dependency_stands_in_requirements_with_the_same_range():
+    listed = re.search(r"^dependencies = \[(.*?)^\]", read("pyproject.toml"), re.M | re.S)
+    dependencies = re.findall(r'"(.+?)"', listed.group(1))
+    assert dependencies
+    assert set(dependencies) <= set(read("requirements.txt").splitlines())
+
+
+def read(name: str) -> str:
+    return (ROOT / name).read_text(errors="replace")
+
+
+def tracked() -> list[str]:
+    """Files that are, or are about to be, in the repository."""
+    command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return [name for name in done.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+MACHINE_PATH = re.compile(r"(?<![\w.~}])/(?:work|home|root|Users|tmp)/\w.*")
+
+
+def test_no_file_knows_the_machine_it_was_written_on():
+    found = {name: MACHINE_PATH.findall(read(name)) for name in tracked()}
+    assert {name: paths for name, paths in found.items() if paths} == {}

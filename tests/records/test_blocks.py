@@ -1,0 +1,86 @@
+"""Table: columns make cells of rows; numbers get the unit that suits them."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflab import units
+from tflab.records import blocks
+from tflab.records.blocks import Column, Table
+
+COLUMNS = (Column("name", str), Column("twice", lambda row: str(2 * row), right=True))
+
+
+def test_a_cell_is_its_columns_function_of_the_row():
+    assert list(Table("numbers", COLUMNS, (1, 20)).cells()) == [("1", "2"), ("20", "40")]
+
+
+def test_a_shortened_table_remembers_how_many_rows_there_were():
+    assert blocks.shortened("t", COLUMNS, [1, 2, 3], 2) == Table("t", COLUMNS, (1, 2), more=1)
+
+
+@pytest.mark.parametrize("most", [3, 4])
+def test_a_table_that_is_short_enough_stays_whole(most):
+    assert blocks.shortened("t", COLUMNS, [1, 2, 3], most) == Table("t", COLUMNS, (1, 2, 3))
+
+
+@pytest.mark.parametrize(
+    "ns, text",
+    [
+        (0, "0 ns"),
+        (0.4, "0 ns"),
+        (812, "812 ns"),
+        (1_000, "1.00 us"),
+        (18_340, "18.3 us"),
+        (2_404_000, "2.40 ms"),
+        (240_000_000, "240 ms"),
+        (1_250_000_000, "1.25 s"),
+        (3_600e9, "3600 s"),
+        (-18_340, "-18.3 us"),
+    ],
+)
+def test_a_time_has_three_digits_and_the_unit_that_suits_it(ns, text):
+    assert units.time(ns) == text
+
+
+@pytest.mark.parametrize(
+    "count, text",
+    [
+        (0, "0 B"),
+        (512, "512 B"),
+        (1024, "1.00 KB"),
+        (75_264, "73.5 KB"),
+        (1_258_291, "1.20 MB"),
+        (3 * 2**30, "3.00 GB"),
+    ],
+)
+def test_a_size_is_in_powers_of_1024(count, text):
+    assert units.size(count) == text
+
+
+@pytest.mark.parametrize(
+    "value, text", [(9.994, "9.99"), (9.996, "10.0"), (99.94, "99.9"), (99.96, "100")]
+)
+def test_three_digits_stay_three_where_rounding_adds_one(value, text):
+    assert units.three_digits(value) == text
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.floats(0, 1e12))
+def test_a_time_is_told_to_half_a_percent(ns):
+    number, unit = units.time(ns).split()
+    told = float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
+    assert told == pytest.approx(ns, rel=0.0051, abs=0.5)
+
+
+def test_a_share_is_told_in_percent():
+    assert [units.percent(share) for share in (0, 0.1234, 1)] == ["0.0 %", "12.3 %", "100.0 %"]
+
+
+def test_one_is_singular_and_thousands_are_set_apart():
+    assert [units.plural(count, "node") for count in (0, 1, 2, 1234)] == [
+        "0 nodes",
+        "1 node",
+        "2 nodes",
+        "1,234 nodes",
+    ]

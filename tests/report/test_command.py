@@ -1,0 +1,285 @@
+"""The report: what is refused before anything is computed, and what is written in the end."""
+
+import json
+import math
+import re
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tflab.analysis import critical_path, step_times
+from tflab.errors import UsageError
+from tflab.records import Comparison, Epoch, OpTotal, Peaks, Placement, Spread, StepTimes
+from tflab.report import __main__ as report
+from tflab.report import chapters as story
+from tflab.report import handout, html, pass_log
+from tflab.report.contents import Lab, Walked
+from tflab.runtime import trace
+from tflab.train import history
+
+pytestmark = pytest.mark.tensorflow
+
+HEADER = {
+    "model": "lenet",
+    "data": "MNIST",
+    "train_rows": 100,
+    "test_rows": 10,
+    "batch_size": 50,
+    "epochs": 1,
+    "seed": 1,
+    "one_thread": False,
+}
+STEP = {"step": 1, "loss": 2.0, "accuracy": 0.1, "rate": 0.1, "seconds": 0.01}
+EPOCH = Epoch(1, 2, 1.5, 0.5, 1.0, 0.75, 0.5, 200.0)
+
+
+def training(folder, *lines):
+    folder.mkdir()
+    (folder / history.NAME).write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(folder)
+
+
+def test_a_folder_that_is_no_training_is_refused(tmp_path):
+    with pytest.raises(UsageError, match=r"is not that of a training: there is no history\.jsonl"):
+        report.training(str(tmp_path), "lenet")
+
+
+def test_a_training_before_its_first_epoch_is_refused(tmp_path):
+    logdir = training(tmp_path / "run", HEADER, STEP)
+    with pytest.raises(UsageError, match="has not finished an epoch"):
+        report.training(logdir, "lenet")
+
+
+def test_a_training_of_another_model_is_refused(tmp_path):
+    logdir = training(tmp_path / "run", HEADER, STEP, vars(EPOCH))
+    with pytest.raises(UsageError, match="is of 'lenet', not of 'toy'; give --model lenet"):
+        report.training(logdir, "toy")
+
+
+def test_a_training_that_is_done_is_read(tmp_path):
+    logdir = training(tmp_path / "run", HEADER, STEP, vars(EPOCH))
+    assert report.training(logdir, "lenet").epochs == (EPOCH,)
+
+
+def test_a_file_that_is_no_history_is_refused(tmp_path):
+    logdir = training(tmp_path / "run", {"model": 3})
+    with pytest.raises(UsageError, match=r"Line 1 of .* is not as a training writes it"):
+        report.training(logdir, "lenet")
+
+
+def test_a_report_that_is_there_already_stays(tmp_path):
+    (tmp_path / "report.md").write_text("mine")
+    with (
+        pytest.raises(UsageError, match=r"already \(report\.md\); give --force"),
+        written(tmp_path),
+    ):
+        pass
+    assert (tmp_path / "report.md").read_text() == "mine"
+
+
+def test_every_report_gets_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for folder in ("report", "report-2", "report-3"):
+        assert report.free(force=False) == Path(folder)
+        Path(folder).mkdir()
+        (Path(folder) / "report.html").touch()
+    assert report.free(force=True) == Path("report")
+
+
+def test_force_replaces_a_report_and_leaves_other_files_alone(tmp_path):
+    (tmp_path / "report_files").mkdir()
+    (tmp_path / "report_files" / "old.png").touch()
+    (tmp_path / "notes.txt").write_text("mine")
+    with written(tmp_path, force=True) as folder:
+        fill(folder)
+    assert names(tmp_path) == ["notes.txt", "report.html", "report.md", "report_files"]
+    assert names(tmp_path / "report_files") == []
+
+
+def test_nothing_is_left_of_a_report_that_was_interrupted(tmp_path):
+    with pytest.raises(KeyboardInterrupt), written(tmp_path / "new") as folder:
+        fill(folder)
+        raise KeyboardInterrupt
+    assert names(tmp_path) == []
+
+
+def test_what_cannot_be_written_is_told_at_once(tmp_path):
+    (tmp_path / "file").touch()
+    with (
+        pytest.raises(UsageError, match="cannot be written to"),
+        written(tmp_path / "file" / "out"),
+    ):
+        pass
+
+
+def written(out, force=False):
+    return report.written(out, force)
+
+
+def fill(folder):
+    (folder / "report.html").touch()
+    (folder / "report.md").touch()
+    (folder / "report_files").mkdir()
+
+
+def names(folder):
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_help_is_answered_without_tensorflow():
+    code = (
+        "import sys; from tflab.report import __main__ as report; report.parser().format_help();"
+        "print('tensorflow' in sys.modules or 'matplotlib' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.fixture(scope="module")
+def lab(walked):
+    """The lab with both models as they ran; the comparison is made up."""
+    from tflab.follow import node_history
+
+    def of(model):
+        stages = tuple(walked(model).values())
+        return Walked(model, stages, node_history.lives(stages))
+
+    time = Spread(1e6, 0.9e6, 1.1e6)
+    steps = {64: StepTimes(10, 640, time, time, 64e3, 0.8e6)}
+    compared = Comparison(
+        model="lenet",
+        phase="inference",
+        by="op",
+        data="MNIST",
+        warmup=3,
+        batch_sizes=(),
+        rows=(),
+        steps=steps,
+        configs=(),
+        findings=("A finding.",),
+        cold=(OpTotal("a", "A", 1, 5, 5, 5.0, 1.0),),
+        cold_step_ns=10,
+        uncovered=(),
+        tables={64: ()},
+    )
+    return Lab(
+        "lenet", [("CPUs", "2")], of("toy"), of("lenet"), None, None, compared, Peaks(100.0, 10.0)
+    )
+
+
+@pytest.mark.parametrize("model", ["toy", "lenet"])
+def test_the_states_of_a_drawing_end_in_the_graph_that_ran(walked, model):
+    stages = tuple(walked(model).values())
+    placement = next(stage for stage in stages if isinstance(stage, Placement))
+    states = pass_log.states(stages)
+    *_, last = pass_log.replay(states)
+    assert {name: (node.op, node.inputs) for name, node in last.items()} == {
+        node.name: (node.op, node.inputs) for node in placement.nodes
+    }
+    sizes = [len(graph) for graph in pass_log.replay(states)]
+    for state, before, after in zip(states[1:], sizes, sizes[1:], strict=False):
+        if state.place is not None:
+            step = placement.passes[state.place]
+            assert (before, after) == (step.before, step.after)
+
+
+def test_the_chapters_come_in_the_order_of_the_lab(lab):
+    told = story.tell(lab, "python -m tflab.report")
+    assert [chapter.title for chapter in told.chapters] == [
+        "Environment",
+        "The life of x*y + z",
+        "The life of lenet",
+        "Loss and accuracy",
+        "The ten ops that cost most",
+        "Batch sizes",
+        "Where a step's time goes",
+        "Memory",
+        "Roofline",
+        "How each number was obtained",
+    ]
+
+
+def test_a_model_without_a_loss_leaves_training_out_and_says_so(lab):
+    training = story.tell(lab, "").chapters[3]
+    assert training.parts == ("lenet has no loss, so there is nothing to train.",)
+
+
+def test_page_and_handout_hold_the_same_tables(lab, tmp_path):
+    told = story.tell(lab, "python -m tflab.report")
+    page, markdown = html.page(told), handout.page(told)
+    for title in ("Environment, by inspection", "Who owned the wall time of the traced steps"):
+        assert title in page
+        assert title in markdown
+    handout.write_pictures(told, tmp_path / handout.FOLDER)
+    wanted = set(re.findall(r"\]\((report_files/\S+\.png)\)", markdown))
+    assert {f"{handout.FOLDER}/{name}" for name in names(tmp_path / handout.FOLDER)} >= wanted
+    assert wanted
+
+
+def test_the_report_of_lenet_is_small_enough_to_send(lab):
+    assert len(html.page(story.tell(lab, "")).encode()) < 5 * 2**20
+
+
+def test_the_panel_of_a_fused_convolution_tells_from_its_line_to_its_time(lab):
+    data = html.viewer_data(story.tell(lab, "").chapters[2].parts[1])
+    nodes = {node["name"]: node for node in data["nodes"]}
+    lines = [line for section in nodes["conv1/Conv2D"]["life"] for line in section["lines"]]
+    text = "\n".join(
+        "".join(p if isinstance(p, str) else p.get("text") or p.get("code") for p in line)
+        for line in lines
+    )
+    assert "tf.nn.conv2d(images, kernel" in text
+    assert "remapper: fused into conv1/Relu" in text
+    assert "its work was done by conv1/Relu" in text
+    run = critical_path.median_per_step(lab.walked.execution.runs)
+    assert nodes["conv1/Relu"]["ns"] == run["conv1/Relu"]
+
+
+def test_a_life_begins_with_what_there_is_of_the_graph(lab):
+    placing = lab.toy.placement
+    stayed = [fate.fate for fate in placing.ledger].count("executed")
+    first, *_ = story.life(lab.toy, "x*y + z")
+    assert first.startswith(
+        f"x*y + z was written as {len(lab.toy.stages[0].nodes)} nodes. With its gradients and "
+        f"updates it has {len(placing.user_nodes)}. The runtime left {stayed} of them, beside "
+        f"{len(placing.nodes) - stayed} nodes of its own. They took "
+    )
+    assert "the gradients flow up beside it" in first
+    forward = {name: one for name, one in lab.toy.lives.items() if one.kind == "forward"}
+    alone = replace(lab.toy, lives=forward)
+    assert story.written(alone) == f"written as {len(lab.toy.stages[0].nodes)} nodes"
+    assert story.layout(alone) == "Data flow down."
+
+
+def test_a_training_without_right_answers_says_nothing_of_them(lab):
+    from tflab.records import History
+
+    silent = replace(EPOCH, train_accuracy=math.nan, test_accuracy=math.nan)
+    history = History("toy", "points", 50, 1, (), (silent,))
+    _, table, recipe = story.training(replace(lab, history=history))
+    assert [column.header for column in table.columns] == [
+        *("epoch", "steps", "train loss", "test loss", "seconds", "images a second")
+    ]
+    assert recipe.how.startswith("Trained for this report. Losses are means over images; ")
+
+
+def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_start(lab):
+    step = lab.walked.execution
+    middle = step_times.median_step(step.step_times).step
+    names = {run.name for run in step.runs if run.step == middle}
+    timeline = next(
+        part for part in story.times(lab.walked) if getattr(part, "name", "") == "timeline"
+    )
+    assert trace.EXECUTOR in names
+    assert f" ops of {len(names) - 1} are on the critical path." in timeline.caption
+
+
+def test_a_partial_training_is_told_as_such(lab):
+    from tflab.records import History
+
+    partial = History("lenet", "MNIST", 50, 1, (), (EPOCH,), interrupted=True)
+    told = story.tell(replace(lab, history=partial), "").chapters[3]
+    assert "Partial: this training ended before its last epoch." in told.parts

@@ -1,0 +1,123 @@
+"""Child: results and errors come back from the other process, and so does news of its death."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tflab.errors import TflabError
+from tflab.runtime import child
+
+pytestmark = pytest.mark.slow
+
+HERE = str(Path(__file__).parent)
+
+
+@pytest.fixture(autouse=True)
+def this_module_can_be_found(monkeypatch):
+    monkeypatch.syspath_prepend(HERE)
+
+
+def call(name, *args):
+    return child.call(f"test_child:{name}", *args)
+
+
+def told(name, *args):
+    """What the caller is told when it goes wrong."""
+    with pytest.raises(TflabError) as error:
+        call(name, *args)
+    return str(error.value)
+
+
+# What the other process is asked to do
+
+
+def pair(one, other):
+    return one, other
+
+
+def process():
+    return os.getpid()
+
+
+def talk():
+    print("on Python's standard output")
+    os.write(1, b"on that of C\n")
+    os.write(2, b"on standard error\n")
+    return "the answer"
+
+
+def complain():
+    raise TflabError("No such node.")
+
+
+def fail():
+    raise ValueError("of something unforeseen")
+
+
+def leave(status):
+    os._exit(status)
+
+
+def abort():
+    os.abort()
+
+
+def variables():
+    return {name: os.environ.get(name) for name in ("TF_DUMP_GRAPH_FMT", "TFLAB_TEST")}
+
+
+# Results
+
+
+def test_the_result_of_the_function_comes_back():
+    assert call("pair", {"a": 1}, (b"\0", None)) == ({"a": 1}, (b"\0", None))
+
+
+def test_it_was_computed_in_another_process():
+    assert call("process") != os.getpid()
+
+
+def test_a_large_argument_and_a_large_result_go_through():
+    large = bytes(10_000_000)
+    assert call("pair", large, large) == (large, large)
+
+
+def test_what_the_function_prints_does_not_get_into_the_answer():
+    assert call("talk") == "the answer"
+
+
+def test_the_other_process_is_ready_to_dump_and_has_the_environment_of_this_one(monkeypatch):
+    monkeypatch.setenv("TFLAB_TEST", "1")
+    assert call("variables") == {"TF_DUMP_GRAPH_FMT": "BIN", "TFLAB_TEST": "1"}
+
+
+# Failures
+
+
+def test_a_tflab_error_is_passed_on_as_it_is():
+    assert told("complain") == "No such node."
+
+
+@pytest.mark.parametrize("name, args, status", [("leave", (3,), 3), ("abort", (), -6)])
+def test_a_process_that_dies_is_told_in_a_sentence_with_its_status(name, args, status):
+    message = told(name, *args)
+    assert message.startswith(f"The process that ran test_child:{name} ended with status {status}")
+    assert "\n" not in message
+
+
+def test_a_process_that_leaves_without_a_word_is_told_without_one():
+    assert told("leave", 3) == "The process that ran test_child:leave ended with status 3."
+
+
+def test_the_last_words_of_a_process_are_passed_on():
+    assert told("fail") == (
+        "The process that ran test_child:fail ended with status 1: "
+        "ValueError: of something unforeseen"
+    )
+
+
+def test_a_function_that_is_not_there_is_told():
+    assert told("nothing").endswith(
+        "AttributeError: module 'test_child' has no attribute 'nothing'"
+    )

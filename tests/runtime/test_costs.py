@@ -1,0 +1,420 @@
+"""Costs: FLOPs by the formulas of the layers and by TensorFlow's own profiler, bytes by hand."""
+
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tests import walks
+from tflab.errors import TflabError
+from tflab.records import Costs, Fate, Node, Tensor
+from tflab.runtime import costs
+
+pytestmark = pytest.mark.tensorflow
+
+every_model = pytest.mark.parametrize("name", walks.WHOLE)
+BATCH = 16  # of the walks in conftest.py
+
+
+def shaped(stage, batch=BATCH):
+    feeds = {feed.name: [batch, *feed.shape[1:]] for feed in stage.program.model.feeds}
+    return costs.concrete(stage.program.graph, feeds, stage.nodes)
+
+
+def counted(stage, batch=BATCH):
+    found = costs.costs(shaped(stage, batch), stage.nodes, stage.ledger)
+    return {cost.name: cost for cost in found}
+
+
+@pytest.fixture(scope="module")
+def lenet(walked):
+    return walked("lenet")["placement"]
+
+
+def single(build, shape=(4, 6)):
+    """A graph of one op `y` on a fed `x`, and what a graph that ran it as it is would look like."""
+    graph = tf.Graph()
+    with graph.as_default():
+        build(tf1.placeholder(tf.float32, [None, *shape[1:]], name="x"))
+    copy = costs.concrete(graph, {"x:0": shape})
+    y = copy.get_operation_by_name("y")
+    executed = Node("y", y.type, outputs=(Tensor("float32", tuple(y.outputs[0].shape.as_list())),))
+    return copy, [executed], [Fate("y", "executed", None, None)]
+
+
+# FLOPs of LeNet
+
+
+CONVOLUTIONS = {  # output side, output channels, kernel side, input channels
+    "conv1/Relu": (28, 6, 5, 1),
+    "conv2/Relu": (10, 16, 5, 6),
+}
+PRODUCTS = {"dense1/Relu": (400, 120), "dense2/Relu": (120, 84), "dense3/BiasAdd": (84, 10)}
+
+
+@pytest.mark.parametrize("batch", [1, 16, 64])
+def test_a_fused_convolution_does_its_products_and_adds_its_bias(lenet, batch):
+    found = counted(lenet, batch)
+    for name, (side, channels, kernel, inputs) in CONVOLUTIONS.items():
+        outputs = batch * side * side * channels
+        assert found[name].flops == 2 * outputs * kernel * kernel * inputs + outputs
+
+
+@pytest.mark.parametrize("batch", [1, 16, 64])
+def test_a_fused_dense_layer_does_its_products_and_adds_its_bias(lenet, batch):
+    found = counted(lenet, batch)
+    for name, (inputs, outputs) in PRODUCTS.items():
+        assert found[name].flops == 2 * batch * inputs * outputs + batch * outputs
+
+
+def test_the_two_gradients_of_a_product_cost_as_much_each_as_the_product(lenet):
+    found = counted(lenet)
+    for name, (inputs, outputs) in PRODUCTS.items():
+        for gradient in ("MatMul", "MatMul_1"):
+            flops = found[f"gradients/{name.split('/')[0]}/MatMul_grad/{gradient}"].flops
+            assert flops == 2 * BATCH * inputs * outputs
+
+
+def test_types_without_a_function_are_listed_and_not_zero(lenet):
+    assert costs.uncovered(shaped(lenet), lenet.nodes, lenet.ledger) == dict.fromkeys(
+        (
+            "Prod",
+            "Relu",
+            "ReluGrad",
+            "ResourceApplyGradientDescent",
+            "SparseSoftmaxCrossEntropyWithLogits",
+        ),
+        costs.NOT_REGISTERED,
+    )
+    found = counted(lenet)
+    assert found["gradients/conv1/Relu_grad/ReluGrad"].flops is None
+    assert found["train/update_conv1/kernel/ResourceApplyGradientDescent"].flops is None
+
+
+@every_model
+def test_every_executed_node_has_costs_in_its_order(name, walked):
+    stage = walked(name)["placement"]
+    found = costs.costs(shaped(stage), stage.nodes, stage.ledger)
+    assert [cost.name for cost in found] == [node.name for node in stage.nodes]
+
+
+@every_model
+def test_what_no_longer_runs_costs_nothing(name, walked):
+    stage = walked(name)["placement"]
+    by_node = profiled(shaped(stage))
+    worked = {fate.name for fate in stage.ledger if fate.fate in ("executed", "fused")}
+    expected = sum(flops for node, flops in by_node.items() if node in worked)
+    assert sum(cost.flops or 0 for cost in counted(stage).values()) == expected
+
+
+def profiled(graph, cmd="scope"):
+    """FLOPs by node, or by type, as TensorFlow's own profiler counts them."""
+    options = tf1.profiler.ProfileOptionBuilder.float_operation() | {"output": "none"}
+    waiting = [tf1.profiler.profile(graph, cmd=cmd, options=options)]
+    found = {}
+    while waiting:
+        node = waiting.pop()
+        found[node.name] = node.float_ops
+        waiting.extend(node.children)
+    return found
+
+
+def test_the_profiler_counts_the_same_for_every_node(lenet):
+    graph = shaped(lenet)
+    expected = profiled(graph)
+    for op in graph.get_operations():
+        try:
+            flops = costs.registered_flops(op)
+        except ValueError:
+            flops = 0
+        if flops:
+            assert expected[op.name] == flops
+
+
+def test_the_profiler_counts_the_same_for_every_type(lenet):
+    graph = shaped(lenet)
+    expected = profiled(graph, cmd="op")
+    for op_type, nodes in {
+        "Conv2D": ("conv1/Conv2D", "conv2/Conv2D"),
+        "MaxPool": ("pool1/MaxPool", "pool2/MaxPool"),
+    }.items():
+        ops = map(graph.get_operation_by_name, nodes)
+        assert sum(map(costs.registered_flops, ops)) == expected[op_type]
+
+
+# What the registry counts: change these, and the docstring of tflab/costs.py, with TensorFlow
+
+
+@pytest.mark.parametrize(
+    ("build", "flops"),
+    [
+        (lambda x: tf.add(x, x, name="y"), 24),
+        (lambda x: tf.math.rsqrt(x, name="y"), 48),
+        (lambda x: tf.nn.softmax(x, name="y"), 120),
+        (lambda x: tf.reduce_mean(x, axis=1, name="y"), 24),
+        (lambda x: tf.reduce_sum(x, axis=1, name="y"), 20),
+        (lambda x: tf.matmul(x, x, transpose_a=True, name="y"), 2 * 6 * 4 * 6),
+        (lambda x: tf.add_n([x, x, x], name="y"), 48),
+        (lambda x: tf.nn.relu(x, name="y"), None),
+        (lambda x: tf.exp(x, name="y"), None),
+        (lambda x: tf.transpose(x, name="y"), None),
+    ],
+)
+def test_what_the_registry_counts(build, flops):
+    graph, executed, ledger = single(build)
+    assert costs.costs(graph, executed, ledger)[0].flops == flops
+
+
+def test_inputs_for_control_are_not_added_up():
+    def build(x):
+        with tf.control_dependencies([tf.no_op(), tf.identity(x)]):
+            tf.add_n([x, x], name="y")
+
+    assert costs.costs(*single(build))[0].flops == 24
+
+
+@pytest.mark.parametrize(("padding", "too_much"), [("SAME", 1), ("VALID", 14 * 14 / (10 * 10))])
+@pytest.mark.parametrize("stage", ["input", "filter"])
+def test_gradients_of_convolutions_count_the_image_and_not_the_output(padding, too_much, stage):
+    graph = tf.Graph()
+    with graph.as_default():
+        images, kernel = tf.ones([2, 14, 14, 6]), tf.ones([5, 5, 6, 16])
+        forward = tf.nn.conv2d(images, kernel, strides=1, padding=padding, name="y")
+        by = {"input": images, "filter": kernel}[stage]
+        (gradient,) = tf.gradients(forward, by)
+    once = costs.registered_flops(forward.op)
+    assert costs.registered_flops(gradient.op) == once * too_much
+
+
+def test_an_image_format_that_the_registry_does_not_know_is_listed_with_its_reason():
+    def build(x):
+        tf.nn.max_pool2d(x, ksize=2, strides=2, padding="VALID", data_format="NCHW", name="y")
+
+    graph, executed, ledger = single(build, (2, 3, 8, 8))
+    assert costs.costs(graph, executed, ledger)[0].flops is None
+    assert costs.uncovered(graph, executed, ledger) == {
+        "MaxPool": "Only NHWC format is supported in flops computations"
+    }
+
+
+def test_data_that_is_only_moved_is_not_missed():
+    for build in (
+        lambda x: tf.transpose(x, name="y"),
+        lambda x: tf.reshape(x, [-1], name="y"),
+        lambda x: tf.identity(x, name="y"),
+    ):
+        assert costs.uncovered(*single(build)) == {}
+
+
+# Whose work it is
+
+
+def chain():
+    """relu(x + x) * 2, as user's graph, with shapes of a batch of 4."""
+
+    def build(x):
+        tf.multiply(tf.nn.relu(tf.add(x, x, name="add"), name="relu"), 2.0, name="y")
+
+    return single(build)[0]
+
+
+def flops_of(executed, *fates):
+    nodes = [Node(name, op) for name, op in executed.items()]
+    ledger = [Fate(name, fate, "a pass", into) for name, fate, into in fates]
+    return {cost.name: cost.flops for cost in costs.costs(chain(), nodes, ledger)}
+
+
+@pytest.mark.parametrize("fate", ["fused", "compiled"])
+def test_a_node_does_the_work_of_what_was_fused_into_it_whatever_its_type(fate):
+    found = flops_of(
+        {"y": "_MklSomething"},
+        ("add", fate, "y"),
+        ("relu", fate, "y"),
+        ("y", "executed", None),
+    )
+    assert found == {"y": 48}
+
+
+def test_a_node_that_a_pass_made_does_the_work_of_others():
+    found = flops_of({"made": "_Fused"}, ("add", "fused", "made"), ("y", "fused", "made"))
+    assert found == {"made": 48}
+
+
+@pytest.mark.parametrize("fate", ["folded", "merged", "removed", "unreached"])
+def test_work_that_nobody_does_is_not_counted(fate):
+    found = flops_of({"y": "Mul"}, ("add", fate, "y"), ("y", "executed", None))
+    assert found == {"y": 24}
+
+
+def test_a_constant_that_was_folded_in_place_costs_nothing():
+    assert flops_of({"y": "Const"}, ("y", "folded", "y")) == {"y": None}
+
+
+def test_a_node_rewritten_to_hand_its_input_on_costs_nothing():
+    assert flops_of({"y": "Identity"}, ("y", "executed", None)) == {"y": None}
+
+
+def test_without_a_ledger_nobodys_work_is_known():
+    assert flops_of({"y": "Mul"}) == {"y": None}
+    assert costs.uncovered(chain(), [Node("y", "Mul")], []) == {"Mul": costs.NOT_THE_USERS}
+
+
+def test_a_node_in_a_loop_is_listed_with_the_reason():
+    nodes = [Node("while/body/_1/MatMul", "_MklMatMul"), Node("while/enter/_2", "Enter")]
+    assert costs.uncovered(chain(), nodes, []) == {"_MklMatMul": costs.NOT_THE_USERS}
+
+
+# Bytes
+
+
+def float32(*shape):
+    return Tensor("float32", shape)
+
+
+def with_variables():
+    graph = tf.Graph()
+    with graph.as_default():
+        tf1.get_variable("w", [3, 5], use_resource=True)
+        tf.raw_ops.VarHandleOp(dtype=tf.float32, shape=tf.TensorShape(None), name="unshaped")
+    return graph
+
+
+X = Node("x", "_Arg", outputs=(float32(4, 3),))
+W = Node("w", "VarHandleOp", outputs=(Tensor("resource", ()),))
+READ = Node("read", "ReadVariableOp", ("w",), outputs=(float32(3, 5),))
+RATE = Node("rate", "Const", outputs=(float32(),))
+SPLIT = Node("split", "Unknown", ("x",), outputs=(float32(2, 3), Tensor("float64", (2, 3))))
+TEXT = Node("text", "Const", outputs=(Tensor("string", (9,)),))
+VAGUE = Node("vague", "Unknown", outputs=(float32(4, None),))
+NO_RANK = Node("no_rank", "Unknown", outputs=(Tensor("float32", None),))
+
+
+def bytes_of(node, *others):
+    nodes = (node, X, W, READ, RATE, SPLIT, TEXT, VAGUE, NO_RANK, *others)
+    return costs.costs(with_variables(), nodes, ())[0].bytes
+
+
+def op(kind, *inputs, outputs=()):
+    return Node("it", kind, inputs, outputs=outputs)
+
+
+def test_bytes_are_those_of_all_inputs_and_outputs():
+    product = op("MatMul", "x", "read", outputs=(float32(4, 5),))
+    assert bytes_of(product) == 4 * (4 * 3 + 3 * 5 + 4 * 5)
+
+
+def test_each_output_has_its_own_type_and_size():
+    assert bytes_of(SPLIT) == 4 * 12 + 4 * 6 + 8 * 6
+    assert bytes_of(op("Neg", "split:1", outputs=(float32(),))) == 8 * 6 + 4
+    assert bytes_of(op("Neg", "split", outputs=(float32(),))) == 4 * 6 + 4
+
+
+def test_a_variable_counts_where_it_is_used():
+    assert bytes_of(READ) == bytes_of(W) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "passes"),
+    [
+        ("AssignVariableOp", 1),
+        ("AssignAddVariableOp", 2),
+        ("ResourceApplyGradientDescent", 2),
+    ],
+)
+def test_an_update_reads_the_variable_and_writes_it(kind, passes):
+    assert bytes_of(op(kind, "w", "rate", "read")) == (passes * 15 + 1 + 15) * 4
+
+
+@pytest.mark.parametrize("kind", sorted(costs.HAND_ON))
+def test_what_only_hands_a_buffer_on_moves_nothing(kind):
+    assert bytes_of(op(kind, "x", outputs=(float32(4, 3),))) == 0
+
+
+def test_an_op_without_tensors_moves_nothing():
+    assert bytes_of(op("Unknown")) == 0
+
+
+@pytest.mark.parametrize("tensor", ["text", "vague", "no_rank", "nowhere", "x:1", "w"])
+def test_bytes_of_unknown_size_are_not_guessed(tensor):
+    assert bytes_of(op("Neg", "x", tensor, outputs=(float32(4, 3),))) is None
+
+
+def test_a_variable_of_unknown_shape_is_not_guessed():
+    handle = Node("unshaped", "VarHandleOp", outputs=(Tensor("resource", ()),))
+    assert bytes_of(op("AssignVariableOp", "unshaped", "x"), handle) is None
+
+
+def test_lenets_first_convolution_reads_image_kernel_and_bias(lenet):
+    elements = 32 * 32 * BATCH + 5 * 5 * 6 + 6 + 28 * 28 * 6 * BATCH
+    assert counted(lenet)["conv1/Relu"].bytes == 4 * elements
+
+
+def test_the_bytes_of_all_of_lenet_are_known(lenet):
+    assert {name for name, cost in counted(lenet).items() if cost.bytes is None} == set()
+
+
+# Concrete shapes
+
+
+def test_the_users_graph_stays_as_it_is(lenet):
+    graph = lenet.program.graph
+    before = graph.as_graph_def().SerializeToString(deterministic=True)
+    shaped(lenet)
+    assert graph.as_graph_def().SerializeToString(deterministic=True) == before
+
+
+@every_model
+@pytest.mark.parametrize("batch", [1, 64])
+def test_every_shape_follows_from_the_batch(name, batch, walked):
+    stage = walked(name)["placement"]
+    graph = shaped(stage, batch)
+    fed = {feed.op.name for feed in stage.program.model.feeds}
+    worked = {fate.name for fate in stage.ledger if fate.fate in ("executed", "fused")} - fed
+    for node in worked:
+        for tensor in graph.get_operation_by_name(node).outputs:
+            assert tensor.shape.is_fully_defined(), tensor
+
+
+def test_any_tensor_can_be_fed():
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf1.placeholder(tf.float32, name="x")
+        tf.matmul(tf.identity(x, name="middle"), tf.ones([6, 5]), name="y")
+    copy = costs.concrete(graph, {"middle:0": [4, 6]})
+    assert copy.get_tensor_by_name("y:0").shape.as_list() == [4, 5]
+
+
+def test_measured_shapes_help_where_they_depend_on_the_data():
+    def build(x):
+        tf.negative(tf.boolean_mask(x, x[:, 0] > 0), name="y")
+
+    graph, executed, ledger = single(build)
+    assert costs.costs(graph, executed, ledger) == (Costs("y", None, None),)
+    assert costs.uncovered(graph, executed, ledger)["Neg"].endswith("is not fully defined")
+    measured = [
+        Node("boolean_mask/GatherV2", "GatherV2", outputs=(float32(3, 6),)),
+        Node("y", "_MklNeg", outputs=(float32(3, 6), Tensor("uint8", (8,)))),
+    ]
+    helped = costs.concrete(graph, {"x:0": [4, 6]}, measured)
+    assert costs.costs(helped, measured[1:], ledger) == (Costs("y", 18, 4 * 18 + 8),)
+
+
+def test_a_measured_shape_of_another_batch_is_not_believed():
+    def build(x):
+        tf.negative(x, name="y")
+
+    graph, _, ledger = single(build)
+    measured = [Node("y", "Neg", outputs=(float32(99, 6),))]
+    again = costs.concrete(graph, {"x:0": [4, 6]}, measured)
+    assert costs.costs(again, measured, ledger)[0].flops == 24
+
+
+@pytest.mark.parametrize(
+    "feeds", [{"nowhere:0": [1]}, {"x:0": [4, 7]}, {"x:0": [4]}, {"x": [4, 6]}]
+)
+def test_feeds_that_do_not_fit_are_refused(feeds):
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf1.placeholder(tf.float32, [None, 6], name="x")
+        tf.matmul(x, tf.ones([6, 5]), name="y")
+    with pytest.raises(TflabError, match=r"does not take feeds of these shapes: \S"):
+        costs.concrete(graph, feeds)

@@ -1,0 +1,186 @@
+"""Devices: every executed node is on one device, for a reason that can be told."""
+
+import inspect
+from collections import Counter
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tests import walks
+from tflab.errors import TflabError
+from tflab.lifecycle import backward, frontend, placement
+from tflab.records import Assignment, Model, Options
+from tflab.runtime import devices
+
+pytestmark = pytest.mark.tensorflow
+
+CPU0, CPU1 = (f"/job:localhost/replica:0/task:0/device:CPU:{index}" for index in range(2))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def no_code_of_small_graphs():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placement, "SMALL", 0)
+        yield
+
+
+def placed(build, **options):
+    asked = Options(**options)
+
+    def model():
+        return Model(output=build(), feeds={}, data=None)
+
+    built = frontend.build(("test", model), asked)
+    return placement.place(backward.differentiate(built, asked), asked)
+
+
+def reasons(stage):
+    return {each.name: (each.device, each.reason) for each in stage.assignments}
+
+
+def line_of(function, text):
+    """`test_devices.py:12`: where a text stands in a function."""
+    lines, first = inspect.getsourcelines(function)
+    (offset,) = (index for index, line in enumerate(lines) if text in line)
+    return f"test_devices.py:{first + offset}"
+
+
+# Models of a few nodes
+
+
+def on_two_devices():
+    with tf.device("/device:CPU:1"):
+        a = tf.random.uniform([2], name="a")
+    with tf1.colocate_with(a.op):
+        b = tf.random.normal([2], name="b")
+    variable = tf1.get_variable("v", initializer=np.float32(1), use_resource=True)
+    return tf.add(a + b, variable, name="out")
+
+
+def on_a_gpu():
+    with tf.device("/device:GPU:0"):
+        return tf.random.uniform([2], name="a")
+
+
+def in_two_scopes():
+    with tf.device("/device:CPU:0"), tf.device("/device:CPU:1"):  # the inner one counts
+        return tf.random.uniform([2], name="a")
+
+
+# Reasons
+
+
+@pytest.fixture(scope="module")
+def told():
+    return reasons(placed(on_two_devices, devices=2))
+
+
+@pytest.fixture(scope="module")
+def told_unasked():
+    """Two devices are there, but nobody split the model over them."""
+    built = frontend.build(
+        ("test", lambda: Model(output=on_two_devices(), feeds={}, data=None)), Options()
+    )
+    options = Options(devices=2)
+    return reasons(placement.place(backward.differentiate(built, options), options))
+
+
+def test_a_node_is_where_the_users_line_asked_for(told):
+    line = line_of(on_two_devices, 'tf.device("/device:CPU:1")')
+    assert told["a/RandomUniform"] == (CPU1, f"asked for by {line}")
+
+
+def test_a_node_is_where_it_is_colocated(told):
+    assert told["b/RandomStandardNormal"] == (CPU1, "colocated with a/RandomUniform")
+
+
+def test_a_node_is_where_the_option_asked_for(told):
+    assert told["add"] == (CPU0, "asked for by --devices")
+
+
+def test_a_node_is_where_its_resource_is(told_unasked):
+    assert told_unasked["out/ReadVariableOp"] == (CPU0, "where its resource v is")
+
+
+def test_a_node_for_which_nobody_asked_is_on_the_default_device(told_unasked):
+    assert told_unasked["add"] == (CPU0, "the default device")
+
+
+def test_a_node_that_the_runtime_made_is_where_it_was_made(told):
+    assert told["_retval_out_0_0"] == (CPU0, "made there by the runtime (fetch)")
+    assert told["a/RandomUniform/_0"] == (CPU1, "made there by the runtime (transfer)")
+
+
+def test_of_two_lines_that_asked_the_inner_one_is_told():
+    device, reason = reasons(placed(in_two_scopes, devices=2))["a/RandomUniform"]
+    assert (device, reason) == (CPU1, f"asked for by {line_of(in_two_scopes, 'inner one')}")
+
+
+def test_a_node_that_only_the_cpu_can_do_is_told_so():
+    def words():
+        return tf.strings.join([tf.as_string(tf.random.uniform([2])), "!"], name="join")
+
+    assert reasons(placed(words))["join"] == (CPU0, "only the CPU has a kernel")
+
+
+def test_gradients_are_colocated_with_their_forward_nodes(walked):
+    told = reasons(walked("lenet", 2)["placement"])
+    device, reason = told["gradients/conv1/Conv2D_grad/Conv2DBackpropFilter"]
+    assert (device, reason) == (told["conv1/Relu"][0], "colocated with conv1/Conv2D")
+
+
+# A GPU that is not there
+
+
+def test_soft_placement_replaces_a_gpu_and_says_so():
+    line = line_of(on_a_gpu, "tf.device")
+    assert reasons(placed(on_a_gpu, soft_placement=True))["a/RandomUniform"] == (
+        CPU0,
+        f"asked for by {line}: GPU:0, which soft placement replaced",
+    )
+
+
+def test_without_soft_placement_a_gpu_that_is_not_there_ends_the_walk_with_node_and_device():
+    with pytest.raises(TflabError) as error:
+        placed(on_a_gpu)
+    message = str(error.value)
+    assert message.startswith("The runtime refused the step: ")
+    assert "a/RandomUniform" in message and "/device:GPU:0" in message
+    assert "\n" not in message and "[[" not in message and "{{" not in message
+
+
+# Any model
+
+
+@pytest.mark.parametrize("name", walks.WHOLE)
+@pytest.mark.parametrize("count", [1, 2])
+def test_every_executed_node_is_assigned_once_to_the_device_that_runs_it(name, count, walked):
+    stage = walked(name, count)["placement"]
+    ran = Counter((node.name, node.device) for node in stage.nodes)
+    assert Counter((each.name, each.device) for each in stage.assignments) == ran
+    assert all(each.reason for each in stage.assignments)
+
+
+# Requests
+
+
+@pytest.mark.parametrize(
+    "asked, got, fits",
+    [
+        ("/device:CPU:0", CPU0, True),
+        ("/device:CPU:1", CPU0, False),
+        ("/device:CPU:*", CPU1, True),
+        ("/cpu:0", CPU0, True),
+        ("/device:GPU:0", CPU0, False),
+        ("/job:localhost", CPU1, True),
+        (CPU1, CPU1, True),
+    ],
+)
+def test_a_request_may_leave_parts_of_the_name_open(asked, got, fits):
+    assert devices.matches(asked, got) == fits
+
+
+def test_an_assignment_is_a_node_its_device_and_the_reason(walked):
+    assert Assignment("add", CPU0, "the default device") in walked("toy")["placement"].assignments

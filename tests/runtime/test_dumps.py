@@ -1,0 +1,236 @@
+"""Dumps: the names of their files are understood, and what is not understood is said."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tflab.errors import TflabError
+from tflab.records import Node, Snapshot
+from tflab.runtime import dumps
+
+ROOT = Path(__file__).parents[2]
+CPU = "_partition__job:localhost_replica:0_task:0_device:CPU:0"
+# The names that TensorFlow 2.21 gives: what is told apart is moment, group, pass, iteration and
+# partition.
+NAMES = {
+    "before_MetaOptimizer_iteration_0_140728391191584.pb": ("before", "grappler", None, 0, None),
+    "after_MetaOptimizer_iteration_0_model_pruner_140728391191584.pb": (
+        *("after", "grappler", "model_pruner", 0, None),
+    ),
+    "after_MetaOptimizer_iteration_1_tfg_optimizer{any(tfg-consolidate-attrs,tfg-toposort,"
+    "tfg-shape-inference{graph-version=0},tfg-prepare-attrs-export)}_140725673955776.pb": (
+        *("after", "grappler", "tfg_optimizer", 1, None),
+    ),
+    "after_MetaOptimizer_iteration_1_auto_mixed_precision_onednn_bfloat16_140728391191584.pb": (
+        *("after", "grappler", "auto_mixed_precision_onednn_bfloat16", 1, None),
+    ),
+    "after_MetaOptimizer_iteration_1_140728391191584_1.pb": ("after", "grappler", None, 1, None),
+    "after_MetaOptimizer_iteration_0_remapper_140728391191584_12.pb": (
+        *("after", "grappler", "remapper", 0, None),
+    ),
+    "after_MetaOptimizer_140728391191584.pb": ("after", "grappler", None, None, None),
+    "unknown_graph.0330.main.before_opt_group_pre_placement.pb": (
+        *("before", "pre_placement", None, None, None),
+    ),
+    "unknown_graph.0336.graph_opt_pass.after_opt_group_pre_placement_phase_36_"
+    "EncapsulateXlaComputationsPass.pb": (
+        *("after", "pre_placement", "EncapsulateXlaComputationsPass", None, None),
+    ),
+    "unknown_graph.0360.main.before_opt_group_post_rewrite_for_exec.pb": (
+        *("before", "post_rewrite_for_exec", None, None, None),
+    ),
+    f"unknown_graph{CPU}.0052.main.before_opt_group_post_partitioning.pb": (
+        *("before", "post_partitioning", None, None, CPU),
+    ),
+    f"unknown_graph{CPU}.0076.graph_opt_pass.after_opt_group_post_partitioning_phase_1_"
+    "MklLayoutRewritePass.pb": (
+        *("after", "post_partitioning", "MklLayoutRewritePass", None, CPU),
+    ),
+}
+
+
+@pytest.mark.parametrize("file", NAMES)
+def test_a_file_is_told_by_its_name(file):
+    nodes, clusters = (Node("x", "Const"),), {"x": "cluster_0"}
+    moment, group, name, iteration, partition = NAMES[file]
+    assert dumps.labelled(file, nodes, clusters) == Snapshot(
+        moment, group, name, iteration, partition, nodes, clusters
+    )
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "placer_input.pbtxt",
+        "after_MetaOptimizer_iteration_0_model_pruner.pb",
+        "unknown_graph.0330.main.before_opt_group_pre_placement.pbtxt",
+        "unknown_graph.0330.main.before_placer.pb",
+        "",
+    ],
+)
+def test_another_name_is_told_in_a_sentence(file):
+    with pytest.raises(TflabError) as error:
+        dumps.labelled(file, (), {})
+    assert str(error.value) == (
+        f"The runtime wrote a graph dump called '{file}', which tflab does not know "
+        "(it knows those of TensorFlow 2.21)."
+    )
+
+
+def test_a_folder_without_dumps_is_told_in_a_sentence(tmp_path):
+    with pytest.raises(TflabError) as error:
+        dumps.read(tmp_path)
+    assert str(error.value) == (
+        "The runtime wrote no graph dumps: this version of TensorFlow may have moved them "
+        "(tflab knows those of 2.21)."
+    )
+
+
+# Files
+
+
+def name_of(index):
+    return f"unknown_graph.{index:04}.main.before_opt_group_post_placement.pb"
+
+
+def write(folder, name, *node_names, time_ns=None):
+    """A dump of constants."""
+    from tensorflow.core.framework import graph_pb2
+
+    nodes = [{"name": each, "op": "Const"} for each in node_names]
+    (folder / name).write_bytes(graph_pb2.GraphDef(node=nodes).SerializeToString())
+    if time_ns is not None:
+        os.utime(folder / name, ns=(time_ns, time_ns))
+
+
+def first_nodes(folder):
+    return [snapshot.nodes[0].name for snapshot in dumps.read(folder)]
+
+
+@pytest.mark.tensorflow
+def test_dumps_are_in_the_order_in_which_they_were_written_whatever_their_names(tmp_path):
+    for index, time_ns in ((1, 3_000), (2, 1_000), (3, 2_000)):
+        write(tmp_path, name_of(index), f"n{index}", time_ns=time_ns)
+    assert first_nodes(tmp_path) == ["n2", "n3", "n1"]
+
+
+@pytest.mark.tensorflow
+def test_dumps_of_the_same_moment_are_in_the_order_in_which_they_were_created(tmp_path):
+    for index in (7, 3, 5):
+        write(tmp_path, name_of(index), f"n{index}", time_ns=1_000)
+    assert first_nodes(tmp_path) == ["n7", "n3", "n5"]
+
+
+@pytest.mark.tensorflow
+def test_equal_dumps_share_their_nodes(tmp_path):
+    write(tmp_path, name_of(1), "a")
+    write(tmp_path, name_of(2), "a")
+    one, other = dumps.read(tmp_path)
+    assert one.nodes is other.nodes
+
+
+@pytest.mark.tensorflow
+def test_grapplers_dumps_of_function_bodies_are_left_out(tmp_path):
+    """It optimises them after the graph, and tells them apart only by an address."""
+    for name, label in (
+        ("before_MetaOptimizer_iteration_0_140734550840736.pb", "graph"),
+        ("after_MetaOptimizer_iteration_0_model_pruner_140734550840736.pb", "graph"),
+        ("before_MetaOptimizer_iteration_0_140734550839280.pb", "body"),
+        ("after_MetaOptimizer_iteration_0_model_pruner_140734550839280.pb", "body"),
+        ("before_MetaOptimizer_iteration_0_140734550840736_1.pb", "graph"),
+        ("after_MetaOptimizer_140734550840736.pb", "graph"),
+        ("unknown_graph.0360.main.before_opt_group_post_rewrite_for_exec.pb", "graph"),
+    ):
+        write(tmp_path, name, label)
+    assert first_nodes(tmp_path) == ["graph"] * 5
+
+
+@pytest.mark.tensorflow
+def test_a_file_that_is_no_graph_is_told_in_a_sentence(tmp_path):
+    (tmp_path / name_of(1)).write_bytes(b"no graph")
+    with pytest.raises(TflabError) as error:
+        dumps.read(tmp_path)
+    assert str(error.value).startswith(f"The graph dump '{name_of(1)}' is not a GraphDef: ")
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.tensorflow
+def test_a_dump_becomes_nodes_and_the_clusters_that_they_were_marked_for():
+    from tensorflow.core.framework import attr_value_pb2, graph_pb2
+
+    marked = {"_XlaCluster": attr_value_pb2.AttrValue(s=b"cluster_0")}
+    graph = graph_pb2.GraphDef(
+        node=[
+            {"name": "x", "op": "Const", "device": "/device:CPU:1"},
+            {"name": "a", "op": "Add", "input": ["x", "s:1", "^x", "^s"], "attr": marked},
+        ]
+    )
+    assert dumps.parse("file", graph.SerializeToString()) == (
+        (Node("x", "Const", device="/device:CPU:1"), Node("a", "Add", ("x", "s:1"), ("x", "s"))),
+        {"a": "cluster_0"},
+    )
+
+
+# The environment
+
+
+def test_dumps_go_to_a_folder_only_while_it_is_open(tmp_path):
+    with dumps.into(tmp_path):
+        assert os.environ[dumps.FOLDER] == str(tmp_path)
+    assert dumps.FOLDER not in os.environ
+
+
+def test_dumps_stop_when_something_fails(tmp_path):
+    with pytest.raises(ZeroDivisionError), dumps.into(tmp_path):
+        raise ZeroDivisionError
+    assert dumps.FOLDER not in os.environ
+
+
+def answer(code, **environment):
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
+@pytest.mark.slow
+def test_the_folder_for_generated_code_goes_with_the_process():
+    folder = answer(
+        "from tflab.runtime import dumps; print(dumps.prepare()); dumps.prepare().lstat()"
+    )
+    assert folder.startswith("/") and not Path(folder).exists()
+
+
+@pytest.mark.slow
+def test_nothing_can_be_prepared_once_tensorflow_is_loaded():
+    code = "import sys; sys.modules['tensorflow'] = sys; from tflab.runtime import dumps"
+    assert answer(f"{code}; print(dumps.prepare())") == "None"
+
+
+@pytest.mark.slow
+def test_a_users_own_flags_for_xla_stay():
+    code = (
+        "from tflab.runtime import dumps; import os\n"
+        "dumps.prepare(); print(os.environ['XLA_FLAGS'])"
+    )
+    assert answer(code, XLA_FLAGS="--xla_my_own").startswith("--xla_my_own --xla_dump_to=")
+
+
+@pytest.mark.tensorflow
+def test_traced_steps_log_nothing_once_it_is_prepared():
+    program = (
+        "from tflab.runtime import dumps; dumps.prepare()\n"
+        "from tflab.compare import comparison; comparison.compare('toy', (4,), images=64)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert "profiler_session" not in done.stderr
+    assert len(done.stderr.splitlines()) < 16  # what TensorFlow says as it is loaded

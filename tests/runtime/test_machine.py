@@ -1,0 +1,208 @@
+"""Machine: peaks are measured once for each machine, and no op can be above the roof."""
+
+import json
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflab.analysis import roofline
+from tflab.records import Peaks
+from tflab.runtime import machine
+
+MEASURED = Peaks(gflops=100.0, gigabytes_per_s=20.0)
+
+
+@pytest.fixture
+def benchmark(monkeypatch):
+    """A benchmark that only counts how often it ran."""
+    calls = []
+    monkeypatch.setattr(machine, "measure", lambda: calls.append(1) or MEASURED)
+    return calls
+
+
+def cache_file(folder):
+    return folder / machine.file_name(machine.description())
+
+
+# The cache
+
+
+def test_peaks_are_measured_once(tmp_path, benchmark):
+    assert machine.peaks(tmp_path) == machine.peaks(tmp_path) == MEASURED
+    assert len(benchmark) == 1
+
+
+def test_the_cache_holds_the_machine_and_its_peaks_and_no_draft(tmp_path, benchmark):
+    machine.peaks(tmp_path / "new" / "folder")
+    (path,) = (tmp_path / "new" / "folder").iterdir()
+    assert path == cache_file(tmp_path / "new" / "folder")
+    assert json.loads(path.read_text()) == {
+        "machine": machine.description(),
+        "gflops": 100.0,
+        "gigabytes_per_s": 20.0,
+    }
+
+
+def whole(**changes):
+    content = {"machine": machine.description(), "gflops": 50.0, "gigabytes_per_s": 5.0}
+    return json.dumps(content | changes)
+
+
+def test_what_is_whole_is_believed(tmp_path, benchmark):
+    cache_file(tmp_path).write_text(whole())
+    assert machine.peaks(tmp_path) == Peaks(50.0, 5.0)
+    assert not benchmark
+
+
+def test_another_look_raises_what_was_measured_too_low(tmp_path, benchmark):
+    kept = Peaks(50.0, 30.0)
+    assert machine.raised(kept, tmp_path) == machine.peaks(tmp_path) == Peaks(100.0, 30.0)
+    assert len(benchmark) == 1
+
+
+def test_another_look_that_finds_nothing_better_writes_nothing(tmp_path, benchmark):
+    assert machine.raised(Peaks(200.0, 30.0), tmp_path) == Peaks(200.0, 30.0)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "",
+        whole()[:-9],
+        "[" * 100_000,
+        "[1, 2]",
+        "null",
+        "{}",
+        whole(machine={}),
+        whole(machine=machine.description() | {"cpus": 1024}),
+        whole(gflops=0),
+        whole(gflops=-1.0),
+        whole(gflops=math.nan),
+        whole(gigabytes_per_s=math.inf),
+        whole(gigabytes_per_s="fast"),
+        whole(gigabytes_per_s=None),
+        b"\xff\xfe\x00",
+    ],
+)
+def test_a_damaged_or_foreign_file_is_measured_again_and_replaced(tmp_path, benchmark, content):
+    path = cache_file(tmp_path)
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert machine.peaks(tmp_path) == machine.peaks(tmp_path) == MEASURED
+    assert len(benchmark) == 1
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_folder_that_cannot_be_written_means_measuring_every_time(tmp_path, benchmark):
+    (tmp_path / "file").write_text("in the way")
+    assert machine.peaks(tmp_path / "file") == machine.peaks(tmp_path / "file") == MEASURED
+    assert len(benchmark) == 2
+
+
+def test_a_file_that_cannot_be_replaced_leaves_no_draft(tmp_path, benchmark):
+    cache_file(tmp_path).mkdir()
+    assert machine.peaks(tmp_path) == MEASURED
+    assert list(tmp_path.iterdir()) == [cache_file(tmp_path)]
+
+
+def test_the_cache_is_where_the_user_keeps_caches(tmp_path, benchmark, monkeypatch):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    machine.peaks()
+    assert cache_file(tmp_path / "tflab").is_file()
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert machine.default_cache() == tmp_path / "home" / ".cache" / "tflab"
+
+
+def test_a_relative_cache_is_not_used(benchmark, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    assert machine.peaks() == MEASURED
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_another_number_of_threads_is_another_machine(monkeypatch):
+    usual = machine.file_name(machine.description())
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "97")
+    assert machine.file_name(machine.description()) != usual
+
+
+def test_the_description_is_of_this_machine():
+    found = machine.description()
+    assert set(found) == {"processor", "cpus", "numpy", "threads"}
+    assert found["numpy"] == np.__version__
+
+
+# The benchmark
+
+
+def test_the_benchmark_measures_both_peaks(monkeypatch):
+    monkeypatch.setattr(machine, "BENCHMARK_SECONDS", 0.01)
+    monkeypatch.setattr(machine, "MATRIX_SIDES", (32, 64))
+    monkeypatch.setattr(machine, "ARRAY_BYTES", 2**20)
+    found = machine.measure()
+    assert 0 < found.gflops < math.inf
+    assert 0 < found.gigabytes_per_s < math.inf
+
+
+class Clock:
+    """Time that passes only when work is done."""
+
+    def __init__(self, monkeypatch):
+        self.now = 0.0
+        monkeypatch.setattr(machine.time, "perf_counter", lambda: self.now)
+
+    def working(self, *durations):
+        remaining = iter(durations)
+
+        def work():
+            self.now += next(remaining)
+
+        return work
+
+
+def test_the_quickest_run_counts_and_the_first_never(monkeypatch):
+    clock = Clock(monkeypatch)
+    assert machine.quickest(clock.working(1, 5, 3, 4, 2), 11) == 3
+
+
+def test_there_is_one_run_even_when_the_time_is_over(monkeypatch):
+    clock = Clock(monkeypatch)
+    assert machine.quickest(clock.working(9, 7), 1) == 7
+
+
+def test_a_slow_machine_multiplies_no_larger_matrices(monkeypatch):
+    clock, sides = Clock(monkeypatch), []
+
+    def slow(a, b, out):
+        sides.append(len(a))
+        clock.now += 2 * len(a) ** 3 / 1e3  # 1000 operations a second
+
+    monkeypatch.setattr(machine.np, "matmul", slow)
+    assert machine.best_gflops((4, 8, 16)) == pytest.approx(1e-6)
+    assert set(sides) == {4}
+
+
+# The roof
+
+
+@pytest.mark.parametrize(
+    ("intensity", "gflops"), [(0, 0), (1, 20), (4.5, 90), (5, 100), (1000, 100), (math.inf, 100)]
+)
+def test_the_roof_rises_with_intensity_up_to_the_peak(intensity, gflops):
+    assert roofline.roof(MEASURED, intensity) == gflops
+
+
+POSITIVE = st.floats(1e-6, 1e6)
+
+
+@settings(max_examples=50, deadline=None)
+@given(POSITIVE, POSITIVE, POSITIVE, POSITIVE)
+def test_the_roof_is_never_above_the_peaks_and_never_falls(gflops, gigabytes, one, other):
+    peaks = Peaks(gflops, gigabytes)
+    low, high = sorted((one, other))
+    assert 0 < roofline.roof(peaks, low) <= roofline.roof(peaks, high) <= gflops
+    assert roofline.roof(peaks, low) <= low * gigabytes

@@ -1,0 +1,130 @@
+"""Trace: StepStats become op runs. Plain objects stand in for the protos."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tflab.records import OpRun
+from tflab.runtime import trace
+
+
+def memory(*records: tuple[int, int], total: int = 0) -> SimpleNamespace:
+    """One allocator's records: (microseconds, bytes)."""
+    return SimpleNamespace(
+        allocator_name="cpu",
+        total_bytes=total,
+        allocation_records=[
+            SimpleNamespace(alloc_micros=micros, alloc_bytes=size) for micros, size in records
+        ],
+    )
+
+
+def output(slot: int, *shape: int) -> SimpleNamespace:
+    dims = [SimpleNamespace(size=size) for size in shape]
+    description = SimpleNamespace(shape=SimpleNamespace(dim=dims))
+    return SimpleNamespace(slot=slot, tensor_description=description)
+
+
+def node_stats(name: str, label: str = "", start=1, duration=0, memory=(), output=(), **micros):
+    """A row with times in nanoseconds, or only those given in microseconds."""
+    nanos = {} if micros else {"all_start_nanos": start, "all_end_rel_nanos": duration}
+    times = ("all_start_nanos", "all_end_rel_nanos", "all_start_micros", "all_end_rel_micros")
+    return SimpleNamespace(
+        node_name=name,
+        timeline_label=label,
+        memory=memory,
+        output=output,
+        **{**dict.fromkeys((*times, "op_end_rel_micros"), 0), **nanos, **micros},
+    )
+
+
+def step_stats(**devices: list[SimpleNamespace]) -> SimpleNamespace:
+    return SimpleNamespace(
+        dev_stats=[SimpleNamespace(device=d, node_stats=stats) for d, stats in devices.items()]
+    )
+
+
+def test_every_row_of_every_device_is_a_run_in_the_runtimes_order():
+    stats = step_stats(
+        cpu0=[
+            node_stats("mul", "mul = Mul(x, y)", start=2_000, duration=30),
+            node_stats("x", "x = _Arg()", start=1_000, duration=5),
+        ],
+        cpu1=[node_stats("add", "add = AddV2(mul, z)", start=3_000, duration=7)],
+    )
+    assert list(trace.op_runs(4, stats, {})) == [
+        OpRun(4, "mul", "Mul", "cpu0", 2_000, 30),
+        OpRun(4, "x", "_Arg", "cpu0", 1_000, 5),
+        OpRun(4, "add", "AddV2", "cpu1", 3_000, 7),
+    ]
+
+
+def test_an_iteration_of_a_loop_is_a_run_of_its_own():
+    rows = [node_stats("body", "body = Mul(a, b)", start, 5) for start in (10, 20, 30)]
+    runs = trace.op_runs(0, step_stats(cpu=rows), {})
+    assert [(run.name, run.start_ns) for run in runs] == [("body", 10), ("body", 20), ("body", 30)]
+
+
+def test_the_partition_graph_knows_the_type_better_than_the_label():
+    stats = step_stats(cpu=[node_stats("conv1/Relu", "conv1/Relu = Relu(conv1/BiasAdd)")])
+    (run,) = trace.op_runs(0, stats, {"conv1/Relu": "_MklNativeFusedConv2D"})
+    assert run.op == "_MklNativeFusedConv2D"
+
+
+def test_memory_of_all_allocators_counts_and_frees_are_not_requested():
+    row = node_stats("a", memory=[memory((10, 64), (12, -64)), memory((11, 256))])
+    (run,) = trace.op_runs(0, step_stats(cpu=[row]), {"a": "Op"})
+    assert run.requested_bytes == 320
+    assert run.allocations == ((10, 64, "cpu"), (12, -64, "cpu"), (11, 256, "cpu"))
+
+
+def test_old_traces_have_only_a_total_of_each_allocator():
+    row = node_stats("a", memory=[memory(total=64), memory(total=256)])
+    (run,) = trace.op_runs(0, step_stats(cpu=[row]), {"a": "Op"})
+    assert (run.requested_bytes, run.allocations) == (320, ())
+
+
+@pytest.mark.parametrize(
+    "micros, times",
+    [
+        ({"all_start_micros": 7, "all_end_rel_micros": 3, "op_end_rel_micros": 2}, (7_000, 3_000)),
+        ({"all_start_micros": 7, "op_end_rel_micros": 2}, (7_000, 2_000)),
+        (
+            {"all_start_micros": 7, "all_end_rel_micros": 3, "all_start_nanos": 7_019},
+            (7_019, 0),
+        ),
+    ],
+)
+def test_microseconds_count_where_there_are_no_nanoseconds(micros, times):
+    (run,) = trace.op_runs(0, step_stats(cpu=[node_stats("a", **micros)]), {})
+    assert (run.start_ns, run.duration_ns) == times
+
+
+def test_a_step_without_statistics_has_no_runs():
+    assert list(trace.op_runs(0, step_stats(), {})) == []
+    assert list(trace.op_runs(0, step_stats(cpu=[]), {})) == []
+
+
+@pytest.mark.parametrize(
+    "label, op",
+    [
+        ("mul = Mul(x, mul/ReadVariableOp)", "Mul"),
+        ("_SOURCE = NoOp()", "NoOp"),
+        ("_arg_images_0_0 = _Arg()", "_Arg"),
+        ("[mklcpu 1.2MB 1.2MB] conv1/Relu = _MklNativeFusedConv2D(a, b)", "_MklNativeFusedConv2D"),
+        ("[cpu 4.0KB 4.0KB] [gpu 1.2MB 1.2MB] a = AddN(b, c)", "AddN"),
+        ("a = Identity", "Identity"),
+        ("MEMCPYHtoD", "MEMCPYHtoD"),
+        ("", "unknown"),
+    ],
+)
+def test_a_label_names_the_type_behind_its_equals_sign(label, op):
+    assert trace.labelled_type(label) == op
+
+
+def test_shapes_stand_under_the_names_of_tensors():
+    stats = step_stats(
+        cpu0=[node_stats("split", output=[output(0, 8, 2), output(1, 8, 3)])],
+        cpu1=[node_stats("loss", output=[output(0)]), node_stats("train")],
+    )
+    assert trace.output_shapes(stats) == {"split": (8, 2), "split:1": (8, 3), "loss": ()}

@@ -1,0 +1,89 @@
+"""Graph files: recognised by content; everything else is refused in one sentence."""
+
+import zipfile
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests import graphs
+from tflab.errors import TflabError, UsageError
+from tflab.saved_graphs import formats
+
+pytestmark = pytest.mark.tensorflow
+
+
+def test_each_kind_is_told_by_what_is_in_it(tmp_path):
+    graph = graphs.graph_def(graphs.dense)
+    found = {
+        "GraphDef": graphs.write(tmp_path / "saved_model.txt", graph),
+        "SavedModel": graphs.saved_model_v2(tmp_path / "graph.pb"),
+        "MetaGraphDef": graphs.meta_graph(tmp_path / "meta.pbtxt"),
+    }
+    for kind, path in found.items():
+        assert formats.read(tmp_path / path).kind == kind
+
+
+def test_a_saved_model_knows_its_variables(tmp_path):
+    folder = tmp_path / "v2"
+    graphs.saved_model_v2(folder)
+    assert formats.read(folder).checkpoint == str(folder / "variables" / "variables")
+    assert formats.read(folder / "saved_model.pb").tags == ("serve",)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "is empty"),
+        (b"\x89PNG\r\n\x1a\n" + bytes(100), "is not a graph, or is damaged"),
+        (b"# Read me\n\nThis is no graph.\n", "is not a graph, or is damaged"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(100), "save it as .keras"),
+        (b"PK\x03\x04 and no more", "damaged zip archive"),
+        (b"\x0a\xff\xff\xff\xff\x07", "is not a graph, or is damaged"),  # claims 2 GB
+    ],
+)
+def test_what_is_no_graph_is_refused(content, message, tmp_path):
+    path = tmp_path / "graph.pb"
+    path.write_bytes(content)
+    with pytest.raises(UsageError, match=message):
+        formats.read(path)
+
+
+def test_an_archive_of_something_else_is_refused(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.keras", "w") as archive:
+        archive.writestr("../../readme", "hello")
+    with pytest.raises(UsageError, match="not of a Keras model"):
+        formats.read(tmp_path / "a.keras")
+    assert [path.name for path in tmp_path.iterdir()] == ["a.keras"]
+
+
+def test_a_folder_says_what_is_in_it_instead(tmp_path):
+    (tmp_path / "model.index").touch()
+    with pytest.raises(UsageError, match=r"has no saved_model.pb, but model.index"):
+        formats.read(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def contents(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("graphs")
+    graph = graphs.graph_def(graphs.dense)
+    graphs.saved_model_v2(folder / "v2")
+    return [
+        graph.SerializeToString(),
+        str(graph).encode(),
+        (folder / "v2" / "saved_model.pb").read_bytes(),
+    ]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(data=st.data())
+def test_damage_gives_a_graph_or_one_sentence(contents, tmp_path, data):
+    content = bytearray(data.draw(st.sampled_from(contents)))
+    for _ in range(data.draw(st.integers(0, 3))):
+        content[data.draw(st.integers(0, len(content) - 1))] = data.draw(st.integers(0, 255))
+    path = tmp_path / "graph"
+    path.write_bytes(content[: data.draw(st.integers(0, len(content)))])
+    try:
+        assert formats.read(path).graph_def.node
+    except TflabError as error:
+        assert str(path) in str(error)

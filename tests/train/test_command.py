@@ -1,0 +1,310 @@
+"""The command: as a user types it, also with kill -9 and Ctrl-C."""
+
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tests.train import test_loop
+from tflab.exporters import xspace
+from tflab.train import __main__ as train
+from tflab.train import checkpoints, history
+
+pytestmark = pytest.mark.tensorflow
+
+HERE = Path(__file__).parent
+MODEL = "tests.train.test_loop:build"
+STEPS = 15
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """An empty current folder."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def called(capsys, *args) -> tuple[int, str, str]:
+    status = train.main(list(args))
+    return (status, *capsys.readouterr())
+
+
+def values(folder, step=STEPS) -> dict[str, np.ndarray]:
+    reader = tf.train.load_checkpoint(str(folder / checkpoints.FOLDER / f"step-{step}"))
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+# In one process
+
+
+def test_a_training_tells_every_epoch_and_where_to_see_more(here, capsys):
+    status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine")
+    assert (status, err) == (0, "")
+    assert " ".join(out.split()).startswith(
+        f"{MODEL} on noise: 3 epochs of 70 rows in 5 steps of up to 16, tested on 30 others. "
+        "Seed 1. Epoch 1 of 3: loss "
+    )
+    assert re.findall(r"\nEpoch (\d) of 3: loss ", out) == ["1", "2", "3"]
+    assert f"{MODEL} on noise, batch 16, seed 1\n" in out
+    assert re.search(r"\n\nOpen it in TensorBoard:  \S+ --logdir mine\n$", out)
+    files = {str(path.relative_to("mine")) for path in Path("mine").rglob("*") if path.is_file()}
+    host = xspace.safe(socket.gethostname(), "localhost")
+    assert {name.partition("/events")[0] for name in files} == {
+        history.NAME,
+        "train",
+        "test",
+        "written",
+        "executed",
+        f"plugins/profile/tests.train.test_loop-build-batch-16/{host}.xplane.pb",
+        "checkpoints/checkpoint",
+        *(f"checkpoints/step-{n}.index" for n in (5, 10, 15)),
+        *(f"checkpoints/step-{n}.data-00000-of-00001" for n in (5, 10, 15)),
+    }
+
+
+def test_what_is_given_goes_before_the_recipe(here, capsys):
+    given = ("--epochs", "2", "--batch-size", "35", "--seed", "4", "--one-thread")
+    status, *_ = called(capsys, "--model", MODEL, *given)
+    (folder,) = Path("runs").iterdir()
+    assert status == 0
+    assert re.fullmatch(r"tests.train.test_loop-build-train-\d{8}-\d{6}", folder.name)
+    seen = history.settings(folder / history.NAME)
+    assert (seen.epochs, seen.batch_size, seen.seed, seen.one_thread) == (2, 35, 4, True)
+    assert len(history.read(folder / history.NAME).steps) == 4
+
+
+def test_a_logdir_with_something_in_it_is_not_written_to(here, capsys):
+    Path("mine").mkdir()
+    Path("mine/precious").write_text("precious")
+    called(capsys, "--model", MODEL, "--logdir", "mine", "--epochs", "1")
+    assert Path("mine/precious").read_text() == "precious"
+    (folder,) = (path for path in Path("mine").iterdir() if path.is_dir())
+    assert (folder / history.NAME).exists()
+
+
+def test_a_finished_training_is_told_again_and_left_as_it_is(here, capsys):
+    called(capsys, "--model", MODEL, "--logdir", "mine")
+    before = {path: path.stat().st_mtime_ns for path in Path("mine").rglob("*")}
+    status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine", "--resume")
+    assert (status, err) == (0, "Going on in 'mine': 15 of 15 steps are done.\n")
+    assert "Epoch" not in out
+    assert f"{MODEL} on noise, batch 16, seed 1\n" in out
+    assert {path: path.stat().st_mtime_ns for path in Path("mine").rglob("*")} == before
+
+
+def test_every_setting_that_differs_is_told(here, capsys):
+    called(capsys, "--model", MODEL, "--logdir", "mine")
+    changed = ("--batch-size", "35", "--seed", "2", "--epochs", "4")
+    status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine", "--resume", *changed)
+    assert (status, out) == (2, "")
+    assert err == (
+        "tflab: The training in 'mine' goes on as it began, or not at all: batch size: seen 16, "
+        "now given 35; epochs: seen 3, now given 4; seed: seen 1, now given 2. The learning rate "
+        "of every step depends on the number of epochs. Begin anew without --resume.\n"
+    )
+
+
+@pytest.mark.parametrize(
+    "args, said",
+    [
+        (
+            ("--epochs", "0"),
+            "The number of epochs is '0'; it has to be a whole number from 1 on.",
+        ),
+        (
+            ("--model", MODEL, "--batch-size", "71"),
+            "A batch of 71 cannot be cut from the 70 training rows of noise; "
+            "choose a batch size from 1 to 70.",
+        ),
+        (
+            ("--resume",),
+            "There is no training of 'lenet' in 'runs' to go on with; "
+            "leave out --resume to begin one.",
+        ),
+        (
+            ("--resume", "--logdir", "nowhere", "--model", "toy"),
+            "There is no training of 'toy' in 'nowhere' to go on with; "
+            "leave out --resume to begin one.",
+        ),
+        (
+            ("--model", MODEL, "--logdir", "file/mine"),
+            "The logdir 'file/mine' cannot be written: Not a directory. "
+            "Give --logdir a folder that you may write to.",
+        ),
+    ],
+)
+def test_a_wrong_argument_is_one_sentence_and_leaves_nothing(here, capsys, args, said):
+    Path("file").touch()
+    assert called(capsys, *args) == (2, "", f"tflab: {said}\n")
+    assert [path.name for path in here.iterdir()] == ["file"]
+
+
+def test_a_training_that_diverges_shows_its_epochs_and_fails(here, capsys, monkeypatch):
+    monkeypatch.setattr(test_loop, "rate", lambda step, *_: float("inf") if step > 7 else 0.01)
+    status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine")
+    assert status == 1
+    assert f"{MODEL} on noise, batch 16, seed 1: partial\n" in out
+    assert err.startswith("tflab: The training diverged: ")
+
+
+# In processes of their own
+
+STOPPED = """
+import os, signal, sys, threading
+from pathlib import Path
+from tflab.train import __main__ as train
+from tflab.training import loop
+from tflab.exporters import curves
+
+loop.PAUSE_S = -1  # a checkpoint before every step
+add_step = curves.add_step
+
+def in_epoch(curves, step):
+    add_step(curves, step)
+    if step.step == 8:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def in_checkpoint():
+    while not any(Path("runs/stopped/checkpoints").glob("*.tempstate*")):
+        pass
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def slowly(curves, step):
+    add_step(curves, step)
+    threading.Event().wait(0.2)
+
+kind, *args = sys.argv[1:]
+if kind == "in_checkpoint":
+    threading.Thread(target=in_checkpoint, daemon=True).start()
+else:
+    curves.add_step = {"in_epoch": in_epoch, "slowly": slowly}[kind]
+sys.exit(train.main(args))
+"""
+
+TWICE = """
+from tflab.train import __main__ as train
+for name in ("one", "two"):
+    assert train.main(["--model", "test_train:heavy", "--one-thread", "--logdir", name]) == 0
+"""
+
+
+def heavy():
+    """A model whose checkpoints take a while to write."""
+    tf1.get_variable("ballast", [2**21], trainable=False, use_resource=True)
+    return test_loop.build()
+
+
+@pytest.fixture(scope="module")
+def processes(tmp_path_factory):
+    """Two trainings without a stop, `one` and `two`, and one that was stopped thrice.
+
+    The folder they are in; of each process its status, stdout and stderr; the files that the one
+    left which was killed in a checkpoint.
+    """
+    folder = tmp_path_factory.mktemp("processes")
+    stopped = folder / "runs/stopped"
+    environment = {**os.environ, "PYTHONPATH": f"{HERE.parents[1]}{os.pathsep}{HERE}"}
+
+    def started(*args):
+        return subprocess.Popen(
+            [sys.executable, *args],
+            cwd=folder,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def ended(process):
+        out, err = process.communicate()
+        return process.returncode, out, err
+
+    def steps_done():
+        return len(history.read(stopped / history.NAME).steps)
+
+    model = ("--model", "test_train:heavy")
+    where = ("--logdir", "runs/stopped")
+    told = {"straight": ended(started("-c", TWICE))}
+    told["in epoch"] = ended(started("-c", STOPPED, "in_epoch", "--one-thread", *model, *where))
+    told["in checkpoint"] = ended(
+        started("-c", STOPPED, "in_checkpoint", "--resume", *model, *where)
+    )
+    left = [path.name for path in (stopped / checkpoints.FOLDER).iterdir()]
+    interrupted, before = started("-c", STOPPED, "slowly", "--resume", *model, *where), steps_done()
+    while steps_done() < before + 2:
+        assert interrupted.poll() is None
+        time.sleep(0.01)
+    interrupted.send_signal(signal.SIGINT)
+    told["Ctrl-C"] = ended(interrupted)
+    told["resumed"] = ended(started("-m", "tflab.train", "--resume", *model))
+    return folder, told, left
+
+
+def test_one_thread_and_the_same_seed_give_the_same_weights(processes):
+    folder, told, _ = processes
+    assert told["straight"][0] == 0
+    assert_same(values(folder / "one"), values(folder / "two"))
+
+
+def assert_same(found, expected):
+    assert found.keys() == expected.keys() > {"weights", "weights/Adam", "global_step"}
+    for name, value in expected.items():
+        assert np.array_equal(found[name], value), name
+
+
+def test_a_kill_in_an_epoch_costs_the_steps_since_the_last_checkpoint(processes):
+    _, told, _ = processes
+    assert told["in epoch"][0] == -signal.SIGKILL
+    status, _, err = told["in checkpoint"]
+    assert status == -signal.SIGKILL
+    assert err.endswith("Going on in 'runs/stopped': 7 of 15 steps are done.\n")
+
+
+def test_a_kill_in_a_checkpoint_leaves_the_one_before(processes):
+    _, told, left = processes
+    written = [name for name in left if ".tempstate" in name or name.startswith("step-8.")]
+    assert written
+    assert "step-7.index" in left
+    assert re.search(r"Going on in 'runs/stopped': [78] of 15 steps", told["Ctrl-C"][2])
+
+
+def test_an_interrupt_shows_what_there_is_and_how_to_go_on(processes):
+    _, told, _ = processes
+    status, out, err = told["Ctrl-C"]
+    assert status == 130
+    assert "test_train:heavy on noise, batch 16, seed 1: partial\n" in out
+    assert err.endswith(
+        "Interrupted. To go on:  python -m tflab.train --resume --model test_train:heavy "
+        "--logdir runs/stopped\n"
+    )
+
+
+def test_after_three_stops_it_is_the_training_it_would_have_been(processes):
+    folder, told, _ = processes
+    status, _, err = told["resumed"]
+    assert status == 0
+    assert err.startswith("Going on in 'runs/stopped': ")
+    assert_same(values(folder / "runs/stopped"), values(folder / "one"))
+    one, stopped = (history.read(folder / name / history.NAME) for name in ("one", "runs/stopped"))
+    assert untimed(stopped) == untimed(one)
+
+
+def untimed(found) -> list:
+    steps = [(step.step, step.loss, step.accuracy, step.rate) for step in found.steps]
+    return steps + [(epoch.train_loss, epoch.test_loss, epoch.step) for epoch in found.epochs]
+
+
+def test_nothing_half_written_is_left_in_the_end(processes):
+    folder, *_ = processes
+    left = {path.name.partition(".")[0] for path in (folder / "runs/stopped/checkpoints").iterdir()}
+    assert left <= {"checkpoint", *(f"step-{n}" for n in range(5, 16))}
+    assert not list(folder.rglob("*temp*"))

@@ -1,0 +1,120 @@
+"""Evaluation: every test row counts once and the same."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab import models
+from tflab.datasets import Dataset
+from tflab.records import Model
+from tflab.runtime import session
+from tflab.train import evaluation, trainer
+
+pytestmark = pytest.mark.tensorflow
+
+CLASSES = 3
+
+
+def images(split, data_dir, rows=7):
+    """Each is as bright as its label, but for the last two, which are mislabelled."""
+    labels = np.arange(rows, dtype=np.int32) % CLASSES
+    pixels = np.tile(labels.reshape(-1, 1, 1, 1), (1, 4, 4, 1)).astype(np.float32)
+    labels[-2:] = (labels[-2:] + 1) % CLASSES
+    return Dataset("shades", split, {"images": pixels, "labels": labels})
+
+
+def build() -> Model:
+    """Reads the brightness; what it loses is the label, so that the mean is known."""
+    pixels = tf1.placeholder(tf.float32, [None, 4, 4, 1], name="images")
+    labels = tf1.placeholder(tf.int32, [None], name="labels")
+    scale = tf1.get_variable("scale", initializer=1.0, use_resource=True)
+    brightness = scale * tf.reduce_mean(pixels, axis=[1, 2])
+    scores = -tf.abs(brightness - tf.range(CLASSES, dtype=tf.float32))
+    return Model(
+        output=scores,
+        feeds={pixels: "images", labels: "labels"},
+        data=images,
+        loss=tf.reduce_mean(tf.cast(labels, tf.float32)) * scale,
+        optimizer=tf1.train.GradientDescentOptimizer(0.1),
+    )
+
+
+def evaluated(function):
+    ready = trainer.prepare("mine", function, 1, None)
+    with session.opened(ready.program.graph, tf1.ConfigProto()) as live:
+        return ready, evaluation.evaluate(ready, live)
+
+
+@pytest.mark.parametrize("rows", [1, 3, 7, 100])
+def test_a_short_last_batch_weighs_what_it_holds(monkeypatch, rows):
+    monkeypatch.setattr(evaluation, "ROWS", rows)
+    _, found = evaluated(build)
+    labels = images("test", None).columns["labels"]
+    assert found.loss == pytest.approx(labels.mean())
+    assert found.accuracy == 5 / 7
+    assert list(found.read) == [0, 1, 2, 0, 1, 2, 0]
+
+
+def test_without_labels_there_is_a_loss_and_no_accuracy():
+    _, found = evaluated(models.find("toy"))
+    assert found.loss == pytest.approx(np.mean(toy_targets() ** 2), rel=1e-6)
+    assert math.isnan(found.accuracy)
+    assert found.read is None
+
+
+def toy_targets():
+    from tflab.models import toy
+
+    return toy.line("test").columns["targets"]  # both variables start at 0
+
+
+def test_pictures_are_of_the_first_images_and_the_first_mistakes(monkeypatch):
+    hung = []
+    monkeypatch.setattr(evaluation.gallery, "draw", lambda *args: hung.append(args))
+    ready, found = evaluated(build)
+    tags = [tag for tag, _ in evaluation.pictures(ready.program, found.read)]
+    assert tags == ["predictions/first", "predictions/mistakes"]
+    (first, read, labels), (wrong, *_) = hung
+    columns = images("test", None).columns
+    assert np.array_equal(first, columns["images"])
+    assert np.array_equal(wrong, columns["images"][-2:])
+    assert (list(read), list(labels)) == (list(found.read), list(columns["labels"]))
+
+
+def test_a_picture_has_so_many_images_and_no_more(monkeypatch):
+    monkeypatch.setattr(evaluation, "SHOWN", 3)
+    ready, found = evaluated(build)
+    sizes = [picture.width for _, picture in evaluation.pictures(ready.program, found.read)]
+    step = evaluation.gallery.SIDE + evaluation.gallery.GAP
+    assert [width // step for width in sizes] == [3, 2]
+
+
+def test_without_mistakes_there_is_no_picture_of_them():
+    ready, _ = evaluated(build)
+    labels = images("test", None).columns["labels"]
+    assert [tag for tag, _ in evaluation.pictures(ready.program, labels)] == ["predictions/first"]
+
+
+def test_what_is_no_image_is_not_drawn():
+    def points(split, data_dir):
+        shades = images(split, data_dir)
+        return replace(
+            shades, columns={**shades.columns, "images": shades.columns["images"][..., 0]}
+        )
+
+    def flat() -> Model:
+        points_in = tf1.placeholder(tf.float32, [None, 4, 4], name="points")
+        model = build()
+        labels = next(feed for feed, column in model.feeds.items() if column == "labels")
+        output = tf.reduce_mean(points_in, axis=1)
+        return replace(
+            model, output=output, feeds={points_in: "images", labels: "labels"}, data=points
+        )
+
+    ready = trainer.prepare("mine", flat, 1, None)
+    read = np.zeros(7, np.int32)
+    assert list(evaluation.pictures(ready.program, read)) == []

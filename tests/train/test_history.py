@@ -1,0 +1,170 @@
+"""History: a line for every step and epoch, which survives whatever ends the process."""
+
+import json
+import math
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tflab.errors import TflabError
+from tflab.records import Epoch, History
+from tflab.train import history
+from tflab.train.epochs import Settings, TimedStep
+
+SETTINGS = Settings("lenet", "MNIST", 10, 4, batch_size=5, epochs=2, seed=1, one_thread=True)
+STEPS = [TimedStep(n, loss=1 / n, accuracy=n / 10, rate=0.1, seconds=0.5) for n in (1, 2, 3, 4)]
+EPOCHS = [Epoch(n, 2 * n, 1.5, 0.5, 1.25, 0.75, 1.0, 10.0) for n in (1, 2)]
+RECORDS = [*STEPS[:2], EPOCHS[0], *STEPS[2:], EPOCHS[1]]
+
+
+@pytest.fixture
+def path(tmp_path) -> Path:
+    """The history of a training of two epochs, two steps each."""
+    file = tmp_path / history.NAME
+    history.create(file, SETTINGS)
+    write(file, RECORDS)
+    return file
+
+
+def write(path, records):
+    with history.opened(path) as file:
+        for record in records:
+            history.add(file, record)
+
+
+def test_what_was_written_is_read(path):
+    assert history.read(path) == History(
+        model="lenet",
+        data="MNIST",
+        batch_size=5,
+        seed=1,
+        steps=tuple(STEPS),
+        epochs=tuple(EPOCHS),
+        interrupted=False,
+    )
+    assert history.settings(path) == SETTINGS
+
+
+def test_every_line_is_json_that_any_program_reads(path):
+    def refuse(word):
+        pytest.fail(f"{word} is not JSON")
+
+    nameless = replace(STEPS[0], accuracy=math.nan, rate=math.nan)
+    write(path, [nameless])
+    *_, last = (json.loads(line, parse_constant=refuse) for line in path.open())
+    assert last == {"step": 1, "loss": 1.0, "accuracy": None, "rate": None, "seconds": 0.5}
+
+
+def test_what_a_model_does_not_tell_is_nan(path):
+    write(path, [replace(STEPS[0], accuracy=math.nan)])
+    assert math.isnan(history.read(path).steps[-1].accuracy)
+
+
+def test_a_history_with_epochs_to_come_was_interrupted(tmp_path):
+    history.create(tmp_path / "h", SETTINGS)
+    write(tmp_path / "h", RECORDS[:4])
+    assert history.read(tmp_path / "h").interrupted
+
+
+def test_no_history_is_overwritten(path):
+    with pytest.raises(FileExistsError):
+        history.create(path, SETTINGS)
+    assert len(history.read(path).steps) == 4
+
+
+def test_half_a_last_line_is_left_out_wherever_it_ends(path):
+    content = path.read_bytes()
+    last = content[:-1].rindex(b"\n") + 1
+    for end in range(last, len(content)):
+        path.write_bytes(content[:end])
+        assert history.read(path).epochs == (EPOCHS[0],)
+
+
+@pytest.mark.parametrize(
+    "step, kept, unfinished",
+    [(0, 0, []), (1, 1, STEPS[:1]), (2, 3, []), (3, 4, STEPS[2:3]), (4, 6, [])],
+)
+def test_what_came_after_a_checkpoint_is_cut_off(path, step, kept, unfinished):
+    with path.open("ab") as file:
+        file.write(b'{"step": 5, "lo')
+    assert history.cut(path, step) == unfinished
+    found = history.read(path)
+    assert found.steps == tuple(record for record in RECORDS[:kept] if record in STEPS)
+    assert found.epochs == tuple(record for record in RECORDS[:kept] if record in EPOCHS)
+    write(path, RECORDS[kept:])
+    assert history.read(path).steps == tuple(STEPS)
+
+
+def test_a_history_that_lost_steps_is_refused_and_kept(path):
+    before = path.read_bytes()
+    with pytest.raises(TflabError) as error:
+        history.cut(path, 5)
+    assert str(error.value) == (
+        f"'{path}' ends at step 4, before the checkpoint of step 5. Lines of it were lost, so "
+        "this training cannot go on; begin another."
+    )
+    assert path.read_bytes() == before
+
+
+HEADER = "model, data, train_rows, test_rows, batch_size, epochs, seed, one_thread"
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"\n", b"[]\n", b"1\n", b'{"model": 1}\n', b"\xff\n", b'{"model": "m"}']
+)
+def test_another_file_is_told_from_a_history(tmp_path, content):
+    path = tmp_path / "other"
+    path.write_bytes(content)
+    with pytest.raises(TflabError) as error:
+        history.read(path)
+    assert str(error.value) == (
+        f"Line 1 of '{path}' is not as a training writes it: it should hold {HEADER}."
+    )
+
+
+@pytest.mark.parametrize("line", ["{", "3", '{"step": "one"}', '{"epoch": 1}'])
+def test_a_line_in_the_middle_that_cannot_be_read_is_named(path, line):
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join([*lines[:2], f"{line}\n", *lines[2:]]))
+    with pytest.raises(TflabError, match=r"^Line 3 of .* is not as a training writes it"):
+        history.read(path)
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(TflabError, match="cannot be read: No such file or directory"):
+        history.read(tmp_path / "none")
+
+
+def test_a_record_that_did_not_fit_on_the_disk_is_an_error(path):
+    class Full:
+        def write(self, content):
+            return len(content) // 2
+
+    with pytest.raises(OSError, match="No space left on device"):
+        history.add(Full(), STEPS[0])
+
+
+@pytest.mark.slow
+def test_only_one_process_writes_a_history(path):
+    program = (
+        "import sys; from pathlib import Path; from tflab.exporters import history\n"
+        "with history.opened(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(path)],
+        cwd=Path(__file__).parents[2],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as other:
+        other.stdout.readline()
+        with pytest.raises(TflabError) as error, history.opened(path):
+            pytest.fail("two have it")
+        assert str(error.value) == (
+            f"The training in '{path.parent}' is still running in another process; "
+            "wait for it, or stop it there."
+        )
+        other.kill()
+    write(path, [])

@@ -1,0 +1,102 @@
+"""The story of a training, as the text exporter prints it."""
+
+import io
+import math
+from dataclasses import replace
+
+from tflab.exporters import text
+from tflab.records import Epoch, History
+from tflab.train import view as story
+from tflab.train.epochs import Settings, TimedStep
+
+SETTINGS = Settings("lenet", "MNIST", 60_000, 10_000, 128, 8, 1, True)
+EPOCHS = (
+    Epoch(1, 469, 0.393, 0.8749, 0.0742, 0.9771, 2.31, 25_974.0),
+    Epoch(2, 938, 0.00338, 0.9993, 0.0305, 0.9926, 2.25, 26_667.0),
+)
+FOUND = History("lenet", "MNIST", 128, 1, (), EPOCHS)
+
+
+def printed(found) -> str:
+    stream = io.StringIO()
+    for block in story.tell(found):
+        text.show_block(text.console(stream), block)
+    return stream.getvalue()
+
+
+def test_the_plan_says_what_is_trained_on_what_and_how():
+    assert story.plan(SETTINGS) == (
+        "lenet on MNIST: 8 epochs of 60,000 rows in 469 steps of up to 128, tested on 10,000 "
+        "others. Seed 1, one thread."
+    )
+
+
+def test_an_epoch_is_a_line():
+    assert story.line(EPOCHS[0], 8) == (
+        "Epoch 1 of 8: loss 0.393, 87.49 % right; test 0.0742, 97.71 % right; "
+        "2.31 s, 25,974 rows a second"
+    )
+
+
+def test_a_line_is_silent_about_what_a_model_does_not_tell():
+    silent = replace(EPOCHS[0], train_accuracy=math.nan, test_accuracy=math.nan)
+    assert story.line(silent, 8) == (
+        "Epoch 1 of 8: loss 0.393; test 0.0742; 2.31 s, 25,974 rows a second"
+    )
+
+
+def test_right_answers_are_explained_where_there_are_any():
+    silent = tuple(
+        replace(epoch, train_accuracy=math.nan, test_accuracy=math.nan) for epoch in EPOCHS
+    )
+    _, note = story.tell(FOUND)
+    assert note.startswith("Loss and share of right answers are means over all rows: ")
+    _, note = story.tell(replace(FOUND, epochs=silent))
+    assert note.startswith("The loss is a mean over all rows: ")
+
+
+def test_meanwhile_the_last_steps_are_told():
+    steps = [
+        TimedStep(n, loss, right, 0.1, 0.01) for n, loss, right in ((470, 2, 0.5), (471, 1, 1))
+    ]
+    assert story.now(SETTINGS, steps) == (
+        "epoch 2 of 8, loss 1.50, 75.00 % right, 12,800 rows a second"
+    )
+
+
+def test_all_epochs_are_a_table():
+    assert (
+        printed(FOUND).split("\n\n")[0]
+        == """
+lenet on MNIST, batch 128, seed 1
+  epoch  steps     loss    right  test loss  test right    time  rows a second
+  ────────────────────────────────────────────────────────────────────────────
+      1    469    0.393  87.49 %     0.0742     97.71 %  2.31 s         25,974
+      2    938  0.00338  99.93 %     0.0305     99.26 %  2.25 s         26,667"""
+    )
+
+
+def test_a_model_that_classifies_nothing_has_no_columns_for_it():
+    silent = tuple(
+        replace(epoch, train_accuracy=math.nan, test_accuracy=math.nan) for epoch in EPOCHS
+    )
+    table = next(iter(story.tell(replace(FOUND, epochs=silent))))
+    assert [column.header for column in table.columns] == [
+        "epoch",
+        "steps",
+        "loss",
+        "test loss",
+        "time",
+        "rows a second",
+    ]
+
+
+def test_an_interrupted_training_says_so():
+    table = next(iter(story.tell(replace(FOUND, interrupted=True))))
+    assert table.title == "lenet on MNIST, batch 128, seed 1: partial"
+
+
+def test_a_training_without_a_whole_epoch_has_no_table():
+    step = TimedStep(1, 2.0, 0.5, 0.1, 0.01)
+    found = replace(FOUND, epochs=(), steps=(step, step))
+    assert printed(found) == "\nNo epoch was finished; 2 steps were done.\n"

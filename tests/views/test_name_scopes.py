@@ -1,0 +1,109 @@
+"""Scopes: the tree of names, and its lines as they are drawn."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflab.errors import UsageError
+from tflab.records import Function, Node
+from tflab.views import name_scopes
+
+NODES = [
+    Node("x", "Placeholder"),
+    Node("conv1/kernel", "VarHandleOp"),
+    Node("conv1/kernel/Assign", "AssignVariableOp"),
+    Node("conv1/Conv2D", "Conv2D"),
+    Node("loss", "Mean"),
+    Node("conv1/Const", "Const"),
+    Node("loss/Const", "Const"),
+]
+
+
+def drawn(nodes, *expanded: str) -> list[str]:
+    lines = name_scopes.lines(name_scopes.tree(nodes), expanded)
+    return [f"{line.branches}{line.label} | {line.count} | {line.what}" for line in lines]
+
+
+def test_scopes_are_closed_and_count_what_is_in_them():
+    assert drawn(NODES) == [
+        "├─ x | 1 | Placeholder",
+        "├─ conv1 | 4 | VarHandleOp, AssignVariableOp, Conv2D, Const",
+        "╰─ loss | 2 | Mean, Const",
+    ]
+
+
+def test_an_expanded_scope_shows_its_children():
+    assert drawn(NODES, "conv1") == [
+        "├─ x | 1 | Placeholder",
+        "├─ conv1 | 4 | VarHandleOp, AssignVariableOp, Conv2D, Const",
+        "│  ├─ kernel | 2 | VarHandleOp, AssignVariableOp",
+        "│  ├─ Conv2D | 1 | Conv2D",
+        "│  ╰─ Const | 1 | Const",
+        "╰─ loss | 2 | Mean, Const",
+    ]
+
+
+def test_the_scopes_above_an_expanded_one_are_opened_too():
+    assert drawn(NODES, "conv1/kernel", "loss") == [
+        "├─ x | 1 | Placeholder",
+        "├─ conv1 | 4 | VarHandleOp, AssignVariableOp, Conv2D, Const",
+        "│  ├─ kernel | 2 | VarHandleOp, AssignVariableOp",
+        "│  │  ╰─ Assign | 1 | AssignVariableOp",
+        "│  ├─ Conv2D | 1 | Conv2D",
+        "│  ╰─ Const | 1 | Const",
+        "╰─ loss | 2 | Mean, Const",
+        "   ╰─ Const | 1 | Const",
+    ]
+
+
+def test_a_name_that_only_begins_alike_is_not_opened():
+    assert drawn([Node("conv/a", "A"), Node("conv1/b", "B")], "conv1") == [
+        "├─ conv | 1 | A",
+        "╰─ conv1 | 1 | B",
+        "   ╰─ b | 1 | B",
+    ]
+
+
+def test_a_line_keeps_the_first_node_of_its_scope():
+    lines = name_scopes.lines(name_scopes.tree(NODES))
+    assert [line.node.name for line in lines] == ["x", "conv1/kernel", "loss"]
+
+
+def test_a_graph_without_nodes_has_no_lines():
+    assert drawn([]) == []
+
+
+def test_types_stand_in_order_of_appearance_with_their_counts():
+    ops = [Node("a", "Conv2D"), Node("b", "Const"), Node("c", "BiasAdd"), Node("d", "Const")]
+    assert name_scopes.kinds(ops) == "Conv2D, 2 Const, BiasAdd"
+
+
+PATHS = st.lists(st.sampled_from("abc"), min_size=1, max_size=4).map("/".join)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(PATHS, unique=True))
+def test_a_tree_holds_every_node_once(names):
+    nodes = [Node(name, "Op") for name in names]
+    root = name_scopes.tree(nodes)
+    assert sorted(node.name for node in root.nodes()) == sorted(names)
+    assert sum(line.count for line in name_scopes.lines(root)) == len(names)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(PATHS, unique=True))
+def test_opened_everywhere_the_tree_shows_every_node_under_its_own_label(names):
+    root = name_scopes.tree([Node(name, "Op") for name in names])
+    shown = [(line.label, line.node.name) for line in name_scopes.lines(root, names)]
+    assert {(name.rpartition("/")[2], name) for name in names} <= set(shown)
+
+
+def test_functions_and_their_scopes_can_be_expanded_and_an_error_lists_them():
+    functions = [Function("body_1", nodes=(Node("y/add", "AddV2"),))]
+    name_scopes.check(NODES, ["conv1", "body_1", "body_1/y"], functions)
+    with pytest.raises(UsageError) as error:
+        name_scopes.check(NODES, ["body_2"], functions)
+    assert str(error.value) == (
+        "There is no scope or function 'body_2' in the graph to expand. "
+        "Did you mean 'body_1'? Its functions: body_1."
+    )

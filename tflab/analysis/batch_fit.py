@@ -1,0 +1,52 @@
+"""Batch fit: how the time of a row grows with the batch size. No TensorFlow in here."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tflab.analysis.op_table import STEPWISE
+from tflab.records import Cell, Fit, StepTimes
+
+LINE = 3  # points that a line has to fit: through two there always is one
+
+
+def fit(cells: Mapping[int, Cell], steps: Mapping[int, StepTimes]) -> Fit | None:
+    """The line through the time that a step spends in a row at each batch size."""
+    return line({size: step_ns(cell, steps[size]) for size, cell in cells.items()})
+
+
+def line(times: Mapping[int, float]) -> Fit | None:
+    """Least squares for `time = fixed + per image * batch size`, relative errors weighted
+    equally, so that the small batch counts as much as the large. None for fewer than LINE sizes.
+    """
+    points = [(size, ns) for size, ns in times.items() if ns > 0]
+    if len(points) < LINE:
+        return None
+    # Weights 1 / ns^2 turn the sum of squares into one of relative errors.
+    weights = [1 / ns**2 for _, ns in points]
+    total = sum(weights)
+    mean_n = sum(w * n for w, (n, _) in zip(weights, points, strict=True)) / total
+    mean_t = sum(w * t for w, (_, t) in zip(weights, points, strict=True)) / total
+    spread = sum(w * (n - mean_n) ** 2 for w, (n, _) in zip(weights, points, strict=True))
+    slope = (
+        sum(w * (n - mean_n) * (t - mean_t) for w, (n, t) in zip(weights, points, strict=True))
+        / spread
+    )
+    fixed = mean_t - slope * mean_n
+    error = max(abs(fixed + slope * n - t) / t for n, t in points)
+    return Fit(fixed, slope, error)
+
+
+def step_ns(cell: Cell, steps: StepTimes) -> float:
+    """The time that a step spends in a row."""
+    return cell.total_ns / steps.steps
+
+
+def unit(by: str) -> str:
+    """What one time of a row is: a call, or where its ops are of many kinds a step."""
+    return "step" if by in STEPWISE else "call"
+
+
+def unit_ns(cell: Cell, steps: StepTimes, by: str) -> float:
+    """The mean time of a `unit`."""
+    return step_ns(cell, steps) if unit(by) == "step" else cell.mean_ns

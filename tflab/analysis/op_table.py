@@ -1,0 +1,314 @@
+"""Rows: the statistics of nodes as a table, by type, node, layer or source line.
+
+No TensorFlow in here. Every node is in exactly one row, so the rows of any table add up to the
+same time.
+
+Self and total time mean what they mean in profilers since Graham, Kessler and McKusick, "gprof:
+a call graph execution profiler" (SIGPLAN Symposium on Compiler Construction, 1982): *self* is
+the time in the op, *total* that and the time in what it called. Ops of a dataflow graph call
+nothing, they only pass values on, so the two are the same: loops and functions are laid open
+before they run. The exception is a call that stayed a node (`PartitionedCall` of a function
+marked as not to be inlined, `While` and `If` without lowering): its run lasts as long as its
+body. If the trace has the ops of the body as well, as it has for `PartitionedCall`, that time
+stands in their rows *and* in that of the call, whose self time is then its total time.
+Ops run in parallel, so all rows together may be longer than the step.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from dataclasses import replace
+from itertools import accumulate, dropwhile
+from math import sqrt
+
+from tflab.analysis.ledger import ROLES
+from tflab.analysis.roofline import roof
+from tflab.errors import UsageError
+from tflab.records import Costs, Fate, NodeStats, Peaks, Row, Source
+
+KEYS = ("op", "node", "layer", "line")
+STEPWISE = ("layer", "line")  # a row's ops are of many kinds: only a whole step of it means much
+RUNTIME = "(runtime)"  # nodes of the runtime's own: feeds, fetches, transfers
+NO_LINE = "(no line)"  # nodes that a pass made, or whose file tells no line
+CALLS = re.compile(r"(Stateful)?PartitionedCall(_\d+)?")  # as SavedModels name theirs
+# What passes values into a call and out of it: `Func/<the call>/input/_0`
+PASSING = re.compile(r"Func/(.+)/(?:input|output)(?:_control_node)?(/_\d+)")
+GRADIENTS = re.compile(r"gradients(_\d+)?")  # the scope that tf.gradients opens
+
+Sources = Mapping[str, Source | None]
+Quantile = Callable[[Sequence[str], float], float]
+StepStd = Callable[[Sequence[str]], float | None]
+
+
+def rows(
+    stats: Sequence[NodeStats],
+    by: str,
+    steps: int,
+    *,
+    costs: Iterable[Costs] = (),
+    ledger: Sequence[Fate] = (),
+    sources: Sources | None = None,
+    peaks: Peaks | None = None,
+    quantile: Quantile | None = None,
+    step_std_ns: StepStd | None = None,
+) -> tuple[Row, ...]:
+    """The rows by one of KEYS: layers in the order of execution, others by self time, most first.
+
+    `steps` is the number of steps that `stats` are of; `requested_bytes` and `flops` are per
+    step. `sources` gives the lines of nodes. `fused_from` names the user's nodes
+    that the ledger says were fused into those of the row; by line it has their lines instead,
+    where they are others: a node's time belongs to the line of the node whose name it bears.
+
+    `quantile(names, q)` gives the q-quantile of all runs of some nodes, in ns. Without it, the
+    median and p95 of a row of several nodes are the means of theirs, weighted by calls, which
+    is no quantile, but lies between them.
+
+    There are two deviations. `std_ns` is that of the calls, exact; calls of different nodes
+    differ, so in a row of several it says little of how steady they are. `step_std_ns` is that of
+    the time that a step spends in the row, which goes with its mean `step_ns`. Nodes of a step
+    are slow together, so it cannot be had from theirs: `step_std_ns(names)` gives it. Without
+    that, only the row of one node that runs once in every step has one.
+
+    GFLOP/s and intensity (FLOPs a byte) are lower bounds where FLOPs of a row are not covered;
+    they are None where none are, and the intensity also where the bytes of any node are not
+    known. `roof_share` needs `peaks`; the registry counts too many FLOPs for some gradients (see
+    `tflab.runtime.costs`), so it can come out above 1. Raises UsageError for another `by`.
+    """
+    groups: dict[str, list[NodeStats]] = {}
+    for label, node in zip(labels_of(stats, by, sources or {}, ledger), stats, strict=True):
+        groups.setdefault(label, []).append(node)
+    for members in groups.values():
+        members.sort(key=lambda node: (node.start_ns, node.name))
+    ordered = sorted(groups.items(), key=by_start if by == "layer" else by_time)
+    cost_of = {cost.name: cost for cost in costs}
+    parts = fused_into(ledger)
+    if by == "line":
+        lines = line_labels(sources or {})
+        parts = {into: [lines.get(name, NO_LINE) for name in parts[into]] for into in parts}
+    found = [
+        with_work(
+            row(key, members, steps, parts, quantile, step_std_ns), members, steps, cost_of, peaks
+        )
+        for key, members in ordered
+    ]
+    everything = sum(each.self_ns for each in found) or 1
+    so_far = accumulate(each.self_ns for each in found)
+    return tuple(
+        replace(each, share=each.self_ns / everything, cumulative_share=until / everything)
+        for each, until in zip(found, so_far, strict=True)
+    )
+
+
+def row(
+    key: str,
+    members: Sequence[NodeStats],
+    steps: int,
+    parts: Mapping[str, Sequence[str]],
+    quantile: Quantile | None,
+    step_std_ns: StepStd | None,
+) -> Row:
+    """What was measured of one group of nodes, in their order of execution; no shares yet."""
+    names = tuple(dict.fromkeys(node.name for node in members))
+    calls = sum(node.calls for node in members)
+    requested = sum(node.requested_bytes * node.calls for node in members)
+    fused = dict.fromkeys(part for name in names for part in parts.get(name, ()))
+    return Row(
+        key=key,
+        ops=tuple(dict.fromkeys(node.op for node in members)),
+        nodes=names,
+        fused_from=tuple(part for part in fused if part != key),
+        calls=calls,
+        total_ns=total_ns(members),
+        self_ns=total_ns(members),
+        mean_ns=total_ns(members) / calls,
+        median_ns=quantile_of(members, names, 0.5, quantile),
+        p95_ns=quantile_of(members, names, 0.95, quantile),
+        share=0,
+        cumulative_share=0,
+        requested_bytes=round(requested / steps),
+        flops=None,
+        gflops=None,
+        intensity=None,
+        roof_share=None,
+        std_ns=std_ns(members),
+        step_ns=total_ns(members) / steps,
+        step_std_ns=step_std_of(members, names, steps, step_std_ns),
+    )
+
+
+def with_work(
+    row: Row,
+    members: Iterable[NodeStats],
+    steps: int,
+    cost_of: Mapping[str, Costs],
+    peaks: Peaks | None,
+) -> Row:
+    """The row with the work it stands for: the FLOPs that are known, the bytes if all are."""
+    costs = [(node.calls, cost_of.get(node.name, Costs(node.name, None, None))) for node in members]
+    known = [calls * cost.flops for calls, cost in costs if cost.flops is not None]
+    sizes = [calls * cost.bytes for calls, cost in costs if cost.bytes is not None]
+    if not known:
+        return row
+    flops, size = sum(known), sum(sizes)
+    gflops = flops / row.self_ns if row.self_ns else None  # FLOPs a ns
+    intensity = flops / size if size and len(sizes) == len(costs) else None
+    highest = roof(peaks, intensity) if peaks and intensity else None
+    return replace(
+        row,
+        flops=round(flops / steps),
+        gflops=gflops,
+        intensity=intensity,
+        roof_share=gflops / highest if gflops is not None and highest else None,
+    )
+
+
+def by_start(group: tuple[str, list[NodeStats]]) -> tuple[float, str]:
+    """The start of its last node: the variables of a layer are read long before its work."""
+    return (group[1][-1].start_ns, group[0])
+
+
+def by_time(group: tuple[str, list[NodeStats]]) -> tuple[int, str]:
+    return (-total_ns(group[1]), group[0])
+
+
+def total_ns(members: Iterable[NodeStats]) -> int:
+    return sum(node.total_ns for node in members)
+
+
+def quantile_of(
+    members: Sequence[NodeStats], names: Sequence[str], q: float, given: Quantile | None
+) -> float:
+    if given:
+        return given(names, q)
+    values = [node.median_ns if q == 0.5 else node.p95_ns for node in members]
+    if len(members) == 1:
+        return values[0]
+    weighted = sum(node.calls * value for node, value in zip(members, values, strict=True))
+    return weighted / sum(node.calls for node in members)
+
+
+def std_ns(members: Sequence[NodeStats]) -> float:
+    """The deviation of all calls of some nodes around the mean of all: within them and between."""
+    calls = sum(node.calls for node in members)
+    mean = total_ns(members) / calls
+    squares = (node.calls * (node.std_ns**2 + (node.mean_ns - mean) ** 2) for node in members)
+    return sqrt(sum(squares) / calls)
+
+
+def step_std_of(
+    members: Sequence[NodeStats], names: Sequence[str], steps: int, given: StepStd | None
+) -> float | None:
+    if given:
+        return given(names)
+    return members[0].std_ns if len(members) == 1 and members[0].calls == steps else None
+
+
+def fused_into(ledger: Iterable[Fate]) -> dict[str, list[str]]:
+    """For each executed node, the user's nodes that were fused or compiled into it."""
+    parts: dict[str, list[str]] = {}
+    for fate in ledger:
+        if fate.fate in ("fused", "compiled") and fate.into:
+            parts.setdefault(fate.into, []).append(fate.name)
+    return parts
+
+
+# What a node belongs to
+
+
+def labels_of(
+    stats: Sequence[NodeStats], by: str, sources: Sources, ledger: Sequence[Fate]
+) -> list[str]:
+    """The key of each node's row."""
+    if by == "op":
+        return [node.op for node in stats]
+    if by == "node":
+        return [node.name for node in stats]
+    if by == "layer":
+        names = (*sources, *(node.name for node in stats))
+        homes = {called(name).rpartition("/")[0] for name in names}
+        of = [RUNTIME if is_runtime(node) else layer(node.name, homes) for node in stats]
+        joined = joined_layers(ledger, homes)
+        return [joined.get(label, label) for label in of]
+    if by == "line":
+        lines = line_labels(sources)
+        return [lines.get(n.name) or (RUNTIME if is_runtime(n) else NO_LINE) for n in stats]
+    raise UsageError(f"There are no rows by '{by}'; choose from {', '.join(KEYS)}.")
+
+
+def is_runtime(node: NodeStats) -> bool:
+    """`_arg_images_0_0`, `_SOURCE`, or a transfer; no user's node begins with an underscore."""
+    return node.op in ROLES or node.name.startswith("_")
+
+
+def layer(name: str, homes: Set[str] = frozenset()) -> str:
+    """The layer of a node: the outermost of its name scopes that is one of `homes`, those with
+    nodes directly in them: one that holds only scopes, such as a block of layers, is opened. Where
+    `homes` are not known it is the outermost.
+
+    Below `gradients` it is the layer that the gradient is of: `gradients/conv1`. What starts or
+    adds up gradients, `gradients/Fill`, belongs to `gradients`; a node outside of all scopes is
+    its own layer. The calls around a layer are no part of its name.
+    """
+    *scopes, own = called(name).split("/")
+    for at, scope in enumerate(scopes):
+        if GRADIENTS.fullmatch(scope):
+            before = "/".join(scopes[: at + 1])
+            inner = opened("/".join(scopes[at + 1 :]), homes)
+            return f"{before}/{inner}" if inner else before
+    return opened("/".join(scopes), homes) or own
+
+
+def called(name: str) -> str:
+    """The name without the calls that it was laid open from: `sequential/conv1/Conv2D` for
+    `StatefulPartitionedCall/StatefulPartitionedCall/sequential/conv1/Conv2D`.
+
+    What stands directly in a call, or passes values into it or out of it, stays in the outermost
+    one.
+    """
+    *scopes, own = PASSING.sub(r"\1\2", name).split("/")
+    inner = list(dropwhile(CALLS.fullmatch, scopes))
+    return "/".join((*(inner or scopes[:1]), own))
+
+
+def opened(path: str, homes: Set[str]) -> str:
+    """The path, cut after its first scope that has nodes of its own."""
+    parts = path.split("/")
+    prefixes = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
+    return next((prefix for prefix in prefixes if prefix in homes), parts[0])
+
+
+def joined_layers(ledger: Sequence[Fate], homes: Set[str]) -> dict[str, str]:
+    """For layers whose ops were fused into one, the name of all of them: `conv1 + bn1 + relu1`.
+
+    Their times cannot be told apart, so they are one row.
+    """
+    order = {fate.name: at for at, fate in enumerate(ledger)}
+    groups: dict[str, list[str]] = {}
+    for into, parts in fused_into(ledger).items():
+        if into in order:  # a node of the user's, and not a cluster of XLA
+            fused = [layer(name, homes) for name in sorted((*parts, into), key=order.__getitem__)]
+            group = list(dict.fromkeys(one for each in fused for one in groups.get(each, [each])))
+            groups |= dict.fromkeys(group, group)
+    return {each: together(group) for each, group in groups.items() if len(group) > 1}
+
+
+def together(layers: Sequence[str]) -> str:
+    """`block1/conv1 + bn1`: what all of them are in is said once."""
+    scope = layers[0].rpartition("/")[0]
+    return " + ".join((layers[0], *(each.removeprefix(f"{scope}/") for each in layers[1:])))
+
+
+def line_labels(sources: Sources) -> dict[str, str]:
+    """`lenet.py:12` for each node; the whole path where two files have the same name."""
+    known = {node: source for node, source in sources.items() if source}
+    files = {source.file for source in known.values()}
+    namesakes = Counter(map(os.path.basename, files))
+
+    def label(source: Source) -> str:
+        name = os.path.basename(source.file)
+        return f"{name if namesakes[name] == 1 else source.file}:{source.line}"
+
+    return {node: label(source) for node, source in known.items()}

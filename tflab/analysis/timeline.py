@@ -1,0 +1,88 @@
+"""Schedule: who owned the time of a step. No TensorFlow in here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from operator import attrgetter
+
+import numpy as np
+
+from tflab.records import OpRun, Owner, StepTime
+
+BEFORE = "before the first op (session, feeds)"
+BUSY = "at least one op running"
+GAPS = "no op running between ops (scheduling, waiting)"
+AFTER = "after the last op (fetches, collecting the trace)"
+
+START, LASTED = attrgetter("start_ns"), attrgetter("duration_ns")  # of runs, of which many come
+
+Span = tuple[int, int]  # start and end, in nanoseconds; the end no longer belongs to it
+
+
+def time_ledger(runs: Iterable[OpRun], steps: Sequence[StepTime]) -> tuple[Owner, ...]:
+    """Every nanosecond of the steps' wall time, given to exactly one owner.
+
+    The sum is the steps' wall time, exactly. Op runs carry wall-clock times; what reaches out of
+    its step (a clock that was set while it ran) is cut off at the step's edge.
+    """
+    in_step = by_step(runs)
+    totals = dict.fromkeys((BEFORE, BUSY, GAPS, AFTER), 0)
+    for step in steps:
+        spans = busy_spans(in_step.get(step.step, ()), step)
+        if not spans:
+            totals[BEFORE] += step.wall_ns
+            continue
+        first, last = spans[0][0], spans[-1][1]
+        busy = covered(spans)
+        totals[BEFORE] += first - step.start_ns
+        totals[BUSY] += busy
+        totals[GAPS] += last - first - busy
+        totals[AFTER] += step.start_ns + step.wall_ns - last
+    return tuple(Owner(owner, ns) for owner, ns in totals.items())
+
+
+def by_step(runs: Iterable[OpRun]) -> dict[int, list[OpRun]]:
+    """The runs of each step, in the order in which they came."""
+    in_step: dict[int, list[OpRun]] = {}
+    for run in runs:
+        in_step.setdefault(run.step, []).append(run)
+    return in_step
+
+
+def times(runs: Sequence[OpRun]) -> tuple[np.ndarray, np.ndarray]:
+    """When each run started, and how long it lasted; ns."""
+    return column(map(START, runs)), column(map(LASTED, runs))
+
+
+def column(values: Iterable[int]) -> np.ndarray:
+    return np.fromiter(values, np.int64)
+
+
+def busy_spans(runs: Iterable[OpRun], step: StepTime) -> list[Span]:
+    """The union of the op runs' times within a step: disjoint, in order of time."""
+    return union(within(run, step) for run in runs)
+
+
+def within(run: OpRun, step: StepTime) -> Span:
+    """A run's start and end on the wall clock, cut off at the edges of its step; ns."""
+    low, high = step.start_ns, step.start_ns + step.wall_ns
+    return (
+        min(max(run.start_ns, low), high),
+        min(max(run.start_ns + run.duration_ns, low), high),
+    )
+
+
+def union(spans: Iterable[Span]) -> list[Span]:
+    """What at least one span covers: disjoint spans that do not touch, in order of time."""
+    merged: list[Span] = []
+    for start, end in sorted(spans):
+        if merged and start <= merged[-1][1]:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], end))
+        else:
+            merged.append((start, end))
+    return merged
+
+
+def covered(spans: Iterable[Span]) -> int:
+    """Nanoseconds in spans that do not overlap."""
+    return sum(end - start for start, end in spans)

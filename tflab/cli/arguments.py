@@ -1,0 +1,142 @@
+"""Arguments: those that several commands share, each said in one place."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterable, Sequence
+
+from tflab.cli import command
+from tflab.errors import UsageError
+from tflab.records import SWITCHES, Options, Saved
+
+DEFAULTS = Options()
+
+
+def model(parser: argparse.ArgumentParser, names: Iterable[str], default: str) -> None:
+    parser.add_argument(
+        "--model",
+        default=default,
+        metavar="M",
+        help=f"{', '.join(names)}, package.module:function, or the path of a saved graph "
+        "(default: %(default)s)",
+    )
+
+
+def batch_size(parser: argparse.ArgumentParser, meaning: str = "rows of data in a step") -> None:
+    parser.add_argument(
+        "--batch-size",
+        default=DEFAULTS.batch_size,
+        type=command.count("batch size"),
+        metavar="N",
+        help=f"{meaning} (default: %(default)s)",
+    )
+
+
+def batch_sizes(parser: argparse.ArgumentParser, meaning: str = "rows of data in a step") -> None:
+    parser.add_argument(
+        "--batch-sizes",
+        nargs="+",
+        default=[1, 16, 64],
+        type=command.count("batch size", several=True),
+        metavar="N",
+        help=f"{meaning} (default: 1 16 64)",
+    )
+
+
+def devices(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--devices",
+        default=DEFAULTS.devices,
+        type=command.count("number of devices", most=64),
+        metavar="N",
+        help="split the model over N CPU devices (default: %(default)s)",
+    )
+
+
+def without(parser: argparse.ArgumentParser, meaning: str) -> None:
+    parser.add_argument(
+        "--without",
+        nargs="+",
+        default=(),
+        type=command.one_of("graph pass to switch off", tuple(SWITCHES)),
+        metavar="PASS",
+        help=meaning,
+    )
+
+
+def output_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> None:
+    parser.add_argument(
+        "--format",
+        default=formats[0],
+        choices=formats,
+        type=command.one_of("format", formats),
+        help="default: %(default)s",
+    )
+
+
+def data_dir(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--data-dir",
+        type=command.folder("data folder"),
+        metavar="DIR",
+        help="folder with the data set's files (default: $TFLAB_DATA_DIR, else a cache)",
+    )
+
+
+def saved(parser: argparse.ArgumentParser) -> None:
+    """What only a graph from a file needs."""
+    group = parser.add_argument_group("for a graph from a file")
+    add = group.add_argument
+    add("--signature", metavar="NAME", help="which of a SavedModel's signatures to run")
+    add("--loss", metavar="TENSOR", help="derive this tensor, by the variables behind it")
+    add(
+        "--feed",
+        nargs="+",
+        default=(),
+        type=feed,
+        metavar="NAME=FILE.npy",
+        help="feed a placeholder from a file; the others are fed made-up values",
+    )
+    add(
+        "--shape",
+        nargs="+",
+        default=(),
+        type=shape,
+        metavar="NAME=1,224,224,3",
+        help="the dimensions of a placeholder that its graph leaves open",
+    )
+    add(
+        "--allow-side-effects",
+        action="store_true",
+        help="run a graph that reads or writes files, or runs Python",
+    )
+
+
+def feed(text: str) -> tuple[str, str]:
+    """An argparse type: `NAME=FILE`."""
+    name, equals, file = text.partition("=")
+    if not (name and equals and file):
+        raise UsageError(f"'{text}' is no feed; give it as NAME=FILE.npy.")
+    return name, file
+
+
+def shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """An argparse type: `NAME=1,224,224,3`."""
+    name, _, dims = text.partition("=")
+    try:
+        sizes = tuple(int(dim) for dim in dims.split(","))
+    except ValueError:
+        sizes = ()
+    if not name or not sizes or min(sizes) < 0:
+        raise UsageError(f"'{text}' is no shape; give it as NAME=1,224,224,3.")
+    return name, sizes
+
+
+def saved_of(args: argparse.Namespace) -> Saved:
+    return Saved(
+        signature=args.signature,
+        loss=args.loss,
+        feeds=tuple(args.feed),
+        shapes=tuple(args.shape),
+        side_effects=args.allow_side_effects,
+    )

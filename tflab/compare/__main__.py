@@ -1,0 +1,179 @@
+"""Compare what the ops of a step cost at several batch sizes, and under several configurations.
+
+    python -m tflab.compare --model lenet --batch-sizes 1 16 64
+
+Inference runs over all test images (or --images N), training over the training images. Every
+batch size works on the same images, traced and untraced in turn, warm.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+from tflab import models
+from tflab.cli import arguments, command, environment, logdirs
+from tflab.errors import RefusedError, UsageError
+from tflab.records import Comparison, Options, Saved
+from tflab.runtime import dumps
+
+BY = ("op", "node", "layer", "line")
+PHASES = ("inference", "training")
+CONFIGS = ("default", "xla", "no-onednn", "no-grappler", "one-thread", "gpu")
+FORMATS = ("text", "json", "csv", "markdown")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return command.run(lambda: run(parser().parse_args(argv)))
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = command.parser("compare", __doc__)
+    add = parser.add_argument
+    arguments.model(parser, models.MODELS, "lenet")
+    arguments.batch_sizes(parser)
+    add(
+        "--phase",
+        default="inference",
+        choices=PHASES,
+        type=command.one_of("phase", PHASES),
+        help="default: inference",
+    )
+    amount = parser.add_mutually_exclusive_group()
+    amount.add_argument(
+        "--images",
+        type=command.count("number of images"),
+        metavar="N",
+        help="default: all test images, or the first 2,000 training images",
+    )
+    amount.add_argument(
+        "--steps",
+        type=command.count("number of steps"),
+        metavar="N",
+        help="as many images as N steps of the largest batch take",
+    )
+    add(
+        "--trace-every",
+        default=1,
+        type=command.count("distance between traced steps"),
+        metavar="N",
+        help="trace one step in N, which takes less time (default: 1, every step)",
+    )
+    add(
+        "--by",
+        default="op",
+        choices=BY,
+        type=command.one_of("grouping", BY),
+        help="a row for each op type that ran, node, layer or source line (default: op)",
+    )
+    add(
+        "--top",
+        default=10,
+        type=command.count("number of rows"),
+        metavar="N",
+        help="rows shown as text (default: 10)",
+    )
+    add(
+        "--configs",
+        nargs="+",
+        default=["default"],
+        type=command.one_of("configuration", CONFIGS),
+        metavar="C",
+        help=f"compare the untraced step under: {', '.join(CONFIGS)}",
+    )
+    add(
+        "--plots",
+        type=command.folder("folder for plots"),
+        metavar="DIR",
+        help="draw the tables, as PNG and SVG, into a folder that is not there yet; several "
+        "batch sizes also against one another",
+    )
+    arguments.without(parser, "switch graph passes off: without remapper no layer is fused")
+    arguments.output_format(parser, FORMATS)
+    arguments.data_dir(parser)
+    arguments.saved(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    sizes = sorted(args.batch_sizes)
+    if len(set(sizes)) < len(sizes):
+        raise UsageError(f"The batch sizes {sizes} hold one twice; give each once.")
+    dumps.prepare()  # before the model imports TensorFlow
+    saved = arguments.saved_of(args)
+    models.find(args.model, saved)
+    with plots_of(args) as folder:
+        found = measured(args, sizes, saved)
+        show(found, args)
+        if folder:
+            draw(found, folder)
+    if args.plots:
+        stream = sys.stdout if args.format == "text" else sys.stderr
+        print(f"\nThe plots are in {args.plots}", file=stream)
+    if found.failure:
+        raise RefusedError(found.failure)
+    return command.INTERRUPTED if found.interrupted else 0
+
+
+def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
+    """The folder for the plots, made before anything is measured."""
+    if not args.plots:
+        return nullcontext()
+    if not logdirs.takable(Path(args.plots)):
+        raise UsageError(
+            f"There is something in '{args.plots}' already; give --plots a new folder."
+        )
+    return logdirs.written(Path(args.plots), "--plots")
+
+
+def measured(args: argparse.Namespace, sizes: Sequence[int], saved: Saved) -> Comparison:
+    from tflab.compare import comparison
+
+    return comparison.compare(
+        args.model,
+        tuple(sizes),
+        phase=args.phase,
+        by=args.by,
+        images=args.images or (args.steps and args.steps * sizes[-1]),
+        trace_every=args.trace_every,
+        configs=tuple(dict.fromkeys(["default", *args.configs])),
+        options=Options(data_dir=args.data_dir, saved=saved, without=tuple(args.without)),
+    )
+
+
+def draw(found: Comparison, folder: Path) -> None:
+    """Each batch size by itself, and all of them, if there are several, beside one another."""
+    from tflab.exporters import plots
+
+    dearest = "layers" if found.by == "layer" else "top_ops"
+    for size, rows in found.tables.items():
+        plots.save(plots.PICTURES[dearest](rows), folder / f"batch-{size}-{dearest}")
+        if found.peaks:
+            plots.save(plots.roofline.draw(rows, found.peaks), folder / f"batch-{size}-roofline")
+    if len(found.tables) > 1:
+        plots.save(plots.batch_sizes.draw(found), folder / "batch_sizes")
+
+
+def show(found: Comparison, args: argparse.Namespace) -> None:
+    from tflab.compare import view as story
+    from tflab.exporters import data, markdown, text
+
+    about = environment.describe()
+    if args.format == "json":
+        print(json.dumps(data.comparison_object(found, about), indent=1))
+    elif args.format == "csv":
+        print(data.comparison_csv(found), end="")
+    elif args.format == "markdown":
+        print(markdown.page(f"{args.model} by batch size", about, story.tell(found, args.top)))
+    else:
+        out = text.console()
+        for block in story.tell(found, args.top):
+            text.show_block(out, block)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

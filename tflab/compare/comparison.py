@@ -1,0 +1,277 @@
+"""Comparison: one step at several batch sizes, from the sweep to rows, fits and findings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import tensorflow as tf
+
+from tflab import lifecycle
+from tflab.analysis import batch_fit, memory, step_times, tables
+from tflab.analysis import op_table as rows
+from tflab.compare import configurations, findings, view
+from tflab.errors import UsageError
+from tflab.exporters import notebook
+from tflab.lifecycle import placement
+from tflab.records import (
+    Backward,
+    Cell,
+    Compared,
+    Comparison,
+    ConfigTimes,
+    Costs,
+    OpRun,
+    Options,
+    Peaks,
+    Placement,
+    Program,
+    Row,
+    StepTimes,
+)
+from tflab.runtime import costs, dumps, machine, measure, session, trace
+
+SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it works on
+TRAINING_IMAGES = 2_000  # of the training split: enough steps, and over in a few seconds
+COLD = 5  # ops of the first step that are shown
+
+NOTEBOOK_ROWS = 10  # of each table
+
+Tabulated = dict[int, tuple[Row, ...]]  # by batch size
+
+notebook.show_as(Comparison, lambda compared: view.tell(compared, NOTEBOOK_ROWS))
+
+
+def compare(
+    model: str,
+    batch_sizes: tuple[int, ...],
+    *,
+    phase: str = "inference",
+    by: str = "op",
+    images: int | None = None,
+    trace_every: int = 1,
+    configs: Sequence[str] = ("default",),
+    options: Options | None = None,
+) -> Comparison:
+    """Measure a model's step at each batch size and say what the numbers mean.
+
+    `images` counts from the start of the test split (training: of the training split). Of the
+    steps one in `trace_every` is traced; all counts and totals are those of the traced ones.
+    Raises UsageError where there are fewer images than a batch needs, TflabError when a step
+    fails.
+    """
+    dumps.prepare()
+    configurations.check(configs)
+    options = options or Options()
+    *_, backward = lifecycle.walk(model, options, stop="backward")
+    assert isinstance(backward, Backward)
+    program = backward.program
+    wanted = amount(program, phase, batch_sizes, images)
+    split, smallest = SPLITS[phase], batch_sizes[0]
+    placed = placements(backward, phase, batch_sizes, wanted, options)
+    first = placed[smallest]
+    step = session.step_of(program, first.fetches)
+    cold_step_ns, cold_runs = configurations.cold(program, step, smallest, split, options)
+    cold = tables.top_ops(run for run in cold_runs if run.name != trace.EXECUTOR)[:COLD]
+    types = {node.name: node.op for node in first.nodes}
+    swept = measure.run(program, step, batch_sizes, wanted, options, split, types, trace_every)
+    done = {size: batch for size, batch in swept.batches.items() if batch.traced_ns}
+
+    def tabulate(peaks: Peaks) -> Tabulated:
+        return {
+            size: table(batch, placed[size], by, peaks, placed.get(wanted % size))
+            for size, batch in done.items()
+        }
+
+    tabulated, peaks = under_a_roof(tabulate)
+    steps = {size: times(batch, tabulated[size]) for size, batch in done.items()}
+    warm = {node.name: node.mean_ns for node in done[smallest].tally.stats(types, {}, {})}
+    compared = side_by_side(tabulated, steps)
+    raced: tuple[ConfigTimes, ...] = ()
+    if len(configs) > 1 and not (swept.interrupted or swept.failure):
+        try:
+            raced = configurations.race(program, step, configs, batch_sizes, options, split)
+        except KeyboardInterrupt:
+            swept.interrupted = True  # the sweep is kept
+    return Comparison(
+        model=model,
+        phase=phase,
+        by=by,
+        data=program.dataset(split).name,
+        warmup=options.warmup,
+        batch_sizes=tuple(steps),
+        rows=compared,
+        tables=tabulated,
+        steps=steps,
+        configs=raced,
+        findings=findings.sentences(compared, steps, by, raced),
+        cold=cold,
+        cold_step_ns=cold_step_ns,
+        uncovered=tuple(costs.uncovered(shaped(first), first.nodes, first.ledger)),
+        interrupted=swept.interrupted,
+        failure=swept.failure,
+        images=wanted,
+        trace_every=trace_every,
+        without=options.without,
+        warm_ns={op.name: warm[op.name] for op in cold if op.name in warm},
+        peaks=peaks,
+    )
+
+
+def under_a_roof(tabulate: Callable[[Peaks], Tabulated]) -> tuple[Tabulated, Peaks]:
+    """Tables by batch size, and the peaks of the machine that they are held against.
+
+    Where a row is above its roof, that is measured once more: it may have been too low.
+    """
+    peaks = machine.peaks()
+    found = tabulate(peaks)
+    if any((row.roof_share or 0) > 1 for table in found.values() for row in table):
+        peaks = machine.raised(peaks)
+        found = tabulate(peaks)
+    return found, peaks
+
+
+def amount(program: Program, phase: str, batch_sizes: Sequence[int], images: int | None) -> int:
+    """How many images to work on at each batch size; UsageError where it cannot be."""
+    if phase == "training" and program.train_op is None:
+        raise UsageError(
+            f"The model '{program.name}' has no loss to train with; compare its inference."
+        )
+    dataset = program.dataset(SPLITS[phase])
+    usual = min(TRAINING_IMAGES, dataset.size) if phase == "training" else dataset.size
+    wanted = images or usual
+    if not images and batch_sizes[-1] > usual:
+        raise UsageError(
+            f"A batch of {batch_sizes[-1]:,} was asked for, of {usual:,} images: those of the "
+            f"{dataset.split} split of {dataset.name} that are taken where no number is given. "
+            "Give smaller batches with --batch-sizes."
+        )
+    if wanted > dataset.size or batch_sizes[-1] > wanted:
+        raise UsageError(
+            f"{wanted:,} images were asked for, and batches of up to {batch_sizes[-1]:,}; the "
+            f"{dataset.split} split of {dataset.name} has {dataset.size:,}. Give a batch size "
+            "and a number of images within that."
+        )
+    return wanted
+
+
+def placements(
+    backward: Backward, phase: str, batch_sizes: Sequence[int], wanted: int, options: Options
+) -> dict[int, Placement]:
+    """The graph that runs at each batch size, and for the smaller batch that the data end with."""
+    fetches = (backward.program.model.output.name,) if phase == "inference" else ()
+    rests = {wanted % size for size in batch_sizes} - {0}
+    return {
+        size: placement.placed(backward, replace(options, batch_size=size, fetches=fetches))
+        for size in sorted(rests.union(batch_sizes))
+    }
+
+
+def table(
+    batch: measure.Measured,
+    placed: Placement,
+    by: str,
+    peaks: Peaks,
+    last: Placement | None = None,
+) -> tuple[Row, ...]:
+    """The rows of one batch size, with what is known of their costs.
+
+    `last` is the placement of the smaller batch that the data end with, where there is one.
+    """
+    devices = {node.name: node.device for node in placed.nodes}
+    types = {node.name: node.op for node in placed.nodes}
+    requested = {one.name: one.requested_bytes for one in memory.memory(batch.runs).per_op}
+    of_node: dict[str, list[OpRun]] = {}
+    for run in batch.runs:
+        of_node.setdefault(run.name, []).append(run)
+    found = rows.rows(
+        batch.tally.stats(types, devices, requested),
+        by,
+        batch.tally.steps,
+        costs=mean_costs(batch, placed, last),
+        ledger=placed.ledger,
+        sources={node.name: node.source for node in (*placed.user_nodes, *placed.nodes)},
+        peaks=peaks,
+        quantile=batch.tally.quantile,
+        step_std_ns=batch.tally.step_std_ns,
+    )
+    return tuple(replace(row, peak_bytes=peak_bytes(of_node, row.nodes)) for row in found)
+
+
+def mean_costs(
+    batch: measure.Measured, placed: Placement, last: Placement | None
+) -> Iterator[Costs]:
+    """What a call of each node does, as the mean over the steps: the last may be a smaller one."""
+    whole = costs_of(placed)
+    shorter = costs_of(last) if last and batch.rows % batch.batch_size else whole
+
+    def mean(usual: int | None, once: int | None) -> int | None:
+        if usual is None or once is None:
+            return usual
+        return round(usual + (once - usual) / batch.tally.steps)
+
+    for name, cost in whole.items():
+        once = shorter.get(name, cost)
+        yield Costs(name, mean(cost.flops, once.flops), mean(cost.bytes, once.bytes))
+
+
+def costs_of(placed: Placement) -> dict[str, Costs]:
+    found = costs.costs(shaped(placed), placed.nodes, placed.ledger)
+    return {cost.name: cost for cost in found}
+
+
+def peak_bytes(runs: Mapping[str, Sequence[OpRun]], nodes: Iterable[str]) -> int:
+    """The most that these nodes had alive at once in any step."""
+    return memory.memory(run for name in nodes for run in runs.get(name, ())).peak_bytes
+
+
+def shaped(placed: Placement) -> tf.Graph:
+    """The user's graph with the shapes of this placement's batch."""
+    program, size = placed.program, placed.batch_size
+    feeds = {t.name: [size, *t.shape.as_list()[1:]] for t in program.model.feeds}
+    return costs.concrete(program.graph, feeds, placed.nodes)
+
+
+def times(batch: measure.Measured, rows: Sequence[Row]) -> StepTimes:
+    held = memory.memory(batch.runs, batch.kept)
+    worked_on = min(len(batch.untraced_ns) * batch.batch_size, batch.wanted)
+    return StepTimes(
+        steps=len(batch.traced_ns),
+        images=batch.rows,
+        untraced_ns=step_times.spread(batch.untraced_ns),
+        traced_ns=step_times.spread(batch.traced_ns),
+        images_per_second=1e9 * worked_on / sum(batch.untraced_ns),
+        ops_ns=sum(row.self_ns for row in rows) / batch.tally.steps,
+        untraced_steps=len(batch.untraced_ns),
+        peak_bytes=held.peak_bytes,
+        curve=held.curve,
+    )
+
+
+def side_by_side(
+    tabulated: Mapping[int, Sequence[Row]], steps: Mapping[int, StepTimes]
+) -> tuple[Compared, ...]:
+    """One row for each key, in the order of the largest batch, then of the others."""
+    found: dict[str, dict[int, Row]] = {}
+    for size in sorted(tabulated, reverse=True):
+        for row in tabulated[size]:
+            found.setdefault(row.key, {})[size] = row
+    compared = []
+    for key, by_size in found.items():
+        cells = {size: cell(by_size[size], steps[size]) for size in sorted(by_size)}
+        any_row = next(iter(by_size.values()))
+        fitted = batch_fit.fit(cells, steps)
+        compared.append(Compared(key, any_row.ops, any_row.fused_from, cells, fitted))
+    return tuple(compared)
+
+
+def cell(row: Row, steps: StepTimes) -> Cell:
+    return Cell(
+        calls=row.calls,
+        total_ns=row.total_ns,
+        mean_ns=row.mean_ns,
+        ns_per_image=row.self_ns / steps.images,
+        share=row.share,
+        bytes=row.requested_bytes,
+        gflops=row.gflops,
+    )

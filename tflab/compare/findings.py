@@ -1,0 +1,132 @@
+"""Findings: sentences about a comparison, each computed from its table. No TensorFlow in here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+
+from tflab.analysis import batch_fit
+from tflab.records import Compared, ConfigTimes, StepTimes
+from tflab.units import percent, time
+
+TOP = 3  # rows that are spoken of
+FIXED = 0.5  # a larger share of fixed cost is worth a sentence
+HELPS = 1.1  # a batch size has to bring at least this factor in images per second
+
+
+def sentences(
+    rows: Sequence[Compared],
+    steps: Mapping[int, StepTimes],
+    by: str = "op",
+    configs: Sequence[ConfigTimes] = (),
+) -> tuple[str, ...]:
+    """What the table says, in the order in which a reader would ask."""
+    sizes = sorted(steps)
+    rows = sorted(rows, key=lambda row: -sum(cell.total_ns for cell in row.cells.values()))
+    return (
+        *growth(rows, sizes),
+        *longer(rows, steps, sizes, by),
+        *fixed_costs(rows, sizes),
+        *throughput(steps, sizes),
+        *overhead(steps, sizes),
+        *configurations(configs),
+    )
+
+
+def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
+    """Whose share grows or shrinks most from the smallest batch to the largest."""
+    everywhere = [row for row in rows if all(size in row.cells for size in sizes)]
+    if len(sizes) < 2 or not everywhere:
+        return
+    first, last = sizes[0], sizes[-1]
+
+    def change(row: Compared) -> float:
+        return row.cells[last].share - row.cells[first].share
+
+    for row, verb in (
+        (max(everywhere, key=change), "rises"),
+        (min(everywhere, key=change), "falls"),
+    ):
+        if change(row) > 0 if verb == "rises" else change(row) < 0:
+            between = (f"{percent(row.cells[n].share)} at {n}" for n in sizes[1:-1])
+            way = f" by way of {', '.join(between)}" if len(sizes) > 2 else ""
+            yield (
+                f"The share of {row.key} {verb} from {percent(row.cells[first].share)} at batch "
+                f"{first} to {percent(row.cells[last].share)} at {last}{way}."
+            )
+
+
+def longer(
+    rows: Sequence[Compared], steps: Mapping[int, StepTimes], sizes: Sequence[int], by: str
+) -> Iterator[str]:
+    """`X: from 1 to 16 a call takes 2.30 x as long for 16 x the work.`"""
+    for row in rows[:TOP]:
+        times = {size: batch_fit.unit_ns(cell, steps[size], by) for size, cell in row.cells.items()}
+        parts = [
+            f"from {small} to {large} a {batch_fit.unit(by)} takes "
+            f"{times[large] / times[small]:.2f} x as long for {large / small:g} x the work"
+            for small, large in pairwise(sizes)
+            if large in times and times.get(small)
+        ]
+        if parts:
+            yield f"{row.key}: {'; '.join(parts)}."
+
+
+def fixed_costs(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
+    """Where the fixed cost is most of what a step costs at the smallest batch."""
+    size = sizes[0]
+    for row in rows[:TOP]:
+        if row.fit and size in row.cells:
+            at_size = row.fit.fixed_ns + row.fit.per_image_ns * size
+            share = row.fit.fixed_ns / at_size if at_size > 0 else 0
+            if share > FIXED and row.fit.per_image_ns > 0:
+                yield (
+                    f"{row.key} costs {time(row.fit.fixed_ns)} a step before the first image and "
+                    f"{time(row.fit.per_image_ns)} for each (a straight line, within "
+                    f"{percent(row.fit.error)}): at batch {size}, {percent(min(share, 1))} of it "
+                    "is fixed cost."
+                )
+
+
+def throughput(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[str]:
+    """How images per second grow, and from where on a larger batch no longer helps."""
+    for small, large in pairwise(sizes):
+        gain = steps[large].images_per_second / steps[small].images_per_second
+        if gain < HELPS:
+            yield (
+                f"From batch {small} to {large} images per second change by a factor of only "
+                f"{gain:.2f}: a larger batch no longer helps."
+            )
+        else:
+            yield f"Batch {large} does {gain:.2f} x the images per second of batch {small}."
+
+
+def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[str]:
+    """Where a step takes longer than all of its ops together."""
+    for size in sizes:
+        wall, ops = steps[size].untraced_ns.median, steps[size].ops_ns
+        if wall > 2 * ops:
+            yield (
+                f"At batch {size} an untraced step takes {time(wall)}, its ops together only "
+                f"{time(ops)}: Python and the session cost more than the ops."
+            )
+
+
+def configurations(configs: Sequence[ConfigTimes]) -> Iterator[str]:
+    """Where a step under another configuration takes clearly more or less time than usual.
+
+    Clearly: by the sign test, by a factor of HELPS at least, and with a median that lies outside
+    the middle eight tenths of the usual steps.
+    """
+    usual = {row.batch_size: row.untraced_ns for row in configs if row.config == "default"}
+    found: dict[str, list[str]] = {}
+    for row in configs:
+        default, now = usual[row.batch_size], row.untraced_ns.median
+        factor = max(row.ratio, 1 / row.ratio) if row.ratio else 0.0
+        if row.significant and factor >= HELPS and not default.p10 <= now <= default.p90:
+            found.setdefault(row.config, []).append(
+                f"{row.ratio:.2f} x as long at batch {row.batch_size} "
+                f"({time(now)} against {time(default.median)})"
+            )
+    for config, parts in found.items():
+        yield f"Against default, an untraced step under {config} takes {', '.join(parts)}."

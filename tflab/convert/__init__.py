@@ -1,0 +1,1 @@
+"""Convert: traces that were recorded anywhere, as tables, charts and profiles."""

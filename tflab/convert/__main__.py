@@ -1,0 +1,156 @@
+"""Convert traces that were recorded anywhere: RunMetadata files, each of which is a step.
+
+    python -m tflab.convert run_metadata.pb --graph graph.pb --to chrome --out trace.json
+
+They may be binary or text, of a CPU or a GPU, and of any version of TensorFlow since 2016. Text,
+JSON and CSV go to standard output unless --out names a file. For --to xspace, --out is a logdir of
+TensorBoard. A Chrome trace opens in ui.perfetto.dev and chrome://tracing. Where the name of a file
+ends in .gz, it is compressed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from tflab.cli import command, logdirs
+from tflab.errors import TflabError, UsageError
+from tflab.units import plural
+
+if TYPE_CHECKING:
+    from tflab.convert.reading import Recorded
+
+TO = ("text", "json", "csv", "xspace", "chrome")
+DAY_NS = 24 * 3600 * 10**9
+LONGEST_NS = 2**53  # 104 days: numbers of a longer chart would not be exact to a nanosecond
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return command.run(lambda: run(parser().parse_args(argv)))
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = command.parser("convert", __doc__)
+    add = parser.add_argument
+    add("files", nargs="+", metavar="RUN_METADATA", help="a step each, in this order")
+    add(
+        "--graph",
+        metavar="GRAPH",
+        help="GraphDef of what ran, for arrows and the critical path (default: the partition "
+        "graphs in the traces)",
+    )
+    add(
+        "--to",
+        default="text",
+        choices=TO,
+        type=command.one_of("format", TO),
+        help="default: text",
+    )
+    add("--out", metavar="PATH", help="where to write; what exists is never overwritten")
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.out is not None and (not args.out or os.path.lexists(args.out)):
+        what = f"'{args.out}' exists already" if args.out else "The name of the output is empty"
+        raise UsageError(f"{what}; give --out the name of something new.")
+    if args.to == "xspace":
+        if args.out is None:
+            raise UsageError("An xspace goes into a logdir of TensorBoard; name one with --out.")
+        with logdirs.written(Path(args.out), "--out") as folder:
+            write_xspace(folder, read(args))
+        print(f"Open it in TensorBoard:  {logdirs.opening_line(Path(args.out))}")
+        return 0
+    with output(args.out) as stream:
+        WRITERS[args.to](stream, read(args))
+    if args.out is not None:
+        print(args.out)
+    return 0
+
+
+def read(args: argparse.Namespace) -> Recorded:
+    """What is in the files. In a chart all steps share one axis, which must not get too long."""
+    from tflab.convert import reading
+
+    found = reading.read(args.files, args.graph)
+    for note in found.notes:
+        print(f"tflab: {note}", file=sys.stderr)
+    starts = [step.start_ns for step in found.steps]
+    apart = max(starts) - min(starts)
+    if args.to in ("xspace", "chrome") and apart > LONGEST_NS:
+        raise UsageError(
+            f"The steps lie {plural(apart // DAY_NS, 'day')} apart, too many for one time axis; "
+            "convert them one by one."
+        )
+    return found
+
+
+@contextmanager
+def output(name: str | None) -> Iterator[TextIO]:
+    """Standard output, or a file that bears its name once all is in it."""
+    if name is None:
+        yield sys.stdout
+        return
+    final = Path(name)
+    half = final.with_name(f".{final.name}.{os.getpid()}")
+    opened = gzip.open if final.suffix == ".gz" else open
+    try:
+        with opened(half, "xt", encoding="utf-8", newline="") as stream:
+            yield stream
+        half.rename(final)
+    except OSError as error:
+        raise TflabError(f"'{name}' cannot be written: {error.strerror or error}.") from error
+    finally:
+        half.unlink(missing_ok=True)
+
+
+def write_text(stream: TextIO, found: Recorded) -> None:
+    from tflab.convert import conversion
+    from tflab.convert import view as story
+    from tflab.exporters import text
+
+    out = text.console(stream)
+    for block in story.tell(conversion.convert(found)):
+        text.show_block(out, block)
+
+
+def write_json(stream: TextIO, found: Recorded) -> None:
+    from tflab.convert import conversion, op_runs
+
+    op_runs.write_json(stream, conversion.convert(found))
+
+
+def write_csv(stream: TextIO, found: Recorded) -> None:
+    from tflab.convert import op_runs
+
+    op_runs.write_csv(stream, found)
+
+
+def write_chrome(stream: TextIO, found: Recorded) -> None:
+    from tflab.exporters import chrome_trace
+
+    chrome_trace.write(stream, [found.capture()], found.nodes, found.transfers)
+
+
+def write_xspace(folder: Path, found: Recorded) -> None:
+    from tflab.exporters import xspace
+
+    xspace.write(folder, [found.capture()])
+
+
+WRITERS = {
+    "text": write_text,
+    "json": write_json,
+    "csv": write_csv,
+    "chrome": write_chrome,
+}
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,206 @@
+"""Protos: TensorFlow's files as messages, read without TensorFlow, and traces a row at a time.
+
+Whether a file holds a RunMetadata, a bare StepStats or a GraphDef, in binary or in text, is told by
+what is in it, not by its name. Only the fields that tflab asks for are declared here; upb skips the
+rest. Strings are declared as bytes, because nothing keeps names that are not UTF-8 out of a file.
+
+Numbers and types of the fields are those of config.proto, step_stats.proto, graph.proto,
+node_def.proto and attr_value.proto of TensorFlow, which have only ever been added to since 2016.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, BinaryIO
+
+from tflab.convert.fields import LENGTH, VARINT, DamagedError, content, fields, pieces, whole_fields
+
+SCHEMA = {
+    "RunMetadata": "1 step_stats StepStats, 3 partition_graphs GraphDef*",
+    "StepStats": "1 dev_stats DeviceStepStats*",
+    "DeviceStepStats": "1 device bytes, 2 node_stats NodeExecStats*",
+    "NodeExecStats": (
+        "1 node_name bytes, 2 all_start_micros int64, 4 op_end_rel_micros int64, "
+        "5 all_end_rel_micros int64, 6 memory AllocatorMemoryUsed*, 8 timeline_label bytes, "
+        "13 all_start_nanos int64, 16 all_end_rel_nanos int64"
+    ),
+    "AllocatorMemoryUsed": (
+        "1 allocator_name bytes, 2 total_bytes int64, 6 allocation_records AllocationRecord*"
+    ),
+    "AllocationRecord": "1 alloc_micros int64, 2 alloc_bytes int64",
+    "GraphDef": "1 node NodeDef*",
+    "NodeDef": "1 name bytes, 2 op bytes, 3 input bytes*, 4 device bytes, 5 attr Attr*",
+    "Attr": "1 key bytes, 2 value AttrValue",
+    "AttrValue": "2 s bytes",
+}
+
+# By what a binary file is recognised. A RunMetadata or a GraphDef may grow new fields.
+Fields = dict[int, tuple[int, str]]  # number -> wire type, and the message that is looked into
+KNOWN: dict[str, Fields] = {
+    "RunMetadata": {
+        **dict.fromkeys(range(1, 16), (LENGTH, "")),
+        1: (LENGTH, "StepStats"),
+        3: (LENGTH, "GraphDef"),
+    },
+    "StepStats": {1: (LENGTH, "DeviceStepStats")},
+    "DeviceStepStats": {1: (LENGTH, ""), 2: (LENGTH, "NodeExecStats"), 3: (LENGTH, "")},
+    "NodeExecStats": {
+        **dict.fromkeys((1, 6, 7, 8, 11, 12), (LENGTH, "")),
+        **dict.fromkeys((2, 3, 4, 5, 9, 10, 13, 14, 15, 16, 17), (VARINT, "")),
+    },
+    "GraphDef": {
+        **dict.fromkeys(range(1, 16), (LENGTH, "")),
+        1: (LENGTH, "NodeDef"),
+        3: (VARINT, ""),
+    },
+    "NodeDef": dict.fromkeys(range(1, 8), (LENGTH, "")),
+}
+SAMPLE = 100  # fields of a message that are looked at to recognise it
+
+# The same by the first field of a text file
+FIRST_FIELD = re.compile(rb"(?:\s|#[^\n]*\n)*(\w+)\s*[:{<]")
+TEXT = {
+    **dict.fromkeys((b"step_stats", b"cost_graph", b"partition_graphs"), "RunMetadata"),
+    **dict.fromkeys((b"function_graphs", b"session_metadata"), "RunMetadata"),
+    b"dev_stats": "StepStats",
+    **dict.fromkeys((b"node", b"versions", b"version", b"library"), "GraphDef"),
+}
+HEAD = 1 << 16  # bytes in which the first field of a text has to come
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What a RunMetadata holds: the graphs that ran, if it has them, and each device's rows."""
+
+    graphs: tuple[Any, ...]  # GraphDef
+    devices: Iterator[tuple[bytes, Iterator[Any]]]  # to be gone through once, rows before the next
+
+
+def recognised(file: BinaryIO) -> tuple[str, bool]:
+    """The message in a file, or "" where it is none that tflab reads, and whether it is text."""
+    match = FIRST_FIELD.match(start_of(file))
+    if match and match[1] in TEXT:
+        return TEXT[match[1]], True
+    size = file.seek(0, 2)
+    names = ("RunMetadata", "StepStats", "GraphDef") if size else ()
+    return next((name for name in names if fits(file, 0, size, name)), ""), False
+
+
+def start_of(file: BinaryIO) -> bytes:
+    file.seek(0)
+    return file.read(HEAD)
+
+
+def fits(file: BinaryIO, start: int, end: int, name: str) -> bool:
+    """Whether a part of a file can be this message, also if the file is cut off in it."""
+    known = KNOWN[name]
+    try:
+        for number, wire, begin, stop in islice(fields(file, start, end), SAMPLE):
+            expected, inner = known.get(number, (-1, ""))
+            if wire != expected or (inner and not fits(file, begin, stop, inner)):
+                return False
+    except DamagedError:
+        return False
+    except EOFError:
+        return True
+    return True
+
+
+def read_trace(file: BinaryIO, name: str, text: bool) -> Trace:
+    """A RunMetadata or a StepStats, by what `recognised` said of the file.
+
+    Raises DamagedError, also while the rows are gone through.
+    """
+    if text:
+        found = parsed_text(file, name)
+        stats = found.step_stats if name == "RunMetadata" else found
+        devices = ((device.device, iter(device.node_stats)) for device in stats.dev_stats)
+        return Trace(tuple(getattr(found, "partition_graphs", ())), devices)
+    size = file.seek(0, 2)
+    if name == "StepStats":
+        return Trace((), device_rows(file, [(0, size)]))
+    parts = list(whole_fields(file, 0, size))
+    graphs = (parsed(file, "GraphDef", begin, stop) for number, begin, stop in parts if number == 3)
+    steps = [(begin, stop) for number, begin, stop in parts if number == 1]
+    return Trace(tuple(graphs), device_rows(file, steps))
+
+
+def read_graph(file: BinaryIO, text: bool) -> Any:
+    """A GraphDef. Raises DamagedError."""
+    if text:
+        return parsed_text(file, "GraphDef")
+    return parsed(file, "GraphDef", 0, file.seek(0, 2))
+
+
+def device_rows(
+    file: BinaryIO, steps: Iterable[tuple[int, int]]
+) -> Iterator[tuple[bytes, Iterator[Any]]]:
+    """The name and the rows of each DeviceStepStats in these parts of a file."""
+    for start, end in steps:
+        for _, begin, stop in whole_fields(file, start, end):
+            names = (part for part in whole_fields(file, begin, stop) if part[0] == 1)
+            _, at, until = next(names, (1, 0, 0))
+            yield content(file, at, until), rows(file, begin, stop)
+
+
+def rows(file: BinaryIO, start: int, end: int) -> Iterator[Any]:
+    """The NodeExecStats of a DeviceStepStats; only a piece of it is held at a time."""
+    parse = message("DeviceStepStats").FromString
+    try:
+        for piece in pieces(file, start, end):
+            yield from parse(piece).node_stats
+    except decode_error() as error:
+        raise DamagedError("has a row that cannot be read") from error
+
+
+def parsed(file: BinaryIO, name: str, start: int, end: int) -> Any:
+    try:
+        return message(name).FromString(content(file, start, end))
+    except decode_error() as error:
+        raise DamagedError(f"has a {name} that cannot be read") from error
+
+
+def parsed_text(file: BinaryIO, name: str) -> Any:
+    """A message from its text form, which takes about 400 us a row: the parser is pure Python."""
+    from google.protobuf import text_format
+
+    file.seek(0)
+    # As escapes, bytes that are not UTF-8 come through the parser, which wants text.
+    text = file.read().decode(errors="backslashreplace")
+    try:
+        return text_format.Parse(text, message(name)(), allow_unknown_field=True)
+    except (text_format.ParseError, ValueError, RecursionError) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        raise DamagedError(f"is text that cannot be read as a {name}: {reason}") from error
+
+
+def decode_error() -> type[Exception]:
+    from google.protobuf.message import DecodeError
+
+    return DecodeError
+
+
+@functools.cache
+def message(name: str) -> Any:
+    """The class of a message of SCHEMA."""
+    from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+
+    file = descriptor_pb2.FileDescriptorProto(name="tflab.proto", package="tflab", syntax="proto3")
+    for outer, declared in SCHEMA.items():
+        described = file.message_type.add(name=outer)
+        for field in declared.split(", "):
+            number, label, kind = field.split()
+            added = described.field.add(name=label, number=int(number))
+            added.label = added.LABEL_REPEATED if kind.endswith("*") else added.LABEL_OPTIONAL
+            kind = kind.removesuffix("*")
+            if kind in SCHEMA:
+                added.type, added.type_name = added.TYPE_MESSAGE, f".tflab.{kind}"
+            else:
+                added.type = added.TYPE_BYTES if kind == "bytes" else added.TYPE_INT64
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"tflab.{name}"))

@@ -1,0 +1,1 @@
+"""Doctor: what works here, and what to do about what does not."""

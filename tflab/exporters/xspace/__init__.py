@@ -1,0 +1,186 @@
+"""XSpace: traced steps as TensorBoard Profile reads them, a run of its own for every capture.
+
+XProf was made for its own profiler and does not read the RunMetadata of sessions. Here the records
+become what that profiler would have written: a marker for each step, ops in lanes in which none
+overlaps another, what the session did before, between and after them, how many ran at once, and
+every allocation. No TensorFlow in here.
+
+What XProf expects stands nowhere but in its source (checked with xprof 2.24):
+
+- An op is an event called `<node>:<OpType>`, if both match a pattern; see `xnames`.
+- What has a `group_id` belongs to that step, and a `SessionRun` with a `step_name` marks it; see
+  `xsteps`.
+- Memory events stand on a line whose number says that it is no thread; see `xmemory`.
+- The events of a line called `_counters_` are points of curves.
+- Times count from the start of the profile, and a time of 0 is taken for none.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+import socket
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+
+from tflab.analysis import lanes, tracks
+from tflab.analysis.memory import US
+from tflab.exporters.xspace import memory, steps, wire
+from tflab.exporters.xspace import names as xnames
+from tflab.exporters.xspace.plane import COUNTERS, Events, Plane, column
+from tflab.records import Capture, OpRun
+
+NOTHING = Events(column([]), column([]), column([]), {"group_id": column([])})
+LEAD_NS = 1  # from the start of the profile to the first event, whose time must not be 0
+
+
+def write(
+    logdir: str | Path,
+    captures: Iterable[Capture],
+    *,
+    host: str | None = None,
+    modules: Mapping[str, bytes] | None = None,
+) -> list[Path]:
+    """Write each capture to `<logdir>/plugins/profile/<name>/<host>.xplane.pb`; the paths.
+
+    A capture never goes into a folder that exists: XProf caches what it made of one. `modules` are
+    the serialised HloProtos that XLA compiled for the steps, by name.
+    """
+    profiles = Path(logdir, "plugins", "profile")
+    host = safe(host or socket.gethostname(), "localhost")
+    return [
+        written(profiles, capture.name, f"{host}.xplane.pb", space(capture, host, modules))
+        for capture in captures
+    ]
+
+
+def encode(
+    capture: Capture, *, host: str = "localhost", modules: Mapping[str, bytes] | None = None
+) -> bytes:
+    """A capture as one serialised XSpace."""
+    return b"".join(space(capture, host, modules))
+
+
+def safe(name: str, otherwise: str) -> str:
+    """A name that cannot be a path, whoever made it up."""
+    return re.sub(r"[^\w.-]+", "-", name).strip(".-") or otherwise
+
+
+def written(profiles: Path, name: str, file: str, parts: Iterable[bytes]) -> Path:
+    """The path of this file in a new folder of this name. It bears its own once all is in it, and
+    of a failure nothing is left."""
+    folder = new_folder(profiles, safe(name, "profile"))
+    half = folder / f".{file}"
+    try:
+        with half.open("xb") as out:
+            out.writelines(parts)
+        return half.rename(folder / file)
+    except BaseException:
+        shutil.rmtree(folder)
+        raise
+
+
+def new_folder(profiles: Path, name: str) -> Path:
+    profiles.mkdir(parents=True, exist_ok=True)
+    for number in count(1):
+        folder = profiles / (name if number == 1 else f"{name}-{number}")
+        try:
+            folder.mkdir()
+            break
+        except FileExistsError:
+            continue
+    return folder
+
+
+def space(capture: Capture, host: str, modules: Mapping[str, bytes] | None = None) -> list[bytes]:
+    """The file in pieces, because joining a large one costs its size again."""
+    zero = min(starts(capture), default=0) // US * US - LEAD_NS  # allocations are rounded down too
+    end = max((step.start_ns + step.wall_ns for step in capture.steps), default=zero)
+    traced = Plane("/host:CPU")
+    groups = steps.groups(capture.steps)
+    add_lanes(traced, capture, groups, zero)
+    memory.add(traced, capture.runs, groups, zero)
+    metadata = Plane("/host:metadata")
+    for name, proto in (modules or {}).items():
+        metadata.event(name, stats={"Hlo Proto": proto})
+    environment = Plane("Task Environment")
+    environment.stat("profile_start_time", max(zero, 0))
+    environment.stat("profile_stop_time", end)
+    planes = (traced, metadata, environment)
+    return [part for plane in planes for part in plane.parts()] + [wire.field(4, host)]
+
+
+def starts(capture: Capture) -> Iterator[int]:
+    yield from (step.start_ns for step in capture.steps)
+    yield from (run.start_ns for run in capture.runs)
+
+
+def add_lanes(plane: Plane, capture: Capture, groups: Mapping[int, int], zero: int) -> None:
+    """The steps, below them the ops, and a curve of how many of these ran at once."""
+    lines = op_lines(plane, capture.runs, groups, zero)
+    ops = together([NOTHING, *(events for _, events in lines)])
+    steps.add(plane, capture.steps, ops, zero)
+    for name, events in lines:
+        plane.line(name, events)
+    plane.line(COUNTERS, counter(plane, ops))
+
+
+def op_lines(
+    plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int], zero: int
+) -> list[tuple[str, Events]]:
+    """The ops of each device in lanes of their own, and the kernels of each GPU stream.
+
+    XProf reads nesting as calling, which would change self times, so nothing nests.
+    """
+    on_device: dict[str, list[OpRun]] = {}
+    for run in runs:
+        on_device.setdefault(run.device, []).append(run)
+    kinds = {
+        device: dict.fromkeys((run.name, run.op) for run in own)
+        for device, own in on_device.items()
+    }
+    # The kernels of a node bear its name, but they are not its launch.
+    scopes = {device: "gpu/" * (tracks.kind(device) in tracks.ON_GPU) for device in on_device}
+    given = xnames.given(
+        dict.fromkeys((scopes[device] + node, op) for device in kinds for node, op in kinds[device])
+    )
+    lines = []
+    for device, title in xnames.devices(on_device).items():
+        names = {
+            (node, op): plane.event(given[scopes[device] + node, op], xnames.shown(node))
+            for node, op in kinds[device]
+        }
+        packed = lanes.pack(on_device[device], nest=False)
+        for number, lane in enumerate(packed, 1):
+            events = Events(
+                column(names[run.name, run.op] for run in lane),
+                column(run.start_ns - zero for run in lane),
+                column(run.duration_ns for run in lane),
+                {"group_id": column(groups.get(run.step, 0) for run in lane)},
+            )
+            lines.append((title if len(packed) == 1 else f"{title}, lane {number}", events))
+    return lines
+
+
+def together(lines: Sequence[Events]) -> Events:
+    """The ops of all lines."""
+    return Events(
+        np.concatenate([events.names for events in lines]),
+        np.concatenate([events.starts_ns for events in lines]),
+        np.concatenate([events.durations_ns for events in lines]),
+        {"group_id": np.concatenate([events.numbers["group_id"] for events in lines])},
+    )
+
+
+def counter(plane: Plane, ops: Events) -> Events:
+    """How many ops ran at once, from every moment on at which that changed."""
+    edges = np.concatenate([ops.starts_ns, ops.starts_ns + ops.durations_ns])
+    moments, place = np.unique(edges, return_inverse=True)
+    change = np.zeros_like(moments)
+    np.add.at(change, place, np.repeat([1, -1], len(ops.names)))
+    changed = change != 0
+    name = np.full(changed.sum(), plane.event("ops running at once"))
+    return Events(name, moments[changed], np.zeros_like(name), {"ops": np.cumsum(change)[changed]})

@@ -1,0 +1,101 @@
+"""Planes: lines of events for TensorBoard Profile, with the tables of their names.
+
+An XSpace file holds planes (a host, a device), a plane holds lines (a thread), and a line holds
+events with a start and a duration in picoseconds. Names stand in the plane's tables, and events
+refer to them by number; what else there is to say of an event is a list of stats. The format is
+that of tsl/profiler/protobuf/xplane.proto, whose field numbers are used here: checked with
+TensorFlow 2.21.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tflab.exporters.xspace import wire
+
+PS = 1000  # picoseconds in a nanosecond
+COUNTERS = "_counters_"  # the name of a line whose events are drawn as curves
+CHUNK = 16_384  # events that are encoded at once: few enough for the processor's cache
+
+
+@dataclass(frozen=True)
+class Events:
+    """Events of one line that have the same stats, by columns."""
+
+    names: np.ndarray  # numbers from `Plane.event`
+    starts_ns: np.ndarray  # since the profile began
+    durations_ns: np.ndarray
+    numbers: Mapping[str, np.ndarray] = field(default_factory=dict)  # stats, by name
+    texts: Mapping[str, np.ndarray] = field(default_factory=dict)  # likewise, from `Plane.text`
+
+
+class Plane:
+    """A plane in the making: number the names of its events, add lines, then take the `parts`."""
+
+    def __init__(self, name: str) -> None:
+        self._parts = [wire.field(2, name)]
+        self._lines = 0
+        self._events: dict[tuple[str, str], int] = {}
+        self._texts: dict[str, int] = {}  # names of stats, and texts that stats refer to
+
+    def event(self, name: str, display: str = "", stats: Mapping[str, bytes] | None = None) -> int:
+        """The number of a name. What the trace viewer shows is `display`, where there is one."""
+        number = self._events.get((name, display))
+        if number is None:
+            number = self._events[name, display] = len(self._events) + 1
+            content = wire.field(1, number) + wire.field(2, name)
+            content += wire.field(4, display) if display else b""
+            for stat, value in (stats or {}).items():
+                content += wire.field(5, wire.field(1, self.text(stat)) + wire.field(6, value))
+            self._parts.append(wire.field(4, wire.field(1, number) + wire.field(2, content)))
+        return number
+
+    def text(self, text: str) -> int:
+        """The number of a text that stats refer to, or of the name of a stat."""
+        number = self._texts.get(text)
+        if number is None:
+            number = self._texts[text] = len(self._texts) + 1
+            content = wire.field(1, number) + wire.field(2, text)
+            self._parts.append(wire.field(5, wire.field(1, number) + wire.field(2, content)))
+        return number
+
+    def stat(self, name: str, value: int) -> None:
+        """Say something of the plane itself."""
+        self._parts.append(wire.field(6, wire.field(1, self.text(name)) + wire.field(3, value)))
+
+    def line(self, name: str, *events: Events, number: int | None = None) -> None:
+        """Add a line. Without a number of its own it is drawn below the lines before it."""
+        self._lines += 1
+        parts = [wire.field(1, self._lines if number is None else number), wire.field(2, name)]
+        for block in events:
+            parts += self._encoded(block)
+        self._parts += wire.framed(3, parts)
+
+    def _encoded(self, events: Events) -> Iterator[bytes]:
+        stats = [
+            (wire.field(1, self.text(name)), kind, values)
+            for kind, named in ((4, events.numbers), (7, events.texts))
+            for name, values in named.items()
+        ]
+        for start in range(0, len(events.names), CHUNK):
+            rows = slice(start, start + CHUNK)
+            fields = [
+                wire.numbers(1, events.names[rows]),
+                wire.numbers(2, events.starts_ns[rows] * PS),
+                wire.numbers(3, events.durations_ns[rows] * PS),
+            ]
+            for name, kind, values in stats:
+                value = wire.numbers(kind, values[rows])
+                fields.append(wire.nested(4, [wire.same(name, len(value.lengths)), value]))
+            yield wire.nested(4, fields).encoded()
+
+    def parts(self) -> list[bytes]:
+        """The plane as a field of an XSpace, in pieces."""
+        return wire.framed(1, self._parts)
+
+
+def column(values: Iterable[int]) -> np.ndarray:
+    return np.fromiter(values, np.int64)

@@ -1,0 +1,108 @@
+"""Steps on the time axis: a marker for each, and what the session did while none of its ops ran.
+
+No TensorFlow in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import numpy as np
+
+from tflab.analysis import lanes, timeline
+from tflab.exporters.xspace.plane import Events, Plane, column
+from tflab.records import OpRun, StepTime
+
+ALL_KEPT = 5  # steps; of more XProf leaves out the first and the last, because it samples
+
+FIRST, OP, LAST = range(3)  # what stands at a moment of a step: its start, an op, its end
+
+
+def groups(steps: Iterable[StepTime]) -> dict[int, int]:
+    """The number under which XProf knows each step: counted from 1, in the order of ours."""
+    return {number: group for group, number in enumerate(sorted(step.step for step in steps), 1)}
+
+
+def add(plane: Plane, steps: Sequence[StepTime], ops: Events, zero: int) -> None:
+    """Add a lane of markers for the steps, and one below it with the time between their ops.
+
+    Steps of several sessions that ran at the same time get more than one such pair.
+    """
+    group = groups(steps)
+    in_time = {step.step: step for step in steps}
+    spans = [OpRun(step.step, "", "", "", step.start_ns, step.wall_ns) for step in steps]
+    sacrificed = sum(step.wall_ns > 0 for step in steps) > ALL_KEPT
+    for number, lane in enumerate(lanes.pack(spans, nest=False)):
+        row = [in_time[span.step] for span in lane]
+        above, below = [markers(plane, row, group, zero)], idle(plane, row, group, ops, zero)
+        if sacrificed and number == 0:
+            marker, work = edges(plane, steps, zero)
+            above.append(marker)
+            below.append(work)
+        plane.line("steps", *above)
+        plane.line("session", *below)
+
+
+def markers(plane: Plane, steps: Sequence[StepTime], group: Mapping[int, int], zero: int) -> Events:
+    """What XProf takes for steps: a `SessionRun` that has a name."""
+    return Events(
+        np.full(len(steps), plane.event("SessionRun")),
+        column(step.start_ns - zero for step in steps),
+        column(step.wall_ns for step in steps),
+        {"group_id": column(group[step.step] for step in steps)},
+        {"step_name": column(plane.text(f"step {step.step}") for step in steps)},
+    )
+
+
+def edges(plane: Plane, steps: Sequence[StepTime], zero: int) -> tuple[Events, Events]:
+    """A step before the first and one after the last, marker and work, for XProf to leave out."""
+    end = max(step.start_ns + step.wall_ns for step in steps) - zero
+    starts, durations = column([0, end]), column([1, 1])
+    belongs = {"group_id": column([0, len(steps) + 1])}
+    titles = ("start of the profile", "end of the profile")
+    marker = column(plane.event("test", title) for title in titles)
+    work = column(plane.event(title) for title in titles)
+    return Events(marker, starts, durations, belongs), Events(work, starts, durations, belongs)
+
+
+def idle(
+    plane: Plane, steps: Sequence[StepTime], group: Mapping[int, int], ops: Events, zero: int
+) -> list[Events]:
+    """The time of each step in which none of its ops ran, by owner, as in `schedule.time_ledger`.
+
+    The steps are in order of time and do not overlap. XProf leaves out a step in which nothing that
+    belongs to it took time; where no op did, this does.
+    """
+    edge = np.arange(len(steps))
+    low = column(step.start_ns - zero for step in steps)
+    high = low + column(step.wall_ns for step in steps)
+    numbers = column(group[step.step] for step in steps)
+    in_step = position(numbers, ops.numbers["group_id"])
+    here = in_step >= 0
+    in_step = in_step[here]
+    starts, ends = ops.starts_ns[here], (ops.starts_ns + ops.durations_ns)[here]
+    # The edges of a step stand among its ops, as if something ran at that moment.
+    kind: np.ndarray = np.repeat([FIRST, OP, LAST], [len(edge), len(in_step), len(edge)])
+    step = np.concatenate([edge, in_step, edge])
+    starts = np.clip(np.concatenate([low, starts, high]), low[step], high[step])
+    ends = np.clip(np.concatenate([low, ends, high]), low[step], high[step])
+    order = np.lexsort([kind, starts, step])
+    kind, step, starts, ends = kind[order], step[order], starts[order], ends[order]
+    until = np.maximum.accumulate(ends)
+    gap = (starts[1:] > until[:-1]) & (step[1:] == step[:-1])
+    owners = [plane.event(name) for name in (timeline.BEFORE, timeline.AFTER, timeline.GAPS)]
+    names = np.select([kind[:-1] == FIRST, kind[1:] == LAST], owners[:2], owners[2])[gap]
+    since, length = until[:-1][gap], (starts[1:] - until[:-1])[gap]
+    alone = ~np.isin(step, step[ends > starts])[:-1][gap]
+    belongs = {"group_id": numbers[step][:-1][gap][alone]}
+    return [
+        Events(names[~alone], since[~alone], length[~alone]),
+        Events(names[alone], since[alone], length[alone], belongs),
+    ]
+
+
+def position(wanted: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Where each value stands among those that are wanted; -1 where it does not."""
+    order = np.argsort(wanted)
+    at = order[np.searchsorted(wanted, values, sorter=order) % len(wanted)]
+    return np.where(wanted[at] == values, at, -1)

@@ -1,0 +1,90 @@
+"""Follow one node through every stage: from the line that made it to the time that it took.
+
+    python -m tflab.follow conv1/Conv2D --model lenet
+
+A node that was fused into another lives on in that one: its device, its kernel and its times are
+shown, and whose work it does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+
+from tflab import models
+from tflab.cli import arguments, command, environment
+from tflab.records import Life, Options
+from tflab.runtime import dumps
+
+FORMATS = ("text", "json", "markdown")
+NAMED = 3  # stages after which every name is known
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return command.run(lambda: run(parser().parse_args(argv)))
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = command.parser("follow", __doc__)
+    add = parser.add_argument
+    add("node", metavar="NODE", help="the name of a node, such as conv1/Conv2D")
+    arguments.model(parser, models.MODELS, "toy")
+    arguments.batch_size(parser, "rows of data in the step that goes through the stages")
+    arguments.batch_sizes(parser, "rows of data in the steps of the table of times")
+    arguments.devices(parser)
+    add("--xla", action="store_true", help="let XLA compile what it can, and show the code")
+    arguments.output_format(parser, FORMATS)
+    arguments.data_dir(parser)
+    arguments.saved(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    options = Options(
+        batch_size=args.batch_size,
+        devices=args.devices,
+        xla=args.xla,
+        data_dir=args.data_dir,
+        saved=arguments.saved_of(args),
+    )
+    dumps.prepare()  # before the model imports TensorFlow
+    models.find(args.model, options.saved)
+    from tflab import lifecycle
+    from tflab.follow import measurement, node_history
+
+    stages = []
+    for stage in lifecycle.walk(args.model, options):
+        stages.append(stage)
+        if len(stages) == NAMED:
+            # a wrong name is told before steps are run
+            node_history.of(
+                args.node, node_history.lives(stages), f"{args.model} (--model names another)"
+            )
+    found = node_history.of(
+        args.node, measurement.follow(stages, sorted(set(args.batch_sizes)), options)
+    )
+    show(found, args)
+    return 0
+
+
+def show(found: Life, args: argparse.Namespace) -> None:
+    from tflab.exporters import data, markdown, text
+    from tflab.follow import view as story
+
+    about = environment.describe()
+    if args.format == "json":
+        whole = {"model": args.model, "environment": about, "life": data.plain(found)}
+        print(json.dumps(whole, indent=1))
+    elif args.format == "markdown":
+        blocks = story.tell(found)
+        print(markdown.page(f"{args.node} of {args.model}", about, blocks), end="")
+    else:
+        out = text.console()
+        for block in story.tell(found):
+            text.show_block(out, block)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,217 @@
+"""Life: one node, from the line that made it to the time that it took.
+
+No TensorFlow in here. Each stage tells of its own graph; a life is what they all say of one name,
+and of the node that carries it on where it was fused into another. As through the stages
+themselves, the records go through three functions: written, placed, measured.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from tflab import models
+from tflab.errors import UsageError
+from tflab.exporters import notebook
+from tflab.follow import view
+from tflab.records import (
+    Backward,
+    CriticalPath,
+    Execution,
+    Fate,
+    Frontend,
+    Life,
+    Machined,
+    Node,
+    Pass,
+    Placement,
+    Row,
+    Stage,
+    Touch,
+    node_of,
+)
+
+NEAREST = 5  # names that are offered in place of one that does not exist
+
+Lives = dict[str, Life]
+
+notebook.show_as(Life, view.tell)
+
+
+def lives(stages: Sequence[Stage], tables: Mapping[int, Sequence[Row]] | None = None) -> Lives:
+    """The life of every node that any stage knows: the user's in the order in which they were
+    made, then those of the runtime.
+
+    `stages` are the results of a walk, as far as it went; `tables` hold the rows by node of the
+    measured step, by batch size.
+    """
+    known: dict[type, Any] = {type(stage): stage for stage in stages}
+    found = written(known[Frontend], known.get(Backward))
+    if Placement in known:
+        found = placed(found, known[Placement])
+    path = known[Execution].critical_path if Execution in known else None
+    return {name: measured(life, path, tables or {}) for name, life in found.items()}
+
+
+def of(name: str, among: Mapping[str, Life], whose: str | None = None) -> Life:
+    """The life of one node. Raises UsageError, with the nearest names, where there is none.
+
+    `whose` graph it is, is said where it is known.
+    """
+    if node_of(name) in among:
+        return among[node_of(name)]
+    nearest = difflib.get_close_matches(name, among, n=NEAREST, cutoff=0.4)
+    hint = f" The nearest names are {', '.join(nearest)}." if nearest else ""
+    graph = f"the graph of {whose}" if whose else "the graph"
+    raise UsageError(f"There is no node '{name}' in {graph}.{hint}")
+
+
+def written(frontend: Frontend, backward: Backward | None) -> Lives:
+    """What the program says of its nodes: lines, tensors, gradients."""
+    nodes = backward.nodes if backward else frontend.nodes
+    forward = {node.name for node in frontend.nodes}
+    updates = set(backward.update_nodes) if backward else set()
+    gradients = {one.forward: one for one in backward.gradients} if backward else {}
+    derived = {name: one.forward for one in gradients.values() for name in one.nodes}
+    users = consumers(nodes)
+    read = frontend.program is not None and models.is_file(frontend.program.name)
+    found = {}
+    for node in nodes:
+        name, gradient = node.name, gradients.get(node.name)
+        kind = "forward" if name in forward else "update" if name in updates else "gradient"
+        found[name] = replace(
+            blank(node, kind),
+            from_file=read and kind == "forward",
+            consumers=tuple(users.get(name, ())),
+            gradient_function=gradient.function if gradient else None,
+            gradient_nodes=gradient.nodes if gradient else (),
+            no_gradient=gradient.reason if gradient else None,
+            derived_from=derived.get(name),
+        )
+    return found
+
+
+def placed(found: Lives, placement: Placement) -> Lives:
+    """What the runtime made of them: passes, fates, devices, kernels, code. It adds its own."""
+    executed = {node.name: node for node in placement.nodes}
+    defined = {node.name: node for step in placement.passes for node in step.definitions}
+    runtimes = {name: node for name, node in (defined | executed).items() if name not in found}
+    users = consumers(placement.nodes)
+    origins = {one.name: one for one in placement.origins}
+    fates = {fate.name: fate for fate in placement.ledger}
+    carried = carries(placement.ledger)
+    touched = touches(placement.passes)
+    assignments = {one.name: one for one in placement.assignments}
+    kernels = {one.name: one for one in placement.kernels}
+    code = machined(placement)
+    added = {
+        name: replace(
+            blank(node, "runtime"),
+            consumers=tuple(users.get(name, ())),
+            origin=origins.get(name),
+        )
+        for name, node in runtimes.items()
+    }
+    lived = {}
+    for name, life in (found | added).items():
+        carrier = carrier_of(name, fates.get(name), executed)
+        at = carrier or ""
+        lived[name] = replace(
+            life,
+            fate=fates.get(name),
+            touches=tuple(touched.get(name, ())),
+            carrier=carrier,
+            carries=tuple(carried.get(name, ())),
+            ran_as=executed[at].op if carrier else None,
+            ran_outputs=executed[at].outputs if carrier else (),
+            assignment=assignments.get(at),
+            kernel=kernels.get(at),
+            code=tuple(one for whose in dict.fromkeys((name, at)) for one in code.get(whose, ())),
+        )
+    return lived
+
+
+def measured(life: Life, path: CriticalPath | None, tables: Mapping[int, Sequence[Row]]) -> Life:
+    """What its carrier took, and whether the step waited for it."""
+    if life.carrier is None:
+        return life
+    return replace(
+        life,
+        times=tuple(
+            (size, row) for size, rows in tables.items() for row in rows if row.key == life.carrier
+        ),
+        slack_ns=dict(path.slack).get(life.carrier) if path else None,
+        critical=path is not None and life.carrier in path.nodes,
+    )
+
+
+def blank(node: Node, kind: str) -> Life:
+    """A life of which nothing is known but the node itself."""
+    return Life(
+        name=node.name,
+        op=node.op,
+        kind=kind,
+        source=node.source,
+        inputs=node.inputs,
+        control_inputs=node.control_inputs,
+        outputs=node.outputs,
+    )
+
+
+def consumers(nodes: Iterable[Node]) -> dict[str, dict[str, None]]:
+    """Node -> the nodes that take its outputs, each once, in their order."""
+    found: dict[str, dict[str, None]] = {}
+    for node in nodes:
+        for tensor in node.inputs:
+            found.setdefault(node_of(tensor), {})[node.name] = None
+    return found
+
+
+def carrier_of(name: str, fate: Fate | None, executed: Mapping[str, Node]) -> str | None:
+    """The executed node that does a node's work: itself, or the one that took it over."""
+    if name in executed:
+        return name
+    return fate.into if fate and fate.into in executed else None
+
+
+def carries(ledger: Iterable[Fate]) -> dict[str, list[str]]:
+    """Executed node -> the user's nodes whose work it does besides its own."""
+    found: dict[str, list[str]] = {}
+    for fate in ledger:
+        if fate.into and fate.into != fate.name:
+            found.setdefault(fate.into, []).append(fate.name)
+    return found
+
+
+def touches(passes: Sequence[Pass]) -> dict[str, list[Touch]]:
+    """Node -> what each pass did to it, in the order of the passes."""
+    found: dict[str, list[Touch]] = {}
+    for place, step in enumerate(passes):
+        for name, what, about in deeds(step):
+            found.setdefault(name, []).append(Touch(step.name, place, what, about))
+    return found
+
+
+def deeds(step: Pass) -> Iterator[tuple[str, str, str]]:
+    """(node, what the pass did to it, about what)."""
+    for name in step.added:
+        yield name, "added", ""
+    for taken in step.taken:
+        yield taken.name, taken.fate, taken.into if taken.into not in (None, taken.name) else ""
+    for rewrite in step.rewritten:
+        yield rewrite.name, "rewritten", f"{rewrite.old} to {rewrite.new}"
+    for name in step.rewired:
+        yield name, "rewired", ""
+    for name in step.moved:
+        yield name, "moved", ""
+
+
+def machined(placement: Placement) -> dict[str, list[Machined]]:
+    """Node -> the operations of generated code that are its."""
+    found: dict[str, list[Machined]] = {}
+    for code in placement.generated:
+        for one in code.path:
+            found.setdefault(one.node, []).append(one)
+    return found

@@ -1,1 +1,0 @@
-"""Graphs from files: recognised, read, fed and given their first values."""

@@ -1,0 +1,26 @@
+"""The four stages of a graph's life: built, differentiated, placed, executed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tflab.records import Options, Stage
+from tflab.runtime import dumps
+from tflab.views.stages import NAMES, name
+
+STAGES = NAMES
+
+
+def walk(model: str, options: Options | None = None, stop: str = "execution") -> Iterator[Stage]:
+    """Yield the result of each stage, up to and including `stop`.
+
+    `model` is a name in `models.MODELS`, `package.module:function`, or the path of a saved graph.
+    Raises TflabError when a stage cannot be done.
+    """
+    dumps.prepare()  # before the stages import TensorFlow
+    from tflab.lifecycle import stages
+
+    for stage in stages.through(model, options or Options()):
+        yield stage
+        if name(stage) == stop:
+            return

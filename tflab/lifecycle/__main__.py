@@ -1,0 +1,168 @@
+"""Follow a graph through the four stages of its life: built, differentiated, placed, executed.
+
+    python -m tflab.lifecycle --model lenet --stage backward
+
+A walk goes through the stages in order and stops after the one that was asked for. Text shows
+that stage in full, and those that it needs in a line each.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+
+from tflab import models
+from tflab.cli import arguments, command, environment, logdirs
+from tflab.errors import TflabError
+from tflab.lifecycle import STAGES, walk
+from tflab.records import Execution, Frontend, Options, Placement, Stage
+from tflab.runtime import dumps
+from tflab.views import name_scopes
+from tflab.views import stages as views
+
+FORMATS = ("text", "json", "markdown")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return command.run(lambda: run(parser().parse_args(argv)))
+
+
+def parser() -> argparse.ArgumentParser:
+    stages = (*STAGES, "all")
+    defaults = Options()
+    parser = command.parser("lifecycle", __doc__)
+    add = parser.add_argument
+    arguments.model(parser, models.MODELS, "toy")
+    add(
+        "--stage",
+        default="all",
+        type=command.one_of("stage", stages),
+        metavar="S",
+        help=f"{', '.join(stages)} (default: all)",
+    )
+    arguments.batch_size(parser)
+    add(
+        "--steps",
+        default=defaults.steps,
+        type=command.count("number of steps"),
+        metavar="N",
+        help="measured steps, traced and untraced each (default: %(default)s)",
+    )
+    add(
+        "--warmup",
+        default=defaults.warmup,
+        type=command.count("number of warm-up steps", 0),
+        metavar="N",
+        help="steps before those, not measured (default: %(default)s)",
+    )
+    arguments.devices(parser)
+    arguments.without(
+        parser, "run with these graph passes off, and compare: grappler, remapper, ..."
+    )
+    add(
+        "--soft-placement",
+        "--soft",
+        action="store_true",
+        help="let another device do what the one that was asked for cannot",
+    )
+    add("--xla", action="store_true", help="let XLA compile what it can, and show the code")
+    add(
+        "--fetch",
+        nargs="+",
+        default=(),
+        metavar="NAME",
+        help="nodes to compute (default: a training step)",
+    )
+    add(
+        "--expand",
+        nargs="+",
+        default=(),
+        metavar="SCOPE",
+        help="name scopes, and functions of the graph, to open in the frontend's tree",
+    )
+    arguments.output_format(parser, FORMATS)
+    add(
+        "--logdir",
+        type=command.folder("logdir"),
+        metavar="DIR",
+        help="where TensorBoard finds the result (default, with execution: runs/<model>-<time>)",
+    )
+    arguments.data_dir(parser)
+    arguments.saved(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    options = Options(
+        batch_size=args.batch_size,
+        steps=args.steps,
+        warmup=args.warmup,
+        devices=args.devices,
+        fetches=tuple(args.fetch),
+        data_dir=args.data_dir,
+        without=tuple(args.without),
+        soft_placement=args.soft_placement,
+        xla=args.xla,
+        saved=arguments.saved_of(args),
+    )
+    dumps.prepare()
+    models.find(args.model, options.saved)  # a wrong name is told before a folder is made
+    stop = "execution" if args.stage == "all" else args.stage
+    final = None
+    if args.logdir or stop == "execution":
+        final = logdirs.choose(args.logdir, args.model)
+    with logdirs.written(final) if final else nullcontext() as folder:
+        stages = show(args, walk(args.model, options, stop))
+        if folder:
+            from tflab.exporters import tensorboard
+
+            tensorboard.write(folder, stages)
+            for stage in stages:
+                if isinstance(stage, Placement):
+                    for code in stage.generated:
+                        logdirs.write_listings(folder / "code" / code.cluster, code.listings)
+    if final:
+        stream = sys.stdout if args.format == "text" else sys.stderr
+        print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(final)}", file=stream)
+    last = stages[-1]
+    return command.INTERRUPTED if isinstance(last, Execution) and last.interrupted else 0
+
+
+def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
+    """Print the stages: text as they come, the rest as one document, also after a failure."""
+    from tflab.exporters import text
+
+    out = text.console()
+    stages: list[Stage] = []
+    try:
+        for number, stage in enumerate(walked, 1):
+            stages.append(stage)
+            if isinstance(stage, Frontend):
+                name_scopes.check(stage.nodes, args.expand, stage.functions)
+            if args.format == "text":
+                whole = args.stage in ("all", views.name(stage))
+                text.show(out, number, stage, args.expand, whole)
+    except (TflabError, KeyboardInterrupt) as failure:
+        if stages and args.format != "text":
+            print(document(args, stages, str(failure) or "interrupted"))
+        raise
+    if args.format != "text":
+        print(document(args, stages))
+    return stages
+
+
+def document(args: argparse.Namespace, stages: Sequence[Stage], error: str | None = None) -> str:
+    """The stages as one JSON object or one page of Markdown."""
+    from tflab.exporters import data, markdown
+
+    about = environment.describe()
+    if args.format == "markdown":
+        return markdown.render(args.model, about, stages, args.expand, error)
+    return json.dumps(data.as_object(args.model, about, stages, error), indent=1)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

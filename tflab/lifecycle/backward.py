@@ -1,0 +1,280 @@
+"""Backward: for each forward op, its registered gradient function adds the ops of its derivative.
+
+`tf.gradients` walks the graph from the loss back to the variables and calls one Python function
+per op. Still nothing is computed: the graph has grown its other half.
+"""
+
+from __future__ import annotations
+
+import inspect
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
+import tensorflow as tf
+from tensorflow.python.framework import ops as registry  # of gradient functions (TF 2.21)
+
+from tflab.errors import RefusedError, TflabError
+from tflab.lifecycle import gradient_check
+from tflab.records import (
+    Backward,
+    Frontend,
+    Function,
+    Gradient,
+    GradientCheck,
+    Node,
+    Options,
+    Program,
+    Source,
+    node_of,
+)
+from tflab.runtime import functions, nodes
+
+NOT_NEEDED = "the loss does not depend on it"
+NO_VARIABLE = "no trainable variable is behind it"
+NOT_REGISTERED = "no gradient function is registered for its type"
+NOT_DIFFERENTIABLE = "its type is registered as not differentiable"
+PASSED_ON = "its gradient function passes the gradient on"
+GRADIENT_SCOPE = re.compile(r"gradients(?:_\d+)?/(.+?)_grad/")  # in which tf.gradients puts them
+
+
+def differentiate(frontend: Frontend, options: Options) -> Backward:
+    """Add gradients and the optimiser's updates to the graph, and say what came from what.
+
+    A model without a loss or an optimiser passes unchanged. Raises TflabError when the loss
+    cannot be differentiated.
+    """
+    if frontend.blocked:
+        raise TflabError(frontend.blocked)
+    program = frontend.program
+    if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
+        return there_already(frontend)
+    # By default TensorFlow does not; over several devices a gradient follows its forward op.
+    derived = derive(program, together=options.devices > 1)
+    pairs, gradient_ops, update_ops, train_op = derived
+    added = gradient_ops + update_ops
+    checks, unchecked = checked(program, pairs, options)
+    program.graph.finalize()  # from here on, reading it must not change it
+    written = (*frontend.nodes, *with_lines(frontend.nodes, program, added))
+    new = tuple(added_functions(frontend, written, program.graph))
+    return Backward(
+        program=replace(program, train_op=train_op, model=fetching(program.model, pairs)),
+        nodes=tuple(as_now(written, program.graph)) if frontend.functions else written,
+        functions=(*frontend.functions, *new),
+        added_functions=tuple(function.name for function in new),
+        added_nodes=tuple(op.name for op in added),
+        update_nodes=tuple(op.name for op in update_ops),
+        shared_nodes=tuple(op.name for op in gradient_ops if nodes.original_op(op) is None),
+        gradients=tuple(gradients_of(program, frontend.nodes, gradient_ops)),
+        gradient_checks=checks,
+        unchecked=unchecked,
+        data=program.dataset("train").name,
+        variable_count=len(pairs),
+    )
+
+
+def checked(
+    program: Program, pairs: list, options: Options
+) -> tuple[tuple[GradientCheck, ...], str]:
+    """The gradients against finite differences, or why there are none: a graph from a file can be
+    differentiated also where it cannot be run."""
+    try:
+        return gradient_check.check(program, pairs, options)
+    except RefusedError as error:
+        if program.model.optimizer is not None:
+            raise
+        return (), f"a run of the loss and its gradients failed. {str(error).rstrip('.')}"
+
+
+def derive(program: Program, together: bool) -> tuple[list, list, list, str | None]:
+    """The (gradient, variable) pairs, the ops that gradients and updates added, the train op."""
+    graph, loss, optimizer = program.graph, program.model.loss, program.model.optimizer
+    before = len(graph.get_operations())
+    try:
+        with graph.as_default():
+            pairs = paired(program.model, together)
+            # A node to fetch when the gradients are wanted and no update. Bearing the name of
+            # their scope, it also makes TensorBoard draw them apart from the forward graph.
+            tf.group(
+                *(gradient for gradient, _ in pairs if gradient is not None), name="gradients/"
+            )
+            between = len(graph.get_operations())
+            if optimizer is None:
+                return pairs, graph.get_operations()[before:], [], None
+            train = optimizer.apply_gradients(pairs, name="train")
+            if program.model.updates:
+                train = tf.group(train, *program.model.updates, name="train_and_update")
+    except (ValueError, LookupError, TypeError) as error:
+        raise TflabError(
+            f"The loss '{loss.name}' of the model '{program.name}' cannot be differentiated: "
+            f"{str(error).splitlines()[0]}"
+        ) from error
+    ops = graph.get_operations()
+    return pairs, ops[before:between], ops[between:], train.name
+
+
+def paired(model: Any, together: bool) -> list:
+    """(gradient, variable) pairs: by the optimiser's variables, else by the chosen parameters."""
+    if model.optimizer is not None:
+        return model.optimizer.compute_gradients(model.loss, colocate_gradients_with_ops=together)
+    parameters = list(model.parameters)
+    gradients = tf.compat.v1.gradients(model.loss, parameters, colocate_gradients_with_ops=together)
+    return list(zip(gradients, parameters, strict=True))
+
+
+def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
+    """Without an optimiser that takes them, the gradients are what a step is run for."""
+    if model.optimizer is not None:
+        return model
+    found = (gradient for gradient, _ in pairs if gradient is not None)
+    # Of a gradient that came for some rows only, fetch those: a sum would be a node more.
+    gradients = [g.values.name if isinstance(g, tf.IndexedSlices) else g.name for g in found]
+    return replace(model, fetches=(model.loss.name, *gradients))
+
+
+def there_already(frontend: Frontend) -> Backward:
+    """Nothing is derived; but a graph from a file may hold gradients, which its names tell."""
+    names = {node.name for node in frontend.nodes}
+    made: dict[str, list[str]] = {}
+    for node in frontend.nodes:
+        scope = GRADIENT_SCOPE.match(node.name)
+        if scope and scope[1] in names:
+            made.setdefault(scope[1], []).append(node.name)
+    graph = frontend.program.graph
+    graph.finalize()
+    return Backward(
+        program=frontend.program,
+        nodes=frontend.nodes,
+        functions=frontend.functions,
+        gradients=tuple(
+            Gradient(
+                node.name,
+                node.op,
+                gradient_function(graph.get_operation_by_name(node.name))[0],
+                tuple(made[node.name]),
+            )
+            for node in frontend.nodes
+            if node.name in made
+        ),
+        inferred=bool(made),
+    )
+
+
+def with_lines(
+    forward: tuple[Node, ...], program: Program, ops: Iterable[tf.Operation]
+) -> Iterable[Node]:
+    """The added nodes, each with the user's line that it is there for.
+
+    What a gradient function made has the line of its forward op, an update that of its variable,
+    and what belongs to no one op, such as the gradient's start, that of the loss.
+    """
+    lines = {node.name: node.source for node in forward}
+    for op in ops:
+        node = nodes.from_operation(op)
+        if nodes.original_op(op) is None:
+            known = [lines[name] for name in parents(node) if name in lines]
+            node = replace(node, source=(known or [lines[program.model.loss.op.name]])[0])
+        yield node
+
+
+def as_now(written: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
+    """Differentiation gives a branch or a loop more outputs: what its gradient needs of it."""
+    for node in written:
+        if functions.calling(node.op):
+            now = nodes.from_operation(graph.get_operation_by_name(node.name))
+            node = replace(now, source=node.source)
+        yield node
+
+
+def added_functions(
+    frontend: Frontend, written: Iterable[Node], graph: tf.Graph
+) -> Iterable[Function]:
+    """The functions that differentiation added: gradients of branches and loops, and variants of
+    the forward ones that keep what those need.
+
+    A node that has no line of the user's has that of the node by which its function is called.
+    """
+    before = {function.name for function in frontend.functions}
+    lines: dict[tuple[str | None, str], Source | None] = {}
+    lines |= {(None, node.name): node.source for node in written}
+    for function in functions.of_graph(graph, frontend.program.model.lines):
+        known = (lines.get((call.function, call.node)) for call in function.called_by)
+        caller = next((source for source in known if source), None)
+        found = [
+            replace(node, source=caller) if node.source and node.source.file == __file__ else node
+            for node in function.nodes
+        ]
+        lines |= {(function.name, node.name): node.source for node in found}
+        if function.name not in before:
+            yield replace(function, nodes=tuple(found))
+
+
+def gradients_of(
+    program: Program, forward: tuple[Node, ...], gradient_ops: Iterable[tf.Operation]
+) -> Iterable[Gradient]:
+    """For each forward node: its gradient function and its gradient nodes, or why there are none.
+
+    Which node came from which is TensorFlow's own note (`_original_op`), not a matter of names.
+    """
+    derived: dict[str, list[str]] = {}
+    for op in gradient_ops:
+        origin = nodes.original_op(op)
+        if origin is not None:
+            derived.setdefault(origin.name, []).append(op.name)
+    needed = reach([program.model.loss.op.name], {node.name: parents(node) for node in forward})
+    trained = trained_nodes(program, forward)
+    for node in forward:
+        function, registered = gradient_function(program.graph.get_operation_by_name(node.name))
+        reason = None
+        if node.name not in derived:
+            if node.name not in needed:
+                reason = NOT_NEEDED
+            elif node.name not in trained:
+                reason = NO_VARIABLE
+            elif not registered:
+                reason = NOT_REGISTERED
+            else:
+                reason = PASSED_ON if function else NOT_DIFFERENTIABLE
+        yield Gradient(node.name, node.op, function, tuple(derived.get(node.name, ())), reason)
+
+
+def gradient_function(op: tf.Operation) -> tuple[str | None, bool]:
+    """The registered gradient function as `_MulGrad (math_grad.py:1404)`, and whether the type
+    has an entry in the registry at all; an entry may say "not differentiable"."""
+    try:
+        function = registry.get_gradient_function(op)
+    except LookupError:
+        return None, False
+    if function is None:
+        return None, True
+    code = inspect.unwrap(function).__code__
+    return f"{code.co_name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})", True
+
+
+def parents(node: Node) -> list[str]:
+    return [node_of(tensor) for tensor in node.inputs]
+
+
+def reach(starts: Iterable[str], edges: dict[str, list[str]]) -> set[str]:
+    """All that can be reached from the starts, themselves included."""
+    found = set(starts)
+    waiting = list(found)
+    while waiting:
+        for name in edges.get(waiting.pop(), ()):
+            if name not in found:
+                found.add(name)
+                waiting.append(name)
+    return found
+
+
+def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:
+    """What the loss is derived by, trainable variables or parameters, and all computed from it."""
+    consumers: dict[str, list[str]] = {}
+    for node in forward:
+        for parent in parents(node):
+            consumers.setdefault(parent, []).append(node.name)
+    variables = program.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
+    variables += program.model.parameters
+    return reach((variable.op.name for variable in variables), consumers)

@@ -1,0 +1,199 @@
+"""Frontend: Python calls become nodes. Nothing is computed yet.
+
+The model function runs once. Each TensorFlow call in it adds nodes to a graph, and the runtime
+notes the Python stack of every one; the last frame that belongs to the user is its source line.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tflab.datasets import Dataset
+from tflab.errors import TflabError
+from tflab.models import saved
+from tflab.records import Frontend, Model, Options, Program
+from tflab.runtime import functions, nodes
+from tflab.saved_graphs import formats
+
+ROWS_OF_NOTHING = 2**16  # a model that is fed nothing runs with any batch size
+SEED = 1  # of the graph: the same weights in every run
+
+
+def build(program: tuple[str, Callable[[], Model]], options: Options) -> Frontend:
+    """Run a (named) model function in a graph of its own and list the nodes that it made.
+
+    Raises TflabError when the function raises, or returns something else than a Model.
+    """
+    name, function = program
+    graph = tf.Graph()
+    try:
+        model = called(name, function, graph)
+        if type(model).__module__.startswith("keras."):  # told without importing Keras
+            graph = tf.Graph()
+            model = called(name, functools.partial(from_keras, name, function, options), graph)
+    except saved.NotImportableError as error:
+        nothing: Any = None  # there is no live graph
+        return Frontend(
+            program=nothing, nodes=error.nodes, blocked=str(error), functions=error.functions
+        )
+    check(name, model, graph)
+    if options.devices > 1:
+        split_over_devices(graph, options.devices)
+    live = Program(
+        name=name,
+        graph=graph,
+        model=model,
+        dataset=functools.cache(functools.partial(load, name, model, options.data_dir)),
+        ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
+    )
+    return Frontend(
+        program=live,
+        nodes=nodes.from_graph(graph, model.lines),
+        notes=model.notes,
+        functions=functions.of_graph(graph, model.lines),
+    )
+
+
+def called(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
+    """What the model function returns when it builds into this graph."""
+    with graph.as_default():
+        tf.compat.v1.set_random_seed(SEED)
+        try:
+            return function()
+        except TflabError:
+            raise
+        except Exception as error:
+            raise failure(name, "built its graph", error) from error
+
+
+def from_keras(name: str, function: Callable[[], Any], options: Options) -> Model:
+    """A function's Keras model, which is built and exported eagerly, as a graph from a file."""
+    return saved.build(formats.exported(function, name), options.saved)
+
+
+def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:
+    """The model's data; whatever goes wrong in its own function is told as the model's failure."""
+    if not model.feeds:
+        return Dataset("none, nothing is fed", split, {"row": np.arange(ROWS_OF_NOTHING)})
+    try:
+        dataset = model.data(split, data_dir)
+    except TflabError:
+        raise
+    except Exception as error:
+        raise failure(name, "loaded its data", error) from error
+    if not isinstance(dataset, Dataset):
+        raise TflabError(
+            f"The data function of the model '{name}' returned {type(dataset).__name__}; "
+            "it returns a tflab.datasets.Dataset."
+        )
+    return dataset
+
+
+def check(name: str, model: Any, graph: tf.Graph) -> None:
+    """Refuse what cannot be walked, before anything is done with it."""
+    if not isinstance(model, Model):
+        raise TflabError(
+            f"The model '{name}' returned {type(model).__name__}; "
+            "a model function returns a tflab.records.Model."
+        )
+    if not isinstance(model.feeds, Mapping):
+        raise TflabError(
+            f"The feeds of the model '{name}' are {model.feeds!r}; they have to be a dict of "
+            "placeholders and the columns of the data that go into them."
+        )
+    tensors = {"output": model.output, "loss": model.loss, "test loss": model.test_loss}
+    tensors |= {f"feed of '{column}'": tensor for tensor, column in model.feeds.items()}
+    for role, tensor in tensors.items():
+        if tensor is None and role != "output":
+            continue
+        if not isinstance(tensor, tf.Tensor) or getattr(tensor, "graph", None) is not graph:
+            raise TflabError(
+                f"The {role} of the model '{name}' is {' '.join(repr(tensor).split())}; it has to "
+                "be a tensor of the graph that the model function has just built."
+            )
+    if model.feeds and not callable(model.data):
+        raise TflabError(
+            f"The data of the model '{name}' are {model.data!r}; they have to be a function of a "
+            "split and a folder that returns a tflab.datasets.Dataset."
+        )
+    if model.loss is not None and model.loss.shape.rank not in (None, 0):
+        raise TflabError(
+            f"The loss of the model '{name}' has shape {model.loss.shape}; it has to be a scalar, "
+            "such as a mean over the batch."
+        )
+    if model.optimizer is not None and not hasattr(model.optimizer, "compute_gradients"):
+        raise TflabError(
+            f"The optimizer of the model '{name}' is a {type(model.optimizer).__name__}; it has "
+            "to be one of tf.compat.v1.train, which work on graphs."
+        )
+
+
+def failure(name: str, doing: str, error: Exception) -> TflabError:
+    message = (str(error).strip() or "no message").splitlines()[0]
+    return TflabError(
+        f"The model '{name}' failed while it {doing}{where(error)}: "
+        f"{type(error).__name__}: {message}"
+    )
+
+
+def where(error: Exception) -> str:
+    """` (file.py:12)`: the user's line that an exception came through."""
+    place = ""
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
+        if not code.co_filename.startswith((*nodes.LIBRARIES, __file__)):
+            place = f" ({code.co_filename}:{traceback.tb_lineno})"
+        traceback = traceback.tb_next
+    return place
+
+
+def split_over_devices(graph: tf.Graph, devices: int) -> None:
+    """Ask for CPU:0, CPU:1, ... for consecutive layers, so that each gets about as many nodes.
+
+    Nodes for which the model itself asked for a device keep it. What has to be where another
+    node is follows that one.
+    """
+    by_name = {op.name: op for op in graph.get_operations()}
+    free = [op for op in by_name.values() if not op.device]
+    total, seen = len(by_name), 0
+    for ops in layers(graph):
+        middle = seen + len(ops) / 2
+        seen += len(ops)
+        for op in ops:
+            if not op.device:
+                op._set_device(f"/device:CPU:{int(middle * devices / total)}")  # TF 2.21
+    for op in free:
+        for group in op.colocation_groups():
+            mate = by_name.get(group.decode().removeprefix("loc:@"))
+            if mate is not None:
+                op._set_device(mate.device)
+
+
+def layers(graph: tf.Graph) -> list[list[tf.Operation]]:
+    """The ops of a graph by top-level name scope, in order of their first node.
+
+    A scope that takes nothing from another, a variable or a placeholder of its own, belongs to
+    the layer that uses it first.
+    """
+    scopes: dict[str, list[tf.Operation]] = {}
+    for op in graph.get_operations():
+        scopes.setdefault(op.name.partition("/")[0], []).append(op)
+    users: dict[str, str] = {}  # a scope -> the first other scope that takes from it
+    takers = set()
+    for scope, ops in scopes.items():
+        for tensor in (tensor for op in ops for tensor in op.inputs):
+            giver = tensor.op.name.partition("/")[0]
+            if giver != scope:
+                users.setdefault(giver, scope)
+                takers.add(scope)
+    found: dict[str, list[tf.Operation]] = {}
+    for scope, ops in scopes.items():
+        home = scope if scope in takers else users.get(scope, scope)
+        found.setdefault(home, []).extend(ops)
+    return [found[scope] for scope in scopes if scope in found]

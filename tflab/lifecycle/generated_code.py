@@ -1,0 +1,52 @@
+"""Code: what XLA made of the graph, followed from node to machine instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from tflab import xla
+from tflab.lifecycle import instrumented_step
+from tflab.records import Generated, Machined, Options, Program
+from tflab.runtime import session
+
+ROWS = 1024  # enough for XLA to write a loop over vectors; a small batch is unrolled to scalars
+
+
+def of_output(program: Program, options: Options) -> Iterable[Generated]:
+    """The code for the model's output alone, compiled for a batch that fills vectors."""
+    rows = min(ROWS, program.dataset("train").size)
+    options = replace(options, xla=True, batch_size=rows, devices=1, soft_placement=True)
+    fetches = (program.model.output.name,)
+    needed = session.step_of(program, fetches)
+    told = instrumented_step.attempt(program, needed, options)
+    return generated(told.modules, fetches, rows)
+
+
+def generated(
+    modules: Sequence[xla.Module], fetches: tuple[str, ...], batch_size: int
+) -> Iterable[Generated]:
+    for module in modules:
+        yield Generated(
+            cluster=module.name,
+            fetches=fetches,
+            batch_size=batch_size,
+            kernels=tuple(
+                (kernel.name, kernel.opcodes, kernel.code.size_bytes if kernel.code else 0)
+                for kernel in module.kernels
+            ),
+            path=tuple(map(machined, xla.heart(module))),
+            listings=xla.files(module),
+        )
+
+
+def machined(link: xla.Link) -> Machined:
+    return Machined(
+        node=link.node,
+        hlo=f"{link.operation.opcode} in {link.kernel}",
+        llvm=tuple(instruction.text for instruction in link.llvm),
+        machine=tuple(f"{one.address:#x} {one.mnemonic} {one.operands}" for one in link.code),
+        lanes=link.lanes,
+        fused=link.fused,
+        inferred=link.inferred,
+    )

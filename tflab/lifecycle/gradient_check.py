@@ -1,0 +1,257 @@
+"""Differences: gradients held against something that knows nothing of gradients.
+
+The derivative of the loss by one weight is about (loss(w + h) - loss(w - h)) / 2h. In float32
+the rounding of the loss drowns that difference, so it is taken in a copy of the forward graph in
+which every float32 has become a float64. The gradients are those of the real graph.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab.errors import RefusedError
+from tflab.lifecycle import float64_copy
+from tflab.records import GradientCheck, Options, Program, node_of
+from tflab.runtime import session
+from tflab.saved_graphs.starting import VARIABLES as VARIABLE_TYPES
+
+ROWS = range(2, 9)  # of the batch: enough to reach every layer, few enough to be quick
+FLOATS = 2_000_000  # in all tensors of the loss: rows are left out until there are no more
+VARIABLES = 80  # at most, spread over the model: each costs a few runs of its own
+ELEMENTS = 80  # in all: each costs two runs of the loss
+MOST = 8  # of them of one variable: the largest gradients and a random choice
+NOISE = 0.01  # added to the weights: zero biases on black pixels sit exactly on the kink of ReLU
+STEPS = {  # h in the formula above; its own error is about h^2, that of rounding epsilon / h
+    tf.float64: 1e-6,
+    tf.float32: 1e-2,
+}
+RANDOM = "the loss differs each time it is computed"
+NO_FLOATS = "nothing that it is derived by holds float32 values"
+
+
+def check(
+    program: Program, pairs: Sequence[Any], options: Options
+) -> tuple[tuple[GradientCheck, ...], str]:
+    """Compare gradients of some elements of every variable; `pairs` are (gradient, variable).
+
+    The error of an element is |analytic - numeric| over the largest gradient looked at in its
+    variable. Returns the checks, or none and the reason: a loss that differs from run to run (as
+    with `tf.nn.dropout`; masks that follow from a variable stay the same) has no derivative to
+    compare with. Raises RefusedError where the loss cannot be run.
+    """
+    pairs = [(g, v) for g, v in pairs if g is not None and dtype_of(v) == tf.float32]
+    if not pairs:
+        return (), NO_FLOATS
+    pairs = pairs[:: -(-len(pairs) // VARIABLES) or 1]
+    rows = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats_of_a_row(program))))
+    batch = next(session.feed_batches(program, rows))
+    feeds = dict(zip(session.step_of(program, ()).feeds, batch, strict=True))
+    # What the devices cannot do is not the question here: that comes with placement.
+    config = session.config_of(replace(options, soft_placement=True))
+    graph, variables = settable(program)
+    rng = np.random.default_rng(0)
+    with session.opened(graph, config, session.start_of(program)) as live:
+        values = dict(jittered(live, variables, rng))
+        assign(live, values)
+        gradients = [dense(g) for g in live.run([within(graph, g) for g, _ in pairs], feeds)]
+        reason = unfit([live.run(program.model.loss.name, feeds) for _ in range(2)])
+    if reason:
+        return (), reason
+
+    count = min(MOST, max(1, ELEMENTS // len(pairs)))
+    names = [variable.op.name for _, variable in pairs]
+    elements = {
+        name: chosen(gradient, count, rng) for name, gradient in zip(names, gradients, strict=True)
+    }
+    loss = program.model.loss
+    for copy, dtype in float64_copy.copies(graph, [loss.op.name, *values]):
+        try:
+            with session.opened(copy, config) as live:
+                assign(live, values)
+                fed = {tensor: value for tensor, value in feeds.items() if has(copy, tensor)}
+                moving = Moving(live, loss.name, fed, values, STEPS[dtype])
+                numeric = [
+                    moving.slopes(name, variables.get(name), elements[name]) for name in names
+                ]
+            break
+        except RefusedError:
+            if dtype == tf.float32:
+                raise
+    return tuple(
+        compared(name, gradient, elements[name], slopes, dtype)
+        for name, gradient, slopes in zip(names, gradients, numeric, strict=True)
+    ), ""
+
+
+def jittered(
+    live: Any, variables: Mapping[str, Settable], rng: np.random.Generator
+) -> Iterator[tuple[str, np.ndarray]]:
+    """A value for each setter of a variable: the first one, and a little noise."""
+    fetched = live.run([one.value for one in variables.values()])
+    for variable, value in zip(variables.values(), fetched, strict=True):
+        noise = rng.normal(0, NOISE, value.shape) if value.dtype == np.float32 else 0
+        yield variable.setter, np.asarray(value + noise, value.dtype)
+
+
+def compared(
+    name: str, gradient: np.ndarray, elements: np.ndarray, slopes: np.ndarray, dtype: tf.DType
+) -> GradientCheck:
+    analytic = gradient.flat[elements]
+    scale = max(np.abs(analytic).max(initial=0), np.abs(slopes).max(initial=0))
+    error = np.abs(analytic - slopes).max(initial=0) / scale if scale else 0.0
+    return GradientCheck(name, float(error), len(elements), gradient.size, dtype.name)
+
+
+def unfit(losses: Sequence[Any]) -> str:
+    """Why there is no slope to take of a loss that was computed twice; "" if there is."""
+    first, second = map(np.asarray, losses)
+    if first.size != 1:
+        return f"the loss came out with the shape {list(first.shape)}, which is no scalar"
+    if first.dtype not in (np.float32, np.float64):
+        return f"a loss of the type {first.dtype} is too coarse for finite differences"
+    if not np.isfinite(first).all():
+        return f"the loss came out as {float(first.item())}"
+    return "" if first == second else RANDOM
+
+
+@dataclass(frozen=True)
+class Settable:
+    """A variable whose value can be read, and set by feeding the second input of a node."""
+
+    value: Any  # what to fetch
+    setter: str
+
+
+def settable(program: Program) -> tuple[tf.Graph, dict[str, Settable]]:
+    """A graph in which the variables, by their names, can be set one by one.
+
+    The variables of a model have initialisers for that. Of a graph from a file only nodes are
+    there; it is copied, and each variable of the copy gets a node that sets it.
+    """
+    if program.model.optimizer is not None:
+        variables = program.graph.get_collection("variables")
+        return program.graph, {v.op.name: Settable(v, v.initializer.name) for v in variables}
+    try:
+        graph = float64_copy.imported(program.graph.as_graph_def())
+    except ValueError as error:
+        raise RefusedError(f"The graph cannot be copied: {' '.join(str(error).split())}") from error
+    found = {}
+    with graph.as_default():
+        for name in (one.op.name for one in program.model.parameters):
+            op = graph.get_operation_by_name(name)
+            if op.type == "VarHandleOp":
+                dtype = tf.dtypes.as_dtype(op.get_attr("dtype"))
+                value = tf.raw_ops.ReadVariableOp(resource=op.outputs[0], dtype=dtype)
+                set_to = tf1.placeholder(dtype)
+                setter = tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=set_to)
+                found[name] = Settable(value, setter.name)
+            elif op.type in VARIABLE_TYPES:
+                set_to = tf1.placeholder(op.outputs[0].dtype.base_dtype)
+                setter = tf.raw_ops.Assign(ref=op.outputs[0], value=set_to, validate_shape=False).op
+                found[name] = Settable(op.outputs[0], setter.name)
+    return graph, found
+
+
+def has(graph: tf.Graph, tensor: str) -> bool:
+    return node_of(tensor) in {op.name for op in graph.get_operations()}
+
+
+def dtype_of(variable: Any) -> tf.DType:
+    """That of the values: of a graph from a file, a variable is the tensor of its handle."""
+    if variable.dtype == tf.resource:
+        return tf.dtypes.as_dtype(variable.op.get_attr("dtype"))
+    return variable.dtype.base_dtype
+
+
+def within(graph: tf.Graph, gradient: Any) -> Any:
+    """The same gradient in another graph, of which this one's is a copy."""
+    if isinstance(gradient, tf.IndexedSlices):
+        parts = (gradient.values, gradient.indices, gradient.dense_shape)
+        return tf.IndexedSlices(*(graph.get_tensor_by_name(part.name) for part in parts))
+    return graph.get_tensor_by_name(gradient.name)
+
+
+@dataclass(frozen=True)
+class Moving:
+    """The loss, where one element of one variable, or of one fed array, is moved a little."""
+
+    live: Any
+    loss: str
+    feeds: Mapping[str, np.ndarray]
+    values: Mapping[str, np.ndarray]  # setter -> value
+    h: float
+
+    def slopes(self, name: str, variable: Settable | None, elements: np.ndarray) -> np.ndarray:
+        """The central differences of the loss by these elements, one by one."""
+        if variable is None:
+            value, loss = self.feeds[f"{name}:0"], functools.partial(self.fed, f"{name}:0")
+        else:
+            value = self.values[variable.setter]
+            loss = functools.partial(self.assigned, variable.setter)
+        found = np.array([slope(loss, value, element, self.h) for element in elements])
+        if variable is not None:
+            assign(self.live, {variable.setter: value})
+        return found
+
+    def fed(self, tensor: str, value: np.ndarray) -> float:
+        return self.live.run(self.loss, {**self.feeds, tensor: value}).item()
+
+    def assigned(self, setter: str, value: np.ndarray) -> float:
+        assign(self.live, {setter: value})
+        return self.live.run(self.loss, self.feeds).item()
+
+
+def floats_of_a_row(program: Program) -> int:
+    """How many numbers are computed for one row of the batch on the way to the loss.
+
+    A few in a million of them fall just on the other side of ReLU's kink in float64, and there the
+    two gradients differ: another reason to keep the batch of a large model small.
+    """
+    graph = program.graph
+    needed = float64_copy.pruned(graph.as_graph_def(), [program.model.loss.op.name]).node
+    tensors = (t for node in needed for t in graph.get_operation_by_name(node.name).outputs)
+    shapes = (t.shape.as_list() for t in tensors if t.shape.rank)
+    return sum(prod(dims) for batch, *dims in shapes if batch is None and None not in dims) or 1
+
+
+def slope(loss: Callable[[np.ndarray], float], value: np.ndarray, element: int, h: float) -> float:
+    """The central difference of the loss by one element of one variable."""
+    losses = []
+    for shift in (h, -h):
+        moved = np.array(value, np.float64)
+        moved.flat[element] += shift
+        losses.append(loss(moved))
+    return (losses[0] - losses[1]) / (2 * h)
+
+
+def chosen(gradient: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+    """Indices of the largest gradients and of random others, `count` in all if there are."""
+    order = np.argsort(-np.abs(gradient), axis=None)
+    half = (count + 1) // 2
+    largest, others = order[:half], order[half:]
+    more = rng.choice(others, min(count - len(largest), len(others)), replace=False)
+    return np.sort(np.concatenate([largest, more]))
+
+
+def dense(gradient: Any) -> np.ndarray:
+    """A gradient as an array, also when only some rows of it came (tf.IndexedSlices)."""
+    if not hasattr(gradient, "dense_shape"):
+        return np.asarray(gradient)
+    array = np.zeros(gradient.dense_shape, gradient.values.dtype)
+    np.add.at(array, gradient.indices, gradient.values)
+    return array
+
+
+def assign(live: Any, values: Mapping[str, np.ndarray]) -> None:
+    """Set variables, by the names of their initializers, by feeding their initial values: that
+    takes no new node in the graph."""
+    feeds = {live.graph.get_operation_by_name(name).inputs[1]: v for name, v in values.items()}
+    live.run(list(values), feeds)

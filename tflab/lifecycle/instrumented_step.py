@@ -1,0 +1,82 @@
+"""Trial: one step, run so that the runtime tells how it got from the graph to what ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab import xla
+from tflab.errors import TflabError
+from tflab.records import Options, Program, Snapshot, Start
+from tflab.runtime import child, dumps, session
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What the runtime told of one step."""
+
+    metadata: Any  # RunMetadata: the graphs that ran, one per device, and the tensors they made
+    snapshots: tuple[Snapshot, ...] = ()  # the graph on its way through the passes
+    modules: tuple[xla.Module, ...] = ()  # what XLA compiled
+    notes: tuple[str, ...] = ()  # what could not be read, and why
+
+
+def attempt(program: Program, step: session.Step, options: Options) -> Trial:
+    """Run one step and keep what the runtime tells of it: graphs, passes, generated code.
+
+    Where TensorFlow was loaded before anybody could ask it to dump, the step runs in a process
+    of its own, from the serialised graph.
+    """
+    values = next(session.feed_batches(program, options.batch_size))
+    if dumps.prepare():
+        return tried(program.graph, session.start_of(program), step, values, options)
+    graph_def = program.graph.as_graph_def().SerializeToString()
+    args = (graph_def, session.start_of(program), step, values, options)
+    return child.call("tflab.lifecycle.instrumented_step:tried_from", *args)
+
+
+def tried_from(graph_def: bytes, *args: Any) -> Trial:
+    """`tried` for a graph that comes from another process."""
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(tf1.GraphDef.FromString(graph_def), name="")
+    return tried(graph, *args)
+
+
+def tried(
+    graph: tf.Graph,
+    start: Start,
+    step: session.Step,
+    values: Sequence[np.ndarray],
+    options: Options,
+) -> Trial:
+    """The trial itself, in a process that `dumps.prepare` has prepared for it."""
+    metadata = tf1.RunMetadata()
+    generated = dumps.prepare()
+    assert generated is not None
+    dumps.empty(generated)
+    with (
+        session.fresh(graph, session.config_of(options)) as live,
+        TemporaryDirectory(prefix="tflab-") as graphs,
+    ):
+        # The step is the first thing that the session builds, so its whole way is dumped.
+        with dumps.into(Path(graphs)):
+            run = step.callable(live, trace_level=session.FULL_TRACE, output_partition_graphs=True)
+        session.begin(live, start)
+        run(*values, run_metadata=metadata)
+        snapshots: tuple[Snapshot, ...] = ()
+        modules: tuple[xla.Module, ...] = ()
+        notes = []
+        try:
+            snapshots = tuple(dumps.read(Path(graphs)))
+            modules = xla.read(generated) if options.xla else ()
+        except TflabError as error:
+            notes.append(str(error))
+    return Trial(metadata, snapshots, modules, tuple(notes))

@@ -1,0 +1,175 @@
+"""Placement: the graph is pruned, rewritten, given devices and cut into one part per device.
+
+What runs is not the graph that was built. The runtime hands out what is left after all of its
+passes, the partition graphs, and this stage reads them.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import tensorflow as tf
+
+from tflab.analysis import ledger, passes, significance
+from tflab.errors import TflabError, UsageError
+from tflab.lifecycle import generated_code as code
+from tflab.lifecycle import instrumented_step
+from tflab.records import (
+    Backward,
+    Generated,
+    Options,
+    Partition,
+    Placement,
+    Program,
+    Shape,
+    Snapshot,
+    Transfer,
+    node_of,
+)
+from tflab.runtime import devices, inlined, kernels, nodes, session, trace
+
+SMALL = 100  # nodes of a graph whose code is shown without being asked for
+
+
+def place(backward: Backward, options: Options) -> Placement:
+    """Run one step and read what the runtime made of the graph for it.
+
+    With graph passes switched off it is done twice, to tell what that changed. Raises UsageError
+    for a fetch that is not in the graph, TflabError when the step cannot run.
+    """
+    placement = placed(backward, options)
+    if not options.without:
+        return placement
+    usual = placed(backward, replace(options, without=()))
+    return replace(placement, toggle=significance.compare(usual, placement, options.without))
+
+
+def placed(backward: Backward, options: Options) -> Placement:
+    program = backward.program
+    fetches = resolve(program, options.fetches) or default_fetches(program)
+    step = session.step_of(program, fetches)
+    told = instrumented_step.attempt(program, step, options)
+    graphs = told.metadata.partition_graphs
+    shapes = trace.output_shapes(told.metadata.step_stats)
+    names = (node.name for graph in graphs for node in graph.node)
+    sources = dict(inlined.lines(names, backward.nodes, backward.functions))
+    sources |= {node.name: node.source for node in backward.nodes if node.source}
+    sent = tuple(transfers(graphs, shapes))
+    shapes |= {one.recv: one.shape for one in sent}  # a `_Recv` is not in the trace
+    parts = [nodes.from_graph_def(graph, sources, shapes) for graph in graphs]
+    generated, notes = generated_code(program, fetches, told, options)
+    placement = Placement(
+        program=program,
+        nodes=tuple(node for part in parts for node in part),
+        user_nodes=backward.nodes,
+        fetches=fetches,
+        batch_size=options.batch_size,
+        data=program.dataset("train").name,
+        partitions=tuple(
+            Partition(part[0].device, tuple(node.name for node in part)) for part in parts if part
+        ),
+        transfers=sent,
+        kernels=tuple(kernels.chosen(graphs, program.graph)),
+        generated=generated,
+        partition_graphs=tuple(graphs),
+        notes=(*told.notes, *notes),
+    )
+    return accounted(placement, told.snapshots, step.feeds) if told.snapshots else placement
+
+
+def generated_code(
+    program: Program, fetches: tuple[str, ...], told: instrumented_step.Trial, options: Options
+) -> tuple[tuple[Generated, ...], tuple[str, ...]]:
+    """What XLA generated for the step, if it was asked; of a small graph, for the output alone.
+
+    Code that cannot be had does not take the rest of the stage with it: that is a note.
+    """
+    if options.xla:
+        return tuple(code.generated(told.modules, fetches, options.batch_size)), ()
+    if len(program.graph.get_operations()) > SMALL:
+        return (), ()
+    try:
+        return tuple(code.of_output(program, options)), ()
+    except TflabError as error:
+        return (), (f"No generated code is shown. {error}",)
+
+
+def accounted(
+    placement: Placement, snapshots: Sequence[Snapshot], feeds: Sequence[str]
+) -> Placement:
+    """The placement with its passes, and with the account of every node closed."""
+    user_nodes, executed = placement.user_nodes, placement.nodes
+    steps = passes.compare(user_nodes, snapshots, executed)
+    fates = ledger.fates(user_nodes, steps, executed, placement.fetches, feeds)
+    origins = tuple(ledger.origins(fates, steps, executed))
+    reasons = devices.assignments(placement.program.graph, executed, origins, fates)
+    return replace(
+        placement, passes=steps, ledger=fates, origins=origins, assignments=tuple(reasons)
+    )
+
+
+def default_fetches(program: Program) -> tuple[str, ...]:
+    """A training step where there is one: the loss and the train op; else the output."""
+    if program.train_op:
+        return (program.model.loss.name, program.train_op)
+    return program.model.fetches or (program.model.output.name,)
+
+
+def resolve(program: Program, names: Sequence[str]) -> tuple[str, ...]:
+    """The user's `--fetch` names as tensors (`add:0`), or as nodes where nothing comes out."""
+    return tuple(resolve_one(program.graph, name) for name in names)
+
+
+def resolve_one(graph: tf.Graph, name: str) -> str:
+    ops = {op.name: op for op in graph.get_operations()}
+    op = ops.get(node_of(name))
+    if op is None:
+        nearest = difflib.get_close_matches(node_of(name), ops, n=1)
+        hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+        raise UsageError(f"There is no node '{name}' in the graph to fetch.{hint}")
+    if op.type == "Placeholder":
+        raise UsageError(
+            f"'{name}' is fed, so there is nothing to fetch; fetch what is made of it."
+        )
+    if ":" not in name:
+        return f"{name}:0" if op.outputs else name
+    index = name.partition(":")[2]
+    if not (index.isdecimal() and int(index) < len(op.outputs)):
+        raise UsageError(
+            f"'{name}' cannot be fetched: the outputs of '{op.name}' are numbered from 0, "
+            f"and it has {len(op.outputs)}."
+        )
+    return name
+
+
+def transfers(graphs: Iterable[Any], shapes: Mapping[str, Shape]) -> Iterator[Transfer]:
+    """One Transfer for each `_Send`; the `_Recv` of the same rendezvous name is its other end."""
+    node_defs = [node_def for graph in graphs for node_def in graph.node]
+    receivers = {
+        rendezvous(node_def): node_def.name for node_def in node_defs if node_def.op == "_Recv"
+    }
+    for node_def in node_defs:
+        if node_def.op != "_Send":
+            continue
+        dtype = tf.dtypes.as_dtype(node_def.attr["T"].type)
+        shape = shapes.get(node_def.input[0])
+        dims = [dim for dim in shape if dim is not None] if shape is not None else None
+        yield Transfer(
+            tensor=node_def.input[0],
+            send=node_def.name,
+            recv=receivers.get(rendezvous(node_def), ""),
+            from_device=node_def.attr["send_device"].s.decode(),
+            to_device=node_def.attr["recv_device"].s.decode(),
+            dtype=dtype.name,
+            shape=shape,
+            bytes=None if dims is None else prod(dims) * dtype.size,
+        )
+
+
+def rendezvous(node_def: Any) -> tuple[bytes, ...]:
+    """What a `_Send` and its `_Recv` have in common (rendezvous.h, `CreateKey`)."""
+    return tuple(node_def.attr[key].s for key in ("send_device", "recv_device", "tensor_name"))

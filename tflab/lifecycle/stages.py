@@ -1,0 +1,28 @@
+"""Stages: a graph goes from one to the next. Each takes the result of the one before.
+
+built -> derived -> placed -> executed
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tflab import models
+from tflab.exporters import notebook
+from tflab.lifecycle import backward, execution, frontend, placement
+from tflab.records import Options, Stage
+from tflab.views import stages as views
+
+for record in views.STAGES:
+    notebook.show_as(record, views.page)
+
+
+def through(model: str, options: Options) -> Iterator[Stage]:
+    """The result of each stage, in their order. Raises TflabError when a stage cannot be done."""
+    built = frontend.build((model, models.find(model, options.saved)), options)
+    yield built
+    derived = backward.differentiate(built, options)
+    yield derived
+    placed = placement.place(derived, options)
+    yield placed
+    yield execution.execute(placed, options)

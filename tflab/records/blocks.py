@@ -1,0 +1,72 @@
+"""Blocks: sentences, tables and strips, before anybody thinks of spaces. No TensorFlow in here.
+
+A column is a header, a function of a record and an alignment (the idea is dm-haiku's
+`summarise.py`). Exporters decide how it looks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tflab.records.shown import Shown
+
+
+@dataclass(frozen=True)
+class Column:
+    header: str
+    cell: Callable[[Any], str]
+    right: bool = False  # numbers stand on the right
+    elastic: bool = False  # the first to be cut where the line gets too long
+    name: bool = False  # cut in the middle: a name's end tells as much as its beginning
+    least: int = 16  # characters of an elastic column, before the others are cut too
+
+
+@dataclass(frozen=True)
+class Table(Shown):
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Any, ...]
+    drawing: bool = False  # rows hang together: keep them in a fixed-width face, without rules
+    more: int = 0  # rows that were left out
+    option: str = ""  # of the command, that chooses how many are shown
+
+    def cells(self) -> Iterable[tuple[str, ...]]:
+        return (tuple(column.cell(row) for column in self.columns) for row in self.rows)
+
+    def dicts(self) -> list[dict[str, str]]:
+        """A dict of header and text for each row, as a DataFrame takes them."""
+        headers = [column.header for column in self.columns]
+        return [dict(zip(headers, cells, strict=True)) for cells in self.cells()]
+
+    def rest(self) -> str:
+        """`... and 37 more (--top shows more)`; nothing where all rows are there."""
+        if not self.more:
+            return ""
+        return f"... and {self.more:,} more{f' ({self.option} shows more)' if self.option else ''}"
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One picture of a film strip: a heading, what it is about, and what happened."""
+
+    heading: str
+    about: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Strip(Shown):
+    """Frames to be read from top to bottom."""
+
+    title: str
+    frames: tuple[Frame, ...]
+
+
+Block = str | Table | Strip
+
+
+def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: int) -> Table:
+    """A table of the first rows, which remembers how many there were."""
+    return Table(title, tuple(columns), tuple(rows[:most]), more=max(0, len(rows) - most))

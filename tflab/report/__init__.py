@@ -1,0 +1,1 @@
+"""Report: the whole lab as one page."""

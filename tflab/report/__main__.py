@@ -1,0 +1,171 @@
+"""The whole lab as one page: report.html, which needs nothing but itself, and report.md.
+
+    python -m tflab.report --model lenet
+
+Walks x*y + z and the model through all stages, trains the model briefly, measures it at batch
+sizes 1, 16 and 64, and writes it all down, with how each number was obtained.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import count
+from pathlib import Path
+
+from tflab import models
+from tflab.cli import arguments, command
+from tflab.errors import TflabError, UsageError
+from tflab.records import History
+from tflab.runtime import dumps
+
+OUT = "report"
+FILES = ("report.html", "report.md", "report_files")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return command.run(lambda: run(parser().parse_args(argv)))
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = command.parser("report", __doc__)
+    arguments.model(parser, models.MODELS, "lenet")
+    add = parser.add_argument
+    add(
+        "--out",
+        type=command.folder("folder for the report"),
+        metavar="DIR",
+        help=f"where it is written (default: {OUT}, or {OUT}-2 and so on where that has a report)",
+    )
+    add(
+        "--logdir",
+        type=command.folder("logdir"),
+        metavar="DIR",
+        help="take the curves from this training, instead of training briefly",
+    )
+    add("--force", action="store_true", help="replace a report that is there already")
+    arguments.data_dir(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    dumps.prepare()  # before the model imports TensorFlow
+    models.find(args.model)
+    trained = training(args.logdir, args.model) if args.logdir else None
+    out = Path(args.out) if args.out else free(args.force)
+    with written(out, args.force) as folder:
+        from tflab.report import chapters as story
+        from tflab.report import handout, html
+        from tflab.report import lab as reporting
+
+        lab = reporting.do(args.model, trained, args.logdir, args.data_dir, progress())
+        report = story.tell(lab, repeated(args))
+        handout.write_pictures(report, folder / "report_files")
+        (folder / "report.md").write_text(handout.page(report), encoding="utf-8")
+        (folder / "report.html").write_text(html.page(report), encoding="utf-8")
+    print(f"{out / 'report.html'}\n{out / 'report.md'}")
+    return 0
+
+
+def training(logdir: str, model: str) -> History:
+    """The history of a training that exists. Raises UsageError where it cannot be used."""
+    from tflab.train import history
+
+    path = Path(logdir) / history.NAME
+    if not path.is_file():
+        raise UsageError(
+            f"The logdir '{logdir}' is not that of a training: there is no {history.NAME} in it. "
+            "Give one that `python -m tflab.train` has written."
+        )
+    try:
+        found = history.read(path)
+    except TflabError as error:
+        raise UsageError(str(error)) from error
+    if found.model != model:
+        raise UsageError(
+            f"The training in '{logdir}' is of '{found.model}', not of '{model}'; give "
+            f"--model {found.model}, or another logdir."
+        )
+    if not found.epochs:
+        raise UsageError(
+            f"The training in '{logdir}' has not finished an epoch; let it go on with "
+            f"`python -m tflab.train --resume --logdir {shlex.quote(logdir)}`."
+        )
+    return found
+
+
+def repeated(args: argparse.Namespace) -> str:
+    parts = ["python", "-m", "tflab.report", "--model", args.model]
+    parts += ["--logdir", args.logdir] if args.logdir else []
+    return shlex.join(parts)
+
+
+def progress() -> Callable[[str], None]:
+    """A line on stderr for each part, with the seconds since the start."""
+    start = time.monotonic()
+
+    def tell(part: str) -> None:
+        print(f"{time.monotonic() - start:5.0f} s  {part}", file=sys.stderr)
+
+    return tell
+
+
+def free(force: bool) -> Path:
+    """A folder of its own for every report, as for every run; with `force` the first one again."""
+    names = (OUT if number == 1 else f"{OUT}-{number}" for number in count(1))
+    return next(Path(name) for name in names if force or not reported(Path(name)))
+
+
+def reported(out: Path) -> list[str]:
+    """What there is of a report in a folder."""
+    return [name for name in FILES if os.path.lexists(out / name)]
+
+
+@contextmanager
+def written(out: Path, force: bool) -> Iterator[Path]:
+    """A folder to write to, whose files move to `out` once all are there.
+
+    Raises UsageError, before anything is computed, where a report is there already or nothing
+    can be written. What fails later leaves `out` as it was.
+    """
+    there = reported(out)
+    if there and not force:
+        raise UsageError(
+            f"There is a report in '{out}' already ({there[0]}); give --force to replace it, or "
+            "another folder with --out."
+        )
+    made = not out.exists()
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        work = Path(tempfile.mkdtemp(prefix=".report-", dir=out))
+    except OSError as error:
+        raise UsageError(
+            f"The report cannot be written to '{out}': {error.strerror}. "
+            "Give --out a folder that you may write to."
+        ) from error
+    try:
+        yield work
+        for name in FILES:
+            replace(work / name, out / name)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if made and not any(out.iterdir()):
+            out.rmdir()
+
+
+def replace(new: Path, final: Path) -> None:
+    """Give a file or folder its name, also where an older one has it."""
+    if final.is_dir() and not final.is_symlink():
+        shutil.rmtree(final)
+    os.replace(new, final)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,337 @@
+"""The story of the report: the lab's chapters, in the order in which they have to be handed in."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from matplotlib.figure import Figure
+
+from tflab import models
+from tflab.analysis import critical_path, step_times
+from tflab.compare import view
+from tflab.exporters import plots
+from tflab.exporters.plots import files
+from tflab.records import Comparison, Epoch, Execution, History, Placement
+from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.report import drawing
+from tflab.report.contents import (
+    BATCH_SIZES,
+    Chapter,
+    Lab,
+    Part,
+    Picture,
+    Portrait,
+    Recipe,
+    Report,
+    Walked,
+)
+from tflab.runtime import trace
+from tflab.units import percent, plural, time
+from tflab.views import execution, placement
+
+TOP = 10
+
+
+def tell(lab: Lab, command: str) -> Report:
+    """The report; `command` is what repeats it."""
+    return Report(
+        title=f"The life of {lab.model}",
+        about=(
+            "What a framework does between a line of Python and the machine, followed through "
+            f"two graphs: x*y + z, small enough to follow by eye, and {lab.model}. Every node of "
+            "them can be clicked, and every number says how it was obtained."
+        ),
+        command=command,
+        chapters=(
+            Chapter("Environment", tuple(environment(lab))),
+            Chapter("The life of x*y + z", tuple(life(lab.toy, "x*y + z"))),
+            Chapter(f"The life of {lab.model}", tuple(life(lab.walked, lab.model))),
+            Chapter("Loss and accuracy", tuple(training(lab))),
+            Chapter("The ten ops that cost most", tuple(top_ops(lab))),
+            Chapter("Batch sizes", tuple(batch_sizes(lab.compared))),
+            Chapter("Where a step's time goes", tuple(times(lab.walked))),
+            Chapter("Memory", tuple(memory(lab.walked))),
+            Chapter("Roofline", tuple(roofline(lab))),
+            Chapter("How each number was obtained", tuple(methods(lab))),
+        ),
+    )
+
+
+def environment(lab: Lab) -> Iterator[Part]:
+    step = lab.walked.execution
+    measured = (
+        ("Model", f"{lab.model}, as a graph that a session runs"),
+        ("Data", step.data),
+        ("Devices", plural(len(lab.walked.placement.partitions), "device")),
+        ("Batch sizes", f"{', '.join(map(str, BATCH_SIZES))}; {step.batch_size} in the drawings"),
+        ("Graph passes", "all that the runtime has on by itself; XLA is off"),
+    )
+    yield pairs("Environment, by inspection", lab.environment)
+    yield pairs("Configuration that was measured", measured)
+
+
+def pairs(title: str, rows: Sequence[tuple[str, str]]) -> Table:
+    columns = (Column("", lambda row: row[0]), Column("", lambda row: row[1], elastic=True))
+    return Table(title, columns, tuple(rows))
+
+
+def life(walked: Walked, name: str) -> Iterator[Part]:
+    step, placing = walked.execution, walked.placement
+    yield (
+        f"{name} was {written(walked)}. The runtime left {left(placing)}. They took "
+        f"{time(step.untraced_step_ns.median)} a step for a batch of {step.batch_size}. "
+        f"{layout(walked)}"
+    )
+    yield Portrait(
+        name=name,
+        drawing=drawing.draw(walked.stages, walked.lives),
+        lives=walked.lives,
+        ns=critical_path.median_per_step(step.runs),
+        batch_size=step.batch_size,
+    )
+    if placing.passes:
+        yield placement.account(placing)
+        yield placement.closing(placing)
+    yield Recipe(
+        f"Colours and times in the drawing: {warm(step)} Times at each batch size in the panel: "
+        "traced steps, folded as they came.",
+        f"{walking(walked)}\npython -m tflab.follow {example(walked)} --model {walked.model}",
+    )
+
+
+def written(walked: Walked) -> str:
+    """`written as 19 nodes. With its gradients and updates it has 74`."""
+    frontend, grown = walked.stages[0], len(walked.placement.user_nodes)
+    verb = "read from a file" if models.is_file(walked.model) else "written"
+    first = f"{verb} as {plural(len(frontend.nodes), 'node')}"
+    more = list(more_than_forward(walked))
+    return f"{first}. With its {' and '.join(more)} it has {grown:,}" if more else first
+
+
+def more_than_forward(walked: Walked) -> Iterator[str]:
+    """What the graph has grown by, where it has."""
+    kinds = {life.kind for life in walked.lives.values()}
+    if "gradient" in kinds:
+        yield "gradients"
+    if "update" in kinds:
+        yield "updates"
+
+
+def left(placing: Placement) -> str:
+    """`34 of them, beside 5 nodes of the runtime's own`."""
+    stayed = sum(fate.fate == "executed" for fate in placing.ledger)
+    return f"{stayed:,} of them, beside {plural(len(placing.nodes) - stayed, 'node')} of its own"
+
+
+def layout(walked: Walked) -> str:
+    """Where the drawing has what there is."""
+    more = list(more_than_forward(walked))
+    words = ["Forward flows down on the left" if more else "Data flow down"]
+    if "gradients" in more:
+        words.append("the gradients flow up beside it, each at the layer that it derives")
+    if "updates" in more:
+        words.append("the updates of the variables stand on the right")
+    return f"{'; '.join(words)}."
+
+
+def example(walked: Walked) -> str:
+    """The node of the forward graph that took longest, or was fused into the one that did."""
+    forward = [node.name for node in walked.stages[0].nodes]
+    ns = critical_path.median_per_step(walked.execution.runs)
+    return max(forward, key=lambda name: ns.get(walked.lives[name].carrier or "", 0))
+
+
+def training(lab: Lab) -> Iterator[Part]:
+    if lab.history is None:
+        yield f"{lab.model} has no loss, so there is nothing to train."
+        return
+    yield picture("curves", plots.curves.draw(lab.history))
+    if lab.history.interrupted:
+        yield "Partial: this training ended before its last epoch."
+    yield epochs(lab.history)
+    origin = f"Read from {lab.logdir}." if lab.logdir else "Trained for this report."
+    means = "Losses and accuracies are means" if classified(lab.history) else "Losses are means"
+    yield Recipe(
+        f"{origin} {means} over images; the test reads all test images at the end of each epoch.",
+        f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs)} "
+        f"--batch-size {lab.history.batch_size} --seed {lab.history.seed}",
+    )
+
+
+def classified(history: History) -> bool:
+    """Whether there are right answers, and so a share of them."""
+    return any(not math.isnan(epoch.train_accuracy) for epoch in history.epochs)
+
+
+def epochs(history: History) -> Table:
+    def rate(row: Epoch) -> str:
+        return f"{row.images_per_second:,.0f}"
+
+    def right(share: float) -> str:
+        return "" if math.isnan(share) else f"{100 * share:.2f} %"
+
+    columns = (
+        Column("epoch", lambda row: str(row.epoch), right=True),
+        Column("steps", lambda row: f"{row.step:,}", right=True),
+        Column("train loss", lambda row: f"{row.train_loss:.4f}", right=True),
+        Column("train accuracy", lambda row: right(row.train_accuracy), right=True),
+        Column("test loss", lambda row: f"{row.test_loss:.4f}", right=True),
+        Column("test accuracy", lambda row: right(row.test_accuracy), right=True),
+        Column("seconds", lambda row: f"{row.seconds:.1f}", right=True),
+        Column("images a second", rate, right=True),
+    )
+    return Table(
+        f"Epochs on {history.data}",
+        tuple(column for column in columns if any(map(column.cell, history.epochs))),
+        history.epochs,
+    )
+
+
+def top_ops(lab: Lab) -> Iterator[Part]:
+    step, largest = lab.walked.execution, BATCH_SIZES[-1]
+    node = Column("node", lambda row: row.name, elastic=True)
+    yield picture("top_ops", plots.top_ops.draw(step.top_ops))
+    trains = "updates" in more_than_forward(lab.walked)
+    heading = "A training step's nodes" if trains else "A step's nodes"
+    yield execution.top_table(heading, step.top_ops, step, (node,))
+    yield Recipe(warm(step), walking(lab.walked))
+    yield view.costs(lab.compared, largest, TOP)
+    yield swept(lab.compared)
+
+
+def batch_sizes(found: Comparison) -> Iterator[Part]:
+    yield handed_in(found)
+    yield picture("batch_sizes", plots.batch_sizes.draw(found))
+    yield view.side_by_side(found, TOP)
+    if found.findings:
+        yield Strip("Findings, each computed from the tables", (Frame("", "", found.findings),))
+    yield view.steps(found)
+    yield view.cold(found)
+    yield swept(found)
+
+
+def handed_in(found: Comparison) -> Table:
+    """One row for each batch size, and what was found there."""
+
+    def step(size: int) -> float:
+        return found.steps[size].untraced_ns.median
+
+    def rate(size: int) -> str:
+        return f"{found.steps[size].images_per_second:,.0f}"
+
+    return Table(
+        f"{found.model}, {found.phase}: what was found at each batch size",
+        (
+            Column("batch", lambda size: str(size), right=True),
+            Column("a step, median", lambda size: time(step(size)), right=True),
+            Column("an image", lambda size: time(step(size) / size), right=True),
+            Column("images a second, mean", rate, right=True),
+            Column("found", lambda size: found_at(found, size), elastic=True),
+        ),
+        found.batch_sizes,
+    )
+
+
+def found_at(found: Comparison, size: int) -> str:
+    """`_FusedConv2D takes 41.0 % of the op time, 158 us a call; a step takes 2.3 x as long ...`"""
+    rows = [row for row in found.rows if size in row.cells]
+    dearest = max(rows, key=lambda row: row.cells[size].share)
+    cell = dearest.cells[size]
+    words = f"{dearest.key} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call"
+    before = max((one for one in found.batch_sizes if one < size), default=None)
+    if before is None:
+        return words
+    longer = found.steps[size].untraced_ns.median / found.steps[before].untraced_ns.median
+    return f"{words}; {size / before:g} x the images of batch {before} take {longer:.1f} x as long"
+
+
+def times(walked: Walked) -> Iterator[Part]:
+    step = walked.execution
+    _, lengths, owners, *_ = execution.tell(step)
+    yield lengths
+    yield owners
+    middle = step_times.median_step(step.step_times)
+    runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
+    yield picture("timeline", plots.timeline.draw(runs, middle, step.critical_path))
+    yield from execution.parallel(step)
+    yield Recipe(warm(step), walking(walked))
+
+
+def memory(walked: Walked) -> Iterator[Part]:
+    step = walked.execution
+    if step.memory.curve:
+        yield picture("memory", plots.memory.draw(step.memory.curve))
+    yield from execution.remembered(step.memory)
+    yield Recipe(
+        f"From what each op asked its allocators for in traced steps. {warm(step)}",
+        walking(walked),
+    )
+
+
+def roofline(lab: Lab) -> Iterator[Part]:
+    largest = BATCH_SIZES[-1]
+    yield picture("roofline", plots.roofline.draw(lab.compared.tables[largest], lab.peaks))
+    yield Recipe(
+        f"Inference at batch {largest}. FLOPs are told by the framework's registry from shapes, "
+        "bytes are those of all inputs and outputs. The roof is this machine's, by a benchmark of "
+        f"2 seconds: {lab.peaks.gflops:.0f} GFLOP/s and {lab.peaks.gigabytes_per_s:.1f} GB/s.",
+        f"python -m tflab.compare --model {lab.model} --batch-sizes {largest}",
+    )
+
+
+def methods(lab: Lab) -> Iterator[Part]:
+    step, found = lab.walked.execution, lab.compared
+    images = max(one.images for one in found.steps.values())
+    rows = [
+        ("Step times, ledger, path, memory", str(step.steps), str(step.warmup_steps), "in turn"),
+        (
+            f"Batch sizes, {plural(images, 'image')} at each",
+            ", ".join(f"{one.steps:,}" for one in found.steps.values()),
+            str(found.warmup),
+            "in turn",
+        ),
+        ("The cold step", "1", "0", "traced, in a process of its own"),
+    ]
+    if lab.history:
+        rows.append(("Loss and accuracy", f"{len(lab.history.steps):,}", "0", "untraced"))
+    yield Table(
+        "Steps, warm-up, tracing",
+        (
+            Column("numbers", lambda row: row[0], elastic=True),
+            Column("steps", lambda row: row[1], right=True),
+            Column("warm-up, not counted", lambda row: row[2], right=True),
+            Column("traced or not", lambda row: row[3]),
+        ),
+        tuple(rows),
+    )
+    yield (
+        "In turn: an untraced step, then a traced one, so that both see the same machine. The "
+        "untraced time is the truth; the traced one explains it. Passes, devices and the graph "
+        "that ran are read from the runtime's own dumps, and nothing in the drawings is made up."
+    )
+
+
+def warm(step: Execution) -> str:
+    return (
+        f"{plural(step.steps, 'untraced step')} and as many traced ones in turn, after "
+        f"{plural(step.warmup_steps, 'warm-up step')} of each; batch size {step.batch_size}."
+    )
+
+
+def walking(walked: Walked) -> str:
+    return f"python -m tflab.lifecycle --model {walked.model} --steps {walked.execution.steps}"
+
+
+def swept(found: Comparison) -> Recipe:
+    images = max(step.images for step in found.steps.values())
+    return Recipe(
+        f"{plural(images, 'image')} of {found.data} at each batch size, untraced and traced in "
+        f"turn; the first {found.warmup} steps of each are not counted.",
+        f"python -m tflab.compare --model {found.model} --batch-sizes "
+        + " ".join(map(str, found.batch_sizes)),
+    )
+
+
+def picture(name: str, figure: Figure) -> Picture:
+    return Picture(name, str(figure.get_label()), plots.svg(figure), files.png(figure))

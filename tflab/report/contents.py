@@ -1,0 +1,91 @@
+"""What the report tells of, and what it consists of: chapters of text, tables, pictures,
+commands and drawn lives."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from tflab.records import Comparison, Execution, History, Life, Peaks, Placement, Stage
+from tflab.records.blocks import Block
+from tflab.report.drawn import Drawing
+
+BATCH_SIZES = (1, 16, 64)  # those that the lab compares
+EPOCHS = 2  # of a training for the report: enough for curves, and over in seconds
+
+
+@dataclass(frozen=True)
+class Walked:
+    """A model's walk through all stages, and the life of each of its nodes."""
+
+    model: str
+    stages: tuple[Stage, ...]
+    lives: Mapping[str, Life]
+
+    @property
+    def placement(self) -> Placement:
+        return next(stage for stage in self.stages if isinstance(stage, Placement))
+
+    @property
+    def execution(self) -> Execution:
+        return next(stage for stage in self.stages if isinstance(stage, Execution))
+
+
+@dataclass(frozen=True)
+class Lab:
+    """All that the report tells of."""
+
+    model: str
+    environment: Sequence[tuple[str, str]]
+    toy: Walked
+    walked: Walked
+    history: History | None  # none of a model without a loss
+    logdir: str | None  # of a training that existed
+    compared: Comparison
+    peaks: Peaks
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A plot, drawn already."""
+
+    name: str  # of its files, without an ending
+    caption: str
+    svg: str = field(repr=False)
+    png: bytes = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """How the numbers beside it were obtained, and the command that repeats it."""
+
+    how: str
+    command: str
+
+
+@dataclass(frozen=True)
+class Portrait:
+    """A graph drawn through all of its states, with the life of every node."""
+
+    name: str
+    drawing: Drawing
+    lives: Mapping[str, Life] = field(repr=False)
+    ns: Mapping[str, float] = field(repr=False)  # node -> median time in a step, of what ran
+    batch_size: int
+
+
+Part = Block | Picture | Recipe | Portrait
+
+
+@dataclass(frozen=True)
+class Chapter:
+    title: str
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    title: str
+    about: str
+    command: str
+    chapters: tuple[Chapter, ...]

@@ -1,0 +1,229 @@
+"""Drawing: where each node of a graph stands, from the graph as written to the graph that ran.
+
+No TensorFlow in here. Forward nodes are laid out in layers that flow down. The gradients of a
+layer stand beside it and flow up, and the updates of its variables stand beside those. All nodes
+that any state of the graph has are laid out at once, so that each keeps its place through all of
+them. What is decided here is the order of boxes; their sizes are known where they are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import takewhile
+
+from tflab.records import Life, Node, Placement, Stage, node_of
+from tflab.report import layering, pass_log
+from tflab.report.drawn import Box, Drawing, Lane, nodes_of
+from tflab.report.layering import Row, Waits
+
+LEAST = 3  # nodes of a scope that gets a box; those of a smaller one stand for themselves
+MOST = 0.75  # of the forward nodes: a scope with more than that is opened for good
+TRACKS = {"forward": 0, "gradient": 1, "update": 2}  # kind of a node -> where it is drawn
+
+Path = tuple[str, ...]  # the scopes around a node, and its own label
+Homes = dict[str, tuple[int, Path]]  # node -> its track, and its path there
+Anchors = Mapping[str, str]  # node -> the box of the forward track that it belongs to
+
+
+def draw(stages: Sequence[Stage], lives: Mapping[str, Life]) -> Drawing:
+    """The layered drawing of a walk, with a state for each step that changed the graph.
+
+    `lives` are those of the same walk, which may have ended before its last stage.
+    """
+    states = pass_log.states(stages)
+    waits = waiting(node for state in states for node in state.defined)
+    homes = homed(waits, lives, stages)
+    within = {
+        name: {one for one in before if homes[one][0] == homes[name][0]}
+        for name, before in waits.items()
+    }
+    forward = opened(parts(members(homes, 0), within), within)
+    anchors = anchored(waits, within, homes, lives, forward)
+    return Drawing(tracks(forward, within, homes, anchors), states)
+
+
+def waiting(nodes: Iterable[Node]) -> dict[str, set[str]]:
+    """For each node, those that it waited for in any state of the graph."""
+    found: dict[str, set[str]] = {}
+    for node in nodes:
+        found.setdefault(node.name, set()).update(map(node_of, node.inputs), node.control_inputs)
+    return {name: {one for one in before if one in found} for name, before in found.items()}
+
+
+def homed(waits: Waits, lives: Mapping[str, Life], stages: Sequence[Stage]) -> Homes:
+    """A home for each node. What the runtime made lives with the nodes whose work it does, or
+    with those that use it."""
+    homes: Homes = {
+        name: (TRACKS[lives[name].kind], tuple(name.split("/")))
+        for name in waits
+        if lives[name].kind in TRACKS
+    }
+    near = {
+        taken.into: taken.name
+        for stage in stages
+        if isinstance(stage, Placement)
+        for step in stage.passes
+        for taken in step.taken
+        if taken.into in step.added
+    }
+    users = reverse(waits)
+    for name in waits:
+        if name not in homes:
+            neighbours = (near.get(name, name), *users[name], *waits[name])
+            host = next((one for one in neighbours if one in homes), None)
+            track, path = homes[host] if host else (0, (name,))
+            homes[name] = track, (*path[:-1], name)
+    return homes
+
+
+def reverse(waits: Waits) -> dict[str, list[str]]:
+    users: dict[str, list[str]] = {name: [] for name in waits}
+    for name, before in waits.items():
+        for parent in before:
+            users[parent].append(name)
+    return users
+
+
+def members(homes: Homes, track: int) -> list[tuple[Path, str]]:
+    return [(path, name) for name, (where, path) in homes.items() if where == track]
+
+
+def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> tuple[Box, ...]:
+    """The boxes of some nodes: scopes, those that are worth it, and nodes."""
+    groups: dict[str, list[tuple[Path, str]]] = {}
+    for path, name in nodes:
+        groups.setdefault(path[0], []).append((path[1:], name))
+    found: list[Box] = []
+    for label, inside in groups.items():
+        own = tuple(Box(name, label) for path, name in inside if not path)
+        name = f"{scope}{label}/"
+        inner = parts([(path, name) for path, name in inside if path], waits, name)
+        if len(inside) < LEAST or (len(inner) == 1 and not own):
+            found += (*own, *relabelled(label, inner))
+        else:
+            found.append(Box(name, label, layering.rows((*own, *inner), waits)))
+    return tuple(found)
+
+
+def relabelled(scope: str, boxes: Iterable[Box]) -> Iterator[Box]:
+    """The boxes of a scope that has no box of its own."""
+    for box in boxes:
+        yield replace(box, label=f"{scope}/{box.label}")
+
+
+def opened(boxes: Sequence[Box], waits: Waits) -> tuple[Box, ...]:
+    """The same, but a scope around nearly everything gives way to what is in it."""
+    total = sum(len(nodes_of(box)) for box in boxes)
+    large = next((box for box in boxes if box.rows and len(nodes_of(box)) > MOST * total), None)
+    if large is None:
+        return tuple(boxes)
+    inner = (entry for row in large.rows for entry in row if isinstance(entry, Box))
+    rest = (box for box in boxes if box is not large)
+    return opened((*relabelled(large.label, inner), *rest), waits)
+
+
+def anchored(
+    waits: Waits, within: Waits, homes: Homes, lives: Mapping[str, Life], forward: Iterable[Box]
+) -> Anchors:
+    """The forward box that each node belongs to: what it is derived from, or whose variable it
+    updates, or where all the nodes around it belong. Some belong to none."""
+    anchors = {name: box.name for box in forward for name in nodes_of(box)}
+    for name, before in waits.items():
+        track, life = homes[name][0], lives[name]
+        if life.derived_from in anchors:
+            anchors[name] = anchors[life.derived_from]
+        elif track == TRACKS["update"]:
+            theirs = {anchors[one] for one in before if homes[one][0] == 0}
+            if len(theirs) == 1:
+                anchors[name] = theirs.pop()
+    while spread(anchors, within) or spread(anchors, waits):
+        pass
+    return anchors
+
+
+def spread(anchors: dict[str, str], waits: Waits) -> bool:
+    """Give nodes without an anchor that of their users, or else of what they wait for, where
+    these agree; whether there were any."""
+    users = reverse(waits)
+    found = False
+    for name in waits:
+        for around in (users[name], waits[name]) if name not in anchors else ():
+            theirs = {anchors.get(one, "") for one in around}
+            if len(theirs) == 1 and theirs != {""}:
+                anchors[name] = theirs.pop()
+                found = True
+                break
+    return found
+
+
+def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors) -> tuple[Box, ...]:
+    """Three boxes whose rows belong together. Above the others stands a row for what belongs to
+    no layer."""
+    ladder = ((), *layering.rows(forward, waits))
+    return (
+        Box("forward/", "Forward", ladder, framed=False),
+        Box("backward/", "Backward", beside(ladder, 1, True, waits, homes, anchors), framed=False),
+        Box("update/", "Update", beside(ladder, 2, False, waits, homes, anchors), framed=False),
+    )
+
+
+def beside(
+    ladder: Sequence[Row], track: int, up: bool, waits: Waits, homes: Homes, anchors: Anchors
+) -> tuple[Row, ...]:
+    """The rows of another track: each box beside the forward box that it belongs to."""
+    nodes = members(homes, track)
+    common = len(shared([path for path, name in nodes if name in anchors]))
+    groups: dict[str, list[tuple[Path, str]]] = {}
+    for path, name in nodes:
+        shorter = path[common:] if len(path) > common else path[-1:]
+        groups.setdefault(anchors.get(name, ""), []).append((shorter, name))
+    labels = {e.name: e.label for row in ladder for e in row if isinstance(e, Box)}
+    boxes = {
+        anchor: grouped(f"{track}:{anchor}/", labels.get(anchor), inside, waits)
+        for anchor, inside in groups.items()
+    }
+    if up:
+        boxes = {anchor: upwards(box) for anchor, box in boxes.items()}
+
+    def entries(row: Row) -> Iterator[Box | Lane]:
+        for entry in row:
+            if isinstance(entry, Box):
+                if entry.name in boxes:
+                    yield boxes[entry.name]
+            elif entry.source in boxes and entry.target in boxes:
+                ends = boxes[entry.source].name, boxes[entry.target].name
+                yield Lane(*(reversed(ends) if up else ends))
+
+    hub = (boxes[""],) if "" in boxes else ()
+    return (hub, *(tuple(entries(row)) for row in ladder[1:]))
+
+
+def grouped(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], waits: Waits) -> Box:
+    """One box for all that stands beside the same layer; it bears the layer's label where the
+    names in it have no scope in common."""
+    boxes = parts(nodes, waits, name)
+    if len(boxes) == 1:
+        return boxes[0]
+    common = shared([path for path, _ in nodes])
+    if common:
+        label = "/".join(common)
+        boxes = parts([(path[len(common) :], node) for path, node in nodes], waits, name)
+    return Box(name, label or "", layering.rows(boxes, waits), framed=label is not None)
+
+
+def shared(paths: Iterable[Path]) -> Path:
+    """The scopes that are around all of these nodes."""
+    levels = zip(*(path[:-1] for path in paths), strict=False)
+    return tuple(level[0] for level in takewhile(lambda level: len(set(level)) == 1, levels))
+
+
+def upwards(box: Box) -> Box:
+    """The same box with its rows from bottom to top."""
+    return replace(
+        box,
+        rows=tuple(
+            tuple(upwards(entry) if isinstance(entry, Box) else entry for entry in row)
+            for row in reversed(box.rows)
+        ),
+    )

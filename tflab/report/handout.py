@@ -1,0 +1,51 @@
+"""Handout: a report as Markdown, with its pictures as files beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tflab.exporters.markdown import escape, rendered
+from tflab.report.contents import Part, Picture, Portrait, Recipe, Report
+from tflab.report.pass_log import changes
+
+FOLDER = "report_files"
+
+
+def page(report: Report) -> str:
+    """The report as one Markdown page; its drawings are a table of their states."""
+    parts = [f"# {escape(report.title)}", escape(report.about), code(report.command)]
+    for chapter in report.chapters:
+        parts.append(f"## {escape(chapter.title)}")
+        parts += map(part, chapter.parts)
+    return "\n\n".join(parts) + "\n"
+
+
+def part(one: Part) -> str:
+    if isinstance(one, Picture):
+        return f"![{escape(one.caption)}]({FOLDER}/{one.name}.png)"
+    if isinstance(one, Recipe):
+        return f"{escape(one.how)}\n\n{code(one.command)}"
+    if isinstance(one, Portrait):
+        return (
+            "The drawing of this graph is in [report.html](report.html); these are its states.\n\n"
+            + rendered(changes(one.drawing.states))
+        )
+    return rendered(one)
+
+
+def code(text: str) -> str:
+    return f"```text\n{text}\n```"
+
+
+def pictures(report: Report) -> Iterator[Picture]:
+    for chapter in report.chapters:
+        yield from (one for one in chapter.parts if isinstance(one, Picture))
+
+
+def write_pictures(report: Report, folder: Path) -> None:
+    """Every picture as PNG and SVG, into a new folder."""
+    folder.mkdir()
+    for picture in pictures(report):
+        (folder / f"{picture.name}.png").write_bytes(picture.png)
+        (folder / f"{picture.name}.svg").write_text(picture.svg, encoding="utf-8")

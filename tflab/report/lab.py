@@ -1,0 +1,82 @@
+"""Reporting: the whole lab, one part after another, for a report."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tflab import lifecycle
+from tflab.compare import comparison
+from tflab.errors import TflabError
+from tflab.follow import measurement
+from tflab.records import History, Options
+from tflab.report import hardware
+from tflab.report.contents import BATCH_SIZES, EPOCHS, Lab, Walked
+from tflab.runtime import machine
+from tflab.train import history
+
+STEPS = 50  # measured ones of each walk
+
+Told = Callable[[str], None]
+
+
+def do(
+    model: str, trained: History | None, logdir: str | None, data: str | None, tell: Told
+) -> Lab:
+    """Do the lab with a model; `tell` hears of each part before it begins.
+
+    `trained` is the history of a training that exists; without one the model is trained briefly.
+    Raises TflabError when a part fails, KeyboardInterrupt as soon as any was interrupted.
+    """
+    options = Options(steps=STEPS, data_dir=data)
+    tell("the life of x*y + z")
+    toy = walk("toy", options)
+    tell(f"the life of {model}")
+    walked = walk(model, options)
+    if trained is None and has_loss(walked):
+        tell(f"training {model} for {EPOCHS} epochs")
+        trained = train(model, data)
+    tell(f"{model} at batch sizes {', '.join(map(str, BATCH_SIZES))}")
+    compared = comparison.compare(model, BATCH_SIZES, options=Options(data_dir=data))
+    if compared.interrupted:
+        raise KeyboardInterrupt
+    if compared.failure:
+        raise TflabError(compared.failure)
+    return Lab(
+        model=model,
+        environment=hardware.inspected(),
+        toy=toy,
+        walked=walked,
+        history=trained,
+        logdir=logdir,
+        compared=compared,
+        peaks=machine.peaks(),
+    )
+
+
+def walk(model: str, options: Options) -> Walked:
+    stages = tuple(lifecycle.walk(model, options))
+    found = Walked(model, stages, measurement.follow(stages, BATCH_SIZES, options))
+    if found.execution.interrupted:
+        raise KeyboardInterrupt
+    return found
+
+
+def has_loss(walked: Walked) -> bool:
+    return walked.stages[0].program.model.loss is not None
+
+
+def train(model: str, data: str | None) -> History:
+    """Train in a process of its own, as `python -m tflab.train` does it; only its history is
+    kept."""
+    with TemporaryDirectory(prefix="tflab-report-") as folder:
+        logdir = Path(folder) / "run"
+        command = [sys.executable, "-m", "tflab.train", "--model", model, "--epochs", str(EPOCHS)]
+        command += ["--logdir", str(logdir), *(["--data-dir", data] if data else [])]
+        done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        if done.returncode:
+            raise TflabError(f"The training of '{model}' ended with status {done.returncode}.")
+        return history.read(logdir / history.NAME)

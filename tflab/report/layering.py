@@ -1,0 +1,103 @@
+"""Layering: boxes in rows, so that edges point one way and cross as little as may be.
+
+No TensorFlow in here. Rows come from the longest path to each box, with boxes moved as close to
+their users as that allows; the order within a row is igraph's, by the method of Sugiyama, Tagawa
+and Toda, "Methods for visual understanding of hierarchical system structures", IEEE Transactions
+on Systems, Man and Cybernetics 11(2), 1981.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+
+import igraph
+
+from tflab.analysis import critical_path
+from tflab.report.drawn import OUTSIDE, Box, Lane, nodes_of
+
+OUTSIDE_BELOW = "/below"  # no name of a node begins with a slash
+SWEEPS = 100  # over the rows, each time with fewer crossings
+
+Row = tuple[Box | Lane, ...]
+Waits = Mapping[str, set[str]]  # node -> the nodes that it waits for
+
+
+def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
+    """The boxes in rows from top to bottom, an edge's source above its target.
+
+    A long edge has a lane in each row that it passes, and so has an edge that comes from outside
+    of these boxes or leaves them. Of a cycle one edge points upwards.
+    """
+    by_name = {box.name: box for box in boxes}
+    ordered = critical_path.in_order(between(boxes, waits))
+    level = {name: 1 + row for name, row in levels(ordered).items()}
+    last = 1 + max(level.values(), default=0)
+    level |= {OUTSIDE: 0, OUTSIDE_BELOW: last}
+    edges = [(parent, name) for name, before in ordered.items() for parent in before]
+    entries: list[Box | Lane | None] = [by_name.get(name) for name in level]
+    rows_of = list(level.values())
+    index = {name: number for number, name in enumerate(level)}
+    pieces: list[tuple[int, int]] = []  # of edges, each from a row to the next
+    for source, target in (*edges, *gates(boxes, waits)):
+        lane = Lane(source, OUTSIDE if target == OUTSIDE_BELOW else target)
+        passed = range(level[source] + 1, level[target])
+        lanes = range(len(entries), len(entries) + len(passed))
+        pieces += itertools.pairwise((index[source], *lanes, index[target]))
+        entries += [lane] * len(passed)
+        rows_of += passed
+    graph = igraph.Graph(n=len(entries), edges=pieces, directed=True)
+    layout = graph.layout_sugiyama(layers=rows_of, maxiter=SWEEPS)
+    found: list[list[Box | Lane]] = [[] for _ in range(last)]
+    for number in sorted(range(len(entries)), key=lambda number: layout[number][0]):
+        entry = entries[number]
+        if entry is not None:
+            found[rows_of[number]].append(entry)
+    return tuple(map(tuple, found[1:]))
+
+
+def gates(boxes: Sequence[Box], waits: Waits) -> list[tuple[str, str]]:
+    """The boxes that something outside comes into, and those from which something leaves."""
+    around = {name: box.name for box in boxes for name in nodes_of(box)}
+    coming = {box for name, box in around.items() if not waits[name] <= around.keys()}
+    leaving = {
+        around[parent]
+        for name, before in waits.items()
+        if name not in around
+        for parent in before
+        if parent in around
+    }
+    return [
+        *((OUTSIDE, box.name) for box in boxes if box.name in coming),
+        *((box.name, OUTSIDE_BELOW) for box in boxes if box.name in leaving),
+    ]
+
+
+def between(boxes: Sequence[Box], waits: Waits) -> dict[str, list[str]]:
+    """For each box, the other boxes that nodes in it wait for."""
+    around = {name: box.name for box in boxes for name in nodes_of(box)}
+    found: dict[str, dict[str, None]] = {box.name: {} for box in boxes}
+    for name, box in around.items():
+        for parent in sorted(waits.get(name, ())):
+            if around.get(parent, box) != box:
+                found[box][around[parent]] = None
+    return {name: list(parents) for name, parents in found.items()}
+
+
+def levels(parents: Mapping[str, Sequence[str]]) -> dict[str, int]:
+    """A row for each box, below those of its parents; `parents` stand before their children.
+
+    A box with no more parents than children moves down to just above the first of these: what
+    is used late is not drawn early.
+    """
+    level: dict[str, int] = {}
+    children: dict[str, list[str]] = {}
+    for name, before in parents.items():
+        level[name] = 1 + max((level[parent] for parent in before), default=-1)
+        for parent in before:
+            children.setdefault(parent, []).append(name)
+    for name in reversed(list(parents)):
+        users = children.get(name, ())
+        if users and len(parents[name]) <= len(users):
+            level[name] = min(level[user] for user in users) - 1
+    return level

@@ -1,0 +1,147 @@
+"""Film: a graph at each step of its life, as what changed since the step before.
+
+No TensorFlow in here. The first state is the graph as written; then come the gradients, each pass
+of the runtime that changed something, and the graph that ran.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from tflab.analysis.passes import PURPOSES
+from tflab.records import Backward, Execution, Frontend, Node, Pass, Placement, Stage, edge_count
+from tflab.records.blocks import Column, Table
+from tflab.report.drawn import State
+from tflab.units import percent, plural, time
+from tflab.views.placement import happened
+
+
+def states(stages: Sequence[Stage]) -> tuple[State, ...]:
+    """The states of a walk's graph, as far as the walk went."""
+    known: dict[type, Any] = {type(stage): stage for stage in stages}
+    found = [written(known[Frontend])]
+    if Backward in known:
+        found.append(differentiated(known[Frontend], known[Backward]))
+    if Placement in known:
+        found.extend(placed(known[Placement]))
+    if Execution in known:
+        found.append(executed(known[Placement], known[Execution]))
+    return tuple(found)
+
+
+def written(stage: Frontend) -> State:
+    return State(
+        stage="frontend",
+        title="Written",
+        about="The program's lines have become nodes. Nothing is computed yet.",
+        lines=(f"{plural(len(stage.nodes), 'node')}, {plural(edge_count(stage.nodes), 'edge')}",),
+        gone=(),
+        defined=stage.nodes,
+    )
+
+
+def differentiated(before: Frontend, stage: Backward) -> State:
+    old = {node.name: node for node in before.nodes}
+    new = tuple(node for node in stage.nodes if old.get(node.name) != node)
+    about = "Each op's gradient function has added the nodes that derive it."
+    if not stage.added_nodes:
+        about = "The model has no loss, so there is nothing to differentiate."
+    lines = tuple(grown(stage)) if stage.added_nodes else ()
+    return State("backward", "With gradients", about, lines, (), new)
+
+
+def grown(stage: Backward) -> Iterator[str]:
+    derived = sum(bool(gradient.nodes) for gradient in stage.gradients)
+    updates = len(stage.update_nodes)
+    yield (
+        f"{plural(len(stage.added_nodes) - updates, 'node')} to derive {plural(derived, 'op')}, "
+        f"{plural(updates, 'node')} to update {plural(stage.variable_count, 'variable')}"
+    )
+    if stage.gradient_checks:
+        worst = max(check.max_relative_error for check in stage.gradient_checks)
+        yield (
+            f"{plural(len(stage.gradient_checks), 'gradient')} held against finite differences: "
+            f"largest relative error {worst:.1e}"
+        )
+
+
+def placed(stage: Placement) -> Iterator[State]:
+    """A state for each pass that changed the graph."""
+    lost = {fate.name for fate in stage.ledger if fate.fate == "unreached"}
+    types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
+    for place, step in enumerate(stage.passes):
+        if not changed(step):
+            continue
+        again = f", iteration {step.iteration + 1}" if step.iteration else ""
+        yield State(
+            stage="placement",
+            title=f"{step.name}{again}",
+            about=PURPOSES.get(step.name, ""),
+            lines=tuple(happened(step, lost, types)),
+            gone=step.removed,
+            defined=step.definitions,
+            touched=() if step.moved else touched(step),
+            place=place,
+        )
+
+
+def changed(step: Pass) -> bool:
+    return bool(step.removed or step.definitions)
+
+
+def touched(step: Pass) -> tuple[str, ...]:
+    """What a pass added or rewrote, and the nodes that took over from others."""
+    heirs = (taken.into for taken in step.taken if taken.into)
+    rewritten = (rewrite.name for rewrite in step.rewritten)
+    return tuple(dict.fromkeys((*step.added, *rewritten, *heirs)))
+
+
+def executed(before: Placement, stage: Execution) -> State:
+    """The graph that ran: that of the last pass, with its times."""
+    owned = {owner.owner: owner.ns / stage.wall_ns for owner in stage.time_ledger}
+    largest = max(owned, key=owned.__getitem__)
+    idle = [step.name for step in before.passes if not changed(step)]
+    lines = [
+        f"{plural(len(stage.nodes), 'node')} on {plural(len(before.partitions), 'device')}, "
+        f"{time(stage.untraced_step_ns.median)} a step for a batch of {stage.batch_size}",
+        f"longest chain of dependent ops: {plural(len(stage.critical_path.nodes), 'node')}, "
+        f"{time(stage.critical_path.ns)}",
+        f"largest owner of the wall time: {largest}, {percent(owned[largest])}",
+    ]
+    if idle:
+        names = ", ".join(dict.fromkeys(idle))
+        lines.append(f"{len(idle)} other passes changed nothing: {names}")
+    return State(
+        stage="execution",
+        title="Ran",
+        about="The ops ran in the order of their dependencies.",
+        lines=tuple(lines),
+        gone=(),
+        defined=(),
+    )
+
+
+def replay(states: Sequence[State]) -> Iterator[dict[str, Node]]:
+    """The graph in each state, by name."""
+    graph: dict[str, Node] = {}
+    for state in states:
+        gone = set(state.gone)
+        graph = {name: node for name, node in graph.items() if name not in gone}
+        graph |= {node.name: node for node in state.defined}
+        yield graph
+
+
+def changes(states: Sequence[State]) -> Table:
+    """The states as a table: how many nodes each left, and what was done to get there."""
+    counts = [len(graph) for graph in replay(states)]
+    return Table(
+        "What became of the graph, step by step",
+        (
+            Column("step", lambda row: row[0].title),
+            Column("nodes before", lambda row: f"{row[1]:,}", right=True),
+            Column("after", lambda row: f"{row[2]:,}", right=True),
+            Column("what happened", lambda row: "; ".join(row[0].lines), elastic=True),
+        ),
+        tuple(zip(states, [0, *counts], counts, strict=False)),
+    )

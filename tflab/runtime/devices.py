@@ -1,0 +1,80 @@
+"""Devices: why each node is where it is."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from typing import Any
+
+import tensorflow as tf
+
+from tflab.records import Assignment, Fate, Node, Origin
+from tflab.runtime import kernels, nodes
+
+SPLIT = "--devices"  # who asks where the model itself did not
+
+
+def assignments(
+    graph: tf.Graph,
+    executed: Iterable[Node],
+    origins: Iterable[Origin],
+    ledger: Iterable[Fate],
+) -> Iterable[Assignment]:
+    """The device of every executed node with its reason.
+
+    A user's node is told by its own request, colocation or resource; a node that the runtime made
+    stands where the pass that made it put it.
+    """
+    made = {origin.name: origin.origin for origin in origins}
+    user = {fate.name for fate in ledger}
+    for node in executed:
+        if node.name in made and node.name not in user:
+            reason = f"made there by the runtime ({made[node.name]})"
+            yield Assignment(node.name, node.device, reason)
+        elif node.name in user:
+            reason = reason_of(graph.get_operation_by_name(node.name), node.device)
+            yield Assignment(node.name, node.device, reason)
+
+
+def reason_of(op: tf.Operation, device: str) -> str:
+    """In the order in which the placer decides (core/common_runtime/colocation_graph.cc)."""
+    if mates := [name for name in colocated_with(op) if name != op.name]:
+        return f"colocated with {mates[0]}"
+    if op.device:
+        asked = f"asked for by {who_asked(op)}"
+        if matches(op.device, device):
+            return asked
+        wanted = op.device.rpartition("device:")[2]
+        return f"{asked}: {wanted}, which soft placement replaced"
+    resources = [tensor.op.name for tensor in op.inputs if tensor.dtype.base_dtype == tf.resource]
+    if resources:
+        return f"where its resource {resources[0]} is"
+    kinds = {kernel.device_type for kernel in kernels.registered(op.type)}
+    if kinds & {"CPU", "GPU", "DEFAULT"} == {kernels.device_type(device)}:
+        return f"only the {kernels.device_type(device)} has a kernel"
+    return "the default device"
+
+
+def colocated_with(op: tf.Operation) -> list[str]:
+    return [group.decode().removeprefix("loc:@") for group in op.colocation_groups()]
+
+
+def who_asked(op: tf.Operation) -> str:
+    """The line of the `tf.device` that asked last (`_device_assignments`, TF 2.21)."""
+    asked: list[Any] = getattr(op, "_device_assignments", None) or []
+    asked = [one for one in asked if one.filename]
+    if not asked:
+        return SPLIT
+    users = [one for one in asked if not one.filename.startswith(nodes.LIBRARIES)]
+    last = (users or asked)[-1]
+    line = f"{os.path.basename(last.filename)}:{last.lineno}"
+    return line if users else f"TensorFlow itself ({line})"
+
+
+def matches(asked: str, got: str) -> bool:
+    """Whether a device fits a request, which may leave parts of the name open."""
+    wanted, found = tf.DeviceSpec.from_string(asked), tf.DeviceSpec.from_string(got)
+    return wanted.device_type in (None, found.device_type) and wanted.device_index in (
+        None,
+        found.device_index,
+    )

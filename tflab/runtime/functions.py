@@ -1,0 +1,234 @@
+"""Functions: the library of a graph, whose functions its nodes call by name.
+
+`If`, `While` and `PartitionedCall` say in an attribute what they run; what that is stands in a
+library beside the nodes, as FunctionDefs. They are read as they are written: nothing is imported
+or run, so a file may hold what it likes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import tensorflow as tf
+
+from tflab.errors import TflabError
+from tflab.records import Call, Function, Lines, Node, Shape, Source, Tensor
+from tflab.runtime import nodes
+
+ARGUMENT = "_Arg"  # the type that the runtime gives to a function's argument when it is called
+
+Calls = Iterable[tuple[str, Call]]  # (function, who calls it)
+
+
+def of_graph(graph: tf.Graph, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
+    """The functions of a live graph. Those that were made in this process know the user's lines;
+    of others, `lines` may tell."""
+    traced = traced_graphs(graph)
+    if not traced:
+        return ()  # and the graph need not be written out to find its library
+    definitions = {one.signature.name: one for one in graph.as_graph_def().library.function}
+    calls = (
+        call
+        for op in graph.get_operations()
+        if op.type in definitions or calling(op.type)
+        for call in calls_of(op.node_def, definitions)
+    )
+    return tuple(listed(calls, definitions, traced, lines))
+
+
+def of_graph_def(graph_def: Any, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
+    """The functions of a graph that need not be importable."""
+    definitions = {one.signature.name: one for one in graph_def.library.function}
+    calls = (call for node in graph_def.node for call in calls_of(node, definitions))
+    return tuple(listed(calls, definitions, {}, lines))
+
+
+def traced_graphs(graph: tf.Graph) -> dict[str, Any]:
+    """For each function the graph in which this process traced it; None where it did not.
+
+    Private: TensorFlow has no public way from a function to the lines that made it.
+    """
+    try:
+        known = graph._functions.items()
+    except AttributeError as error:
+        raise TflabError(
+            f"TensorFlow {tf.__version__} keeps the functions of a graph elsewhere than 2.21, "
+            f"which tflab knows: {error}."
+        ) from error
+    return {name: getattr(one, "_cached_graph", None) for name, one in known}
+
+
+def listed(
+    calls: Calls, definitions: Mapping[str, Any], traced: Mapping[str, Any], lines: Lines
+) -> Iterator[Function]:
+    """The functions in the order in which the graph's calls lead to them, then the others.
+
+    One that is called but missing has no nodes. Functions may call each other in a circle.
+    """
+    called_by: dict[str, list[Call]] = {}
+    for name, call in calls:
+        called_by.setdefault(name, []).append(call)
+    order = dict.fromkeys(called_by)
+    callees: dict[str, list[str]] = {}
+    for inside, definition in definitions.items():
+        for node_def in definition.node_def:
+            for name, call in calls_of(node_def, definitions, inside):
+                called_by.setdefault(name, []).append(call)
+                callees.setdefault(inside, []).append(name)
+    waiting = list(order)
+    while waiting:
+        new = [name for one in waiting for name in callees.get(one, ()) if name not in order]
+        waiting = list(dict.fromkeys(new))
+        order |= dict.fromkeys(waiting)
+    known: defaultdict[str | None, dict[str, Source | None]] = defaultdict(dict)
+    for (where, node), source in lines.items():
+        known[where][node] = source
+    signatures = {name: definition.signature for name, definition in definitions.items()}
+    for name in order | dict.fromkeys(definitions) | dict.fromkeys(called_by):
+        callers = tuple(called_by.get(name, ()))
+        if name in definitions:
+            yield function(definitions[name], callers, traced.get(name), signatures, known[name])
+        else:
+            yield Function(name, callers)
+
+
+def calls_of(
+    node_def: Any, definitions: Mapping[str, Any], inside: str | None = None
+) -> Iterator[tuple[str, Call]]:
+    """The functions that a node names: as its type, or in attributes of type func or list(func)."""
+    if node_def.op in definitions:
+        yield node_def.op, Call(node_def.name, "", inside)
+    known = nodes.op_def_of(node_def.op) is not None
+    for attribute in calling(node_def.op) if known else sorted(node_def.attr):
+        if attribute not in node_def.attr:
+            continue
+        value = node_def.attr[attribute]
+        if value.WhichOneof("value") == "func":
+            if value.func.name:
+                yield value.func.name, Call(node_def.name, attribute, inside)
+        else:
+            for index, one in enumerate(value.list.func):
+                yield one.name, Call(node_def.name, f"{attribute}[{index}]", inside)
+
+
+@functools.cache
+def calling(op: str) -> tuple[str, ...]:
+    """The attributes of a type in which it names functions: `then_branch`, `else_branch`."""
+    op_def = nodes.op_def_of(op)
+    attributes = op_def.attr if op_def else ()
+    return tuple(one.name for one in attributes if one.type in ("func", "list(func)"))
+
+
+def function(
+    definition: Any,
+    called_by: tuple[Call, ...],
+    traced: Any,
+    signatures: Mapping[str, Any],
+    lines: Mapping[str, Source | None],
+) -> Function:
+    """One FunctionDef, with lines and shapes from the graph that it was traced in, if any."""
+    sources, shapes = noted(definition, traced) if traced else (lines, written_shapes(definition))
+    names = Names(definition, signatures)
+    made = traced.inputs if traced else ()
+    arguments = list(definition.signature.input_arg)
+    found = [
+        argument(
+            arg,
+            made[index] if index < len(made) else None,
+            definition.arg_attr.get(index),
+            lines.get(arg.name),
+        )
+        for index, arg in enumerate(arguments)
+    ]
+    for node_def in definition.node_def:
+        node = nodes.from_node_def(node_def, sources, shapes, signatures)
+        found.append(replace(node, inputs=tuple(map(names.of, node.inputs))))
+    results = (definition.ret.get(arg.name, "") for arg in definition.signature.output_arg)
+    returns = tuple(names.of(result) for result in results if result)
+    return Function(definition.signature.name, called_by, tuple(found), returns)
+
+
+def argument(arg: Any, made: Any, attributes: Any, source: Source | None) -> Node:
+    """An argument as a node; `made` is the tensor that stood for it while it was traced."""
+    shape: Shape = None
+    if made is not None:
+        shape, source = nodes.shape_of(made.shape), nodes.source_of(made.op)
+    elif attributes is not None:
+        value = attributes.attr["_output_shapes"]
+        written = [*value.list.shape, *([value.shape] if value.HasField("shape") else [])]
+        shape = shape_written(written[0]) if written else None
+    outputs = (Tensor(nodes.dtype_name(arg.type), shape),) if arg.type else ()
+    return Node(arg.name, ARGUMENT, outputs=outputs, source=source)
+
+
+def noted(definition: Any, traced: tf.Graph) -> tuple[dict[str, Source | None], dict[str, Shape]]:
+    """The lines of the nodes and the shapes of their outputs, as the traced graph knows them.
+
+    It may have grown since, and a node that bore the name of a result is `mul_0` in the
+    definition and `mul` in the graph.
+    """
+    ops = {op.name: op for op in traced.get_operations()}
+    sources: dict[str, Source | None] = {}
+    shapes: dict[str, Shape] = {}
+    for node_def in definition.node_def:
+        name = node_def.name
+        op = ops.get(name) or ops.get(name.rpartition("_")[0])
+        if op is None or op.type != node_def.op:
+            continue
+        sources[name] = nodes.source_of(op)
+        for index, out in enumerate(op.outputs):
+            shapes[f"{name}:{index}" if index else name] = nodes.shape_of(out.shape)
+    return sources, shapes
+
+
+def written_shapes(definition: Any) -> dict[str, Shape]:
+    """Shapes that the program which saved the function has noted at its nodes."""
+    return {
+        f"{node_def.name}:{index}" if index else node_def.name: shape_written(shape)
+        for node_def in definition.node_def
+        if "_output_shapes" in node_def.attr
+        for index, shape in enumerate(node_def.attr["_output_shapes"].list.shape)
+    }
+
+
+def shape_written(shape: Any) -> Shape:
+    return None if shape.unknown_rank else tuple(d.size if d.size >= 0 else None for d in shape.dim)
+
+
+class Names:
+    """Tensors of one function by the names that they would have in a graph.
+
+    A FunctionDef writes `split:output:1`, naming the argument of the OpDef that the output is of;
+    a GraphDef counts through all outputs and writes `split:1`. What does not fit is left alone.
+    """
+
+    def __init__(self, definition: Any, signatures: Mapping[str, Any]) -> None:
+        self.by_name = {node_def.name: node_def for node_def in definition.node_def}
+        self.signatures = signatures
+        self.starts: dict[str, dict[str, int]] = {}  # node -> argument -> its first output
+
+    def of(self, written: str) -> str:
+        node, *rest = written.split(":")
+        if rest and node in self.by_name:
+            start = self.outputs(node).get(rest[0])
+            if start is None or not all(map(is_number, rest[1:])):
+                return written
+            rest = [str(start + sum(map(int, rest[1:2])))]
+        return node if rest in ([], ["0"]) else ":".join([node, *rest])
+
+    def outputs(self, node: str) -> dict[str, int]:
+        if node not in self.starts:
+            node_def, total = self.by_name[node], 0
+            starts = self.starts[node] = {}
+            for arg in nodes.output_args(node_def.op, self.signatures):
+                starts[arg.name] = total
+                total += nodes.count_of(arg, node_def)
+        return self.starts[node]
+
+
+def is_number(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 10

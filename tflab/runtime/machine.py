@@ -1,0 +1,190 @@
+"""Machine: what this computer can do at most, which no op can beat. No TensorFlow in here.
+
+Two numbers bound every op: how fast the processor multiplies and adds, and how fast memory
+delivers. Both are measured by a short benchmark, once for each machine, and kept in the cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tflab.cli import environment
+from tflab.records import Peaks
+
+MATRIX_SIDES = (1024, 1536, 2048)  # large enough that multiplying hides the reading
+ARRAY_BYTES = 128 * 2**20  # each of three: far beyond the caches of most processors
+BENCHMARK_SECONDS = 1.0  # for each of the two
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # what NumPy's BLAS obeys
+
+
+def peaks(cache: Path | None = None) -> Peaks:
+    """The peaks of this machine, from the cache or else measured, in about 2 seconds.
+
+    `cache` is a folder; without one it is `tflab` in $XDG_CACHE_HOME or ~/.cache. A file there
+    that is damaged, or was written on another machine, is measured again and replaced. Where
+    the folder cannot be written, the peaks are measured every time. Nothing is raised for that.
+    """
+    machine = description()
+    path = cache_file(machine, cache)
+    if path and (kept := read(path, machine)):
+        return kept
+    measured = measure()
+    if path:
+        write(path, machine, measured)
+    return measured
+
+
+def raised(known: Peaks, cache: Path | None = None) -> Peaks:
+    """The peaks after another look, for when an op was faster than they allow.
+
+    They were measured while something else ran, or that op does less than its FLOPs are said to
+    be. The better of either look is true, and goes into the cache.
+    """
+    machine = description()
+    again = measure()
+    better = Peaks(
+        max(known.gflops, again.gflops), max(known.gigabytes_per_s, again.gigabytes_per_s)
+    )
+    path = cache_file(machine, cache)
+    if path and better != known:
+        write(path, machine, better)
+    return better
+
+
+# The cache
+
+
+def description() -> dict[str, Any]:
+    """What the peaks depend on; it is the key of the cache."""
+    facts = environment.describe()
+    return {
+        "processor": facts["processor"],
+        "cpus": facts["cpus"],
+        "numpy": np.__version__,
+        "threads": {name: os.environ[name] for name in THREADS if name in os.environ},
+    }
+
+
+def cache_file(machine: dict[str, Any], cache: Path | None) -> Path | None:
+    folder = cache or default_cache()
+    return folder / file_name(machine) if folder else None
+
+
+def file_name(machine: dict[str, Any]) -> str:
+    text = json.dumps(machine, sort_keys=True)
+    return f"machine-{hashlib.sha256(text.encode()).hexdigest()[:12]}.json"
+
+
+def default_cache() -> Path | None:
+    """The user's cache folder; None where there is no home."""
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    return Path(base, "tflab") if os.path.isabs(base) else None
+
+
+def read(path: Path, machine: dict[str, Any]) -> Peaks | None:
+    """The peaks in a cache file; None if it is not there, not whole or of another machine."""
+    try:
+        content = json.loads(path.read_bytes())
+        if content["machine"] != machine:
+            return None
+        found = Peaks(float(content["gflops"]), float(content["gigabytes_per_s"]))
+    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return found if all(0 < peak < math.inf for peak in asdict(found).values()) else None
+
+
+def write(path: Path, machine: dict[str, Any], measured: Peaks) -> None:
+    """Replace the cache file in one step, so that nobody reads half of it."""
+    draft = path.with_suffix(f".{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_text(json.dumps({"machine": machine, **asdict(measured)}, indent=2) + "\n")
+        os.replace(draft, path)
+    except OSError:  # it will be measured again; that costs two seconds
+        with suppress(OSError):
+            draft.unlink()
+
+
+# The benchmark
+
+
+def measure() -> Peaks:
+    """The best of many short runs. Other programs only ever slow a run down; on a machine that is
+    busy all the time the peaks come out low (`raised` mends that).
+
+    GFLOP/s: square float32 products by NumPy's BLAS, with the threads that it was built or told
+    to use (see THREADS), a multiply-add counted as two operations. TensorFlow has kernels of its
+    own, so a convolution may come out slightly above this peak.
+
+    GB/s: the copy and add of McCalpin's STREAM benchmark (1995) with a thread for each processor,
+    counting the bytes that are read and written, but not those that a cache fetches of its own
+    accord before it overwrites them.
+    """
+    return Peaks(best_gflops(MATRIX_SIDES), best_gigabytes_per_s(ARRAY_BYTES))
+
+
+def best_gflops(sides: Sequence[int]) -> float:
+    end = time.perf_counter() + BENCHMARK_SECONDS
+    best = 0.0
+    for index, side in enumerate(sides):
+        operations = 2 * side**3
+        left = end - time.perf_counter()
+        if best and 2 * operations / best / 1e9 > left:
+            break  # a slow machine: the next product would take too long
+        factor: np.ndarray = np.full((side, side), 0.5, np.float32)
+        product = np.empty_like(factor)
+        multiply = partial(np.matmul, factor, factor, out=product)
+        seconds = quickest(multiply, left / (len(sides) - index))
+        best = max(best, operations / seconds / 1e9)
+    return best
+
+
+def best_gigabytes_per_s(array_bytes: int) -> float:
+    threads = environment.describe()["cpus"]
+    arrays: list[np.ndarray] = [np.ones(array_bytes // 4, np.float32) for _ in range(3)]
+    parts = [np.array_split(array, threads) for array in arrays]
+    with ThreadPoolExecutor(threads) as pool:  # NumPy lets go of Python's lock meanwhile
+        copying = quickest(lambda: all_of(pool.map(copy, *parts)), BENCHMARK_SECONDS / 2)
+        adding = quickest(lambda: all_of(pool.map(add, *parts)), BENCHMARK_SECONDS / 2)
+    return max(2 * array_bytes / copying, 3 * array_bytes / adding) / 1e9
+
+
+def copy(a: np.ndarray, _: np.ndarray, c: np.ndarray) -> None:
+    np.copyto(c, a)
+
+
+def add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
+    np.add(a, b, out=c)
+
+
+def all_of(results: Iterable[None]) -> None:
+    for _ in results:
+        pass
+
+
+def quickest(work: Callable[[], Any], seconds: float) -> float:
+    """Seconds of the quickest of as many runs as fit into a time, but of one at least.
+
+    A run before those pays for threads and for memory never touched; it does not count.
+    """
+    deadline = time.perf_counter() + seconds
+    work()
+    best = math.inf
+    while best == math.inf or time.perf_counter() < deadline:
+        start = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - start)
+    return best

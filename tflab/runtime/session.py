@@ -1,0 +1,339 @@
+"""Session: the only module that opens a tf.Session. Live objects stay here, data leaves."""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+from tensorflow.core.protobuf import config_pb2
+
+from tflab import datasets
+from tflab.cli import progress
+from tflab.errors import RefusedError, TflabError
+from tflab.records import SWITCHES, Capture, OpRun, Options, Program, Start, StepTime
+from tflab.runtime import dumps, trace
+
+FULL_TRACE = tf1.RunOptions.FULL_TRACE
+TIME_LIMIT_S = 120  # of one step
+CAPTURED_STEPS = 5  # for TensorBoard, of each batch size
+WARMUP_STEPS = 3  # a new batch size means new shapes: kernels choose their algorithms again
+
+
+def config_of(options: Options) -> tf1.ConfigProto:
+    """The session's configuration: devices, and the graph passes that are switched off."""
+    config = tf1.ConfigProto(
+        device_count={"CPU": options.devices},
+        allow_soft_placement=options.soft_placement,
+        operation_timeout_in_ms=TIME_LIMIT_S * 1000,
+    )
+    if options.xla:
+        config.graph_options.optimizer_options.global_jit_level = tf1.OptimizerOptions.ON_2
+    rewrites = config.graph_options.rewrite_options
+    for name in options.without:
+        field = SWITCHES[name]
+        value = rewrites.DESCRIPTOR.fields_by_name[field].enum_type
+        if value is None:
+            setattr(rewrites, field, True)  # a field of the form `disable_...`
+        else:
+            setattr(rewrites, field, value.values_by_name.get("OFF", value.values[1]).number)
+    return config
+
+
+@contextmanager
+def opened(
+    graph: tf.Graph, config: tf1.ConfigProto, start: Start | None = None
+) -> Iterator[tf1.Session]:
+    """A session with its variables at their first values, by default those of their initialisers;
+    the runtime's errors as sentences."""
+    with fresh(graph, config) as session:
+        begin(session, start or Start(initializers(graph)))
+        yield session
+
+
+@contextmanager
+def fresh(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
+    """A session that has not built or run anything yet.
+
+    It is not made the default one: what happens elsewhere meanwhile, between the steps of a
+    training, say, has no business in its graph.
+    """
+    try:
+        with closing(tf1.Session(graph=graph, config=config)) as session:
+            yield session
+    except tf.errors.OpError as error:
+        raise refused(error) from error
+
+
+def refused(error: tf.errors.OpError) -> RefusedError:
+    """What the runtime said, as a sentence, and what would help where that is known."""
+    if isinstance(error, tf.errors.DeadlineExceededError):
+        return RefusedError(
+            f"A step did not end within {TIME_LIMIT_S} s, and was given up: something in the graph "
+            "waits for ever, such as a queue that nobody fills. --fetch chooses what is run."
+        )
+    message = sentence(error.message)
+    if "explicitly assigned to" in message:
+        message += " Give --soft-placement to let another device do it."
+    if message.startswith("Multiple CPU devices"):
+        message += ": XLA put nodes of several devices into one cluster. Give --devices 1."
+    return RefusedError(f"The runtime refused the step: {message}")
+
+
+def start_of(program: Program) -> Start:
+    """The model's own way to give its variables their first values, else their initialisers."""
+    return program.model.start or Start(initializers(program.graph))
+
+
+def initializers(graph: tf.Graph) -> tuple[str, ...]:
+    """The nodes that give the variables their first values."""
+    return tuple(variable.initializer.name for variable in graph.get_collection("variables"))
+
+
+def begin(session: tf1.Session, start: Start) -> None:
+    """Give the variables their first values."""
+    session.run(start.targets, dict(start.feeds))
+
+
+def sentence(message: str) -> str:
+    """The first line of what the runtime said, without its marks for nodes.
+
+    Of an error that came through `Session.run`, TensorFlow first tells where the node was made.
+    """
+    _, made, rest = message.rpartition("\nNode: ")
+    message = rest.partition("\n")[2] if made else message
+    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    if len(lines) > 1 and "root error(s) found" in lines[0]:
+        lines = [line.partition(": ")[2] or line for line in lines[1:]]
+    lines = [line for line in lines if not line.endswith(":")] or lines  # headings
+    first = lines[0].partition(" [[")[0] if lines else "no message"
+    return re.sub(r"\{\{node (.*?)\}\}", r"'\1'", first)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one `session.run` does: feeds in the order in which the runtime numbers them."""
+
+    feeds: tuple[str, ...]  # tensors, sorted as `Session.run` sorts them
+    fetches: tuple[str, ...]  # tensors whose values come back
+    targets: tuple[str, ...]  # nodes that only have to run
+
+    def callable(self, session: tf1.Session, **run_options: Any) -> Any:
+        """A compiled step. It accepts `run_metadata=` and costs less than `Session.run`.
+
+        `_make_callable_from_options` is private; checked with TensorFlow 2.21.
+        """
+        return session._make_callable_from_options(
+            config_pb2.CallableOptions(
+                feed=self.feeds,
+                fetch=self.fetches,
+                target=self.targets,
+                run_options=tf1.RunOptions(**run_options),
+            )
+        )
+
+
+def step_of(program: Program, fetches: Sequence[str]) -> Step:
+    """The step that computes these fetches; names of tensors are fetched, names of nodes run."""
+    return Step(
+        feeds=tuple(sorted(tensor.name for tensor in program.model.feeds)),
+        fetches=tuple(name for name in fetches if ":" in name),
+        targets=tuple(name for name in fetches if ":" not in name),
+    )
+
+
+def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
+    """The whole data of a split by fed tensor, in the order of `Step.feeds`.
+
+    Raises TflabError when the data have no such column, or one that does not fit its placeholder.
+    """
+    feeds = sorted(program.model.feeds.items(), key=lambda feed: feed[0].name)
+    dataset = program.dataset(split)
+    columns = {}
+    for tensor, column in feeds:
+        values = dataset.columns.get(column)
+        if values is None:
+            raise TflabError(
+                f"The model '{program.name}' feeds from a column '{column}', but its data "
+                f"({dataset.name}) have {', '.join(dataset.columns)}."
+            )
+        dtype = tensor.dtype.as_numpy_dtype
+        whole = isinstance(values, datasets.Whole)
+        array = values.value if whole else values
+        shape = array.shape if whole else (None, *array.shape[1:])
+        fits = tensor.shape.is_compatible_with(shape)
+        if not fits or not np.can_cast(array.dtype, dtype, "same_kind"):
+            raise TflabError(
+                f"The column '{column}' of {dataset.name} holds {array.dtype} of shape "
+                f"{array.shape}, which cannot be fed to '{tensor.name}': {tensor.dtype.name} of "
+                f"shape {tensor.shape}."
+            )
+        array = np.asarray(array, dtype=dtype)
+        columns[tensor.name] = datasets.Whole(array, len(values)) if whole else array
+    return columns
+
+
+def feed_batches(
+    program: Program, batch_size: int, split: str = "train"
+) -> Iterator[list[np.ndarray]]:
+    """Real batches for ever, each a list of values in the order of `Step.feeds`."""
+    dataset = program.dataset(split)
+    columns = feed_columns(program, split) or dataset.columns
+    for batch in datasets.batches(replace(dataset, columns=columns), batch_size):
+        yield list(batch.values()) if program.model.feeds else []
+
+
+@dataclass
+class Measured:
+    """What is left when the session is closed."""
+
+    untraced_ns: list[int] = field(default_factory=list)
+    steps: list[StepTime] = field(default_factory=list)
+    runs: list[OpRun] = field(default_factory=list)
+    traces: dict[int, Any] = field(default_factory=dict)  # batch size -> RunMetadata
+    captures: list[Capture] = field(default_factory=list)  # one for each of these batch sizes
+    hlo_protos: dict[str, dict[str, bytes]] = field(
+        default_factory=dict
+    )  # capture -> what XLA compiled
+    graphs: list[Any] = field(default_factory=list)  # that ran, where the trial's bear other names
+    interrupted: bool = False
+
+
+def measure(
+    program: Program,
+    step: Step,
+    types: Mapping[str, str],
+    options: Options,
+    traced_batch_sizes: Sequence[int],
+) -> Measured:
+    """Run warm-up steps, then untraced and traced steps in turn, then a capture per batch size.
+
+    Ctrl-C ends it early; it is passed on only when there is nothing to keep yet.
+    """
+    measured = Measured()
+    folder = dumps.prepare() if options.xla else None
+    known = protos(folder)  # those of other sessions
+    with fresh(program.graph, config_of(options)) as session:
+        # First of all, as in the trial: the runtime numbers the nodes that it makes.
+        traced = step.callable(session, trace_level=FULL_TRACE, output_partition_graphs=options.xla)
+        begin(session, start_of(program))
+        untraced = step.callable(session)
+        try:
+            batches = feed_batches(program, options.batch_size)
+            for values in islice(batches, options.warmup):
+                untraced(*values)
+                traced(*values, run_metadata=tf1.RunMetadata())
+            for index, values in progress.track(
+                "steps", enumerate(islice(batches, options.steps)), options.steps
+            ):
+                start = time.perf_counter_ns()
+                untraced(*values)
+                measured.untraced_ns.append(time.perf_counter_ns() - start)
+                timed, stats = timed_step(traced, values, index)
+                measured.graphs = list(stats.partition_graphs)
+                types = {n.name: n.op for graph in measured.graphs for n in graph.node} or types
+                runs = list(trace.op_runs(index, stats.step_stats, types))
+                measured.runs += runs  # Ctrl-C may come anywhere: the step counts when it is whole
+                measured.steps.append(timed)
+            compiled = {options.batch_size: protos(folder) - known}
+            for batch_size in traced_batch_sizes:
+                known = protos(folder)
+                batches = feed_batches(program, batch_size)
+                # XLA compiles for the traced step once more, so that is the one to warm up.
+                for values in islice(batches, WARMUP_STEPS):
+                    traced(*values, run_metadata=tf1.RunMetadata())
+                traces = [
+                    timed_step(traced, values, index)
+                    for index, values in enumerate(islice(batches, CAPTURED_STEPS))
+                ]
+                name = capture_name(program, batch_size)
+                found = captured(name, traces, types)
+                own = compiled.get(batch_size, set()) | protos(folder) - known
+                measured.hlo_protos[name] = modules_of(found, own)
+                measured.captures.append(found)
+                measured.traces[batch_size] = traces[-1][1]
+        except KeyboardInterrupt:
+            if not measured.steps:
+                raise
+            measured.interrupted = True
+    return measured
+
+
+def capture_name(program: Program, batch_size: int) -> str:
+    """`lenet-batch-16`, and never silent about data that are not the ones asked for."""
+    dataset = program.dataset("train")
+    name = f"{program.name}-batch-{batch_size}"
+    return f"{name}-{dataset.name}" if dataset.stands_in_for else name
+
+
+def captured(
+    name: str, traces: Sequence[tuple[StepTime, Any]], types: Mapping[str, str]
+) -> Capture:
+    """What `timed_step` returned, as records."""
+    runs = (trace.op_runs(timed.step, stats.step_stats, types) for timed, stats in traces)
+    return Capture(name, tuple(timed for timed, _ in traces), tuple(chain.from_iterable(runs)))
+
+
+def protos(folder: Path | None) -> set[Path]:
+    """The HloProtos that XLA has dumped: what it compiled, as it runs."""
+    return set(folder.glob("*.cpu_after_optimizations.hlo.pb")) if folder else set()
+
+
+def modules_of(capture: Capture, paths: Iterable[Path]) -> dict[str, bytes]:
+    """Of these HloProtos those of the clusters that ran in the capture, by module."""
+    scopes = {run.name.partition("/")[0] for run in capture.runs}
+    found = {}
+    for path in sorted(paths):
+        module = path.name.partition("__XlaCompiledKernel")[0]  # module_0058.cluster_5
+        cluster = module.partition(".")[2]
+        if any(scope.startswith(f"{cluster}_") for scope in scopes):
+            found[module] = path.read_bytes()
+    return found
+
+
+def in_turn(
+    program: Program, step: Step, variants: Sequence[Options], rounds: int
+) -> list[list[int]]:
+    """The times of untraced steps under several configurations, a round of each at a time.
+
+    The order within a round is turned around every time. Ctrl-C keeps the whole rounds.
+    """
+    times: list[list[int]] = []
+    batches = feed_batches(program, variants[0].batch_size)
+    with ExitStack() as stack:
+        sessions = [
+            stack.enter_context(opened(program.graph, config_of(variant), start_of(program)))
+            for variant in variants
+        ]
+        runs = [step.callable(session) for session in sessions]
+        for run in runs:
+            for values in islice(batches, WARMUP_STEPS):
+                run(*values)
+        with suppress(KeyboardInterrupt):
+            for index, values in progress.track(
+                "rounds", enumerate(islice(batches, rounds)), rounds
+            ):
+                order = range(len(runs)) if index % 2 else reversed(range(len(runs)))
+                round_ns = [0] * len(runs)
+                for which in order:
+                    start = time.perf_counter_ns()
+                    runs[which](*values)
+                    round_ns[which] = time.perf_counter_ns() - start
+                times.append(round_ns)
+    return [list(column) for column in zip(*times, strict=True)]
+
+
+def timed_step(traced: Any, values: Sequence[np.ndarray], index: int) -> tuple[StepTime, Any]:
+    """One traced step: its time as the caller sees it, and its RunMetadata."""
+    metadata = tf1.RunMetadata()
+    epoch, start = time.time_ns(), time.perf_counter_ns()
+    traced(*values, run_metadata=metadata)
+    return StepTime(index, epoch, time.perf_counter_ns() - start), metadata

@@ -1,0 +1,1 @@
+"""Saved graphs: recognised, read, fed and given their first values."""

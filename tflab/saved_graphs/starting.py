@@ -1,0 +1,76 @@
+"""Starting: the first values of the variables of a graph from a file, and where they come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import tensorflow as tf
+
+from tflab.errors import TflabError
+from tflab.records import Node, Start, node_of
+from tflab.saved_graphs.feeding import made
+from tflab.saved_graphs.formats import GraphFile
+
+VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
+ASSIGNMENTS = ("AssignVariableOp", "Assign")
+SCOPE = "tflab_start"  # of the assignments that tflab adds
+
+
+def start_of(file: GraphFile, graph: tf.Graph, written: Sequence[Node], needed: set[str]) -> Start:
+    """How the variables that the fetches need get their values."""
+    variables = [node for node in written if node.op in VARIABLES and node.name in needed]
+    tables = tables_of(file)
+    if not variables:
+        return Start(tables.targets, tables.feeds)
+    saver = file.meta.saver_def if file.meta is not None else None
+    if file.checkpoint and saver is not None and saver.restore_op_name:
+        feeds = {saver.filename_tensor_name: file.checkpoint, **tables.feeds}
+        targets = (node_of(saver.restore_op_name), *tables.targets)
+        source = file.given or file.checkpoint
+        return Start(targets, feeds, f"Variables have the values of '{source}'.")
+    assigned = {
+        node_of(node.inputs[0]): node.name
+        for node in reversed(written)
+        if node.op in ASSIGNMENTS and node.name.endswith("/Assign")
+    }
+    missing = [node.name for node in variables if node.name not in assigned]
+    own = tuple(assigned[node.name] for node in variables if node.name in assigned)
+    fresh = [assignment(graph, name) for name in missing]
+    about = [f"{len(own)} variables have the values of their initialisers"] if own else []
+    if fresh:
+        about.append(
+            f"{len(fresh)} have values made up with a seed, by nodes that tflab added under "
+            f"{SCOPE}/"
+        )
+    return Start((*own, *fresh, *tables.targets), tables.feeds, " and ".join(about) + ".")
+
+
+def tables_of(file: GraphFile) -> Start:
+    """The SavedModel's own initialisation, of lookup tables for example, and its asset files."""
+    if file.meta is None or file.kind != "SavedModel":
+        return Start(())
+    init = file.meta.signature_def.get("__saved_model_init_op")
+    names = [info.name for info in init.outputs.values()] if init is not None else []
+    for key in ("saved_model_main_op", "legacy_init_op"):
+        names += list(file.meta.collection_def[key].node_list.value)[:1] if not names else []
+    assets = file.path.parent / "assets"
+    feeds = {
+        asset.tensor_info.name: str(assets / asset.filename)
+        for asset in file.meta.asset_file_def
+        if (assets / asset.filename).resolve().is_relative_to(assets.resolve())
+    }
+    return Start(tuple(map(node_of, names)), feeds)
+
+
+def assignment(graph: tf.Graph, name: str) -> str:
+    """Add a node that gives a variable made-up values; its name."""
+    op = graph.get_operation_by_name(name)
+    dtype = tf.dtypes.as_dtype(op.get_attr("dtype"))
+    shape = tf.TensorShape(op.get_attr("shape"))
+    if not shape.is_fully_defined():
+        raise TflabError(f"The variable '{name}' has no values, no initialiser and no known shape.")
+    values = tf.constant(made(dtype, shape.as_list()) / (1 if dtype.is_integer else 10), dtype)
+    with graph.as_default(), tf.compat.v1.name_scope(f"{SCOPE}/"):
+        if op.type == "VarHandleOp":
+            return tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=values).name
+        return tf.raw_ops.Assign(ref=op.outputs[0], value=values).op.name

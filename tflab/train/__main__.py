@@ -1,0 +1,197 @@
+"""Train a model: epoch by epoch, with curves for TensorBoard and checkpoints to go on from.
+
+    python -m tflab.train --model lenet
+
+What is not given comes from the model's recipe. Ctrl-C saves and stops; --resume goes on, and
+ends with the very weights that it would have had without the stop.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections import deque
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tflab import models
+from tflab.cli import arguments, command, logdirs
+
+if TYPE_CHECKING:
+    from rich.progress import Progress
+
+    from tflab.train.checkpoints import Checkpoint
+    from tflab.train.epochs import Settings, TimedStep
+    from tflab.train.trainer import Trainer
+
+MODEL, SEED = "lenet", 1
+GIVEN = ("model", "batch_size", "epochs", "seed", "one_thread")  # arguments that are settings
+RECENT = 50  # steps, of which the bar shows the mean
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return command.run(lambda: run(parser().parse_args(argv)))
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = command.parser("train", __doc__)
+    add = parser.add_argument
+    add(
+        "--model",
+        metavar="M",
+        help=f"{', '.join(models.MODELS)}, or package.module:function (default: {MODEL})",
+    )
+    add(
+        "--epochs",
+        type=command.count("number of epochs"),
+        metavar="N",
+        help="times that every training image is learned from (default: the recipe's)",
+    )
+    add(
+        "--batch-size",
+        type=command.count("batch size"),
+        metavar="N",
+        help="images in a step (default: the recipe's)",
+    )
+    add(
+        "--seed",
+        type=command.count("seed", 0),
+        metavar="N",
+        help=f"of the first weights and of the order of the images (default: {SEED})",
+    )
+    add(
+        "--one-thread",
+        action="store_true",
+        default=None,
+        help="compute on one thread: the same weights, bit for bit, in every run",
+    )
+    add(
+        "--resume",
+        action="store_true",
+        help="go on with the training in --logdir, or else the newest of the model in runs/",
+    )
+    add(
+        "--logdir",
+        type=command.folder("logdir"),
+        metavar="DIR",
+        help="where TensorBoard finds the result (default: runs/<model>-train-<time>)",
+    )
+    arguments.data_dir(parser)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    from tflab.train import history, runs
+
+    if args.resume:
+        folder = runs.find(Path(args.logdir or logdirs.RUNS), args.model or MODEL)
+        seen = history.settings(folder / history.NAME)
+        if not args.model:
+            runs.check_own(folder, seen)
+        trainer, settings = prepared(args, seen)
+        runs.check_same(folder, seen, settings)
+        start, notes = runs.start_of(folder, trainer, settings)
+        for sentence in notes:
+            note(sentence)
+    else:
+        trainer, settings = prepared(args, None)
+        folder, start = runs.begin(args.logdir, trainer, settings), None
+    status = 0
+    try:
+        if start is None or start.step < settings.steps:
+            watch(trainer, settings, folder, start)
+    except KeyboardInterrupt:
+        status = command.INTERRUPTED
+    finally:
+        show(folder)
+    if status:
+        again = ("--resume", "--model", settings.model, "--logdir", str(folder))
+        note(f"Interrupted. To go on:  python -m tflab.train {shlex.join(again)}")
+    return status
+
+
+def prepared(args: argparse.Namespace, seen: Settings | None) -> tuple[Trainer, Settings]:
+    """The graph, and the settings: those given, else those seen before, else the recipe's."""
+    from tflab.train.epochs import Settings
+
+    given = {name: getattr(args, name) for name in GIVEN if getattr(args, name) is not None}
+    model = args.model or (seen.model if seen else MODEL)
+    seed = given.get("seed", seen.seed if seen else SEED)
+    function = models.find(model)
+    from tflab.train import trainer
+
+    ready = trainer.prepare(model, function, seed, args.data_dir)
+    train, test = map(ready.program.dataset, ("train", "test"))
+    data = {"data": train.name, "train_rows": train.size, "test_rows": test.size}
+    usual = {
+        "model": model,
+        "batch_size": ready.recipe.batch_size,
+        "epochs": ready.recipe.epochs,
+        "seed": seed,
+        "one_thread": False,
+    }
+    return ready, Settings(**{**(asdict(seen) if seen else usual), **given, **data})
+
+
+def watch(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None) -> None:
+    """Train, with a bar on stderr for the steps and a line on stdout for every epoch."""
+    from tflab.exporters import text
+    from tflab.records import Epoch
+    from tflab.train import loop
+    from tflab.train import view as story
+
+    out = text.console()
+    out.print(story.plan(settings))
+    done = start.step if start else 0
+    recent: deque[TimedStep] = deque(maxlen=RECENT)
+    with closing(loop.train(trainer, settings, folder, start)) as records, bar() as progress:
+        task = progress.add_task("", total=settings.steps, completed=done, about="")
+        for record in records:
+            if isinstance(record, Epoch):
+                progress.stop()  # it gives the line back
+                out.print(story.line(record, settings.epochs))
+                progress.start()
+            elif not progress.disable:
+                recent.append(record)
+                progress.update(task, completed=record.step, about=story.now(settings, recent))
+
+
+def bar() -> Progress:
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    return Progress(
+        BarColumn(),
+        TextColumn("{task.fields[about]}"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=console,
+        transient=True,
+        disable=not console.is_terminal,
+        redirect_stdout=False,
+    )
+
+
+def show(folder: Path) -> None:
+    """All epochs, and where to see more of them."""
+    from tflab.exporters import text
+    from tflab.train import history
+    from tflab.train import view as story
+
+    out = text.console()
+    for block in story.tell(history.read(folder / history.NAME)):
+        text.show_block(out, block)
+    print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(folder)}")
+
+
+def note(sentence: str) -> None:
+    print(sentence, file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,142 @@
+"""Trainer: a model's graph, with all that training adds to it.
+
+Besides gradients and updates these are a learning rate that is fed with every step, counts of
+steps and of right answers, and the ops that save and restore the variables.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab.errors import TflabError, UsageError
+from tflab.lifecycle import backward, frontend
+from tflab.records import Model, Options, Program, Recipe
+from tflab.runtime import session
+from tflab.train import checkpoints
+
+EPOCHS, BATCH_SIZE = 5, 64  # for a model that has an optimizer and no recipe
+DRAWING = ("Random", "TruncatedNormal", "Multinomial")  # in the names of op types
+
+
+@dataclass(frozen=True)
+class Trainer:
+    program: Program
+    recipe: Recipe
+    train: session.Step  # feeds: columns, learning rate; fetches: loss, how many were read right
+    test: session.Step  # feeds: columns; fetches: loss, what each row was read as
+    weights: tuple[tf.Variable, ...]  # the trainable ones
+    saver: tf1.train.Saver
+
+
+def prepare(name: str, function: Callable[[], Model], seed: int, data_dir: str | None) -> Trainer:
+    """Build a model, its first weights drawn by the seed, and add what trains it.
+
+    Where nothing is fed from a column `labels`, nothing is classified, and both steps fetch the
+    loss alone. Raises UsageError when a model has no loss or does not say how it is trained, and
+    TflabError when it fails or its loss cannot be differentiated.
+    """
+
+    def seeded() -> Model:
+        tf1.set_random_seed(seed)
+        return function()
+
+    built = frontend.build((name, seeded), Options(data_dir=data_dir))
+    if built.blocked:
+        raise TflabError(built.blocked)
+    program = built.program
+    graph, model = program.graph, program.model
+    recipe = recipe_of(name, model)
+    labels = next((t for t, column in model.feeds.items() if column == "labels"), None)
+    with graph.as_default():
+        rate = tf1.placeholder(tf.float32, [], name="learning_rate")
+        count = tf1.train.get_or_create_global_step().assign_add(1, read_value=False)
+        with tf1.name_scope("accuracy"):
+            answers = read(trained_scores(program), labels)
+            right = [tf.reduce_sum(tf.cast(tf.equal(a, labels), tf.int32)) for a in answers]
+            tested = read(model.output, labels)
+        try:
+            optimizer = recipe.optimizer(rate)
+        except Exception as error:
+            raise frontend.failure(name, "made its optimizer", error) from error
+    training = replace(model, optimizer=optimizer, updates=(*model.updates, count))
+    frontend.check(name, training, graph)
+    *_, train_op = backward.derive(replace(program, model=training), together=False)
+    assert train_op, "an optimizer makes one"
+    saver = checkpoints.saver(graph)
+    graph.finalize()
+    test_loss = model.loss if model.test_loss is None else model.test_loss
+    train = session.step_of(program, [tensor.name for tensor in (model.loss, *right)])
+    return Trainer(
+        program=program,
+        recipe=recipe,
+        train=replace(train, feeds=(*train.feeds, rate.name), targets=(train_op,)),
+        test=session.step_of(program, [tensor.name for tensor in (test_loss, *tested)]),
+        weights=tuple(graph.get_collection(tf1.GraphKeys.TRAINABLE_VARIABLES)),
+        saver=saver,
+    )
+
+
+def recipe_of(name: str, model: Model) -> Recipe:
+    """How to train a model. With an optimizer alone, only that knows its learning rate."""
+    if model.loss is None:
+        raise UsageError(
+            f"The model '{name}' has no loss, so there is nothing to train it for; "
+            "its Model needs a `loss`."
+        )
+    if model.recipe is not None:
+        return model.recipe
+    if model.optimizer is None:
+        raise UsageError(
+            f"The model '{name}' does not say how it is trained; "
+            "its Model needs a `recipe`, or at least an `optimizer`."
+        )
+    return Recipe(EPOCHS, BATCH_SIZE, lambda rate: model.optimizer, lambda *steps: math.nan)
+
+
+def read(scores: tf.Tensor | None, labels: tf.Tensor | None) -> list[tf.Tensor]:
+    """As what each row is read: the class of its highest score. Empty without classes."""
+    if scores is None or labels is None or not labels.dtype.is_integer:
+        return []
+    if scores.shape.rank is None or scores.shape[:-1].rank != labels.shape.rank:
+        return []
+    return [tf.cast(tf.argmax(scores, axis=-1), labels.dtype)]
+
+
+def trained_scores(program: Program) -> tf.Tensor | None:
+    """What the head that trains makes of a batch, with the very weights of its loss.
+
+    That is what goes into the softmax of the loss or, without just one of these, the model's
+    output. None where the loss does not come from that either.
+    """
+    model = program.model
+    behind = ancestors(program.graph, model.loss.op.name)
+    ops = [op for op in program.graph.get_operations() if op.name in behind]
+    logits = [op.inputs[0] for op in ops if op.type.endswith("SoftmaxCrossEntropyWithLogits")]
+    if len(logits) == 1:
+        return logits[0]
+    return model.output if model.output.op in ops else None
+
+
+def drawing(trainer: Trainer) -> list[str]:
+    """The nodes of the training step that draw numbers and remember in no variable how far."""
+    graph = trainer.program.graph
+    behind = ancestors(graph, *trainer.train.targets)
+    return [
+        op.name
+        for op in graph.get_operations()
+        if op.name in behind and op.op_def.is_stateful and any(word in op.type for word in DRAWING)
+    ]
+
+
+def ancestors(graph: tf.Graph, *names: str) -> set[str]:
+    """All nodes that have to run before these, and these."""
+    parents = {
+        op.name: [*(tensor.op.name for tensor in op.inputs), *(c.name for c in op.control_inputs)]
+        for op in graph.get_operations()
+    }
+    return backward.reach(names, parents)

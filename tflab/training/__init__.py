@@ -1,1 +1,0 @@
-"""Training: from a model's recipe to weights, with all that a long run needs to be cut short."""

@@ -1,0 +1,99 @@
+"""The backward story: what each forward op's gradient function made, and whether it is right."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tflab.records import Backward, Gradient
+from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.units import plural
+from tflab.views import frontend
+from tflab.views.words import LONGEST, counted
+
+
+def tell(stage: Backward) -> Iterable[Block]:
+    if stage.inferred:
+        yield (
+            f"The file holds gradients of {plural(len(stage.gradients), 'forward op')}; which came "
+            "from which is inferred from their names. Nothing was added."
+        )
+        yield derived(stage)
+        return
+    if not stage.added_nodes:
+        yield "The model has no loss or no optimiser: nothing to differentiate, nothing added."
+        return
+    made = sum(len(gradient.nodes) for gradient in stage.gradients)
+    yield (
+        f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: {made} "
+        f"from gradient functions, {len(stage.shared_nodes)} that start or add up gradients, "
+        f"{len(stage.update_nodes)} from the optimiser. "
+        "Still nothing is computed."
+    )
+    yield derived(stage)
+    yield reasons(stage.gradients)
+    new = [function for function in stage.functions if function.name in stage.added_functions]
+    if new:
+        yield frontend.function_table("Functions that were added", new)
+    yield from gradient_checks(stage)
+
+
+def derived(stage: Backward) -> Table:
+    types = {node.name: node.op for node in stage.nodes}
+    with_gradient = [g for g in stage.gradients if g.nodes]
+    return shortened(
+        "Forward ops, last first as differentiation met them, and what came from each",
+        (
+            Column("forward node", lambda g: g.forward),
+            Column("type", lambda g: g.op),
+            Column("gradient function", lambda g: (g.function or "").partition(" ")[0]),
+            Column("nodes", lambda g: str(len(g.nodes)), right=True),
+            Column("types", lambda g: kinds_of(g, types), elastic=True, least=28),
+        ),
+        with_gradient[::-1],
+        LONGEST,
+    )
+
+
+def kinds_of(gradient: Gradient, types: dict[str, str]) -> str:
+    return counted(types[name] for name in gradient.nodes)
+
+
+def reasons(gradients: Iterable[Gradient]) -> Table:
+    """Forward ops without gradient nodes, by reason."""
+    names: dict[str, list[str]] = {}
+    for gradient in gradients:
+        if gradient.reason:
+            names.setdefault(gradient.reason, []).append(gradient.forward)
+    return Table(
+        "Forward ops without gradient nodes, and why",
+        (
+            Column("because", lambda row: row[0]),
+            Column("nodes", lambda row: str(len(row[1])), right=True),
+            Column("which", lambda row: ", ".join(row[1]), elastic=True),
+        ),
+        tuple(names.items()),
+    )
+
+
+def gradient_checks(stage: Backward) -> Iterable[Block]:
+    if not stage.gradient_checks:
+        yield f"Gradients were not checked: {stage.unchecked}."
+        return
+    worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
+    yield shortened(
+        f"Gradients against finite differences, taken in {worst.precision} on {stage.data}",
+        (
+            Column("variable", lambda check: check.tensor),
+            Column("elements", lambda c: f"{c.elements} of {c.size:,}", right=True),
+            Column("largest relative error", lambda c: f"{c.max_relative_error:.1e}", right=True),
+        ),
+        stage.gradient_checks,
+        LONGEST,
+    )
+    if worst.precision != "float64":
+        yield "The graph has ops without a float64 version, so the error is larger."
+    some = f"Checked: {len(stage.gradient_checks)} of {stage.variable_count:,} variables. "
+    yield (
+        (some if len(stage.gradient_checks) < stage.variable_count else "")
+        + f"The largest relative error is {worst.max_relative_error:.1e}, in {worst.tensor}."
+    )

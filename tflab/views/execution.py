@@ -1,0 +1,146 @@
+"""The story of the execution: how long a step took, where it went, which ops cost most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tflab.analysis.step_times import median_step
+from tflab.records import Execution, Memory, OpTotal, Race, StepTime
+from tflab.records.blocks import Block, Column, Table
+from tflab.units import percent, plural, short_device, size, time
+
+TOP = 10
+HOLDERS = 3  # of memory at its peak; the rest is in the JSON
+
+
+def tell(stage: Execution) -> Iterable[Block]:
+    if stage.interrupted:
+        yield "Interrupted: what follows was measured until then."
+    yield (
+        f"{plural(stage.steps, 'untraced step')} and as many traced ones in turn, after "
+        f"{plural(stage.warmup_steps, 'warm-up step')} of each that are not counted. Batch size "
+        f"{stage.batch_size}, data: {stage.data}."
+    )
+    yield Table(
+        "Time of a step",
+        (
+            Column("step", lambda row: row[0]),
+            Column("median", lambda row: time(row[1].median), right=True),
+            Column("p10", lambda row: time(row[1].p10), right=True),
+            Column("p90", lambda row: time(row[1].p90), right=True),
+        ),
+        (("untraced", stage.untraced_step_ns), ("traced", stage.traced_step_ns)),
+    )
+    if stage.race:
+        yield raced(stage.race)
+    yield Table(
+        "Who owned the wall time of the traced steps",
+        (
+            Column("owner", lambda owner: owner.owner),
+            Column("a step", lambda owner: time(owner.ns / stage.steps), right=True),
+            Column("share", lambda owner: percent(owner.ns / stage.wall_ns), right=True),
+        ),
+        stage.time_ledger,
+    )
+    yield top_table("The op types that cost most", stage.top_types, stage, ())
+    name = Column("node", lambda row: row.name, elastic=True)
+    yield top_table("The nodes that cost most", stage.top_ops, stage, (name,))
+    yield from parallel(stage)
+    yield from remembered(stage.memory)
+
+
+def parallel(stage: Execution) -> Iterable[Block]:
+    """How much ran at once, how much could, and which ops hold a step up."""
+    path = stage.critical_path
+    if stage.step_times:
+        yield from shaped(median_step(stage.step_times))
+    yield (
+        f"The longest chain of dependent ops has {plural(len(path.nodes), 'node')} and takes "
+        f"{time(path.ns)}. All ops together are {path.parallelism:.2f} x as much work: with any "
+        f"number of processors they could run at most that much faster than one by one. Gaps "
+        f"aside, they ran {path.achieved_parallelism:.2f} x as fast."
+    )
+    slack, critical = dict(path.slack), set(path.nodes)
+    yield Table(
+        "The largest ops, and what a step would save if one of them were twice as fast",
+        (
+            Column("node", lambda row: row.name, elastic=True),
+            Column("type that ran", lambda row: row.op),
+            Column("self a step", lambda row: time(row.self_ns), right=True),
+            Column(
+                "slack",
+                lambda row: "critical" if row.name in critical else time(slack[row.name]),
+                right=True,
+            ),
+            Column("saves a step", lambda row: time(row.ns_per_step), right=True),
+        ),
+        path.savings,
+    )
+
+
+def shaped(step: StepTime) -> Iterable[Block]:
+    """How many ops ran at once, and how long each device stood idle."""
+    if step.shape and step.shape.devices:
+        idle = (
+            f"{short_device(one.device)} for {percent(one.idle_share)}"
+            for one in step.shape.devices
+        )
+        yield (
+            f"In the step of median length at most {plural(step.shape.most_at_once, 'op')} ran at "
+            f"once, {step.shape.mean_at_once:.2f} on average. Idle: {', '.join(idle)} of it."
+        )
+
+
+def remembered(memory: Memory) -> Iterable[Block]:
+    """How much was alive at most, and who had allocated it."""
+    if not memory.peak_bytes:
+        return
+    dearest, curve = memory.per_op[0], memory.curve
+    text = (
+        f"The ops had at most {size(memory.peak_bytes)} alive at once; {dearest.name} asked for "
+        f"most, {size(dearest.requested_bytes)} a step."
+    )
+    if curve and curve.holders:
+        held = (
+            f"{one.name} ({size(one.bytes)}{', still running' if one.running else ''})"
+            for one in curve.holders[:HOLDERS]
+        )
+        text += (
+            f" The step of median length had most alive after {time(curve.peak_ns)}: "
+            f"{size(curve.peak_bytes)}, allocated by {plural(len(curve.holders), 'op')}, most of "
+            f"it by {', '.join(held)}."
+        )
+    yield text
+
+
+def raced(race: Race) -> str:
+    """What the switched-off passes are worth, or that nothing can be told."""
+    usual, without = race.usual_step_ns, race.without_step_ns
+    measured = (
+        f"{race.pairs} untraced steps each, in turn: {time(without.median)} without (p10 "
+        f"{time(without.p10)}, p90 {time(without.p90)}), {time(usual.median)} with all passes (p10 "
+        f"{time(usual.p10)}, p90 {time(usual.p90)})"
+    )
+    if not race.significant:
+        return f"{measured}: no significant difference (sign test, p = {race.p_value:.2g})."
+    return (
+        f"{measured}: pair by pair {race.ratio:.2f} x the time (sign test, p = {race.p_value:.2g})."
+    )
+
+
+def top_table(
+    heading: str, rows: Sequence[OpTotal], stage: Execution, first: tuple[Column, ...]
+) -> Table:
+    return Table(
+        f"{heading} (self time, {plural(stage.steps, 'traced step')})",
+        (
+            *first,
+            Column("type that ran", lambda row: row.op),
+            Column("calls", lambda row: f"{row.calls:,}", right=True),
+            Column("self", lambda row: time(row.self_ns), right=True),
+            Column("a call", lambda row: time(row.mean_ns), right=True),
+            Column("share", lambda row: percent(row.share), right=True),
+        ),
+        tuple(rows[:TOP]),
+        more=max(0, len(rows) - TOP),
+    )

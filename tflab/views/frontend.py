@@ -1,0 +1,138 @@
+"""The frontend's story: the graph drawn whole, or the tree of its scopes, with source lines; then
+the functions that its nodes call, and those bodies that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tflab.records import Call, Frontend, Function, Node, edge_count, node_of
+from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.units import plural
+from tflab.views import ascii_graph, name_scopes
+from tflab.views.words import LONGEST, place, tensor
+
+DRAWN_WHOLE = 40  # nodes; a larger graph is shown as a tree of scopes
+
+
+def tell(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
+    made_by = {(node.source.file, node.source.line) for node in stage.nodes if node.source}
+    counts = f"{plural(len(stage.nodes), 'node')}, {plural(edge_count(stage.nodes), 'edge')}"
+    lines = plural(len(made_by), "line")
+    made = f"made by {lines} of the program" if made_by else "read from a file without lines"
+    yield f"{counts}, {made}. Nothing is computed yet."
+    yield from stage.notes
+    own = name_scopes.known(stage.nodes)
+    opened = [name for name in expanded if name in own]
+    if len(stage.nodes) <= DRAWN_WHOLE and not opened:
+        ends = stage.program.ends if stage.program else ()
+        yield drawing("The graph, data flowing down", stage.nodes, ends)
+    else:
+        yield scope_table("Name scopes (open one with --expand SCOPE)", stage.nodes, opened)
+    yield from functions(stage, expanded)
+
+
+def scope_table(title: str, nodes: Sequence[Node], opened: Sequence[str]) -> Table:
+    return Table(
+        title,
+        (
+            Column("scope", lambda line: line.branches + line.label),
+            Column("nodes", lambda line: str(line.count), right=True),
+            Column("types", lambda line: line.what, elastic=True),
+            Column("first line", lambda line: place(line.node.source)),
+        ),
+        tuple(name_scopes.lines(name_scopes.tree(nodes), opened)),
+        drawing=True,
+    )
+
+
+def drawing(title: str, nodes: Sequence[Node], ends: Sequence[str]) -> Table:
+    """A whole graph, a node a line, data flowing down the rails."""
+    order = ascii_graph.ordered(nodes, ends)
+    drawn = zip(ascii_graph.draw(order), order, strict=True)
+
+    def code(row: tuple[str, Node]) -> str:
+        return row[1].source.code if row[1].source else ""
+
+    return Table(
+        title,
+        (
+            Column("", lambda row: row[0]),
+            Column("node", lambda row: row[1].name),
+            Column("op", lambda row: row[1].op),
+            Column("output", lambda row: ", ".join(map(tensor, row[1].outputs))),
+            Column("line", lambda row: place(row[1].source)),
+            Column("code", code, elastic=True, least=34),
+        ),
+        tuple(drawn),
+        drawing=True,
+    )
+
+
+def functions(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
+    if not stage.functions:
+        return
+    inside = sum(len(function.nodes) for function in stage.functions)
+    unused = sum(not function.called_by for function in stage.functions)
+    yield (
+        f"{plural(len(stage.functions), 'function')} with {plural(inside, 'node')} of their own"
+        + (f"; {unused:,} of them called by nobody." if unused else ".")
+    )
+    yield function_table("Functions (open one with --expand FUNCTION)", stage.functions)
+    for function in stage.functions:
+        opened = name_scopes.inside(function.name, expanded)
+        if opened or function.name in expanded:
+            yield from body(function, opened)
+
+
+def function_table(title: str, found: Sequence[Function]) -> Table:
+    known = any(map(first_line, found))  # those of files have no lines
+    return shortened(
+        title,
+        (
+            Column("function", lambda function: function.name, name=True),
+            Column("called by", callers, elastic=True, least=34),
+            Column("nodes", lambda function: str(len(function.nodes)), right=True),
+            Column("types", types, elastic=True, least=20),
+            *([Column("first line", first_line)] if known else []),
+        ),
+        found,
+        LONGEST,
+    )
+
+
+def callers(function: Function) -> str:
+    """`then_branch of cond`; of many callers the first and the number of the others."""
+    if not function.called_by:
+        return "nobody"
+    first, *others = map(caller, function.called_by)
+    return first + (f" and {len(others):,} more" if others else "")
+
+
+def caller(call: Call) -> str:
+    inside = f" in {call.function}" if call.function else ""
+    return (f"{call.attribute} of {call.node}" if call.attribute else call.node) + inside
+
+
+def types(function: Function) -> str:
+    return name_scopes.kinds(function.nodes) or "(not in the graph's library)"
+
+
+def first_line(function: Function) -> str:
+    """That of its body: an argument has the line from which the function was traced."""
+    lines = [place(node.source) for node in function.nodes if node.source and node.op != "_Arg"]
+    return lines[0] if lines else ""
+
+
+def body(function: Function, opened: Sequence[str]) -> Iterable[Block]:
+    """What is in one function, drawn as a graph is."""
+    results = f"returns {', '.join(function.returns)}" if function.returns else "returns nothing"
+    yield f"'{function.name}' {results}; its arguments are nodes of the type _Arg."
+    if len(function.nodes) <= DRAWN_WHOLE and not opened:
+        ends = list(map(node_of, function.returns))
+        yield drawing(f"The function {function.name}", function.nodes, ends)
+    else:
+        yield scope_table(
+            f"Name scopes of {function.name} (open one with --expand {function.name}/SCOPE)",
+            function.nodes,
+            opened,
+        )

@@ -1,0 +1,70 @@
+"""The story of generated code: one operation's way from its line to the vector instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tflab.records import Generated, Machined, Placement
+from tflab.records.blocks import Block, Column, Frame, Strip, shortened
+from tflab.units import plural
+from tflab.views.words import counted, place
+
+FOLLOWED = 4  # operations; the rest stands in the listings
+LARGEST = 12  # kernels
+SHOWN = 2  # instructions of one operation that was unrolled
+
+
+def tell(code: Generated, stage: Placement) -> Iterable[Block]:
+    size = sum(kernel[2] for kernel in code.kernels)
+    opcodes = counted(opcode for _, opcodes, _ in code.kernels for opcode in opcodes)
+    yield (
+        f"XLA compiled {code.cluster} to compute {', '.join(code.fetches)} for a batch of "
+        f"{code.batch_size}: {plural(len(code.kernels), 'kernel')} of {opcodes}, "
+        f"{size:,} bytes of machine code."
+    )
+    lines = {node.name: place(node.source) for node in stage.user_nodes}
+    sources = {node.name: node.source.code for node in stage.user_nodes if node.source}
+    frames = [
+        Frame(
+            f"{one.node} {lines.get(one.node, '')}".rstrip(),
+            sources.get(one.node, ""),
+            tuple(steps(one)),
+        )
+        for one in code.path[:FOLLOWED]
+    ]
+    if frames:
+        more = len(code.path) - len(frames)
+        rest = f" ({more} more operations in the listings)" if more else ""
+        yield Strip(f"From the line to the instruction{rest}", tuple(frames))
+    yield f"With --logdir DIR the whole listings go to DIR/code/{code.cluster}."
+    inferred = sorted({why for one in code.path for why in one.inferred})
+    if inferred:
+        yield f"Inferred, not read: {'; '.join(inferred)}."
+    larger = sorted(code.kernels, key=lambda kernel: -kernel[2])
+    if len(code.kernels) > 1:
+        yield shortened(
+            "Kernels of the cluster; one without code is a call of a library",
+            (
+                Column("kernel", lambda kernel: kernel[0]),
+                Column("fuses", lambda kernel: counted(kernel[1]), elastic=True),
+                Column("bytes of code", lambda kernel: f"{kernel[2]:,}", right=True),
+            ),
+            larger,
+            LARGEST,
+        )
+
+
+def steps(one: Machined) -> Iterable[str]:
+    yield f"HLO      {one.hlo}"
+    yield from some("LLVM", one.llvm)
+    yield from some("machine", one.machine)
+    width = f"{one.lanes} elements at once" if one.lanes > 1 else "one element at a time"
+    fused = ", a fused multiply-add: one instruction for two operations" if one.fused else ""
+    yield f"         {width}{fused}"
+
+
+def some(label: str, instructions: tuple[str, ...]) -> Iterable[str]:
+    for index, text in enumerate(instructions[:SHOWN]):
+        more = len(instructions) - SHOWN
+        last = f"   ({more} more like it)" if index == SHOWN - 1 and more > 0 else ""
+        yield f"{label if index == 0 else '':<8} {text}{last}"

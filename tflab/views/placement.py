@@ -1,0 +1,248 @@
+"""The story of the placement: the film of the passes, the ledger, devices, transfers, kernels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from tflab.analysis.passes import PURPOSES
+from tflab.records import Pass, Placement, Taken, Tensor, Toggle
+from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
+from tflab.units import plural, short_device, size
+from tflab.views import generated_code
+from tflab.views.words import LONGEST, counted, tensor
+
+MOST_KERNELS = 16  # rows; the JSON has every node
+
+
+def tell(stage: Placement) -> Iterable[Block]:
+    yield (
+        f"To compute {', '.join(stage.fetches)}, {plural(len(stage.nodes), 'node')} run where the "
+        f"graph had {len(stage.user_nodes):,}. Batch size {stage.batch_size}, data: {stage.data}."
+    )
+    yield from stage.notes
+    if stage.passes:
+        yield film(stage)
+        yield account(stage)
+        yield closing(stage)
+        yield reasons(stage)
+    if stage.toggle:
+        yield toggled(stage.toggle)
+    yield partitions(stage)
+    if stage.transfers:
+        yield transfers(stage)
+        yield cuts(stage)
+    yield kernels(stage)
+    for generated in stage.generated:
+        yield from generated_code.tell(generated, stage)
+
+
+def film(stage: Placement) -> Strip:
+    """The passes that changed the graph, a frame each; the others in one."""
+    frames = []
+    idle = []
+    lost = {fate.name for fate in stage.ledger if fate.fate == "unreached"}
+    types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
+    for step in stage.passes:
+        lines = tuple(happened(step, lost, types))
+        if lines:
+            again = f" (iteration {step.iteration + 1})" if step.iteration else ""
+            heading = f"{step.name}{again} {step.before:,} -> {step.after:,}"
+            frames.append(Frame(heading, PURPOSES.get(step.name, ""), lines))
+        else:
+            idle.append(step.name)
+    if idle:
+        names = ", ".join(dict.fromkeys(idle))
+        frames.append(Frame(f"{len(idle)} others", f"changed nothing: {names}", ()))
+    return Strip("What each pass did to the graph, nodes before -> after", tuple(frames))
+
+
+def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]:
+    """What a pass did here, a line for each kind of change."""
+    unreached = [taken for taken in step.taken if taken.name in lost]
+    if unreached:
+        yield f"{len(unreached):,} that the fetches do not need: {kinds(unreached, types)}"
+    rest = [taken for taken in step.taken if taken.name not in lost]
+    new_types = {change.name: change.new for change in step.rewritten}
+    yield from fusions([taken for taken in rest if taken.fate == "fused"], new_types)
+    yield from grouped(rest, "folded", "folded into the constant")
+    yield from grouped(rest, "merged", "merged with the equal")
+    yield from grouped(rest, "compiled", "compiled into")
+    removed = [taken for taken in rest if taken.fate == "removed"]
+    fed = [taken for taken in removed if types.get(taken.into or "") == "_Arg"]
+    if fed:
+        yield ", ".join(f"{taken.name} is fed through {taken.into}" for taken in fed)
+    bypassed = [taken for taken in removed if taken.into and taken not in fed]
+    if bypassed:
+        first = bypassed[0]
+        yield (
+            f"{len(bypassed):,} passed over ({kinds(bypassed, types)}): what used {first.name}, "
+            f"for example, now takes {first.into}"
+        )
+    dropped = [taken for taken in removed if not taken.into]
+    if dropped:
+        yield f"{len(dropped):,} that nobody needed any more: {kinds(dropped, types)}"
+    taken_over = {taken.into for taken in rest}
+    plain = [change for change in step.rewritten if change.name not in taken_over]
+    if plain:
+        pairs = counted(f"{change.old} -> {change.new}" for change in plain)
+        yield f"{plural(len(plain), 'node')} rewritten: {pairs}"
+    if step.added:
+        yield f"{plural(len(step.added), 'node')} added: {', '.join(step.added)}"
+    if step.moved:
+        yield f"{plural(len(step.moved), 'node')} given a device"
+    if step.rewired and not (step.taken or step.rewritten or step.added):
+        yield f"{plural(len(step.rewired), 'node')} re-wired"
+
+
+def kinds(taken: Sequence[Taken], types: dict[str, str]) -> str:
+    return counted(types.get(one.name, "(runtime)") for one in taken)
+
+
+def fusions(taken: Iterable[Taken], new_types: dict[str, str]) -> Iterable[str]:
+    """`conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`."""
+    for into, names in by_heir(taken).items():
+        parts = [*names, into] if into in new_types else names
+        yield f"{' + '.join(parts)} became one {new_types.get(into, 'node')}, named {into}"
+
+
+def grouped(taken: Iterable[Taken], fate: str, words: str) -> Iterable[str]:
+    for into, names in by_heir(one for one in taken if one.fate == fate).items():
+        others = [name for name in names if name != into]
+        if others:
+            yield f"{words} {into}: {', '.join(others)}"
+        else:
+            yield f"became a constant: {into}"
+
+
+def by_heir(taken: Iterable[Taken]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for one in taken:
+        groups.setdefault(one.into or "", []).append(one.name)
+    return groups
+
+
+def account(stage: Placement) -> Table:
+    """The ledger in numbers: each fate, and which passes dealt it out."""
+    rows = []
+    for fate, count in Counter(one.fate for one in stage.ledger).most_common():
+        passes = Counter(one.by for one in stage.ledger if one.fate == fate and one.by)
+        by = ", ".join(f"{number} by {name}" for name, number in passes.most_common())
+        rows.append((fate, count, f"of them rewritten: {by}" if fate == "executed" and by else by))
+    return Table(
+        f"What became of the {plural(len(stage.user_nodes), 'node')} of the graph",
+        (
+            Column("fate", lambda row: row[0]),
+            Column("nodes", lambda row: f"{row[1]:,}", right=True),
+            Column("", lambda row: row[2], elastic=True),
+        ),
+        tuple(rows),
+    )
+
+
+def closing(stage: Placement) -> str:
+    """The sum that has to come out."""
+    executed = sum(fate.fate == "executed" for fate in stage.ledger)
+    sources = counted(origin.origin for origin in stage.origins)
+    return (
+        f"{executed:,} executed under their own name + {len(stage.origins):,} that the runtime "
+        f"made ({sources}) = {len(stage.nodes):,} that run."
+    )
+
+
+def reasons(stage: Placement) -> Table:
+    """Why nodes are where they are; colocations and resources are one row each."""
+    counts = Counter((short_device(one.device), general(one.reason)) for one in stage.assignments)
+    return shortened(
+        "Why each node is where it is",
+        (
+            Column("device", lambda row: row[0][0]),
+            Column("because", lambda row: row[0][1], elastic=True),
+            Column("nodes", lambda row: f"{row[1]:,}", right=True),
+        ),
+        counts.most_common(),
+        LONGEST,
+    )
+
+
+def general(reason: str) -> str:
+    if reason.startswith("colocated with"):
+        return "colocated with another node"
+    return "it is where its resource is" if reason.startswith("where its resource") else reason
+
+
+def toggled(toggle: Toggle) -> Table:
+    """How fates changed when passes were switched off."""
+    changes: dict[tuple[str, str], list[str]] = {}
+    for change in toggle.changes:
+        changes.setdefault((change.usual, change.now), []).append(change.name)
+    return Table(
+        f"Without {', '.join(toggle.without)}: {toggle.node_count:,} nodes run instead of "
+        f"{toggle.usual_node_count:,}",
+        (
+            Column("usual fate", lambda row: row[0][0]),
+            Column("fate now", lambda row: row[0][1]),
+            Column("nodes", lambda row: f"{len(row[1]):,}", right=True),
+            Column("which", lambda row: ", ".join(row[1]), elastic=True),
+        ),
+        tuple(changes.items()),
+    )
+
+
+def partitions(stage: Placement) -> Table:
+    ops = {node.name: node.op for node in stage.nodes}
+    return Table(
+        "Partitions: one graph for each device",
+        (
+            Column("device", lambda part: short_device(part.device)),
+            Column("nodes", lambda part: str(len(part.nodes)), right=True),
+            Column("types", lambda part: counted(ops[name] for name in part.nodes), elastic=True),
+        ),
+        stage.partitions,
+    )
+
+
+def transfers(stage: Placement) -> Table:
+    return shortened(
+        "Transfers in every step; a tensor of 0 bytes only carries the order",
+        (
+            Column("tensor", lambda t: t.tensor),
+            Column("from", lambda t: short_device(t.from_device)),
+            Column("to", lambda t: short_device(t.to_device)),
+            Column("shape", lambda t: tensor(Tensor(t.dtype, t.shape))),
+            Column("bytes", lambda t: "?" if t.bytes is None else f"{t.bytes:,}", right=True),
+            Column("send and receive", lambda t: f"{t.send}, {t.recv}", elastic=True),
+        ),
+        stage.transfers,
+        LONGEST,
+    )
+
+
+def cuts(stage: Placement) -> str:
+    totals: Counter[tuple[str, str]] = Counter()
+    for one in stage.transfers:
+        totals[short_device(one.from_device), short_device(one.to_device)] += one.bytes or 0
+    sizes = ", ".join(f"{size(total)} from {a} to {b}" for (a, b), total in totals.items())
+    return f"A step carries {sizes}."
+
+
+def kernels(stage: Placement) -> Table:
+    """Operators with the implementation of their device, a row a kind, changed types first."""
+    written = {node.name: node.op for node in stage.user_nodes}
+    counts = Counter(
+        (written.get(one.name, "(the runtime's)"), one.op, one.constraints, one.on_gpu or "none")
+        for one in stage.kernels
+    )
+    rows = sorted(counts.items(), key=lambda row: (row[0][0] == row[0][1], -row[1]))
+    return shortened(
+        "Kernels: the implementation on this device; a GPU's is told from its registration only",
+        (
+            Column("written", lambda row: row[0][0]),
+            Column("runs as", lambda row: row[0][1]),
+            Column("nodes", lambda row: str(row[1]), right=True),
+            Column("registered for", lambda row: row[0][2], elastic=True, least=20),
+            Column("on a GPU (not run)", lambda row: row[0][3], elastic=True, least=18),
+        ),
+        rows,
+        MOST_KERNELS,
+    )

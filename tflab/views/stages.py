@@ -1,0 +1,77 @@
+"""Stages: the name of each stage, its title, its line and its blocks. No TensorFlow in here.
+
+A stage's result goes in, a list of blocks comes out; all exporters show the same blocks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tflab.records import Backward, Execution, Frontend, Placement, Stage, edge_count
+from tflab.records.blocks import Block
+from tflab.units import plural, time
+from tflab.views import backward, execution, frontend, placement
+
+
+@dataclass(frozen=True)
+class StageView:
+    """How one kind of stage is named and shown."""
+
+    name: str  # on the command line and in JSON
+    title: str
+    blocks: Callable[..., Iterable[Block]]  # of the record; the frontend's also of opened scopes
+    more: Callable[[Any], str] = lambda stage: ""  # what its line says beside nodes and edges
+    scopes: bool = False  # whether name scopes of its graph can be opened
+
+
+STAGES: dict[type, StageView] = {
+    Frontend: StageView(
+        "frontend", "Frontend: Python calls become nodes", frontend.tell, scopes=True
+    ),
+    Backward: StageView(
+        "backward",
+        "Backward: gradient functions add the other half of the graph",
+        backward.tell,
+        lambda stage: f", {len(stage.added_nodes):,} of the nodes new",
+    ),
+    Placement: StageView(
+        "placement",
+        "Placement: the graph is rewritten, given devices and cut into partitions",
+        placement.tell,
+        lambda stage: f" on {plural(len(stage.partitions), 'device')}",
+    ),
+    Execution: StageView(
+        "execution",
+        "Execution: ops run in the order of their dependencies",
+        execution.tell,
+        lambda stage: f", {time(stage.untraced_step_ns.median)} a step",
+    ),
+}
+NAMES = tuple(view.name for view in STAGES.values())
+
+
+def name(stage: Stage) -> str:
+    return STAGES[type(stage)].name
+
+
+def title(stage: Stage) -> str:
+    return STAGES[type(stage)].title
+
+
+def summary(stage: Stage) -> str:
+    """One line: what this stage left behind."""
+    counts = f"{plural(len(stage.nodes), 'node')}, {plural(edge_count(stage.nodes), 'edge')}"
+    return counts + STAGES[type(stage)].more(stage)
+
+
+def blocks(stage: Stage, opened: Sequence[str] = ()) -> list[Block]:
+    """The blocks of one stage. `opened` names the scopes that are laid open, where it has any."""
+    view = STAGES[type(stage)]
+    return list(view.blocks(stage, opened) if view.scopes else view.blocks(stage))
+
+
+def page(stage: Stage) -> list[Block]:
+    """The title and the line of a stage, then its blocks."""
+    return [f"{title(stage)}: {summary(stage)}.", *blocks(stage)]

@@ -1,0 +1,29 @@
+"""Words: how sources, tensors and devices are written wherever a story names them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+
+from tflab.records import Source, Tensor
+
+LONGEST = 40  # rows of a table; the rest is in the JSON
+
+
+def place(source: Source | None) -> str:
+    return f"{os.path.basename(source.file)}:{source.line}" if source else ""
+
+
+def tensor(output: Tensor) -> str:
+    """`float32 [?, 10]`: an unknown dimension is a question mark."""
+    if output.shape is None:
+        return f"{output.dtype} [...]"
+    dims = ", ".join("?" if dim is None else str(dim) for dim in output.shape)
+    return f"{output.dtype} [{dims}]"
+
+
+def counted(things: Iterable[str]) -> str:
+    """`2 Const, Identity`: each with its count, the most frequent first."""
+    counts = Counter(things)
+    return ", ".join(name if n == 1 else f"{n} {name}" for name, n in counts.most_common())
