@@ -13,8 +13,9 @@ import numpy as np
 import tensorflow.compat.v1 as tf1
 
 from benchmarks import resident, turns
-from tflab import lifecycle
+from tflab import datasets, lifecycle
 from tflab.analysis import op_table
+from tflab.compare import sweep
 from tflab.lifecycle import placement
 from tflab.records import Options, Program, Row
 from tflab.runtime import measure, session
@@ -34,7 +35,7 @@ class Steps:
     def batches(self, size: int, count: int) -> Iterator[measure.Values]:
         """So many whole batches; the data begin anew where they end."""
         whole = len(self.columns[0]) // size * size
-        epochs = (measure.batches(self.columns, 0, whole, size) for _ in repeat(None))
+        epochs = (datasets.slices(self.columns, 0, whole, size) for _ in repeat(None))
         return islice(chain.from_iterable(epochs), count)
 
     def run(self, size: int, count: int) -> None:
@@ -47,14 +48,18 @@ class Steps:
         for values in self.batches(size, count):
             self.traced(*values, run_metadata=tf1.RunMetadata())
 
-    def fold(self, count: int, every: int = 1) -> measure.Measured:
+    def fold(self, count: int, every: int = 1) -> sweep.Measured:
         """So many steps at batch 1, of which one in `every` is traced and folded into a tally."""
-        measured = measure.Measured(1, count)
-        work = self.batches(1, count)
-        measure.fold(measured, self.traced, self.untraced, work, self.types, every)
+        measured = sweep.Measured(1, count)
+        runner = measure.Runner(self.untraced, self.traced)
+        for number, values in enumerate(self.batches(1, count)):
+            turn = measure.Turn(values, 1, number // every, traced=number % every == 0)
+            timed, metadata = runner.take(turn)
+            if turn.traced:
+                measured.fold(turn, timed, metadata, self.types)
         return measured
 
-    def table(self, measured: measure.Measured) -> tuple[Row, ...]:
+    def table(self, measured: sweep.Measured) -> tuple[Row, ...]:
         tally = measured.tally
         stats = tally.stats(self.types, {}, {})
         return op_table.rows(stats, "op", tally.steps, quantile=tally.quantile)

@@ -42,6 +42,20 @@ def walked(data):
     return stages
 
 
+@pytest.fixture(scope="session")
+def captured(walked):
+    """`captured("lenet")`: what TensorBoard would show of a model, taken only once."""
+    from tflab.lifecycle import captures
+    from tflab.records import Options
+
+    @functools.cache
+    def taken(model, devices=1):
+        options = Options(devices=devices)
+        return captures.take(walked(model, devices)["placement"], options)[0]
+
+    return taken
+
+
 def pytest_collection_modifyitems(items):
     """Tests of many made-up examples are slow, each of them a bit."""
     for item in items:

@@ -20,16 +20,16 @@ import tensorflow.compat.v1 as tf1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab import lifecycle, models
+from tflab import models
 from tflab.analysis import memory, step_times
 from tflab.analysis.op_table import KEYS, RUNTIME
 from tflab.cli import progress
 from tflab.compare import __main__ as compare
-from tflab.compare import comparison, configurations
+from tflab.compare import comparison, race, sweep
 from tflab.datasets import Dataset
 from tflab.errors import UsageError
 from tflab.records import Model, Options, Peaks
-from tflab.runtime import child, dumps, machine, measure, session, trace
+from tflab.runtime import child, dumps, machine, measure, trace
 
 pytestmark = pytest.mark.tensorflow
 
@@ -61,15 +61,12 @@ def known_machine():
 def lenet(data):
     """LeNet, swept once: the sweep, its StepStats by batch size, and a comparison by each key."""
     step_stats, sweeps = defaultdict(list), []
-    sweep_run, fold, durations = measure.run, measure.fold, trace.durations
+    sweep_run, fold = sweep.run, sweep.Measured.fold
 
-    def watched(measured, *args):
-        def keeping(stats, start_ns):
-            step_stats[measured.batch_size].append(stats)
-            return durations(stats, start_ns)
-
-        patch.setattr(trace, "durations", keeping)
-        fold(measured, *args)
+    def watched(measured, turn, step, metadata, types):
+        if turn.traced:
+            step_stats[measured.batch_size].append(metadata.step_stats)
+        fold(measured, turn, step, metadata, types)
 
     def once(*args):
         if not sweeps:
@@ -77,8 +74,8 @@ def lenet(data):
         return sweeps[0]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(measure, "fold", watched)
-        patch.setattr(measure, "run", once)
+        patch.setattr(sweep.Measured, "fold", watched)
+        patch.setattr(sweep, "run", once)
         by = {key: comparison.compare("lenet", SIZES, by=key, images=IMAGES) for key in KEYS}
     return SimpleNamespace(sweep=sweeps[0], step_stats=step_stats, by=by)
 
@@ -116,14 +113,15 @@ def test_the_last_batch_is_smaller_where_it_does_not_come_out_even(lenet):
 @settings(max_examples=60, deadline=None)
 @given(st.sets(st.integers(1, 70), min_size=1, max_size=3), st.integers(70, 1_000))
 def test_every_row_is_worked_on_once_and_only_the_last_batch_is_smaller(sizes, images):
-    swept = measure.Sweep({size: measure.Measured(size) for size in sizes})
-    worked = {size: [] for size in sizes}
-    for start, stop, measured in measure.schedule(swept, images):
-        size = measured.batch_size
-        worked[size] += measure.batches([np.arange(images)], start, stop, size)
-    for size, batches in worked.items():
-        assert [len(rows) for (rows,) in batches[:-1]] == [size] * (ceil(images / size) - 1)
-        assert np.concatenate([rows for (rows,) in batches]).tolist() == [*range(images)]
+    worked = defaultdict(list)
+    for turns in measure.sweep([np.arange(images)], images, sorted(sizes), warmup=2).rounds:
+        for turn in turns:
+            if not turn.warmup:
+                worked[turn.batch_size, turn.traced].append(turn.values[0])
+    assert worked.keys() == {(size, traced) for size in sizes for traced in (False, True)}
+    for (size, _), batches in worked.items():
+        assert [len(rows) for rows in batches[:-1]] == [size] * (ceil(images / size) - 1)
+        assert np.concatenate(batches).tolist() == [*range(images)]
 
 
 def test_the_op_runs_of_the_first_whole_batches_are_kept_one_by_one(lenet):
@@ -140,25 +138,19 @@ def test_the_op_runs_of_the_first_whole_batches_are_kept_one_by_one(lenet):
 @given(st.integers(1, 50), st.integers(1, 200), st.integers(1, 5))
 def test_every_shape_that_will_come_is_warmed_up(size, rows, count):
     size = min(size, rows)
-    fed = [len(values) for (values,) in measure.warmups([np.arange(rows)], rows, size, count)]
-    rest = rows % size
-    assert fed == [size] * count + [rest] * (count if rest else 0)
+    turns = list(measure.warmups([np.arange(rows)], rows, size, count))
+    fed = [(len(turn.values[0]), turn.traced, turn.warmup) for turn in turns]
+    shapes = [size] * count + [rows % size] * (count if rows % size else 0)
+    assert fed == [(shape, traced, True) for shape in shapes for traced in (False, True)]
 
 
-def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured(monkeypatch):
-    fed = []
-
-    def compiled(*_, **options):
-        how = "traced" if options else "untraced"
-        return lambda *values, **_: fed.append((how, len(values[0])))
-
-    monkeypatch.setattr(session.Step, "callable", compiled)
-    monkeypatch.setattr(measure, "fold", lambda *_: None)
-    (frontend,) = lifecycle.walk("toy", stop="frontend")
-    step = session.step_of(frontend.program, ["add:0"])
-    measure.run(frontend.program, step, [16], 40, Options(warmup=1), "test", {})
-    warm = [(how, size) for size in (16, 8) for how in ("untraced", "traced")]
-    assert fed == warm + [("untraced", size) for size in (16, 16, 8)]
+def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured():
+    rounds = measure.sweep([np.arange(40)], 40, [16], warmup=1).rounds
+    turns = [turn for turns in rounds for turn in turns]
+    warm = [(size, traced, True) for size in (16, 8) for traced in (False, True)]
+    measured = [(size, traced, False) for traced in (False, True) for size in (16, 16, 8)]
+    fed = [(len(turn.values[0]), turn.traced, turn.warmup) for turn in turns]
+    assert fed == warm + measured
 
 
 # What is traced
@@ -169,34 +161,19 @@ def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured(monkeyp
     [(7, 1, "TTTTTTT"), (7, 3, "TuuTuuT"), (3, 10, "Tuu"), (1, 10, "T")],
 )
 def test_one_step_in_so_many_is_traced_from_the_first_on(steps, every, order):
-    found = []
-    measured = measure.Measured(4, 4 * steps)
-    measure.fold(
-        measured,
-        lambda values, run_metadata: found.append("T"),
-        lambda values: found.append("u"),
-        measure.batches([np.zeros(4 * steps)], 0, 4 * steps, 4),
-        {},
-        every,
-    )
-    assert "".join(found) == order
-    assert len(measured.traced_ns) == measured.tally.steps == order.count("T")
-    assert measured.rows == 4 * order.count("T")
+    rows = 4 * steps
+    _, *rounds = measure.sweep([np.arange(rows)], rows, [4], 0, every).rounds
+    second = [[*turns][len([*turns]) // 2 :] for turns in map(list, rounds)]
+    passed = [turn for turns in second for turn in turns]
+    assert "".join("T" if turn.traced else "u" for turn in passed) == order
+    assert [turn.number for turn in passed if turn.traced] == [*range(order.count("T"))]
+    assert all(turn.warmup != turn.traced for turn in passed)  # nobody is told of the others
 
 
 def test_traced_steps_are_spread_over_all_rounds():
-    measured = measure.Measured(1, 40)
-    told = []
-
-    def note(values, run_metadata=None):
-        if run_metadata is not None:
-            told.append(int(values[0]))
-
-    for start in range(0, 40, 8):  # rounds that are no multiple of the distance
-        measure.fold(
-            measured, note, note, measure.batches([np.arange(40)], start, start + 8, 1), {}, 5
-        )
-    assert told == [0, 5, 10, 15, 20, 25, 30, 35]
+    rounds = measure.sweep([np.arange(40)], 40, [1], 0, 5).rounds
+    traced = [int(turn.values[0]) for turns in rounds for turn in turns if turn.traced]
+    assert traced == [0, 5, 10, 15, 20, 25, 30, 35]
 
 
 def test_counts_and_times_an_image_are_those_of_the_traced_steps():
@@ -414,7 +391,7 @@ def test_ctrl_c_among_the_configurations_keeps_the_sweep(monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(configurations, "timed", interrupted)
+    monkeypatch.setattr(measure, "untraced_here", interrupted)
     line = "--model toy --batch-sizes 16 --images 64 --configs no-grappler --format json"
     assert run(line) == 130
     out, err = capsys.readouterr()
@@ -463,32 +440,36 @@ def bad_column() -> Model:
         ),
         (
             "bad_column",
-            "The model 'test_compare:bad_column' feeds from a column 'index', but its data "
+            "The model 'tests.compare.test_command:bad_column' feeds from a column 'index', but its data "
             "(indices) have another.",
         ),
     ],
 )
 def test_a_step_that_fails_is_one_sentence_and_status_1(model, said, capsys):
-    assert run(f"--model test_compare:{model} --batch-sizes 4 16 --images 64") == 1
+    assert run(f"--model tests.compare.test_command:{model} --batch-sizes 4 16 --images 64") == 1
     out, err = capsys.readouterr()
     assert (out, err.splitlines()[-1]) == ("", f"tflab: {said}")
 
 
 def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
-    assert run("--model test_compare:bad_row --batch-sizes 4 16 --images 64") == 1
+    assert run("--model tests.compare.test_command:bad_row --batch-sizes 4 16 --images 64") == 1
     out, err = capsys.readouterr()
     said = "The runtime refused the step: indices[2] = 99 is not in [0, 10)"
     assert err.splitlines()[-1] == f"tflab: {said}"
     assert "Partial: what follows was measured until a step failed." in out
-    found = comparison.compare("test_compare:bad_row", (4, 16), images=64)
+    found = comparison.compare("tests.compare.test_command:bad_row", (4, 16), images=64)
     assert found.failure == said
     assert 0 < found.steps[4].images < 64
 
 
 def test_a_model_without_a_loss_has_no_training_to_compare():
-    assert comparison.compare("test_compare:good", (16,), images=64).steps[16].steps == 4
-    with pytest.raises(UsageError, match="'test_compare:good' has no loss to train with"):
-        comparison.compare("test_compare:good", (16,), phase="training")
+    assert (
+        comparison.compare("tests.compare.test_command:good", (16,), images=64).steps[16].steps == 4
+    )
+    with pytest.raises(
+        UsageError, match="'tests.compare.test_command:good' has no loss to train with"
+    ):
+        comparison.compare("tests.compare.test_command:good", (16,), phase="training")
 
 
 # Wrong arguments
@@ -570,7 +551,7 @@ def test_a_gpu_that_is_not_there_is_one_sentence_and_status_2(monkeypatch, capsy
 
 
 def test_configurations_are_measured_at_every_batch_size_against_default(monkeypatch):
-    monkeypatch.setattr(configurations, "ROUNDS", 1)
+    monkeypatch.setattr(race, "ROUNDS", 1)
     configs = ("default", "no-grappler", "one-thread")
     found = comparison.compare("toy", (4, 16), images=64, configs=configs).configs
     assert [(row.batch_size, row.config) for row in found] == [
@@ -591,7 +572,7 @@ def test_progress_names_the_configuration_that_runs(monkeypatch):
             yield item
 
     monkeypatch.setattr(progress, "track", track)
-    monkeypatch.setattr(configurations, "ROUNDS", 2)
+    monkeypatch.setattr(race, "ROUNDS", 2)
     comparison.compare("toy", (16,), images=16, configs=("default", "no-grappler"))
     assert told[-4:] == [
         "configurations: default, round 1 of 2",

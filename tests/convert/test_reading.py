@@ -270,9 +270,9 @@ def test_wrong_paths_are_refused_in_a_sentence(tmp_path, name, reason):
 
 
 @pytest.fixture(scope="module")
-def metadata(walked):
+def metadata(captured):
     """The RunMetadata of a LeNet training step."""
-    return walked("lenet")["execution"].traces[16]
+    return captured("lenet")[1].trace
 
 
 @pytest.mark.tensorflow
@@ -289,10 +289,10 @@ def test_a_real_trace_is_read_as_tensorflow_reads_it(read, metadata, form):
 
 
 @pytest.mark.tensorflow
-def test_partition_graphs_tell_nodes_and_transfers_as_the_placement_does(read, walked):
-    stages = walked("toy", devices=2)
-    placement, metadata = stages["placement"], type(stages["execution"].traces[16])()
-    metadata.CopyFrom(stages["execution"].traces[16])
+def test_partition_graphs_tell_nodes_and_transfers_as_the_placement_does(read, walked, captured):
+    placement, trace = walked("toy", 2)["placement"], captured("toy", 2)[1].trace
+    metadata = type(trace)()
+    metadata.CopyFrom(trace)
     metadata.partition_graphs.extend(placement.partition_graphs)
     found = read(metadata.SerializeToString())
     assert found.nodes == tuple(replace(node, outputs=(), source=None) for node in placement.nodes)

@@ -344,12 +344,12 @@ def test_every_chart_keeps_the_rules_and_has_every_run_once(steps, runs, stride)
 
 
 @pytest.mark.tensorflow
-def test_a_step_of_lenet_has_the_slices_of_tensorflows_timeline(walked):
+def test_a_step_of_lenet_has_the_slices_of_tensorflows_timeline(captured):
     from tensorflow.python.client.timeline import Timeline
 
     from tflab.runtime import trace
 
-    stats = walked("lenet")["execution"].traces[16].step_stats
+    stats = captured("lenet")[1].trace.step_stats
     theirs = json.loads(Timeline(stats).generate_chrome_trace_format())["traceEvents"]
     theirs = {
         (event["args"]["name"], event["args"]["op"]): (event["ts"], event["dur"])

@@ -2,7 +2,6 @@
 
 import json
 from collections import Counter, defaultdict
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -170,52 +169,11 @@ def timed(monkeypatch):
 def test_steps_and_batch_size_are_those_asked_for(walked, timed):
     options = Options(batch_size=7, steps=3, warmup=0)
     stage = execution.execute(walked("toy")["placement"], options)
-    captured = [size for size in execution.TRACED_BATCH_SIZES for _ in range(5)]
-    assert timed == [7, 7, 7, *captured]
+    assert timed == [7, 7, 7]
     assert (stage.batch_size, stage.steps, stage.warmup_steps) == (7, 3, 0)
     assert {run.step for run in stage.runs} == {0, 1, 2}
     requested = {row.name: row.requested_bytes for row in stage.memory.per_op}
     assert requested["error"] == 7 * np.dtype(np.float32).itemsize
-
-
-def test_traces_are_kept_for_batch_sizes_1_16_and_64(walked):
-    traces = walked("toy")["execution"].traces
-    shapes = {size: trace.output_shapes(kept.step_stats)["mul"] for size, kept in traces.items()}
-    assert shapes == {1: (1,), 16: (16,), 64: (64,)}
-
-
-@pytest.mark.parametrize("devices", [1, 2])
-def test_a_capture_of_each_batch_size_has_every_node_in_each_of_its_steps(walked, devices):
-    stage = walked("toy", devices)["execution"]
-    assert [found.name for found in stage.captures] == [
-        "toy-batch-1",
-        "toy-batch-16",
-        "toy-batch-64",
-    ]
-    kinds = {(node.name, node.op, node.device) for node in stage.nodes if node.op not in UNTIMED}
-    for found in stage.captures:
-        times = {time.step: (time.start_ns, time.start_ns + time.wall_ns) for time in found.steps}
-        assert list(times) == [0, 1, 2, 3, 4]
-        for step, (start, end) in times.items():
-            runs = [run for run in found.runs if run.step == step and run.name != SOURCE]
-            assert {(run.name, run.op, run.device) for run in runs} == kinds
-            assert min(run.start_ns for run in runs) >= start
-            assert max(run.start_ns + run.duration_ns for run in runs) <= end
-
-
-def test_the_trace_of_a_batch_size_is_that_of_the_last_captured_step(walked):
-    stage = walked("toy")["execution"]
-    for found, kept in zip(stage.captures, stage.traces.values(), strict=True):
-        durations = [run.duration_ns for run in trace.op_runs(4, kept.step_stats, {})]
-        assert durations == [run.duration_ns for run in found.runs if run.step == 4]
-
-
-def test_data_that_stand_in_show_in_the_name_of_a_capture(walked):
-    program = walked("toy")["frontend"].program
-    assert session.capture_name(program, 16) == "toy-batch-16"
-    stand_in = replace(program.dataset("train"), name="digits, not MNIST", stands_in_for="MNIST")
-    substituted = replace(program, dataset=lambda split: stand_in)
-    assert session.capture_name(substituted, 16) == "toy-batch-16-digits, not MNIST"
 
 
 # What goes wrong

@@ -10,16 +10,16 @@ from tflab.runtime import child
 
 pytestmark = pytest.mark.slow
 
-HERE = str(Path(__file__).parent)
+ROOT = str(Path(__file__).parents[2])
 
 
 @pytest.fixture(autouse=True)
 def this_module_can_be_found(monkeypatch):
-    monkeypatch.syspath_prepend(HERE)
+    monkeypatch.syspath_prepend(ROOT)
 
 
 def call(name, *args):
-    return child.call(f"test_child:{name}", *args)
+    return child.call(f"{__name__}:{name}", *args)
 
 
 def told(name, *args):
@@ -102,22 +102,27 @@ def test_a_tflab_error_is_passed_on_as_it_is():
 @pytest.mark.parametrize("name, args, status", [("leave", (3,), 3), ("abort", (), -6)])
 def test_a_process_that_dies_is_told_in_a_sentence_with_its_status(name, args, status):
     message = told(name, *args)
-    assert message.startswith(f"The process that ran test_child:{name} ended with status {status}")
+    assert message.startswith(
+        f"The process that ran tests.runtime.test_child:{name} ended with status {status}"
+    )
     assert "\n" not in message
 
 
 def test_a_process_that_leaves_without_a_word_is_told_without_one():
-    assert told("leave", 3) == "The process that ran test_child:leave ended with status 3."
+    assert (
+        told("leave", 3)
+        == "The process that ran tests.runtime.test_child:leave ended with status 3."
+    )
 
 
 def test_the_last_words_of_a_process_are_passed_on():
     assert told("fail") == (
-        "The process that ran test_child:fail ended with status 1: "
+        "The process that ran tests.runtime.test_child:fail ended with status 1: "
         "ValueError: of something unforeseen"
     )
 
 
 def test_a_function_that_is_not_there_is_told():
     assert told("nothing").endswith(
-        "AttributeError: module 'test_child' has no attribute 'nothing'"
+        "AttributeError: module 'tests.runtime.test_child' has no attribute 'nothing'"
     )

@@ -193,7 +193,7 @@ sys.exit(train.main(args))
 TWICE = """
 from tflab.train import __main__ as train
 for name in ("one", "two"):
-    assert train.main(["--model", "test_train:heavy", "--one-thread", "--logdir", name]) == 0
+    assert train.main(["--model", "tests.train.test_command:heavy", "--one-thread", "--logdir", name]) == 0
 """
 
 
@@ -212,7 +212,7 @@ def processes(tmp_path_factory):
     """
     folder = tmp_path_factory.mktemp("processes")
     stopped = folder / "runs/stopped"
-    environment = {**os.environ, "PYTHONPATH": f"{HERE.parents[1]}{os.pathsep}{HERE}"}
+    environment = {**os.environ, "PYTHONPATH": str(HERE.parents[1])}
 
     def started(*args):
         return subprocess.Popen(
@@ -231,7 +231,7 @@ def processes(tmp_path_factory):
     def steps_done():
         return len(history.read(stopped / history.NAME).steps)
 
-    model = ("--model", "test_train:heavy")
+    model = ("--model", "tests.train.test_command:heavy")
     where = ("--logdir", "runs/stopped")
     told = {"straight": ended(started("-c", TWICE))}
     told["in epoch"] = ended(started("-c", STOPPED, "in_epoch", "--one-thread", *model, *where))
@@ -281,9 +281,9 @@ def test_an_interrupt_shows_what_there_is_and_how_to_go_on(processes):
     _, told, _ = processes
     status, out, err = told["Ctrl-C"]
     assert status == 130
-    assert "test_train:heavy on noise, batch 16, seed 1: partial\n" in out
+    assert "tests.train.test_command:heavy on noise, batch 16, seed 1: partial\n" in out
     assert err.endswith(
-        "Interrupted. To go on:  python -m tflab.train --resume --model test_train:heavy "
+        "Interrupted. To go on:  python -m tflab.train --resume --model tests.train.test_command:heavy "
         "--logdir runs/stopped\n"
     )
 

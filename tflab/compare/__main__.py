@@ -16,14 +16,14 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from tflab import models
+from tflab.analysis import op_table
 from tflab.cli import arguments, command, environment, logdirs
+from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import RefusedError, UsageError
 from tflab.records import Comparison, Options, Saved
 from tflab.runtime import dumps
 
-BY = ("op", "node", "layer", "line")
 PHASES = ("inference", "training")
-CONFIGS = ("default", "xla", "no-onednn", "no-grappler", "one-thread", "gpu")
 FORMATS = ("text", "json", "csv", "markdown")
 
 
@@ -66,8 +66,8 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--by",
         default="op",
-        choices=BY,
-        type=command.one_of("grouping", BY),
+        choices=op_table.KEYS,
+        type=command.one_of("grouping", op_table.KEYS),
         help="a row for each op type that ran, node, layer or source line (default: op)",
     )
     add(
@@ -81,9 +81,9 @@ def parser() -> argparse.ArgumentParser:
         "--configs",
         nargs="+",
         default=["default"],
-        type=command.one_of("configuration", CONFIGS),
+        type=command.one_of("configuration", tuple(CONFIGURATIONS)),
         metavar="C",
-        help=f"compare the untraced step under: {', '.join(CONFIGS)}",
+        help=f"compare the untraced step under: {', '.join(CONFIGURATIONS)}",
     )
     add(
         "--plots",

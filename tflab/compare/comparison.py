@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
-import tensorflow as tf
-
 from tflab import lifecycle
 from tflab.analysis import batch_fit, memory, step_times, tables
 from tflab.analysis import op_table as rows
-from tflab.compare import configurations, findings, view
+from tflab.compare import findings, race, sweep, view
 from tflab.errors import UsageError
 from tflab.exporters import notebook
 from tflab.lifecycle import placement
@@ -61,7 +59,7 @@ def compare(
     fails.
     """
     dumps.prepare()
-    configurations.check(configs)
+    race.check(configs)
     options = options or Options()
     *_, backward = lifecycle.walk(model, options, stop="backward")
     assert isinstance(backward, Backward)
@@ -71,11 +69,11 @@ def compare(
     placed = placements(backward, phase, batch_sizes, wanted, options)
     first = placed[smallest]
     step = session.step_of(program, first.fetches)
-    cold_step_ns, cold_runs = configurations.cold(program, step, smallest, split, options)
+    cold_step_ns, cold_runs = measure.cold_elsewhere(program, step, smallest, split, options)
     cold = tables.top_ops(run for run in cold_runs if run.name != trace.EXECUTOR)[:COLD]
     types = {node.name: node.op for node in first.nodes}
-    swept = measure.run(program, step, batch_sizes, wanted, options, split, types, trace_every)
-    done = {size: batch for size, batch in swept.batches.items() if batch.traced_ns}
+    swept = sweep.run(program, step, batch_sizes, wanted, options, split, types, trace_every)
+    done, ending = swept.batches, swept.ending
 
     def tabulate(peaks: Peaks) -> Tabulated:
         return {
@@ -88,11 +86,11 @@ def compare(
     warm = {node.name: node.mean_ns for node in done[smallest].tally.stats(types, {}, {})}
     compared = side_by_side(tabulated, steps)
     raced: tuple[ConfigTimes, ...] = ()
-    if len(configs) > 1 and not (swept.interrupted or swept.failure):
+    if len(configs) > 1 and ending == measure.Ending():
         try:
-            raced = configurations.race(program, step, configs, batch_sizes, options, split)
+            raced = race.run(program, step, configs, batch_sizes, options, split)
         except KeyboardInterrupt:
-            swept.interrupted = True  # the sweep is kept
+            ending = measure.Ending(interrupted=True)  # the sweep is kept
     return Comparison(
         model=model,
         phase=phase,
@@ -107,9 +105,9 @@ def compare(
         findings=findings.sentences(compared, steps, by, raced),
         cold=cold,
         cold_step_ns=cold_step_ns,
-        uncovered=tuple(costs.uncovered(shaped(first), first.nodes, first.ledger)),
-        interrupted=swept.interrupted,
-        failure=swept.failure,
+        uncovered=tuple(costs.uncovered(costs.of_placement(first), first.nodes, first.ledger)),
+        interrupted=ending.interrupted,
+        failure=str(ending.failure) if ending.failure else None,
         images=wanted,
         trace_every=trace_every,
         without=options.without,
@@ -168,7 +166,7 @@ def placements(
 
 
 def table(
-    batch: measure.Measured,
+    batch: sweep.Measured,
     placed: Placement,
     by: str,
     peaks: Peaks,
@@ -198,9 +196,7 @@ def table(
     return tuple(replace(row, peak_bytes=peak_bytes(of_node, row.nodes)) for row in found)
 
 
-def mean_costs(
-    batch: measure.Measured, placed: Placement, last: Placement | None
-) -> Iterator[Costs]:
+def mean_costs(batch: sweep.Measured, placed: Placement, last: Placement | None) -> Iterator[Costs]:
     """What a call of each node does, as the mean over the steps: the last may be a smaller one."""
     whole = costs_of(placed)
     shorter = costs_of(last) if last and batch.rows % batch.batch_size else whole
@@ -216,7 +212,7 @@ def mean_costs(
 
 
 def costs_of(placed: Placement) -> dict[str, Costs]:
-    found = costs.costs(shaped(placed), placed.nodes, placed.ledger)
+    found = costs.costs(costs.of_placement(placed), placed.nodes, placed.ledger)
     return {cost.name: cost for cost in found}
 
 
@@ -225,14 +221,7 @@ def peak_bytes(runs: Mapping[str, Sequence[OpRun]], nodes: Iterable[str]) -> int
     return memory.memory(run for name in nodes for run in runs.get(name, ())).peak_bytes
 
 
-def shaped(placed: Placement) -> tf.Graph:
-    """The user's graph with the shapes of this placement's batch."""
-    program, size = placed.program, placed.batch_size
-    feeds = {t.name: [size, *t.shape.as_list()[1:]] for t in program.model.feeds}
-    return costs.concrete(program.graph, feeds, placed.nodes)
-
-
-def times(batch: measure.Measured, rows: Sequence[Row]) -> StepTimes:
+def times(batch: sweep.Measured, rows: Sequence[Row]) -> StepTimes:
     held = memory.memory(batch.runs, batch.kept)
     worked_on = min(len(batch.untraced_ns) * batch.batch_size, batch.wanted)
     return StepTimes(

@@ -2,7 +2,7 @@
 
 import functools
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,6 +48,14 @@ class Dataset:
     @property
     def size(self) -> int:
         return len(next(iter(self.columns.values())))
+
+
+def slices(
+    columns: Sequence[Column], start: int, stop: int, size: int
+) -> Iterator[Sequence[np.ndarray]]:
+    """Views of consecutive rows of every column; the last may be shorter."""
+    for row in range(start, stop, size):
+        yield [column[row : min(row + size, stop)] for column in columns]
 
 
 def batches(

@@ -18,9 +18,9 @@ from tflab.records import (
 from tflab.views import stages
 
 # What only means something inside this process
-LIVE = {"program", "user_nodes", "partition_graphs", "traces", "definitions"}
+LIVE = {"program", "user_nodes", "partition_graphs", "definitions"}
 # What is too long and goes to files
-LONG = {"captures", "hlo_protos", "listings"}
+LONG = {"listings"}
 # Words that Python keeps for itself
 RENAMED = {"from_device": "from", "to_device": "to", "old": "from", "new": "to"}
 

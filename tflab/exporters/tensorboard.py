@@ -7,6 +7,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,25 +16,37 @@ from tensorflow.core.framework import attr_value_pb2
 from tensorflow.core.util import event_pb2
 
 from tflab.exporters import xspace
-from tflab.records import Execution, Placement, Program, Stage
+from tflab.records import Capture, Placement, Program, Stage
 
 LARGE = 2**16  # bytes of one constant
 
 
-def write(logdir: str | Path, stages: Sequence[Stage]) -> None:
-    """Write the graph of the program, the graph that ran once there is one, and what its traces
-    tell."""
-    program = stages[-1].program
-    write_graph(logdir, program)
-    placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
+@dataclass(frozen=True)
+class Captured:
+    """What TensorBoard shows of one batch size."""
+
+    batch_size: int
+    capture: Capture
+    trace: Any  # RunMetadata of one of its steps
+    modules: Mapping[str, bytes]  # what XLA compiled for them: a serialised HloProto each
+
+
+def write(
+    logdir: str | Path, stage: Stage, placement: Placement | None, captured: Sequence[Captured]
+) -> None:
+    """Write the graph of the program as far as this stage, the graph that ran once there is one,
+    and what was captured of it."""
+    if stage.program is None:
+        return
+    write_graph(logdir, stage.program)
     if placement is None:
         return
-    last = stages[-1]
-    traces = last.traces if isinstance(last, Execution) else {}
-    write_executed(logdir, program, placement.partition_graphs, traces)
-    if isinstance(last, Execution):
-        for capture in last.captures:
-            xspace.write(logdir, [capture], modules=last.hlo_protos.get(capture.name))
+    traces = {each.batch_size: each.trace for each in captured}
+    # XLA numbers its clusters anew in every session: then each trace brings the graph that ran.
+    graphs = [graph for each in captured[-1:] for graph in each.trace.partition_graphs]
+    write_executed(logdir, stage.program, graphs or placement.partition_graphs, traces)
+    for each in captured:
+        xspace.write(logdir, [each.capture], modules=each.modules)
 
 
 def write_graph(logdir: str | Path, program: Program) -> None:

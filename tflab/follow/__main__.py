@@ -19,7 +19,6 @@ from tflab.records import Life, Options
 from tflab.runtime import dumps
 
 FORMATS = ("text", "json", "markdown")
-NAMED = 3  # stages after which every name is known
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,17 +53,11 @@ def run(args: argparse.Namespace) -> int:
     from tflab import lifecycle
     from tflab.follow import measurement, node_history
 
-    stages = []
-    for stage in lifecycle.walk(args.model, options):
-        stages.append(stage)
-        if len(stages) == NAMED:
-            # a wrong name is told before steps are run
-            node_history.of(
-                args.node, node_history.lives(stages), f"{args.model} (--model names another)"
-            )
-    found = node_history.of(
-        args.node, measurement.follow(stages, sorted(set(args.batch_sizes)), options)
-    )
+    stages = list(lifecycle.walk(args.model, options, stop="placement"))
+    whose = f"{args.model} (--model names another)"
+    node_history.of(args.node, node_history.lives(stages), whose)  # told before steps are run
+    histories = measurement.follow(stages, sorted(set(args.batch_sizes)), options)
+    found = node_history.of(args.node, histories, whose)
     show(found, args)
     return 0
 

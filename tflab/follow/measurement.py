@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from tflab.compare import comparison
+from tflab.analysis import critical_path
+from tflab.compare import comparison, sweep
 from tflab.follow import node_history
 from tflab.lifecycle import placement
-from tflab.records import Backward, Life, Options, Peaks, Placement, Row, Stage
-from tflab.runtime import measure, session
+from tflab.records import Backward, CriticalPath, Life, Options, Peaks, Placement, Stage
+from tflab.runtime import session
 
 STEPS = 20  # traced steps at the largest batch size; the smaller ones work on the same rows
 MOST_ROWS = 640  # of data, so that it is over in seconds
@@ -18,39 +19,42 @@ MOST_ROWS = 640  # of data, so that it is over in seconds
 def follow(
     stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
 ) -> dict[str, Life]:
-    """The life of every node, with its times at each batch size.
+    """The history of every node, with its times at each batch size.
 
-    `stages` are the results of a walk through all stages. A batch size that the training data do
-    not fill is left out. Raises TflabError when a step fails.
+    `stages` are the results of a walk as far as placement, or further: then whether a step waits
+    for a node is told from the steps of the walk. A batch size that the training data do not fill
+    is left out. Raises TflabError when a step fails.
     """
-    return node_history.lives(stages, tables(stages, batch_sizes, options))
+    return node_history.lives(stages, *measured(stages, batch_sizes, options))
 
 
-def tables(
+def measured(
     stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
-) -> dict[int, tuple[Row, ...]]:
-    """The rows by node of the step that the stages were walked with, by batch size."""
+) -> tuple[comparison.Tabulated, CriticalPath | None]:
+    """The rows by node of the step that the stages were walked with, by batch size, and the
+    critical path at the batch size of the walk, or the nearest to it."""
     backward = next(stage for stage in stages if isinstance(stage, Backward))
     walked = next(stage for stage in stages if isinstance(stage, Placement))
     program = backward.program
     available = program.dataset("train").size
     sizes = [size for size in batch_sizes if size <= available]
     if not sizes:
-        return {}
+        return {}, None
     rows = min(max(MOST_ROWS, max(sizes)), STEPS * max(sizes), available)
     step = session.step_of(program, walked.fetches)
     types = {node.name: node.op for node in walked.nodes}
-    swept = measure.run(program, step, sizes, rows, options, "train", types)
+    batches = sweep.run(program, step, sizes, rows, options, "train", types).batches
     placed = {
-        size: placement.placed(backward, replace(options, batch_size=size))
-        for size, batch in swept.batches.items()
-        if batch.traced_ns
+        size: placement.placed(backward, replace(options, batch_size=size)) for size in batches
     }
 
     def tabulate(peaks: Peaks) -> comparison.Tabulated:
         return {
-            size: comparison.table(swept.batches[size], found, "node", peaks)
-            for size, found in placed.items()
+            size: comparison.table(batches[size], each, "node", peaks)
+            for size, each in placed.items()
         }
 
-    return comparison.under_a_roof(tabulate)[0]
+    nearest = min(batches, key=lambda size: abs(size - options.batch_size))
+    runs = batches[nearest].runs
+    path = critical_path.critical_path(placed[nearest].nodes, runs, placed[nearest].transfers)
+    return comparison.under_a_roof(tabulate)[0], path

@@ -40,18 +40,24 @@ Lives = dict[str, Life]
 notebook.show_as(Life, view.tell)
 
 
-def lives(stages: Sequence[Stage], tables: Mapping[int, Sequence[Row]] | None = None) -> Lives:
+def lives(
+    stages: Sequence[Stage],
+    tables: Mapping[int, Sequence[Row]] | None = None,
+    path: CriticalPath | None = None,
+) -> Lives:
     """The life of every node that any stage knows: the user's in the order in which they were
     made, then those of the runtime.
 
     `stages` are the results of a walk, as far as it went; `tables` hold the rows by node of the
-    measured step, by batch size.
+    measured step, by batch size; `path` is the critical path of that step, where the walk did not
+    go as far as its execution.
     """
     known: dict[type, Any] = {type(stage): stage for stage in stages}
+    if Execution in known:
+        path = known[Execution].critical_path
     found = written(known[Frontend], known.get(Backward))
     if Placement in known:
         found = placed(found, known[Placement])
-    path = known[Execution].critical_path if Execution in known else None
     return {name: measured(life, path, tables or {}) for name, life in found.items()}
 
 

@@ -13,6 +13,7 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 
 from tflab import models
 from tflab.cli import arguments, command, environment, logdirs
@@ -114,21 +115,33 @@ def run(args: argparse.Namespace) -> int:
     final = None
     if args.logdir or stop == "execution":
         final = logdirs.choose(args.logdir, args.model)
+    interrupted = False
     with logdirs.written(final) if final else nullcontext() as folder:
         stages = show(args, walk(args.model, options, stop))
         if folder:
-            from tflab.exporters import tensorboard
-
-            tensorboard.write(folder, stages)
-            for stage in stages:
-                if isinstance(stage, Placement):
-                    for code in stage.generated:
-                        logdirs.write_listings(folder / "code" / code.cluster, code.listings)
+            interrupted = write(folder, stages, options)
     if final:
         stream = sys.stdout if args.format == "text" else sys.stderr
         print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(final)}", file=stream)
     last = stages[-1]
-    return command.INTERRUPTED if isinstance(last, Execution) and last.interrupted else 0
+    interrupted = interrupted or (isinstance(last, Execution) and last.interrupted)
+    return command.INTERRUPTED if interrupted else 0
+
+
+def write(folder: Path, stages: Sequence[Stage], options: Options) -> bool:
+    """Write what TensorBoard shows, for which it asks for steps of its own, and generated code;
+    whether that was interrupted."""
+    from tflab.exporters import tensorboard
+    from tflab.lifecycle import captures
+
+    last = stages[-1]
+    placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
+    ran = isinstance(last, Execution) and not last.interrupted
+    captured, interrupted = captures.take(placement, options) if placement and ran else ((), False)
+    tensorboard.write(folder, last, placement, captured)
+    for code in placement.generated if placement else ():
+        logdirs.write_listings(folder / "code" / code.cluster, code.listings)
+    return interrupted
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:

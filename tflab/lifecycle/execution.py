@@ -7,14 +7,38 @@ is the truth; the traced one explains it.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 from tflab.analysis import critical_path, lanes, memory, significance, step_times, tables, timeline
-from tflab.records import Execution, Options, Placement, Program, Race
-from tflab.runtime import nodes, session, trace
+from tflab.records import Execution, Node, OpRun, Options, Placement, Program, Race, StepTime
+from tflab.runtime import measure, nodes, session, trace
 
-TRACED_BATCH_SIZES = (1, 16, 64)  # for TensorBoard: the sizes that the lab compares
 ROUNDS = 50  # of a comparison: enough for the sign test to see a difference of a few percent
+
+
+@dataclass
+class Measured:
+    """Whole steps, as they come. With XLA also the graphs that ran: it numbers its clusters anew in
+    every session."""
+
+    types: Mapping[str, str]  # node -> op type, of the graph that runs
+    untraced_ns: list[int] = field(default_factory=list)
+    steps: list[StepTime] = field(default_factory=list)
+    runs: list[OpRun] = field(default_factory=list)
+    graphs: tuple[Any, ...] = ()
+
+    def observe(self, turn: measure.Turn, timed: StepTime, metadata: Any) -> None:
+        if not turn.traced:
+            self.untraced_ns.append(timed.wall_ns)
+            return
+        graphs = tuple(metadata.partition_graphs)
+        types = {node.name: node.op for graph in graphs for node in graph.node} or self.types
+        runs = list(trace.op_runs(timed.step, metadata.step_stats, types))
+        self.graphs = graphs  # Ctrl-C may come anywhere: the step counts when it is whole
+        self.runs += runs
+        self.steps.append(timed)
 
 
 def execute(placement: Placement, options: Options) -> Execution:
@@ -24,13 +48,12 @@ def execute(placement: Placement, options: Options) -> Execution:
     """
     program = placement.program
     step = session.step_of(program, placement.fetches)
-    types = {node.name: node.op for node in placement.nodes}
-    measured = session.measure(program, step, types, options, TRACED_BATCH_SIZES)
-    executed = placement.nodes
-    if measured.graphs:  # XLA numbers its clusters anew in every session
-        sources = {node.name: node.source for node in placement.user_nodes}
-        parts = (nodes.from_graph_def(graph, sources, {}) for graph in measured.graphs)
-        executed = tuple(node for part in parts for node in part)
+    measured = Measured({node.name: node.op for node in placement.nodes})
+    batches = session.feed_batches(program, options.batch_size)
+    plan = measure.pairs(batches, options.batch_size, options.warmup, options.steps)
+    ending = measure.run(measure.job_of(program, step), [options], plan, measured.observe)
+    ending.check(kept=bool(measured.steps) and ending.failure is None)
+    executed = renumbered(measured.graphs, placement) or placement.nodes
     of_nodes = [run for run in measured.runs if run.name != trace.EXECUTOR]
     return Execution(
         program=program,
@@ -49,12 +72,16 @@ def execute(placement: Placement, options: Options) -> Execution:
         wall_ns=sum(step.wall_ns for step in measured.steps),
         critical_path=critical_path.critical_path(executed, measured.runs, placement.transfers),
         memory=memory.memory(of_nodes, measured.steps),
-        race=raced(program, step, options),
-        interrupted=measured.interrupted,
-        traces=measured.traces,
-        captures=tuple(measured.captures),
-        hlo_protos=measured.hlo_protos,
+        race=None if ending.interrupted else raced(program, step, options),
+        interrupted=ending.interrupted,
     )
+
+
+def renumbered(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:
+    """The nodes of the graphs that ran, with the lines of those of the placement."""
+    sources = {node.name: node.source for node in placement.user_nodes}
+    parts = (nodes.from_graph_def(graph, sources, {}) for graph in graphs)
+    return tuple(node for part in parts for node in part)
 
 
 def raced(program: Program, step: session.Step, options: Options) -> Race | None:
@@ -62,5 +89,5 @@ def raced(program: Program, step: session.Step, options: Options) -> Race | None
     if not options.without:
         return None
     variants = (replace(options, without=()), options)
-    times = session.in_turn(program, step, variants, max(options.steps, ROUNDS))
-    return significance.race(*times) if times else None
+    times = measure.in_rotation(program, step, variants, max(options.steps, ROUNDS))
+    return significance.race(*times) if times[0] else None

@@ -9,7 +9,6 @@ Here stand the results of the four stages; what they consist of has a file for e
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -226,12 +225,6 @@ class Execution(Shown):
     memory: Memory
     race: Race | None = None  # when passes were switched off
     interrupted: bool = False  # these are the steps until Ctrl-C
-    traces: Mapping[int, Any] = field(default_factory=dict, repr=False)
-    # batch size -> RunMetadata of one warm step, for TensorBoard's graphs
-    captures: tuple[Capture, ...] = field(default=(), repr=False)
-    # warm steps of these batch sizes, for TensorBoard's profile
-    hlo_protos: Mapping[str, Mapping[str, bytes]] = field(default_factory=dict, repr=False)
-    # name of a capture -> what XLA compiled for it: a serialised HloProto for each module
 
 
 Stage = Frontend | Backward | Placement | Execution

@@ -31,7 +31,7 @@ from tensorflow.python.framework import ops as registry  # of statistics functio
 from tensorflow.python.profiler.internal import flops_registry  # noqa: F401  (it registers)
 
 from tflab.errors import TflabError
-from tflab.records import Costs, Fate, Node, Tensor, node_of
+from tflab.records import Costs, Fate, Node, Placement, Tensor, node_of
 
 # These types pass a buffer or a handle on, or look at a shape: nothing is moved.
 PASSING = """_Arg _Retval _XlaCompile _XlaMerge Const ControlTrigger Enter Exit ExpandDims
@@ -49,6 +49,13 @@ PASSES_OVER_VARIABLE = {"AssignVariableOp": 1, "AssignAddVariableOp": 2, "Assign
 UNSIZED = ("resource", "string", "variant")  # a tensor's shape says nothing about its bytes
 NOT_REGISTERED = "no function is registered for it"
 NOT_THE_USERS = "not a node of the user's graph, but made by the runtime or within a function"
+
+
+def of_placement(placed: Placement) -> tf.Graph:
+    """The user's graph with the shapes of this placement's batch."""
+    program, size = placed.program, placed.batch_size
+    feeds = {t.name: [size, *t.shape.as_list()[1:]] for t in program.model.feeds}
+    return concrete(program.graph, feeds, placed.nodes)
 
 
 def concrete(

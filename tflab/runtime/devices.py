@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,27 @@ from tflab.records import Assignment, Fate, Node, Origin
 from tflab.runtime import kernels, nodes
 
 SPLIT = "--devices"  # who asks where the model itself did not
+
+
+def gpus() -> int:
+    """How many GPUs the runtime has."""
+    return len(tf.config.list_physical_devices("GPU"))
+
+
+def gpu_names() -> str:
+    """`2 x NVIDIA A100`, or that there are none that TensorFlow can use."""
+    gpus = tf.config.list_physical_devices("GPU")
+    details = map(tf.config.experimental.get_device_details, gpus)
+    names = Counter(gpu.get("device_name", "unnamed") for gpu in details)
+    return ", ".join(f"{count} x {name}" for name, count in names.items()) or "none"
+
+
+def cuda() -> str:
+    """The version of CUDA that TensorFlow was built for, and whether it is in use."""
+    built = tf.sysconfig.get_build_info().get("cuda_version")
+    if not built:
+        return "none: this TensorFlow is built without it"
+    return f"built for {built}; {'in use' if gpus() else 'not in use, there is no GPU'}"
 
 
 def assignments(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import dataclass, field, replace
-from itertools import chain, islice
-from pathlib import Path
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,15 +15,11 @@ import tensorflow.compat.v1 as tf1
 from tensorflow.core.protobuf import config_pb2
 
 from tflab import datasets
-from tflab.cli import progress
 from tflab.errors import RefusedError, TflabError
-from tflab.records import SWITCHES, Capture, OpRun, Options, Program, Start, StepTime
-from tflab.runtime import dumps, trace
+from tflab.records import SWITCHES, Options, Program, Start, StepTime
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
 TIME_LIMIT_S = 120  # of one step
-CAPTURED_STEPS = 5  # for TensorBoard, of each batch size
-WARMUP_STEPS = 3  # a new batch size means new shapes: kernels choose their algorithms again
 
 
 def config_of(options: Options) -> tf1.ConfigProto:
@@ -189,146 +183,6 @@ def feed_batches(
     columns = feed_columns(program, split) or dataset.columns
     for batch in datasets.batches(replace(dataset, columns=columns), batch_size):
         yield list(batch.values()) if program.model.feeds else []
-
-
-@dataclass
-class Measured:
-    """What is left when the session is closed."""
-
-    untraced_ns: list[int] = field(default_factory=list)
-    steps: list[StepTime] = field(default_factory=list)
-    runs: list[OpRun] = field(default_factory=list)
-    traces: dict[int, Any] = field(default_factory=dict)  # batch size -> RunMetadata
-    captures: list[Capture] = field(default_factory=list)  # one for each of these batch sizes
-    hlo_protos: dict[str, dict[str, bytes]] = field(
-        default_factory=dict
-    )  # capture -> what XLA compiled
-    graphs: list[Any] = field(default_factory=list)  # that ran, where the trial's bear other names
-    interrupted: bool = False
-
-
-def measure(
-    program: Program,
-    step: Step,
-    types: Mapping[str, str],
-    options: Options,
-    traced_batch_sizes: Sequence[int],
-) -> Measured:
-    """Run warm-up steps, then untraced and traced steps in turn, then a capture per batch size.
-
-    Ctrl-C ends it early; it is passed on only when there is nothing to keep yet.
-    """
-    measured = Measured()
-    folder = dumps.prepare() if options.xla else None
-    known = protos(folder)  # those of other sessions
-    with fresh(program.graph, config_of(options)) as session:
-        # First of all, as in the trial: the runtime numbers the nodes that it makes.
-        traced = step.callable(session, trace_level=FULL_TRACE, output_partition_graphs=options.xla)
-        begin(session, start_of(program))
-        untraced = step.callable(session)
-        try:
-            batches = feed_batches(program, options.batch_size)
-            for values in islice(batches, options.warmup):
-                untraced(*values)
-                traced(*values, run_metadata=tf1.RunMetadata())
-            for index, values in progress.track(
-                "steps", enumerate(islice(batches, options.steps)), options.steps
-            ):
-                start = time.perf_counter_ns()
-                untraced(*values)
-                measured.untraced_ns.append(time.perf_counter_ns() - start)
-                timed, stats = timed_step(traced, values, index)
-                measured.graphs = list(stats.partition_graphs)
-                types = {n.name: n.op for graph in measured.graphs for n in graph.node} or types
-                runs = list(trace.op_runs(index, stats.step_stats, types))
-                measured.runs += runs  # Ctrl-C may come anywhere: the step counts when it is whole
-                measured.steps.append(timed)
-            compiled = {options.batch_size: protos(folder) - known}
-            for batch_size in traced_batch_sizes:
-                known = protos(folder)
-                batches = feed_batches(program, batch_size)
-                # XLA compiles for the traced step once more, so that is the one to warm up.
-                for values in islice(batches, WARMUP_STEPS):
-                    traced(*values, run_metadata=tf1.RunMetadata())
-                traces = [
-                    timed_step(traced, values, index)
-                    for index, values in enumerate(islice(batches, CAPTURED_STEPS))
-                ]
-                name = capture_name(program, batch_size)
-                found = captured(name, traces, types)
-                own = compiled.get(batch_size, set()) | protos(folder) - known
-                measured.hlo_protos[name] = modules_of(found, own)
-                measured.captures.append(found)
-                measured.traces[batch_size] = traces[-1][1]
-        except KeyboardInterrupt:
-            if not measured.steps:
-                raise
-            measured.interrupted = True
-    return measured
-
-
-def capture_name(program: Program, batch_size: int) -> str:
-    """`lenet-batch-16`, and never silent about data that are not the ones asked for."""
-    dataset = program.dataset("train")
-    name = f"{program.name}-batch-{batch_size}"
-    return f"{name}-{dataset.name}" if dataset.stands_in_for else name
-
-
-def captured(
-    name: str, traces: Sequence[tuple[StepTime, Any]], types: Mapping[str, str]
-) -> Capture:
-    """What `timed_step` returned, as records."""
-    runs = (trace.op_runs(timed.step, stats.step_stats, types) for timed, stats in traces)
-    return Capture(name, tuple(timed for timed, _ in traces), tuple(chain.from_iterable(runs)))
-
-
-def protos(folder: Path | None) -> set[Path]:
-    """The HloProtos that XLA has dumped: what it compiled, as it runs."""
-    return set(folder.glob("*.cpu_after_optimizations.hlo.pb")) if folder else set()
-
-
-def modules_of(capture: Capture, paths: Iterable[Path]) -> dict[str, bytes]:
-    """Of these HloProtos those of the clusters that ran in the capture, by module."""
-    scopes = {run.name.partition("/")[0] for run in capture.runs}
-    found = {}
-    for path in sorted(paths):
-        module = path.name.partition("__XlaCompiledKernel")[0]  # module_0058.cluster_5
-        cluster = module.partition(".")[2]
-        if any(scope.startswith(f"{cluster}_") for scope in scopes):
-            found[module] = path.read_bytes()
-    return found
-
-
-def in_turn(
-    program: Program, step: Step, variants: Sequence[Options], rounds: int
-) -> list[list[int]]:
-    """The times of untraced steps under several configurations, a round of each at a time.
-
-    The order within a round is turned around every time. Ctrl-C keeps the whole rounds.
-    """
-    times: list[list[int]] = []
-    batches = feed_batches(program, variants[0].batch_size)
-    with ExitStack() as stack:
-        sessions = [
-            stack.enter_context(opened(program.graph, config_of(variant), start_of(program)))
-            for variant in variants
-        ]
-        runs = [step.callable(session) for session in sessions]
-        for run in runs:
-            for values in islice(batches, WARMUP_STEPS):
-                run(*values)
-        with suppress(KeyboardInterrupt):
-            for index, values in progress.track(
-                "rounds", enumerate(islice(batches, rounds)), rounds
-            ):
-                order = range(len(runs)) if index % 2 else reversed(range(len(runs)))
-                round_ns = [0] * len(runs)
-                for which in order:
-                    start = time.perf_counter_ns()
-                    runs[which](*values)
-                    round_ns[which] = time.perf_counter_ns() - start
-                times.append(round_ns)
-    return [list(column) for column in zip(*times, strict=True)]
 
 
 def timed_step(traced: Any, values: Sequence[np.ndarray], index: int) -> tuple[StepTime, Any]:

@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import datasets
 from tflab.records import Program
-from tflab.runtime import measure, session
+from tflab.runtime import session
 from tflab.train import gallery
 from tflab.train.trainer import Trainer
 
@@ -34,7 +34,7 @@ def evaluate(trainer: Trainer, live: tf1.Session) -> Evaluation:
     step = trainer.test.callable(live)
     total, found = 0.0, []
     starts = range(0, dataset.size, ROWS)
-    for start, values in zip(starts, measure.batches(columns, 0, dataset.size, ROWS), strict=True):
+    for start, values in zip(starts, datasets.slices(columns, 0, dataset.size, ROWS), strict=True):
         loss, *read = step(*values)
         total += float(loss) * min(ROWS, dataset.size - start)
         found += read

@@ -13,12 +13,13 @@ from typing import Any
 import tensorflow.compat.v1 as tf1
 
 from tflab.exporters import tensorboard, xspace
+from tflab.lifecycle import captures
 from tflab.records import Program, StepTime
-from tflab.runtime import session
+from tflab.runtime import measure, session
 from tflab.train.trainer import Trainer
 
-WARM = session.WARMUP_STEPS
-STEPS = range(WARM, WARM + session.CAPTURED_STEPS)  # of a training, counted from 0
+WARM = measure.WARMUP_STEPS
+STEPS = range(WARM, WARM + captures.STEPS)  # of a training, counted from 0
 
 
 @dataclass(frozen=True)
@@ -61,6 +62,6 @@ def write(tracing: Tracing) -> None:
     types = {node.name: node.op for graph in metadata.partition_graphs for node in graph.node}
     traces = {batch_size: metadata}
     tensorboard.write_executed(tracing.folder, program, metadata.partition_graphs, traces)
-    name = session.capture_name(program, batch_size)
-    xspace.write(tracing.folder, [session.captured(name, tracing.taken, types)])
+    name = captures.capture_name(program, batch_size)
+    xspace.write(tracing.folder, [captures.captured_of(name, tracing.taken, types)])
     tracing.taken.clear()

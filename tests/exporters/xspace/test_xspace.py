@@ -125,8 +125,8 @@ def assert_conserved(found: Capture) -> None:
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("devices", [1, 2])
-def test_ops_steps_and_memory_of_lenet_are_those_of_its_trace(walked, devices):
-    for found in walked("lenet", devices)["execution"].captures:
+def test_ops_steps_and_memory_of_lenet_are_those_of_its_trace(captured, devices):
+    for found in (each.capture for each in captured("lenet", devices)):
         assert len(found.runs) > 400
         assert_conserved(found)
         assert_every_nanosecond_is_drawn_once(found)

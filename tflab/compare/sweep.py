@@ -1,0 +1,76 @@
+"""Sweep: the same work at several batch sizes, folded as it comes, so that it needs no memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from tflab.analysis.op_stats import Tally
+from tflab.records import OpRun, Options, Program, StepTime
+from tflab.runtime import measure, session, trace
+
+KEPT = 3  # traced steps of each batch size, all of whole batches, whose op runs are kept
+
+
+@dataclass
+class Measured:
+    """What was measured at one batch size, as far as it came."""
+
+    batch_size: int
+    wanted: int  # rows of data to work on
+    untraced_ns: list[int] = field(default_factory=list)
+    rows: int = 0  # of data that the traced steps worked on
+    traced_ns: list[int] = field(default_factory=list)
+    tally: Tally = field(default_factory=Tally)
+    kept: list[StepTime] = field(default_factory=list)
+    runs: list[OpRun] = field(default_factory=list)  # of the kept steps
+
+    def fold(
+        self, turn: measure.Turn, step: StepTime, metadata: Any, types: Mapping[str, str]
+    ) -> None:
+        """Take a step in: all of a traced one, of an untraced one its time."""
+        if not turn.traced:
+            self.untraced_ns.append(step.wall_ns)
+            return
+        rows = len(turn.values[0]) if turn.values else self.batch_size
+        self.tally.add(*trace.durations(metadata.step_stats, step.start_ns))
+        if len(self.kept) < KEPT and rows == self.batch_size:
+            self.runs += trace.op_runs(step.step, metadata.step_stats, types)
+            self.kept.append(step)
+        self.traced_ns.append(step.wall_ns)
+        self.rows += rows
+
+
+@dataclass(frozen=True)
+class Sweep:
+    batches: Mapping[int, Measured]  # by batch size; only where a step was traced
+    ending: measure.Ending
+
+
+def run(
+    program: Program,
+    step: session.Step,
+    batch_sizes: Sequence[int],
+    rows: int,
+    options: Options,
+    split: str,
+    types: Mapping[str, str],
+    trace_every: int = 1,
+) -> Sweep:
+    """Measure a step on the first `rows` rows of the data at each batch size.
+
+    `types` are those of the nodes that run, from the placement. Ctrl-C ends it and keeps what
+    there is, and so does a step that fails.
+    """
+    columns = list(session.feed_columns(program, split).values())
+    batches = {size: Measured(size, rows) for size in batch_sizes}
+
+    def observe(turn: measure.Turn, timed: StepTime, metadata: Any) -> None:
+        batches[turn.batch_size].fold(turn, timed, metadata, types)
+
+    plan = measure.sweep(columns, rows, batch_sizes, options.warmup, trace_every)
+    ending = measure.run(measure.job_of(program, step), [options], plan, observe)
+    done = {size: batch for size, batch in batches.items() if batch.traced_ns}
+    ending.check(kept=bool(done))
+    return Sweep(done, ending)
