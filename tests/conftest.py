@@ -1,35 +1,54 @@
-"""What the tests share: which data they see, and the stages of every model, walked once."""
+"""What the tests share: a home of their own, the data they see, and every model, walked once."""
 
 import functools
 import os
 import signal
-from pathlib import Path
+import tempfile
+from collections.abc import Mapping
+from typing import NamedTuple
 
 import pytest
 
 from tflab.runtime import dumps
 
-SHARED_MNIST = Path(__file__).parents[2] / "shared" / "mnist"
+# No test reads or writes anything of the user's own: without these variables, all that tflab and
+# what it imports would keep goes to the home, and that is a folder of this process.
+HOME = tempfile.TemporaryDirectory(prefix="home-of-tests-", ignore_cleanup_errors=True)
+for name in [*os.environ]:
+    if name.startswith(("XDG_", "JUPYTER_", "IPYTHON", "MPL", "KERAS_HOME")):
+        del os.environ[name]
+os.environ["HOME"] = HOME.name
+
+os.environ["TFLAB_OFFLINE"] = "1"  # the tests download nothing
+if os.environ.get("TFLAB_DATA_DIR"):
+    # Absolute, because some tests run commands in other folders.
+    os.environ["TFLAB_DATA_DIR"] = os.path.abspath(os.environ["TFLAB_DATA_DIR"])
 
 dumps.prepare()  # before a test imports TensorFlow
 # A shell gives its background jobs an ignored Ctrl-C, which children would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-@pytest.fixture(scope="session", autouse=True)
-def data():
-    """Data from where the user says, else from beside the repository, else the stand-in."""
-    given = os.environ.get("TFLAB_DATA_DIR")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("TFLAB_OFFLINE", "1")  # CIFAR-10 is 170 MB, and no test needs it
-        if given or SHARED_MNIST.is_dir():
-            # Absolute, because some tests run commands in other folders.
-            patch.setenv("TFLAB_DATA_DIR", str(Path(given or SHARED_MNIST).absolute()))
-        yield
+class Data(NamedTuple):
+    """What a command learns from: its name in results, and the environment that leads to it."""
+
+    name: str
+    environment: Mapping[str, str]
+
+
+@pytest.fixture(
+    scope="session", params=["digits, not MNIST", pytest.param("MNIST", marks=pytest.mark.mnist)]
+)
+def training_data(request):
+    """A test with this runs twice: with what stands in for MNIST, and with MNIST."""
+    environment = dict(os.environ)
+    if request.param != "MNIST":
+        environment.pop("TFLAB_DATA_DIR", None)
+    return Data(request.param, environment)
 
 
 @pytest.fixture(scope="session")
-def walked(data):
+def walked():
     """`walked("lenet")["backward"]`: the stages of a model, each walked only once."""
     from tflab import lifecycle
     from tflab.records import Options
@@ -57,7 +76,15 @@ def captured(walked):
 
 
 def pytest_collection_modifyitems(items):
-    """Tests of many made-up examples are slow, each of them a bit."""
+    """Tests of many made-up examples are slow, each of them a bit. Where nobody says where MNIST
+    is, what wants it is skipped."""
     for item in items:
         if getattr(getattr(item, "obj", None), "is_hypothesis_test", False):
             item.add_marker(pytest.mark.slow)
+        if item.get_closest_marker("mnist") and not os.environ.get("TFLAB_DATA_DIR"):
+            reason = "This wants MNIST: set TFLAB_DATA_DIR to a folder with its four files."
+            item.add_marker(pytest.mark.skip(reason))
+
+
+def pytest_unconfigure():
+    HOME.cleanup()  # a worker of xdist ends without doing so

@@ -13,16 +13,23 @@ from tests.browser.conftest import answer, serving
 pytestmark = pytest.mark.browser
 
 TRAIN_SECONDS = 180
+BATCH_SIZE = 150  # ten steps an epoch even with what stands in for MNIST
 DRAW_MS = 60_000
 
 
 @pytest.fixture(scope="module")
-def trained(tmp_path_factory):
+def trained(tmp_path_factory, training_data):
     """The address of a TensorBoard that serves a short training of LeNet."""
     folder = tmp_path_factory.mktemp("trained") / "run"
     command = [sys.executable, "-m", "tflab.train", "--model", "lenet", "--epochs", "2"]
-    command += ["--batch-size", "1000", "--logdir", str(folder)]
-    subprocess.run(command, check=True, timeout=TRAIN_SECONDS, stdout=subprocess.DEVNULL)
+    command += ["--batch-size", str(BATCH_SIZE), "--logdir", str(folder)]
+    subprocess.run(
+        command,
+        check=True,
+        timeout=TRAIN_SECONDS,
+        stdout=subprocess.DEVNULL,
+        env=training_data.environment,
+    )
     with serving(folder, tmp_path_factory.mktemp("log") / "log.txt") as address:
         yield address
 
@@ -39,13 +46,14 @@ def test_train_and_test_have_the_same_curves(trained):
     assert {tag for tag in shared if "accuracy" in tag}
 
 
-def test_the_curves_are_drawn(trained, page, artefacts):
+def test_the_curves_are_drawn(trained, page, artefacts, training_data):
     page.goto(f"{trained}/#scalars")
     page.locator("tf-scalar-card vz-line-chart2").first.wait_for(timeout=DRAW_MS)
     page.wait_for_timeout(1500)
     page.screenshot(path=artefacts / "scalars.png")
     drawn = page.locator("tf-scalar-card").evaluate_all("cards => cards.map(card => card.tag)")
-    assert {"epoch/loss", "epoch/accuracy", "step/loss"} <= set(drawn)
+    note = "" if training_data.name == "MNIST" else f" ({training_data.name})"
+    assert {f"{tag}{note}" for tag in ("epoch/loss", "epoch/accuracy", "step/loss")} <= set(drawn)
     points = page.locator("vz-line-chart2 path").evaluate_all(
         "paths => paths.map(path => (path.getAttribute('d') || '').length)"
     )
@@ -65,7 +73,7 @@ def test_the_grid_of_digits_is_shown(trained, page, artefacts):
 def test_the_graph_that_ran_has_the_colours_of_a_step(trained, page, artefacts):
     page.goto(f"{trained}/#graphs")
     graphs.wait_until_drawn(page, [*graphs.LAYERS, "gradients", "accuracy"])
-    graphs.choose_tag(page, "batch 1000")
+    graphs.choose_tag(page, f"batch {BATCH_SIZE}")
     page.locator("#compute-time-radio-button").click()
     graphs.legend(page).wait_for()
     graphs.save(page, artefacts / "graphs_of_a_training.png")
@@ -73,10 +81,10 @@ def test_the_graph_that_ran_has_the_colours_of_a_step(trained, page, artefacts):
     assert page.locator("tf-graph-scene g.node.faded").count() == 0  # drawn as if it had not run
 
 
-def test_profile_lists_the_first_steps(trained, page):
-    runs = page.request.get(f"{trained}/data/plugin/profile/runs").json()
-    (run,) = runs
-    assert run.startswith("lenet-batch-1000")
+def test_profile_lists_the_first_steps(trained, page, training_data):
+    (run,) = page.request.get(f"{trained}/data/plugin/profile/runs").json()
+    note = "" if training_data.name == "MNIST" else "-digits-not-MNIST"
+    assert run == f"lenet-batch-{BATCH_SIZE}{note}"
     query = f"run={run}&tag=overview_page"
     overview = page.request.get(f"{trained}/data/plugin/profile/data?{query}", timeout=DRAW_MS)
     steps = [row["c"][0]["v"] for row in overview.json()[1]["rows"]]

@@ -4,7 +4,6 @@ import csv
 import importlib
 import io
 import json
-import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -58,7 +57,7 @@ def known_machine():
 
 
 @pytest.fixture(scope="module")
-def lenet(data):
+def lenet():
     """LeNet, swept once: the sweep, its StepStats by batch size, and a comparison by each key."""
     step_stats, sweeps = defaultdict(list), []
     sweep_run, fold = sweep.run, sweep.Measured.fold
@@ -662,19 +661,27 @@ def test_tensorflow_is_made_ready_to_dump_before_a_model_imports_it(monkeypatch)
     assert order == ["prepare", "import"]
 
 
-def test_json_goes_to_standard_output_and_nothing_to_standard_error(tmp_path):
+def test_json_goes_to_standard_output_and_nothing_to_standard_error(tmp_path, training_data):
     kept = tmp_path / "tflab" / machine.file_name(machine.description())
     machine.write(kept, machine.description(), PEAKS)
     line = "-m tflab.compare --model lenet --batch-sizes 4 16 --images 32 --by layer --format json"
     done = subprocess.run(
         [sys.executable, *line.split()],
         cwd=ROOT,
-        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path)},
+        env={**training_data.environment, "XDG_CACHE_HOME": str(tmp_path)},
         capture_output=True,
         text=True,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    # Except the one line that says that these are not the data one would expect.
+    stood_in = (
+        "Using the digits of scikit-learn, not MNIST; set TFLAB_DATA_DIR to a folder with its four "
+        f"files. {tmp_path}/tflab/mnist lacks train-images-idx3-ubyte, train-labels-idx1-ubyte, "
+        "t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (looked for as is and with .gz). "
+        "TFLAB_OFFLINE forbids a download.\n"
+    )
+    assert (done.returncode, done.stderr) == (0, "" if training_data.name == "MNIST" else stood_in)
     found = json.loads(done.stdout)
+    assert found["data"] == training_data.name
     assert [*found["steps"]] == ["4", "16"]
     assert found["environment"]["packages"]["tensorflow"]
     (conv1,) = (row for row in found["rows"] if row["key"] == "conv1")

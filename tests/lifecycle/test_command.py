@@ -99,7 +99,7 @@ def returns_nothing():
 
 
 @pytest.fixture(scope="module")
-def environment(data):
+def environment():
     """That of a user, who has not told TensorFlow to be quiet."""
     quiet = ("TF_CPP_MIN_LOG_LEVEL", "COLUMNS", "FORCE_COLOR")
     known = {name: value for name, value in os.environ.items() if name not in quiet}
