@@ -98,10 +98,12 @@ def test_the_view_tells_the_way_from_the_line_to_the_instruction():
 
 
 def test_four_operations_are_followed_and_the_others_counted():
-    strip = told(path=(*CODE.path, ADD, MUL))[1]
-    assert strip == Strip(
-        "From the line to the instruction (2 more operations in the listings)", FRAMES
-    )
+    sentence, strip, *_ = told(path=(*CODE.path, ADD, MUL))
+    assert sentence == SENTENCE
+    assert strip.frames == FRAMES
+    assert strip.title == "From the line to the instruction (2 more operations in the listings)"
+    strip = told(path=(*CODE.path, ADD))[1]
+    assert strip.title == "From the line to the instruction (1 more operation in the listings)"
 
 
 def test_a_cluster_of_one_kernel_and_without_a_path_is_told_in_two_sentences():

@@ -277,6 +277,23 @@ def test_forty_transfers_are_listed_and_all_are_added_up():
     )
 
 
+def test_a_transfer_of_unknown_size_is_a_question_mark_and_not_counted_as_nothing():
+    unknown = Transfer("dead", "dead/_7", "dead/_8", CPU_1, CPU_0, "float32", None, None)
+    stage = replace(STAGE, transfers=(TRANSFERS[0], unknown))
+    assert read(placement.transfers(stage))[-2] == (
+        "dead",
+        "CPU:1",
+        "CPU:0",
+        "float32 [...]",
+        "?",
+        "dead/_7, dead/_8",
+    )
+    assert placement.cuts(stage) == (
+        "A step carries 25.0 KB from CPU:0 to CPU:1, 0 B from CPU:1 to CPU:0, besides 1 tensor of "
+        "unknown size."
+    )
+
+
 def test_sixteen_kinds_of_kernels_are_listed_and_the_others_counted():
     kernels = tuple(
         Kernel(f"{n}/{copy}", "Op", CPU_0, "", 1, f"T{n}", f"G{n}")
@@ -289,6 +306,12 @@ def test_sixteen_kinds_of_kernels_are_listed_and_the_others_counted():
         *(("(the runtime's)", "Op", f"{n + 1}", f"T{n}", f"G{n}") for n in range(17, 1, -1)),
         "... and 2 more",
     ]
+
+
+def test_one_pass_that_changed_nothing_is_singular():
+    assert placement.film(replace(STAGE, passes=PASSES[1:2])).frames == (
+        Frame("1 other", "changed nothing: remapper", ()),
+    )
 
 
 # What one pass did

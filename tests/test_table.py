@@ -18,18 +18,11 @@ def test_a_shortened_table_remembers_how_many_rows_there_were():
     assert table.shortened("t", COLUMNS, [1, 2, 3], 2) == Table("t", COLUMNS, (1, 2), more=1)
 
 
-def test_a_row_is_a_dict_by_its_headers_too():
-    assert Table("numbers", COLUMNS, (1, 20)).dicts() == [
-        {"name": "1", "twice": "2"},
-        {"name": "20", "twice": "40"},
-    ]
-
-
 def test_what_was_left_out_is_counted_with_the_option_that_shows_more():
     assert Table("t", COLUMNS, (1,)).rest() == ""
     assert Table("t", COLUMNS, (1,), more=1_234).rest() == "... and 1,234 more"
-    shorter = Table("t", COLUMNS, (1,), more=7, option="--top")
-    assert shorter.rest() == "... and 7 more (--top shows more)"
+    shorter = Table("t", COLUMNS, (1,), more=1, option="--most")
+    assert shorter.rest() == "... and 1 more (--most shows more)"
 
 
 @pytest.mark.parametrize("most", [3, 4])
