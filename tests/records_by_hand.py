@@ -8,7 +8,7 @@ CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"
 
 
 def source(line: int, code: str = "", file: str = "model.py") -> Source:
-    return Source(f"/home/ada/{file}", line, "build", code)
+    return Source(f"project/models/{file}", line, "build", code)
 
 
 def read(block: Block) -> str | list | Strip:
