@@ -19,6 +19,13 @@ def test_a_shortened_table_remembers_how_many_rows_there_were():
     assert blocks.shortened("t", COLUMNS, [1, 2, 3], 2) == Table("t", COLUMNS, (1, 2), more=1)
 
 
+def test_what_was_left_out_is_counted_with_the_option_that_shows_more():
+    assert Table("t", COLUMNS, (1,)).rest() == ""
+    assert Table("t", COLUMNS, (1,), more=1_234).rest() == "... and 1,234 more"
+    shorter = Table("t", COLUMNS, (1,), more=1, option="--most")
+    assert shorter.rest() == "... and 1 more (--most shows more)"
+
+
 @pytest.mark.parametrize("most", [3, 4])
 def test_a_table_that_is_short_enough_stays_whole(most):
     assert blocks.shortened("t", COLUMNS, [1, 2, 3], most) == Table("t", COLUMNS, (1, 2, 3))

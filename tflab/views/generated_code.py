@@ -34,7 +34,7 @@ def tell(code: Generated, stage: Placement) -> Iterable[Block]:
     ]
     if frames:
         more = len(code.path) - len(frames)
-        rest = f" ({more} more operations in the listings)" if more else ""
+        rest = f" ({plural(more, 'more operation')} in the listings)" if more else ""
         yield Strip(f"From the line to the instruction{rest}", tuple(frames))
     yield f"With --logdir DIR the whole listings go to DIR/code/{code.cluster}."
     inferred = sorted({why for one in code.path for why in one.inferred})

@@ -53,7 +53,7 @@ def film(stage: Placement) -> Strip:
             idle.append(step.name)
     if idle:
         names = ", ".join(dict.fromkeys(idle))
-        frames.append(Frame(f"{len(idle)} others", f"changed nothing: {names}", ()))
+        frames.append(Frame(plural(len(idle), "other"), f"changed nothing: {names}", ()))
     return Strip("What each pass did to the graph, nodes before -> after", tuple(frames))
 
 
@@ -223,7 +223,9 @@ def cuts(stage: Placement) -> str:
     for one in stage.transfers:
         totals[short_device(one.from_device), short_device(one.to_device)] += one.bytes or 0
     sizes = ", ".join(f"{size(total)} from {a} to {b}" for (a, b), total in totals.items())
-    return f"A step carries {sizes}."
+    unknown = sum(one.bytes is None for one in stage.transfers)
+    besides = f", besides {plural(unknown, 'tensor')} of unknown size" if unknown else ""
+    return f"A step carries {sizes}{besides}."
 
 
 def kernels(stage: Placement) -> Table:

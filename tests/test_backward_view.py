@@ -1,0 +1,198 @@
+"""The view of the backward stage: every sentence and every cell, of records made by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.records_by_hand import read
+from tflab import story
+from tflab.records import Backward, Call, Function, Gradient, GradientCheck, Node
+
+FORWARD = (
+    Node("x", "Placeholder"),
+    Node("w", "VarHandleOp"),
+    Node("mul", "Mul"),
+    Node("labels", "Placeholder"),
+    Node("loss", "Mean"),
+    Node("print", "Print"),
+    Node("mul/Read", "ReadVariableOp"),
+)
+ADDED = (
+    Node("gradients/grad_ys_0", "Fill"),
+    Node("gradients/loss/Tile", "Tile"),
+    Node("gradients/loss/Shape", "Shape"),
+    Node("gradients/mul/Shape", "Shape"),
+    Node("gradients/mul/Mul", "Mul"),
+    Node("gradients/mul/Mul_1", "Mul"),
+    Node("gradients/AddN", "AddN"),
+    Node("gradients/ys", "Const"),
+    Node("train/apply", "ResourceApplyGradientDescent"),
+    Node("train", "NoOp"),
+)
+NO_VARIABLE = "no trainable variable is behind it"
+GRADIENTS = (
+    Gradient("x", "Placeholder", None, (), NO_VARIABLE),
+    Gradient("w", "VarHandleOp", None, (), "its type is registered as not differentiable"),
+    Gradient(
+        "mul",
+        "Mul",
+        "_MulGrad (math_grad.py:1404)",
+        ("gradients/mul/Shape", "gradients/mul/Mul", "gradients/mul/Mul_1"),
+    ),
+    Gradient("labels", "Placeholder", None, (), NO_VARIABLE),
+    Gradient(
+        "loss",
+        "Mean",
+        "_MeanGrad (math_grad.py:270)",
+        ("gradients/loss/Tile", "gradients/loss/Shape"),
+    ),
+    Gradient("print", "Print", None, (), NO_VARIABLE),
+    Gradient("mul/Read", "ReadVariableOp", "_ReadGrad", (), "its gradient is passed on"),
+)
+CHECKS = (
+    GradientCheck("conv/kernel", 2.51e-07, 8, 2_400, "float64"),
+    GradientCheck("conv/bias", 1.24e-06, 5, 16, "float64"),
+    GradientCheck("dense/kernel", 7.5e-08, 6, 840, "float64"),
+)
+OLD = Function("old_1", (Call("cond", "then_branch"),), (Node("a", "Exp"),))
+NEW = Function("grad_2", (Call("gradients/cond", "else_branch"),), (Node("a", "Neg"),) * 3)
+STAGE = Backward(
+    program=None,
+    nodes=(*FORWARD, *ADDED),
+    added_nodes=tuple(node.name for node in ADDED),
+    gradients=GRADIENTS,
+    gradient_checks=CHECKS,
+    data="MNIST",
+    variable_count=4,
+    update_nodes=("train/apply", "train"),
+    shared_nodes=("gradients/grad_ys_0", "gradients/AddN", "gradients/ys"),
+    functions=(OLD, NEW),
+    added_functions=("grad_2",),
+)
+
+DERIVED = ("forward node", "type", "gradient function", "nodes", "types")
+CHECKED = ("variable", "elements", "largest relative error")
+
+
+def told(stage: Backward) -> list:
+    return list(map(read, story.tell(stage)))
+
+
+def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_right():
+    assert told(STAGE) == [
+        "10 nodes added to 7: 5 from gradient functions, 3 that start or add up gradients, 2 from "
+        "the optimiser. Still nothing is computed.",
+        [
+            "Forward ops, last first as differentiation met them, and what came from each",
+            DERIVED,
+            ("loss", "Mean", "_MeanGrad", "2", "Tile, Shape"),
+            ("mul", "Mul", "_MulGrad", "3", "2 Mul, Shape"),
+            "",
+        ],
+        [
+            "Forward ops without gradient nodes, and why",
+            ("because", "nodes", "which"),
+            ("no trainable variable is behind it", "3", "x, labels, print"),
+            ("its type is registered as not differentiable", "1", "w"),
+            ("its gradient is passed on", "1", "mul/Read"),
+            "",
+        ],
+        [
+            "Functions that were added",
+            ("function", "called by", "nodes", "types"),
+            ("grad_2", "else_branch of gradients/cond", "3", "3 Neg"),
+            "",
+        ],
+        [
+            "Gradients against finite differences, taken in float64 on MNIST",
+            CHECKED,
+            ("conv/kernel", "8 of 2,400", "2.5e-07"),
+            ("conv/bias", "5 of 16", "1.2e-06"),
+            ("dense/kernel", "6 of 840", "7.5e-08"),
+            "",
+        ],
+        "Checked: 3 of 4 variables. The largest relative error is 1.2e-06, in conv/bias.",
+    ]
+
+
+def test_without_new_functions_there_is_no_table_of_them():
+    others = [block for block in told(STAGE) if block[0] != "Functions that were added"]
+    assert told(replace(STAGE, added_functions=())) == others
+
+
+@pytest.mark.parametrize(
+    "count, sentence",
+    [
+        (3, "The largest relative error is 1.2e-06, in conv/bias."),
+        (
+            1_003,
+            "Checked: 3 of 1,003 variables. The largest relative error is 1.2e-06, in conv/bias.",
+        ),
+    ],
+)
+def test_the_number_of_checked_variables_is_told_where_some_were_not(count, sentence):
+    assert told(replace(STAGE, variable_count=count))[-1] == sentence
+
+
+def test_differences_in_less_than_float64_are_excused():
+    checks = (GradientCheck("w", 3.14e-02, 4, 9, "float32"),)
+    *_, table, why, sentence = told(replace(STAGE, gradient_checks=checks, variable_count=1))
+    assert table == [
+        "Gradients against finite differences, taken in float32 on MNIST",
+        CHECKED,
+        ("w", "4 of 9", "3.1e-02"),
+        "",
+    ]
+    assert why == "The graph has ops without a float64 version, so the error is larger."
+    assert sentence == "The largest relative error is 3.1e-02, in w."
+
+
+def test_forty_checks_are_listed_and_the_others_counted():
+    checks = tuple(
+        GradientCheck(f"w{n}", (n + 1) * 1e-9, n + 2, n + 1_000, "float64") for n in range(42)
+    )
+    *_, table, sentence = told(replace(STAGE, gradient_checks=checks, variable_count=42))
+    assert table[2:-1] == [
+        (f"w{n}", f"{n + 2} of 1,{n:03}", f"{(n + 1) * 1e-9:.1e}") for n in range(40)
+    ]
+    assert table[-1] == "... and 2 more"
+    assert sentence == "The largest relative error is 4.2e-08, in w41."
+
+
+def test_gradients_that_were_not_checked_have_a_reason():
+    stage = replace(STAGE, gradient_checks=(), unchecked="no variable is of a float type")
+    assert told(stage)[-1] == "Gradients were not checked: no variable is of a float type."
+
+
+def test_forty_forward_ops_are_listed_from_the_last_and_the_others_counted():
+    gradients = tuple(
+        Gradient(f"n{n}", "Mul", f"_Grad{n} (file.py:1)", ("gradients/AddN",)) for n in range(43)
+    )
+    table = told(replace(STAGE, gradients=gradients))[1]
+    assert table[2:] == [
+        *((f"n{n}", "Mul", f"_Grad{n}", "1", "AddN") for n in range(42, 2, -1)),
+        "... and 3 more",
+    ]
+
+
+def test_gradients_in_a_file_are_told_by_their_names():
+    known = Gradient("mul", "Mul", "_MulGrad (math_grad.py:1404)", ("gradients/mul/Mul",))
+    unknown = Gradient("loss", "Mean", None, ("gradients/loss/Tile", "gradients/loss/Shape"))
+    stage = Backward(None, (*FORWARD, *ADDED), gradients=(known, unknown), inferred=True)
+    assert told(stage) == [
+        "The file holds gradients of 2 forward ops; which came from which is inferred from their "
+        "names. Nothing was added.",
+        [
+            "Forward ops, last first as differentiation met them, and what came from each",
+            DERIVED,
+            ("loss", "Mean", "", "2", "Tile, Shape"),
+            ("mul", "Mul", "_MulGrad", "1", "Mul"),
+            "",
+        ],
+    ]
+
+
+def test_a_model_without_a_loss_has_nothing_added():
+    assert told(Backward(None, FORWARD)) == [
+        "The model has no loss or no optimiser: nothing to differentiate, nothing added."
+    ]

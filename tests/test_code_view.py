@@ -1,0 +1,123 @@
+"""The view of generated code: every sentence and every cell, of a cluster made by hand."""
+
+from dataclasses import replace
+
+from tests.records_by_hand import read, source
+from tflab.records import Generated, Machined, Node, Placement
+from tflab.story import code
+from tflab.table import Frame, Strip
+
+STAGE = Placement(
+    program=None,
+    nodes=(Node("mul", "_Mul"),),
+    user_nodes=(
+        Node("add", "AddV2", source=source(24, "out = t + z")),
+        Node("mul", "Mul", source=source(23, "t = x * y")),
+        Node("exp", "Exp"),
+    ),
+)
+MUL = Machined(
+    "mul",
+    "multiply in fusion",
+    ("fmul <8 x float> %a, %b", "fmul <8 x float> %c, %d", "fmul <8 x float> %e, %f"),
+    ("0x47 vmulps ymm2, ymm0", "0x4c vmulps ymm3, ymm0", "0x51 vmulps", "0x56 vmulps", "0x5b"),
+    8,
+    False,
+    ("by width", "by kind"),
+)
+ADD = Machined("add", "add in fusion", ("fadd a", "fadd b"), ("0x60 vfma",), 4, True, ("by kind",))
+EXP = Machined("exp", "exponential", (), (), 1, False, ())
+RUNTIME = Machined("made", "copy", ("load",), (), 16, False, ())
+CODE = Generated(
+    cluster="cluster_0",
+    fetches=("loss", "out"),
+    batch_size=16,
+    kernels=(
+        ("small", ("add", "add", "exponential"), 200),
+        ("large", ("multiply",), 1_034),
+        ("library", ("dot",), 0),
+    ),
+    path=(MUL, ADD, EXP, RUNTIME),
+    listings={},
+)
+
+SENTENCE = (
+    "XLA compiled cluster_0 to compute loss, out for a batch of 16: 3 kernels of 2 add, "
+    "exponential, multiply, dot, 1,234 bytes of machine code."
+)
+FRAMES = (
+    Frame(
+        "mul model.py:23",
+        "t = x * y",
+        (
+            "HLO      multiply in fusion",
+            "LLVM     fmul <8 x float> %a, %b",
+            "         fmul <8 x float> %c, %d   (1 more like it)",
+            "machine  0x47 vmulps ymm2, ymm0",
+            "         0x4c vmulps ymm3, ymm0   (3 more like it)",
+            "         8 elements at once",
+        ),
+    ),
+    Frame(
+        "add model.py:24",
+        "out = t + z",
+        (
+            "HLO      add in fusion",
+            "LLVM     fadd a",
+            "         fadd b",
+            "machine  0x60 vfma",
+            "         4 elements at once, a fused multiply-add: one instruction for two operations",
+        ),
+    ),
+    Frame("exp", "", ("HLO      exponential", "         one element at a time")),
+    Frame("made", "", ("HLO      copy", "LLVM     load", "         16 elements at once")),
+)
+LISTINGS = "With --logdir DIR the whole listings go to DIR/code/cluster_0."
+COLUMNS = ("kernel", "fuses", "bytes of code")
+
+
+def told(generated: Generated = CODE, **changes) -> list:
+    return list(map(read, code.tell(replace(generated, **changes), STAGE)))
+
+
+def test_the_view_tells_the_way_from_the_line_to_the_instruction():
+    assert told() == [
+        SENTENCE,
+        Strip("From the line to the instruction", FRAMES),
+        LISTINGS,
+        "Inferred, not read: by kind; by width.",
+        [
+            "Kernels of the cluster; one without code is a call of a library",
+            COLUMNS,
+            ("large", "multiply", "1,034"),
+            ("small", "2 add, exponential", "200"),
+            ("library", "dot", "0"),
+            "",
+        ],
+    ]
+
+
+def test_four_operations_are_followed_and_the_others_counted():
+    sentence, strip, *_ = told(path=(*CODE.path, ADD, MUL))
+    assert sentence == SENTENCE
+    assert strip.frames == FRAMES
+    assert strip.title == "From the line to the instruction (2 more operations in the listings)"
+    strip = told(path=(*CODE.path, ADD))[1]
+    assert strip.title == "From the line to the instruction (1 more operation in the listings)"
+
+
+def test_a_cluster_of_one_kernel_and_without_a_path_is_told_in_two_sentences():
+    assert told(kernels=(("k", ("add", "dot"), 5_678),), path=()) == [
+        "XLA compiled cluster_0 to compute loss, out for a batch of 16: 1 kernel of add, dot, "
+        "5,678 bytes of machine code.",
+        LISTINGS,
+    ]
+
+
+def test_twelve_kernels_are_listed_and_the_others_counted():
+    kernels = tuple((f"k{n}", ("add",) * (n + 2), 100 + n) for n in range(15))
+    assert told(kernels=kernels, path=())[-1][1:] == [
+        COLUMNS,
+        *((f"k{n}", f"{n + 2} add", f"{100 + n}") for n in range(14, 2, -1)),
+        "... and 3 more",
+    ]

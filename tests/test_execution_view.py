@@ -1,0 +1,249 @@
+"""The view of the execution: every sentence and every cell, of four steps made by hand."""
+
+from dataclasses import replace
+
+from tests.records_by_hand import CPU_0, CPU_1, read
+from tflab import story
+from tflab.records import (
+    CriticalPath,
+    Execution,
+    Memory,
+    OpMemory,
+    OpTotal,
+    Owner,
+    Race,
+    Spread,
+    StepTime,
+)
+from tflab.records.timed import Holder, LiveBytes, Occupancy, Saving, StepShape
+
+TYPES = (
+    OpTotal("Conv2D", "_FusedConv2D", 8, 6_400_000, 5_600_000, 800_000.0, 0.7),
+    OpTotal("MatMul", "_MklMatMul", 12, 2_400_000, 1_920_000, 200_000.0, 0.24),
+    OpTotal("Const", "Const", 1_004, 602_400, 480_000, 600.0, 0.06),
+)
+OPS = (
+    OpTotal("conv1/Relu", "_FusedConv2D", 4, 4_000_000, 3_600_000, 1_000_000.0, 0.45),
+    OpTotal("dense/add", "_MklMatMul", 16, 2_080_000, 2_000_000, 130_000.0, 0.25),
+)
+PATH = CriticalPath(
+    nodes=("x", "conv1/Relu", "loss"),
+    ns=1_250_000.0,
+    parallelism=2.507,
+    achieved_parallelism=1.751,
+    slack=(("x", 0.0), ("conv1/Relu", 0.0), ("dense/add", 142_000.0), ("loss", 0.0)),
+    savings=(
+        Saving("conv1/Relu", "_FusedConv2D", 431_000.0, 900_000.0),
+        Saving("dense/add", "_MklMatMul", 0.0, 500_000.0),
+        Saving("loss", "Mean", 9_500.0, 19_000.0),
+    ),
+)
+
+
+def shape(most: int, mean: float, *idle: float) -> StepShape:
+    devices = zip((CPU_0, CPU_1), idle, strict=False)
+    return StepShape(most, mean, 9, tuple(Occupancy(cpu, 77, share) for cpu, share in devices))
+
+
+STEP_TIMES = (
+    StepTime(0, 100, 2_900_000, shape(7, 3.33, 0.3, 0.4)),
+    StepTime(1, 200, 2_200_000, shape(1, 1.11, 0.5, 0.6)),
+    StepTime(2, 300, 2_500_000, shape(5, 2.346, 0.125, 0.875)),
+    StepTime(3, 400, 2_800_000, shape(6, 4.44, 0.7, 0.8)),
+)
+CURVE = LiveBytes(
+    step=2,
+    points=((0, 4_096), (700_000, 2_048)),
+    peak_bytes=3 * 2**20,
+    peak_ns=812_000,
+    holders=(
+        Holder("conv1/Relu", "_FusedConv2D", 2 * 2**20, running=True),
+        Holder("dense/add", "_MklMatMul", 512 * 2**10, running=False),
+        Holder("loss", "Mean", 384 * 2**10, running=False),
+        Holder("x", "_Arg", 128 * 2**10, running=True),
+    ),
+)
+MEMORY = Memory(
+    per_op=(OpMemory("dense/add", 5 * 2**20), OpMemory("conv1/Relu", 2**20)),
+    peak_bytes=7 * 2**19,
+    curve=CURVE,
+)
+STAGE = Execution(
+    program=None,
+    nodes=(),
+    batch_size=16,
+    data="MNIST",
+    warmup_steps=3,
+    steps=4,
+    untraced_step_ns=Spread(2_400_000, 2_100_000, 3_300_000),
+    traced_step_ns=Spread(2_700_000, 2_250_000, 3_600_000),
+    runs=(),
+    step_times=STEP_TIMES,
+    top_ops=OPS,
+    top_types=TYPES,
+    time_ledger=(
+        Owner("before the first op", 416_000),
+        Owner("at least one op running", 8_112_000),
+        Owner("no op running between ops", 1_352_000),
+        Owner("after the last op", 520_000),
+    ),
+    wall_ns=10_400_000,
+    critical_path=PATH,
+    memory=MEMORY,
+)
+RACE = Race(
+    pairs=30,
+    usual_step_ns=Spread(2_000_000, 1_500_000, 2_500_000),
+    without_step_ns=Spread(3_100_000, 2_600_000, 3_700_000),
+    ratio=1.547,
+    p_value=0.000123,
+    significant=True,
+)
+RACED = (
+    "30 untraced steps each, in turn: 3.10 ms without (p10 2.60 ms, p90 3.70 ms), 2.00 ms with all "
+    "passes (p10 1.50 ms, p90 2.50 ms): "
+)
+
+MEASURED = (
+    "4 untraced steps and as many traced ones in turn, after 3 warm-up steps of each that are not "
+    "counted. Batch size 16, data: MNIST."
+)
+TYPE_COLUMNS = ("type that ran", "calls", "self", "a call", "share")
+
+
+def told(stage: Execution = STAGE, **changes) -> list:
+    return list(map(read, story.tell(replace(stage, **changes))))
+
+
+def test_the_view_tells_where_the_time_of_a_step_went():
+    assert told() == [
+        MEASURED,
+        [
+            "Time of a step",
+            ("step", "median", "p10", "p90"),
+            ("untraced", "2.40 ms", "2.10 ms", "3.30 ms"),
+            ("traced", "2.70 ms", "2.25 ms", "3.60 ms"),
+            "",
+        ],
+        [
+            "Who owned the wall time of the traced steps",
+            ("owner", "a step", "share"),
+            ("before the first op", "104 us", "4.0 %"),
+            ("at least one op running", "2.03 ms", "78.0 %"),
+            ("no op running between ops", "338 us", "13.0 %"),
+            ("after the last op", "130 us", "5.0 %"),
+            "",
+        ],
+        [
+            "The op types that cost most (self time, 4 traced steps)",
+            TYPE_COLUMNS,
+            ("_FusedConv2D", "8", "5.60 ms", "800 us", "70.0 %"),
+            ("_MklMatMul", "12", "1.92 ms", "200 us", "24.0 %"),
+            ("Const", "1,004", "480 us", "600 ns", "6.0 %"),
+            "",
+        ],
+        [
+            "The nodes that cost most (self time, 4 traced steps)",
+            ("node", *TYPE_COLUMNS),
+            ("conv1/Relu", "_FusedConv2D", "4", "3.60 ms", "1.00 ms", "45.0 %"),
+            ("dense/add", "_MklMatMul", "16", "2.00 ms", "130 us", "25.0 %"),
+            "",
+        ],
+        "In the step of median length at most 5 ops ran at once, 2.35 on average. Idle: CPU:0 for "
+        "12.5 %, CPU:1 for 87.5 % of it.",
+        "The longest chain of dependent ops has 3 nodes and takes 1.25 ms. All ops together are "
+        "2.51 x as much work: with any number of processors they could run at most that much "
+        "faster than one by one. Gaps aside, they ran 1.75 x as fast.",
+        [
+            "The largest ops, and what a step would save if one of them were twice as fast",
+            ("node", "type that ran", "self a step", "slack", "saves a step"),
+            ("conv1/Relu", "_FusedConv2D", "900 us", "critical", "431 us"),
+            ("dense/add", "_MklMatMul", "500 us", "142 us", "0 ns"),
+            ("loss", "Mean", "19.0 us", "critical", "9.50 us"),
+            "",
+        ],
+        "The ops had at most 3.50 MB alive at once; dense/add asked for most, 5.00 MB a step. The "
+        "step of median length had most alive after 812 us: 3.00 MB, allocated by 4 ops, most of "
+        "it by conv1/Relu (2.00 MB, still running), dense/add (512 KB), loss (384 KB).",
+    ]
+
+
+def test_ten_types_and_ten_nodes_are_shown_and_the_others_counted():
+    totals = tuple(
+        OpTotal(f"n{n}", f"Op{n}", n + 2, 9_000 + n, 800 + n, 100.0 + n, n / 1000)
+        for n in range(1_013)
+    )
+    _, _, _, types, nodes, *_ = told(top_types=totals, top_ops=totals[:13])
+    shown = [
+        ("Op0", "2", "800 ns", "100 ns", "0.0 %"),
+        ("Op1", "3", "801 ns", "101 ns", "0.1 %"),
+        ("Op2", "4", "802 ns", "102 ns", "0.2 %"),
+        ("Op3", "5", "803 ns", "103 ns", "0.3 %"),
+        ("Op4", "6", "804 ns", "104 ns", "0.4 %"),
+        ("Op5", "7", "805 ns", "105 ns", "0.5 %"),
+        ("Op6", "8", "806 ns", "106 ns", "0.6 %"),
+        ("Op7", "9", "807 ns", "107 ns", "0.7 %"),
+        ("Op8", "10", "808 ns", "108 ns", "0.8 %"),
+        ("Op9", "11", "809 ns", "109 ns", "0.9 %"),
+    ]
+    assert types[2:] == [*shown, "... and 1,003 more"]
+    assert nodes[2:] == [*((f"n{n}", *row) for n, row in enumerate(shown)), "... and 3 more"]
+
+
+def test_ten_of_ten_are_all():
+    _, _, _, types, nodes, *_ = told(top_types=OPS * 5, top_ops=OPS * 5)
+    assert (len(types), types[-1], len(nodes), nodes[-1]) == (13, "", 13, "")
+
+
+def test_an_interruption_is_told_first():
+    assert told(interrupted=True) == [
+        "Interrupted: what follows was measured until then.",
+        *told(),
+    ]
+
+
+def test_one_step_is_singular():
+    sentence, _, ledger, types, *_ = told(steps=1, warmup_steps=1)
+    assert sentence == (
+        "1 untraced step and as many traced ones in turn, after 1 warm-up step of each that are "
+        "not counted. Batch size 16, data: MNIST."
+    )
+    assert ledger[2] == ("before the first op", "416 us", "4.0 %")
+    assert types[0] == "The op types that cost most (self time, 1 traced step)"
+
+
+def test_a_race_stands_below_the_times_and_tells_what_the_passes_are_worth():
+    blocks = told(race=RACE)
+    raced = RACED + "pair by pair 1.55 x the time (sign test, p = 0.00012)."
+    assert blocks == [*told()[:2], raced, *told()[2:]]
+
+
+def test_a_race_without_a_winner_tells_no_ratio():
+    blocks = told(race=replace(RACE, significant=False, p_value=0.2345))
+    assert blocks[2] == RACED + "no significant difference (sign test, p = 0.23)."
+
+
+def test_a_single_op_at_once_is_singular():
+    steps = (StepTime(0, 100, 2_900_000, shape(1, 0.456, 0.25)),)
+    assert told(step_times=steps)[5] == (
+        "In the step of median length at most 1 op ran at once, 0.46 on average. Idle: CPU:0 for "
+        "25.0 % of it."
+    )
+
+
+def test_of_steps_without_op_runs_nothing_is_told_of_what_ran_at_once():
+    whole = told()
+    without = [*whole[:5], *whole[6:]]
+    assert told(step_times=()) == without
+    assert told(step_times=(StepTime(0, 100, 2_900_000),)) == without
+    assert told(step_times=(StepTime(0, 100, 2_900_000, shape(5, 2.5)),)) == without
+
+
+def test_of_memory_without_a_curve_only_the_peak_is_told():
+    peak = "The ops had at most 3.50 MB alive at once; dense/add asked for most, 5.00 MB a step."
+    assert told(memory=replace(MEMORY, curve=None))[-1] == peak
+    assert told(memory=replace(MEMORY, curve=replace(CURVE, holders=())))[-1] == peak
+
+
+def test_where_nothing_was_allocated_memory_is_not_told():
+    assert told(memory=Memory((), 0)) == told()[:-1]

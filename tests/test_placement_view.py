@@ -1,0 +1,421 @@
+"""The view of the placement: every sentence and every cell, of records made by hand."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+
+from tests.records_by_hand import CPU_0, CPU_1, read
+from tflab import story
+from tflab.records import (
+    Assignment,
+    Fate,
+    FateChange,
+    Generated,
+    Kernel,
+    Node,
+    Origin,
+    Partition,
+    Pass,
+    Placement,
+    Rewrite,
+    Taken,
+    Toggle,
+    Transfer,
+)
+from tflab.story import placement
+from tflab.table import Frame, Strip
+
+FATES = (  # fate, pass, nodes
+    ("executed", None, 4),
+    ("executed", "remapper", 1),
+    ("unreached", "model_pruner", 6),
+    ("executed", "MklLayoutRewritePass", 2),
+    ("folded", "constant_folding", 1),
+    ("compiled", "MarkForCompilationPass", 1),
+    ("removed", "dependency_optimizer", 3),
+    ("removed", None, 2),
+    ("merged", "common_subgraph_elimination", 2),
+    ("fused", "remapper", 4),
+    ("folded", "shape_optimizer", 2),
+)
+
+
+def ledger() -> Iterable[Fate]:
+    for fate, by, count in FATES:
+        for n in range(count):
+            yield Fate(f"{fate}/{by}/{n}", fate, by, None)
+
+
+LEDGER = tuple(ledger())
+USER_NODES = tuple(Node(fate.name, "Mul" if "remapper" in fate.name else "Exp") for fate in LEDGER)
+NODES = (
+    *(Node(f"executed/None/{n}", "Exp") for n in range(4)),
+    Node("executed/remapper/0", "_FusedMatMul"),
+    Node("executed/MklLayoutRewritePass/0", "_MklExp"),
+    Node("executed/MklLayoutRewritePass/1", "_MklExp"),
+    Node("_arg_x", "_Arg"),
+    Node("folding/a", "Const"),
+    Node("folding/b", "Const"),
+    Node("_retval", "_Retval"),
+)
+RUNNING = tuple(node.name for node in NODES)
+ORIGINS = (
+    Origin("_arg_x", "feed"),
+    Origin("folding/a", "constant_folding"),
+    Origin("folding/b", "constant_folding"),
+    Origin("_retval", "fetch"),
+)
+TRANSFERS = (
+    Transfer("h:1", "h/_1", "h/_2", CPU_0, CPU_1, "float32", (16, 400), 25_600),
+    Transfer("loss", "loss/_3", "loss/_4", CPU_1, CPU_0, "float64", (), 8),
+    Transfer("labels", "labels/_5", "labels/_6", CPU_0, CPU_1, "int64", (None, 8), 1_024),
+)
+KERNELS = (
+    Kernel("executed/None/0", "Exp", CPU_0, "float32", 1, "T: float", "T: half"),
+    Kernel("executed/None/1", "Exp", CPU_0, "float32", 2, "T: float", "T: half"),
+    Kernel("executed/None/2", "Exp", CPU_1, "float32", 3, "T: float", "T: half"),
+    Kernel("executed/None/3", "Exp", CPU_1, "int32", 4, "T: int32", None),
+    Kernel("executed/remapper/0", "_FusedMatMul", CPU_0, "float32", 5, "T: any", None),
+    Kernel("executed/MklLayoutRewritePass/0", "_MklExp", CPU_0, "float32", 6, "Mkl", "T: double"),
+    Kernel("executed/MklLayoutRewritePass/1", "_MklExp", CPU_0, "float32", 7, "Mkl", "T: double"),
+    Kernel("_arg_x", "_Arg", CPU_0, "float32", 0, "any", "all"),
+)
+ASSIGNMENTS = (
+    Assignment("a", CPU_0, "the only device"),
+    Assignment("b", CPU_1, "colocated with a"),
+    Assignment("c", CPU_1, "colocated with b"),
+    Assignment("d", CPU_0, "where its resource y is"),
+    Assignment("e", CPU_0, "where its resource z is"),
+    Assignment("f", CPU_0, "colocated with d"),
+    Assignment("g", CPU_1, "colocated with d"),
+)
+TOGGLE = Toggle(
+    without=("remapper", "layout"),
+    usual_node_count=1_011,
+    node_count=1_014,
+    changes=(
+        FateChange("a", "fused", "executed"),
+        FateChange("b", "removed", "merged"),
+        FateChange("c", "fused", "executed"),
+    ),
+)
+PASSES = (
+    Pass("placer", None, 28, 28, moved=("a", "b", "c")),
+    Pass("remapper", 0, 28, 24),
+    Pass("made_up_pass", 1, 24, 11, removed=("gone",), added=("folding/a", "folding/b")),
+    Pass("remapper", 1, 11, 11),
+    Pass("layout", 1, 11, 11),
+)
+STAGE = Placement(
+    program=None,
+    nodes=NODES,
+    user_nodes=USER_NODES,
+    fetches=("loss:0", "train"),
+    batch_size=16,
+    data="MNIST",
+    passes=PASSES,
+    ledger=LEDGER,
+    origins=ORIGINS,
+    partitions=(Partition(CPU_0, RUNNING[:8]), Partition(CPU_1, RUNNING[8:])),
+    transfers=TRANSFERS,
+    assignments=ASSIGNMENTS,
+    kernels=KERNELS,
+    toggle=TOGGLE,
+    notes=("No GPU was found.",),
+)
+
+OPENING = (
+    "To compute loss:0, train, 11 nodes run where the graph had 28. Batch size 16, data: MNIST."
+)
+LEDGER_TABLE = [
+    "What became of the 28 nodes of the graph",
+    ("fate", "nodes", ""),
+    ("executed", "7", "of them rewritten: 2 by MklLayoutRewritePass, 1 by remapper"),
+    ("unreached", "6", "6 by model_pruner"),
+    ("removed", "5", "3 by dependency_optimizer"),
+    ("fused", "4", "4 by remapper"),
+    ("folded", "3", "2 by shape_optimizer, 1 by constant_folding"),
+    ("merged", "2", "2 by common_subgraph_elimination"),
+    ("compiled", "1", "1 by MarkForCompilationPass"),
+    "",
+]
+PARTITION_TABLE = [
+    "Partitions: one graph for each device",
+    ("device", "nodes", "types"),
+    ("CPU:0", "8", "4 Exp, 2 _MklExp, _FusedMatMul, _Arg"),
+    ("CPU:1", "3", "2 Const, _Retval"),
+    "",
+]
+KERNEL_TITLE = (
+    "Kernels: the implementation on this device; a GPU's is told from its registration only"
+)
+KERNEL_COLUMNS = ("written", "runs as", "nodes", "registered for", "on a GPU (not run)")
+KERNEL_TABLE = [
+    KERNEL_TITLE,
+    KERNEL_COLUMNS,
+    ("Exp", "_MklExp", "2", "Mkl", "T: double"),
+    ("Mul", "_FusedMatMul", "1", "T: any", "none"),
+    ("(the runtime's)", "_Arg", "1", "any", "all"),
+    ("Exp", "Exp", "3", "T: float", "T: half"),
+    ("Exp", "Exp", "1", "T: int32", "none"),
+    "",
+]
+
+
+def told(stage: Placement = STAGE, **changes) -> list:
+    return list(map(read, story.tell(replace(stage, **changes))))
+
+
+def test_the_view_tells_what_runs_why_and_where():
+    assert told() == [
+        OPENING,
+        "No GPU was found.",
+        Strip(
+            "What each pass did to the graph, nodes before -> after",
+            (
+                Frame("placer 28 -> 28", "gives every node a device", ("3 nodes given a device",)),
+                Frame(
+                    "made_up_pass (iteration 2) 24 -> 11",
+                    "",
+                    ("2 nodes added: folding/a, folding/b",),
+                ),
+                Frame("3 others", "changed nothing: remapper, layout", ()),
+            ),
+        ),
+        LEDGER_TABLE,
+        "7 executed under their own name + 4 that the runtime made (2 constant_folding, feed, "
+        "fetch) = 11 that run.",
+        [
+            "Why each node is where it is",
+            ("device", "because", "nodes"),
+            ("CPU:1", "colocated with another node", "3"),
+            ("CPU:0", "it is where its resource is", "2"),
+            ("CPU:0", "the only device", "1"),
+            ("CPU:0", "colocated with another node", "1"),
+            "",
+        ],
+        [
+            "Without remapper, layout: 1,014 nodes run instead of 1,011",
+            ("usual fate", "fate now", "nodes", "which"),
+            ("fused", "executed", "2", "a, c"),
+            ("removed", "merged", "1", "b"),
+            "",
+        ],
+        PARTITION_TABLE,
+        [
+            "Transfers in every step; a tensor of 0 bytes only carries the order",
+            ("tensor", "from", "to", "shape", "bytes", "send and receive"),
+            ("h:1", "CPU:0", "CPU:1", "float32 [16, 400]", "25,600", "h/_1, h/_2"),
+            ("loss", "CPU:1", "CPU:0", "float64 []", "8", "loss/_3, loss/_4"),
+            ("labels", "CPU:0", "CPU:1", "int64 [?, 8]", "1,024", "labels/_5, labels/_6"),
+            "",
+        ],
+        "A step carries 26.0 KB from CPU:0 to CPU:1, 8 B from CPU:1 to CPU:0.",
+        KERNEL_TABLE,
+    ]
+
+
+def test_without_passes_a_toggle_and_transfers_there_are_partitions_and_kernels():
+    assert told(passes=(), toggle=None, transfers=(), notes=()) == [
+        OPENING,
+        PARTITION_TABLE,
+        KERNEL_TABLE,
+    ]
+
+
+def test_every_cluster_of_generated_code_is_told_of_last():
+    codes = tuple(
+        Generated(name, (f"{name}_out",), 5, (("k", ("add",), 64),), (), {})
+        for name in ("cluster_0", "cluster_1")
+    )
+    assert told(generated=codes) == [
+        *told(),
+        "XLA compiled cluster_0 to compute cluster_0_out for a batch of 5: 1 kernel of add, 64 "
+        "bytes of machine code.",
+        "With --logdir DIR the whole listings go to DIR/code/cluster_0.",
+        "XLA compiled cluster_1 to compute cluster_1_out for a batch of 5: 1 kernel of add, 64 "
+        "bytes of machine code.",
+        "With --logdir DIR the whole listings go to DIR/code/cluster_1.",
+    ]
+
+
+def test_thousands_are_set_apart_in_the_ledger():
+    fates = tuple(Fate(f"n{n}", "executed", None, None) for n in range(1_002))
+    nodes = tuple(Node(fate.name, "Exp") for fate in fates)
+    stage = replace(STAGE, user_nodes=nodes, nodes=nodes, ledger=fates, origins=(), partitions=())
+    opening, _, _, table, closing, *_ = told(stage)
+    assert opening.startswith("To compute loss:0, train, 1,002 nodes run where the graph had 1,002")
+    assert table[0] == "What became of the 1,002 nodes of the graph"
+    assert table[2:] == [("executed", "1,002", ""), ""]
+    assert closing.startswith("1,002 executed under their own name + 0 that the runtime made")
+    assert closing.endswith("= 1,002 that run.")
+
+
+def test_forty_reasons_are_listed_and_the_others_counted():
+    assignments = [
+        Assignment(f"{n}/{copy}", CPU_1, f"reason {n}") for n in range(42) for copy in range(50 - n)
+    ]
+    table = read(placement.reasons(replace(STAGE, assignments=tuple(assignments))))
+    assert table[2:] == [
+        *(("CPU:1", f"reason {n}", f"{50 - n}") for n in range(40)),
+        "... and 2 more",
+    ]
+
+
+def test_forty_transfers_are_listed_and_all_are_added_up():
+    transfers = tuple(
+        Transfer(f"t{n}", f"s{n}", f"r{n}", CPU_1, CPU_0, "int8", (n,), n) for n in range(43)
+    )
+    table = read(placement.transfers(replace(STAGE, transfers=transfers)))
+    assert table[2:] == [
+        *((f"t{n}", "CPU:1", "CPU:0", f"int8 [{n}]", f"{n}", f"s{n}, r{n}") for n in range(40)),
+        "... and 3 more",
+    ]
+    assert placement.cuts(replace(STAGE, transfers=transfers)) == (
+        "A step carries 903 B from CPU:1 to CPU:0."
+    )
+
+
+def test_a_transfer_of_unknown_size_is_a_question_mark_and_not_counted_as_nothing():
+    unknown = Transfer("dead", "dead/_7", "dead/_8", CPU_1, CPU_0, "float32", None, None)
+    stage = replace(STAGE, transfers=(TRANSFERS[0], unknown))
+    assert read(placement.transfers(stage))[-2] == (
+        "dead",
+        "CPU:1",
+        "CPU:0",
+        "float32 [...]",
+        "?",
+        "dead/_7, dead/_8",
+    )
+    assert placement.cuts(stage) == (
+        "A step carries 25.0 KB from CPU:0 to CPU:1, 0 B from CPU:1 to CPU:0, besides 1 tensor of "
+        "unknown size."
+    )
+
+
+def test_sixteen_kinds_of_kernels_are_listed_and_the_others_counted():
+    kernels = tuple(
+        Kernel(f"{n}/{copy}", "Op", CPU_0, "", 1, f"T{n}", f"G{n}")
+        for n in range(18)
+        for copy in range(n + 1)
+    )
+    assert read(placement.kernels(replace(STAGE, kernels=kernels))) == [
+        KERNEL_TITLE,
+        KERNEL_COLUMNS,
+        *(("(the runtime's)", "Op", f"{n + 1}", f"T{n}", f"G{n}") for n in range(17, 1, -1)),
+        "... and 2 more",
+    ]
+
+
+def test_one_pass_that_changed_nothing_is_singular():
+    assert placement.film(replace(STAGE, passes=PASSES[1:2])).frames == (
+        Frame("1 other", "changed nothing: remapper", ()),
+    )
+
+
+# What one pass did
+
+
+TYPES = {"a": "Exp", "b": "Exp", "c": "Log", "d": "Const", "x": "Placeholder", "_arg_x": "_Arg"}
+
+
+@pytest.mark.parametrize(
+    "step, lines",
+    [
+        (
+            {"taken": [("a", "removed", None), ("lost", "removed", None), ("b", "folded", "d")]},
+            [
+                "1 that the fetches do not need: (runtime)",
+                "folded into the constant d: b",
+                "1 that nobody needed any more: Exp",
+            ],
+        ),
+        (
+            {"taken": [("a", "fused", "c"), ("b", "fused", "c")], "rewritten": [("c", "Log", "F")]},
+            ["a + b + c became one F, named c"],
+        ),
+        ({"taken": [("a", "fused", "new")]}, ["a became one node, named new"]),
+        ({"taken": [("a", "folded", "a")]}, ["became a constant: a"]),
+        (
+            {"taken": [("a", "folded", "d"), ("d", "folded", "d"), ("c", "folded", "d")]},
+            ["folded into the constant d: a, c"],
+        ),
+        (
+            {"taken": [("a", "merged", "b"), ("c", "merged", "d")]},
+            ["merged with the equal b: a", "merged with the equal d: c"],
+        ),
+        (
+            {"taken": [("c", "compiled", "cluster"), ("a", "compiled", "cluster")]},
+            ["compiled into cluster: c, a"],
+        ),
+        (
+            {"taken": [("x", "removed", "_arg_x"), ("a", "removed", "_arg_x")]},
+            ["x is fed through _arg_x, a is fed through _arg_x"],
+        ),
+        (
+            {"taken": [("c", "removed", "d"), ("a", "removed", "b"), ("b", "removed", "x")]},
+            ["3 passed over (2 Exp, Log): what used c, for example, now takes d"],
+        ),
+        (
+            {"taken": [("c", "removed", None), ("a", "removed", None), ("d", "removed", None)]},
+            ["3 that nobody needed any more: Log, Exp, Const"],
+        ),
+        (
+            {"rewritten": [("a", "Exp", "E"), ("c", "Log", "L"), ("b", "Exp", "E")]},
+            ["3 nodes rewritten: 2 Exp -> E, Log -> L"],
+        ),
+        ({"added": ["new", "newer"]}, ["2 nodes added: new, newer"]),
+        ({"moved": ["a"]}, ["1 node given a device"]),
+        ({"rewired": ["a", "b"]}, ["2 nodes re-wired"]),
+        ({"rewired": ["a"], "added": ["new"]}, ["1 node added: new"]),
+        ({"rewired": ["a"], "rewritten": [("a", "Exp", "E")]}, ["1 node rewritten: Exp -> E"]),
+        ({"rewired": ["a"], "taken": [("b", "merged", "c")]}, ["merged with the equal c: b"]),
+        ({}, []),
+    ],
+)
+def test_what_a_pass_did_is_a_line_for_each_kind_of_change(step, lines):
+    changed = Pass(
+        "pass",
+        None,
+        5,
+        4,
+        added=tuple(step.get("added", ())),
+        rewritten=tuple(Rewrite(*change) for change in step.get("rewritten", ())),
+        rewired=tuple(step.get("rewired", ())),
+        moved=tuple(step.get("moved", ())),
+        taken=tuple(Taken(*taken) for taken in step.get("taken", ())),
+    )
+    assert list(placement.happened(changed, {"lost"}, TYPES)) == lines
+
+
+def test_a_film_knows_what_is_unreached_and_the_types_of_written_and_running_nodes():
+    stage = replace(
+        STAGE,
+        nodes=(Node("ran", "Log"),),
+        user_nodes=(Node("lost", "Exp"), Node("written", "Mul")),
+        ledger=(Fate("lost", "unreached", "p", None), Fate("written", "removed", "p", None)),
+        passes=(
+            Pass(
+                "model_pruner",
+                0,
+                1_012,
+                1_009,
+                taken=(
+                    Taken("lost", "removed", None),
+                    Taken("written", "removed", None),
+                    Taken("ran", "removed", None),
+                ),
+            ),
+        ),
+    )
+    assert placement.film(stage).frames == (
+        Frame(
+            "model_pruner 1,012 -> 1,009",
+            "drops what the fetches do not need, and nodes that only pass a value on",
+            (
+                "1 that the fetches do not need: Exp",
+                "2 that nobody needed any more: Mul, Log",
+            ),
+        ),
+    )
