@@ -1,12 +1,14 @@
 """Compare: every image is worked on once at each batch size, and every nanosecond has one row."""
 
 import csv
+import dataclasses
 import importlib
 import io
 import json
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from dataclasses import replace
 from functools import partial
 from math import ceil
 from pathlib import Path
@@ -29,6 +31,20 @@ from tflab.datasets import Dataset
 from tflab.errors import UsageError
 from tflab.records import Model, Options, Peaks
 from tflab.runtime import child, dumps, machine, measure, trace
+from tflab.records import (
+    Cell,
+    Compared,
+    Model,
+    OpRun,
+    Options,
+    Peaks,
+    Row,
+    Spread,
+    StepTime,
+    StepTimes,
+)
+from tflab.records.timed import Holder, LiveBytes
+from tflab.rows import KEYS, RUNTIME
 
 pytestmark = pytest.mark.tensorflow
 
@@ -187,6 +203,65 @@ def test_counts_and_times_an_image_are_those_of_the_traced_steps():
             steps = found.steps[size]
             assert cell.calls == steps.steps
             assert cell.ns_per_image == pytest.approx(cell.total_ns / steps.images)
+
+
+# A record by hand
+
+
+def row_of(key: str, **values) -> Row:
+    unmeasured = {field.name: 0 for field in dataclasses.fields(Row)}
+    names = {"ops": (key,), "nodes": (f"{key}_1",), "fused_from": (f"{key}_0",)}
+    return Row(**unmeasured | {"key": key} | names | values)
+
+
+def test_every_field_of_the_steps_of_a_batch_size():
+    measured = sweep.Measured(
+        batch_size=4,
+        wanted=22,  # six steps, of which the last has two rows
+        untraced_ns=[100, 200, 300, 400, 500, 700],
+        rows=12,
+        traced_ns=[1_000, 2_000, 6_000],
+        kept=[StepTime(0, 10_000, 900_000)],
+        runs=[OpRun(0, "a", "A", "CPU:0", 11_000, 5, 64, ((12, 64, "cpu"), (14, -64, "cpu")))],
+    )
+    for _ in range(3):
+        measured.tally.add(["a"], [0], [5])
+    rows_of_step = (row_of("A", self_ns=1_500, total_ns=9), row_of("B", self_ns=900, total_ns=9))
+    assert comparison.times(measured, rows_of_step) == StepTimes(
+        steps=3,
+        images=12,
+        untraced_ns=Spread(median=350, p10=150, p90=600),
+        traced_ns=Spread(median=2_000, p10=1_200, p90=5_200),
+        images_per_second=1e7,  # 22 in 2,200 ns
+        ops_ns=800,
+        untraced_steps=6,
+        peak_bytes=64,
+        curve=LiveBytes(0, ((2_000, 64), (4_000, 0)), 64, 2_000, (Holder("a", "A", 64, False),)),
+    )
+
+
+def test_every_field_of_the_rows_side_by_side():
+    spread = Spread(1, 1, 1)
+    steps = {4: StepTimes(3, 12, spread, spread, 1, 1), 16: StepTimes(2, 32, spread, spread, 1, 1)}
+    measured = {"requested_bytes": 64, "gflops": 1.5, "share": 0.25, "step_ns": 17}
+    small = row_of("A", calls=6, total_ns=660, self_ns=600, mean_ns=110, median_ns=99, **measured)
+    large = replace(small, calls=4, total_ns=1_000, self_ns=960, mean_ns=250, gflops=None)
+    alone = row_of("B", calls=9, total_ns=90, self_ns=84, mean_ns=10, median_ns=8, **measured)
+    compared = comparison.side_by_side({4: (alone, small), 16: (large,)}, steps)
+    assert compared == (
+        Compared(
+            key="A",
+            ops=("A",),
+            fused_from=("A_0",),
+            cells={
+                4: Cell(6, 660, 110, 50, 0.25, 64, 1.5),
+                16: Cell(4, 1_000, 250, 30, 0.25, 64, None),
+            },
+            fit=None,
+        ),
+        Compared("B", ("B",), ("B_0",), {4: Cell(9, 90, 10, 7, 0.25, 64, 1.5)}, None),
+    )
+    assert [list(row.cells) for row in compared] == [[4, 16], [4]]
 
 
 # What it adds up to

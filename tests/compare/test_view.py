@@ -327,7 +327,14 @@ def test_layers_stand_in_the_order_of_execution():
 
 @pytest.mark.parametrize(
     "flops, said",
-    [(0, "0"), (999, "999"), (9_990, "9.99 k"), (15.34e6, "15.3 M"), (1.2e12, "1200 G")],
+    [
+        (0, "0"),
+        (999, "999"),
+        (9_990, "9.99 k"),
+        (999_700, "1.00 M"),  # not 1000 k
+        (15.34e6, "15.3 M"),
+        (1.2e12, "1200 G"),
+    ],
 )
 def test_flops_have_three_digits(flops, said):
     assert story_rows.amount(flops) == said

@@ -6,27 +6,42 @@ import pytest
 
 from tflab.exporters import data
 from tflab.records import (
+    Assignment,
     Backward,
+    Call,
     Capture,
     CriticalPath,
     Execution,
+    Fate,
+    FateChange,
     Frontend,
+    Function,
+    Generated,
     Gradient,
     GradientCheck,
+    Kernel,
+    Machined,
     Memory,
     Node,
     OpMemory,
     OpRun,
     OpTotal,
+    Origin,
     Owner,
     Partition,
+    Pass,
     Placement,
+    Race,
+    Rewrite,
     Source,
     Spread,
     StepTime,
+    Taken,
     Tensor,
+    Toggle,
     Transfer,
 )
+from tflab.records.timed import Holder, LiveBytes, Occupancy, Saving, StepShape
 
 
 class Live:
@@ -212,3 +227,387 @@ def test_nothing_live_and_no_graph_twice_is_written():
 
     kept_back = {"program", "traces", "user_nodes", "captures", "hlo_protos"}
     assert not keys(data.as_object("toy", {}, STAGES)) & kept_back
+
+
+# Every field of every stage
+
+CALLED = Function("twice", (Call("neg", "f"),), (Node("arg", "_Arg"),), ("out:0",))
+WRITTEN_CALLED = {
+    "name": "twice",
+    "called_by": [{"node": "neg", "attribute": "f", "function": None}],
+    "nodes": [
+        {
+            "name": "arg",
+            "op": "_Arg",
+            "inputs": [],
+            "control_inputs": [],
+            "device": "",
+            "outputs": [],
+            "source": None,
+        }
+    ],
+    "returns": ["out:0"],
+}
+GRAPH = (
+    Node("a", "Const", device="CPU:1"),
+    Node("b", "AddV2", ("a", "a:1"), ("c",), outputs=(Tensor("int64", (2, None)),)),
+)
+WRITTEN_GRAPH = {
+    "node_count": 2,
+    "edge_count": 3,
+    "nodes": [
+        {
+            "name": "a",
+            "op": "Const",
+            "inputs": [],
+            "control_inputs": [],
+            "device": "CPU:1",
+            "outputs": [],
+            "source": None,
+        },
+        {
+            "name": "b",
+            "op": "AddV2",
+            "inputs": ["a", "a:1"],
+            "control_inputs": ["c"],
+            "device": "",
+            "outputs": [{"dtype": "int64", "shape": [2, None]}],
+            "source": None,
+        },
+    ],
+}
+
+
+def written(stage) -> dict:
+    return json.loads(json.dumps(data.stage_object(stage), allow_nan=False))
+
+
+def test_every_field_of_the_frontend():
+    stage = Frontend(PROGRAM, GRAPH, ("a note",), "refused", (CALLED,))
+    assert written(stage) == {
+        "stage": "frontend",
+        **WRITTEN_GRAPH,
+        "notes": ["a note"],
+        "blocked": "refused",
+        "functions": [WRITTEN_CALLED],
+    }
+
+
+def test_every_field_of_the_backward_stage():
+    stage = Backward(
+        PROGRAM,
+        GRAPH,
+        added_nodes=("g1", "g2"),
+        gradients=(
+            Gradient("a", "Const", None, (), "no path"),
+            Gradient("b", "AddV2", "_AddGrad (math_grad.py:7)", ("g1", "g2")),
+        ),
+        gradient_checks=(
+            GradientCheck("w", float("nan"), 8, 20, "float64"),
+            GradientCheck("v", 1e-9, 5, 6, "float32"),
+        ),
+        data="numbers",
+        variable_count=9,
+        update_nodes=("u",),
+        shared_nodes=("s", "t"),
+        unchecked="too many",
+        inferred=True,
+        functions=(CALLED,),
+        added_functions=("grad_of_twice",),
+    )
+    assert written(stage) == {
+        "stage": "backward",
+        **WRITTEN_GRAPH,
+        "added_nodes": ["g1", "g2"],
+        "gradients": [
+            {"forward": "a", "op": "Const", "function": None, "nodes": [], "reason": "no path"},
+            {
+                "forward": "b",
+                "op": "AddV2",
+                "function": "_AddGrad (math_grad.py:7)",
+                "nodes": ["g1", "g2"],
+                "reason": None,
+            },
+        ],
+        "gradient_checks": [
+            {
+                "tensor": "w",
+                "max_relative_error": None,
+                "elements": 8,
+                "size": 20,
+                "precision": "float64",
+            },
+            {
+                "tensor": "v",
+                "max_relative_error": 1e-9,
+                "elements": 5,
+                "size": 6,
+                "precision": "float32",
+            },
+        ],
+        "data": "numbers",
+        "variable_count": 9,
+        "update_nodes": ["u"],
+        "shared_nodes": ["s", "t"],
+        "unchecked": "too many",
+        "inferred": True,
+        "functions": [WRITTEN_CALLED],
+        "added_functions": ["grad_of_twice"],
+    }
+
+
+def test_every_field_of_the_placement():
+    graph_pass = Pass(
+        "remapper",
+        1,
+        before=9,
+        after=7,
+        added=("n",),
+        removed=("o", "p"),
+        rewritten=(Rewrite("q", "Conv2D", "_FusedConv2D"),),
+        rewired=("r",),
+        moved=("s",),
+        taken=(Taken("o", "fused", "q"), Taken("p", "removed", None)),
+        definitions=GRAPH,
+    )
+    machined = Machined("m", "multiply in f", ("fmul",), ("vmulps",), 8, True, ("by order",))
+    stage = Placement(
+        PROGRAM,
+        GRAPH,
+        user_nodes=NODES,
+        fetches=("b:0",),
+        batch_size=16,
+        data="numbers",
+        passes=(graph_pass,),
+        ledger=(Fate("o", "fused", "remapper", "q"),),
+        origins=(Origin("_arg", "feed"),),
+        partitions=(Partition("CPU:0", ("b",)), Partition("CPU:1", ("a",))),
+        transfers=(Transfer("a", "a/_0", "a/_1", "CPU:1", "CPU:0", "float32", (3, None), 48),),
+        assignments=(Assignment("a", "CPU:1", "asked for"),),
+        kernels=(Kernel("b", "AddV2", "CPU:0", "T=int64", 2, "cpu", "gpu"),),
+        generated=(
+            Generated("c0", ("b:0",), 4, (("k", ("add",), 99),), (machined,), {"f.ll": "code"}),
+        ),
+        partition_graphs=(Live(),),
+        toggle=Toggle(("remapper",), 5, 6, (FateChange("o", "fused", "executed"),)),
+        notes=("a note",),
+    )
+    assert written(stage) == {
+        "stage": "placement",
+        **WRITTEN_GRAPH,
+        "fetches": ["b:0"],
+        "batch_size": 16,
+        "data": "numbers",
+        "passes": [
+            {
+                "name": "remapper",
+                "iteration": 1,
+                "before": 9,
+                "after": 7,
+                "added": ["n"],
+                "removed": ["o", "p"],
+                "rewritten": [{"name": "q", "from": "Conv2D", "to": "_FusedConv2D"}],
+                "rewired": ["r"],
+                "moved": ["s"],
+                "taken": [
+                    {"name": "o", "fate": "fused", "into": "q"},
+                    {"name": "p", "fate": "removed", "into": None},
+                ],
+            }
+        ],
+        "ledger": [{"name": "o", "fate": "fused", "by": "remapper", "into": "q"}],
+        "origins": [{"name": "_arg", "origin": "feed"}],
+        "partitions": [
+            {"device": "CPU:0", "nodes": ["b"]},
+            {"device": "CPU:1", "nodes": ["a"]},
+        ],
+        "transfers": [
+            {
+                "tensor": "a",
+                "send": "a/_0",
+                "recv": "a/_1",
+                "from": "CPU:1",
+                "to": "CPU:0",
+                "dtype": "float32",
+                "shape": [3, None],
+                "bytes": 48,
+            }
+        ],
+        "assignments": [{"name": "a", "device": "CPU:1", "reason": "asked for"}],
+        "kernels": [
+            {
+                "name": "b",
+                "op": "AddV2",
+                "device": "CPU:0",
+                "types": "T=int64",
+                "registrations": 2,
+                "constraints": "cpu",
+                "on_gpu": "gpu",
+            }
+        ],
+        "generated": [
+            {
+                "cluster": "c0",
+                "fetches": ["b:0"],
+                "batch_size": 4,
+                "kernels": [["k", ["add"], 99]],
+                "path": [
+                    {
+                        "node": "m",
+                        "hlo": "multiply in f",
+                        "llvm": ["fmul"],
+                        "machine": ["vmulps"],
+                        "lanes": 8,
+                        "fused": True,
+                        "inferred": ["by order"],
+                    }
+                ],
+            }
+        ],
+        "toggle": {
+            "without": ["remapper"],
+            "usual_node_count": 5,
+            "node_count": 6,
+            "changes": [{"name": "o", "usual": "fused", "now": "executed"}],
+        },
+        "notes": ["a note"],
+    }
+
+
+def test_every_field_of_the_execution():
+    stage = Execution(
+        PROGRAM,
+        GRAPH,
+        batch_size=16,
+        data="numbers",
+        warmup_steps=2,
+        steps=3,
+        untraced_step_ns=Spread(median=90, p10=80, p90=101),
+        traced_step_ns=Spread(median=110, p10=102, p90=130),
+        runs=(
+            OpRun(0, "a", "Const", "CPU:1", 1_000, 61),
+            OpRun(1, "b", "Add", "CPU:0", 2_000, 62, 64, ((3, 64, "cpu"),)),
+        ),
+        step_times=(
+            StepTime(0, 990, 111),
+            StepTime(1, 1_990, 112, StepShape(4, 1.5, 6, (Occupancy("CPU:0", 70, 0.25),))),
+        ),
+        top_ops=(OpTotal("b", "Add", 12, 720, 660, 61.5, 0.8),),
+        top_types=(OpTotal("Add", "Add", 24, 1_440, 1_320, 60.5, 0.9),),
+        time_ledger=(Owner("busy", 63), Owner("idle", 40)),
+        wall_ns=103,
+        critical_path=CriticalPath(
+            ("a", "b"), 59, 1.25, 1.125, (("a", 0), ("b", 7.5)), (Saving("b", "Add", 31.5, 62.5),)
+        ),
+        memory=Memory(
+            (OpMemory("b", 64), OpMemory("a", 32)),
+            65,
+            LiveBytes(1, ((5, 66), (9, 0)), 67, 5, (Holder("b", "Add", 68, False),)),
+        ),
+        race=Race(21, Spread(91, 81, 99), Spread(190, 180, 199), 2.125, 0.03125, True),
+        interrupted=True,
+        traces={16: Live()},
+        captures=(Capture("toy", (), ()),),
+        hlo_protos={"toy": {"module": b"proto"}},
+    )
+    assert written(stage) == {
+        "stage": "execution",
+        **WRITTEN_GRAPH,
+        "batch_size": 16,
+        "data": "numbers",
+        "warmup_steps": 2,
+        "steps": 3,
+        "untraced_step_ns": {"median": 90, "p10": 80, "p90": 101},
+        "traced_step_ns": {"median": 110, "p10": 102, "p90": 130},
+        "runs": [
+            {
+                "step": 0,
+                "name": "a",
+                "op": "Const",
+                "device": "CPU:1",
+                "start_ns": 1_000,
+                "duration_ns": 61,
+                "requested_bytes": 0,
+                "allocations": [],
+            },
+            {
+                "step": 1,
+                "name": "b",
+                "op": "Add",
+                "device": "CPU:0",
+                "start_ns": 2_000,
+                "duration_ns": 62,
+                "requested_bytes": 64,
+                "allocations": [[3, 64, "cpu"]],
+            },
+        ],
+        "step_times": [
+            {"step": 0, "start_ns": 990, "wall_ns": 111, "shape": None},
+            {
+                "step": 1,
+                "start_ns": 1_990,
+                "wall_ns": 112,
+                "shape": {
+                    "most_at_once": 4,
+                    "mean_at_once": 1.5,
+                    "lanes": 6,
+                    "devices": [{"device": "CPU:0", "busy_ns": 70, "idle_share": 0.25}],
+                },
+            },
+        ],
+        "top_ops": [
+            {
+                "name": "b",
+                "op": "Add",
+                "calls": 12,
+                "total_ns": 720,
+                "self_ns": 660,
+                "mean_ns": 61.5,
+                "share": 0.8,
+            }
+        ],
+        "top_types": [
+            {
+                "name": "Add",
+                "op": "Add",
+                "calls": 24,
+                "total_ns": 1_440,
+                "self_ns": 1_320,
+                "mean_ns": 60.5,
+                "share": 0.9,
+            }
+        ],
+        "time_ledger": [{"owner": "busy", "ns": 63}, {"owner": "idle", "ns": 40}],
+        "wall_ns": 103,
+        "critical_path": {
+            "nodes": ["a", "b"],
+            "ns": 59,
+            "parallelism": 1.25,
+            "achieved_parallelism": 1.125,
+            "slack": [["a", 0], ["b", 7.5]],
+            "savings": [{"name": "b", "op": "Add", "ns_per_step": 31.5, "self_ns": 62.5}],
+        },
+        "memory": {
+            "per_op": [
+                {"name": "b", "requested_bytes": 64},
+                {"name": "a", "requested_bytes": 32},
+            ],
+            "peak_bytes": 65,
+            "curve": {
+                "step": 1,
+                "points": [[5, 66], [9, 0]],
+                "peak_bytes": 67,
+                "peak_ns": 5,
+                "holders": [{"name": "b", "op": "Add", "bytes": 68, "running": False}],
+            },
+        },
+        "race": {
+            "pairs": 21,
+            "usual_step_ns": {"median": 91, "p10": 81, "p90": 99},
+            "without_step_ns": {"median": 190, "p10": 180, "p90": 199},
+            "ratio": 2.125,
+            "p_value": 0.03125,
+            "significant": True,
+        },
+        "interrupted": True,
+    }

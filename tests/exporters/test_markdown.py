@@ -8,6 +8,7 @@ from tflab.exporters import markdown
 from tflab.records import Frontend, Node
 from tflab.records.blocks import Column, Table
 from tflab.views import stages
+from tflab.table import Column, Frame, Strip, Table
 
 ENVIRONMENT = {
     "python": "3.11.2",
@@ -18,6 +19,85 @@ ENVIRONMENT = {
 }
 STAGE = Frontend(SimpleNamespace(ends=()), (Node("a_b", "Placeholder"),))
 COLUMNS = (Column("node", lambda row: row[0]), Column("time", lambda row: row[1], right=True))
+
+
+OPS = Table(
+    "Ops_1",
+    (
+        Column("node", lambda row: row[0]),
+        Column("calls", lambda row: str(row[1]), right=True),
+        Column("types", lambda row: row[2], elastic=True),
+    ),
+    (
+        ("conv1/Relu", 64, "_FusedConv2D"),
+        ("pool_1", 128, "MaxPool, 2 Const"),
+        ("one", 3, ""),
+    ),
+    more=1234,
+    option="--top",
+)
+BLOCKS = (
+    "Two *ops* ran.",
+    Strip(
+        "The_passes",
+        (
+            Frame("re_mapper", "2 of <3> nodes", ("fused: conv_1", "taken: bias")),
+            Frame("layout", "", ("moved: pool_1",)),
+            Frame("", "", ("By the dumps_.",)),
+        ),
+    ),
+    OPS,
+    Table("Graph", OPS.columns[:2], (("●", 1), ("│ ●", 20)), drawing=True, more=5),
+)
+LINES = [
+    "Two \\*ops\\* ran.",
+    "",
+    "**The\\_passes**",
+    "",
+    "- **re\\_mapper** 2 of \\<3\\> nodes",
+    "  - fused: conv\\_1",
+    "  - taken: bias",
+    "- **layout**",
+    "  - moved: pool\\_1",
+    "- By the dumps\\_.",
+    "",
+    "**Ops\\_1**",
+    "",
+    "| node | calls | types |",
+    "| --- | ---: | --- |",
+    "| conv1/Relu | 64 | \\_FusedConv2D |",
+    "| pool\\_1 | 128 | MaxPool, 2 Const |",
+    "| one | 3 |  |",
+    "",
+    "... and 1,234 more (--top shows more)",
+    "",
+    "**Graph**",
+    "",
+    "```text",
+    "node  calls",
+    "●     1",
+    "│ ●   20",
+    "```",
+    "",
+    "... and 5 more",
+]
+MACHINE = "2 CPUs (Some\\_CPU), Debian, Python 3.11.2, tensorflow 2.21.0, numpy 2.4.6."
+
+
+def test_every_line_of_a_page_of_one_subject():
+    page = markdown.page("le_net by batch size", ENVIRONMENT, BLOCKS)
+    assert page.split("\n") == ["# le\\_net by batch size", "", MACHINE, "", *LINES, ""]
+
+
+def test_every_line_of_a_page_of_stages(monkeypatch):
+    monkeypatch.setattr(story, "tell", lambda *_: BLOCKS)
+    page = markdown.render("le_net", ENVIRONMENT, [STAGE, STAGE], error="No kernel for a_b.")
+    assert page.split("\n") == [
+        *("# The life of le\\_net", "", MACHINE, ""),
+        *("## 1. Frontend: Python calls become nodes", "", *LINES, ""),
+        *("## 2. Frontend: Python calls become nodes", "", *LINES, ""),
+        *("**It ended here:** No kernel for a\\_b.", ""),
+    ]
 
 
 def test_a_table_aligns_numbers_on_the_right():

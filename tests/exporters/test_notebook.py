@@ -2,6 +2,7 @@
 
 from html.parser import HTMLParser
 
+from tflab import story
 from tflab.exporters import notebook
 from tflab.records import Frontend, Node
 from tflab.records.asked import Program
@@ -33,6 +34,56 @@ TABLE = Table(
     ((HOSTILE, 1), ("b", 2)),
     more=3,
 )
+
+
+OPS = Table(
+    "Ops",
+    (
+        Column("node", lambda row: row[0]),
+        Column("calls", lambda row: str(row[1]), right=True),
+        Column("types", lambda row: row[2]),
+    ),
+    (("conv1/Relu", 64, "_FusedConv2D"), ("pool_1", 128, "MaxPool & Const"), ("one", 3, "")),
+    more=1234,
+    option="--top",
+)
+
+
+def test_every_line_of_a_stage_with_all_kinds_of_blocks(monkeypatch):
+    film = Strip(
+        "The passes",
+        (
+            Frame("remapper", "2 of 3 nodes", ("fused: conv1", "taken: bias")),
+            Frame("", "", ("By the dumps.",)),
+        ),
+    )
+    drawing = Table("Graph", OPS.columns[:2], (("●", 1), ("│ ●", 20)), drawing=True)
+    monkeypatch.setattr(story, "tell", lambda *_: ["Two ops ran.", film, OPS, drawing])
+    page = notebook.render(Frontend(Program("m", None, None, None), (Node("y", "Neg"),)))
+    left, right = '<td style="text-align: left">', '<td style="text-align: right">'
+    drawn = "; white-space: pre; font-family: monospace"
+    drawn_left, drawn_right = (tag.replace('">', f'{drawn}">') for tag in (left, right))
+    assert page.replace("\n", "") == "".join(
+        [
+            "<p>Frontend: Python calls become nodes: 1 node, 0 edges.</p>",
+            "<p>Two ops ran.</p>",
+            "<p><b>The passes</b></p>",
+            "<p>remapper <i>2 of 3 nodes</i></p>",
+            "<ul><li>fused: conv1</li><li>taken: bias</li></ul>",
+            "<ul><li>By the dumps.</li></ul>",
+            "<table><caption>Ops</caption>",
+            "<tr><th>node</th><th>calls</th><th>types</th></tr>",
+            f"<tr>{left}conv1/Relu</td>{right}64</td>{left}_FusedConv2D</td></tr>",
+            f"<tr>{left}pool_1</td>{right}128</td>{left}MaxPool &amp; Const</td></tr>",
+            f"<tr>{left}one</td>{right}3</td>{left}</td></tr>",
+            "</table><p>... and 1,234 more</p>",
+            "<table><caption>Graph</caption>",
+            "<tr><th>node</th><th>calls</th></tr>",
+            f"<tr>{drawn_left}●</td>{drawn_right}1</td></tr>",
+            f"<tr>{drawn_left}│ ●</td>{drawn_right}20</td></tr>",
+            "</table>",
+        ]
+    )
 
 
 def test_a_table_shows_its_title_its_rows_and_how_many_there_are_more():

@@ -12,6 +12,7 @@ from tflab.exporters import text
 from tflab.records import Frontend, Node, Source, Tensor
 from tflab.records.blocks import Column, Table
 from tflab.views import stages
+from tflab.table import Column, Frame, Strip, Table
 
 PRINTABLE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=150)
 NAMES = st.text("abc_/.-0123456789", min_size=1, max_size=150)
@@ -38,6 +39,95 @@ def stage_lines(stage: Frontend, whole: bool = True) -> list[str]:
     stream = io.StringIO()
     text.show(text.console(stream), 1, stage, whole=whole)
     return stream.getvalue().splitlines()
+
+
+def test_every_line_of_a_stage_with_all_kinds_of_blocks(monkeypatch):
+    table = Table(
+        "Ops",
+        (
+            Column("node", lambda row: row[0], elastic=True, name=True),
+            Column("calls", lambda row: f"{row[1]:,}", right=True),
+            Column("total", lambda row: row[2], right=True),
+            Column("types", lambda row: row[3], elastic=True),
+        ),
+        (
+            ("conv1/Relu", 64, "6.40 ms", "_FusedConv2D"),
+            ("pool_1", 1_280, "9.60 us", "MaxPool, 2 Const"),
+            ("one", 3, "7 ns", ""),
+        ),
+        more=1234,
+        option="--top",
+    )
+    drawing = Table("Graph", table.columns[:2], (("●", 1), ("│ ●", 20)), drawing=True, more=5)
+    film = Strip(
+        "The passes",
+        (
+            Frame("remapper", "2 of 3 nodes", ("fused: conv1", "taken: bias")),
+            Frame("layout", "1 node", ("moved: pool_1",)),
+            Frame("", "", ("By the dumps.",)),
+        ),
+    )
+    monkeypatch.setattr(story, "tell", lambda *_: ["Two ops ran.", film, table, drawing])
+    assert [line.rstrip() for line in stage_lines(frontend(Node("x", "Placeholder")))] == [
+        "",
+        f"1  Frontend: Python calls become nodes {'─' * 61}",
+        "",
+        "Two ops ran.",
+        "",
+        "The passes",
+        "  remapper  2 of 3 nodes",
+        "      fused: conv1",
+        "      taken: bias",
+        "  layout  1 node",
+        "      moved: pool_1",
+        "      By the dumps.",
+        "",
+        "Ops",
+        "  node        calls    total  types",
+        "  ────────────────────────────────────────────",
+        "  conv1/Relu     64  6.40 ms  _FusedConv2D",
+        "  pool_1      1,280  9.60 us  MaxPool, 2 Const",
+        "  one             3     7 ns",
+        "  ... and 1,234 more (--top shows more)",
+        "",
+        "Graph",
+        "  node  calls",
+        "  ●         1",
+        "  │ ●      20",
+        "  ... and 5 more",
+    ]
+
+
+def test_a_long_line_of_a_strip_takes_four_lines_and_its_heading_one():
+    stream = io.StringIO()
+    long = Strip("Film", (Frame("pass", "y" * 200, ("x" * 1000, "short")),))
+    text.show_block(text.console(stream), long)
+    assert stream.getvalue().splitlines() == [
+        "",
+        "Film",
+        f"  pass  {'y' * 91}…",
+        " " * 6 + "x" * 94,
+        " " * 8 + "x" * 92,
+        " " * 8 + "x" * 92,
+        " " * 8 + "x" * 89 + "…",
+        "      short",
+    ]
+
+
+def test_what_would_steer_a_terminal_is_replaced_in_every_block():
+    stream = io.StringIO()
+    for block in (
+        "a\x1bb\nc",
+        Strip("Film", (Frame("d\x1be", "f\x1bg", ("h\x1bi",)),)),
+        Table("Nodes", COLUMNS[:1], (("j\x1bk",),)),
+    ):
+        text.show_block(text.console(stream), block)
+    lines = [line.strip() for line in stream.getvalue().splitlines()]
+    assert [line for line in lines if line] == [
+        *("a\ufffdb", "c"),
+        *("Film", "d\ufffde  f\ufffdg", "h\ufffdi"),
+        *("Nodes", "node", "────", "j\ufffdk"),
+    ]
 
 
 def test_a_table_has_a_title_a_header_and_a_rule():
@@ -118,8 +208,9 @@ def test_a_stage_in_full_opens_with_its_number_and_title():
 
 def test_a_stage_on_the_way_is_one_line():
     stage = frontend(Node("x", "Placeholder"))
-    expected = f"1  {stages.title(stage)}: {stages.summary(stage)}."
-    assert stage_lines(stage, whole=False) == [expected]
+    assert stage_lines(stage, whole=False) == [
+        "1  Frontend: Python calls become nodes: 1 node, 0 edges."
+    ]
 
 
 # Colour

@@ -209,11 +209,17 @@ def cold(found: Comparison) -> Table:
     """The very first step beside a warm one: this is not what an op costs."""
     batch, warm = next(iter(found.steps.items()))
 
+    def usual_ns(row: OpTotal) -> float | None:
+        # In a loop a node runs more than once in a step.
+        known = found.warm_ns.get(row.name)
+        return None if known is None else row.calls * known
+
     def usual(row: OpTotal) -> str:
-        return time(found.warm_ns[row.name]) if row.name in found.warm_ns else ""
+        known = usual_ns(row)
+        return "" if known is None else time(known)
 
     def ratio(row: OpTotal) -> str:
-        known = found.warm_ns.get(row.name)
+        known = usual_ns(row)
         return f"{row.self_ns / known:,.0f} x" if known else ""
 
     return Table(

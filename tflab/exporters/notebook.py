@@ -32,7 +32,7 @@ CELLS = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True
 {% endfor %}</tr>
 {% endfor %}
 </table>
-{% if block.more %}<p>... and {{ block.more }} more</p>{% endif %}
+{% if block.more %}<p>... and {{ "{:,}".format(block.more) }} more</p>{% endif %}
 {% endif %}
 {% endfor %}
 """

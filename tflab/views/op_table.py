@@ -8,6 +8,7 @@ from tflab.analysis import batch_fit
 from tflab.records import Comparison, Row
 from tflab.records.blocks import Column, Table, shortened
 from tflab.units import percent, size, three_digits, time
+from tflab.table import ROUNDS_UP, Column, Table, percent, shortened, size, three_digits, time
 
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 
@@ -77,7 +78,7 @@ def parts(row: Row) -> str:
 def amount(flops: float) -> str:
     """`624 k`, `15.3 M`, `1.02 G`: FLOPs with three digits."""
     for unit, factor in (("G", 1e9), ("M", 1e6), ("k", 1e3)):
-        if flops >= factor:
+        if flops >= factor * ROUNDS_UP:
             return f"{three_digits(flops / factor)} {unit}"
     return f"{flops:.0f}"
 

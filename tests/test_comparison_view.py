@@ -1,0 +1,1005 @@
+"""Everything that is shown and written of one comparison, held against values worked out by hand.
+
+In the record no two numbers that could be mixed up agree: one step in four was traced, so that
+traced steps, their images and all steps differ, and nothing is divided by 1.
+"""
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from tflab import findings
+from tflab.exporters import data, notebook
+from tflab.records import (
+    Cell,
+    Compared,
+    Comparison,
+    ConfigTimes,
+    Fit,
+    OpTotal,
+    Peaks,
+    Row,
+    Spread,
+    StepTimes,
+)
+from tflab.records.timed import Holder, LiveBytes
+from tflab.story import comparison as story
+from tflab.story import rows as story_rows
+from tflab.table import Block, Strip, Table
+
+# 600 images are 150 steps of 4, 38 of 16 and 10 of 64, of which 38, 10 and 3 were traced.
+POOL = Compared(
+    key="MaxPool",
+    ops=("MaxPool",),
+    fused_from=(),
+    cells={
+        4: Cell(190, 11_400_000, 60_000, 70_000, 0.75, 2_048, 0.09),
+        16: Cell(50, 6_000_000, 120_000, 35_500, 0.71, 8_192, 0.17),
+        64: Cell(15, 3_600_000, 240_000, 17_500, 0.61, 32_768, 0.35),
+    },
+    # The relative errors of its line are 2, -5 and 2 parts of 33 (a call: 1,680 / 33 + 105 n / 33)
+    fit=Fit(254_545, 15_909, 0.152),
+)
+CONV = Compared(
+    key="_FusedConv2D",
+    ops=("_FusedConv2D", "Conv2D"),
+    fused_from=("conv1/Conv2D", "conv1/BiasAdd"),
+    cells={
+        4: Cell(76, 3_040_000, 40_000, 19_000, 0.24, 1_024, 16.5),
+        16: Cell(20, 2_000_000, 100_000, 12_000, 0.28, 4_096, 26.4),
+        64: Cell(6, 2_040_000, 340_000, 9_500, 0.38, 16_384, 31.0),
+    },
+    fit=Fit(40_000, 10_000, 0.001),
+)
+SOFTMAX = Compared(
+    key="Softmax",
+    ops=("Softmax",),
+    fused_from=(),
+    cells={
+        4: Cell(114, 102_600, 900, 640, 0.007, 160, None),
+        16: Cell(30, 24_000, 800, 140, 0.004, 640, None),
+        64: Cell(9, 6_300, 700, 32, 0.002, 2_560, None),
+    },
+    fit=Fit(2_600, -8, 0.04),
+)
+CONST = Compared(
+    key="Const",
+    ops=("Const",),
+    fused_from=(),
+    cells={
+        4: Cell(228, 13_680, 60, 88, 0.003, 96, None),
+        64: Cell(18, 1_440, 80, 7, 0.001, 97, None),
+    },
+    fit=None,
+)
+STEPS = {
+    4: StepTimes(
+        steps=38,
+        images=152,
+        untraced_ns=Spread(median=800_000, p10=750_000, p90=890_000),
+        traced_ns=Spread(median=920_000, p10=880_000, p90=1_060_000),
+        images_per_second=4_812.3,
+        ops_ns=383_000,
+        untraced_steps=150,
+        peak_bytes=3_072,
+        curve=LiveBytes(
+            step=7,
+            points=((1_000, 2_000), (9_000, 0)),
+            peak_bytes=2_001,
+            peak_ns=1_001,
+            holders=(Holder("a", "B", 5, running=True),),
+        ),
+    ),
+    16: StepTimes(
+        steps=10,
+        images=160,
+        untraced_ns=Spread(median=1_050_000, p10=990_000, p90=1_200_000),
+        traced_ns=Spread(median=1_240_000, p10=1_190_000, p90=1_390_000),
+        images_per_second=14_436.9,
+        ops_ns=802_000,
+        untraced_steps=38,
+        peak_bytes=12_288,
+    ),
+    64: StepTimes(
+        steps=3,
+        images=192,
+        untraced_ns=Spread(median=2_300_000, p10=2_210_000, p90=2_560_000),
+        traced_ns=Spread(median=2_740_000, p10=2_650_000, p90=2_980_000),
+        images_per_second=25_264.6,
+        ops_ns=1_882_000,
+        untraced_steps=10,
+        peak_bytes=49_152,
+    ),
+}
+POOL_AT_4 = Row(
+    key="MaxPool",
+    ops=("MaxPool",),
+    nodes=("pool1/MaxPool", "pool2/MaxPool"),
+    fused_from=(),
+    calls=190,
+    total_ns=11_400_000,
+    self_ns=10_640_000,
+    mean_ns=60_000,
+    median_ns=55_000,
+    p95_ns=91_000,
+    share=0.74,
+    cumulative_share=0.75,
+    requested_bytes=2_048,
+    flops=26_000,
+    gflops=0.09,
+    intensity=0.25,
+    roof_share=0.01,
+    std_ns=7_000,
+    step_ns=300_000,
+    step_std_ns=21_000,
+    peak_bytes=1_536,
+)
+CONV_AT_4 = Row(
+    key="_FusedConv2D",
+    ops=("_FusedConv2D", "Conv2D"),
+    nodes=("conv1/Relu", "conv2/Relu"),
+    fused_from=("conv1/Conv2D", "conv1/BiasAdd", "conv1/Relu", "conv2/Conv2D", "conv2/Relu"),
+    calls=76,
+    total_ns=3_040_000,
+    self_ns=2_888_000,
+    mean_ns=40_000,
+    median_ns=38_000,
+    p95_ns=47_000,
+    share=0.24,
+    cumulative_share=0.99,
+    requested_bytes=1_024,
+    flops=1_254_000,
+    gflops=16.5,
+    intensity=12.34,
+    roof_share=0.125,
+    std_ns=3_000,
+    step_ns=80_000,
+    step_std_ns=4_500,
+    peak_bytes=768,
+)
+CONST_AT_4 = Row(
+    key="Const",
+    ops=("Const",),
+    nodes=("one",),
+    fused_from=(),
+    calls=228,
+    total_ns=13_680,
+    self_ns=13_300,
+    mean_ns=60,
+    median_ns=58,
+    p95_ns=77,
+    share=0.003,
+    cumulative_share=1.0,
+    requested_bytes=96,
+    flops=None,
+    gflops=None,
+    intensity=None,
+    roof_share=None,
+    std_ns=9,
+    step_ns=360,
+    step_std_ns=None,
+    peak_bytes=None,
+)
+CONV_AT_16 = Row(
+    key="_FusedConv2D",
+    ops=("_FusedConv2D",),
+    nodes=("conv1/Relu",),
+    fused_from=("conv1/Conv2D", "conv1/BiasAdd"),
+    calls=20,
+    total_ns=2_000_000,
+    self_ns=1_920_000,
+    mean_ns=100_000,
+    median_ns=97_000,
+    p95_ns=130_000,
+    share=0.28,
+    cumulative_share=0.98,
+    requested_bytes=4_096,
+    flops=5_016_000,
+    gflops=26.4,
+    intensity=13.5,
+    roof_share=0.2,
+    std_ns=6_000,
+    step_ns=200_000,
+    step_std_ns=8_500,
+    peak_bytes=3_584,
+)
+
+
+def config(
+    name: str, batch_size: int, median: int, rate: float, ratio: float, significant: bool
+) -> ConfigTimes:
+    spread = Spread(median, p10=median - 50_000, p90=median + 90_000)
+    return ConfigTimes(name, batch_size, spread, rate, ratio, significant)
+
+
+CONFIGS = (
+    config("default", 4, 810_000, 4_900, 1, False),
+    config("xla", 4, 405_000, 9_700, 0.51, True),
+    config("no-onednn", 4, 910_000, 4_300, 1.09, True),  # less than a tenth
+    config("no-grappler", 4, 1_010_000, 3_900, 1.22, False),  # by chance
+    config("one-thread", 4, 640_000, 6_100, 0.78, True),
+    config("gpu", 4, 1_500_000, 2_600, 1.84, True),
+    config("default", 64, 2_310_000, 27_000, 1, False),
+    config("xla", 64, 2_420_000, 26_000, 1.03, False),
+    config("no-onednn", 64, 4_700_000, 13_000, 2.04, True),
+    config("no-grappler", 64, 2_350_000, 25_000, 1.21, True),  # within the usual steps
+    config("one-thread", 64, 5_600_000, 11_000, 2.41, True),
+    config("gpu", 64, 500_000, 120_000, 0.22, True),
+)
+COMPARISON = Comparison(
+    model="lenet",
+    phase="inference",
+    by="op",
+    data="MNIST",
+    warmup=3,
+    batch_sizes=(4, 16, 64),
+    rows=(POOL, CONV, SOFTMAX, CONST),
+    steps=STEPS,
+    configs=CONFIGS,
+    findings=("One finding.", "And another."),
+    cold=(
+        OpTotal("conv1/Relu", "_FusedConv2D", 1, 990_000, 950_000, 991_000, 0.5),
+        OpTotal("loop/Mul", "Mul", 4, 92_000, 80_000, 23_000, 0.1),
+        OpTotal("loss/w", "VariableV2", 1, 7_000, 6_000, 7_001, 0.01),
+    ),
+    cold_step_ns=5_170_000,
+    uncovered=("MaxPool", "Softmax"),
+    tables={4: (POOL_AT_4, CONV_AT_4, CONST_AT_4), 16: (CONV_AT_16,)},
+    images=600,
+    trace_every=4,
+    without=("remapper", "layout"),
+    warm_ns={"conv1/Relu": 38_000, "loop/Mul": 2_000},
+    peaks=Peaks(gflops=214.6, gigabytes_per_s=38.72),
+)
+SIZES = COMPARISON.batch_sizes
+PER_CALL = "A call at each batch size (and its ratio to the one before); fixed cost + cost an image"
+PER_STEP = "A step at each batch size (and its ratio to the one before); fixed cost + cost an image"
+CONFIGURED = "The untraced step under other configurations, in turn (ratio to default, or noise)"
+
+
+def whole(table: Table) -> tuple[str, list[str], list[tuple[str, ...]], int]:
+    """All that a table says: its title, headers and rows, and how many were left out."""
+    return table.title, [column.header for column in table.columns], [*table.cells()], table.more
+
+
+def gist(block: Block) -> str:
+    """The title of a table or strip, the first words of a text."""
+    return " ".join(block.split()[:3]) if isinstance(block, str) else block.title
+
+
+# The whole
+
+
+def test_the_blocks_come_in_the_order_of_a_readers_questions():
+    assert [gist(block) for block in story.tell(COMPARISON, 10)] == [
+        "lenet, inference, 600",
+        "Steps: median, and the middle eight tenths",
+        "Untraced and traced:",
+        "In all at each batch size (and the number of calls)",
+        PER_CALL,
+        "An image at each batch size (and its share of the time of all ops)",
+        CONFIGURED,
+        CONFIGURED,
+        "Findings, each computed from the tables",
+        "Batch 4: the time it took, the dearest first",
+        "Batch 4: the work it did in a step, in the same order",
+        "Batch 16: the time it took, the dearest first",
+        "Batch 16: the work it did in a step, in the same order",
+        "Asked for: bytes",
+        "Cold: the first step of all, at batch 4, took 5.17 ms, a warm one 920 us; kernels and "
+        "memory were set up",
+    ]
+
+
+def test_only_tables_say_which_option_shows_more():
+    blocks = list(story.tell(COMPARISON, 1))
+    assert {block.option for block in blocks if isinstance(block, Table)} == {"--top"}
+    assert [block.more for block in blocks if isinstance(block, Table)] == [
+        *(0, 3, 3, 3, 0, 0),  # steps; in all, a call, an image; configurations
+        *(2, 2, 0, 0, 0),  # batch 4, batch 16; cold
+    ]
+
+
+def test_the_opening_has_the_images_the_warm_up_and_the_passes_that_are_off():
+    assert story.opening(COMPARISON) == (
+        "lenet, inference, 600 images of MNIST at each batch size, each worked on untraced and "
+        "traced in turn. Warm: the first 3 steps of each batch size are not counted. One step in "
+        "4 was traced: calls, totals and all that is told of ops are those of the traced steps. "
+        "Graph passes switched off: remapper, layout."
+    )
+
+
+@pytest.mark.parametrize(
+    "change, sentence",
+    [
+        ({"interrupted": True}, "Partial: interrupted, what follows was measured until then."),
+        (
+            {"failure": "It broke."},
+            "Partial: what follows was measured until a step failed. It broke.",
+        ),
+    ],
+)
+def test_what_is_partial_says_so_and_how_many_images_it_was_to_be(change, sentence):
+    first, opening, *_ = story.tell(replace(COMPARISON, **change), 10)
+    assert first == sentence
+    assert opening.startswith("lenet, inference, up to 600 images of MNIST at each batch size,")
+
+
+def test_below_the_steps_it_says_what_each_number_is_of():
+    assert story.units(COMPARISON) == (
+        "Untraced and traced: the median step, with p10 and p90 of the untraced ones. Images a "
+        "second: all images over the time of all untraced steps, slow ones among them, so it is "
+        "not the batch size over the median. Its ops: the time of all ops in a traced step, mean."
+    )
+
+
+def test_the_findings_are_one_strip():
+    strips = [block for block in story.tell(COMPARISON, 10) if isinstance(block, Strip)]
+    assert [(strip.title, strip.frames[0].lines) for strip in strips] == [
+        ("Findings, each computed from the tables", ("One finding.", "And another."))
+    ]
+
+
+# All batch sizes
+
+
+def test_every_column_of_the_steps():
+    assert whole(story.steps(COMPARISON)) == (
+        "Steps: median, and the middle eight tenths",
+        [
+            *("batch", "traced steps", "untraced", "p10", "p90"),
+            *("images a second", "traced", "its ops", "memory peak"),
+        ],
+        [
+            (
+                *("4", "38 of 150", "800 us", "750 us", "890 us"),
+                *("4,812", "920 us", "383 us", "3.00 KB"),
+            ),
+            (
+                *("16", "10 of 38", "1.05 ms", "990 us", "1.20 ms"),
+                *("14,437", "1.24 ms", "802 us", "12.0 KB"),
+            ),
+            (
+                *("64", "3 of 10", "2.30 ms", "2.21 ms", "2.56 ms"),
+                *("25,265", "2.74 ms", "1.88 ms", "48.0 KB"),
+            ),
+        ],
+        0,
+    )
+
+
+def test_every_total_and_number_of_calls():
+    assert whole(story.in_all(COMPARISON, 10, SIZES)) == (
+        "In all at each batch size (and the number of calls)",
+        ["type that ran", "batch 4", "batch 16", "batch 64"],
+        [
+            ("MaxPool", "11.4 ms (190)", "6.00 ms (50)", "3.60 ms (15)"),
+            ("_FusedConv2D", "3.04 ms (76)", "2.00 ms (20)", "2.04 ms (6)"),
+            ("Softmax", "103 us (114)", "24.0 us (30)", "6.30 us (9)"),
+            ("Const", "13.7 us (228)", "", "1.44 us (18)"),
+        ],
+        0,
+    )
+
+
+CALLS = [
+    (
+        *("MaxPool", "60.0 us", "120 us (2.0 x)", "240 us (2.0 x)"),
+        *("50.9 us + 3.18 us", "15.2 %"),
+    ),
+    (
+        *("_FusedConv2D", "40.0 us", "100 us (2.5 x)", "340 us (3.4 x)"),
+        *("20.0 us + 5.00 us", "0.0 %"),
+    ),
+    ("Softmax", "900 ns", "800 ns (0.9 x)", "700 ns (0.9 x)", "", ""),
+    ("Const", "60 ns", "", "80 ns", "", ""),
+]
+CALL_HEADERS = ["type that ran", "batch 4", "batch 16", "batch 64", "fit", "error"]
+
+
+def test_every_call_its_ratio_and_its_fit():
+    assert whole(story.side_by_side(COMPARISON, 10)) == (PER_CALL, CALL_HEADERS, CALLS, 0)
+
+
+def test_rows_beyond_the_cut_off_are_left_out_of_the_end():
+    assert whole(story.side_by_side(COMPARISON, 3, SIZES)) == (
+        *(PER_CALL, CALL_HEADERS),
+        *(CALLS[:3], 1),
+    )
+
+
+@pytest.mark.parametrize("by", ["layer", "line"])
+def test_every_step_of_layers_and_lines_its_ratio_and_its_fit(by):
+    assert whole(story.side_by_side(replace(COMPARISON, by=by), 10)) == (
+        PER_STEP,
+        [by, "batch 4", "batch 16", "batch 64", "fit", "error"],
+        [
+            (
+                *("MaxPool", "300 us", "600 us (2.0 x)", "1.20 ms (2.0 x)"),
+                *("255 us + 15.9 us", "15.2 %"),
+            ),
+            (
+                *("_FusedConv2D", "80.0 us", "200 us (2.5 x)", "680 us (3.4 x)"),
+                *("40.0 us + 10.0 us", "0.0 %"),
+            ),
+            ("Softmax", "2.70 us", "2.40 us (0.9 x)", "2.10 us (0.9 x)", "", ""),
+            ("Const", "360 ns", "", "480 ns", "", ""),
+        ],
+        0,
+    )
+
+
+def test_every_time_of_an_image_and_its_share():
+    assert whole(story.an_image(COMPARISON, 10, SIZES)) == (
+        "An image at each batch size (and its share of the time of all ops)",
+        ["type that ran", "batch 4", "batch 16", "batch 64"],
+        [
+            ("MaxPool", "70.0 us (75.0 %)", "35.5 us (71.0 %)", "17.5 us (61.0 %)"),
+            ("_FusedConv2D", "19.0 us (24.0 %)", "12.0 us (28.0 %)", "9.50 us (38.0 %)"),
+            ("Softmax", "640 ns (0.7 %)", "140 ns (0.4 %)", "32 ns (0.2 %)"),
+            ("Const", "88 ns (0.3 %)", "", "7 ns (0.1 %)"),
+        ],
+        0,
+    )
+
+
+def test_a_fourth_batch_size_has_tables_of_its_own_and_keeps_its_ratio_to_the_third():
+    by_size = CONV.cells | {128: Cell(14, 9_240_000, 660_000, 9_000, 0.45, 70_000, 32.0)}
+    more = replace(
+        COMPARISON,
+        batch_sizes=(*SIZES, 128),
+        rows=(replace(CONV, cells=by_size), CONST),
+        steps=STEPS | {128: replace(STEPS[64], steps=7, images=896)},
+    )
+    parts = [
+        whole(block)
+        for block in story.blocks(more, 10)
+        if isinstance(block, Table) and block.title.startswith(("In all", "A call", "An image"))
+    ]
+    name, three = "type that ran", ["batch 4", "batch 16", "batch 64"]
+    assert [(headers, rows) for _, headers, rows, _ in parts] == [
+        (
+            [name, *three],
+            [
+                ("_FusedConv2D", "3.04 ms (76)", "2.00 ms (20)", "2.04 ms (6)"),
+                ("Const", "13.7 us (228)", "", "1.44 us (18)"),
+            ],
+        ),
+        ([name, "batch 128"], [("_FusedConv2D", "9.24 ms (14)"), ("Const", "")]),
+        (
+            [name, *three],
+            [
+                ("_FusedConv2D", "40.0 us", "100 us (2.5 x)", "340 us (3.4 x)"),
+                ("Const", "60 ns", "", "80 ns"),
+            ],
+        ),
+        (
+            [name, "batch 128", "fit", "error"],
+            [
+                ("_FusedConv2D", "660 us (1.9 x)", "20.0 us + 5.00 us", "0.0 %"),
+                ("Const", "", "", ""),
+            ],
+        ),
+        (
+            [name, *three],
+            [
+                ("_FusedConv2D", "19.0 us (24.0 %)", "12.0 us (28.0 %)", "9.50 us (38.0 %)"),
+                ("Const", "88 ns (0.3 %)", "", "7 ns (0.1 %)"),
+            ],
+        ),
+        ([name, "batch 128"], [("_FusedConv2D", "9.00 us (45.0 %)"), ("Const", "")]),
+    ]
+
+
+# One batch size
+
+
+def test_every_time_of_the_rows_of_a_batch_size():
+    assert whole(story_rows.costs(COMPARISON, 4, 10)) == (
+        "Batch 4: the time it took, the dearest first",
+        [
+            *("type that ran", "calls", "total", "self", "mean", "median", "p95"),
+            *("share", "cumulative"),
+        ],
+        [
+            (
+                *("MaxPool", "190", "11.4 ms", "10.6 ms", "60.0 us", "55.0 us", "91.0 us"),
+                *("74.0 %", "75.0 %"),
+            ),
+            (
+                *("_FusedConv2D", "76", "3.04 ms", "2.89 ms", "40.0 us", "38.0 us", "47.0 us"),
+                *("24.0 %", "99.0 %"),
+            ),
+            (
+                *("Const", "228", "13.7 us", "13.3 us", "60 ns", "58 ns", "77 ns"),
+                *("0.3 %", "100.0 %"),
+            ),
+        ],
+        0,
+    )
+
+
+@pytest.mark.parametrize(
+    "by, order", [("layer", "in the order of execution"), ("line", "the dearest first")]
+)
+def test_every_time_of_the_layers_and_lines_of_a_batch_size(by, order):
+    assert whole(story_rows.costs(replace(COMPARISON, by=by), 4, 2)) == (
+        f"Batch 4: the time it took, {order}",
+        [by, "calls", "total", "self", "a step", "± deviation", "share", "cumulative"],
+        [
+            (
+                *("MaxPool", "190", "11.4 ms", "10.6 ms", "300 us", "21.0 us"),
+                *("74.0 %", "75.0 %"),
+            ),
+            (
+                *("_FusedConv2D", "76", "3.04 ms", "2.89 ms", "80.0 us", "4.50 us"),
+                *("24.0 %", "99.0 %"),
+            ),
+        ],
+        1,
+    )
+
+
+def test_all_work_of_the_rows_of_a_batch_size():
+    assert whole(story_rows.work(COMPARISON, 4, 10)) == (
+        "Batch 4: the work it did in a step, in the same order",
+        [
+            *("type that ran", "asked for", "peak", "FLOPs", "GFLOP/s", "FLOP/byte"),
+            *("of roof", "fused from"),
+        ],
+        [
+            ("MaxPool", "2.00 KB", "1.50 KB", "26.0 k", "0.09", "0.25", "1.0 %", ""),
+            (
+                *("_FusedConv2D", "1.00 KB", "768 B", "1.25 M", "16.5", "12.3", "12.5 %"),
+                "Conv2D, BiasAdd, Relu",
+            ),
+            ("Const", "96 B", "", "", "", "", "", ""),
+        ],
+        0,
+    )
+
+
+def test_another_batch_size_has_its_own_rows():
+    assert whole(story_rows.costs(COMPARISON, 16, 10))[2:] == (
+        [
+            (
+                *("_FusedConv2D", "20", "2.00 ms", "1.92 ms", "100 us", "97.0 us", "130 us"),
+                *("28.0 %", "98.0 %"),
+            )
+        ],
+        0,
+    )
+    assert whole(story_rows.work(COMPARISON, 16, 10))[2:] == (
+        [
+            (
+                *("_FusedConv2D", "4.00 KB", "3.50 KB", "5.02 M", "26.4", "13.5", "20.0 %"),
+                "Conv2D, BiasAdd",
+            )
+        ],
+        0,
+    )
+
+
+def test_the_legend_names_every_type_without_flops_and_both_peaks():
+    assert story_rows.legend(COMPARISON) == (
+        "Asked for: bytes that the ops of a row asked their allocators for; peak: the most of them "
+        "alive at once. FLOPs are those of the framework's registry, which has none for MaxPool, "
+        "Softmax: they have none here either, and are not counted as 0. The roof is what this "
+        "machine could do at that many FLOPs a byte: at most 215 GFLOP/s, with 38.7 GB/s from "
+        "memory, as a short benchmark found."
+    )
+
+
+# Configurations
+
+
+def test_every_configuration_of_both_tables():
+    assert [whole(table) for table in story.configs(COMPARISON)] == [
+        (
+            CONFIGURED,
+            ["batch", "default", "xla", "no-onednn", "no-grappler", "one-thread"],
+            [
+                (
+                    *("4", "810 us", "405 us (0.51 x)", "910 us (1.09 x)"),
+                    *("1.01 ms (noise)", "640 us (0.78 x)"),
+                ),
+                (
+                    *("64", "2.31 ms", "2.42 ms (noise)", "4.70 ms (2.04 x)"),
+                    *("2.35 ms (1.21 x)", "5.60 ms (2.41 x)"),
+                ),
+            ],
+            0,
+        ),
+        (
+            CONFIGURED,
+            ["batch", "default", "gpu"],
+            [
+                ("4", "810 us", "1.50 ms (1.84 x)"),
+                ("64", "2.31 ms", "500 us (0.22 x)"),
+            ],
+            0,
+        ),
+    ]
+
+
+# The first step
+
+
+def test_every_op_of_the_cold_step_stands_beside_as_many_warm_calls():
+    assert whole(story.cold(COMPARISON)) == (
+        "Cold: the first step of all, at batch 4, took 5.17 ms, a warm one 920 us; kernels and "
+        "memory were set up",
+        ["node", "type that ran", "first run", "warm", "ratio"],
+        [
+            ("conv1/Relu", "_FusedConv2D", "950 us", "38.0 us", "25 x"),
+            ("loop/Mul", "Mul", "80.0 us", "8.00 us", "10 x"),
+            ("loss/w", "VariableV2", "6.00 us", "", ""),
+        ],
+        0,
+    )
+
+
+# Findings
+
+
+def test_every_finding_of_the_comparison():
+    assert findings.sentences(COMPARISON.rows, STEPS, "op", CONFIGS) == (
+        "The share of _FusedConv2D rises from 24.0 % at batch 4 to 38.0 % at 64 by way of 28.0 % "
+        "at 16.",
+        "The share of MaxPool falls from 75.0 % at batch 4 to 61.0 % at 64 by way of 71.0 % at 16.",
+        "MaxPool: from 4 to 16 a call takes 2.00 x as long for 4 x the work; from 16 to 64 a call "
+        "takes 2.00 x as long for 4 x the work.",
+        "_FusedConv2D: from 4 to 16 a call takes 2.50 x as long for 4 x the work; from 16 to 64 a "
+        "call takes 3.40 x as long for 4 x the work.",
+        "Softmax: from 4 to 16 a call takes 0.89 x as long for 4 x the work; from 16 to 64 a call "
+        "takes 0.88 x as long for 4 x the work.",
+        "MaxPool costs 255 us a step before the first image and 15.9 us for each (a straight line, "
+        "within 15.2 %): at batch 4, 80.0 % of it is fixed cost.",
+        "Batch 16 does 3.00 x the images per second of batch 4.",
+        "Batch 64 does 1.75 x the images per second of batch 16.",
+        "At batch 4 an untraced step takes 800 us, its ops together only 383 us: Python and the "
+        "session cost more than the ops.",
+        "Against default, an untraced step under xla takes 0.51 x as long at batch 4 (405 us "
+        "against 810 us).",
+        "Against default, an untraced step under one-thread takes 0.78 x as long at batch 4 "
+        "(640 us against 810 us), 2.41 x as long at batch 64 (5.60 ms against 2.31 ms).",
+        "Against default, an untraced step under gpu takes 1.84 x as long at batch 4 (1.50 ms "
+        "against 810 us), 0.22 x as long at batch 64 (500 us against 2.31 ms).",
+        "Against default, an untraced step under no-onednn takes 2.04 x as long at batch 64 "
+        "(4.70 ms against 2.31 ms).",
+    )
+
+
+def test_of_layers_the_findings_compare_steps():
+    unequal = {
+        4: Cell(38, 380_000, 10_000, 1, 0.5, 0, None),
+        16: Cell(30, 600_000, 20_000, 1, 0.5, 0, None),  # three times as many calls a step
+    }
+    row = Compared("conv1", ("Conv2D",), (), unequal, None)
+    steps = {size: STEPS[size] for size in (4, 16)}
+    of_layers = findings.sentences([row], steps, "layer")
+    assert of_layers[0] == "conv1: from 4 to 16 a step takes 6.00 x as long for 4 x the work."
+    of_ops = findings.sentences([row], steps, "op")
+    assert of_ops[0] == "conv1: from 4 to 16 a call takes 2.00 x as long for 4 x the work."
+
+
+# For other programs
+
+
+def test_every_field_of_the_csv():
+    lines = data.comparison_csv(COMPARISON).split("\n")
+    assert lines == [
+        "data,partial,batch_size,traced_steps,key,ops,nodes,fused_from,calls,total_ns,self_ns,"
+        "mean_ns,median_ns,p95_ns,share,cumulative_share,requested_bytes,flops,gflops,intensity,"
+        "roof_share,std_ns,step_ns,step_std_ns,peak_bytes,ns_per_image",
+        "MNIST,False,4,38,MaxPool,MaxPool,pool1/MaxPool pool2/MaxPool,,190,11400000,10640000,"
+        "60000,55000,91000,0.74,0.75,2048,26000,0.09,0.25,"
+        "0.01,7000,300000,21000,1536,70000.0",
+        "MNIST,False,4,38,_FusedConv2D,_FusedConv2D Conv2D,conv1/Relu conv2/Relu,"
+        "conv1/Conv2D conv1/BiasAdd conv1/Relu conv2/Conv2D conv2/Relu,76,3040000,2888000,"
+        "40000,38000,47000,0.24,0.99,1024,1254000,16.5,12.34,"
+        "0.125,3000,80000,4500,768,19000.0",
+        "MNIST,False,4,38,Const,Const,one,,228,13680,13300,60,58,77,0.003,1.0,96,,,,,9,360,,,87.5",
+        "MNIST,False,16,10,_FusedConv2D,_FusedConv2D,conv1/Relu,"
+        "conv1/Conv2D conv1/BiasAdd,20,2000000,1920000,"
+        "100000,97000,130000,0.28,0.98,4096,5016000,26.4,13.5,"
+        "0.2,6000,200000,8500,3584,12000.0",
+        "",
+    ]
+
+
+def test_a_comparison_that_ended_early_is_partial_in_every_line_of_the_csv():
+    for change in ({"interrupted": True}, {"failure": "It broke."}):
+        _, *lines = data.comparison_csv(replace(COMPARISON, **change)).splitlines()
+        assert [line.split(",")[:3] for line in lines] == [
+            *[["MNIST", "True", "4"]] * 3,
+            ["MNIST", "True", "16"],
+        ]
+
+
+def test_every_field_of_the_json():
+    written = json.dumps(data.comparison_object(COMPARISON, {"cpus": 2}), allow_nan=False)
+    assert json.loads(written) == {
+        "environment": {"cpus": 2},
+        "model": "lenet",
+        "phase": "inference",
+        "by": "op",
+        "data": "MNIST",
+        "warmup": 3,
+        "batch_sizes": [4, 16, 64],
+        "rows": [
+            {
+                "key": "MaxPool",
+                "ops": ["MaxPool"],
+                "fused_from": [],
+                "cells": {
+                    "4": json_cell(190, 11_400_000, 60_000, 70_000, 0.75, 2_048, 0.09),
+                    "16": json_cell(50, 6_000_000, 120_000, 35_500, 0.71, 8_192, 0.17),
+                    "64": json_cell(15, 3_600_000, 240_000, 17_500, 0.61, 32_768, 0.35),
+                },
+                "fit": {"fixed_ns": 254_545, "per_image_ns": 15_909, "error": 0.152},
+            },
+            {
+                "key": "_FusedConv2D",
+                "ops": ["_FusedConv2D", "Conv2D"],
+                "fused_from": ["conv1/Conv2D", "conv1/BiasAdd"],
+                "cells": {
+                    "4": json_cell(76, 3_040_000, 40_000, 19_000, 0.24, 1_024, 16.5),
+                    "16": json_cell(20, 2_000_000, 100_000, 12_000, 0.28, 4_096, 26.4),
+                    "64": json_cell(6, 2_040_000, 340_000, 9_500, 0.38, 16_384, 31.0),
+                },
+                "fit": {"fixed_ns": 40_000, "per_image_ns": 10_000, "error": 0.001},
+            },
+            {
+                "key": "Softmax",
+                "ops": ["Softmax"],
+                "fused_from": [],
+                "cells": {
+                    "4": json_cell(114, 102_600, 900, 640, 0.007, 160, None),
+                    "16": json_cell(30, 24_000, 800, 140, 0.004, 640, None),
+                    "64": json_cell(9, 6_300, 700, 32, 0.002, 2_560, None),
+                },
+                "fit": {"fixed_ns": 2_600, "per_image_ns": -8, "error": 0.04},
+            },
+            {
+                "key": "Const",
+                "ops": ["Const"],
+                "fused_from": [],
+                "cells": {
+                    "4": json_cell(228, 13_680, 60, 88, 0.003, 96, None),
+                    "64": json_cell(18, 1_440, 80, 7, 0.001, 97, None),
+                },
+                "fit": None,
+            },
+        ],
+        "steps": {
+            "4": {
+                "steps": 38,
+                "images": 152,
+                "untraced_ns": {"median": 800_000, "p10": 750_000, "p90": 890_000},
+                "traced_ns": {"median": 920_000, "p10": 880_000, "p90": 1_060_000},
+                "images_per_second": 4_812.3,
+                "ops_ns": 383_000,
+                "untraced_steps": 150,
+                "peak_bytes": 3_072,
+                "curve": {
+                    "step": 7,
+                    "points": [[1_000, 2_000], [9_000, 0]],
+                    "peak_bytes": 2_001,
+                    "peak_ns": 1_001,
+                    "holders": [{"name": "a", "op": "B", "bytes": 5, "running": True}],
+                },
+            },
+            "16": {
+                "steps": 10,
+                "images": 160,
+                "untraced_ns": {"median": 1_050_000, "p10": 990_000, "p90": 1_200_000},
+                "traced_ns": {"median": 1_240_000, "p10": 1_190_000, "p90": 1_390_000},
+                "images_per_second": 14_436.9,
+                "ops_ns": 802_000,
+                "untraced_steps": 38,
+                "peak_bytes": 12_288,
+                "curve": None,
+            },
+            "64": {
+                "steps": 3,
+                "images": 192,
+                "untraced_ns": {"median": 2_300_000, "p10": 2_210_000, "p90": 2_560_000},
+                "traced_ns": {"median": 2_740_000, "p10": 2_650_000, "p90": 2_980_000},
+                "images_per_second": 25_264.6,
+                "ops_ns": 1_882_000,
+                "untraced_steps": 10,
+                "peak_bytes": 49_152,
+                "curve": None,
+            },
+        },
+        "configs": [
+            json_config("default", 4, 810_000, 760_000, 900_000, 4_900, 1, False),
+            json_config("xla", 4, 405_000, 355_000, 495_000, 9_700, 0.51, True),
+            json_config("no-onednn", 4, 910_000, 860_000, 1_000_000, 4_300, 1.09, True),
+            json_config("no-grappler", 4, 1_010_000, 960_000, 1_100_000, 3_900, 1.22, False),
+            json_config("one-thread", 4, 640_000, 590_000, 730_000, 6_100, 0.78, True),
+            json_config("gpu", 4, 1_500_000, 1_450_000, 1_590_000, 2_600, 1.84, True),
+            json_config("default", 64, 2_310_000, 2_260_000, 2_400_000, 27_000, 1, False),
+            json_config("xla", 64, 2_420_000, 2_370_000, 2_510_000, 26_000, 1.03, False),
+            json_config("no-onednn", 64, 4_700_000, 4_650_000, 4_790_000, 13_000, 2.04, True),
+            json_config("no-grappler", 64, 2_350_000, 2_300_000, 2_440_000, 25_000, 1.21, True),
+            json_config("one-thread", 64, 5_600_000, 5_550_000, 5_690_000, 11_000, 2.41, True),
+            json_config("gpu", 64, 500_000, 450_000, 590_000, 120_000, 0.22, True),
+        ],
+        "findings": ["One finding.", "And another."],
+        "cold": [
+            {
+                "name": "conv1/Relu",
+                "op": "_FusedConv2D",
+                "calls": 1,
+                "total_ns": 990_000,
+                "self_ns": 950_000,
+                "mean_ns": 991_000,
+                "share": 0.5,
+            },
+            {
+                "name": "loop/Mul",
+                "op": "Mul",
+                "calls": 4,
+                "total_ns": 92_000,
+                "self_ns": 80_000,
+                "mean_ns": 23_000,
+                "share": 0.1,
+            },
+            {
+                "name": "loss/w",
+                "op": "VariableV2",
+                "calls": 1,
+                "total_ns": 7_000,
+                "self_ns": 6_000,
+                "mean_ns": 7_001,
+                "share": 0.01,
+            },
+        ],
+        "cold_step_ns": 5_170_000,
+        "uncovered": ["MaxPool", "Softmax"],
+        "interrupted": False,
+        "failure": None,
+        "tables": {
+            "4": [
+                {
+                    "key": "MaxPool",
+                    "ops": ["MaxPool"],
+                    "nodes": ["pool1/MaxPool", "pool2/MaxPool"],
+                    "fused_from": [],
+                    "calls": 190,
+                    "total_ns": 11_400_000,
+                    "self_ns": 10_640_000,
+                    "mean_ns": 60_000,
+                    "median_ns": 55_000,
+                    "p95_ns": 91_000,
+                    "share": 0.74,
+                    "cumulative_share": 0.75,
+                    "requested_bytes": 2_048,
+                    "flops": 26_000,
+                    "gflops": 0.09,
+                    "intensity": 0.25,
+                    "roof_share": 0.01,
+                    "std_ns": 7_000,
+                    "step_ns": 300_000,
+                    "step_std_ns": 21_000,
+                    "peak_bytes": 1_536,
+                },
+                {
+                    "key": "_FusedConv2D",
+                    "ops": ["_FusedConv2D", "Conv2D"],
+                    "nodes": ["conv1/Relu", "conv2/Relu"],
+                    "fused_from": [
+                        *("conv1/Conv2D", "conv1/BiasAdd", "conv1/Relu"),
+                        *("conv2/Conv2D", "conv2/Relu"),
+                    ],
+                    "calls": 76,
+                    "total_ns": 3_040_000,
+                    "self_ns": 2_888_000,
+                    "mean_ns": 40_000,
+                    "median_ns": 38_000,
+                    "p95_ns": 47_000,
+                    "share": 0.24,
+                    "cumulative_share": 0.99,
+                    "requested_bytes": 1_024,
+                    "flops": 1_254_000,
+                    "gflops": 16.5,
+                    "intensity": 12.34,
+                    "roof_share": 0.125,
+                    "std_ns": 3_000,
+                    "step_ns": 80_000,
+                    "step_std_ns": 4_500,
+                    "peak_bytes": 768,
+                },
+                {
+                    "key": "Const",
+                    "ops": ["Const"],
+                    "nodes": ["one"],
+                    "fused_from": [],
+                    "calls": 228,
+                    "total_ns": 13_680,
+                    "self_ns": 13_300,
+                    "mean_ns": 60,
+                    "median_ns": 58,
+                    "p95_ns": 77,
+                    "share": 0.003,
+                    "cumulative_share": 1.0,
+                    "requested_bytes": 96,
+                    "flops": None,
+                    "gflops": None,
+                    "intensity": None,
+                    "roof_share": None,
+                    "std_ns": 9,
+                    "step_ns": 360,
+                    "step_std_ns": None,
+                    "peak_bytes": None,
+                },
+            ],
+            "16": [
+                {
+                    "key": "_FusedConv2D",
+                    "ops": ["_FusedConv2D"],
+                    "nodes": ["conv1/Relu"],
+                    "fused_from": ["conv1/Conv2D", "conv1/BiasAdd"],
+                    "calls": 20,
+                    "total_ns": 2_000_000,
+                    "self_ns": 1_920_000,
+                    "mean_ns": 100_000,
+                    "median_ns": 97_000,
+                    "p95_ns": 130_000,
+                    "share": 0.28,
+                    "cumulative_share": 0.98,
+                    "requested_bytes": 4_096,
+                    "flops": 5_016_000,
+                    "gflops": 26.4,
+                    "intensity": 13.5,
+                    "roof_share": 0.2,
+                    "std_ns": 6_000,
+                    "step_ns": 200_000,
+                    "step_std_ns": 8_500,
+                    "peak_bytes": 3_584,
+                }
+            ],
+        },
+        "images": 600,
+        "trace_every": 4,
+        "without": ["remapper", "layout"],
+        "warm_ns": {"conv1/Relu": 38_000, "loop/Mul": 2_000},
+        "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72},
+    }
+
+
+def json_cell(calls, total_ns, mean_ns, ns_per_image, share, bytes_, gflops) -> dict:
+    return {
+        "calls": calls,
+        "total_ns": total_ns,
+        "mean_ns": mean_ns,
+        "ns_per_image": ns_per_image,
+        "share": share,
+        "bytes": bytes_,
+        "gflops": gflops,
+    }
+
+
+def json_config(name, batch_size, median, p10, p90, rate, ratio, significant) -> dict:
+    return {
+        "config": name,
+        "batch_size": batch_size,
+        "untraced_ns": {"median": median, "p10": p10, "p90": p90},
+        "images_per_second": rate,
+        "ratio": ratio,
+        "significant": significant,
+    }
+
+
+# In a notebook
+
+
+def test_a_notebook_shows_ten_rows_of_a_comparison_and_counts_the_others():
+    rows = tuple(replace(CONV, key=f"row {number}") for number in range(12))
+    blocks = list(notebook.blocks(replace(COMPARISON, rows=rows)))
+    in_all = next(block for block in blocks if gist(block).startswith("In all"))
+    assert [cells[0] for cells in in_all.cells()] == [f"row {number}" for number in range(10)]
+    assert in_all.more == 2
