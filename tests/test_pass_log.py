@@ -153,7 +153,15 @@ PLACEMENT = Placement(
 )
 
 TOTALS = tuple(
-    OpTotal(f"n{rank}", f"Op{rank}", 3 * rank, 9_000 - rank, 6_000 - rank, 700.0 + rank, rank / 100)
+    OpTotal(
+        f"n{rank}",
+        f"Op{rank}",
+        3 * rank,
+        9_000 + rank,
+        6_000 - 100 * rank,
+        700.0 + rank,
+        rank / 100,
+    )
     for rank in range(1, 13)
 )
 SHAPE = StepShape(4, 1.75, 3, (Occupancy(CPU_0, 900, 0.25), Occupancy(CPU_1, 800, 0.4)))
