@@ -230,6 +230,14 @@ def test_what_belongs_to_no_layer_stands_in_a_row_above_and_lanes_join_what_is_b
     assert not back.rows[0][0].framed
 
 
+def test_a_long_edge_has_no_lane_beside_it_where_an_end_has_no_gradient():
+    forward = (Node("x", "Op"), Node("y", "Op", ("x",)), Node("z", "Op", ("x", "y")))
+    added = (Node("g/z", "Op"), Node("g/y", "Op", ("g/z",)))
+    derived = tuple(Gradient(name, "Op", "_Grad", (f"g/{name}",)) for name in "yz")
+    stages = Frontend(None, forward), Backward(None, (*forward, *added), gradients=derived)
+    assert outline(drawn(*stages).tracks[1])[2:] == ([], [], [("g/y", "y")], [("g/z", "z")])
+
+
 def test_a_scope_around_nearly_everything_is_opened_and_its_name_stays_in_the_labels():
     nodes = [Node(f"model/{scope}/{n}", "Op") for scope in "ab" for n in range(3)]
     assert outline(drawn(Frontend(None, (*nodes, Node("x", "Op")))).tracks[0])[3:] == (

@@ -365,6 +365,12 @@ def test_a_pass_is_about_what_it_added_what_it_rewrote_and_what_took_over():
     assert film.touched(step) == ("new", "relu", "twin")
 
 
+def test_a_pass_that_gives_every_node_its_device_is_about_none_of_them():
+    step = replace(PASSES[0], added=("copy",), taken=(Taken("a", "merged", "b"),))
+    (state,) = film.placed(replace(PLACEMENT, passes=(step,)))
+    assert state.touched == ()
+
+
 def test_where_every_pass_changed_something_none_is_said_to_be_idle():
     busy = replace(PLACEMENT, passes=PASSES[2:3])
     assert film.executed(busy, EXECUTION).lines == EXECUTED.lines[:3]
