@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests import test_pass_log
 from tests.shown import grid
 from tflab import ledger, life
 from tflab.errors import UsageError
@@ -12,14 +13,12 @@ from tflab.records import (
     Assignment,
     Backward,
     CriticalPath,
-    Execution,
     Fate,
     Frontend,
     Gradient,
     Kernel,
     Life,
     Machined,
-    Memory,
     Node,
     Origin,
     Pass,
@@ -27,7 +26,6 @@ from tflab.records import (
     Rewrite,
     Row,
     Source,
-    Spread,
     Taken,
     Tensor,
     Touch,
@@ -88,10 +86,7 @@ PLACEMENT = Placement(
     generated=(Generated("c", (), 1, (), (Machined("matmul", "dot", (), (), 1, False, ()),), {}),),
 )
 PATH = CriticalPath(("relu",), 10.0, 1.0, slack=(("_arg_x", 5.0), ("relu", 0.0)))
-EXECUTION = Execution(
-    *(None, (FEED, FUSED), 16, "points", 2, 3, Spread(9, 8, 10), Spread(12, 11, 13)),
-    *((), (), (), (), (), 36, PATH, Memory((), 0)),
-)
+EXECUTION = replace(test_pass_log.EXECUTION, nodes=(FEED, FUSED), critical_path=PATH)
 
 
 def row(key: str) -> Row:
@@ -229,7 +224,7 @@ HISTORY = Life(
     name="conv",
     op="Conv2D",
     kind="gradient",
-    source=Source("/home/me/model.py", 7, "build", "y = tf.nn.conv2d(x, w)"),
+    source=Source("project/model.py", 7, "build", "y = tf.nn.conv2d(x, w)"),
     inputs=("split:1", "b", "c", "d", "e", "f", "g", "h"),
     control_inputs=("ready",),
     outputs=(Tensor("float32", (None, 3)), Tensor("int64", None)),

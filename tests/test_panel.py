@@ -22,7 +22,7 @@ FUSED = Life(
     name="layer/MatMul",
     op="MatMul",
     kind="forward",
-    source=Source("/home/me/model.py", 7, "build", "y = tf.matmul(x, w)"),
+    source=Source("project/model.py", 7, "build", "y = tf.matmul(x, w)"),
     inputs=("split:1", "read"),
     control_inputs=("ready",),
     outputs=(Tensor("float32", (None, 3)), Tensor("int64", None)),
