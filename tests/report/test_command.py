@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,16 @@ from tflab.report import handout, html, pass_log
 from tflab.report.contents import Lab, Walked
 from tflab.runtime import trace
 from tflab.train import history
+from tests.test_report_chapters import COMPARED, PEAKS
+from tflab import paths, report, schedule, trace
+from tflab.drawing import film
+from tflab.errors import UsageError
+from tflab.exporters import handout, history, html
+from tflab.exporters.markdown import rendered
+from tflab.records import Epoch, Placement
+from tflab.records.reported import Lab, Walked
+from tflab.story import report as story
+from tflab.table import Table
 
 pytestmark = pytest.mark.tensorflow
 
@@ -147,27 +158,8 @@ def lab(walked):
         stages = tuple(walked(model).values())
         return Walked(model, stages, node_history.lives(stages))
 
-    time = Spread(1e6, 0.9e6, 1.1e6)
-    steps = {64: StepTimes(10, 640, time, time, 64e3, 0.8e6)}
-    compared = Comparison(
-        model="lenet",
-        phase="inference",
-        by="op",
-        data="MNIST",
-        warmup=3,
-        batch_sizes=(),
-        rows=(),
-        steps=steps,
-        configs=(),
-        findings=("A finding.",),
-        cold=(OpTotal("a", "A", 1, 5, 5, 5.0, 1.0),),
-        cold_step_ns=10,
-        uncovered=(),
-        tables={64: ()},
-    )
-    return Lab(
-        "lenet", [("CPUs", "2")], of("toy"), of("lenet"), None, None, compared, Peaks(100.0, 10.0)
-    )
+    environment = [("CPUs", "2")]
+    return Lab("lenet", environment, of("toy"), of("lenet"), None, None, COMPARED, PEAKS)
 
 
 @pytest.mark.parametrize("model", ["toy", "lenet"])
@@ -209,10 +201,15 @@ def test_a_model_without_a_loss_leaves_training_out_and_says_so(lab):
 
 def test_page_and_handout_hold_the_same_tables(lab, tmp_path):
     told = story.tell(lab, "python -m tflab.report")
-    page, markdown = html.page(told), handout.page(told)
-    for title in ("Environment, by inspection", "Who owned the wall time of the traced steps"):
-        assert title in page
-        assert title in markdown
+    page, markdown = unescape(html.page(told)), handout.page(told)
+    parts = [part for chapter in told.chapters for part in chapter.parts]
+    tables = [part for part in parts if isinstance(part, Table)]
+    assert "lenet, inference: what was found at each batch size" in [one.title for one in tables]
+    for table in tables:
+        cells = [cell for row in table.cells() for cell in row]
+        for text in (table.title, *cells):
+            assert text in page
+            assert rendered(text) in markdown
     handout.write_pictures(told, tmp_path / handout.FOLDER)
     wanted = set(re.findall(r"\]\((report_files/\S+\.png)\)", markdown))
     assert {f"{handout.FOLDER}/{name}" for name in names(tmp_path / handout.FOLDER)} >= wanted

@@ -10,6 +10,10 @@ from tflab.follow import node_history
 from tflab.records import Backward, Fate, Frontend, Gradient, Node, Pass, Placement, Taken
 from tflab.report import drawing, layering, panel, pass_log
 from tflab.report.drawn import OUTSIDE, Box, Lane, nodes_of
+from tflab import drawing, life
+from tflab.drawing import film, layering, panel
+from tflab.records import Backward, Fate, Frontend, Gradient, Life, Node, Pass, Placement, Taken
+from tflab.records.drawn import OUTSIDE, Box, Lane, nodes_of
 
 X = Node("x", "Placeholder")
 KERNEL = Node("layer/kernel", "VarHandleOp")
@@ -127,6 +131,188 @@ def test_a_scope_is_a_box_and_a_small_one_gives_way_to_its_nodes():
         "layer/MatMul": "MatMul",
         "layer/Relu": "Relu",
     }
+
+
+def outline(box):
+    """A box as its name, its label and its rows; the order within a row is igraph's."""
+    if isinstance(box, Lane):
+        return (box.source, box.target)
+    rows = [sorted(map(outline, row), key=str) for row in box.rows]
+    return (box.name, box.label, *rows) if rows else (box.name, box.label)
+
+
+def test_a_drawing_holds_every_box_and_lane_in_its_row_and_nothing_else():
+    forward, backward, update = drawn(*STAGES).tracks
+    assert outline(forward) == (
+        "forward/",
+        "Forward",
+        [],
+        [("_arg_x", "_arg_x"), ("x", "x")],
+        [
+            (
+                "layer/",
+                "layer",
+                [
+                    ("/", "layer/MatMul"),
+                    ("/", "layer/Relu"),
+                    ("layer/kernel", "kernel"),
+                ],
+                [
+                    ("/", "layer/MatMul"),
+                    ("/", "layer/Relu"),
+                    ("layer/MatMul/ReadVariableOp", "MatMul/ReadVariableOp"),
+                ],
+                [
+                    ("/", "layer/Relu"),
+                    ("layer/MatMul", "MatMul"),
+                    ("layer/MatMul/ReadVariableOp", "layer/Relu"),
+                ],
+                [("layer/Relu", "Relu")],
+            )
+        ],
+        [("loss", "loss")],
+    )
+    assert outline(backward) == (
+        "backward/",
+        "Backward",
+        [],
+        [],
+        [
+            (
+                "1:layer//",
+                "layer",
+                [("gradients/layer/MatMul_grad", "layer/MatMul_grad")],
+                [("gradients/layer/Relu_grad", "layer/Relu_grad")],
+                [("gradients/ones", "ones")],
+            )
+        ],
+        [],
+    )
+    assert outline(update) == (
+        "update/",
+        "Update",
+        [],
+        [],
+        [("2:layer//", "layer", [("train/update", "train/update")], [("train", "train")])],
+        [],
+    )
+    assert [track.framed for track in (forward, backward, update)] == [False] * 3
+    beside = [entry for track in (backward, update) for row in track.rows for entry in row]
+    assert [entry.framed for entry in beside] == [True, True]
+
+
+def test_what_belongs_to_no_layer_stands_in_a_row_above_and_lanes_join_what_is_beside():
+    forward = (
+        Node("a/x", "Op"),
+        Node("b/y", "Op", ("a/x",)),
+        Node("c/z", "Op", ("a/x", "b/y")),
+    )
+    added = (
+        Node("g/lone", "Op"),
+        Node("g/other", "Op", ("g/lone",)),
+        Node("g/z", "Op"),
+        Node("g/y", "Op", ("g/z",)),
+        Node("g/x", "Op", ("g/y", "g/z")),
+    )
+    derived = tuple(
+        Gradient(name, "Op", "_Grad", (f"g/{name[-1]}",)) for name in ("a/x", "b/y", "c/z")
+    )
+    stages = Frontend(None, forward), Backward(None, (*forward, *added), gradients=derived)
+    there, back, _ = drawn(*stages).tracks
+    assert outline(there)[2:] == (
+        [],
+        [("a/x", "a/x")],
+        [("a/x", "c/z"), ("b/y", "b/y")],
+        [("c/z", "c/z")],
+    )
+    assert outline(back)[2:] == (
+        [("1:/", "", [("g/other", "other")], [("g/lone", "lone")])],
+        [("g/x", "x")],
+        [("g/y", "y"), ("g/z", "g/x")],
+        [("g/z", "z")],
+    )
+    assert not back.rows[0][0].framed
+
+
+def test_a_long_edge_has_no_lane_beside_it_where_an_end_has_no_gradient():
+    forward = (Node("x", "Op"), Node("y", "Op", ("x",)), Node("z", "Op", ("x", "y")))
+    added = (Node("g/z", "Op"), Node("g/y", "Op", ("g/z",)))
+    derived = tuple(Gradient(name, "Op", "_Grad", (f"g/{name}",)) for name in "yz")
+    stages = Frontend(None, forward), Backward(None, (*forward, *added), gradients=derived)
+    assert outline(drawn(*stages).tracks[1])[2:] == ([], [], [("g/y", "y")], [("g/z", "z")])
+
+
+def test_a_scope_around_nearly_everything_is_opened_and_its_name_stays_in_the_labels():
+    nodes = [Node(f"model/{scope}/{n}", "Op") for scope in "ab" for n in range(3)]
+    assert outline(drawn(Frontend(None, (*nodes, Node("x", "Op")))).tracks[0])[3:] == (
+        [
+            (
+                f"model/{scope}/",
+                f"model/{scope}",
+                [(f"model/{scope}/{n}", f"{n}") for n in range(3)],
+            )
+            for scope in "ab"
+        ]
+        + [("x", "x")],
+    )
+
+
+def test_a_scope_of_three_nodes_out_of_four_keeps_its_box():
+    nodes = [Node(f"a/{n}", "Op") for n in range(3)]
+    assert outline(drawn(Frontend(None, (*nodes, Node("x", "Op")))).tracks[0])[3:] == (
+        [("a/", "a", [("a/0", "0"), ("a/1", "1"), ("a/2", "2")]), ("x", "x")],
+    )
+
+
+def test_an_update_stands_beside_the_one_layer_whose_variable_it_changes():
+    waits = {"a": set(), "b": {"a"}, "up": {"b"}, "both": {"a", "b"}, "after": {"both", "up"}}
+    kinds = {name: "update" if len(name) > 1 else "forward" for name in waits}
+    lives = {name: Life(name, "Op", kind, None, (), (), ()) for name, kind in kinds.items()}
+    homes = {name: (drawing.TRACKS[kind], (name,)) for name, kind in kinds.items()}
+    within = {"a": set(), "b": {"a"}, "up": set(), "both": set(), "after": {"both", "up"}}
+    boxes = (Box("a", "a"), Box("b", "b"))
+    assert drawing.anchored(waits, within, homes, lives, boxes) == {"a": "a", "b": "b", "up": "b"}
+
+
+def test_what_the_runtime_made_lives_where_what_it_took_over_or_its_user_lives():
+    nodes = ("s/x", "t/y", "_arg", "made", "alone")
+    kinds = ("forward", "gradient", "runtime", "runtime", "runtime")
+    lives = {
+        name: Life(name, "Op", kind, None, (), (), ())
+        for name, kind in zip(nodes, kinds, strict=True)
+    }
+    waits = {"s/x": {"_arg"}, "t/y": {"made"}, "_arg": set(), "made": {"s/x"}, "alone": set()}
+    step = Pass("feeds", None, 1, 1, added=("_arg",), taken=(Taken("t/y", "removed", "_arg"),))
+    placement = Placement(None, (), passes=(step,))
+    assert drawing.homed(waits, lives, (placement,)) == {
+        "s/x": (0, ("s", "x")),
+        "t/y": (1, ("t", "y")),
+        "_arg": (1, ("t", "_arg")),
+        "made": (1, ("t", "made")),
+        "alone": (0, ("alone",)),
+    }
+
+
+def test_two_chains_that_need_not_cross_do_not():
+    boxes = [Box(name, name) for name in ("a1", "a2", "b2", "b1")]
+    rows = shape(layering.rows(boxes, {"a1": set(), "a2": set(), "b2": {"a2"}, "b1": {"a1"}}))
+    upper, lower = rows
+    assert [name[1] for name in upper] == [name[1] for name in lower]
+
+
+def test_a_box_with_more_parents_than_users_stays_below_its_parents():
+    parents = {"a": [], "b": [], "sum": ["a", "b"], "c": ["a"], "d": ["c"], "end": ["d", "sum"]}
+    assert layering.levels(parents) == {"a": 0, "b": 0, "sum": 1, "c": 1, "d": 2, "end": 3}
+
+
+def test_gates_are_where_something_comes_in_or_leaves():
+    boxes = [Box(name, name) for name in "abc"]
+    waits = {"a": {"far"}, "b": {"a"}, "c": {"b"}, "far": set(), "away": {"a", "c"}, "on": {"away"}}
+    assert layering.gates(boxes, waits) == [
+        (OUTSIDE, "a"),
+        ("a", layering.OUTSIDE_BELOW),
+        ("c", layering.OUTSIDE_BELOW),
+    ]
 
 
 def test_gradients_stand_beside_their_layer_and_flow_up():

@@ -4,6 +4,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 from tests.report.test_drawing import STAGES
@@ -12,6 +13,13 @@ from tflab.records import Frontend, Node
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, html
 from tflab.report.contents import Chapter, Picture, Portrait, Recipe, Report
+from tests.test_drawing import STAGES
+from tflab import drawing, life
+from tflab.exporters import html
+from tflab.records import Fate, Frontend, Life, Node, Row, Touch
+from tflab.records.drawn import Box, Drawing, Lane, State
+from tflab.records.reported import Chapter, Picture, Portrait, Recipe, Report
+from tflab.table import Column, Frame, Strip, Table
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&{{ 7*7 }}\u2028\\'\""
 
@@ -150,3 +158,323 @@ def test_tables_keep_their_columns_and_say_what_was_left_out():
     assert '<th scope="col" class="right">time</th>' in page
     assert '<td>Relu</td><td class="right">Relu</td>' in page
     assert "and 3 more" in page
+
+
+# What the page and its data hold, worked out by hand
+
+
+class Text(HTMLParser):
+    """(element, text) of all that is read on a page, in its order."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.inside, self.read = [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        if tag not in ("meta", "input", "img"):
+            self.inside.append(tag)
+        if tag == "img":
+            self.read.append((tag, dict(attributes)["alt"]))
+
+    def handle_endtag(self, tag):
+        self.inside.pop()
+
+    def handle_data(self, data):
+        if data.strip() and self.inside[-1] not in ("script", "style"):
+            self.read.append((self.inside[-1], " ".join(data.split())))
+
+
+def test_a_page_holds_its_parts_whole_and_in_their_order():
+    columns = (Column("op", lambda row: row[0]), Column("calls", lambda row: row[1], right=True))
+    bare = (Column("", lambda row: row[0]), Column("", lambda row: row[1]))
+    rows = (("Relu", "3"), ("Mean", "7"))
+    parts = (
+        "A sentence.",
+        Table("Costs", columns, rows, more=1_234),
+        Table("Pairs", bare, rows[:1]),
+        Strip(
+            "Passes",
+            (Frame("placer", "devices", ("moved", "rewired")), Frame("", "hidden", ("folded",))),
+        ),
+        Picture("curves", "A curve.", "<svg/>", b""),
+        Recipe("As it was measured.", "tflab run\ntflab again"),
+    )
+    chapters = (Chapter("First, one", parts), Chapter("The last", ("The end.",)))
+    told = Report("A title", "About it.", "python -m tflab.report", chapters)
+    assert Text(html.page(told)).read == [
+        ("title", "A title"),
+        ("h1", "A title"),
+        ("p", "About it."),
+        ("code", "python -m tflab.report"),
+        ("a", "First, one"),
+        ("a", "The last"),
+        ("h2", "First, one"),
+        ("p", "A sentence."),
+        ("p", "Costs"),
+        *[("th", "op"), ("th", "calls")],
+        *[("td", "Relu"), ("td", "3")],
+        *[("td", "Mean"), ("td", "7")],
+        ("p", "and 1,234 more"),
+        ("p", "Pairs"),
+        *[("td", "Relu"), ("td", "3")],
+        ("p", "Passes"),
+        *[("p", "placer"), ("span", "devices")],
+        *[("li", "moved"), ("li", "rewired")],
+        ("li", "folded"),
+        ("img", "A curve."),
+        ("p", "As it was measured."),
+        ("code", "tflab run tflab again"),
+        ("h2", "The last"),
+        ("p", "The end."),
+    ]
+
+
+def test_each_chapter_is_where_the_contents_point():
+    chapters = (Chapter("Where a step's time goes", ()), Chapter("The life of x*y + z", ()))
+    elements = Reader(html.page(Report("", "", "", chapters))).elements
+    anchors = ["where-a-step-s-time-goes", "the-life-of-x-y-z"]
+    assert [a["href"] for tag, a in elements if tag == "a"] == [f"#{name}" for name in anchors]
+    assert [a["id"] for tag, a in elements if tag == "section"] == anchors
+
+
+def test_a_picture_stands_in_the_page_as_svg():
+    elements = Reader(html.page(report(Picture("p", "", "<svg>é</svg>", b"png")))).elements
+    (source,) = [attributes["src"] for tag, attributes in elements if tag == "img"]
+    assert source == "data:image/svg+xml;base64,PHN2Zz7DqTwvc3ZnPg=="
+
+
+CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"
+PLAIN = {"op": "Op", "source": None, "inputs": (), "control_inputs": (), "outputs": ()}
+COSTS = Row(
+    *("b", ("_Op",), ("b",), (), 1_203, 9_000_000, 8_000_000, 150_000, 120_000, 310_000),
+    *(0.375, 0.875, 3_072, 1_254_400, 8.36, 12.5, 0.125),
+)
+LIVES = {
+    "s/a": Life(
+        name="s/a",
+        kind="forward",
+        consumers=("b", "far"),
+        fate=Fate("s/a", "fused", "remapper", "b"),
+        touches=(Touch("remapper", 2, "fused", "b"),),
+        carrier="b",
+        ran_as="_Op",
+        times=((4, COSTS), (16, replace(COSTS, calls=9, flops=None, gflops=None))),
+        **PLAIN,
+    ),
+    "b": Life(
+        name="b",
+        kind="update",
+        fate=Fate("b", "executed", None, None),
+        carrier="b",
+        carries=("s/a", "unknown"),
+        ran_as="_Op",
+        **PLAIN,
+    ),
+    "c": Life(name="c", kind="runtime", carrier="c", ran_as="Op", **PLAIN),
+    "d": Life(name="d", kind="gradient", carrier=None, **PLAIN),
+}
+TRACKS = (
+    Box(
+        "forward/",
+        "Forward",
+        (
+            (),
+            (Box("s/", "scope", ((Box("s/a", "a"), Lane("/", "s/a")), (Box("c", "c"),))),),
+            (Lane("s/", "d"), Box("d", "last")),
+        ),
+        framed=False,
+    ),
+    Box("update/", "Update", ((), (Box("b", "b"),)), framed=False),
+)
+STATES = (
+    State(
+        "frontend",
+        "Written",
+        "from lines",
+        ("2 nodes",),
+        (),
+        (Node("s/a", "Op"), Node("b", "Op", ("s/a", "s/a:1", "far"), ("c",))),
+    ),
+    State(
+        "placement",
+        "remapper",
+        "fuses",
+        ("fused", "added"),
+        ("s/a", "d"),
+        (Node("b", "_Op", ("c:1",), ("d",), CPU_1),),
+        ("b",),
+        2,
+    ),
+)
+
+
+def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
+    drawn = Portrait("a graph", Drawing(TRACKS, STATES), LIVES, {"b": 1_500.0, "c": 250.0}, 16)
+    data = html.viewer_data(drawn)
+    assert data["nodes"][-1].pop("times")["rows"] == []
+    assert data["nodes"] == [
+        {
+            "name": "s/a",
+            "op": "Op",
+            "kind": 0,
+            "fate": "fused",
+            "ns": None,
+            "related": [1],
+            "life": [
+                {
+                    "title": "Written",
+                    "state": 0,
+                    "lines": [
+                        ["Written by the program."],
+                        ["is used by ", {"node": 1, "text": "b"}, ", ", "far"],
+                    ],
+                },
+                {
+                    "title": "Placed",
+                    "state": 1,
+                    "lines": [
+                        [
+                            {"state": 1, "text": "remapper"},
+                            *(": fused", " into "),
+                            {"node": 1, "text": "b"},
+                        ],
+                        ["fate: fused into a node that does its work too"],
+                        ["lives on in ", {"node": 1, "text": "b"}],
+                    ],
+                },
+                {
+                    "title": "Executed",
+                    "state": None,
+                    "lines": [
+                        ["its work was done by ", {"node": 1, "text": "b"}, ", which ran as _Op"]
+                    ],
+                },
+            ],
+            "times": {
+                "title": "What it took in a warm, traced step, all of b",
+                "rows": [
+                    ("batch", "4", "16"),
+                    ("calls", "1,203", "9"),
+                    ("mean", "150 us", "150 us"),
+                    ("median", "120 us", "120 us"),
+                    ("p95", "310 us", "310 us"),
+                    ("share", "37.5 %", "37.5 %"),
+                    ("memory", "3.00 KB", "3.00 KB"),
+                    ("FLOPs", "1,254,400", ""),
+                    ("GFLOP/s", "8.4", ""),
+                    ("of roof", "12.5 %", "12.5 %"),
+                ],
+            },
+        },
+        {
+            "name": "b",
+            "op": "Op",
+            "kind": 2,
+            "fate": "executed",
+            "ns": 1_500.0,
+            "related": [0],
+            "life": [
+                {"title": "Written", "state": 0, "lines": [["Made by the optimiser."]]},
+                {
+                    "title": "Placed",
+                    "state": 1,
+                    "lines": [
+                        ["fate: executed under its own name"],
+                        ["does the work of ", {"node": 0, "text": "s/a"}, ", ", "unknown", " too"],
+                    ],
+                },
+                {"title": "Executed", "state": None, "lines": [["ran as _Op"]]},
+            ],
+            "times": {"title": "What it took in a warm, traced step", "rows": []},
+        },
+        {
+            "name": "c",
+            "op": "Op",
+            "kind": 3,
+            "fate": "runtime",
+            "ns": 250.0,
+            "related": [],
+            "life": [
+                {"title": "Written", "state": 0, "lines": [["Made by the runtime."]]},
+                {"title": "Executed", "state": None, "lines": [["ran as Op"]]},
+            ],
+            "times": {"title": "What it took in a warm, traced step", "rows": []},
+        },
+        {
+            "name": "d",
+            "op": "Op",
+            "kind": 1,
+            "fate": "runtime",
+            "ns": None,
+            "related": [],
+            "life": [{"title": "Written", "state": 0, "lines": [["Made by a gradient function."]]}],
+        },
+    ]
+    del data["nodes"]
+    assert data == {
+        "title": "a graph",
+        "boxes": [
+            {
+                "label": "Forward",
+                "parent": None,
+                "node": None,
+                "framed": False,
+                "rows": [[], [1], [[1, 4], 4]],
+            },
+            {
+                "label": "scope",
+                "parent": 0,
+                "node": None,
+                "framed": True,
+                "rows": [[2, [-1, 2]], [3]],
+            },
+            {"label": "a", "parent": 1, "node": 0, "framed": True, "rows": []},
+            {"label": "c", "parent": 1, "node": 2, "framed": True, "rows": []},
+            {"label": "last", "parent": 0, "node": 3, "framed": True, "rows": []},
+            {
+                "label": "Update",
+                "parent": None,
+                "node": None,
+                "framed": False,
+                "rows": [[], [6]],
+            },
+            {"label": "b", "parent": 5, "node": 1, "framed": True, "rows": []},
+        ],
+        "tracks": [0, 5],
+        "open": [],
+        "states": [
+            {
+                "stage": "frontend",
+                "title": "Written",
+                "about": "from lines",
+                "lines": ("2 nodes",),
+                "gone": [],
+                "touched": [],
+                "nodes": [[0, "Op", "", [], []], [1, "Op", "", [0, 0], [2]]],
+            },
+            {
+                "stage": "placement",
+                "title": "remapper",
+                "about": "fuses",
+                "lines": ("fused", "added"),
+                "gone": [0, 3],
+                "touched": [1],
+                "nodes": [[1, "_Op", "CPU:1", [2], [3]]],
+            },
+        ],
+        "start": 0,
+        "devices": ["CPU:1"],
+    }
+    assert html.landmarks(drawn) == [("frontend", "Written"), ("placement", "Placed")]
+
+
+def test_a_large_drawing_opens_on_its_first_scope():
+    boxes = [
+        {"rows": [[1]], "framed": False},
+        {"rows": [], "framed": True},
+        {"rows": [[3]], "framed": True},
+        {"rows": [[4]], "framed": True},
+    ]
+    assert html.opened(boxes, 101) == [2]
+    assert html.opened(boxes, 100) == []

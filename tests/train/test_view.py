@@ -4,6 +4,7 @@ import io
 import math
 from dataclasses import replace
 
+from tests.shown import grid
 from tflab.exporters import text
 from tflab.records import Epoch, History
 from tflab.train import view as story
@@ -100,3 +101,53 @@ def test_a_training_without_a_whole_epoch_has_no_table():
     step = TimedStep(1, 2.0, 0.5, 0.1, 0.01)
     found = replace(FOUND, epochs=(), steps=(step, step))
     assert printed(found) == "\nNo epoch was finished; 2 steps were done.\n"
+
+
+def test_a_training_is_told_whole():
+    table, note = story.tell(FOUND)
+    assert grid(table) == [
+        "lenet on MNIST, batch 128, seed 1",
+        (
+            *("epoch", "steps", "loss", "right", "test loss", "test right"),
+            *("time", "rows a second"),
+        ),
+        ("1", "469", "0.393", "87.49 %", "0.0742", "97.71 %", "2.31 s", "25,974"),
+        ("2", "938", "0.00338", "99.93 %", "0.0305", "99.26 %", "2.25 s", "26,667"),
+        0,
+    ]
+    assert note == (
+        "Loss and share of right answers are means over all rows: of training as each batch came, "
+        "before it was learned from; of the test with the weights at the end of the epoch."
+    )
+
+
+def test_a_long_training_has_a_row_for_every_epoch():
+    epochs = tuple(replace(EPOCHS[0], epoch=n, step=1_000 * n) for n in range(1, 61))
+    table, _ = story.tell(replace(FOUND, epochs=epochs))
+    assert [cells[:2] for cells in table.cells()] == [(f"{n}", f"{n},000") for n in range(1, 61)]
+
+
+def test_a_training_where_only_some_epochs_have_right_answers_shows_those():
+    silent = replace(EPOCHS[0], train_accuracy=math.nan, test_accuracy=math.nan)
+    table, note = story.tell(replace(FOUND, epochs=(silent, EPOCHS[1])))
+    assert [cells[2:6] for cells in table.cells()] == [
+        ("0.393", "", "0.0742", ""),
+        ("0.00338", "99.93 %", "0.0305", "99.26 %"),
+    ]
+    assert note.startswith("Loss and share of right answers are means over all rows: ")
+
+
+def test_the_plan_counts_the_last_step_which_is_smaller_and_is_silent_about_all_threads():
+    settings = Settings("toy", "points", 1_001, 503, 100, 1, 7, False)
+    assert story.plan(settings) == (
+        "toy on points: 1 epoch of 1,001 rows in 11 steps of up to 100, tested on 503 others. "
+        "Seed 7."
+    )
+
+
+def test_meanwhile_three_steps_of_a_model_that_classifies_nothing_are_told_by_their_means():
+    steps = [
+        TimedStep(step, loss, math.nan, 0.1, seconds)
+        for step, loss, seconds in ((937, 2.0, 0.01), (938, 2.5, 0.02), (939, 6.0, 0.06))
+    ]
+    assert story.now(SETTINGS, steps) == "epoch 3 of 8, loss 3.50, 4,267 rows a second"

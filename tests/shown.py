@@ -1,0 +1,9 @@
+"""What a reader sees of a table, as a value that a test compares whole."""
+
+from tflab.table import Table
+
+
+def grid(table: Table) -> list:
+    """The title, the headers, and the cells of every row; in the end how many rows were cut."""
+    headers = tuple(column.header for column in table.columns)
+    return [table.title, headers, *table.cells(), table.more]

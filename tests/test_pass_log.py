@@ -1,0 +1,433 @@
+"""The pass log: a graph's way from what was written to what ran, worked out by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.shown import grid
+from tflab.drawing import film
+from tflab.records import (
+    Backward,
+    CriticalPath,
+    Execution,
+    Fate,
+    Frontend,
+    Gradient,
+    GradientCheck,
+    Memory,
+    Node,
+    OpMemory,
+    OpRun,
+    OpTotal,
+    Origin,
+    Owner,
+    Partition,
+    Pass,
+    Placement,
+    Rewrite,
+    Spread,
+    StepTime,
+    Taken,
+)
+from tflab.records.drawn import State
+from tflab.records.timed import Holder, LiveBytes, Occupancy, Saving, StepShape
+
+CPU_0, CPU_1 = (f"/job:localhost/replica:0/task:0/device:CPU:{n}" for n in range(2))
+
+X = Node("x", "Placeholder")
+W = Node("w", "VarHandleOp")
+READ = Node("read", "ReadVariableOp", ("w",))
+MATMUL = Node("matmul", "MatMul", ("x", "read"), ("w",))
+RELU = Node("relu", "Relu", ("matmul",))
+DIM = Node("dim", "Range")
+LOSS = Node("loss", "Mean", ("relu", "dim"), ("read",))
+FORWARD = (X, W, READ, MATMUL, RELU, DIM, LOSS)
+
+SEED = Node("seed", "Fill", ("loss",))
+RELU_GRAD = Node("relu_grad", "ReluGrad", ("loss", "relu"))
+W_GRAD = Node("w_grad", "MatMul", ("x", "relu_grad"))
+SUM = Node("sum", "AddN", ("w_grad",))
+DECAY = Node("decay", "Mul", ("w",))
+UPDATE = Node("update", "Apply", ("w", "sum"))
+TRAIN = Node("train", "NoOp", (), ("update", "decay"))
+WHOLE = (*FORWARD, SEED, RELU_GRAD, W_GRAD, SUM, DECAY, UPDATE, TRAIN)
+
+X_PLACED, W_PLACED = replace(X, device=CPU_0), replace(W, device=CPU_0)
+FUSED = Node("relu", "_FusedMatMul", ("x", "read"), ("w",))
+FAST_UPDATE = Node("update", "FastApply", ("w", "sum"))
+FOLDED = Node("dim_folded", "Const")
+SHORT_LOSS = Node("loss", "Mean", ("relu", "dim_folded"), ("read",))
+ARG = Node("_arg_x", "_Arg", device=CPU_0)
+FED = Node("relu", "_FusedMatMul", ("_arg_x", "read"), ("w",))
+FED_GRAD = Node("w_grad", "MatMul", ("_arg_x", "relu_grad"))
+RAN = (
+    *(W_PLACED, READ, FED, SHORT_LOSS, RELU_GRAD, FED_GRAD, SUM, DECAY, FAST_UPDATE, TRAIN),
+    *(FOLDED, ARG),
+)
+
+FRONTEND = Frontend(None, FORWARD)
+CHECKS = tuple(
+    GradientCheck(name, error, 10, 20, "float64")
+    for name, error in (("w", 2.5e-7), ("b", 4.1e-6), ("v", 3e-8))
+)
+BACKWARD = Backward(
+    None,
+    WHOLE,
+    added_nodes=tuple(node.name for node in WHOLE[len(FORWARD) :]),
+    gradients=(
+        Gradient("relu", "Relu", "_ReluGrad", ("relu_grad",)),
+        Gradient("matmul", "MatMul", "_MatMulGrad", ("w_grad",)),
+        Gradient("x", "Placeholder", None, (), "no trainable variable is behind it"),
+    ),
+    gradient_checks=CHECKS,
+    variable_count=5,
+    update_nodes=("decay", "update", "train"),
+    shared_nodes=("seed", "sum"),
+)
+PASSES = (
+    Pass("placer", None, 14, 14, moved=("x", "w"), definitions=(X_PLACED, W_PLACED)),
+    Pass("layout", 0, 14, 14),
+    Pass(
+        "remapper",
+        0,
+        14,
+        13,
+        removed=("matmul",),
+        rewritten=(
+            Rewrite("relu", "Relu", "_FusedMatMul"),
+            Rewrite("update", "Apply", "FastApply"),
+        ),
+        rewired=("relu",),
+        taken=(Taken("matmul", "fused", "relu"),),
+        definitions=(FUSED, FAST_UPDATE),
+    ),
+    Pass("layout", 1, 13, 13),
+    Pass(
+        "constant_folding",
+        1,
+        13,
+        12,
+        added=("dim_folded",),
+        removed=("dim", "seed"),
+        rewired=("loss",),
+        taken=(Taken("dim", "folded", "dim_folded"), Taken("seed", "removed", None)),
+        definitions=(FOLDED, SHORT_LOSS),
+    ),
+    Pass(
+        "feeds_and_fetches",
+        None,
+        12,
+        12,
+        added=("_arg_x",),
+        removed=("x",),
+        rewired=("relu", "w_grad"),
+        taken=(Taken("x", "removed", "_arg_x"),),
+        definitions=(ARG, FED, FED_GRAD),
+    ),
+    Pass("memory_optimizer", None, 12, 12),
+)
+GONE = {
+    "x": Fate("x", "removed", "feeds_and_fetches", "_arg_x"),
+    "matmul": Fate("matmul", "fused", "remapper", "relu"),
+    "dim": Fate("dim", "folded", "constant_folding", "dim_folded"),
+    "seed": Fate("seed", "unreached", "constant_folding", None),
+}
+REWRITTEN = {"relu": "remapper", "update": "remapper"}
+PLACEMENT = Placement(
+    None,
+    RAN,
+    user_nodes=WHOLE,
+    fetches=("train",),
+    batch_size=16,
+    data="points",
+    passes=PASSES,
+    ledger=tuple(
+        GONE.get(node.name, Fate(node.name, "executed", REWRITTEN.get(node.name), None))
+        for node in WHOLE
+    ),
+    origins=(Origin("dim_folded", "constant_folding"), Origin("_arg_x", "feed")),
+    partitions=(
+        Partition(CPU_0, tuple(node.name for node in RAN[:9])),
+        Partition(CPU_1, tuple(node.name for node in RAN[9:])),
+    ),
+)
+
+TOTALS = tuple(
+    OpTotal(
+        f"n{rank}",
+        f"Op{rank}",
+        3 * rank,
+        9_000 + rank,
+        6_000 - 100 * rank,
+        700.0 + rank,
+        rank / 100,
+    )
+    for rank in range(1, 13)
+)
+SHAPE = StepShape(4, 1.75, 3, (Occupancy(CPU_0, 900, 0.25), Occupancy(CPU_1, 800, 0.4)))
+EXECUTION = Execution(
+    None,
+    RAN,
+    batch_size=16,
+    data="points",
+    warmup_steps=2,
+    steps=3,
+    untraced_step_ns=Spread(4_100_000, 3_200_000, 9_300_000),
+    traced_step_ns=Spread(5_400_000, 4_500_000, 9_600_000),
+    runs=tuple(
+        OpRun(step, name, op, CPU_0, 10_000_000 * step + start, lasted)
+        for step, longer in ((5, 0), (6, 100), (7, 1_000))
+        for name, op, start, lasted in (
+            ("_SOURCE", "NoOp", 0, 10),
+            ("read", "ReadVariableOp", 100, 300 + longer),
+            ("relu", "_FusedMatMul", 2_000, 7_000 + longer),
+            ("loss", "Mean", 12_000, 2_000 + longer),
+        )
+    ),
+    step_times=(
+        StepTime(5, 50_000_000, 5_500_000, SHAPE),
+        StepTime(6, 60_000_000, 5_300_000, replace(SHAPE, most_at_once=9)),
+        StepTime(7, 70_000_000, 7_200_000, replace(SHAPE, most_at_once=8)),
+    ),
+    top_ops=TOTALS,
+    top_types=TOTALS[:2],
+    time_ledger=(
+        Owner("before the first op (session, feeds)", 1_800_000),
+        Owner("at least one op running", 9_000_000),
+        Owner("no op running between ops (scheduling, waiting)", 4_500_000),
+        Owner("after the last op (fetches, collecting the trace)", 2_700_000),
+    ),
+    wall_ns=18_000_000,
+    critical_path=CriticalPath(
+        nodes=("read", "relu", "loss"),
+        ns=9_600,
+        parallelism=1.25,
+        achieved_parallelism=1.125,
+        slack=(("read", 0), ("relu", 0), ("loss", 0), ("decay", 2_400)),
+        savings=(
+            Saving("relu", "_FusedMatMul", 3_550, 7_100),
+            Saving("loss", "Mean", 1_050, 2_100),
+            Saving("decay", "Mul", 0, 800),
+        ),
+    ),
+    memory=Memory(
+        per_op=(OpMemory("relu", 3_072), OpMemory("loss", 512)),
+        peak_bytes=7_168,
+        curve=LiveBytes(
+            step=5,
+            points=((1_000, 2_048), (6_000, 5_120), (9_000, 0)),
+            peak_bytes=5_120,
+            peak_ns=6_000,
+            holders=(
+                Holder("relu", "_FusedMatMul", 2_048, running=True),
+                Holder("read", "ReadVariableOp", 1_536, running=False),
+                Holder("loss", "Mean", 1_024, running=False),
+                Holder("decay", "Mul", 512, running=False),
+            ),
+        ),
+    ),
+)
+STAGES = (FRONTEND, BACKWARD, PLACEMENT, EXECUTION)
+
+WRITTEN = State(
+    stage="frontend",
+    title="Written",
+    about="The program's lines have become nodes. Nothing is computed yet.",
+    lines=("7 nodes, 8 edges",),
+    gone=(),
+    defined=FORWARD,
+)
+DIFFERENTIATED = State(
+    stage="backward",
+    title="With gradients",
+    about="Each op's gradient function has added the nodes that derive it.",
+    lines=(
+        "4 nodes to derive 2 ops, 3 nodes to update 5 variables",
+        "3 gradients held against finite differences: largest relative error 4.1e-06",
+    ),
+    gone=(),
+    defined=WHOLE[7:],
+)
+PLACED = (
+    State(
+        stage="placement",
+        title="placer",
+        about="gives every node a device",
+        lines=("2 nodes given a device",),
+        gone=(),
+        defined=(X_PLACED, W_PLACED),
+        touched=(),
+        place=0,
+    ),
+    State(
+        stage="placement",
+        title="remapper",
+        about="fuses neighbouring ops into one kernel",
+        lines=(
+            "matmul + relu became one _FusedMatMul, named relu",
+            "1 node rewritten: Apply -> FastApply",
+        ),
+        gone=("matmul",),
+        defined=(FUSED, FAST_UPDATE),
+        touched=("relu", "update"),
+        place=2,
+    ),
+    State(
+        stage="placement",
+        title="constant_folding, iteration 2",
+        about="computes what depends on constants only, once and for all",
+        lines=(
+            "1 that the fetches do not need: Fill",
+            "folded into the constant dim_folded: dim",
+            "1 node added: dim_folded",
+        ),
+        gone=("dim", "seed"),
+        defined=(FOLDED, SHORT_LOSS),
+        touched=("dim_folded",),
+        place=4,
+    ),
+    State(
+        stage="placement",
+        title="feeds_and_fetches",
+        about="prunes to what was asked for; fed and fetched tensors get nodes",
+        lines=("x is fed through _arg_x", "1 node added: _arg_x"),
+        gone=("x",),
+        defined=(ARG, FED, FED_GRAD),
+        touched=("_arg_x",),
+        place=5,
+    ),
+)
+EXECUTED = State(
+    stage="execution",
+    title="Ran",
+    about="The ops ran in the order of their dependencies.",
+    lines=(
+        "12 nodes on 2 devices, 4.10 ms a step for a batch of 16",
+        "longest chain of dependent ops: 3 nodes, 9.60 us",
+        "largest owner of the wall time: at least one op running, 50.0 %",
+        "3 other passes changed nothing: layout, memory_optimizer",
+    ),
+    gone=(),
+    defined=(),
+)
+
+
+def test_a_walk_has_a_state_for_each_stage_and_each_pass_that_changed_something():
+    assert film.states(STAGES) == (WRITTEN, DIFFERENTIATED, *PLACED, EXECUTED)
+
+
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_a_walk_that_ended_early_has_the_states_until_there(length):
+    assert (
+        film.states(STAGES[:length])
+        == (WRITTEN, DIFFERENTIATED, *PLACED)[: {1: 1, 2: 2, 3: 6}[length]]
+    )
+
+
+def test_a_model_without_a_loss_has_an_empty_state_that_says_why():
+    assert film.differentiated(FRONTEND, Backward(None, FORWARD)) == State(
+        stage="backward",
+        title="With gradients",
+        about="The model has no loss, so there is nothing to differentiate.",
+        lines=(),
+        gone=(),
+        defined=(),
+    )
+
+
+def test_gradients_that_were_not_checked_are_not_said_to_have_been():
+    assert list(film.grown(replace(BACKWARD, gradient_checks=()))) == [
+        "4 nodes to derive 2 ops, 3 nodes to update 5 variables"
+    ]
+
+
+def test_a_node_that_changed_is_defined_again():
+    renewed = replace(LOSS, control_inputs=())
+    backward = replace(BACKWARD, nodes=(*FORWARD[:-1], renewed, SEED))
+    assert film.differentiated(FRONTEND, backward).defined == (renewed, SEED)
+
+
+def test_a_pass_is_about_what_it_added_what_it_rewrote_and_what_took_over():
+    step = Pass(
+        "remapper",
+        0,
+        9,
+        8,
+        added=("new",),
+        rewritten=(Rewrite("relu", "Relu", "_FusedMatMul"),),
+        rewired=("far",),
+        taken=(
+            Taken("matmul", "fused", "relu"),
+            Taken("copy", "merged", "twin"),
+            Taken("idle", "removed", None),
+        ),
+    )
+    assert film.touched(step) == ("new", "relu", "twin")
+
+
+def test_a_pass_that_gives_every_node_its_device_is_about_none_of_them():
+    step = replace(PASSES[0], added=("copy",), taken=(Taken("a", "merged", "b"),))
+    (state,) = film.placed(replace(PLACEMENT, passes=(step,)))
+    assert state.touched == ()
+
+
+def test_where_every_pass_changed_something_none_is_said_to_be_idle():
+    busy = replace(PLACEMENT, passes=PASSES[2:3])
+    assert film.executed(busy, EXECUTION).lines == EXECUTED.lines[:3]
+
+
+def test_the_graph_of_each_state_is_the_one_before_with_its_changes():
+    graphs = [tuple(graph.values()) for graph in film.replay(film.states(STAGES))]
+    first, grown, placed, fused, folded, fed, ran = graphs
+    assert first == FORWARD
+    assert grown == WHOLE
+    assert placed == (X_PLACED, W_PLACED, *WHOLE[2:])
+    assert fused == (
+        *(X_PLACED, W_PLACED, READ, FUSED, DIM, LOSS),
+        *(SEED, RELU_GRAD, W_GRAD, SUM, DECAY, FAST_UPDATE, TRAIN),
+    )
+    assert folded == (
+        *(X_PLACED, W_PLACED, READ, FUSED, SHORT_LOSS),
+        *(RELU_GRAD, W_GRAD, SUM, DECAY, FAST_UPDATE, TRAIN, FOLDED),
+    )
+    assert fed == ran == RAN
+
+
+def test_the_changes_say_of_every_state_what_it_left_and_what_happened():
+    assert grid(film.changes(film.states(STAGES))) == [
+        "What became of the graph, step by step",
+        ("step", "nodes before", "after", "what happened"),
+        ("Written", "0", "7", "7 nodes, 8 edges"),
+        (
+            "With gradients",
+            "7",
+            "14",
+            "4 nodes to derive 2 ops, 3 nodes to update 5 variables; 3 gradients held against "
+            "finite differences: largest relative error 4.1e-06",
+        ),
+        ("placer", "14", "14", "2 nodes given a device"),
+        (
+            "remapper",
+            "14",
+            "13",
+            "matmul + relu became one _FusedMatMul, named relu; 1 node rewritten: "
+            "Apply -> FastApply",
+        ),
+        (
+            "constant_folding, iteration 2",
+            "13",
+            "12",
+            "1 that the fetches do not need: Fill; folded into the constant dim_folded: dim; "
+            "1 node added: dim_folded",
+        ),
+        ("feeds_and_fetches", "12", "12", "x is fed through _arg_x; 1 node added: _arg_x"),
+        (
+            "Ran",
+            "12",
+            "12",
+            "12 nodes on 2 devices, 4.10 ms a step for a batch of 16; longest chain of dependent "
+            "ops: 3 nodes, 9.60 us; largest owner of the wall time: at least one op running, "
+            "50.0 %; 3 other passes changed nothing: layout, memory_optimizer",
+        ),
+        0,
+    ]
