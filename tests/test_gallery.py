@@ -9,7 +9,8 @@ from PIL import Image, ImageColor, ImageDraw
 from tflab.exporters import gallery
 
 STEP = gallery.SIDE + gallery.GAP
-RIGHT, WRONG, PAPER = map(ImageColor.getrgb, (gallery.RIGHT, gallery.WRONG, gallery.PAPER))
+# Bluish green and vermilion as Okabe and Ito have them, on white
+RIGHT, WRONG, PAPER = map(ImageColor.getrgb, ("#009E73", "#D55E00", "#FFFFFF"))
 
 
 def drawn(images, read, labels) -> np.ndarray:

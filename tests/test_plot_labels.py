@@ -64,8 +64,8 @@ def test_a_name_far_from_its_point_has_a_line_that_leads_to_it(axes):
 
 def test_a_point_without_a_name_has_none_and_no_name_is_written_over_another(axes):
     marks = [
-        spots.Spot(0.5, 0.5, 5, ["first"]),
-        spots.Spot(0.52, 0.5, 5, ["second"]),
+        spots.Spot(0.5, 0.5, 3, ["first"]),
+        spots.Spot(0.5, 0.47, 3, ["second"]),  # so near that its name would touch the other one
         spots.Spot(0.1, 0.1, 5, []),
     ]
     first, second = spots.name(axes, marks)
