@@ -4,12 +4,13 @@ import io
 
 import numpy as np
 import pytest
-from PIL import Image, ImageColor
+from PIL import Image, ImageColor, ImageDraw
 
 from tflab.train import gallery
 
 STEP = gallery.SIDE + gallery.GAP
-RIGHT, WRONG, PAPER = map(ImageColor.getrgb, (gallery.RIGHT, gallery.WRONG, gallery.PAPER))
+# Bluish green and vermilion as Okabe and Ito have them, on white
+RIGHT, WRONG, PAPER = map(ImageColor.getrgb, ("#009E73", "#D55E00", "#FFFFFF"))
 
 
 def drawn(images, read, labels) -> np.ndarray:
@@ -74,3 +75,46 @@ def test_coloured_images_keep_their_colours():
 
 def test_images_of_one_shade_are_drawn():
     assert middle(drawn(np.full((1, 8, 8, 1), 3.0), [0], [0]), 0) == (0, 0, 0)
+
+
+def tile(pixels, index):
+    """The frame of an image with all within, and the strip below it."""
+    row, column = divmod(index, 10)
+    top, left = 10 + row * (76 + 20 + 10), 10 + column * (76 + 10)
+    return pixels[top : top + 76, left : left + 76], pixels[top + 76 : top + 96, left : left + 76]
+
+
+def caption(words) -> np.ndarray:
+    """What a strip below an image looks like that says this."""
+    strip = Image.new("RGB", (76, 20), gallery.PAPER)
+    brush = ImageDraw.Draw(strip)
+    brush.text((38, 10), words, fill=gallery.INK, anchor="mm", font=gallery.font())
+    return np.asarray(strip)
+
+
+def test_every_image_has_its_own_frame_and_caption_in_its_own_place():
+    """Twelve images, each brighter than the one before it, of which the last two are wrong."""
+    images = np.stack([np.full((8, 8, 1), shade / 11) for shade in range(12)])
+    read, labels = [*range(10), 3, 8], [*range(10), 4, 7]
+    pixels = drawn(images, read, labels)
+    assert pixels.shape == (10 + 2 * 106, 10 + 10 * 86, 3)
+    tiles = [tile(pixels, index) for index in range(12)]
+    shades = [int(framed[38, 38, 0]) for framed, _ in tiles]
+    assert shades == [0, 23, 46, 69, 92, 115, 139, 162, 185, 208, 231, 255]
+    frames = [tuple(framed[0, 0]) for framed, _ in tiles]
+    assert frames == 10 * [RIGHT] + 2 * [WRONG]
+    said = [*"0123456789", "3, is 4", "8, is 7"]
+    for (_, below), words in zip(tiles, said, strict=True):
+        assert (below == caption(words)).all(), words
+
+
+def test_an_image_stands_upright_with_paper_between_it_and_its_frame():
+    image = np.zeros((1, 2, 2, 1))
+    image[0, 0, 1] = 1  # the upper right corner is bright
+    framed, _ = tile(drawn(image, [0], [0]), 0)
+    corners = [tuple(framed[y, x]) for y in (6, 69) for x in (6, 69)]
+    assert corners == [(0, 0, 0), (255, 255, 255), (0, 0, 0), (0, 0, 0)]
+    assert [tuple(framed[38, x]) for x in (1, 2, 5, 70, 73, 74)] == [
+        *(RIGHT, PAPER, PAPER),
+        *(PAPER, PAPER, RIGHT),
+    ]

@@ -48,6 +48,29 @@ def test_what_was_written_is_read(path):
     assert history.settings(path) == SETTINGS
 
 
+def test_a_line_holds_the_fields_of_its_record_by_name(tmp_path):
+    path = tmp_path / "h"
+    history.create(path, Settings("toy", "XOR", 20, 8, 4, epochs=3, seed=9, one_thread=False))
+    write(path, [TimedStep(1, 2.5, 0.75, 0.01, seconds=0.125)])
+    write(path, [Epoch(1, 5, 1.5, 0.5, 1.25, 0.625, seconds=2.0, images_per_second=10.0)])
+    assert path.read_text() == (
+        '{"model": "toy", "data": "XOR", "train_rows": 20, "test_rows": 8, "batch_size": 4, '
+        '"epochs": 3, "seed": 9, "one_thread": false}\n'
+        '{"step": 1, "loss": 2.5, "accuracy": 0.75, "rate": 0.01, "seconds": 0.125}\n'
+        '{"epoch": 1, "step": 5, "train_loss": 1.5, "train_accuracy": 0.5, "test_loss": 1.25, '
+        '"test_accuracy": 0.625, "seconds": 2.0, "images_per_second": 10.0}\n'
+    )
+    assert history.read(path) == History(
+        model="toy",
+        data="XOR",
+        batch_size=4,
+        seed=9,
+        steps=(TimedStep(1, 2.5, 0.75, 0.01, 0.125),),
+        epochs=(Epoch(1, 5, 1.5, 0.5, 1.25, 0.625, 2.0, 10.0),),
+        interrupted=True,
+    )
+
+
 def test_every_line_is_json_that_any_program_reads(path):
     def refuse(word):
         pytest.fail(f"{word} is not JSON")

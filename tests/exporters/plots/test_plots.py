@@ -20,6 +20,8 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from tflab import units
+from tests.pictures import caption, plain, points, title
+from tflab import table
 from tflab.errors import UsageError
 from tflab.exporters import plots
 from tflab.exporters.plots import (
@@ -191,22 +193,6 @@ def said(figure: Figure) -> list[str]:
     """All that is written in a figure, title and caption first."""
     texts = [*figure.texts, *(text for axes in figure.axes for text in axes.texts)]
     return [text.get_text() for text in texts if text.get_text()]
-
-
-def title(figure: Figure) -> str:
-    return plain(" ".join(t.get_text() for t in figure.texts if t.get_weight() == "bold"))
-
-
-def caption(figure: Figure) -> str:
-    return plain(" ".join(t.get_text() for t in figure.texts if t.get_weight() != "bold"))
-
-
-def plain(words: str) -> str:
-    return words.replace("\N{NO-BREAK SPACE}", " ")
-
-
-def points(line) -> list[tuple]:
-    return [tuple(point) for point in line.get_xydata().tolist()]
 
 
 # All pictures

@@ -1,0 +1,132 @@
+"""The plot of layers: every bar, deviation, number and word, worked out by hand."""
+
+import pytest
+
+from tests.pictures import bars, caption, ticks, title, words
+from tflab.exporters.plots import layers, style
+from tflab.records import Row
+
+
+def row(key, ops, step_us, std_us, share) -> Row:
+    """A layer whose share is that of 3 steps of 2 calls: no two of its times agree."""
+    return Row(
+        key=key,
+        ops=ops,
+        nodes=(f"{key}/node",),
+        fused_from=(),
+        calls=6,
+        total_ns=step_us * 3_300,
+        self_ns=step_us * 3_000,
+        mean_ns=step_us * 550,
+        median_ns=step_us * 510,
+        p95_ns=step_us * 900,
+        share=share,
+        cumulative_share=0.99,
+        requested_bytes=321,
+        flops=None,
+        gflops=None,
+        intensity=None,
+        roof_share=None,
+        std_ns=step_us * 170,
+        step_ns=step_us * 1_000,
+        step_std_ns=None if std_us is None else std_us * 1_000,
+        peak_bytes=None,
+    )
+
+
+ROWS = (
+    row("(runtime)", ("_Arg", "_Retval"), 20, 30, 0.02),
+    row("conv1", ("ReadVariableOp", "_FusedConv2D"), 300, 45, 0.30),
+    row("pool1", ("MaxPool",), 80, 8, 0.08),
+    row("conv2", ("_MklNativeFusedConv2D",), 550, 60, 0.55),
+    row("dense", ("MatMul",), 50, None, 0.05),
+)
+
+
+@pytest.fixture(scope="module")
+def figure():
+    return layers.draw(ROWS)
+
+
+def test_bars_are_the_mean_times_of_a_step_and_those_above_the_threshold_are_hatched(figure):
+    (axes,) = figure.axes
+    usual, marked = (style.PALE, None), (style.VERMILION, "////")
+    assert bars(axes) == [
+        (pytest.approx(0), 0, 20_000, *usual),
+        (pytest.approx(1), 0, 300_000, *marked),
+        (pytest.approx(2), 0, 80_000, *marked),
+        (pytest.approx(3), 0, 550_000, *marked),
+        (pytest.approx(4), 0, 50_000, *usual),
+    ]
+    names = [(0, "(runtime)"), (1, "conv1"), (2, "pool1"), (3, "conv2"), (4, "dense")]
+    assert ticks(axes.yaxis) == names
+
+
+def test_deviations_are_lines_from_no_less_than_0_where_they_are_known(figure):
+    lines = [
+        container.lines[2][0].get_segments()[0].tolist()
+        for container in figure.axes[0].containers
+        if hasattr(container, "lines")
+    ]
+    assert lines == [
+        [[0, 0], [50_000, 0]],
+        [[255_000, 1], [345_000, 1]],
+        [[72_000, 2], [88_000, 2]],
+        [[490_000, 3], [610_000, 3]],
+    ]
+
+
+def test_beside_each_bar_stand_its_mean_its_deviation_and_its_share(figure):
+    (axes,) = figure.axes
+    assert words(axes) == [
+        *("20.0 us", "± 30.0 us", "2.0 %"),
+        *("300 us", "± 45.0 us", "30.0 %"),
+        *("80.0 us", "± 8.00 us", "8.0 %"),
+        *("550 us", "± 60.0 us", "55.0 %"),
+        *("50.0 us", "5.0 %"),
+        *("mean", "± deviation", "share"),
+    ]
+    rows = [text.xy for text in axes.texts]
+    assert rows == [(1, place) for place in (0, 1, 2, 3, 4, -1) for _ in range(3)]
+    columns = [text.get_position()[0] for text in axes.texts]
+    assert columns == 6 * [54, 122, 168]
+
+
+def test_the_threshold_is_a_line_at_its_share_of_the_time_of_all_layers(figure):
+    (axes,) = figure.axes
+    assert axes.lines[-1].get_xdata() == pytest.approx([50_000, 50_000])
+
+
+def test_the_axis_reaches_as_far_as_the_longest_deviation(figure):
+    (axes,) = figure.axes
+    assert axes.get_xlim() == (0, pytest.approx(1.03 * 610_000))
+    assert ticks(axes.xaxis) == [
+        (0, "0 us"),
+        (200_000, "200 us"),
+        (400_000, "400 us"),
+        (600_000, "600 us"),
+    ]
+    assert axes.get_xlabel() == "time in a step"
+
+
+def test_title_and_caption_say_what_is_marked_and_what_is_not_known(figure):
+    assert title(figure) == (
+        "Of the 3 bars above 5 % of the time of all ops, 2 are convolutions and 1 is a pooling "
+        "layer"
+    )
+    assert caption(figure) == (
+        "Layers in the order of execution: mean time in a step, and share of all ops. Hatched: "
+        "above 5 % (broken line). Kinds are told from the types that ran. Thin line and ±: "
+        "standard deviation over the steps. Where there is none, it is not known. In 1 it is "
+        "larger than the mean: a few steps were far slower than the others."
+    )
+
+
+def test_without_deviations_the_caption_does_not_speak_of_them():
+    drawn = layers.draw(ROWS[4:], 0.1)
+    assert title(drawn) == "No layer takes more than 10 % of the time of all ops"
+    assert caption(drawn) == (
+        "Layers in the order of execution: mean time in a step, and share of all ops. Hatched: "
+        "above 10 % (broken line). Kinds are told from the types that ran. Where there is none, "
+        "it is not known."
+    )

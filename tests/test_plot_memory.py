@@ -1,0 +1,95 @@
+"""The plot of the memory alive: its curve, its peak and every word, worked out by hand."""
+
+from dataclasses import replace
+
+import pytest
+from matplotlib.colors import to_hex
+
+from tests.pictures import caption, points, ticks, title, words
+from tflab.exporters.plots import memory, style
+from tflab.records.timed import Holder, LiveBytes
+
+KB = 1024
+CURVE = LiveBytes(
+    step=6,
+    points=((-20, KB), (3_000, 5 * KB), (9_000, 12 * KB), (14_000, 7 * KB), (20_000, 512)),
+    peak_bytes=12 * KB,
+    peak_ns=9_000,
+    holders=(
+        Holder("conv1/Relu", "_FusedConv2D", 6 * KB, True),
+        Holder("pool1", "MaxPool", 3 * KB, False),
+        Holder("dense", "MatMul", 2 * KB, False),
+        Holder("loss", "Sum", KB, False),
+    ),
+)
+
+
+@pytest.fixture(scope="module")
+def figure():
+    return memory.draw(CURVE)
+
+
+def test_the_curve_holds_each_number_of_bytes_until_the_next(figure):
+    (axes,) = figure.axes
+    line, _ = axes.lines
+    assert line.get_drawstyle() == "steps-post"
+    assert points(line) == [
+        (0, 0),
+        (0, KB),
+        (3_000, 5 * KB),
+        (9_000, 12 * KB),
+        (14_000, 7 * KB),
+        (20_000, 512),
+    ]
+    (filled,) = axes.collections
+    corners = {tuple(corner) for corner in filled.get_paths()[0].vertices.tolist()}
+    assert {(3_000, 5 * KB), (9_000, 5 * KB), (14_000, 12 * KB), (20_000, 7 * KB)} <= corners
+
+
+def test_the_peak_is_a_point_with_its_height_and_time(figure):
+    (axes,) = figure.axes
+    _, peak = axes.lines
+    assert points(peak) == [(9_000, 12 * KB)]
+    assert to_hex(peak.get_color()).upper() == style.VERMILION
+    assert words(axes) == ["12.0 KB after 9.00 us"]
+    assert (axes.texts[0].xy, axes.texts[0].get_ha()) == ((9_000, 12 * KB), "left")
+
+
+def test_a_late_peak_has_its_label_on_the_left():
+    late = replace(CURVE, points=CURVE.points[:4], peak_ns=9_000)
+    (label,) = memory.draw(late).axes[0].texts
+    assert (label.get_text(), label.get_ha()) == ("12.0 KB after 9.00 us", "right")
+
+
+def test_the_axes_are_times_and_bytes(figure):
+    (axes,) = figure.axes
+    assert axes.get_xlim() == (0, 20_000)
+    assert axes.get_ylim() == (0, pytest.approx(1.22 * 12 * KB))
+    assert ticks(axes.xaxis) == [
+        (0, "0 us"),
+        (5_000, "5 us"),
+        (10_000, "10 us"),
+        (15_000, "15 us"),
+        (20_000, "20 us"),
+    ]
+    assert ticks(axes.yaxis) == [(0, "0 KB"), (5 * KB, "5 KB"), (10 * KB, "10 KB")]
+    assert axes.get_xlabel() == "time since the step's start"
+    assert axes.get_ylabel() == "memory alive"
+
+
+def test_the_title_is_the_peak_and_the_number_of_its_holders(figure):
+    assert title(figure) == "At most 12.0 KB are alive at once, allocated by 4 ops"
+
+
+def test_the_caption_names_the_three_largest_holders(figure):
+    assert caption(figure) == (
+        "Step 6: bytes that its ops had allocated and not released yet. Variables and feeds are "
+        "not among them. Most of it at the peak is held by conv1/Relu (6.00 KB), pool1 (3.00 KB), "
+        "dense (2.00 KB)."
+    )
+
+
+def test_a_step_without_allocations_says_which_one():
+    drawn = memory.draw(LiveBytes(8, (), 0, 0, ()))
+    assert (drawn.axes, title(drawn)) == ([], "No op asked for memory")
+    assert caption(drawn) == "Step 8 has no allocations."

@@ -1,0 +1,130 @@
+"""The plot of the roofline: every point, the roof, ticks and words, worked out by hand."""
+
+import pytest
+
+from tests.pictures import caption, points, ticks, title, words
+from tflab.exporters.plots import roofline
+from tflab.records import Peaks, Row
+
+PEAKS = Peaks(gflops=80.0, gigabytes_per_s=20.0)  # they meet at 4 FLOPs a byte
+
+
+def row(key, us, share, gflops, intensity) -> Row:
+    """A row whose self time is neither its total nor that of a step."""
+    return Row(
+        key=key,
+        ops=("Op",),
+        nodes=(key,),
+        fused_from=(),
+        calls=6,
+        total_ns=us * 1_400,
+        self_ns=us * 1_000,
+        mean_ns=us * 230,
+        median_ns=us * 210,
+        p95_ns=us * 290,
+        share=share,
+        cumulative_share=0.9,
+        requested_bytes=55,
+        flops=123,
+        gflops=gflops,
+        intensity=intensity,
+        roof_share=0.011,
+        std_ns=3.0,
+        step_ns=us * 333,
+        step_std_ns=7.0,
+        peak_bytes=44,
+    )
+
+
+ROWS = (
+    row("pool", 90, 0.09, 3.0, 0.25),
+    row("conv", 640, 0.64, 48.0, 16.0),
+    row("shapes", 20, 0.02, None, None),
+    row("dense", 250, 0.25, 10.0, 1.0),
+    row("zeros", 10, 0.01, 0.0, 0.5),
+)
+
+
+@pytest.fixture(scope="module")
+def figure():
+    return roofline.draw(ROWS, PEAKS)
+
+
+def test_points_lie_at_intensity_and_speed_and_their_areas_are_shares(figure):
+    (dots,) = figure.axes[0].collections
+    assert dots.get_offsets().tolist() == [[16, 48], [1, 10], [0.25, 3]]
+    assert dots.get_sizes() == pytest.approx([22**2 * 0.64, 22**2 * 0.25, 22**2 * 0.09])
+
+
+def test_a_point_is_never_too_small_to_be_seen():
+    (dots,) = roofline.draw([row("tiny", 1, 0.0001, 3.0, 0.25)], PEAKS).axes[0].collections
+    assert dots.get_sizes() == pytest.approx([25])
+
+
+def test_the_roof_rises_with_memory_until_the_processor_sets_the_limit(figure):
+    (axes,) = figure.axes
+    (line,) = axes.lines
+    low, ridge, high = points(line)
+    assert low == pytest.approx((0.25 / 3, 20 * 0.25 / 3))
+    assert ridge == (4, 80)
+    assert high == (64, 80)
+
+
+def test_both_axes_are_logarithmic_with_room_around_points_and_roof(figure):
+    (axes,) = figure.axes
+    assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")
+    assert axes.get_xlim() == pytest.approx((0.25 / 3, 16 * 4))
+    assert axes.get_ylim() == pytest.approx((3 / 3, 80 * 2))
+    assert ticks(axes.xaxis) == [(0.1, "0.1"), (1, "1"), (10, "10")]
+    assert ticks(axes.yaxis) == [(1, "1"), (10, "10"), (100, "100")]
+    assert axes.get_xlabel() == "intensity: FLOPs a byte of inputs and outputs"
+    assert axes.get_ylabel() == "GFLOP/s"
+
+
+def test_each_name_belongs_to_its_point_and_both_parts_of_the_roof_to_their_peak(figure):
+    (axes,) = figure.axes
+    assert words(axes) == [
+        "memory delivers 20 GB/s",
+        "the processor does 80 GFLOP/s",
+        "conv",
+        "dense",
+        "pool",
+    ]
+    slope, level, *names = axes.texts
+    assert slope.xy[0] < 4 < level.xy[0]
+    assert slope.xy[1] == pytest.approx(20 * slope.xy[0])
+    assert level.xy[1] == 80
+    assert [name.xy for name in names] == [(16, 48), (1, 10), (0.25, 3)]
+
+
+def test_the_title_holds_the_dearest_row_against_the_roof_at_its_intensity(figure):
+    assert title(figure) == (
+        "conv computes at 60.0 % of what the machine could do at its intensity"
+    )
+    below_the_slope = roofline.draw([ROWS[3]], PEAKS)
+    assert title(below_the_slope) == (
+        "dense computes at 50.0 % of what the machine could do at its intensity"
+    )
+
+
+def test_the_caption_counts_the_rows_that_have_no_place(figure):
+    how = (
+        "The larger a point, the larger its share of the time. Under the slope memory sets the "
+        "limit, under the level part the processor."
+    )
+    left_out = " 2 rows without known FLOPs or bytes left out."
+    assert caption(figure) == how + left_out
+    assert caption(roofline.draw([ROWS[1]], PEAKS)) == how
+
+
+def test_only_the_twelve_dearest_have_names():
+    rows = [row(f"op{n}", 100 - n, 0.01, 2.0**n / 100, 2.0**n / 50) for n in range(13)]
+    (axes,) = roofline.draw(rows, PEAKS).axes
+    assert len(axes.collections[0].get_offsets()) == 13
+    assert [word for word in words(axes) if word.startswith("op")] == [f"op{n}" for n in range(12)]
+
+
+def test_without_a_point_the_rows_are_counted():
+    drawn = roofline.draw([ROWS[2], ROWS[4]], PEAKS)
+    assert (drawn.axes, title(drawn)) == ([], "No op has a place below the roof")
+    assert caption(drawn) == "Of 2 rows none has known FLOPs and bytes."
