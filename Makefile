@@ -21,7 +21,7 @@ test: $(READY)
 
 fast: $(READY)
 	$(BIN)/python -m pytest -m "not tensorflow and not slow" \
-	  $(shell grep -rLE "^pytestmark = pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
+	  $(shell grep -rLE --exclude-dir=browser --exclude-dir=fuzz "^pytestmark = pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
 
 check: $(READY)
 	$(BIN)/ruff check .

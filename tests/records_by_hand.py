@@ -1,7 +1,7 @@
 """Records by hand: what several tests of views share, and how they read what a view yields."""
 
 from tflab.records import Source
-from tflab.table import Block, Strip, Table
+from tflab.records.blocks import Block, Strip, Table
 
 CPU_0 = "/job:localhost/replica:0/task:0/device:CPU:0"
 CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"

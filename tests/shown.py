@@ -1,6 +1,6 @@
 """What a reader sees of a table, as a value that a test compares whole."""
 
-from tflab.table import Table
+from tflab.records.blocks import Table
 
 
 def grid(table: Table) -> list:

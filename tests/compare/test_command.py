@@ -29,8 +29,6 @@ from tflab.compare import __main__ as compare
 from tflab.compare import comparison, race, sweep
 from tflab.datasets import Dataset
 from tflab.errors import UsageError
-from tflab.records import Model, Options, Peaks
-from tflab.runtime import child, dumps, machine, measure, trace
 from tflab.records import (
     Cell,
     Compared,
@@ -44,7 +42,7 @@ from tflab.records import (
     StepTimes,
 )
 from tflab.records.timed import Holder, LiveBytes
-from tflab.rows import KEYS, RUNTIME
+from tflab.runtime import child, dumps, machine, measure, trace
 
 pytestmark = pytest.mark.tensorflow
 
@@ -514,8 +512,8 @@ def bad_column() -> Model:
         ),
         (
             "bad_column",
-            "The model 'tests.compare.test_command:bad_column' feeds from a column 'index', but its data "
-            "(indices) have another.",
+            "The model 'tests.compare.test_command:bad_column' feeds from a column 'index', but "
+            "its data (indices) have another.",
         ),
     ],
 )
@@ -541,7 +539,7 @@ def test_a_model_without_a_loss_has_no_training_to_compare():
         comparison.compare("tests.compare.test_command:good", (16,), images=64).steps[16].steps == 4
     )
     with pytest.raises(
-        UsageError, match="'tests.compare.test_command:good' has no loss to train with"
+        UsageError, match=r"'tests\.compare\.test_command:good' has no loss to train with"
     ):
         comparison.compare("tests.compare.test_command:good", (16,), phase="training")
 

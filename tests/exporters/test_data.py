@@ -9,7 +9,6 @@ from tflab.records import (
     Assignment,
     Backward,
     Call,
-    Capture,
     CriticalPath,
     Execution,
     Fate,
@@ -91,9 +90,6 @@ EXECUTION = Execution(
     wall_ns=100,
     critical_path=CriticalPath(("x", "neg"), 60, 1.0),
     memory=Memory((OpMemory("neg", 64),), 64),
-    traces={16: Live()},
-    captures=(Capture("toy-batch-16", (), ()),),
-    hlo_protos={"toy-batch-16": {"module": b"proto"}},
 )
 STAGES = [FRONTEND, BACKWARD, PLACEMENT, EXECUTION]
 
@@ -225,7 +221,7 @@ def test_nothing_live_and_no_graph_twice_is_written():
             return set(value).union(*map(keys, value.values()))
         return set().union(*map(keys, value)) if isinstance(value, list) else set()
 
-    kept_back = {"program", "traces", "user_nodes", "captures", "hlo_protos"}
+    kept_back = {"program", "user_nodes", "partition_graphs", "listings"}
     assert not keys(data.as_object("toy", {}, STAGES)) & kept_back
 
 
@@ -506,9 +502,6 @@ def test_every_field_of_the_execution():
         ),
         race=Race(21, Spread(91, 81, 99), Spread(190, 180, 199), 2.125, 0.03125, True),
         interrupted=True,
-        traces={16: Live()},
-        captures=(Capture("toy", (), ()),),
-        hlo_protos={"toy": {"module": b"proto"}},
     )
     assert written(stage) == {
         "stage": "execution",

@@ -6,9 +6,8 @@ import pytest
 
 from tflab.exporters import markdown
 from tflab.records import Frontend, Node
-from tflab.records.blocks import Column, Table
+from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.views import stages
-from tflab.table import Column, Frame, Strip, Table
 
 ENVIRONMENT = {
     "python": "3.11.2",
@@ -90,7 +89,7 @@ def test_every_line_of_a_page_of_one_subject():
 
 
 def test_every_line_of_a_page_of_stages(monkeypatch):
-    monkeypatch.setattr(story, "tell", lambda *_: BLOCKS)
+    monkeypatch.setattr(stages, "blocks", lambda *_: BLOCKS)
     page = markdown.render("le_net", ENVIRONMENT, [STAGE, STAGE], error="No kernel for a_b.")
     assert page.split("\n") == [
         *("# The life of le\\_net", "", MACHINE, ""),

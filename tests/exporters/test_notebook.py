@@ -2,7 +2,6 @@
 
 from html.parser import HTMLParser
 
-from tflab import story
 from tflab.exporters import notebook
 from tflab.records import Frontend, Node
 from tflab.records.asked import Program
@@ -58,8 +57,9 @@ def test_every_line_of_a_stage_with_all_kinds_of_blocks(monkeypatch):
         ),
     )
     drawing = Table("Graph", OPS.columns[:2], (("●", 1), ("│ ●", 20)), drawing=True)
-    monkeypatch.setattr(story, "tell", lambda *_: ["Two ops ran.", film, OPS, drawing])
-    page = notebook.render(Frontend(Program("m", None, None, None), (Node("y", "Neg"),)))
+    monkeypatch.setattr(stages, "blocks", lambda *_: ["Two ops ran.", film, OPS, drawing])
+    stage = Frontend(Program("m", None, None, None), (Node("y", "Neg"),))
+    page = notebook.render(stages.page(stage))
     left, right = '<td style="text-align: left">', '<td style="text-align: right">'
     drawn = "; white-space: pre; font-family: monospace"
     drawn_left, drawn_right = (tag.replace('">', f'{drawn}">') for tag in (left, right))

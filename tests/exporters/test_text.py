@@ -10,9 +10,8 @@ from rich.cells import cell_len
 
 from tflab.exporters import text
 from tflab.records import Frontend, Node, Source, Tensor
-from tflab.records.blocks import Column, Table
+from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.views import stages
-from tflab.table import Column, Frame, Strip, Table
 
 PRINTABLE = st.text(st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=150)
 NAMES = st.text("abc_/.-0123456789", min_size=1, max_size=150)
@@ -67,7 +66,7 @@ def test_every_line_of_a_stage_with_all_kinds_of_blocks(monkeypatch):
             Frame("", "", ("By the dumps.",)),
         ),
     )
-    monkeypatch.setattr(story, "tell", lambda *_: ["Two ops ran.", film, table, drawing])
+    monkeypatch.setattr(stages, "blocks", lambda *_: ["Two ops ran.", film, table, drawing])
     assert [line.rstrip() for line in stage_lines(frontend(Node("x", "Placeholder")))] == [
         "",
         f"1  Frontend: Python calls become nodes {'─' * 61}",

@@ -5,11 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests import test_pass_log
+from tests.report import test_pass_log
 from tests.shown import grid
-from tflab import ledger, life
+from tflab.analysis import ledger
 from tflab.errors import UsageError
 from tflab.follow import node_history
+from tflab.follow import node_history as life
 from tflab.follow import view as story
 from tflab.records import (
     Assignment,
@@ -32,9 +33,8 @@ from tflab.records import (
     Tensor,
     Touch,
 )
+from tflab.records.blocks import Frame, Strip
 from tflab.records.placed import Generated
-from tflab.story import life as story
-from tflab.table import Frame, Strip
 
 LINE = Source("model.py", 7, "build", "y = tf.nn.relu(tf.matmul(x, w))")
 CPU = "/device:CPU:0"

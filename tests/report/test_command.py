@@ -11,25 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.report.test_chapters import COMPARED, PEAKS
 from tflab.analysis import critical_path, step_times
 from tflab.errors import UsageError
-from tflab.records import Comparison, Epoch, OpTotal, Peaks, Placement, Spread, StepTimes
+from tflab.exporters.markdown import rendered
+from tflab.records import Epoch, Placement
+from tflab.records.blocks import Table
 from tflab.report import __main__ as report
 from tflab.report import chapters as story
 from tflab.report import handout, html, pass_log
 from tflab.report.contents import Lab, Walked
 from tflab.runtime import trace
 from tflab.train import history
-from tests.test_report_chapters import COMPARED, PEAKS
-from tflab import paths, report, schedule, trace
-from tflab.drawing import film
-from tflab.errors import UsageError
-from tflab.exporters import handout, history, html
-from tflab.exporters.markdown import rendered
-from tflab.records import Epoch, Placement
-from tflab.records.reported import Lab, Walked
-from tflab.story import report as story
-from tflab.table import Table
 
 pytestmark = pytest.mark.tensorflow
 

@@ -7,13 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.follow import node_history
-from tflab.records import Backward, Fate, Frontend, Gradient, Node, Pass, Placement, Taken
+from tflab.records import Backward, Fate, Frontend, Gradient, Life, Node, Pass, Placement, Taken
 from tflab.report import drawing, layering, panel, pass_log
 from tflab.report.drawn import OUTSIDE, Box, Lane, nodes_of
-from tflab import drawing, life
-from tflab.drawing import film, layering, panel
-from tflab.records import Backward, Fate, Frontend, Gradient, Life, Node, Pass, Placement, Taken
-from tflab.records.drawn import OUTSIDE, Box, Lane, nodes_of
 
 X = Node("x", "Placeholder")
 KERNEL = Node("layer/kernel", "VarHandleOp")

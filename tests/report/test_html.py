@@ -9,17 +9,11 @@ from html.parser import HTMLParser
 
 from tests.report.test_drawing import STAGES
 from tflab.follow import node_history
-from tflab.records import Frontend, Node
+from tflab.records import Fate, Frontend, Life, Node, Row, Touch
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, html
 from tflab.report.contents import Chapter, Picture, Portrait, Recipe, Report
-from tests.test_drawing import STAGES
-from tflab import drawing, life
-from tflab.exporters import html
-from tflab.records import Fate, Frontend, Life, Node, Row, Touch
-from tflab.records.drawn import Box, Drawing, Lane, State
-from tflab.records.reported import Chapter, Picture, Portrait, Recipe, Report
-from tflab.table import Column, Frame, Strip, Table
+from tflab.report.drawn import Box, Drawing, Lane, State
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&{{ 7*7 }}\u2028\\'\""
 

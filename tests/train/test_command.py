@@ -190,10 +190,11 @@ else:
 sys.exit(train.main(args))
 """
 
-TWICE = """
+HEAVY = "tests.train.test_command:heavy"
+TWICE = f"""
 from tflab.train import __main__ as train
 for name in ("one", "two"):
-    assert train.main(["--model", "tests.train.test_command:heavy", "--one-thread", "--logdir", name]) == 0
+    assert train.main(["--model", "{HEAVY}", "--one-thread", "--logdir", name]) == 0
 """
 
 
@@ -231,7 +232,7 @@ def processes(tmp_path_factory):
     def steps_done():
         return len(history.read(stopped / history.NAME).steps)
 
-    model = ("--model", "tests.train.test_command:heavy")
+    model = ("--model", HEAVY)
     where = ("--logdir", "runs/stopped")
     told = {"straight": ended(started("-c", TWICE))}
     told["in epoch"] = ended(started("-c", STOPPED, "in_epoch", "--one-thread", *model, *where))
@@ -281,9 +282,9 @@ def test_an_interrupt_shows_what_there_is_and_how_to_go_on(processes):
     _, told, _ = processes
     status, out, err = told["Ctrl-C"]
     assert status == 130
-    assert "tests.train.test_command:heavy on noise, batch 16, seed 1: partial\n" in out
+    assert f"{HEAVY} on noise, batch 16, seed 1: partial\n" in out
     assert err.endswith(
-        "Interrupted. To go on:  python -m tflab.train --resume --model tests.train.test_command:heavy "
+        f"Interrupted. To go on:  python -m tflab.train --resume --model {HEAVY} "
         "--logdir runs/stopped\n"
     )
 

@@ -112,18 +112,18 @@ def test_functions_and_their_scopes_can_be_expanded_and_an_error_lists_them():
 def test_an_error_names_ten_functions_and_counts_the_others():
     functions = [Function(f"f{n}") for n in range(1_012)]
     with pytest.raises(UsageError) as error:
-        scopes.check(NODES, ["???"], functions)
+        name_scopes.check(NODES, ["???"], functions)
     assert str(error.value) == (
         "There is no scope or function '???' in the graph to expand. "
         "Its functions: f0, f1, f2, f3, f4, f5, f6, f7, f8, f9 and 1,002 more."
     )
     with pytest.raises(UsageError) as error:
-        scopes.check(NODES, ["loss", "???"])
+        name_scopes.check(NODES, ["loss", "???"])
     assert str(error.value) == "There is no scope '???' in the graph to expand."
 
 
 def test_a_node_that_is_a_scope_too_is_there_with_what_it_contains():
-    assert list(scopes.known(NODES)) == [
+    assert list(name_scopes.known(NODES)) == [
         "x",
         "conv1",
         "conv1/kernel",

@@ -33,11 +33,9 @@ SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it work
 TRAINING_IMAGES = 2_000  # of the training split: enough steps, and over in a few seconds
 COLD = 5  # ops of the first step that are shown
 
-NOTEBOOK_ROWS = 10  # of each table
-
 Tabulated = dict[int, tuple[Row, ...]]  # by batch size
 
-notebook.show_as(Comparison, lambda compared: view.tell(compared, NOTEBOOK_ROWS))
+notebook.show_as(Comparison, view.brief)
 
 
 def compare(

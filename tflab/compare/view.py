@@ -13,6 +13,7 @@ from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
 from tflab.units import percent, plural, size, time
 from tflab.views.op_table import NAMES, costs, legend, work
 
+BRIEF = 10  # rows of each table
 SIZES_ABREAST = 3  # that fit beside a name and a fit
 CONFIGS_ABREAST = 4  # that fit beside `default`
 LEVEL_NS = 0.5  # an image; a fit that rises less is not told
@@ -24,6 +25,11 @@ def tell(found: Comparison, top: int) -> Iterable[Block]:
     """All that the command prints; its option says how many rows of a table are shown."""
     for block in blocks(found, top):
         yield replace(block, option="--top") if isinstance(block, Table) else block
+
+
+def brief(found: Comparison) -> Iterable[Block]:
+    """The same with the first rows of each table, for a notebook."""
+    return tell(found, BRIEF)
 
 
 def blocks(found: Comparison, top: int) -> Iterator[Block]:

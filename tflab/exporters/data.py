@@ -9,12 +9,7 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from tflab.records import (
-    Comparison,
-    Row,
-    Stage,
-    edge_count,
-)
+from tflab.records import Comparison, Row, Stage, edge_count
 from tflab.views import stages
 
 # What only means something inside this process

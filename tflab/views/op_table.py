@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator
 from tflab.analysis import batch_fit
 from tflab.records import Comparison, Row
 from tflab.records.blocks import Column, Table, shortened
-from tflab.units import percent, size, three_digits, time
-from tflab.table import ROUNDS_UP, Column, Table, percent, shortened, size, three_digits, time
+from tflab.units import ROUNDS_UP, percent, size, three_digits, time
 
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 

@@ -19,9 +19,8 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 from PIL import Image
 
-from tflab import units
 from tests.pictures import caption, plain, points, title
-from tflab import table
+from tflab import units
 from tflab.errors import UsageError
 from tflab.exporters import plots
 from tflab.exporters.plots import (

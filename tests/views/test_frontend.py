@@ -3,9 +3,8 @@
 from types import SimpleNamespace
 
 from tests.records_by_hand import read, source
-from tflab import story
 from tflab.records import Call, Frontend, Function, Node, Tensor
-from tflab.story import frontend
+from tflab.views import frontend, stages
 
 DRAWING = ("", "node", "op", "output", "line", "code")
 SCOPES = ("scope", "nodes", "types", "first line")
@@ -69,7 +68,7 @@ FUNCTION_TABLE = [
 
 
 def told(stage: Frontend, *expanded: str) -> list:
-    return list(map(read, story.tell(stage, expanded)))
+    return list(map(read, stages.blocks(stage, expanded)))
 
 
 def test_a_small_graph_is_drawn_whole_what_leads_to_its_ends_first():
@@ -131,8 +130,8 @@ def test_a_graph_is_drawn_whole_up_to_forty_nodes():
 
 def test_drawings_and_trees_keep_their_lines_together():
     blocks = [
-        *story.tell(Frontend(PROGRAM, NODES)),
-        *story.tell(Frontend(PROGRAM, NODES), ["mul"]),
+        *stages.blocks(Frontend(PROGRAM, NODES)),
+        *stages.blocks(Frontend(PROGRAM, NODES), ["mul"]),
     ]
     assert [block.drawing for block in blocks if not isinstance(block, str)] == [True, True]
 

@@ -10,13 +10,14 @@ from dataclasses import replace
 
 import pytest
 
-from tflab.exporters import op_runs
-from tflab.recorded import Recorded, Track, conversion, tracks
-from tflab.recorded.conversion import Conversion, Dear
+from tflab.analysis import tracks
+from tflab.convert import conversion, op_runs
+from tflab.convert import view as story
+from tflab.convert.conversion import Conversion, Dear
+from tflab.convert.reading import Recorded, Track
 from tflab.records import CriticalPath, Memory, Node, OpMemory, OpRun, OpTotal, Owner, StepTime
+from tflab.records.blocks import Table
 from tflab.records.timed import Holder, LiveBytes, Occupancy, Saving, StepShape
-from tflab.story import conversion as story
-from tflab.table import Table
 
 CPU, GPU, STREAM, ALL = "/cpu:0", "/gpu:0", "/gpu:0/stream:13", "/gpu:0/stream:all"
 TYPES = {"_SOURCE": "NoOp", "x": "Const", "neg": "Neg", "y": "Range", "conv": "Conv2D"}

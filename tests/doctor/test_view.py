@@ -5,8 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from tflab import child, doctor, environment
-from tflab.checkup import (
+from tflab.cli import environment
+from tflab.doctor import __main__ as doctor
+from tflab.doctor import runtime
+from tflab.doctor.checks import (
     CHECKS,
     FINE,
     NOTE,
@@ -15,10 +17,10 @@ from tflab.checkup import (
     Finding,
     carried_out,
     findings,
-    runtime,
     sentence,
 )
-from tflab.table import Frame, Strip
+from tflab.records.blocks import Frame, Strip
+from tflab.runtime import child
 
 FOUND = (
     Finding("Python", "version", "3.12.1"),

@@ -3,7 +3,6 @@
 from dataclasses import replace
 
 from tests.records_by_hand import CPU_0, CPU_1, read
-from tflab import story
 from tflab.records import (
     CriticalPath,
     Execution,
@@ -16,6 +15,7 @@ from tflab.records import (
     StepTime,
 )
 from tflab.records.timed import Holder, LiveBytes, Occupancy, Saving, StepShape
+from tflab.views import stages
 
 TYPES = (
     OpTotal("Conv2D", "_FusedConv2D", 8, 6_400_000, 5_600_000, 800_000.0, 0.7),
@@ -112,7 +112,7 @@ TYPE_COLUMNS = ("type that ran", "calls", "self", "a call", "share")
 
 
 def told(stage: Execution = STAGE, **changes) -> list:
-    return list(map(read, story.tell(replace(stage, **changes))))
+    return list(map(read, stages.blocks(replace(stage, **changes))))
 
 
 def test_the_view_tells_where_the_time_of_a_step_went():

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.records_by_hand import read
-from tflab import story
 from tflab.records import Backward, Call, Function, Gradient, GradientCheck, Node
+from tflab.views import stages
 
 FORWARD = (
     Node("x", "Placeholder"),
@@ -75,7 +75,7 @@ CHECKED = ("variable", "elements", "largest relative error")
 
 
 def told(stage: Backward) -> list:
-    return list(map(read, story.tell(stage)))
+    return list(map(read, stages.blocks(stage)))
 
 
 def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_right():

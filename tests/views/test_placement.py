@@ -6,7 +6,6 @@ from dataclasses import replace
 import pytest
 
 from tests.records_by_hand import CPU_0, CPU_1, read
-from tflab import story
 from tflab.records import (
     Assignment,
     Fate,
@@ -23,8 +22,8 @@ from tflab.records import (
     Toggle,
     Transfer,
 )
-from tflab.story import placement
-from tflab.table import Frame, Strip
+from tflab.records.blocks import Frame, Strip
+from tflab.views import placement, stages
 
 FATES = (  # fate, pass, nodes
     ("executed", None, 4),
@@ -164,7 +163,7 @@ KERNEL_TABLE = [
 
 
 def told(stage: Placement = STAGE, **changes) -> list:
-    return list(map(read, story.tell(replace(stage, **changes))))
+    return list(map(read, stages.blocks(replace(stage, **changes))))
 
 
 def test_the_view_tells_what_runs_why_and_where():

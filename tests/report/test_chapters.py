@@ -8,10 +8,10 @@ from dataclasses import replace
 
 import pytest
 
-from tests import test_pass_log as walk
+from tests.report import test_pass_log as walk
 from tests.shown import grid
-from tflab import drawing, life, trace
 from tflab.exporters import plots
+from tflab.follow import node_history
 from tflab.records import (
     Cell,
     Compared,
@@ -29,9 +29,11 @@ from tflab.records import (
     StepTimes,
     TrainingStep,
 )
-from tflab.records.reported import Lab, Picture, Portrait, Recipe, Walked
-from tflab.story import report as story
-from tflab.table import Frame, Strip, Table
+from tflab.records.blocks import Frame, Strip, Table
+from tflab.report import chapters as story
+from tflab.report import drawing
+from tflab.report.contents import Lab, Picture, Portrait, Recipe, Walked
+from tflab.runtime import trace
 
 PEAKS = Peaks(gflops=214.6, gigabytes_per_s=38.72)
 
@@ -154,7 +156,7 @@ HISTORY = History(
     ),
 )
 STAGES = walk.STAGES
-LINEAR = Walked("lenet", STAGES, life.lives(STAGES))
+LINEAR = Walked("lenet", STAGES, node_history.lives(STAGES))
 
 ADD = (Node("x", "Placeholder"), Node("mul", "Mul", ("x", "x")))
 TOY_PLACED = Placement(
@@ -172,7 +174,7 @@ TOY_RAN = replace(
     untraced_step_ns=Spread(62_000, 51_000, 93_000),
 )
 TOY_STAGES = (Frontend(None, ADD), TOY_PLACED, TOY_RAN)
-TOY = Walked("toy", TOY_STAGES, life.lives(TOY_STAGES))
+TOY = Walked("toy", TOY_STAGES, node_history.lives(TOY_STAGES))
 LAB = Lab(
     model="lenet",
     environment=(("CPUs", "2"), ("Python", "3.11.2")),

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.records_by_hand import CPU_1, source
-from tflab import story
+from tflab import units
 from tflab.records import (
     Backward,
     CriticalPath,
@@ -16,7 +16,7 @@ from tflab.records import (
     Spread,
     Tensor,
 )
-from tflab.story import words
+from tflab.views import stages, words
 
 NODES = (
     Node("x", "Placeholder"),
@@ -71,12 +71,12 @@ EXECUTION = Execution(
     ],
 )
 def test_a_stage_has_a_title_and_a_line_that_sums_it_up(stage, title, summary):
-    assert (story.title(stage), story.summary(stage)) == (title, summary)
+    assert (stages.title(stage), stages.summary(stage)) == (title, summary)
 
 
 def test_one_node_and_one_device_are_singular():
     stage = Placement(None, (Node("a", "Exp", ("a",)),), partitions=(Partition("a", ("a",)),))
-    assert story.summary(stage) == "1 node, 1 edge on 1 device"
+    assert stages.summary(stage) == "1 node, 1 edge on 1 device"
 
 
 def test_a_source_is_its_file_without_folders_and_its_line():
@@ -98,7 +98,7 @@ def test_a_tensor_is_its_dtype_and_shape(tensor, text):
 
 
 def test_a_device_is_its_kind_and_number():
-    assert words.short_device(CPU_1) == "CPU:1"
+    assert units.short_device(CPU_1) == "CPU:1"
 
 
 def test_things_are_counted_the_most_frequent_first():

@@ -3,7 +3,7 @@
 import pytest
 from matplotlib.axes import Axes
 
-from tflab.exporters.plots import ends, spots, style
+from tflab.exporters.plots import label_placement, line_labels, style
 
 
 @pytest.fixture
@@ -19,10 +19,10 @@ def axes() -> Axes:
 def spread(axes, *heights) -> list[tuple]:
     """The offsets of labels of lines that end at these heights."""
     labels = [
-        ends.label(axes, (0.8, height), f"line {place}", style.BLUE, "●")
+        line_labels.label(axes, (0.8, height), f"line {place}", style.BLUE, "●")
         for place, height in enumerate(heights)
     ]
-    ends.spread(axes, labels)
+    line_labels.spread(axes, labels)
     return [label.get_position() for label in labels]
 
 
@@ -45,8 +45,11 @@ def test_labels_of_lines_that_end_together_move_apart_and_a_line_leads_to_each(a
 
 
 def test_a_name_stands_right_of_its_point_and_at_the_right_edge_left_of_it(axes):
-    marks = [spots.Spot(0.4, 0.5, 6, ["conv1"]), spots.Spot(0.99, 0.5, 8, ["loss", "Sum"])]
-    middle, edge = spots.name(axes, marks)
+    marks = [
+        label_placement.Spot(0.4, 0.5, 6, ["conv1"]),
+        label_placement.Spot(0.99, 0.5, 8, ["loss", "Sum"]),
+    ]
+    middle, edge = label_placement.name(axes, marks)
     assert (middle.get_text(), middle.xy) == ("conv1", (0.4, 0.5))
     assert (middle.get_position(), middle.get_ha()) == ((10, 0), "left")
     assert (edge.get_text(), edge.xy) == ("loss\nSum", (0.99, 0.5))
@@ -56,18 +59,20 @@ def test_a_name_stands_right_of_its_point_and_at_the_right_edge_left_of_it(axes)
 
 def test_a_name_far_from_its_point_has_a_line_that_leads_to_it(axes):
     """A large point covers what is near a small one."""
-    marks = [spots.Spot(0.5, 0.5, 3, ["small"]), spots.Spot(0.5, 0.5, 40, [])]
-    (label,) = spots.name(axes, marks)
+    marks = [label_placement.Spot(0.5, 0.5, 3, ["small"]), label_placement.Spot(0.5, 0.5, 40, [])]
+    (label,) = label_placement.name(axes, marks)
     assert (label.get_position(), label.get_ha()) == ((43, 0), "left")
     assert leaders(axes) == [((0.5, 0.5), (43, 0))]
 
 
 def test_a_point_without_a_name_has_none_and_no_name_is_written_over_another(axes):
     marks = [
-        spots.Spot(0.5, 0.5, 3, ["first"]),
-        spots.Spot(0.5, 0.47, 3, ["second"]),  # so near that its name would touch the other one
-        spots.Spot(0.1, 0.1, 5, []),
+        label_placement.Spot(0.5, 0.5, 3, ["first"]),
+        label_placement.Spot(
+            0.5, 0.47, 3, ["second"]
+        ),  # so near that its name would touch the other one
+        label_placement.Spot(0.1, 0.1, 5, []),
     ]
-    first, second = spots.name(axes, marks)
+    first, second = label_placement.name(axes, marks)
     assert (first.get_text(), second.get_text()) == ("first", "second")
     assert not first.get_window_extent().overlaps(second.get_window_extent())

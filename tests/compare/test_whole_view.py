@@ -9,8 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from tflab import findings
-from tflab.exporters import data, notebook
+from tflab.compare import findings, view
+from tflab.compare import view as story
+from tflab.exporters import data
 from tflab.records import (
     Cell,
     Compared,
@@ -23,10 +24,9 @@ from tflab.records import (
     Spread,
     StepTimes,
 )
+from tflab.records.blocks import Block, Strip, Table
 from tflab.records.timed import Holder, LiveBytes
-from tflab.story import comparison as story
-from tflab.story import rows as story_rows
-from tflab.table import Block, Strip, Table
+from tflab.views import op_table as story_rows
 
 # 600 images are 150 steps of 4, 38 of 16 and 10 of 64, of which 38, 10 and 3 were traced.
 POOL = Compared(
@@ -999,7 +999,7 @@ def json_config(name, batch_size, median, p10, p90, rate, ratio, significant) ->
 
 def test_a_notebook_shows_ten_rows_of_a_comparison_and_counts_the_others():
     rows = tuple(replace(CONV, key=f"row {number}") for number in range(12))
-    blocks = list(notebook.blocks(replace(COMPARISON, rows=rows)))
+    blocks = list(view.brief(replace(COMPARISON, rows=rows)))
     in_all = next(block for block in blocks if gist(block).startswith("In all"))
     assert [cells[0] for cells in in_all.cells()] == [f"row {number}" for number in range(10)]
     assert in_all.more == 2

@@ -5,7 +5,6 @@ from dataclasses import replace
 import pytest
 
 from tests.shown import grid
-from tflab.drawing import film
 from tflab.records import (
     Backward,
     CriticalPath,
@@ -29,8 +28,9 @@ from tflab.records import (
     StepTime,
     Taken,
 )
-from tflab.records.drawn import State
 from tflab.records.timed import Holder, LiveBytes, Occupancy, Saving, StepShape
+from tflab.report import pass_log
+from tflab.report.drawn import State
 
 CPU_0, CPU_1 = (f"/job:localhost/replica:0/task:0/device:CPU:{n}" for n in range(2))
 
@@ -313,19 +313,19 @@ EXECUTED = State(
 
 
 def test_a_walk_has_a_state_for_each_stage_and_each_pass_that_changed_something():
-    assert film.states(STAGES) == (WRITTEN, DIFFERENTIATED, *PLACED, EXECUTED)
+    assert pass_log.states(STAGES) == (WRITTEN, DIFFERENTIATED, *PLACED, EXECUTED)
 
 
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_a_walk_that_ended_early_has_the_states_until_there(length):
     assert (
-        film.states(STAGES[:length])
+        pass_log.states(STAGES[:length])
         == (WRITTEN, DIFFERENTIATED, *PLACED)[: {1: 1, 2: 2, 3: 6}[length]]
     )
 
 
 def test_a_model_without_a_loss_has_an_empty_state_that_says_why():
-    assert film.differentiated(FRONTEND, Backward(None, FORWARD)) == State(
+    assert pass_log.differentiated(FRONTEND, Backward(None, FORWARD)) == State(
         stage="backward",
         title="With gradients",
         about="The model has no loss, so there is nothing to differentiate.",
@@ -336,7 +336,7 @@ def test_a_model_without_a_loss_has_an_empty_state_that_says_why():
 
 
 def test_gradients_that_were_not_checked_are_not_said_to_have_been():
-    assert list(film.grown(replace(BACKWARD, gradient_checks=()))) == [
+    assert list(pass_log.grown(replace(BACKWARD, gradient_checks=()))) == [
         "4 nodes to derive 2 ops, 3 nodes to update 5 variables"
     ]
 
@@ -344,7 +344,7 @@ def test_gradients_that_were_not_checked_are_not_said_to_have_been():
 def test_a_node_that_changed_is_defined_again():
     renewed = replace(LOSS, control_inputs=())
     backward = replace(BACKWARD, nodes=(*FORWARD[:-1], renewed, SEED))
-    assert film.differentiated(FRONTEND, backward).defined == (renewed, SEED)
+    assert pass_log.differentiated(FRONTEND, backward).defined == (renewed, SEED)
 
 
 def test_a_pass_is_about_what_it_added_what_it_rewrote_and_what_took_over():
@@ -362,22 +362,22 @@ def test_a_pass_is_about_what_it_added_what_it_rewrote_and_what_took_over():
             Taken("idle", "removed", None),
         ),
     )
-    assert film.touched(step) == ("new", "relu", "twin")
+    assert pass_log.touched(step) == ("new", "relu", "twin")
 
 
 def test_a_pass_that_gives_every_node_its_device_is_about_none_of_them():
     step = replace(PASSES[0], added=("copy",), taken=(Taken("a", "merged", "b"),))
-    (state,) = film.placed(replace(PLACEMENT, passes=(step,)))
+    (state,) = pass_log.placed(replace(PLACEMENT, passes=(step,)))
     assert state.touched == ()
 
 
 def test_where_every_pass_changed_something_none_is_said_to_be_idle():
     busy = replace(PLACEMENT, passes=PASSES[2:3])
-    assert film.executed(busy, EXECUTION).lines == EXECUTED.lines[:3]
+    assert pass_log.executed(busy, EXECUTION).lines == EXECUTED.lines[:3]
 
 
 def test_the_graph_of_each_state_is_the_one_before_with_its_changes():
-    graphs = [tuple(graph.values()) for graph in film.replay(film.states(STAGES))]
+    graphs = [tuple(graph.values()) for graph in pass_log.replay(pass_log.states(STAGES))]
     first, grown, placed, fused, folded, fed, ran = graphs
     assert first == FORWARD
     assert grown == WHOLE
@@ -394,7 +394,7 @@ def test_the_graph_of_each_state_is_the_one_before_with_its_changes():
 
 
 def test_the_changes_say_of_every_state_what_it_left_and_what_happened():
-    assert grid(film.changes(film.states(STAGES))) == [
+    assert grid(pass_log.changes(pass_log.states(STAGES))) == [
         "What became of the graph, step by step",
         ("step", "nodes before", "after", "what happened"),
         ("Written", "0", "7", "7 nodes, 8 edges"),

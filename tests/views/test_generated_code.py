@@ -4,8 +4,8 @@ from dataclasses import replace
 
 from tests.records_by_hand import read, source
 from tflab.records import Generated, Machined, Node, Placement
-from tflab.story import code
-from tflab.table import Frame, Strip
+from tflab.records.blocks import Frame, Strip
+from tflab.views import generated_code
 
 STAGE = Placement(
     program=None,
@@ -77,7 +77,7 @@ COLUMNS = ("kernel", "fuses", "bytes of code")
 
 
 def told(generated: Generated = CODE, **changes) -> list:
-    return list(map(read, code.tell(replace(generated, **changes), STAGE)))
+    return list(map(read, generated_code.tell(replace(generated, **changes), STAGE)))
 
 
 def test_the_view_tells_the_way_from_the_line_to_the_instruction():

@@ -1,12 +1,12 @@
 """The report as Markdown: one small page, compared whole."""
 
-from tests import test_pass_log as walk
-from tflab import drawing, life
-from tflab.exporters import handout
-from tflab.records.reported import Chapter, Picture, Portrait, Recipe, Report
-from tflab.table import Column, Frame, Strip, Table
+from tests.report import test_pass_log as walk
+from tflab.follow import node_history
+from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.report import drawing, handout
+from tflab.report.contents import Chapter, Picture, Portrait, Recipe, Report
 
-LIVES = life.lives(walk.STAGES[:1])
+LIVES = node_history.lives(walk.STAGES[:1])
 CURVES = Picture("curves", "A_curve.", "<svg/>", b"png")
 ROOF = Picture("roof", "A roof.", "<svg>2</svg>", b"png 2")
 TOLD = Report(

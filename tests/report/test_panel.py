@@ -2,20 +2,10 @@
 
 from dataclasses import replace
 
-from tflab.drawing import panel
-from tflab.drawing.panel import Code, Link, Moment, Section
-from tflab.records import (
-    Assignment,
-    Fate,
-    Kernel,
-    Life,
-    Machined,
-    Origin,
-    Source,
-    Tensor,
-    Touch,
-)
-from tflab.records.drawn import State
+from tflab.records import Assignment, Fate, Kernel, Life, Machined, Origin, Source, Tensor, Touch
+from tflab.report import panel
+from tflab.report.drawn import State
+from tflab.report.panel import Code, Link, Moment, Section
 
 NEAR = tuple(f"near{n}" for n in range(1, 27))  # two more than are written out
 FUSED = Life(
