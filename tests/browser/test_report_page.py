@@ -15,9 +15,9 @@ pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 PHONE = 400  # pixels across
 
 
-def portrait(name, stages, lives=None, ns=None):
-    lives = lives or node_history.lives(stages)
-    return Portrait(name, drawing.draw(stages, lives), lives, ns or {}, 16)
+def portrait(name, stages, histories=None, ns=None):
+    histories = histories or node_history.histories(stages)
+    return Portrait(name, drawing.draw(stages, histories), histories, ns or {}, 16)
 
 
 def save(path, *portraits):
@@ -35,8 +35,8 @@ def lenet(walked):
 @pytest.fixture(scope="module")
 def written(lenet, tmp_path_factory):
     """A page with LeNet, whose times were measured at two batch sizes."""
-    lives = measurement.follow(lenet, (1, 16), Options(steps=5))
-    one = portrait("lenet", lenet, lives, critical_path.median_per_step(lenet[3].runs))
+    histories = measurement.follow(lenet, (1, 16), Options(steps=5))
+    one = portrait("lenet", lenet, histories, critical_path.median_per_step(lenet[3].runs))
     return save(tmp_path_factory.mktemp("report") / "report.html", one)
 
 
@@ -80,7 +80,7 @@ def test_it_opens_from_a_file_without_an_error_or_a_request(page, heard, written
     assert heard == [written.as_uri()]
 
 
-def test_a_click_shows_a_life_from_its_line_to_its_time(viewer, artefacts):
+def test_a_click_shows_a_history_from_its_line_to_its_time(viewer, artefacts):
     node(viewer, "conv1/Conv2D").click()
     panel = viewer.locator("[data-part=panel]")
     text = panel.inner_text()
@@ -89,7 +89,7 @@ def test_a_click_shows_a_life_from_its_line_to_its_time(viewer, artefacts):
     assert "tf.nn.conv2d(images, kernel" in text
     for words in (
         "takes images, conv1/Conv2D/ReadVariableOp",
-        "remapper: fused into conv1/Relu",
+        "): fused into conv1/Relu",
         "its work was done by conv1/Relu",
         "device CPU:0",
     ):

@@ -156,7 +156,7 @@ HISTORY = History(
     ),
 )
 STAGES = walk.STAGES
-LINEAR = Walked("lenet", STAGES, node_history.lives(STAGES))
+LINEAR = Walked("lenet", STAGES, node_history.histories(STAGES))
 
 ADD = (Node("x", "Placeholder"), Node("mul", "Mul", ("x", "x")))
 TOY_PLACED = Placement(
@@ -174,7 +174,7 @@ TOY_RAN = replace(
     untraced_step_ns=Spread(62_000, 51_000, 93_000),
 )
 TOY_STAGES = (Frontend(None, ADD), TOY_PLACED, TOY_RAN)
-TOY = Walked("toy", TOY_STAGES, node_history.lives(TOY_STAGES))
+TOY = Walked("toy", TOY_STAGES, node_history.histories(TOY_STAGES))
 LAB = Lab(
     model="lenet",
     environment=(("CPUs", "2"), ("Python", "3.11.2")),
@@ -260,8 +260,8 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
         "layer that it derives; the updates of the variables stand on the right.",
         Portrait(
             name="a linear model",
-            drawing=drawing.draw(STAGES, LINEAR.lives),
-            lives=LINEAR.lives,
+            drawing=drawing.draw(STAGES, LINEAR.histories),
+            histories=LINEAR.histories,
             ns={trace.EXECUTOR: 10, "read": 400, "relu": 7_100, "loss": 2_100},
             batch_size=16,
         ),
@@ -302,8 +302,8 @@ def test_the_life_of_a_graph_without_gradients_or_passes_says_nothing_of_them():
 
 
 def test_a_graph_with_gradients_that_nobody_applies_tells_of_those_alone():
-    lives = {name: one for name, one in LINEAR.lives.items() if one.kind != "update"}
-    derived = replace(LINEAR, lives=lives)
+    histories = {name: one for name, one in LINEAR.histories.items() if one.kind != "update"}
+    derived = replace(LINEAR, histories=histories)
     assert story.written(derived) == "written as 7 nodes. With its gradients it has 14"
     assert story.layout(derived) == (
         "Forward flows down on the left; the gradients flow up beside it, each at the layer that "

@@ -149,7 +149,7 @@ def lab(walked):
 
     def of(model):
         stages = tuple(walked(model).values())
-        return Walked(model, stages, node_history.lives(stages))
+        return Walked(model, stages, node_history.histories(stages))
 
     environment = [("CPUs", "2")]
     return Lab("lenet", environment, of("toy"), of("lenet"), None, None, COMPARED, PEAKS)
@@ -213,16 +213,16 @@ def test_the_report_of_lenet_is_small_enough_to_send(lab):
     assert len(html.page(story.tell(lab, "")).encode()) < 5 * 2**20
 
 
-def test_the_panel_of_a_fused_convolution_tells_from_its_line_to_its_time(lab):
+def test_the_panel_of_a_fused_convolution_goes_from_its_line_to_its_time(lab):
     data = html.viewer_data(story.tell(lab, "").chapters[2].parts[1])
     nodes = {node["name"]: node for node in data["nodes"]}
-    lines = [line for section in nodes["conv1/Conv2D"]["life"] for line in section["lines"]]
+    lines = [line for section in nodes["conv1/Conv2D"]["history"] for line in section["lines"]]
     text = "\n".join(
         "".join(p if isinstance(p, str) else p.get("text") or p.get("code") for p in line)
         for line in lines
     )
     assert "tf.nn.conv2d(images, kernel" in text
-    assert "remapper: fused into conv1/Relu" in text
+    assert re.search(r"remapper \(pass \d+\): fused into conv1/Relu", text)
     assert "its work was done by conv1/Relu" in text
     run = critical_path.median_per_step(lab.walked.execution.runs)
     assert nodes["conv1/Relu"]["ns"] == run["conv1/Relu"]
@@ -238,8 +238,8 @@ def test_a_life_begins_with_what_there_is_of_the_graph(lab):
         f"{len(placing.nodes) - stayed} nodes of its own. They took "
     )
     assert "the gradients flow up beside it" in first
-    forward = {name: one for name, one in lab.toy.lives.items() if one.kind == "forward"}
-    alone = replace(lab.toy, lives=forward)
+    forward = {name: one for name, one in lab.toy.histories.items() if one.kind == "forward"}
+    alone = replace(lab.toy, histories=forward)
     assert story.written(alone) == f"written as {len(lab.toy.stages[0].nodes)} nodes"
     assert story.layout(alone) == "Data flow down."
 

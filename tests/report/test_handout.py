@@ -6,7 +6,7 @@ from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, handout
 from tflab.report.contents import Chapter, Picture, Portrait, Recipe, Report
 
-LIVES = node_history.lives(walk.STAGES[:1])
+LIVES = node_history.histories(walk.STAGES[:1])
 CURVES = Picture("curves", "A_curve.", "<svg/>", b"png")
 ROOF = Picture("roof", "A roof.", "<svg>2</svg>", b"png 2")
 TOLD = Report(

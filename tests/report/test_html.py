@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 
 from tests.report.test_drawing import STAGES
 from tflab.follow import node_history
-from tflab.records import Fate, Frontend, Life, Node, Row, Touch
+from tflab.records import Fate, Frontend, Node, NodeHistory, Row, Touch
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, html
 from tflab.report.contents import Chapter, Picture, Portrait, Recipe, Report
@@ -19,8 +19,8 @@ EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&{{ 7*7 }}
 
 
 def portrait(stages, name="a graph"):
-    lives = node_history.lives(stages)
-    return Portrait(name, drawing.draw(stages, lives), lives, {"layer/Relu": 1500.0}, 16)
+    histories = node_history.histories(stages)
+    return Portrait(name, drawing.draw(stages, histories), histories, {"layer/Relu": 1500.0}, 16)
 
 
 def report(*parts, title="A title"):
@@ -245,7 +245,7 @@ COSTS = Row(
     *(0.375, 0.875, 3_072, 1_254_400, 8.36, 12.5, 0.125),
 )
 LIVES = {
-    "s/a": Life(
+    "s/a": NodeHistory(
         name="s/a",
         kind="forward",
         consumers=("b", "far"),
@@ -256,7 +256,7 @@ LIVES = {
         times=((4, COSTS), (16, replace(COSTS, calls=9, flops=None, gflops=None))),
         **PLAIN,
     ),
-    "b": Life(
+    "b": NodeHistory(
         name="b",
         kind="update",
         fate=Fate("b", "executed", None, None),
@@ -265,8 +265,8 @@ LIVES = {
         ran_as="_Op",
         **PLAIN,
     ),
-    "c": Life(name="c", kind="runtime", carrier="c", ran_as="Op", **PLAIN),
-    "d": Life(name="d", kind="gradient", carrier=None, **PLAIN),
+    "c": NodeHistory(name="c", kind="runtime", carrier="c", ran_as="Op", **PLAIN),
+    "d": NodeHistory(name="d", kind="gradient", carrier=None, **PLAIN),
 }
 TRACKS = (
     Box(
@@ -303,6 +303,11 @@ STATES = (
 )
 
 
+def section(title, about, state):
+    """A section without lines."""
+    return {"title": title, "about": about, "state": state, "lines": []}
+
+
 def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
     drawn = Portrait("a graph", Drawing(TRACKS, STATES), LIVES, {"b": 1_500.0, "c": 250.0}, 16)
     data = html.viewer_data(drawn)
@@ -315,30 +320,35 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "fate": "fused",
             "ns": None,
             "related": [1],
-            "life": [
+            "history": [
                 {
                     "title": "Written",
+                    "about": "written by the program",
                     "state": 0,
                     "lines": [
-                        ["Written by the program."],
                         ["is used by ", {"node": 1, "text": "b"}, ", ", "far"],
                     ],
                 },
                 {
                     "title": "Placed",
+                    "about": "fused into a node that does its work too",
                     "state": 1,
                     "lines": [
                         [
                             {"state": 1, "text": "remapper"},
-                            *(": fused", " into "),
+                            *(" (pass 3): fused", " into "),
                             {"node": 1, "text": "b"},
                         ],
-                        ["fate: fused into a node that does its work too"],
-                        ["lives on in ", {"node": 1, "text": "b"}],
+                        [
+                            "lives on in ",
+                            {"node": 1, "text": "b"},
+                            ": device and kernel are that node's",
+                        ],
                     ],
                 },
                 {
                     "title": "Executed",
+                    "about": "",
                     "state": None,
                     "lines": [
                         ["its work was done by ", {"node": 1, "text": "b"}, ", which ran as _Op"]
@@ -368,17 +378,17 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "fate": "executed",
             "ns": 1_500.0,
             "related": [0],
-            "life": [
-                {"title": "Written", "state": 0, "lines": [["Made by the optimiser."]]},
+            "history": [
+                section("Written", "made by the optimiser", 0),
                 {
                     "title": "Placed",
+                    "about": "executed under its own name",
                     "state": 1,
                     "lines": [
-                        ["fate: executed under its own name"],
                         ["does the work of ", {"node": 0, "text": "s/a"}, ", ", "unknown", " too"],
                     ],
                 },
-                {"title": "Executed", "state": None, "lines": [["ran as _Op"]]},
+                section("Executed", "as _Op", None),
             ],
             "times": {"title": "What it took in a warm, traced step", "rows": []},
         },
@@ -389,9 +399,9 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "fate": "runtime",
             "ns": 250.0,
             "related": [],
-            "life": [
-                {"title": "Written", "state": 0, "lines": [["Made by the runtime."]]},
-                {"title": "Executed", "state": None, "lines": [["ran as Op"]]},
+            "history": [
+                section("Written", "made by the runtime", 0),
+                section("Executed", "as Op", None),
             ],
             "times": {"title": "What it took in a warm, traced step", "rows": []},
         },
@@ -402,7 +412,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "fate": "runtime",
             "ns": None,
             "related": [],
-            "life": [{"title": "Written", "state": 0, "lines": [["Made by a gradient function."]]}],
+            "history": [section("Written", "made by a gradient function", 0)],
         },
     ]
     del data["nodes"]

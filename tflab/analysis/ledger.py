@@ -5,7 +5,8 @@ No TensorFlow in here. The account closes: the executed nodes are the user's wit
 
 Fates: `executed` under its own name, perhaps with another type; `unreached`, because the fetches
 do not depend on it; `folded` into a constant; `merged` with a twin; `fused` into a node that does
-its work too; `compiled` into an XLA cluster; `removed`, because its value could be had without it.
+its work too; `compiled` into an XLA cluster; `removed`, because what used it takes its value from
+another node, or because nothing needed it any more.
 """
 
 from __future__ import annotations

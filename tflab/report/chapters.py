@@ -85,8 +85,8 @@ def life(walked: Walked, name: str) -> Iterator[Part]:
     )
     yield Portrait(
         name=name,
-        drawing=drawing.draw(walked.stages, walked.lives),
-        lives=walked.lives,
+        drawing=drawing.draw(walked.stages, walked.histories),
+        histories=walked.histories,
         ns=critical_path.median_per_step(step.runs),
         batch_size=step.batch_size,
     )
@@ -111,7 +111,7 @@ def written(walked: Walked) -> str:
 
 def more_than_forward(walked: Walked) -> Iterator[str]:
     """What the graph has grown by, where it has."""
-    kinds = {life.kind for life in walked.lives.values()}
+    kinds = {life.kind for life in walked.histories.values()}
     if "gradient" in kinds:
         yield "gradients"
     if "update" in kinds:
@@ -139,7 +139,7 @@ def example(walked: Walked) -> str:
     """The node of the forward graph that took longest, or was fused into the one that did."""
     forward = [node.name for node in walked.stages[0].nodes]
     ns = critical_path.median_per_step(walked.execution.runs)
-    return max(forward, key=lambda name: ns.get(walked.lives[name].carrier or "", 0))
+    return max(forward, key=lambda name: ns.get(walked.histories[name].carrier or "", 0))
 
 
 def training(lab: Lab) -> Iterator[Part]:

@@ -1,12 +1,12 @@
 """What the report tells of, and what it consists of: chapters of text, tables, pictures,
-commands and drawn lives."""
+commands and drawn graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tflab.records import Comparison, Execution, History, Life, Peaks, Placement, Stage
+from tflab.records import Comparison, Execution, History, NodeHistory, Peaks, Placement, Stage
 from tflab.records.blocks import Block
 from tflab.report.drawn import Drawing
 
@@ -20,7 +20,7 @@ class Walked:
 
     model: str
     stages: tuple[Stage, ...]
-    lives: Mapping[str, Life]
+    histories: Mapping[str, NodeHistory]
 
     @property
     def placement(self) -> Placement:
@@ -69,7 +69,7 @@ class Portrait:
 
     name: str
     drawing: Drawing
-    lives: Mapping[str, Life] = field(repr=False)
+    histories: Mapping[str, NodeHistory] = field(repr=False)
     ns: Mapping[str, float] = field(repr=False)  # node -> median time in a step, of what ran
     batch_size: int
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from tflab.records import Life, Node, Placement, Stage, node_of
+from tflab.records import Node, NodeHistory, Placement, Stage, node_of
 from tflab.report import layering, pass_log
 from tflab.report.drawn import Box, Drawing, Lane, nodes_of
 from tflab.report.layering import Row, Waits
@@ -26,20 +26,20 @@ Homes = dict[str, tuple[int, Path]]  # node -> its track, and its path there
 Anchors = Mapping[str, str]  # node -> the box of the forward track that it belongs to
 
 
-def draw(stages: Sequence[Stage], lives: Mapping[str, Life]) -> Drawing:
+def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawing:
     """The layered drawing of a walk, with a state for each step that changed the graph.
 
-    `lives` are those of the same walk, which may have ended before its last stage.
+    `histories` are those of the same walk, which may have ended before its last stage.
     """
     states = pass_log.states(stages)
     waits = waiting(node for state in states for node in state.defined)
-    homes = homed(waits, lives, stages)
+    homes = homed(waits, histories, stages)
     within = {
         name: {one for one in before if homes[one][0] == homes[name][0]}
         for name, before in waits.items()
     }
     forward = opened(parts(members(homes, 0), within), within)
-    anchors = anchored(waits, within, homes, lives, forward)
+    anchors = anchored(waits, within, homes, histories, forward)
     return Drawing(tracks(forward, within, homes, anchors), states)
 
 
@@ -51,13 +51,13 @@ def waiting(nodes: Iterable[Node]) -> dict[str, set[str]]:
     return {name: {one for one in before if one in found} for name, before in found.items()}
 
 
-def homed(waits: Waits, lives: Mapping[str, Life], stages: Sequence[Stage]) -> Homes:
+def homed(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequence[Stage]) -> Homes:
     """A home for each node. What the runtime made lives with the nodes whose work it does, or
     with those that use it."""
     homes: Homes = {
-        name: (TRACKS[lives[name].kind], tuple(name.split("/")))
+        name: (TRACKS[histories[name].kind], tuple(name.split("/")))
         for name in waits
-        if lives[name].kind in TRACKS
+        if histories[name].kind in TRACKS
     }
     near = {
         taken.into: taken.name
@@ -124,13 +124,17 @@ def opened(boxes: Sequence[Box], waits: Waits) -> tuple[Box, ...]:
 
 
 def anchored(
-    waits: Waits, within: Waits, homes: Homes, lives: Mapping[str, Life], forward: Iterable[Box]
+    waits: Waits,
+    within: Waits,
+    homes: Homes,
+    histories: Mapping[str, NodeHistory],
+    forward: Iterable[Box],
 ) -> Anchors:
     """The forward box that each node belongs to: what it is derived from, or whose variable it
     updates, or where all the nodes around it belong. Some belong to none."""
     anchors = {name: box.name for box in forward for name in nodes_of(box)}
     for name, before in waits.items():
-        track, life = homes[name][0], lives[name]
+        track, life = homes[name][0], histories[name]
         if life.derived_from in anchors:
             anchors[name] = anchors[life.derived_from]
         elif track == TRACKS["update"]:

@@ -10,7 +10,6 @@ import base64
 import hashlib
 import json
 from collections.abc import Iterator
-from dataclasses import asdict
 from functools import partial
 from importlib import resources
 from itertools import count
@@ -19,8 +18,8 @@ from typing import Any
 import jinja2
 
 from tflab.exporters.data import plain
-from tflab.follow import view as story
-from tflab.records import Life, Node, node_of
+from tflab.follow import view
+from tflab.records import Node, NodeHistory, node_of
 from tflab.records.blocks import Strip, Table
 from tflab.report import panel
 from tflab.report.contents import Picture, Portrait, Recipe, Report
@@ -113,11 +112,11 @@ def landmarks(portrait: Portrait) -> list[tuple[str, str]]:
 
 def viewer_data(portrait: Portrait) -> dict[str, Any]:
     """What viewer.js draws: nodes and boxes by number, states as changes."""
-    drawing, lives = portrait.drawing, portrait.lives
-    index = {name: number for number, name in enumerate(lives)}
+    drawing, histories = portrait.drawing, portrait.histories
+    index = {name: number for number, name in enumerate(histories)}
     boxes: list[dict[str, Any]] = []
     tracks = [flat(track, None, boxes, index) for track in drawing.tracks]
-    nodes = [node_data(life, portrait, index) for life in lives.values()]
+    nodes = [node_data(history, portrait, index) for history in histories.values()]
     devices = {short_device(n.device): None for state in drawing.states for n in state.defined}
     devices.pop("", None)
     return {
@@ -167,38 +166,23 @@ def opened(boxes: list[dict[str, Any]], nodes: int) -> list[int]:
     return framed[:1] if nodes > LARGE else []
 
 
-def node_data(life: Life, portrait: Portrait, index: dict[str, int]) -> dict[str, Any]:
-    related = {life.carrier, *life.carries} - {None, life.name}
-    table = story.times(life)
+def node_data(history: NodeHistory, portrait: Portrait, index: dict[str, int]) -> dict[str, Any]:
+    related = {history.carrier, *history.carries} - {None, history.name}
+    table = view.times(history)
     heads = [column.header for column in table.columns]
     return {
-        "name": life.name,
-        "op": life.op,
-        "kind": KINDS.index(life.kind),
-        "fate": life.fate.fate if life.fate else "runtime",
-        "ns": portrait.ns.get(life.name),
+        "name": history.name,
+        "op": history.op,
+        "kind": KINDS.index(history.kind),
+        "fate": history.fate.fate if history.fate else "runtime",
+        "ns": portrait.ns.get(history.name),
         "related": sorted(index[name] for name in related if name in index),
-        "life": [
-            {
-                "title": section.title,
-                "state": section.state,
-                "lines": [[part_data(part, index) for part in line] for line in section.lines],
-            }
-            for section in panel.sections(life, portrait.drawing.states)
-        ],
+        "history": panel.sections(history, portrait.drawing.states, index),
         "times": {
             "title": table.title,
             "rows": list(zip(heads, *table.cells(), strict=True)) if table.rows else [],
         },
     }
-
-
-def part_data(part: panel.Part, index: dict[str, int]) -> Any:
-    if isinstance(part, panel.Link):
-        return {"node": index[part.node], "text": part.text} if part.node in index else part.text
-    if isinstance(part, panel.Moment):
-        return asdict(part)
-    return {"code": part.text} if isinstance(part, panel.Code) else part
 
 
 def state_data(state: State, index: dict[str, int]) -> dict[str, Any]:

@@ -495,7 +495,7 @@ class Viewer {
     const parts = [
       make("h4", {}, node.name),
       make("p", { class: "op" }, node.op),
-      ...node.life.flatMap((section) => this.section(section)),
+      ...node.history.flatMap((section) => this.section(section)),
     ];
     if (node.times.rows.length) parts.push(...this.times(node.times));
     panel.replaceChildren(...parts);
@@ -505,7 +505,8 @@ class Viewer {
   section(section) {
     const heading = make("h5", {});
     if (section.state === null) heading.append(section.title);
-    else heading.append(this.link(section.title, "moment", () => this.go(section.state)));
+    else heading.append(this.link(section.title, "state", () => this.go(section.state)));
+    if (section.about) heading.append(" ", make("span", {}, section.about));
     const items = section.lines.map((line) => make("li", {}, ...line.map((part) => this.phrase(part))));
     return [heading, make("ul", {}, ...items)];
   }
@@ -516,7 +517,7 @@ class Viewer {
     if (part.node !== undefined) {
       return this.link(part.text, "link", () => this.select(part.node, true));
     }
-    return this.link(part.text, "moment", () => this.go(part.state));
+    return this.link(part.text, "state", () => this.go(part.state));
   }
 
   link(text, kind, action) {
