@@ -27,8 +27,9 @@ def one_pass(before, after) -> Pass:
     dumps = [start(before), snapshot(after, "any")]
     found, last = passes.compare(tuple(before), dumps, tuple(after))
     assert last == Pass("graph_optimizer", None, len(after), len(after))
-    *_, replayed = passes.replay(before, (found, last))
-    assert replayed == {node.name: node for node in after}
+    versions = passes.replay([((), before), (found.removed, found.definitions)])
+    assert passes.graph_at(versions, 0) == {node.name: node for node in before}
+    assert passes.graph_at(versions, 1) == {node.name: node for node in after}
     return replace(found, definitions=())
 
 
@@ -333,10 +334,46 @@ def test_a_purpose_is_one_phrase():
         assert purpose[0].islower() and not purpose.endswith(".") and "\n" not in purpose
 
 
-def test_a_replay_goes_through_every_state_of_the_graph():
+# The replay
+
+
+def test_each_version_of_a_node_stands_from_its_definition_to_the_next_or_until_it_goes():
+    changed = node("a", "Sqrt", "x")
+    again = node("k", "Const", device="CPU:1")
+    versions = passes.replay(
+        [
+            ((), [X, K, node("a", "Neg", "x")]),
+            (["k"], []),
+            ((), [changed]),
+            (["x"], [again]),
+            ((), []),
+        ]
+    )
+    assert versions == {
+        "x": [passes.Version(0, 2, X)],
+        "k": [passes.Version(0, 0, K), passes.Version(3, 4, again)],
+        "a": [passes.Version(0, 1, node("a", "Neg", "x")), passes.Version(2, 4, changed)],
+    }
+    assert list(versions) == ["x", "k", "a"]
+    assert [passes.graph_at(versions, state) for state in range(5)] == [
+        {"x": X, "k": K, "a": node("a", "Neg", "x")},
+        {"x": X, "a": node("a", "Neg", "x")},
+        {"x": X, "a": changed},
+        {"k": again, "a": changed},
+        {"k": again, "a": changed},
+    ]
+
+
+def test_what_was_never_there_can_go_and_nothing_leaves_nothing():
+    assert passes.replay([(["unknown"], [X])]) == {"x": [passes.Version(0, 0, X)]}
+    assert passes.replay([]) == {}
+
+
+def test_a_replay_of_the_passes_goes_through_every_dump():
     before, between = [X, K, node("a", "Neg", "x")], [X, node("a", "Neg", "x")]
     after = [X, node("a", "Sqrt", "x")]
     dumps = [start(before), snapshot(between, "first"), snapshot(after, "second")]
     found = passes.compare(tuple(before), dumps, tuple(after))
-    states = [tuple(graph.values()) for graph in passes.replay(before, found)]
+    versions = passes.replay([((), before), *((step.removed, step.definitions) for step in found)])
+    states = [tuple(passes.graph_at(versions, state).values()) for state in range(4)]
     assert states == [tuple(before), tuple(between), tuple(after), tuple(after)]

@@ -1,7 +1,8 @@
 """Passes: what each graph pass of the runtime did, read off the graphs before and after it.
 
-No TensorFlow in here: snapshots go in, `Pass` records come out. What a kind of pass is for is
-told in PURPOSES; what it did here is the difference of two dumps.
+No TensorFlow in here: snapshots go in, `Pass` records come out. What a kind of pass is for stands
+in PURPOSES; what it did here is the difference of two dumps. `replay` goes the other way: from the
+changes to the versions that each node had.
 """
 
 from __future__ import annotations
@@ -67,6 +68,19 @@ class State:
     iteration: int | None
     nodes: tuple[Node, ...]
     clusters: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Version:
+    """A node as it was defined from one state of the graph to another, both included."""
+
+    first: int
+    last: int
+    node: Node
+
+
+Change = tuple[Iterable[str], Iterable[Node]]  # nodes that go, and those that are new or changed
+Versions = dict[str, list[Version]]  # of each node, in their order
 
 
 def compare(
@@ -149,15 +163,41 @@ def altered(before: Node, after: Node) -> bool:
     )
 
 
-def replay(user_nodes: Iterable[Node], passes: Iterable[Pass]) -> Iterator[dict[str, Node]]:
-    """The graph as it was written, then as each pass left it, by name."""
-    graph = {node.name: node for node in user_nodes}
-    yield graph
-    for step in passes:
-        gone = set(step.removed)
-        graph = {name: node for name, node in graph.items() if name not in gone}
-        graph |= {node.name: node for node in step.definitions}
-        yield graph
+def replay(changes: Iterable[Change]) -> Versions:
+    """Every definition that each node had, with the states of the graph in which it stood.
+
+    The first change leaves state 0, each further one the next. Nodes come in the order in which
+    they were first defined.
+    """
+    versions: Versions = {}
+    standing: dict[str, tuple[int, Node]] = {}
+    number = -1
+
+    def end(name: str, last: int) -> None:
+        if name in standing:
+            first, node = standing.pop(name)
+            versions[name].append(Version(first, last, node))
+
+    for number, (gone, defined) in enumerate(changes):
+        for name in gone:
+            end(name, number - 1)
+        for node in defined:
+            end(node.name, number - 1)
+            versions.setdefault(node.name, [])
+            standing[node.name] = number, node
+    for name in list(standing):
+        end(name, number)
+    return versions
+
+
+def graph_at(versions: Versions, state: int) -> dict[str, Node]:
+    """The graph in one state, by name."""
+    return {
+        name: version.node
+        for name, all_of_it in versions.items()
+        for version in all_of_it
+        if version.first <= state <= version.last
+    }
 
 
 def takeovers(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib import resources
 from itertools import count
@@ -17,11 +17,12 @@ from typing import Any
 
 import jinja2
 
+from tflab.analysis.passes import Version
 from tflab.exporters.data import plain
 from tflab.follow import view
-from tflab.records import Node, NodeHistory, node_of
+from tflab.records import NodeHistory, node_of
 from tflab.records.blocks import Strip, Table
-from tflab.report import panel
+from tflab.report import panel, pass_log
 from tflab.report.contents import Picture, Portrait, Recipe, Report
 from tflab.report.drawn import Box, Lane, State
 from tflab.units import short_device
@@ -111,12 +112,17 @@ def landmarks(portrait: Portrait) -> list[tuple[str, str]]:
 
 
 def viewer_data(portrait: Portrait) -> dict[str, Any]:
-    """What viewer.js draws: nodes and boxes by number, states as changes."""
+    """What viewer.js draws: boxes, states and nodes by number, the nodes with their versions."""
     drawing, histories = portrait.drawing, portrait.histories
+    versions = pass_log.versions(drawing.states)
+    counts = pass_log.node_counts(drawing.states, versions)
     index = {name: number for number, name in enumerate(histories)}
     boxes: list[dict[str, Any]] = []
     tracks = [flat(track, None, boxes, index) for track in drawing.tracks]
-    nodes = [node_data(history, portrait, index) for history in histories.values()]
+    nodes = [
+        node_data(history, versions.get(history.name, ()), portrait, index)
+        for history in histories.values()
+    ]
     devices = {short_device(n.device): None for state in drawing.states for n in state.defined}
     devices.pop("", None)
     return {
@@ -125,7 +131,10 @@ def viewer_data(portrait: Portrait) -> dict[str, Any]:
         "boxes": boxes,
         "tracks": tracks,
         "open": opened(boxes, len(nodes)),
-        "states": [state_data(state, index) for state in drawing.states],
+        "states": [
+            state_data(state, count, index)
+            for state, count in zip(drawing.states, counts, strict=True)
+        ],
         "start": 0,
         "devices": list(devices),
     }
@@ -166,7 +175,9 @@ def opened(boxes: list[dict[str, Any]], nodes: int) -> list[int]:
     return framed[:1] if nodes > LARGE else []
 
 
-def node_data(history: NodeHistory, portrait: Portrait, index: dict[str, int]) -> dict[str, Any]:
+def node_data(
+    history: NodeHistory, versions: Sequence[Version], portrait: Portrait, index: dict[str, int]
+) -> dict[str, Any]:
     related = {history.carrier, *history.carries} - {None, history.name}
     table = view.times(history)
     heads = [column.header for column in table.columns]
@@ -177,6 +188,7 @@ def node_data(history: NodeHistory, portrait: Portrait, index: dict[str, int]) -
         "fate": history.fate.fate if history.fate else "runtime",
         "ns": portrait.ns.get(history.name),
         "related": sorted(index[name] for name in related if name in index),
+        "versions": [version_data(version, index) for version in versions],
         "history": panel.sections(history, portrait.drawing.states, index),
         "times": {
             "title": table.title,
@@ -185,7 +197,7 @@ def node_data(history: NodeHistory, portrait: Portrait, index: dict[str, int]) -
     }
 
 
-def state_data(state: State, index: dict[str, int]) -> dict[str, Any]:
+def state_data(state: State, count: int, index: dict[str, int]) -> dict[str, Any]:
     return {
         "stage": state.stage,
         "title": state.title,
@@ -193,16 +205,20 @@ def state_data(state: State, index: dict[str, int]) -> dict[str, Any]:
         "lines": state.lines,
         "gone": [index[name] for name in state.gone],
         "touched": [index[name] for name in state.touched],
-        "nodes": [node_change(node, index) for node in state.defined],
+        "count": count,
     }
 
 
-def node_change(node: Node, index: dict[str, int]) -> list[Any]:
+def version_data(version: Version, index: dict[str, int]) -> list[Any]:
+    """First state, last state, op, device, inputs, control inputs: as viewer.js reads them."""
+    node = version.node
+
     def numbers(tensors: tuple[str, ...]) -> Iterator[int]:
         return (index[node_of(tensor)] for tensor in tensors if node_of(tensor) in index)
 
     return [
-        index[node.name],
+        version.first,
+        version.last,
         node.op,
         short_device(node.device),
         list(numbers(node.inputs)),

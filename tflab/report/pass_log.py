@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tflab.analysis.passes import PURPOSES
-from tflab.records import Backward, Execution, Frontend, Node, Pass, Placement, Stage, edge_count
+from tflab.analysis import passes
+from tflab.analysis.passes import PURPOSES, Versions
+from tflab.records import Backward, Execution, Frontend, Pass, Placement, Stage, edge_count
 from tflab.records.blocks import Column, Table
 from tflab.report.drawn import State
 from tflab.units import percent, plural, time
@@ -122,19 +123,19 @@ def executed(before: Placement, stage: Execution) -> State:
     )
 
 
-def replay(states: Sequence[State]) -> Iterator[dict[str, Node]]:
-    """The graph in each state, by name."""
-    graph: dict[str, Node] = {}
-    for state in states:
-        gone = set(state.gone)
-        graph = {name: node for name, node in graph.items() if name not in gone}
-        graph |= {node.name: node for node in state.defined}
-        yield graph
+def versions(states: Sequence[State]) -> Versions:
+    """Every definition that a node had, with the states in which it stood."""
+    return passes.replay((state.gone, state.defined) for state in states)
+
+
+def node_counts(states: Sequence[State], known: Versions) -> list[int]:
+    """How many nodes the graph has in each state, by the versions of the nodes."""
+    return [len(passes.graph_at(known, number)) for number in range(len(states))]
 
 
 def changes(states: Sequence[State]) -> Table:
     """The states as a table: how many nodes each left, and what was done to get there."""
-    counts = [len(graph) for graph in replay(states)]
+    counts = node_counts(states, versions(states))
     return Table(
         "What became of the graph, step by step",
         (

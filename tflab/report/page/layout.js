@@ -4,6 +4,8 @@
  * here, from the inside out, and then their places, from the outside in.
  */
 
+// What stands where in a version of a node, as Python sends it
+const [FIRST, LAST, OP, DEVICE, INPUTS, CONTROLS] = [0, 1, 2, 3, 4, 5];
 const NODE_GAP = 14; // between boxes of a row
 const ROW_GAP = 24;
 const TRACK_GAP = 64; // room for the edges between forward, backward and update
@@ -37,18 +39,17 @@ function spaced(desired, weights, sizes, gap) {
 }
 
 class Layout {
-  constructor(data, graphs, fonts) {
+  constructor(data, fonts) {
     this.data = data;
     this.fonts = fonts;
     this.boxOf = new Map(data.boxes.flatMap((box, id) => (box.node === null ? [] : [[box.node, id]])));
-    this.types = data.nodes.map(() => new Set());
+    this.types = data.nodes.map((node) => new Set(node.versions.map((version) => version[OP])));
     const pairs = new Map(); // container -> pairs of boxes in it that edges join
-    for (const graph of graphs) {
-      for (const [node, op, , inputs, controls] of graph.values()) {
-        this.types[node].add(op);
-        for (const source of [...inputs, ...controls]) this.joined(pairs, source, node);
+    data.nodes.forEach((node, number) => {
+      for (const version of node.versions) {
+        for (const source of [...version[INPUTS], ...version[CONTROLS]]) this.joined(pairs, source, number);
       }
-    }
+    });
     this.pairs = pairs;
   }
 
