@@ -183,7 +183,6 @@ LAB = Lab(
     history=HISTORY,
     logdir=None,
     compared=COMPARED,
-    peaks=PEAKS,
 )
 WARM = (
     "3 untraced steps and as many traced ones in turn, after 2 warm-up steps of each; "
@@ -554,6 +553,13 @@ def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
             "seconds: 215 GFLOP/s and 38.7 GB/s.",
             "python -m tflab.compare --model lenet --batch-sizes 64",
         ),
+    ]
+
+
+def test_without_peaks_of_this_machine_there_is_no_roofline():
+    lab = replace(LAB, compared=replace(COMPARED, peaks=None))
+    assert list(story.roofline(lab)) == [
+        "There is no roof: this machine's peaks were not measured."
     ]
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.test_chapters import COMPARED, PEAKS
+from tests.report.test_chapters import COMPARED
 from tflab.analysis import critical_path, passes, step_times
 from tflab.errors import UsageError
 from tflab.exporters.markdown import rendered
@@ -152,7 +152,7 @@ def lab(walked):
         return Walked(model, stages, node_history.histories(stages))
 
     environment = [("CPUs", "2")]
-    return Lab("lenet", environment, of("toy"), of("lenet"), None, None, COMPARED, PEAKS)
+    return Lab("lenet", environment, of("toy"), of("lenet"), None, None, COMPARED)
 
 
 @pytest.mark.parametrize("model", ["toy", "lenet"])

@@ -306,7 +306,7 @@ EXECUTED = State(
         "12 nodes on 2 devices, 4.10 ms a step for a batch of 16",
         "longest chain of dependent ops: 3 nodes, 9.60 us",
         "largest owner of the wall time: at least one op running, 50.0 %",
-        "3 other passes changed nothing: layout, memory_optimizer",
+        "3 other runs of passes changed nothing: layout, memory_optimizer",
     ),
     gone=(),
     defined=(),
@@ -377,6 +377,17 @@ def test_where_every_pass_changed_something_none_is_said_to_be_idle():
     assert pass_log.executed(busy, EXECUTION).lines == EXECUTED.lines[:3]
 
 
+def test_a_pass_of_which_another_run_changed_something_is_not_said_to_have_changed_nothing():
+    again = replace(PASSES[3], name="remapper")
+    idle = pass_log.executed(replace(PLACEMENT, passes=(*PASSES, again)), EXECUTION).lines[3]
+    assert idle == (
+        "4 other runs of passes changed nothing: layout, memory_optimizer and other runs of "
+        "remapper"
+    )
+    once = pass_log.executed(replace(PLACEMENT, passes=PASSES[:3]), EXECUTION).lines[3]
+    assert once == "1 other pass changed nothing: layout"
+
+
 def test_the_graph_of_each_state_is_the_one_before_with_its_changes():
     versions = pass_log.versions(pass_log.states(STAGES))
     graphs = [tuple(passes.graph_at(versions, state).values()) for state in range(7)]
@@ -429,7 +440,7 @@ def test_the_changes_say_of_every_state_what_it_left_and_what_happened():
             "12",
             "12 nodes on 2 devices, 4.10 ms a step for a batch of 16; longest chain of dependent "
             "ops: 3 nodes, 9.60 us; largest owner of the wall time: at least one op running, "
-            "50.0 %; 3 other passes changed nothing: layout, memory_optimizer",
+            "50.0 %; 3 other runs of passes changed nothing: layout, memory_optimizer",
         ),
         0,
     ]

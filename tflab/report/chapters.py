@@ -91,8 +91,8 @@ def life(walked: Walked, name: str) -> Iterator[Part]:
         batch_size=step.batch_size,
     )
     if placing.passes:
-        yield placement.account(placing)
-        yield placement.closing(placing)
+        yield placement.fate_counts(placing)
+        yield placement.balance(placing)
     yield Recipe(
         f"Colours and times in the drawing: {warm(step)} Times at each batch size in the panel: "
         "traced steps, folded as they came.",
@@ -248,7 +248,7 @@ def found_at(found: Comparison, size: int) -> str:
 
 def times(walked: Walked) -> Iterator[Part]:
     step = walked.execution
-    _, lengths, owners, *_ = execution.tell(step)
+    _, lengths, owners, *_ = execution.blocks(step)
     yield lengths
     yield owners
     middle = step_times.median_step(step.step_times)
@@ -270,12 +270,15 @@ def memory(walked: Walked) -> Iterator[Part]:
 
 
 def roofline(lab: Lab) -> Iterator[Part]:
-    largest = BATCH_SIZES[-1]
-    yield picture("roofline", plots.roofline.draw(lab.compared.tables[largest], lab.peaks))
+    largest, peaks = BATCH_SIZES[-1], lab.compared.peaks
+    if peaks is None:
+        yield "There is no roof: this machine's peaks were not measured."
+        return
+    yield picture("roofline", plots.roofline.draw(lab.compared.tables[largest], peaks))
     yield Recipe(
         f"Inference at batch {largest}. FLOPs are told by the framework's registry from shapes, "
         "bytes are those of all inputs and outputs. The roof is this machine's, by a benchmark of "
-        f"2 seconds: {lab.peaks.gflops:.0f} GFLOP/s and {lab.peaks.gigabytes_per_s:.1f} GB/s.",
+        f"2 seconds: {peaks.gflops:.0f} GFLOP/s and {peaks.gigabytes_per_s:.1f} GB/s.",
         f"python -m tflab.compare --model {lab.model} --batch-sizes {largest}",
     )
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tflab.records import Comparison, Execution, History, NodeHistory, Peaks, Placement, Stage
+from tflab.records import Comparison, Execution, History, NodeHistory, Placement, Stage
 from tflab.records.blocks import Block
 from tflab.report.drawn import Drawing
 
@@ -42,7 +42,6 @@ class Lab:
     history: History | None  # none of a model without a loss
     logdir: str | None  # of a training that existed
     compared: Comparison
-    peaks: Peaks
 
 
 @dataclass(frozen=True)

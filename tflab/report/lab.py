@@ -15,7 +15,6 @@ from tflab.follow import measurement
 from tflab.records import History, Options
 from tflab.report import hardware
 from tflab.report.contents import BATCH_SIZES, EPOCHS, Lab, Walked
-from tflab.runtime import machine
 from tflab.train import history
 
 STEPS = 50  # measured ones of each walk
@@ -53,7 +52,6 @@ def do(
         history=trained,
         logdir=logdir,
         compared=compared,
-        peaks=machine.peaks(),
     )
 
 

@@ -1,4 +1,4 @@
-"""Film: a graph at each step of its life, as what changed since the step before.
+"""Pass log: a graph at each of its states, as what changed since the state before.
 
 No TensorFlow in here. The first state is the graph as written; then come the gradients, each pass
 of the runtime that changed something, and the graph that ran.
@@ -15,20 +15,20 @@ from tflab.records import Backward, Execution, Frontend, Pass, Placement, Stage,
 from tflab.records.blocks import Column, Table
 from tflab.report.drawn import State
 from tflab.units import percent, plural, time
-from tflab.views.placement import happened
+from tflab.views import placement
 
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
     """The states of a walk's graph, as far as the walk went."""
     known: dict[type, Any] = {type(stage): stage for stage in stages}
-    found = [written(known[Frontend])]
+    log = [written(known[Frontend])]
     if Backward in known:
-        found.append(differentiated(known[Frontend], known[Backward]))
+        log.append(differentiated(known[Frontend], known[Backward]))
     if Placement in known:
-        found.extend(placed(known[Placement]))
+        log.extend(placed(known[Placement]))
     if Execution in known:
-        found.append(executed(known[Placement], known[Execution]))
-    return tuple(found)
+        log.append(executed(known[Placement], known[Execution]))
+    return tuple(log)
 
 
 def written(stage: Frontend) -> State:
@@ -79,7 +79,7 @@ def placed(stage: Placement) -> Iterator[State]:
             stage="placement",
             title=f"{step.name}{again}",
             about=PURPOSES.get(step.name, ""),
-            lines=tuple(happened(step, lost, types)),
+            lines=tuple(placement.happened(step, lost, types)),
             gone=step.removed,
             defined=step.definitions,
             touched=() if step.moved else touched(step),
@@ -111,8 +111,9 @@ def executed(before: Placement, stage: Execution) -> State:
         f"largest owner of the wall time: {largest}, {percent(owned[largest])}",
     ]
     if idle:
-        names = ", ".join(dict.fromkeys(idle))
-        lines.append(f"{len(idle)} other passes changed nothing: {names}")
+        busy = {step.name for step in before.passes if changed(step)}
+        names = " and ".join(placement.idle_names(idle, busy))
+        lines.append(f"{placement.others(idle)} changed nothing: {names}")
     return State(
         stage="execution",
         title="Ran",
