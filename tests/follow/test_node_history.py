@@ -1,4 +1,4 @@
-"""NodeHistory: what the stages say of one name, put together."""
+"""Node history: what the stages say of one name, put together."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -112,7 +112,7 @@ def test_a_fused_node_lives_on_in_its_carrier(histories):
     assert fused.kernel == PLACEMENT.kernels[0]
     assert fused.assignment == PLACEMENT.assignments[0]
     assert fused.touches == (Touch("remapper", 1, "fused", "relu"),)
-    assert [one.hlo for one in fused.code] == ["dot"]
+    assert [operation.hlo for operation in fused.code] == ["dot"]
 
 
 def test_a_carrier_knows_whose_work_it_does_and_what_each_pass_did_to_it(histories):

@@ -281,19 +281,19 @@ def test_a_node_that_ran_itself_gives_its_outputs_where_they_are_others():
     made = ("made float32 [16, 3]",)
     waited = ("on the longest chain of dependent ops: the step waits for it",)
     assert view.sections(ran)[-1].about == "as _FusedConv2D"
-    assert list(view.executed(ran)) == [made, SLACK]
-    assert list(view.executed(replace(ran, critical=True))) == [made, waited]
-    assert list(view.executed(replace(ran, ran_outputs=ran.outputs))) == [SLACK]
-    assert list(view.executed(replace(ran, ran_outputs=(), slack_ns=None))) == []
+    assert list(view.execution_lines(ran)) == [made, SLACK]
+    assert list(view.execution_lines(replace(ran, critical=True))) == [made, waited]
+    assert list(view.execution_lines(replace(ran, ran_outputs=ran.outputs))) == [SLACK]
+    assert list(view.execution_lines(replace(ran, ran_outputs=(), slack_ns=None))) == []
     assert not [line for line in lines(ran)["Placed"] if line[0] == "lives on in "]
 
 
 def test_a_node_whose_work_nobody_did_did_not_run():
     removed = Fate("conv", "removed", "dependency_optimizer", None)
     gone = replace(HISTORY, carrier=None, fate=removed)
-    assert list(view.executed(gone)) == [("it did not run",)]
-    assert list(view.executed(replace(gone, fate=None))) == [("it did not run",)]
-    assert list(view.executed(replace(gone, fate=None, touches=()))) == []
+    assert list(view.execution_lines(gone)) == [("it did not run",)]
+    assert list(view.execution_lines(replace(gone, fate=None))) == [("it did not run",)]
+    assert list(view.execution_lines(replace(gone, fate=None, touches=()))) == []
 
 
 def test_a_removed_node_was_passed_over_or_needed_by_nothing():
@@ -306,9 +306,9 @@ def test_a_removed_node_was_passed_over_or_needed_by_nothing():
 
 def test_a_history_says_why_there_is_no_gradient_and_no_kernel():
     blank = replace(HISTORY, gradient_nodes=(), derived_from=None)
-    assert list(view.differentiated(blank)) == [("no gradient: is not to be shown",)]
+    assert list(view.backward_lines(blank)) == [("no gradient: is not to be shown",)]
     kernel = replace(HISTORY.kernel, constraints="", on_gpu=None)
-    assert list(view.placed(replace(PLAIN, kernel=kernel))) == [
+    assert list(view.placement_lines(replace(PLAIN, kernel=kernel))) == [
         ("kernel of _FusedConv2D: needs none",)
     ]
 
@@ -317,13 +317,13 @@ def test_every_change_has_its_preposition_and_every_fate_its_words():
     changes = ("removed", "folded", "merged", "compiled")
     other = NodeLink("other", "other")
     of_pass = PassLink(2, "a pass")
-    assert [tuple(view.touched(Touch("a pass", 2, what, "other"))) for what in changes] == [
+    assert [tuple(view.parts_of_touch(Touch("a pass", 2, what, "other"))) for what in changes] == [
         (of_pass, " (pass 3): removed", " for ", other),
         (of_pass, " (pass 3): folded", " into ", other),
         (of_pass, " (pass 3): merged", " with ", other),
         (of_pass, " (pass 3): compiled", " into ", other),
     ]
-    added = tuple(view.touched(Touch("a pass", 2, "added", "")))
+    added = tuple(view.parts_of_touch(Touch("a pass", 2, "added", "")))
     assert added == (of_pass, " (pass 3): added")
     assert set(view.FATES) == set(ledger.FATES)
 

@@ -279,7 +279,7 @@ def test_an_update_stands_beside_the_one_layer_whose_variable_it_changes():
     homes = {name: (drawing.TRACKS[kind], (name,)) for name, kind in kinds.items()}
     within = {"a": set(), "b": {"a"}, "up": set(), "both": set(), "after": {"both", "up"}}
     boxes = (Box("a", "a"), Box("b", "b"))
-    assert drawing.anchored(waits, within, homes, histories, boxes) == {
+    assert drawing.anchors_of(waits, within, homes, histories, boxes) == {
         "a": "a",
         "b": "b",
         "up": "b",
@@ -296,7 +296,7 @@ def test_what_the_runtime_made_lives_where_what_it_took_over_or_its_user_lives()
     waits = {"s/x": {"_arg"}, "t/y": {"made"}, "_arg": set(), "made": {"s/x"}, "alone": set()}
     step = Pass("feeds", None, 1, 1, added=("_arg",), taken=(Taken("t/y", "removed", "_arg"),))
     placement = Placement(None, (), passes=(step,))
-    assert drawing.homed(waits, histories, (placement,)) == {
+    assert drawing.homes_of(waits, histories, (placement,)) == {
         "s/x": (0, ("s", "x")),
         "t/y": (1, ("t", "y")),
         "_arg": (1, ("t", "_arg")),
@@ -360,8 +360,8 @@ def test_what_the_runtime_made_stands_where_what_it_took_over_stood():
 
 
 def test_every_node_of_every_state_has_one_place():
-    found = drawn(*STAGES)
-    names = [name for track in found.tracks for name in nodes_of(track)]
+    graph = drawn(*STAGES)
+    names = [name for track in graph.tracks for name in nodes_of(track)]
     assert sorted(names) == sorted({node.name for node in WHOLE} | {"_arg_x"})
 
 
@@ -417,8 +417,8 @@ def test_any_graph_has_each_node_once_whatever_the_names(names, data):
         Node(name, "Op", tuple(data.draw(st.lists(st.sampled_from(names), max_size=3))))
         for name in names
     )
-    found = drawn(Frontend(program=None, nodes=nodes))
-    assert sorted(name for track in found.tracks for name in nodes_of(track)) == sorted(names)
+    graph = drawn(Frontend(program=None, nodes=nodes))
+    assert sorted(name for track in graph.tracks for name in nodes_of(track)) == sorted(names)
 
 
 def test_a_thousand_nodes_all_have_a_place():

@@ -12,15 +12,15 @@ from tflab.follow import node_history
 from tflab.records import Fate, Frontend, Node, NodeHistory, Row, Touch
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, html
-from tflab.report.contents import Chapter, Picture, Portrait, Recipe, Report
+from tflab.report.contents import Chapter, DrawnGraph, Picture, Recipe, Report
 from tflab.report.drawn import Box, Drawing, Lane, State
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&{{ 7*7 }}\u2028\\'\""
 
 
-def portrait(stages, name="a graph"):
+def drawn_graph(stages, name="a graph"):
     histories = node_history.histories(stages)
-    return Portrait(name, drawing.draw(stages, histories), histories, {"layer/Relu": 1500.0}, 16)
+    return DrawnGraph(name, drawing.draw(stages, histories), histories, {"layer/Relu": 1500.0}, 16)
 
 
 def report(*parts, title="A title"):
@@ -55,7 +55,7 @@ def evil_report():
         Strip(EVIL, (Frame(EVIL, EVIL, (EVIL,)),)),
         Recipe(EVIL, EVIL),
         Picture("p", EVIL, "<svg xmlns='http://www.w3.org/2000/svg'/>", b""),
-        portrait((Frontend(program=None, nodes=nodes),), EVIL),
+        drawn_graph((Frontend(program=None, nodes=nodes),), EVIL),
         title=EVIL,
     )
 
@@ -79,7 +79,7 @@ def test_nothing_is_styled_or_handled_inline():
 
 
 def test_the_policy_lets_in_this_script_and_this_style_alone():
-    reader = Reader(html.page(report(portrait(STAGES))))
+    reader = Reader(html.page(report(drawn_graph(STAGES))))
     policy = next(a["content"] for tag, a in reader.elements if "http-equiv" in a)
     directives = dict(part.strip().split(" ", 1) for part in policy.split(";"))
     (style,), scripts = reader.texts["style"], reader.texts["script"]
@@ -98,7 +98,7 @@ def sha256(text):
 
 
 def test_the_page_asks_for_no_address():
-    page = html.page(report(portrait(STAGES)))
+    page = html.page(report(drawn_graph(STAGES)))
     addresses = [
         value
         for _, attributes in Reader(page).elements
@@ -109,7 +109,7 @@ def test_the_page_asks_for_no_address():
 
 
 def test_the_data_number_nodes_boxes_and_lanes():
-    data = html.viewer_data(portrait(STAGES))
+    data = html.viewer_data(drawn_graph(STAGES))
     names = [node["name"] for node in data["nodes"]]
     layer = next(box for box in data["boxes"] if box["label"] == "layer" and box["rows"])
     assert [
@@ -134,7 +134,7 @@ def test_the_data_number_nodes_boxes_and_lanes():
 
 
 def test_a_fused_node_and_the_one_that_does_its_work_are_related():
-    data = html.viewer_data(portrait(STAGES))
+    data = html.viewer_data(drawn_graph(STAGES))
     related = {
         node["name"]: [data["nodes"][other]["name"] for other in node["related"]]
         for node in data["nodes"]
@@ -194,8 +194,8 @@ def test_a_page_holds_its_parts_whole_and_in_their_order():
         Recipe("As it was measured.", "tflab run\ntflab again"),
     )
     chapters = (Chapter("First, one", parts), Chapter("The last", ("The end.",)))
-    told = Report("A title", "About it.", "python -m tflab.report", chapters)
-    assert Text(html.page(told)).read == [
+    whole = Report("A title", "About it.", "python -m tflab.report", chapters)
+    assert Text(html.page(whole)).read == [
         ("title", "A title"),
         ("h1", "A title"),
         ("p", "About it."),
@@ -308,7 +308,7 @@ def section(title, about, state):
 
 
 def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
-    drawn = Portrait("a graph", Drawing(TRACKS, STATES), LIVES, {"b": 1_500.0, "c": 250.0}, 16)
+    drawn = DrawnGraph("a graph", Drawing(TRACKS, STATES), LIVES, {"b": 1_500.0, "c": 250.0}, 16)
     data = html.viewer_data(drawn)
     assert data["nodes"][-1].pop("times")["rows"] == []
     assert data["nodes"] == [

@@ -93,9 +93,9 @@ def compare(
     passes = []
     before = State("", None, user_nodes, {})
     for after in (*states(snapshots), State("graph_optimizer", None, executed, {})):
-        found = difference(before, after)
-        if before.name or found.added or found.removed or found.rewritten:
-            passes.append(found)  # else the first dump, which is just the user's graph
+        step = difference(before, after)
+        if before.name or step.added or step.removed or step.rewritten:
+            passes.append(step)  # else the first dump, which is just the user's graph
         before = after
     return tuple(passes)
 
@@ -120,12 +120,12 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[State]:
 
 def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Snapshot]]]:
     """Each pass with its snapshots: one while the graph is whole, then one for each partition."""
-    found: dict[tuple, list[Snapshot]] = {}
+    groups: dict[tuple, list[Snapshot]] = {}
     for index, snapshot in enumerate(snapshots):
         whole = snapshot.partition is None
         key = (index,) if whole else (snapshot.moment, snapshot.group, snapshot.name)
-        found.setdefault(key, []).append(snapshot)
-    return [(members[0].name, members) for members in found.values()]
+        groups.setdefault(key, []).append(snapshot)
+    return [(members[0].name, members) for members in groups.values()]
 
 
 def difference(before: State, after: State) -> Pass:
@@ -253,18 +253,18 @@ def heirs(
 
     It is found at a user of its own, or else is that of the nearest user that is gone as well.
     """
-    found = {}
+    heir_of = {}
     for name in old:
         if name not in new and (heir := heir_at_users(name, old, new, users)):
-            found[name] = heir
-    waiting = deque(found)
+            heir_of[name] = heir
+    waiting = deque(heir_of)
     while waiting:
         user = waiting.popleft()
         for name in map(node_of, old[user].inputs):
-            if name in old and name not in new and name not in found:
-                found[name] = found[user]
+            if name in old and name not in new and name not in heir_of:
+                heir_of[name] = heir_of[user]
                 waiting.append(name)
-    return found
+    return heir_of
 
 
 def heir_at_users(
@@ -292,7 +292,7 @@ def fate_of(
     new: Mapping[str, Node],
     cluster: str | None,
 ) -> str:
-    """What happened to a removed node, told from who took it over and how that one changed."""
+    """What happened to a removed node, by who took it over and how that one changed."""
     if heir is None:
         return "removed"
     if heir == cluster:

@@ -100,10 +100,10 @@ def sections(history: NodeHistory) -> tuple[Section, ...]:
     fate = fate_words(history.fate) if history.fate else ""
     ran = f"as {history.ran_as}" if history.carrier == history.name and history.ran_as else ""
     every = (
-        Section("frontend", "Written", origin(history), tuple(written(history))),
-        Section("backward", "Differentiated", "", tuple(differentiated(history))),
-        Section("placement", "Placed", fate, tuple(placed(history))),
-        Section("execution", "Executed", ran, tuple(executed(history))),
+        Section("frontend", "Written", origin(history), tuple(frontend_lines(history))),
+        Section("backward", "Differentiated", "", tuple(backward_lines(history))),
+        Section("placement", "Placed", fate, tuple(placement_lines(history))),
+        Section("execution", "Executed", ran, tuple(execution_lines(history))),
     )
     return tuple(section for section in every if section.about or section.lines)
 
@@ -123,7 +123,7 @@ def fate_words(fate: Fate) -> str:
     return PASSED_OVER if fate.fate == "removed" and fate.into else FATES[fate.fate]
 
 
-def written(history: NodeHistory) -> Iterator[Line]:
+def frontend_lines(history: NodeHistory) -> Iterator[Line]:
     if history.source:
         yield (f"{place(history.source)}  ", Code(history.source.code))
     if history.inputs:
@@ -136,7 +136,7 @@ def written(history: NodeHistory) -> Iterator[Line]:
         yield ("is used by ", *links(history.consumers))
 
 
-def differentiated(history: NodeHistory) -> Iterator[Line]:
+def backward_lines(history: NodeHistory) -> Iterator[Line]:
     if history.derived_from:
         yield ("derives ", *links([history.derived_from]))
     if history.gradient_nodes:
@@ -145,9 +145,9 @@ def differentiated(history: NodeHistory) -> Iterator[Line]:
         yield (f"no gradient: {history.no_gradient}",)
 
 
-def placed(history: NodeHistory) -> Iterator[Line]:
+def placement_lines(history: NodeHistory) -> Iterator[Line]:
     for touch in history.touches:
-        yield tuple(touched(touch))
+        yield tuple(parts_of_touch(touch))
     if history.origin:
         yield (f"comes from: {history.origin.origin}",)
     if history.carries:
@@ -168,7 +168,7 @@ def placed(history: NodeHistory) -> Iterator[Line]:
             yield (Code(step),)
 
 
-def touched(touch: Touch) -> Iterator[Part]:
+def parts_of_touch(touch: Touch) -> Iterator[Part]:
     """`remapper (pass 22): fused into conv1/Relu`."""
     yield PassLink(touch.place, touch.by)
     yield f" (pass {touch.place + 1}): {CHANGES.get(touch.what, touch.what)}"
@@ -177,7 +177,7 @@ def touched(touch: Touch) -> Iterator[Part]:
         yield touch.about if touch.what == "rewritten" else NodeLink(touch.about, touch.about)
 
 
-def executed(history: NodeHistory) -> Iterator[Line]:
+def execution_lines(history: NodeHistory) -> Iterator[Line]:
     if history.carrier is None:
         if history.fate or history.touches:
             yield ("it did not run",)

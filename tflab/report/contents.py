@@ -1,4 +1,4 @@
-"""What the report tells of, and what it consists of: chapters of text, tables, pictures,
+"""What a report is made from, and what it consists of: chapters of text, tables, pictures,
 commands and drawn graphs."""
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ EPOCHS = 2  # of a training for the report: enough for curves, and over in secon
 
 @dataclass(frozen=True)
 class Walked:
-    """A model's walk through all stages, and the life of each of its nodes."""
+    """A model's walk through all stages, and the history of each of its nodes."""
 
     model: str
     stages: tuple[Stage, ...]
@@ -33,7 +33,7 @@ class Walked:
 
 @dataclass(frozen=True)
 class Lab:
-    """All that the report tells of."""
+    """All that was measured for a report."""
 
     model: str
     environment: Sequence[tuple[str, str]]
@@ -63,8 +63,8 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Portrait:
-    """A graph drawn through all of its states, with the life of every node."""
+class DrawnGraph:
+    """A graph drawn through all of its states, with the history of every node."""
 
     name: str
     drawing: Drawing
@@ -73,7 +73,7 @@ class Portrait:
     batch_size: int
 
 
-Part = Block | Picture | Recipe | Portrait
+Part = Block | Picture | Recipe | DrawnGraph
 
 
 @dataclass(frozen=True)

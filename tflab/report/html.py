@@ -23,7 +23,7 @@ from tflab.follow import view
 from tflab.records import NodeHistory, node_of
 from tflab.records.blocks import Strip, Table
 from tflab.report import panel, pass_log
-from tflab.report.contents import Picture, Portrait, Recipe, Report
+from tflab.report.contents import DrawnGraph, Picture, Recipe, Report
 from tflab.report.drawn import Box, Lane, State
 from tflab.units import short_device
 
@@ -48,7 +48,7 @@ def page(report: Report) -> str:
         style=style,
         script=script,
         policy=policy(style, script),
-        data=lambda portrait: embedded(viewer_data(portrait)),
+        data=lambda graph: embedded(viewer_data(graph)),
         stages=landmarks,
         counter=partial(next, count(1)),
     )
@@ -60,7 +60,7 @@ PARTS: dict[str, type] = {
     "strip": Strip,
     "picture": Picture,
     "recipe": Recipe,
-    "portrait": Portrait,
+    "graph": DrawnGraph,
 }
 
 
@@ -103,30 +103,30 @@ def anchor(title: str) -> str:
     return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
 
 
-def landmarks(portrait: Portrait) -> list[tuple[str, str]]:
+def landmarks(graph: DrawnGraph) -> list[tuple[str, str]]:
     """(stage, title) for each stage that the drawing has states of."""
     titles = {"frontend": "Written", "backward": "With gradients", "placement": "Placed"}
     titles |= {"execution": "Ran"}
-    known = {state.stage for state in portrait.drawing.states}
+    known = {state.stage for state in graph.drawing.states}
     return [(stage, title) for stage, title in titles.items() if stage in known]
 
 
-def viewer_data(portrait: Portrait) -> dict[str, Any]:
+def viewer_data(graph: DrawnGraph) -> dict[str, Any]:
     """What viewer.js draws: boxes, states and nodes by number, the nodes with their versions."""
-    drawing, histories = portrait.drawing, portrait.histories
+    drawing, histories = graph.drawing, graph.histories
     versions = pass_log.versions(drawing.states)
     counts = pass_log.node_counts(drawing.states, versions)
     index = {name: number for number, name in enumerate(histories)}
     boxes: list[dict[str, Any]] = []
     tracks = [flat(track, None, boxes, index) for track in drawing.tracks]
     nodes = [
-        node_data(history, versions.get(history.name, ()), portrait, index)
+        node_data(history, versions.get(history.name, ()), graph, index)
         for history in histories.values()
     ]
     devices = {short_device(n.device): None for state in drawing.states for n in state.defined}
     devices.pop("", None)
     return {
-        "title": portrait.name,
+        "title": graph.name,
         "nodes": nodes,
         "boxes": boxes,
         "tracks": tracks,
@@ -176,7 +176,7 @@ def opened(boxes: list[dict[str, Any]], nodes: int) -> list[int]:
 
 
 def node_data(
-    history: NodeHistory, versions: Sequence[Version], portrait: Portrait, index: dict[str, int]
+    history: NodeHistory, versions: Sequence[Version], graph: DrawnGraph, index: dict[str, int]
 ) -> dict[str, Any]:
     related = {history.carrier, *history.carries} - {None, history.name}
     table = view.times(history)
@@ -186,10 +186,10 @@ def node_data(
         "op": history.op,
         "kind": KINDS.index(history.kind),
         "fate": history.fate.fate if history.fate else "runtime",
-        "ns": portrait.ns.get(history.name),
+        "ns": graph.ns.get(history.name),
         "related": sorted(index[name] for name in related if name in index),
         "versions": [version_data(version, index) for version in versions],
-        "history": panel.sections(history, portrait.drawing.states, index),
+        "history": panel.sections(history, graph.drawing.states, index),
         "times": {
             "title": table.title,
             "rows": list(zip(heads, *table.cells(), strict=True)) if table.rows else [],

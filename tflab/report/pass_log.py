@@ -21,17 +21,17 @@ from tflab.views import placement
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
     """The states of a walk's graph, as far as the walk went."""
     known: dict[type, Any] = {type(stage): stage for stage in stages}
-    log = [written(known[Frontend])]
+    log = [as_written(known[Frontend])]
     if Backward in known:
-        log.append(differentiated(known[Frontend], known[Backward]))
+        log.append(with_gradients(known[Frontend], known[Backward]))
     if Placement in known:
-        log.extend(placed(known[Placement]))
+        log.extend(after_passes(known[Placement]))
     if Execution in known:
-        log.append(executed(known[Placement], known[Execution]))
+        log.append(as_run(known[Placement], known[Execution]))
     return tuple(log)
 
 
-def written(stage: Frontend) -> State:
+def as_written(stage: Frontend) -> State:
     return State(
         stage="frontend",
         title="Written",
@@ -42,7 +42,7 @@ def written(stage: Frontend) -> State:
     )
 
 
-def differentiated(before: Frontend, stage: Backward) -> State:
+def with_gradients(before: Frontend, stage: Backward) -> State:
     old = {node.name: node for node in before.nodes}
     new = tuple(node for node in stage.nodes if old.get(node.name) != node)
     about = "Each op's gradient function has added the nodes that derive it."
@@ -67,7 +67,7 @@ def grown(stage: Backward) -> Iterator[str]:
         )
 
 
-def placed(stage: Placement) -> Iterator[State]:
+def after_passes(stage: Placement) -> Iterator[State]:
     """A state for each pass that changed the graph."""
     lost = {fate.name for fate in stage.ledger if fate.fate == "unreached"}
     types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
@@ -98,7 +98,7 @@ def touched(step: Pass) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*step.added, *rewritten, *heirs)))
 
 
-def executed(before: Placement, stage: Execution) -> State:
+def as_run(before: Placement, stage: Execution) -> State:
     """The graph that ran: that of the last pass, with its times."""
     owned = {owner.owner: owner.ns / stage.wall_ns for owner in stage.time_ledger}
     largest = max(owned, key=owned.__getitem__)

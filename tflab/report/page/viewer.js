@@ -1,4 +1,4 @@
-/* Viewer: draws a graph at each state of its life, and tells the life of any node in it. */
+/* Viewer: draws a graph in each of its states, and shows the history of any node in it. */
 
 const SMALLEST = 0.7; // of the scale at which a drawing is made to fit its box at first
 const HEATS = 7; // steps of the scale of times
@@ -108,12 +108,12 @@ class Viewer {
   }
 
   find(text) {
-    const wanted = text.trim();
-    if (!wanted) return;
+    const query = text.trim();
+    if (!query) return;
     const names = this.data.nodes.map((node) => node.name);
-    let node = names.indexOf(wanted);
-    if (node < 0) node = names.findIndex((name) => name.toLowerCase().includes(wanted.toLowerCase()));
-    this.part("found").textContent = node < 0 ? "No node has this in its name." : "";
+    let node = names.indexOf(query);
+    if (node < 0) node = names.findIndex((name) => name.toLowerCase().includes(query.toLowerCase()));
+    this.part("search-result").textContent = node < 0 ? "No node has this in its name." : "";
     if (node >= 0) this.select(node, true);
   }
 
@@ -133,7 +133,7 @@ class Viewer {
     } else this.select(box.node, false);
   }
 
-  /* Show the life of a node; `reveal` opens what it is in and scrolls to it. */
+  /* Show the history of a node; `reveal` opens what it is in and scrolls to it. */
   select(node, reveal) {
     this.selected = node;
     const id = this.layout.boxOf.get(node);
@@ -143,7 +143,7 @@ class Viewer {
       this.arrange();
       this.scrollTo(id);
     } else this.draw();
-    this.tell();
+    this.showHistory();
     this.focus(id);
   }
 
@@ -209,16 +209,16 @@ class Viewer {
 
   /* Edges between visible boxes, those of closed scopes bundled. */
   edges() {
-    const found = new Map();
+    const bundles = new Map();
     const add = (source, target, control) => {
       if (!this.version(source)) return;
       const [a, b] = [this.visible(source), this.visible(target)];
       if (a === b) return;
       const key = `${a}>${b}`;
-      const edge = found.get(key) || { a, b, data: 0, control: 0, ends: [] };
+      const edge = bundles.get(key) || { a, b, data: 0, control: 0, ends: [] };
       edge[control ? "control" : "data"]++;
       edge.ends.push(source, target);
-      found.set(key, edge);
+      bundles.set(key, edge);
     };
     for (const node of this.data.nodes.keys()) {
       const version = this.version(node);
@@ -226,7 +226,7 @@ class Viewer {
       version[INPUTS].forEach((source) => add(source, node, false));
       version[CONTROLS].forEach((source) => add(source, node, true));
     }
-    return [...found.values()];
+    return [...bundles.values()];
   }
 
   draw() {
@@ -487,8 +487,8 @@ class Viewer {
     this.part("legend").replaceChildren(...entries);
   }
 
-  /* The life of the selected node. */
-  tell() {
+  /* The history of the selected node. */
+  showHistory() {
     const node = this.data.nodes[this.selected];
     const panel = this.part("panel");
     const parts = [
@@ -539,7 +539,7 @@ class Viewer {
   /* Paper has no controls: it gets a drawing of each stage, with its scopes closed. */
   print() {
     const { open, state, selected, colour } = this;
-    const states = this.data.states.map((one) => one.stage);
+    const states = this.data.states.map((state) => state.stage);
     this.open = new Set();
     this.selected = null;
     const figures = [...new Set(states)].map((stage) => {
