@@ -9,7 +9,7 @@ that makes a test fail or hang is killed; those that are left say what no test l
 Verdicts are kept in mutants/: what was interrupted goes on, and only functions that changed are
 tried again, and survivors after a change of code or tests. A killed mutant stays killed: remove
 mutants/ to start afresh. With all rooms the scores go to benchmarks/MUTANTS.md; with one they are
-only printed. The differences of all survivors are in mutants/survivors.txt.
+only printed. The differences of all survivors are in mutants/<room>/survivors.txt.
 """
 
 from __future__ import annotations
@@ -199,14 +199,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 def measure(names: Sequence[str], children: int, page: Path | None) -> int:
     listed = equivalents(EQUIVALENT.read_text())
     rooms = {name: verdicts(name, ROOMS[name], children) for name in names}
-    diffs: dict[str, str] = {}
-    for name, mutants in rooms.items():
-        diffs |= differences(FOLDER / name, [m.name for m in mutants if m.status not in KILLED])
+    shown = {
+        name: differences(FOLDER / name, [m.name for m in mutants if m.status not in KILLED])
+        for name, mutants in rooms.items()
+    }
     everything = [mutant for mutants in rooms.values() for mutant in mutants]
+    diffs = {name: diff for own in shown.values() for name, diff in own.items()}
     excused, stale = matched(listed, everything, diffs)
-    (FOLDER / "survivors.txt").write_text(
-        "".join(diff for name, diff in diffs.items() if name not in excused)
-    )
+    for room, own in shown.items():
+        (FOLDER / room / "survivors.txt").write_text(
+            "".join(diff for name, diff in own.items() if name not in excused)
+        )
     told = blocks(rooms, excused, stale)
     out = text.console()
     for block in told:
@@ -226,8 +229,8 @@ def blocks(
         "Small mistakes that mutmut plants in the code, one at a time, and how many of them the "
         "tests notice that need no TensorFlow. A score is the share that was killed of those that "
         "can be: benchmarks/equivalent_mutants.toml lists mutants that change nothing, with the "
-        "reason. A mutant that never ends is killed too. To repeat it: make mutants; the mutants "
-        "that survived are then in mutants/survivors.txt."
+        "reason. A mutant that never ends is killed too. To repeat it: make mutants; those that "
+        "survived are then in mutants, in survivors.txt of each room."
     ]
     scores = tuple(score(name, mutants, excused) for name, mutants in rooms.items())
     promised = Column("promised", lambda row: f"{ROOMS[row.label].promise:.0f} %", True)
