@@ -262,6 +262,7 @@ def test_a_path_is_cut_after_its_first_scope_with_nodes_of_its_own():
             dict.fromkeys("ab", "a + b") | dict.fromkeys("cd", "c + d"),
         ),
         ([("a/x", "b/y"), ("b/z", "c/y")], dict.fromkeys("abc", "a + b + c")),
+        ([("a/x", "a/y")], {}),
         ([("n/m/a/x", "n/m/b/y")], dict.fromkeys(("n/m/a", "n/m/b"), "n/m/a + b")),
         ([("m/a/x", "n/b/y")], dict.fromkeys(("m/a", "n/b"), "m/a + n/b")),
     ],
