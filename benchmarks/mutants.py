@@ -120,6 +120,7 @@ NOT_QUICK = re.compile(r"^pytestmark = pytest\.mark\.(tensorflow|slow)", re.M)
 
 NAME = re.compile(r"(.+)\.x(?:_(\w+)|ǁ(\w+)ǁ(\w+))__mutmut_\d+")  # module, function or class.method
 KILLED = ("killed", "timeout", "segfault")  # mutmut's word for whatever ended by a signal
+UNTESTED = "no tests"
 UNDECIDED = ("not checked", "check was interrupted by user")
 
 SHOW = """
@@ -164,7 +165,7 @@ class Score:
     timeouts: int
     survived: int
     untested: int
-    equivalent: int  # of those that survived or that no test reached
+    equivalent: int  # of those that survived
 
     @property
     def percent(self) -> float:
@@ -200,16 +201,18 @@ def measure(names: Sequence[str], children: int, page: Path | None) -> int:
     listed = equivalents(EQUIVALENT.read_text())
     rooms = {name: verdicts(name, ROOMS[name], children) for name in names}
     shown = {
-        name: differences(FOLDER / name, [m.name for m in mutants if m.status not in KILLED])
+        name: differences(
+            FOLDER / name, [m.name for m in mutants if m.status not in (*KILLED, UNTESTED)]
+        )
         for name, mutants in rooms.items()
     }
     everything = [mutant for mutants in rooms.values() for mutant in mutants]
     diffs = {name: diff for own in shown.values() for name, diff in own.items()}
     excused, stale = matched(listed, everything, diffs)
     for room, own in shown.items():
-        (FOLDER / room / "survivors.txt").write_text(
-            "".join(diff for name, diff in own.items() if name not in excused)
-        )
+        untested = (f"# {m.name}: {UNTESTED}\n" for m in rooms[room] if m.status == UNTESTED)
+        survivors = (diff for name, diff in own.items() if name not in excused)
+        (FOLDER / room / "survivors.txt").write_text("".join((*survivors, *untested)))
     told = blocks(rooms, excused, stale)
     out = text.console()
     for block in told:
@@ -228,7 +231,7 @@ def blocks(
     told: list[Block] = [
         "Small mistakes that mutmut plants in the code, one at a time, and how many of them the "
         "tests notice that need no TensorFlow. A score is the share that was killed of those that "
-        "can be: benchmarks/equivalent_mutants.toml lists mutants that change nothing, with the "
+        "can be: benchmarks/equivalent_mutants.toml lists survivors that change nothing, with the "
         "reason. A mutant that never ends is killed too. To repeat it: make mutants; those that "
         "survived are then in mutants, in survivors.txt of each room."
     ]
@@ -258,7 +261,7 @@ def columns(label: str) -> tuple[Column, ...]:
         Column("timeouts", lambda row: f"{row.timeouts:,}", True),
         Column("survived", lambda row: f"{row.survived:,}", True),
         Column("no tests", lambda row: f"{row.untested:,}", True),
-        Column("of these equivalent", lambda row: f"{row.equivalent:,}", True),
+        Column("equivalent", lambda row: f"{row.equivalent:,}", True),
         Column("score", lambda row: f"{row.percent:.1f} %", True),
     )
 
@@ -269,7 +272,7 @@ def score(label: str, mutants: Sequence[Mutant], excused: Iterable[str]) -> Scor
     statuses = [mutant.status for mutant in mutants]
     killed = statuses.count("killed")
     timeouts = sum(status in KILLED for status in statuses) - killed
-    untested = statuses.count("no tests")
+    untested = statuses.count(UNTESTED)
     survived = len(mutants) - killed - timeouts - untested
     equivalent = sum(mutant.name in excused for mutant in mutants)
     return Score(label, len(mutants), killed, timeouts, survived, untested, equivalent)
