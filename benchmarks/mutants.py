@@ -30,7 +30,8 @@ from pathlib import Path
 
 from tflab.errors import TflabError
 from tflab.exporters import markdown, text
-from tflab.table import Block, Column, Table, plural
+from tflab.records.blocks import Block, Column, Table
+from tflab.units import plural
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -55,64 +56,36 @@ class Room:
 
 
 ROOMS = {
-    "analysis": Room(
-        90,
-        (
-            "tflab/analysis/*.py",
-            *(
-                f"tflab/{name}.py"
-                for name in (
-                    *("flows", "lanes", "ledger", "levels", "memory", "passes"),
-                    *("paths", "rows", "schedule", "tables", "tally"),
-                )
-            ),
-        ),
-        (
-            "tests/analysis/test_*.py",
-            *(
-                f"tests/test_{name}.py"
-                for name in (
-                    *("flows", "lanes", "ledger", "levels", "memory", "passes"),
-                    *("paths", "rows", "schedule", "tables", "tally"),
-                )
-            ),
-        ),
-    ),
+    "analysis": Room(90, ("tflab/analysis/*.py",), ("tests/analysis/test_*.py",)),
     "views": Room(
         80,
         (
             "tflab/views/*.py",
-            "tflab/rails.py",
-            "tflab/scopes.py",
-            "tflab/table.py",
-            *(
-                f"tflab/story/{name}.py"
-                for name in (
-                    *("__init__", "backward", "code", "execution"),
-                    *("frontend", "placement", "rows", "words"),
-                )
-            ),
+            "tflab/units.py",
+            "tflab/records/blocks.py",
+            *(f"tflab/{command}/view.py" for command in ("compare", "convert", "follow", "train")),
+            "tflab/compare/findings.py",
+            *(f"tflab/report/{name}.py" for name in ("chapters", "panel", "pass_log")),
         ),
         (
             "tests/views/test_*.py",
-            *(f"tests/test_{name}.py" for name in ("rails", "scopes", "table", "text", "*story*")),
+            "tests/records/test_*.py",
+            *(f"tests/{command}/test_*view.py" for command in ("compare", "convert", "train")),
+            "tests/compare/test_findings.py",
+            "tests/follow/test_*.py",
+            *(f"tests/report/test_{name}.py" for name in ("chapters", "panel", "pass_log")),
         ),
     ),
     "exporters": Room(
         80,
-        ("tflab/exporters/*.py", "tflab/exporters/plots/*.py"),
+        ("tflab/exporters/*.py", "tflab/exporters/plots/*.py", "tflab/exporters/xspace/*.py"),
         (
             "tests/exporters/test_*.py",
             "tests/exporters/plots/test_*.py",
-            *(
-                f"tests/test_{name}.py"
-                for name in (
-                    *("chrome_trace", "curves", "data", "gallery", "history", "html", "markdown"),
-                    *("notebook", "plots", "tensorboard", "text", "wire", "xnames", "xspace"),
-                )
-            ),
+            "tests/exporters/xspace/test_*.py",
+            "tests/compare/test_whole_view.py",
         ),
-        ("tflab/exporters/tensorboard.py",),
+        apart=("tflab/exporters/tensorboard.py",),
     ),
 }
 TESTS = "not tensorflow and not slow"

@@ -58,7 +58,7 @@ def test_the_chain_goes_back_to_the_parent_that_ended_last_whatever_its_name():
 def test_a_transfer_of_which_one_end_is_missing_joins_nothing():
     transfer = Transfer("a", "send", "recv", "CPU:0", "CPU:1", "float32", (1,), 4)
     for name in ("send", "recv"):
-        assert paths.dependencies([Node(name, "Op")], [transfer]) == {name: []}
+        assert critical_path.dependencies([Node(name, "Op")], [transfer]) == {name: []}
 
 
 # The longest chain

@@ -242,16 +242,18 @@ def test_the_runtimes_own_nodes_have_a_row_of_their_own(by, name, op):
 
 def test_layers_that_start_at_once_stand_in_the_order_of_their_names():
     stats = [node("b/x", "X", 1, start=2), node("a/x", "Y", 1, start=2)]
-    assert [row.key for row in rows.rows(stats, "layer", 1)] == ["a", "b"]
+    assert [row.key for row in op_table.rows(stats, "layer", 1)] == ["a", "b"]
 
 
 def test_the_name_of_a_node_directly_in_calls_keeps_the_outermost_one():
-    assert rows.called("StatefulPartitionedCall/PartitionedCall/x") == "StatefulPartitionedCall/x"
+    assert (
+        op_table.called("StatefulPartitionedCall/PartitionedCall/x") == "StatefulPartitionedCall/x"
+    )
 
 
 def test_a_path_is_cut_after_its_first_scope_with_nodes_of_its_own():
-    assert rows.opened("a/b/c", {"a", "a/b"}) == "a"
-    assert rows.opened("a/b/c", {"a/b", "a/b/c"}) == "a/b"
+    assert op_table.opened("a/b/c", {"a", "a/b"}) == "a"
+    assert op_table.opened("a/b/c", {"a/b", "a/b/c"}) == "a/b"
 
 
 @pytest.mark.parametrize(
@@ -272,7 +274,7 @@ def test_layers_are_joined_with_all_that_they_were_fused_with(fused, joined):
     for part, into in fused:
         ledger += [Fate(part, "fused", "remapper", into), Fate(into, "executed", None, None)]
     homes = {fate.name.rpartition("/")[0] for fate in ledger}
-    assert rows.joined_layers(ledger, homes) == joined
+    assert op_table.joined_layers(ledger, homes) == joined
 
 
 # By line
@@ -294,7 +296,9 @@ def test_a_node_without_a_line_says_so():
 
 def test_a_fused_node_without_a_line_says_so():
     ledger = [Fate("a/x", "fused", "remapper", "a/y"), Fate("a/y", "executed", None, None)]
-    (row,) = rows.rows([node("a/y", "Y", 1)], "line", 1, ledger=ledger, sources={"a/y": line(1)})
+    (row,) = op_table.rows(
+        [node("a/y", "Y", 1)], "line", 1, ledger=ledger, sources={"a/y": line(1)}
+    )
     assert (row.key, row.fused_from) == ("net.py:1", ("(no line)",))
 
 

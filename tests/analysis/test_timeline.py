@@ -45,7 +45,7 @@ def test_each_owner_is_added_up_over_all_steps():
 
 
 def test_spans_that_touch_are_one():
-    assert schedule.union([(5, 9), (0, 5), (10, 12)]) == [(0, 9), (10, 12)]
+    assert timeline.union([(5, 9), (0, 5), (10, 12)]) == [(0, 9), (10, 12)]
 
 
 def test_what_overlaps_is_busy_once():

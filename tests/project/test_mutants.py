@@ -5,7 +5,7 @@ import pytest
 from benchmarks import mutants
 from benchmarks.mutants import Equivalent, Mutant, Room, Score
 from tflab.errors import TflabError
-from tflab.table import Table
+from tflab.records.blocks import Table
 
 DIFF = """\
 # tflab.analysis.ledger.x_fates__mutmut_3: survived
