@@ -100,6 +100,7 @@ def records(file: str, graph: str | None = None) -> Any:
 
 
 def to_xspace(found: Any, file: str) -> None:
+    from tflab.exporters import xspace
 
     with TemporaryDirectory(prefix="tflab-") as logdir:
         xspace.write(logdir, [found.capture()])
