@@ -298,8 +298,8 @@ def test_a_cluster_whose_values_nobody_takes_is_compiled_and_run_all_the_same():
     ]
     marked = snapshot([X, a, b], "Mark", clusters=dict.fromkeys("ab", "cluster_0"))
     dumps = [marked, snapshot(clustered, "Encapsulate"), snapshot(built, "Build")]
-    found = passes.compare((X, a, b), dumps, tuple(built))
-    assert [each.taken for each in found] == [
+    steps = passes.compare((X, a, b), dumps, tuple(built))
+    assert [step.taken for step in steps] == [
         (Taken("a", "compiled", "cluster_0"), Taken("b", "compiled", "cluster_0")),
         (Taken("cluster_0", "fused", "cluster_0_1/xla_run"),),
         (),

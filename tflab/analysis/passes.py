@@ -171,14 +171,14 @@ def replay(changes: Iterable[Change]) -> Versions:
     """
     versions: Versions = {}
     standing: dict[str, tuple[int, Node]] = {}
-    number = -1
+    steps = list(changes)
 
     def end(name: str, last: int) -> None:
         if name in standing:
             first, node = standing.pop(name)
             versions[name].append(Version(first, last, node))
 
-    for number, (gone, defined) in enumerate(changes):
+    for number, (gone, defined) in enumerate(steps):
         for name in gone:
             end(name, number - 1)
         for node in defined:
@@ -186,7 +186,7 @@ def replay(changes: Iterable[Change]) -> Versions:
             versions.setdefault(node.name, [])
             standing[node.name] = number, node
     for name in list(standing):
-        end(name, number)
+        end(name, len(steps) - 1)
     return versions
 
 
