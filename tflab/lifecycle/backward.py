@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import ops as registry  # of gradient functions (TF 2.21)
 
 from tflab.errors import RefusedError, TflabError
 from tflab.lifecycle import gradient_check
@@ -30,7 +29,7 @@ from tflab.records import (
     Source,
     node_of,
 )
-from tflab.runtime import functions, nodes
+from tflab.runtime import functions, nodes, private
 
 NOT_NEEDED = "the loss does not depend on it"
 NO_VARIABLE = "no trainable variable is behind it"
@@ -46,9 +45,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     A model without a loss or an optimiser passes unchanged. Raises TflabError when the loss
     cannot be differentiated.
     """
-    if frontend.blocked:
-        raise TflabError(frontend.blocked)
-    program = frontend.program
+    program = frontend.live
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
         return there_already(frontend)
     # By default TensorFlow does not; over several devices a gradient follows its forward op.
@@ -66,7 +63,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         added_functions=tuple(function.name for function in new),
         added_nodes=tuple(op.name for op in added),
         update_nodes=tuple(op.name for op in update_ops),
-        shared_nodes=tuple(op.name for op in gradient_ops if nodes.original_op(op) is None),
+        shared_nodes=tuple(op.name for op in gradient_ops if private.original_op(op) is None),
         gradients=tuple(gradients_of(program, frontend.nodes, gradient_ops)),
         gradient_checks=checks,
         unchecked=unchecked,
@@ -90,7 +87,7 @@ def checked(
 
 def derive(program: Program, together: bool) -> tuple[list, list, list, str | None]:
     """The (gradient, variable) pairs, the ops that gradients and updates added, the train op."""
-    graph, loss, optimizer = program.graph, program.model.loss, program.model.optimizer
+    graph, loss, optimizer = program.graph, program.loss, program.model.optimizer
     before = len(graph.get_operations())
     try:
         with graph.as_default():
@@ -142,17 +139,17 @@ def there_already(frontend: Frontend) -> Backward:
         scope = GRADIENT_SCOPE.match(node.name)
         if scope and scope[1] in names:
             made.setdefault(scope[1], []).append(node.name)
-    graph = frontend.program.graph
-    graph.finalize()
+    program = frontend.live
+    program.graph.finalize()
     return Backward(
-        program=frontend.program,
+        program=program,
         nodes=frontend.nodes,
         functions=frontend.functions,
         gradients=tuple(
             Gradient(
                 node.name,
                 node.op,
-                gradient_function(graph.get_operation_by_name(node.name))[0],
+                gradient_function(program.graph.get_operation_by_name(node.name))[0],
                 tuple(made[node.name]),
             )
             for node in frontend.nodes
@@ -173,9 +170,9 @@ def with_lines(
     lines = {node.name: node.source for node in forward}
     for op in ops:
         node = nodes.from_operation(op)
-        if nodes.original_op(op) is None:
+        if private.original_op(op) is None:
             known = [lines[name] for name in parents(node) if name in lines]
-            node = replace(node, source=(known or [lines[program.model.loss.op.name]])[0])
+            node = replace(node, source=(known or [lines[program.loss.op.name]])[0])
         yield node
 
 
@@ -199,7 +196,7 @@ def added_functions(
     before = {function.name for function in frontend.functions}
     lines: dict[tuple[str | None, str], Source | None] = {}
     lines |= {(None, node.name): node.source for node in written}
-    for function in functions.of_graph(graph, frontend.program.model.lines):
+    for function in functions.of_graph(graph, frontend.live.model.lines):
         known = (lines.get((call.function, call.node)) for call in function.called_by)
         caller = next((source for source in known if source), None)
         found = [
@@ -216,14 +213,14 @@ def gradients_of(
 ) -> Iterable[Gradient]:
     """For each forward node: its gradient function and its gradient nodes, or why there are none.
 
-    Which node came from which is TensorFlow's own note (`_original_op`), not a matter of names.
+    Which node came from which is TensorFlow's own note, not a matter of names.
     """
     derived: dict[str, list[str]] = {}
     for op in gradient_ops:
-        origin = nodes.original_op(op)
+        origin = private.original_op(op)
         if origin is not None:
             derived.setdefault(origin.name, []).append(op.name)
-    needed = reach([program.model.loss.op.name], {node.name: parents(node) for node in forward})
+    needed = reach([program.loss.op.name], {node.name: parents(node) for node in forward})
     trained = trained_nodes(program, forward)
     for node in forward:
         function, registered = gradient_function(program.graph.get_operation_by_name(node.name))
@@ -244,7 +241,7 @@ def gradient_function(op: tf.Operation) -> tuple[str | None, bool]:
     """The registered gradient function as `_MulGrad (math_grad.py:1404)`, and whether the type
     has an entry in the registry at all; an entry may say "not differentiable"."""
     try:
-        function = registry.get_gradient_function(op)
+        function = private.gradient_function(op)
     except LookupError:
         return None, False
     if function is None:

@@ -17,7 +17,7 @@ from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.models import saved
 from tflab.records import Frontend, Model, Options, Program
-from tflab.runtime import functions, nodes
+from tflab.runtime import functions, nodes, private
 from tflab.saved_graphs import formats
 
 ROWS_OF_NOTHING = 2**16  # a model that is fed nothing runs with any batch size
@@ -37,14 +37,13 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
             graph = tf.Graph()
             model = called(name, functools.partial(from_keras, name, function, options), graph)
     except saved.NotImportableError as error:
-        nothing: Any = None  # there is no live graph
         return Frontend(
-            program=nothing, nodes=error.nodes, blocked=str(error), functions=error.functions
+            program=None, nodes=error.nodes, blocked=str(error), functions=error.functions
         )
     check(name, model, graph)
     if options.devices > 1:
         split_over_devices(graph, options.devices)
-    live = Program(
+    made = Program(
         name=name,
         graph=graph,
         model=model,
@@ -52,7 +51,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
     )
     return Frontend(
-        program=live,
+        program=made,
         nodes=nodes.from_graph(graph, model.lines),
         notes=model.notes,
         functions=functions.of_graph(graph, model.lines),
@@ -167,12 +166,12 @@ def split_over_devices(graph: tf.Graph, devices: int) -> None:
         seen += len(ops)
         for op in ops:
             if not op.device:
-                op._set_device(f"/device:CPU:{int(middle * devices / total)}")  # TF 2.21
+                private.set_device(op, f"/device:CPU:{int(middle * devices / total)}")
     for op in free:
         for group in op.colocation_groups():
             mate = by_name.get(group.decode().removeprefix("loc:@"))
             if mate is not None:
-                op._set_device(mate.device)
+                private.set_device(op, mate.device)
 
 
 def layers(graph: tf.Graph) -> list[list[tf.Operation]]:

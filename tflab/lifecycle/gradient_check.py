@@ -62,7 +62,7 @@ def check(
         values = dict(jittered(live, variables, rng))
         assign(live, values)
         gradients = [dense(g) for g in live.run([within(graph, g) for g, _ in pairs], feeds)]
-        reason = unfit([live.run(program.model.loss.name, feeds) for _ in range(2)])
+        reason = unfit([live.run(program.loss.name, feeds) for _ in range(2)])
     if reason:
         return (), reason
 
@@ -71,7 +71,7 @@ def check(
     elements = {
         name: chosen(gradient, count, rng) for name, gradient in zip(names, gradients, strict=True)
     }
-    loss = program.model.loss
+    loss = program.loss
     for copy, dtype in float64_copy.copies(graph, [loss.op.name, *values]):
         try:
             with session.opened(copy, config) as live:
@@ -216,7 +216,7 @@ def floats_of_a_row(program: Program) -> int:
     two gradients differ: another reason to keep the batch of a large model small.
     """
     graph = program.graph
-    needed = float64_copy.pruned(graph.as_graph_def(), [program.model.loss.op.name]).node
+    needed = float64_copy.pruned(graph.as_graph_def(), [program.loss.op.name]).node
     tensors = (t for node in needed for t in graph.get_operation_by_name(node.name).outputs)
     shapes = (t.shape.as_list() for t in tensors if t.shape.rank)
     return sum(prod(dims) for batch, *dims in shapes if batch is None and None not in dims) or 1

@@ -115,7 +115,7 @@ def accounted(
 def default_fetches(program: Program) -> tuple[str, ...]:
     """A training step where there is one: the loss and the train op; else the output."""
     if program.train_op:
-        return (program.model.loss.name, program.train_op)
+        return (program.loss.name, program.train_op)
     return program.model.fetches or (program.model.output.name,)
 
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+from tflab.errors import TflabError
 from tflab.records.asked import SWITCHES, Model, Options, Program, Recipe, Saved, Start
 from tflab.records.graph import (
     Call,
@@ -138,11 +139,18 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Frontend(Shown):
-    program: Program = field(repr=False)
+    program: Program | None = field(repr=False)  # none where the graph is blocked
     nodes: tuple[Node, ...]
     notes: tuple[str, ...] = ()  # of a graph from a file: what was chosen or made up for it
     blocked: str | None = None  # why no other stage can follow: TensorFlow refuses the graph
     functions: tuple[Function, ...] = ()  # that nodes call: branches, loop bodies, tf.functions
+
+    @property
+    def live(self) -> Program:
+        """The program, for what comes next. Raises TflabError where the graph is blocked."""
+        if self.program is None:
+            raise TflabError(self.blocked or "There is no live graph to go on with.")
+        return self.program
 
 
 @dataclass(frozen=True)

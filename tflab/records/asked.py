@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tflab.errors import TflabError
 from tflab.records.graph import Lines
 
 
@@ -41,10 +42,10 @@ class Model:
     output: Any
     feeds: Mapping[Any, str]
     data: Callable[[str, str | None], Any]  # (split, data_dir) -> tflab.datasets.Dataset
-    loss: Any = None
-    optimizer: Any = None
+    loss: Any | None = None
+    optimizer: Any | None = None
     recipe: Recipe | None = None
-    test_loss: Any = None  # of the inferring head, where it is not `loss`
+    test_loss: Any | None = None  # of the inferring head, where it is not `loss`
     fetches: tuple[str, ...] = ()  # what to run where nothing is trained; else `output`
     parameters: tuple[Any, ...] = ()  # tensors to derive by, where there is no optimiser
     notes: tuple[str, ...] = ()  # what was chosen or made up for it, for the reader
@@ -108,3 +109,10 @@ class Program:
     dataset: Callable[[str], Any]  # split -> Dataset, read once
     ends: tuple[str, ...] = ()  # the nodes that the model is there to compute
     train_op: str | None = None
+
+    @property
+    def loss(self) -> Any:
+        """The tensor that gradients start at. Raises TflabError where the model has none."""
+        if self.model.loss is None:
+            raise TflabError(f"The model '{self.name}' has no loss.")
+        return self.model.loss

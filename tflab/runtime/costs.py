@@ -27,11 +27,10 @@ from math import prod
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
-from tensorflow.python.framework import ops as registry  # of statistics functions (TF 2.21)
-from tensorflow.python.profiler.internal import flops_registry  # noqa: F401  (it registers)
 
 from tflab.errors import TflabError
 from tflab.records import Costs, Fate, Node, Placement, Tensor, node_of
+from tflab.runtime import private
 
 # These types pass a buffer or a handle on, or look at a shape: nothing is moved.
 PASSING = """_Arg _Retval _XlaCompile _XlaMerge Const ControlTrigger Enter Exit ExpandDims
@@ -165,7 +164,7 @@ def registered_flops(op: tf.Operation) -> int:
     definition = op.node_def
     # AddN counts all of its inputs, those for control too.
     definition.input[:] = [tensor for tensor in definition.input if not tensor.startswith("^")]
-    flops = registry.get_stats_for_node_def(op.graph, definition, "flops").value
+    flops = private.flops(op.graph, definition)
     if flops is None:
         raise ValueError(NOT_REGISTERED)
     return round(flops)  # the gradients of convolutions divide by the stride

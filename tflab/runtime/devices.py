@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 import tensorflow as tf
 
 from tflab.records import Assignment, Fate, Node, Origin
-from tflab.runtime import kernels, nodes
+from tflab.runtime import kernels, nodes, private
 
 SPLIT = "--devices"  # who asks where the model itself did not
 
@@ -82,14 +81,13 @@ def colocated_with(op: tf.Operation) -> list[str]:
 
 
 def who_asked(op: tf.Operation) -> str:
-    """The line of the `tf.device` that asked last (`_device_assignments`, TF 2.21)."""
-    asked: list[Any] = getattr(op, "_device_assignments", None) or []
-    asked = [one for one in asked if one.filename]
-    if not asked:
+    """The line of the `tf.device` that asked last."""
+    requests = private.device_requests(op)
+    if not requests:
         return SPLIT
-    users = [one for one in asked if not one.filename.startswith(nodes.LIBRARIES)]
-    last = (users or asked)[-1]
-    line = f"{os.path.basename(last.filename)}:{last.lineno}"
+    users = [(file, line) for file, line in requests if not file.startswith(nodes.LIBRARIES)]
+    file, number = (users or requests)[-1]
+    line = f"{os.path.basename(file)}:{number}"
     return line if users else f"TensorFlow itself ({line})"
 
 

@@ -15,9 +15,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.errors import TflabError
 from tflab.records import Call, Function, Lines, Node, Shape, Source, Tensor
-from tflab.runtime import nodes
+from tflab.runtime import nodes, private
 
 ARGUMENT = "_Arg"  # the type that the runtime gives to a function's argument when it is called
 
@@ -27,7 +26,7 @@ Calls = Iterable[tuple[str, Call]]  # (function, who calls it)
 def of_graph(graph: tf.Graph, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
     """The functions of a live graph. Those that were made in this process know the user's lines;
     of others, `lines` may tell."""
-    traced = traced_graphs(graph)
+    traced = private.traced_graphs(graph)
     if not traced:
         return ()  # and the graph need not be written out to find its library
     definitions = {one.signature.name: one for one in graph.as_graph_def().library.function}
@@ -45,21 +44,6 @@ def of_graph_def(graph_def: Any, lines: Lines = nodes.NONE) -> tuple[Function, .
     definitions = {one.signature.name: one for one in graph_def.library.function}
     calls = (call for node in graph_def.node for call in calls_of(node, definitions))
     return tuple(listed(calls, definitions, {}, lines))
-
-
-def traced_graphs(graph: tf.Graph) -> dict[str, Any]:
-    """For each function the graph in which this process traced it; None where it did not.
-
-    Private: TensorFlow has no public way from a function to the lines that made it.
-    """
-    try:
-        known = graph._functions.items()
-    except AttributeError as error:
-        raise TflabError(
-            f"TensorFlow {tf.__version__} keeps the functions of a graph elsewhere than 2.21, "
-            f"which tflab knows: {error}."
-        ) from error
-    return {name: getattr(one, "_cached_graph", None) for name, one in known}
 
 
 def listed(

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import kernels as registry  # registered kernels (TF 2.21)
 
 from tflab.records import Kernel
+from tflab.runtime import private
 
 
 def chosen(graphs: Iterable[Any], user_graph: tf.Graph) -> Iterable[Kernel]:
@@ -53,7 +53,7 @@ def fitting_kernels(node: Any, device_type: str) -> list[Any]:
 
 @functools.cache
 def registered(op: str) -> tuple[Any, ...]:
-    return tuple(registry.get_registered_kernels_for_op(op).kernel)
+    return private.registered_kernels(op)
 
 
 def allows(constraint: Any, attr: Mapping[str, Any]) -> bool:
