@@ -102,13 +102,13 @@ def test_the_gradients_of_the_toy_are_those_of_a_gradient_tape(walked):
         for variable, value in zip(variables, (1.5, 0.5), strict=True):
             session.run(variable.initializer, {variable.initializer.inputs[1]: value})
         feeds = {feed: points[column] for feed, column in program.model.feeds.items()}
-        found = session.run(deltas, feeds)
+        updates = session.run(deltas, feeds)
 
     y, z = tf.Variable(1.5), tf.Variable(0.5)
     with tf.GradientTape() as tape:
         loss = tf.reduce_mean((points["x"] * y + z - points["targets"]) ** 2)
     by_tape = dict(zip("yz", tape.gradient(loss, [y, z]), strict=True))
-    assert found == {name: pytest.approx(float(value)) for name, value in by_tape.items()}
+    assert updates == {name: pytest.approx(float(value)) for name, value in by_tape.items()}
 
 
 @every_model

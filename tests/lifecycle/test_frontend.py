@@ -129,10 +129,10 @@ def test_functions_that_differentiation_adds_have_lines_of_the_user():
     stage = backward.differentiate(forward, options)
     added = stage.functions[len(forward.functions) :]
     assert stage.functions == (*forward.functions, *added)
-    assert stage.added_functions == tuple(one.name for one in added)
-    called = {call.node for one in added for call in one.called_by}
+    assert stage.added_functions == tuple(function.name for function in added)
+    called = {call.node for function in added for call in function.called_by}
     assert {"loop", "gradients/loop_grad/loop_grad"} <= called
-    sources = [node.source for one in added for node in one.nodes]
+    sources = [node.source for function in added for node in function.nodes]
     assert {source.file for source in sources if source} == {__file__}
     (loop,) = [node for node in stage.nodes if node.name == "loop"]
     operation = stage.program.graph.get_operation_by_name("loop")

@@ -96,7 +96,7 @@ def write(folder, name, *node_names, time_ns=None):
     """A dump of constants."""
     from tensorflow.core.framework import graph_pb2
 
-    nodes = [{"name": each, "op": "Const"} for each in node_names]
+    nodes = [{"name": node, "op": "Const"} for node in node_names]
     (folder / name).write_bytes(graph_pb2.GraphDef(node=nodes).SerializeToString())
     if time_ns is not None:
         os.utime(folder / name, ns=(time_ns, time_ns))
@@ -124,8 +124,8 @@ def test_dumps_of_the_same_moment_are_in_the_order_in_which_they_were_created(tm
 def test_equal_dumps_share_their_nodes(tmp_path):
     write(tmp_path, name_of(1), "a")
     write(tmp_path, name_of(2), "a")
-    one, other = dumps.read(tmp_path)
-    assert one.nodes is other.nodes
+    first, second = dumps.read(tmp_path)
+    assert first.nodes is second.nodes
 
 
 @pytest.mark.tensorflow

@@ -127,7 +127,7 @@ def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
         raise UsageError(
             f"There is something in '{args.plots}' already; give --plots a new folder."
         )
-    return logdirs.written(Path(args.plots), "--plots")
+    return logdirs.new_folder(Path(args.plots), "--plots")
 
 
 def measured(args: argparse.Namespace, sizes: Sequence[int], saved: Saved) -> Comparison:

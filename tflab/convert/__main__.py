@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if args.to == "xspace":
         if args.out is None:
             raise UsageError("An xspace goes into a logdir of TensorBoard; name one with --out.")
-        with logdirs.written(Path(args.out), "--out") as folder:
+        with logdirs.new_folder(Path(args.out), "--out") as folder:
             write_xspace(folder, read(args))
         print(f"Open it in TensorBoard:  {logdirs.opening_line(Path(args.out))}")
         return 0

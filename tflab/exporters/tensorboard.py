@@ -39,12 +39,12 @@ def write(
     write_graph(logdir, stage.program)
     if placement is None:
         return
-    traces = {each.batch_size: each.trace for each in captured}
+    traces = {steps.batch_size: steps.trace for steps in captured}
     # XLA numbers its clusters anew in every session: then each trace brings the graph that ran.
-    graphs = [graph for each in captured[-1:] for graph in each.trace.partition_graphs]
+    graphs = [graph for steps in captured[-1:] for graph in steps.trace.partition_graphs]
     write_executed(logdir, stage.program, graphs or placement.partition_graphs, traces)
-    for each in captured:
-        xspace.write(logdir, [each.capture], modules=each.modules)
+    for steps in captured:
+        xspace.write(logdir, [steps.capture], modules=steps.modules)
 
 
 def write_graph(logdir: str | Path, program: Program) -> None:

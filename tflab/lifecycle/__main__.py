@@ -110,13 +110,13 @@ def run(args: argparse.Namespace) -> int:
         saved=arguments.saved_of(args),
     )
     dumps.prepare()
-    models.find(args.model, options.saved)  # a wrong name is told before a folder is made
+    models.find(args.model, options.saved)  # a wrong name is an error before a folder is made
     stop = "execution" if args.stage == "all" else args.stage
     final = None
     if args.logdir or stop == "execution":
         final = logdirs.choose(args.logdir, args.model)
     interrupted = False
-    with logdirs.written(final) if final else nullcontext() as folder:
+    with logdirs.new_folder(final) if final else nullcontext() as folder:
         stages = show(args, walk(args.model, options, stop))
         if folder:
             interrupted = write(folder, stages, options)

@@ -47,18 +47,18 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     """
     program = frontend.live
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
-        return there_already(frontend)
+        return read_from_names(frontend)
     # By default TensorFlow does not; over several devices a gradient follows its forward op.
     derived = derive(program, together=options.devices > 1)
     pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops
-    checks, unchecked = checked(program, pairs, options)
+    checks, unchecked = check_gradients(program, pairs, options)
     program.graph.finalize()  # from here on, reading it must not change it
-    written = (*frontend.nodes, *with_lines(frontend.nodes, program, added))
-    new = tuple(added_functions(frontend, written, program.graph))
+    grown = (*frontend.nodes, *with_lines(frontend.nodes, program, added))
+    new = tuple(added_functions(frontend, grown, program.graph))
     return Backward(
         program=replace(program, train_op=train_op, model=fetching(program.model, pairs)),
-        nodes=tuple(as_now(written, program.graph)) if frontend.functions else written,
+        nodes=tuple(with_outputs(grown, program.graph)) if frontend.functions else grown,
         functions=(*frontend.functions, *new),
         added_functions=tuple(function.name for function in new),
         added_nodes=tuple(op.name for op in added),
@@ -72,7 +72,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     )
 
 
-def checked(
+def check_gradients(
     program: Program, pairs: list, options: Options
 ) -> tuple[tuple[GradientCheck, ...], str]:
     """The gradients against finite differences, or why there are none: a graph from a file can be
@@ -91,8 +91,8 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str | No
     before = len(graph.get_operations())
     try:
         with graph.as_default():
-            pairs = paired(program.model, together)
-            # A node to fetch when the gradients are wanted and no update. Bearing the name of
+            pairs = gradient_pairs(program.model, together)
+            # A node to fetch for the gradients without an update. Bearing the name of
             # their scope, it also makes TensorBoard draw them apart from the forward graph.
             tf.group(
                 *(gradient for gradient, _ in pairs if gradient is not None), name="gradients/"
@@ -112,7 +112,7 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str | No
     return pairs, ops[before:between], ops[between:], train.name
 
 
-def paired(model: Any, together: bool) -> list:
+def gradient_pairs(model: Any, together: bool) -> list:
     """(gradient, variable) pairs: by the optimiser's variables, else by the chosen parameters."""
     if model.optimizer is not None:
         return model.optimizer.compute_gradients(model.loss, colocate_gradients_with_ops=together)
@@ -125,14 +125,14 @@ def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
     """Without an optimiser that takes them, the gradients are what a step is run for."""
     if model.optimizer is not None:
         return model
-    found = (gradient for gradient, _ in pairs if gradient is not None)
+    known = (gradient for gradient, _ in pairs if gradient is not None)
     # Of a gradient that came for some rows only, fetch those: a sum would be a node more.
-    gradients = [g.values.name if isinstance(g, tf.IndexedSlices) else g.name for g in found]
+    gradients = [g.values.name if isinstance(g, tf.IndexedSlices) else g.name for g in known]
     return replace(model, fetches=(model.loss.name, *gradients))
 
 
-def there_already(frontend: Frontend) -> Backward:
-    """Nothing is derived; but a graph from a file may hold gradients, which its names tell."""
+def read_from_names(frontend: Frontend) -> Backward:
+    """Nothing is derived; but a graph from a file may hold gradients, recognised by their names."""
     names = {node.name for node in frontend.nodes}
     made: dict[str, list[str]] = {}
     for node in frontend.nodes:
@@ -176,9 +176,9 @@ def with_lines(
         yield node
 
 
-def as_now(written: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
+def with_outputs(listed: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
     """Differentiation gives a branch or a loop more outputs: what its gradient needs of it."""
-    for node in written:
+    for node in listed:
         if functions.calling(node.op):
             now = nodes.from_operation(graph.get_operation_by_name(node.name))
             node = replace(now, source=node.source)
@@ -186,7 +186,7 @@ def as_now(written: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
 
 
 def added_functions(
-    frontend: Frontend, written: Iterable[Node], graph: tf.Graph
+    frontend: Frontend, listed: Iterable[Node], graph: tf.Graph
 ) -> Iterable[Function]:
     """The functions that differentiation added: gradients of branches and loops, and variants of
     the forward ones that keep what those need.
@@ -195,17 +195,17 @@ def added_functions(
     """
     before = {function.name for function in frontend.functions}
     lines: dict[tuple[str | None, str], Source | None] = {}
-    lines |= {(None, node.name): node.source for node in written}
+    lines |= {(None, node.name): node.source for node in listed}
     for function in functions.of_graph(graph, frontend.live.model.lines):
         known = (lines.get((call.function, call.node)) for call in function.called_by)
         caller = next((source for source in known if source), None)
-        found = [
+        body = [
             replace(node, source=caller) if node.source and node.source.file == __file__ else node
             for node in function.nodes
         ]
-        lines |= {(function.name, node.name): node.source for node in found}
+        lines |= {(function.name, node.name): node.source for node in body}
         if function.name not in before:
-            yield replace(function, nodes=tuple(found))
+            yield replace(function, nodes=tuple(body))
 
 
 def gradients_of(
@@ -256,14 +256,14 @@ def parents(node: Node) -> list[str]:
 
 def reach(starts: Iterable[str], edges: dict[str, list[str]]) -> set[str]:
     """All that can be reached from the starts, themselves included."""
-    found = set(starts)
-    waiting = list(found)
+    reached = set(starts)
+    waiting = list(reached)
     while waiting:
         for name in edges.get(waiting.pop(), ()):
-            if name not in found:
-                found.add(name)
+            if name not in reached:
+                reached.add(name)
                 waiting.append(name)
-    return found
+    return reached
 
 
 def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:

@@ -32,10 +32,10 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     name, function = program
     graph = tf.Graph()
     try:
-        model = called(name, function, graph)
-        if type(model).__module__.startswith("keras."):  # told without importing Keras
+        model = call_model(name, function, graph)
+        if type(model).__module__.startswith("keras."):  # recognised without importing Keras
             graph = tf.Graph()
-            model = called(name, functools.partial(from_keras, name, function, options), graph)
+            model = call_model(name, functools.partial(from_keras, name, function, options), graph)
     except saved.NotImportableError as error:
         return Frontend(
             program=None, nodes=error.nodes, blocked=str(error), functions=error.functions
@@ -58,7 +58,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     )
 
 
-def called(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
+def call_model(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
     """What the model function returns when it builds into this graph."""
     with graph.as_default():
         tf.compat.v1.set_random_seed(SEED)
@@ -76,7 +76,7 @@ def from_keras(name: str, function: Callable[[], Any], options: Options) -> Mode
 
 
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:
-    """The model's data; whatever goes wrong in its own function is told as the model's failure."""
+    """The model's data; what goes wrong in its own function is the model's failure."""
     if not model.feeds:
         return Dataset("none, nothing is fed", split, {"row": np.arange(ROWS_OF_NOTHING)})
     try:
@@ -191,8 +191,8 @@ def layers(graph: tf.Graph) -> list[list[tf.Operation]]:
             if giver != scope:
                 users.setdefault(giver, scope)
                 takers.add(scope)
-    found: dict[str, list[tf.Operation]] = {}
+    grouped: dict[str, list[tf.Operation]] = {}
     for scope, ops in scopes.items():
         home = scope if scope in takers else users.get(scope, scope)
-        found.setdefault(home, []).extend(ops)
-    return [found[scope] for scope in scopes if scope in found]
+        grouped.setdefault(home, []).extend(ops)
+    return [grouped[scope] for scope in scopes if scope in grouped]

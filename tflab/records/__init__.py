@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tflab.errors import TflabError
-from tflab.records.asked import SWITCHES, Model, Options, Program, Recipe, Saved, Start
 from tflab.records.graph import (
     Call,
     Function,
@@ -38,6 +37,7 @@ from tflab.records.measured import (
     StepTimes,
 )
 from tflab.records.node_history import Life, Touch
+from tflab.records.options import SWITCHES, Model, Options, Program, Recipe, Saved, Start
 from tflab.records.placed import (
     Assignment,
     Fate,
@@ -187,7 +187,7 @@ class Backward(Shown):
     update_nodes: tuple[str, ...] = ()  # those of `added_nodes` that the optimiser made
     shared_nodes: tuple[str, ...] = ()  # those that start or add up gradients, of no one forward op
     unchecked: str = ""  # why there are no gradient checks
-    inferred: bool = False  # `gradients` were in the file, and are told by their names
+    inferred: bool = False  # `gradients` were in the file, and are recognised by their names
     functions: tuple[Function, ...] = ()
     added_functions: tuple[str, ...] = ()  # those of `functions` that gradients added
 

@@ -141,7 +141,7 @@ class Transfer:
     to_device: str
     dtype: str
     shape: Shape
-    bytes: int | None  # per step; None where the runtime did not tell the shape
+    bytes: int | None  # per step; None where the shape is not known
 
 
 @dataclass(frozen=True)

@@ -117,14 +117,14 @@ def uncovered(graph: tf.Graph, executed: Sequence[Node], ledger: Sequence[Fate])
     hand on or move data are not missed.
     """
     work = workers(ledger)
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for node in executed:
         if node.name not in work and node.op not in NO_ARITHMETIC:
-            found[node.op] = NOT_THE_USERS
+            reasons[node.op] = NOT_THE_USERS
         for op, _, reason in counts(graph, node, work.get(node.name, ())):
             if reason and op not in NO_ARITHMETIC:
-                found[op] = reason
-    return dict(sorted(found.items()))
+                reasons[op] = reason
+    return dict(sorted(reasons.items()))
 
 
 def workers(ledger: Sequence[Fate]) -> dict[str, list[str]]:

@@ -43,8 +43,8 @@ def assignments(
 ) -> Iterable[Assignment]:
     """The device of every executed node with its reason.
 
-    A user's node is told by its own request, colocation or resource; a node that the runtime made
-    stands where the pass that made it put it.
+    For a user's node that is its own request, colocation or resource; a node that the runtime
+    made stands where the pass that made it put it.
     """
     made = {origin.name: origin.origin for origin in origins}
     user = {fate.name for fate in ledger}
@@ -62,11 +62,11 @@ def reason_of(op: tf.Operation, device: str) -> str:
     if mates := [name for name in colocated_with(op) if name != op.name]:
         return f"colocated with {mates[0]}"
     if op.device:
-        asked = f"asked for by {who_asked(op)}"
+        reason = f"asked for by {requester(op)}"
         if matches(op.device, device):
-            return asked
-        wanted = op.device.rpartition("device:")[2]
-        return f"{asked}: {wanted}, which soft placement replaced"
+            return reason
+        request = op.device.rpartition("device:")[2]
+        return f"{reason}: {request}, which soft placement replaced"
     resources = [tensor.op.name for tensor in op.inputs if tensor.dtype.base_dtype == tf.resource]
     if resources:
         return f"where its resource {resources[0]} is"
@@ -80,8 +80,8 @@ def colocated_with(op: tf.Operation) -> list[str]:
     return [group.decode().removeprefix("loc:@") for group in op.colocation_groups()]
 
 
-def who_asked(op: tf.Operation) -> str:
-    """The line of the `tf.device` that asked last."""
+def requester(op: tf.Operation) -> str:
+    """The line of the innermost `tf.device`."""
     requests = private.device_requests(op)
     if not requests:
         return SPLIT
@@ -91,10 +91,10 @@ def who_asked(op: tf.Operation) -> str:
     return line if users else f"TensorFlow itself ({line})"
 
 
-def matches(asked: str, got: str) -> bool:
+def matches(request: str, device: str) -> bool:
     """Whether a device fits a request, which may leave parts of the name open."""
-    wanted, found = tf.DeviceSpec.from_string(asked), tf.DeviceSpec.from_string(got)
-    return wanted.device_type in (None, found.device_type) and wanted.device_index in (
+    requested, got = tf.DeviceSpec.from_string(request), tf.DeviceSpec.from_string(device)
+    return requested.device_type in (None, got.device_type) and requested.device_index in (
         None,
-        found.device_index,
+        got.device_index,
     )

@@ -1,4 +1,4 @@
-"""What a model function returns, what the user asks of a walk, and what lives during one."""
+"""Options of a run, the model that a function returns, and the program that the stages share."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is trained where nothing else is asked for."""
+    """How a model is trained where the user says nothing else."""
 
     epochs: int
     batch_size: int
@@ -56,7 +56,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Saved:
-    """What the user asked of a graph from a file."""
+    """What the user says of a graph from a file."""
 
     signature: str | None = None
     loss: str | None = None  # a tensor to derive
@@ -67,7 +67,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asked of a walk."""
+    """What the user chooses of a run through the stages."""
 
     batch_size: int = 16
     steps: int = 10
@@ -101,7 +101,7 @@ SWITCHES = {  # graph pass -> its field in tensorflow/core/protobuf/rewriter_con
 
 @dataclass(frozen=True)
 class Program:
-    """The live side of a walk: the graph that all stages share, and what belongs to it."""
+    """The live side of a run: the graph that all stages share, and what belongs to it."""
 
     name: str
     graph: Any  # tf.Graph. It grows from stage to stage; a stage's `nodes` do not.
