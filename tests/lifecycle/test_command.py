@@ -100,7 +100,7 @@ def returns_nothing():
 
 @pytest.fixture(scope="module")
 def environment():
-    """That of a user, who has not told TensorFlow to be quiet."""
+    """That of a user, whose TensorFlow is not set to be quiet."""
     quiet = ("TF_CPP_MIN_LOG_LEVEL", "COLUMNS", "FORCE_COLOR")
     known = {name: value for name, value in os.environ.items() if name not in quiet}
     return known | {"PYTHONPATH": str(ROOT)}
@@ -184,7 +184,7 @@ def test_json_holds_what_was_asked_for(toy):
     assert sum(owner["ns"] for owner in executed["time_ledger"]) == executed["wall_ns"]
 
 
-def test_json_tells_the_machine(toy):
+def test_json_has_the_machine(toy):
     machine = json.loads(toy.stdout)["environment"]
     assert machine["python"] == ".".join(map(str, sys.version_info[:3]))
     assert machine["packages"]["tensorflow"]
@@ -313,7 +313,7 @@ def fail(tmp_path, monkeypatch, capsys):
         ("--logdir /dev/null/logs", "The logdir '/dev/null/logs' cannot be written: '/dev/null'"),
     ],
 )
-def test_a_wrong_argument_is_told_before_anything_runs(args, complaint, fail):
+def test_a_wrong_argument_is_an_error_before_anything_runs(args, complaint, fail):
     status, words, printed = fail(*args.split())
     assert_one_sentence(words, complaint)
     assert (status, printed) == (2, "")

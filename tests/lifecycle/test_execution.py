@@ -209,7 +209,7 @@ def interrupt(*args):
     raise KeyboardInterrupt
 
 
-def test_a_step_that_fails_is_told_in_one_sentence():
+def test_a_step_that_fails_is_one_sentence():
     def model():
         x = tf1.placeholder(tf.float32, [None], name="x")
         return Model(tf.debugging.check_numerics(x, "x is bad", name="checked"), {x: "x"}, data)

@@ -187,7 +187,7 @@ def misuses_tensorflow():
     return tf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3]))
 
 
-def test_a_model_that_raises_is_told_with_its_line():
+def test_a_model_that_raises_is_a_sentence_with_its_line():
     line = inspect.getsourcelines(raises)[1] + 2
     with pytest.raises(TflabError) as error:
         build(raises)
@@ -197,7 +197,7 @@ def test_a_model_that_raises_is_told_with_its_line():
     )
 
 
-def test_a_call_that_tensorflow_refuses_is_told_with_the_line_of_the_model():
+def test_a_call_that_tensorflow_refuses_is_a_sentence_with_the_line_of_the_model():
     line = inspect.getsourcelines(misuses_tensorflow)[1] + 1
     with pytest.raises(TflabError, match=rf"\({re.escape(__file__)}:{line}\): ValueError: Dim"):
         build(misuses_tensorflow)

@@ -23,7 +23,7 @@ def call(name, *args):
 
 
 def failure(name, *args):
-    """What the caller is told when it goes wrong."""
+    """The sentence that the caller gets when it goes wrong."""
     with pytest.raises(TflabError) as error:
         call(name, *args)
     return str(error.value)
@@ -100,7 +100,7 @@ def test_a_tflab_error_is_passed_on_as_it_is():
 
 
 @pytest.mark.parametrize("name, args, status", [("leave", (3,), 3), ("abort", (), -6)])
-def test_a_process_that_dies_is_told_in_a_sentence_with_its_status(name, args, status):
+def test_a_process_that_dies_is_a_sentence_with_its_status(name, args, status):
     message = failure(name, *args)
     assert message.startswith(
         f"The process that ran tests.runtime.test_child:{name} ended with status {status}"
@@ -108,7 +108,7 @@ def test_a_process_that_dies_is_told_in_a_sentence_with_its_status(name, args, s
     assert "\n" not in message
 
 
-def test_a_process_that_leaves_without_a_word_is_told_without_one():
+def test_a_process_that_leaves_without_a_word_has_none_in_its_sentence():
     assert (
         failure("leave", 3)
         == "The process that ran tests.runtime.test_child:leave ended with status 3."
@@ -122,7 +122,7 @@ def test_the_last_words_of_a_process_are_passed_on():
     )
 
 
-def test_a_function_that_is_not_there_is_told():
+def test_a_function_that_is_not_there_is_a_sentence():
     assert failure("nothing").endswith(
         "AttributeError: module 'tests.runtime.test_child' has no attribute 'nothing'"
     )

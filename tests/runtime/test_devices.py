@@ -1,4 +1,4 @@
-"""Devices: every executed node is on one device, for a reason that can be told."""
+"""Devices: every executed node is on one device, for a reason."""
 
 import inspect
 from collections import Counter
@@ -115,12 +115,12 @@ def test_a_node_that_the_runtime_made_is_where_it_was_made(reason_of):
     assert reason_of["a/RandomUniform/_0"] == (CPU1, "made there by the runtime (transfer)")
 
 
-def test_of_two_lines_that_asked_the_inner_one_is_told():
+def test_of_two_lines_that_ask_for_a_device_the_inner_one_counts():
     device, reason = reasons(placed(in_two_scopes, devices=2))["a/RandomUniform"]
     assert (device, reason) == (CPU1, f"asked for by {line_of(in_two_scopes, 'inner one')}")
 
 
-def test_a_node_that_only_the_cpu_can_do_is_told_so():
+def test_a_node_that_only_the_cpu_can_do_is_there_for_that_reason():
     def words():
         return tf.strings.join([tf.as_string(tf.random.uniform([2])), "!"], name="join")
 

@@ -13,7 +13,7 @@ from tflab.runtime import dumps, private
 
 ROOT = Path(__file__).parents[2]
 CPU = "_partition__job:localhost_replica:0_task:0_device:CPU:0"
-# The names that TensorFlow 2.21 gives: what is told apart is moment, group, pass, iteration and
+# The names that TensorFlow 2.21 gives: they differ in moment, group, pass, iteration and
 # partition.
 NAMES = {
     "before_MetaOptimizer_iteration_0_140728391191584.pb": ("before", "grappler", None, 0, None),
@@ -53,7 +53,7 @@ NAMES = {
 
 
 @pytest.mark.parametrize("file", NAMES)
-def test_a_file_is_told_by_its_name(file):
+def test_the_name_of_a_file_says_which_moment_it_shows(file):
     nodes, clusters = (Node("x", "Const"),), {"x": "cluster_0"}
     moment, group, name, iteration, partition = NAMES[file]
     assert dumps.snapshot(private.dump_name(file), nodes, clusters) == Snapshot(
@@ -71,13 +71,13 @@ def test_a_file_is_told_by_its_name(file):
         "",
     ],
 )
-def test_another_name_is_told_in_a_sentence(file):
+def test_another_name_is_a_sentence(file):
     with pytest.raises(TflabError) as error:
         private.dump_name(file)
     assert f": a dump is called '{file}'. " in str(error.value)
 
 
-def test_a_folder_without_dumps_is_told_in_a_sentence(tmp_path):
+def test_a_folder_without_dumps_is_a_sentence(tmp_path):
     with pytest.raises(TflabError) as error:
         dumps.read(tmp_path)
     assert str(error.value).startswith(
@@ -130,7 +130,7 @@ def test_equal_dumps_share_their_nodes(tmp_path):
 
 @pytest.mark.tensorflow
 def test_grapplers_dumps_of_function_bodies_are_left_out(tmp_path):
-    """It optimises them after the graph, and tells them apart only by an address."""
+    """It optimises them after the graph, and only an address distinguishes them."""
     for name, label in (
         ("before_MetaOptimizer_iteration_0_140734550840736.pb", "graph"),
         ("after_MetaOptimizer_iteration_0_model_pruner_140734550840736.pb", "graph"),
@@ -145,7 +145,7 @@ def test_grapplers_dumps_of_function_bodies_are_left_out(tmp_path):
 
 
 @pytest.mark.tensorflow
-def test_a_file_that_is_no_graph_is_told_in_a_sentence(tmp_path):
+def test_a_file_that_is_no_graph_is_a_sentence(tmp_path):
     (tmp_path / name_of(1)).write_bytes(b"no graph")
     with pytest.raises(TflabError) as error:
         dumps.read(tmp_path)

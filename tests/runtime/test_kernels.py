@@ -52,7 +52,7 @@ def test_for_every_node_of_a_model_a_registration_is_found(name, walked):
     ] == []
 
 
-def test_a_product_is_told_whole(walked):
+def test_the_kernel_of_a_product_has_every_field(walked):
     assert of(walked("toy")["placement"])["mul"] == Kernel(
         name="mul",
         op="Mul",

@@ -1,7 +1,7 @@
 """Costs: the FLOPs and bytes of every executed node, from the definition of the user's graph.
 
 What runs no longer says what it computes: `conv1/Relu` ran as `_MklNativeFusedConv2D`, and no
-framework knows how many FLOPs that has. The ledger tells which of the user's nodes it does the
+framework knows how many FLOPs that has. The ledger says which of the user's nodes it does the
 work of, and for their types TensorFlow has a registry of functions that count: the one behind
 `tf.compat.v1.profiler`, in tensorflow/python/profiler/internal/flops_registry.py and
 tensorflow/python/ops/nn_ops.py.

@@ -1,6 +1,6 @@
 """Dumps: the graphs that the runtime itself writes down before and after each of its passes.
 
-The runtime writes them where environment variables tell it to, and it reads most of these only
+The runtime writes them where environment variables say so, and it reads most of these only
 once: they have to be there before TensorFlow is imported. `prepare` sets them while there is
 time; where TensorFlow is loaded already, `child` has to look in a process of its own.
 """

@@ -125,7 +125,7 @@ def measure() -> Peaks:
     """The best of many short runs. Other programs only ever slow a run down; on a machine that is
     busy all the time the peaks come out low (`measure_again` mends that).
 
-    GFLOP/s: square float32 products by NumPy's BLAS, with the threads that it was built or told
+    GFLOP/s: square float32 products by NumPy's BLAS, with the threads that it was built or set
     to use (see THREADS), a multiply-add counted as two operations. TensorFlow has kernels of its
     own, so a convolution may come out slightly above this peak.
 

@@ -100,7 +100,7 @@ def begin(session: tf1.Session, start: Start) -> None:
 def sentence(message: str) -> str:
     """The first line of what the runtime said, without its marks for nodes.
 
-    Of an error that came through `Session.run`, TensorFlow first tells where the node was made.
+    Of an error that came through `Session.run`, TensorFlow first says where the node was made.
     """
     _, made, rest = message.rpartition("\nNode: ")
     message = rest.partition("\n")[2] if made else message
