@@ -9,7 +9,6 @@ shown, and whose work it does.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 
@@ -63,13 +62,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(found: Life, args: argparse.Namespace) -> None:
-    from tflab.exporters import data, markdown, text
+    from tflab.exporters import json, markdown, text
     from tflab.follow import view as story
 
     about = environment.describe()
     if args.format == "json":
-        whole = {"model": args.model, "environment": about, "life": data.plain(found)}
-        print(json.dumps(whole, indent=1))
+        print(json.node_history(args.model, about, found))
     elif args.format == "markdown":
         blocks = story.tell(found)
         print(markdown.page(f"{args.node} of {args.model}", about, blocks), end="")

@@ -9,7 +9,6 @@ that stage in full, and those that it needs in a line each.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -169,12 +168,12 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
 
 def document(args: argparse.Namespace, stages: Sequence[Stage], error: str | None = None) -> str:
     """The stages as one JSON object or one page of Markdown."""
-    from tflab.exporters import data, markdown
+    from tflab.exporters import json, markdown
 
     about = environment.describe()
     if args.format == "markdown":
         return markdown.render(args.model, about, stages, args.expand, error)
-    return json.dumps(data.as_object(args.model, about, stages, error), indent=1)
+    return json.stages(args.model, about, stages, error)
 
 
 if __name__ == "__main__":

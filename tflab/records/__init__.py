@@ -4,7 +4,8 @@ One word, one meaning: `name` is a node, `op` its type, `run` one execution of i
 `session.run`. Units stand in the names. A tensor is written as in a GraphDef: `split:1` is the
 second output of `split`, plain `mul` the first of `mul`.
 
-Here stand the results of the four stages; what they consist of has a file for each subject.
+Here stand the results of the four stages; what they consist of has a file for each subject. What is
+left out of JSON, or has another key there, says so in the metadata of its field.
 """
 
 from __future__ import annotations
@@ -139,7 +140,9 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Frontend(Shown):
-    program: Program | None = field(repr=False)  # none where the graph is blocked
+    program: Program | None = field(
+        repr=False, metadata={"json": None}
+    )  # none where the graph is blocked
     nodes: tuple[Node, ...]
     notes: tuple[str, ...] = ()  # of a graph from a file: what was chosen or made up for it
     blocked: str | None = None  # why no other stage can follow: TensorFlow refuses the graph
@@ -177,7 +180,7 @@ class GradientCheck:
 
 @dataclass(frozen=True)
 class Backward(Shown):
-    program: Program = field(repr=False)
+    program: Program = field(repr=False, metadata={"json": None})
     nodes: tuple[Node, ...]
     added_nodes: tuple[str, ...] = ()
     gradients: tuple[Gradient, ...] = ()
@@ -194,9 +197,10 @@ class Backward(Shown):
 
 @dataclass(frozen=True)
 class Placement(Shown):
-    program: Program = field(repr=False)
+    program: Program = field(repr=False, metadata={"json": None})
     nodes: tuple[Node, ...]  # the graph that runs, all devices together
-    user_nodes: tuple[Node, ...] = field(default=(), repr=False)  # the graph of the stage before
+    # The graph of the stage before
+    user_nodes: tuple[Node, ...] = field(default=(), repr=False, metadata={"json": None})
     fetches: tuple[str, ...] = ()
     batch_size: int = 0
     data: str = ""
@@ -208,14 +212,15 @@ class Placement(Shown):
     assignments: tuple[Assignment, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     generated: tuple[Generated, ...] = ()
-    partition_graphs: tuple[Any, ...] = field(default=(), repr=False)  # GraphDefs, for TensorBoard
+    # GraphDefs, for TensorBoard
+    partition_graphs: tuple[Any, ...] = field(default=(), repr=False, metadata={"json": None})
     toggle: Toggle | None = None
     notes: tuple[str, ...] = ()  # what could not be done, and why
 
 
 @dataclass(frozen=True)
 class Execution(Shown):
-    program: Program = field(repr=False)
+    program: Program = field(repr=False, metadata={"json": None})
     nodes: tuple[Node, ...]
     batch_size: int
     data: str  # the name of the data set, which says so if it stands in for another
