@@ -1,7 +1,7 @@
 # make lab   the whole lab: report/report.html, from Python lines to measured op runs
 # make test  all tests
 # make fast  the quick ones, which do without TensorFlow
-# make check ruff and mypy
+# make check ruff, mypy and the floors on which imports stand
 # make bench benchmarks against other tools, into benchmarks/RESULTS.md
 # make docs  today's output into README.md and docs/
 # make fuzz  damaged and made-up files against everything that reads files
@@ -28,6 +28,7 @@ check: $(READY)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks

@@ -30,7 +30,7 @@ def test_one_of_the_names_is_taken_as_it_is():
         ("", "No stage named ''. Choose from frontend, backward."),
     ],
 )
-def test_another_name_is_told_the_right_ones(given, said):
+def test_another_name_is_an_error_with_the_right_ones(given, said):
     with pytest.raises(UsageError) as error:
         command.one_of("stage", ("frontend", "backward"))(given)
     assert str(error.value) == said
@@ -42,14 +42,14 @@ def test_a_count_is_a_whole_number(given, number):
 
 
 @pytest.mark.parametrize("given", ["0", "-3", "1.5", "many", ""])
-def test_another_count_is_told_what_it_has_to_be(given):
+def test_another_count_is_an_error_that_says_what_it_has_to_be(given):
     with pytest.raises(UsageError) as error:
         command.count("batch size")(given)
     expected = f"The batch size is '{given}'; it has to be a whole number from 1 on."
     assert str(error.value) == expected
 
 
-def test_numbers_with_commas_between_them_are_told_to_stand_apart():
+def test_of_numbers_with_commas_between_them_the_error_says_to_use_spaces():
     with pytest.raises(UsageError) as error:
         command.count("batch size", several=True)("1,16")
     assert str(error.value) == (
@@ -165,7 +165,7 @@ def test_chatter_is_not_shown_on_success_and_stderr_stays_usable():
     assert chatty("return 0") == (0, "result\n", "progress\n")
 
 
-def test_an_error_that_tells_all_by_itself_is_shown_alone():
+def test_an_error_that_says_everything_is_shown_alone():
     assert chatty('raise TflabError("It failed.")') == (
         1,
         "result\n",
@@ -247,7 +247,7 @@ def test_a_file_that_fails_keeps_its_traceback():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("line", ["train", "lifecycle", "compare", "follow mul", "report"])
-def test_a_python_without_tensorflow_is_told_which_one_has_it(line, tmp_path):
+def test_a_python_without_tensorflow_says_which_one_has_it(line, tmp_path):
     program = (
         "import sys; sys.modules['tensorflow'] = None\n"
         "from tflab.__main__ import main; sys.exit(main())"

@@ -26,7 +26,7 @@ def here(tmp_path, monkeypatch) -> Path:
 
 
 def write(folder: Path, text: str = "new") -> None:
-    with logdirs.written(folder) as work:
+    with logdirs.new_folder(folder) as work:
         (work / "events").write_text(text)
 
 
@@ -85,7 +85,7 @@ def test_the_name_of_a_model_never_becomes_a_path(model, name):
 
 @pytest.mark.parametrize("folder", ["run", "deep/er/run", "run/"])
 def test_a_folder_bears_its_name_once_all_is_in_it(here, folder):
-    with logdirs.written(Path(folder)) as work:
+    with logdirs.new_folder(Path(folder)) as work:
         (work / "events").write_text("new")
         assert not Path(folder).exists()
         assert work.parent.samefile(Path(folder).parent)
@@ -100,14 +100,14 @@ def test_others_may_read_what_was_written(here):
 
 @pytest.mark.parametrize("failure", [ValueError, KeyboardInterrupt, SystemExit])
 def test_a_failure_leaves_nothing(here, failure):
-    with pytest.raises(failure), logdirs.written(here / "run") as work:
+    with pytest.raises(failure), logdirs.new_folder(here / "run") as work:
         (work / "events").write_text("half")
         raise failure
     assert files(here) == []
 
 
 def test_nothing_is_overwritten_even_by_a_run_that_chose_the_same_name(here):
-    with pytest.raises(OSError), logdirs.written(here / "run") as work:
+    with pytest.raises(OSError), logdirs.new_folder(here / "run") as work:
         (work / "events").write_text("second")
         write(here / "run", "first")
     assert files(here) == ["run", "run/events"]
@@ -132,7 +132,7 @@ def test_a_place_without_permission_is_named_before_anything_runs(here, monkeypa
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(*refusing, refuse)
-    with pytest.raises(UsageError) as error, logdirs.written(Path("run")):
+    with pytest.raises(UsageError) as error, logdirs.new_folder(Path("run")):
         pytest.fail("the body ran")
     assert str(error.value) == (
         "The logdir 'run' cannot be written: Permission denied. "

@@ -14,7 +14,9 @@ from rich.cells import cell_len
 from tflab.analysis import batch_fit
 from tflab.cli import environment
 from tflab.compare import view as story
-from tflab.exporters import data, markdown, text
+from tflab.exporters import csv as exported_csv
+from tflab.exporters import json as exported_json
+from tflab.exporters import markdown, text
 from tflab.records import (
     Cell,
     Compared,
@@ -497,8 +499,7 @@ def test_the_page_has_every_table_and_finding():
 
 
 def as_json(found: Comparison) -> dict:
-    text = json.dumps(data.comparison_object(found, {"cpus": 2}), allow_nan=False)
-    return json.loads(text)
+    return json.loads(exported_json.comparison(found, {"cpus": 2}))
 
 
 def test_json_has_rows_with_a_cell_for_each_batch_size():
@@ -583,7 +584,7 @@ def test_json_has_steps_findings_and_their_setting():
 
 
 def test_csv_has_a_line_for_each_row_and_batch_size():
-    line, other = csv.DictReader(io.StringIO(data.comparison_csv(FOUND)))
+    line, other = csv.DictReader(io.StringIO(exported_csv.comparison(FOUND)))
     assert (line["data"], line["partial"], line["batch_size"]) == ("MNIST", "False", "1")
     assert line["nodes"] == "conv1/Relu conv2/Relu"
     numbers = (line["p95_ns"], line["peak_bytes"], line["ns_per_image"])
@@ -595,5 +596,5 @@ def test_csv_says_what_is_partial_and_how_many_steps_were_traced():
     some = replace(FOUND, failure="It broke.", steps={1: replace(STEPS[1], steps=7)})
     assert {
         (line["partial"], line["traced_steps"])
-        for line in csv.DictReader(io.StringIO(data.comparison_csv(some)))
+        for line in csv.DictReader(io.StringIO(exported_csv.comparison(some)))
     } == {("True", "7")}

@@ -11,7 +11,8 @@ import pytest
 
 from tflab.compare import findings, view
 from tflab.compare import view as story
-from tflab.exporters import data
+from tflab.exporters import csv
+from tflab.exporters import json as exported_json
 from tflab.records import (
     Cell,
     Compared,
@@ -688,7 +689,7 @@ def test_of_layers_the_findings_compare_steps():
 
 
 def test_every_field_of_the_csv():
-    lines = data.comparison_csv(COMPARISON).split("\n")
+    lines = csv.comparison(COMPARISON).split("\n")
     assert lines == [
         "data,partial,batch_size,traced_steps,key,ops,nodes,fused_from,calls,total_ns,self_ns,"
         "mean_ns,median_ns,p95_ns,share,cumulative_share,requested_bytes,flops,gflops,intensity,"
@@ -711,7 +712,7 @@ def test_every_field_of_the_csv():
 
 def test_a_comparison_that_ended_early_is_partial_in_every_line_of_the_csv():
     for change in ({"interrupted": True}, {"failure": "It broke."}):
-        _, *lines = data.comparison_csv(replace(COMPARISON, **change)).splitlines()
+        _, *lines = csv.comparison(replace(COMPARISON, **change)).splitlines()
         assert [line.split(",")[:3] for line in lines] == [
             *[["MNIST", "True", "4"]] * 3,
             ["MNIST", "True", "16"],
@@ -719,8 +720,7 @@ def test_a_comparison_that_ended_early_is_partial_in_every_line_of_the_csv():
 
 
 def test_every_field_of_the_json():
-    written = json.dumps(data.comparison_object(COMPARISON, {"cpus": 2}), allow_nan=False)
-    assert json.loads(written) == {
+    assert json.loads(exported_json.comparison(COMPARISON, {"cpus": 2})) == {
         "environment": {"cpus": 2},
         "model": "lenet",
         "phase": "inference",

@@ -155,7 +155,7 @@ def test_names_become_neither_markdown_nor_html(name, escaped):
     assert f"| {escaped} | 1 |" in markdown.table(Table("t", COLUMNS, ((name, "1"),)))
 
 
-def test_a_page_tells_of_the_machine_and_then_of_each_stage():
+def test_a_page_begins_with_the_machine_and_goes_on_with_each_stage():
     page = markdown.render("my_model", ENVIRONMENT, [STAGE, STAGE])
     assert page.startswith(
         "# The life of my\\_model\n\n"

@@ -4,8 +4,8 @@ from html.parser import HTMLParser
 
 from tflab.exporters import notebook
 from tflab.records import Frontend, Node
-from tflab.records.asked import Program
 from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.records.options import Program
 from tflab.views import stages
 
 HOSTILE = "<script>alert(1)</script>&\"'"
@@ -49,7 +49,7 @@ OPS = Table(
 
 
 def test_every_line_of_a_stage_with_all_kinds_of_blocks(monkeypatch):
-    film = Strip(
+    strip = Strip(
         "The passes",
         (
             Frame("remapper", "2 of 3 nodes", ("fused: conv1", "taken: bias")),
@@ -57,7 +57,7 @@ def test_every_line_of_a_stage_with_all_kinds_of_blocks(monkeypatch):
         ),
     )
     drawing = Table("Graph", OPS.columns[:2], (("●", 1), ("│ ●", 20)), drawing=True)
-    monkeypatch.setattr(stages, "blocks", lambda *_: ["Two ops ran.", film, OPS, drawing])
+    monkeypatch.setattr(stages, "blocks", lambda *_: ["Two ops ran.", strip, OPS, drawing])
     stage = Frontend(Program("m", None, None, None), (Node("y", "Neg"),))
     page = notebook.render(stages.page(stage))
     left, right = '<td style="text-align: left">', '<td style="text-align: right">'

@@ -34,10 +34,12 @@ def test_ops_lie_end_to_end_and_each_takes_a_microsecond_at_least():
     for name, start, ns in (("a/x", 90, 2_500), ("b", 50, 400), ("a/y", 10, 900), ("c", 0, 300)):
         device.node_stats.add(node_name=name, all_start_micros=start, all_end_rel_nanos=ns)
     drawn = tensorboard.drawable(metadata).step_stats.dev_stats[0].node_stats
-    assert [(one.node_name, one.all_start_micros, one.all_end_rel_micros) for one in drawn] == [
+    assert [
+        (stats.node_name, stats.all_start_micros, stats.all_end_rel_micros) for stats in drawn
+    ] == [
         ("a/x", 1, 2),
         ("a/y", 3, 1),
         ("b", 4, 1),
         ("c", 4, 1),
     ]
-    assert [one.all_start_micros for one in device.node_stats] == [90, 50, 10, 0]
+    assert [stats.all_start_micros for stats in device.node_stats] == [90, 50, 10, 0]

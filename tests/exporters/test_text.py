@@ -58,7 +58,7 @@ def test_every_line_of_a_stage_with_all_kinds_of_blocks(monkeypatch):
         option="--top",
     )
     drawing = Table("Graph", table.columns[:2], (("●", 1), ("│ ●", 20)), drawing=True, more=5)
-    film = Strip(
+    strip = Strip(
         "The passes",
         (
             Frame("remapper", "2 of 3 nodes", ("fused: conv1", "taken: bias")),
@@ -66,7 +66,7 @@ def test_every_line_of_a_stage_with_all_kinds_of_blocks(monkeypatch):
             Frame("", "", ("By the dumps.",)),
         ),
     )
-    monkeypatch.setattr(stages, "blocks", lambda *_: ["Two ops ran.", film, table, drawing])
+    monkeypatch.setattr(stages, "blocks", lambda *_: ["Two ops ran.", strip, table, drawing])
     assert [line.rstrip() for line in stage_lines(frontend(Node("x", "Placeholder")))] == [
         "",
         f"1  Frontend: Python calls become nodes {'─' * 61}",
@@ -268,7 +268,7 @@ def test_cut_text_fills_its_width_and_short_text_stays(name, width, at_end):
 def test_columns_are_fitted_to_the_line(lengths, available):
     columns = tuple(Column("", lambda row: row, elastic=n % 2 == 0) for n in range(len(lengths)))
     cells = ["x" * length for length in lengths]
-    widths = text.fitted(Table("t", columns, ()), [cells], available)
+    widths = text.fit_widths(Table("t", columns, ()), [cells], available)
     room = available - text.GAP * (len(lengths) - 1)
     assert all(width <= length for width, length in zip(widths, lengths, strict=True))
     assert sum(widths) == min(sum(lengths), room)

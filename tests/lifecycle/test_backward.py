@@ -79,7 +79,7 @@ def test_gradient_functions_are_those_of_the_registry(name, walked):
         assert gradient.function.startswith(f"{registered} (")
 
 
-def test_a_gradient_function_is_told_with_its_line(walked):
+def test_a_gradient_function_has_its_line(walked):
     (product,) = [g for g in walked("toy")["backward"].gradients if g.forward == "mul"]
     function = ops.gradient_registry.lookup("Mul")
     line = function.__code__.co_firstlineno
@@ -102,13 +102,13 @@ def test_the_gradients_of_the_toy_are_those_of_a_gradient_tape(walked):
         for variable, value in zip(variables, (1.5, 0.5), strict=True):
             session.run(variable.initializer, {variable.initializer.inputs[1]: value})
         feeds = {feed: points[column] for feed, column in program.model.feeds.items()}
-        found = session.run(deltas, feeds)
+        updates = session.run(deltas, feeds)
 
     y, z = tf.Variable(1.5), tf.Variable(0.5)
     with tf.GradientTape() as tape:
         loss = tf.reduce_mean((points["x"] * y + z - points["targets"]) ** 2)
     by_tape = dict(zip("yz", tape.gradient(loss, [y, z]), strict=True))
-    assert found == {name: pytest.approx(float(value)) for name, value in by_tape.items()}
+    assert updates == {name: pytest.approx(float(value)) for name, value in by_tape.items()}
 
 
 @every_model
@@ -129,7 +129,7 @@ def square_with_half_its_gradient(weights):
 
 
 @pytest.mark.parametrize("square, error", [(tf.square, 0), (square_with_half_its_gradient, 0.5)])
-def test_the_check_tells_a_right_gradient_from_a_wrong_one(square, error):
+def test_the_check_separates_a_right_gradient_from_a_wrong_one(square, error):
     def model():
         x = tf1.placeholder(tf.float32, [None], name="x")
         weights = tf1.get_variable("weights", initializer=[3.0, -1.0], use_resource=True)
@@ -186,7 +186,7 @@ def no_gradient_registered():
         (no_gradient_registered, "No gradient defined for operation"),
     ],
 )
-def test_a_loss_that_cannot_be_differentiated_is_told_in_one_sentence(function, reason):
+def test_a_loss_that_cannot_be_differentiated_is_one_sentence(function, reason):
     def model():
         x, loss = function()
         return Model(x, {x: "x"}, ones, loss, tf1.train.GradientDescentOptimizer(0.1))

@@ -14,8 +14,8 @@ pytestmark = pytest.mark.tensorflow
 
 def test_a_trace_is_kept_of_batch_sizes_1_16_and_64(captured):
     shapes = {
-        each.batch_size: trace.output_shapes(each.trace.step_stats)["mul"]
-        for each in captured("toy")
+        steps.batch_size: trace.output_shapes(steps.trace.step_stats)["mul"]
+        for steps in captured("toy")
     }
     assert shapes == {1: (1,), 16: (16,), 64: (64,)}
 
@@ -26,7 +26,7 @@ def test_a_capture_of_each_batch_size_has_every_node_in_each_of_its_steps(
 ):
     nodes = walked("toy", devices)["placement"].nodes
     kinds = {(node.name, node.op, node.device) for node in nodes if node.op not in UNTIMED}
-    taken = [each.capture for each in captured("toy", devices)]
+    taken = [steps.capture for steps in captured("toy", devices)]
     assert [capture.name for capture in taken] == ["toy-batch-1", "toy-batch-16", "toy-batch-64"]
     for capture in taken:
         times = {time.step: (time.start_ns, time.start_ns + time.wall_ns) for time in capture.steps}
@@ -39,9 +39,9 @@ def test_a_capture_of_each_batch_size_has_every_node_in_each_of_its_steps(
 
 
 def test_the_trace_of_a_batch_size_is_that_of_its_last_step(captured):
-    for each in captured("toy"):
-        durations = [run.duration_ns for run in trace.op_runs(4, each.trace.step_stats, {})]
-        assert durations == [run.duration_ns for run in each.capture.runs if run.step == 4]
+    for steps in captured("toy"):
+        durations = [run.duration_ns for run in trace.op_runs(4, steps.trace.step_stats, {})]
+        assert durations == [run.duration_ns for run in steps.capture.runs if run.step == 4]
 
 
 def test_data_that_stand_in_show_in_the_name_of_a_capture(walked):
@@ -63,4 +63,4 @@ def test_ctrl_c_keeps_the_batch_sizes_that_are_whole(walked, monkeypatch):
 
     monkeypatch.setattr(session, "timed_step", interrupted)
     kept, interrupted_early = captures.take(walked("toy")["placement"], Options())
-    assert ([each.batch_size for each in kept], interrupted_early) == ([1], True)
+    assert ([steps.batch_size for steps in kept], interrupted_early) == ([1], True)

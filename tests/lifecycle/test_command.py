@@ -100,7 +100,7 @@ def returns_nothing():
 
 @pytest.fixture(scope="module")
 def environment():
-    """That of a user, who has not told TensorFlow to be quiet."""
+    """That of a user, whose TensorFlow is not set to be quiet."""
     quiet = ("TF_CPP_MIN_LOG_LEVEL", "COLUMNS", "FORCE_COLOR")
     known = {name: value for name, value in os.environ.items() if name not in quiet}
     return known | {"PYTHONPATH": str(ROOT)}
@@ -151,11 +151,11 @@ def as_text(run, toy, logdir):
 
 @pytest.mark.parametrize("name", ["toy", "lenet"])
 def test_json_keeps_the_promises_of_the_design(name, toy, lenet):
-    found = json.loads((toy if name == "toy" else lenet[0]).stdout)
-    assert list(found) == ["model", "environment", "stages"]
-    assert found["model"] == name
-    assert [stage["stage"] for stage in found["stages"]] == list(STAGES)
-    for stage in found["stages"]:
+    walk = json.loads((toy if name == "toy" else lenet[0]).stdout)
+    assert list(walk) == ["model", "environment", "stages"]
+    assert walk["model"] == name
+    assert [stage["stage"] for stage in walk["stages"]] == list(STAGES)
+    for stage in walk["stages"]:
         assert list(broken_promises(stage, STAGES[stage["stage"]], stage["stage"])) == []
         edges = sum(len(node["inputs"]) + len(node["control_inputs"]) for node in stage["nodes"])
         assert (stage["node_count"], stage["edge_count"]) == (len(stage["nodes"]), edges)
@@ -184,10 +184,10 @@ def test_json_holds_what_was_asked_for(toy):
     assert sum(owner["ns"] for owner in executed["time_ledger"]) == executed["wall_ns"]
 
 
-def test_json_tells_the_machine(toy):
-    found = json.loads(toy.stdout)["environment"]
-    assert found["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert found["packages"]["tensorflow"]
+def test_json_has_the_machine(toy):
+    machine = json.loads(toy.stdout)["environment"]
+    assert machine["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert machine["packages"]["tensorflow"]
 
 
 def test_beside_json_stderr_holds_only_the_line_that_opens_tensorboard(toy, logdir):
@@ -313,7 +313,7 @@ def fail(tmp_path, monkeypatch, capsys):
         ("--logdir /dev/null/logs", "The logdir '/dev/null/logs' cannot be written: '/dev/null'"),
     ],
 )
-def test_a_wrong_argument_is_told_before_anything_runs(args, complaint, fail):
+def test_a_wrong_argument_is_an_error_before_anything_runs(args, complaint, fail):
     status, words, printed = fail(*args.split())
     assert_one_sentence(words, complaint)
     assert (status, printed) == (2, "")
@@ -339,9 +339,9 @@ def test_a_fetch_that_is_not_in_the_graph_leaves_the_stages_before_it(fail, tmp_
     status, words, printed = fail(*args)
     complaint = "There is no node 'mull' in the graph to fetch. Did you mean 'mul'?"
     assert_one_sentence(words, complaint)
-    found = json.loads(printed)
-    assert [stage["stage"] for stage in found["stages"]] == ["frontend", "backward"]
-    assert (status, found["error"]) == (2, complaint)
+    document = json.loads(printed)
+    assert [stage["stage"] for stage in document["stages"]] == ["frontend", "backward"]
+    assert (status, document["error"]) == (2, complaint)
     assert list(logs.iterdir()) == []
 
 

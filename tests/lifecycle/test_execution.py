@@ -81,10 +81,10 @@ def test_op_runs_have_type_and_device_of_the_graph_that_ran(name, walked):
 
 def test_op_runs_are_those_of_the_timeline(own_trace):
     def by_type(durations):
-        found = defaultdict(list)
+        durations_of_type = defaultdict(list)
         for op, duration in durations:
-            found[op].append(duration)
-        return found
+            durations_of_type[op].append(duration)
+        return durations_of_type
 
     chart = json.loads(Timeline(own_trace).generate_chrome_trace_format(show_dataflow=False))
     drawn = by_type(
@@ -209,7 +209,7 @@ def interrupt(*args):
     raise KeyboardInterrupt
 
 
-def test_a_step_that_fails_is_told_in_one_sentence():
+def test_a_step_that_fails_is_one_sentence():
     def model():
         x = tf1.placeholder(tf.float32, [None], name="x")
         return Model(tf.debugging.check_numerics(x, "x is bad", name="checked"), {x: "x"}, data)

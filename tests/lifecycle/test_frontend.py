@@ -129,10 +129,10 @@ def test_functions_that_differentiation_adds_have_lines_of_the_user():
     stage = backward.differentiate(forward, options)
     added = stage.functions[len(forward.functions) :]
     assert stage.functions == (*forward.functions, *added)
-    assert stage.added_functions == tuple(one.name for one in added)
-    called = {call.node for one in added for call in one.called_by}
+    assert stage.added_functions == tuple(function.name for function in added)
+    called = {call.node for function in added for call in function.called_by}
     assert {"loop", "gradients/loop_grad/loop_grad"} <= called
-    sources = [node.source for one in added for node in one.nodes]
+    sources = [node.source for function in added for node in function.nodes]
     assert {source.file for source in sources if source} == {__file__}
     (loop,) = [node for node in stage.nodes if node.name == "loop"]
     operation = stage.program.graph.get_operation_by_name("loop")
@@ -187,7 +187,7 @@ def misuses_tensorflow():
     return tf.matmul(tf.zeros([2, 3]), tf.zeros([2, 3]))
 
 
-def test_a_model_that_raises_is_told_with_its_line():
+def test_a_model_that_raises_is_a_sentence_with_its_line():
     line = inspect.getsourcelines(raises)[1] + 2
     with pytest.raises(TflabError) as error:
         build(raises)
@@ -197,7 +197,7 @@ def test_a_model_that_raises_is_told_with_its_line():
     )
 
 
-def test_a_call_that_tensorflow_refuses_is_told_with_the_line_of_the_model():
+def test_a_call_that_tensorflow_refuses_is_a_sentence_with_the_line_of_the_model():
     line = inspect.getsourcelines(misuses_tensorflow)[1] + 1
     with pytest.raises(TflabError, match=rf"\({re.escape(__file__)}:{line}\): ValueError: Dim"):
         build(misuses_tensorflow)

@@ -72,9 +72,9 @@ def test_a_training_step_is_placed_unless_something_else_is_asked_for(name, walk
 @every_model
 def test_nodes_that_were_written_keep_their_lines(name, walked):
     stage = walked(name)["placement"]
-    written = {node.name: node.source for node in stage.user_nodes}
+    lines = {node.name: node.source for node in stage.user_nodes}
     for node in stage.nodes:
-        assert node.source == written.get(node.name)
+        assert node.source == lines.get(node.name)
 
 
 def test_the_shapes_are_those_of_a_real_batch(walked):
@@ -122,9 +122,9 @@ def test_a_transfer_is_as_large_as_its_array(two_devices):
 
 def test_a_value_of_the_model_is_transferred_whole(two_devices):
     program = two_devices.program
-    written = {node.name for node in two_devices.program.graph.get_operations()}
+    user_nodes = {node.name for node in two_devices.program.graph.get_operations()}
     batch = next(datasets.batches(program.dataset("train"), 16))
-    tensors = [t for t in two_devices.transfers if t.bytes and node_of(t.tensor) in written]
+    tensors = [t for t in two_devices.transfers if t.bytes and node_of(t.tensor) in user_nodes]
     with tf1.Session(graph=program.graph) as session:  # on one device
         session.run([v.initializer for v in program.graph.get_collection("variables")])
         feeds = {feed: batch[column] for feed, column in program.model.feeds.items()}

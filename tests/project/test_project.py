@@ -32,7 +32,8 @@ WITHOUT_TENSORFLOW = (
     "exporters.xspace",
     "exporters.text",
     "exporters.markdown",
-    "exporters.data",
+    "exporters.json",
+    "exporters.csv",
 )
 
 HELP = """

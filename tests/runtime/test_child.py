@@ -22,8 +22,8 @@ def call(name, *args):
     return child.call(f"{__name__}:{name}", *args)
 
 
-def told(name, *args):
-    """What the caller is told when it goes wrong."""
+def failure(name, *args):
+    """The sentence that the caller gets when it goes wrong."""
     with pytest.raises(TflabError) as error:
         call(name, *args)
     return str(error.value)
@@ -32,8 +32,8 @@ def told(name, *args):
 # What the other process is asked to do
 
 
-def pair(one, other):
-    return one, other
+def pair(first, second):
+    return first, second
 
 
 def process():
@@ -96,33 +96,33 @@ def test_the_other_process_is_ready_to_dump_and_has_the_environment_of_this_one(
 
 
 def test_a_tflab_error_is_passed_on_as_it_is():
-    assert told("complain") == "No such node."
+    assert failure("complain") == "No such node."
 
 
 @pytest.mark.parametrize("name, args, status", [("leave", (3,), 3), ("abort", (), -6)])
-def test_a_process_that_dies_is_told_in_a_sentence_with_its_status(name, args, status):
-    message = told(name, *args)
+def test_a_process_that_dies_is_a_sentence_with_its_status(name, args, status):
+    message = failure(name, *args)
     assert message.startswith(
         f"The process that ran tests.runtime.test_child:{name} ended with status {status}"
     )
     assert "\n" not in message
 
 
-def test_a_process_that_leaves_without_a_word_is_told_without_one():
+def test_a_process_that_leaves_without_a_word_has_none_in_its_sentence():
     assert (
-        told("leave", 3)
+        failure("leave", 3)
         == "The process that ran tests.runtime.test_child:leave ended with status 3."
     )
 
 
 def test_the_last_words_of_a_process_are_passed_on():
-    assert told("fail") == (
+    assert failure("fail") == (
         "The process that ran tests.runtime.test_child:fail ended with status 1: "
         "ValueError: of something unforeseen"
     )
 
 
-def test_a_function_that_is_not_there_is_told():
-    assert told("nothing").endswith(
+def test_a_function_that_is_not_there_is_a_sentence():
+    assert failure("nothing").endswith(
         "AttributeError: module 'tests.runtime.test_child' has no attribute 'nothing'"
     )

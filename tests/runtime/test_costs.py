@@ -21,8 +21,8 @@ def shaped(stage, batch=BATCH):
 
 
 def counted(stage, batch=BATCH):
-    found = costs.costs(shaped(stage, batch), stage.nodes, stage.ledger)
-    return {cost.name: cost for cost in found}
+    work = costs.costs(shaped(stage, batch), stage.nodes, stage.ledger)
+    return {cost.name: cost for cost in work}
 
 
 @pytest.fixture(scope="module")
@@ -53,24 +53,24 @@ PRODUCTS = {"dense1/Relu": (400, 120), "dense2/Relu": (120, 84), "dense3/BiasAdd
 
 @pytest.mark.parametrize("batch", [1, 16, 64])
 def test_a_fused_convolution_does_its_products_and_adds_its_bias(lenet, batch):
-    found = counted(lenet, batch)
+    work = counted(lenet, batch)
     for name, (side, channels, kernel, inputs) in CONVOLUTIONS.items():
         outputs = batch * side * side * channels
-        assert found[name].flops == 2 * outputs * kernel * kernel * inputs + outputs
+        assert work[name].flops == 2 * outputs * kernel * kernel * inputs + outputs
 
 
 @pytest.mark.parametrize("batch", [1, 16, 64])
 def test_a_fused_dense_layer_does_its_products_and_adds_its_bias(lenet, batch):
-    found = counted(lenet, batch)
+    work = counted(lenet, batch)
     for name, (inputs, outputs) in PRODUCTS.items():
-        assert found[name].flops == 2 * batch * inputs * outputs + batch * outputs
+        assert work[name].flops == 2 * batch * inputs * outputs + batch * outputs
 
 
 def test_the_two_gradients_of_a_product_cost_as_much_each_as_the_product(lenet):
-    found = counted(lenet)
+    work = counted(lenet)
     for name, (inputs, outputs) in PRODUCTS.items():
         for gradient in ("MatMul", "MatMul_1"):
-            flops = found[f"gradients/{name.split('/')[0]}/MatMul_grad/{gradient}"].flops
+            flops = work[f"gradients/{name.split('/')[0]}/MatMul_grad/{gradient}"].flops
             assert flops == 2 * BATCH * inputs * outputs
 
 
@@ -85,16 +85,16 @@ def test_types_without_a_function_are_listed_and_not_zero(lenet):
         ),
         costs.NOT_REGISTERED,
     )
-    found = counted(lenet)
-    assert found["gradients/conv1/Relu_grad/ReluGrad"].flops is None
-    assert found["train/update_conv1/kernel/ResourceApplyGradientDescent"].flops is None
+    work = counted(lenet)
+    assert work["gradients/conv1/Relu_grad/ReluGrad"].flops is None
+    assert work["train/update_conv1/kernel/ResourceApplyGradientDescent"].flops is None
 
 
 @every_model
 def test_every_executed_node_has_costs_in_its_order(name, walked):
     stage = walked(name)["placement"]
-    found = costs.costs(shaped(stage), stage.nodes, stage.ledger)
-    assert [cost.name for cost in found] == [node.name for node in stage.nodes]
+    work = costs.costs(shaped(stage), stage.nodes, stage.ledger)
+    assert [cost.name for cost in work] == [node.name for node in stage.nodes]
 
 
 @every_model
@@ -110,12 +110,12 @@ def profiled(graph, cmd="scope"):
     """FLOPs by node, or by type, as TensorFlow's own profiler counts them."""
     options = tf1.profiler.ProfileOptionBuilder.float_operation() | {"output": "none"}
     waiting = [tf1.profiler.profile(graph, cmd=cmd, options=options)]
-    found = {}
+    flops = {}
     while waiting:
         node = waiting.pop()
-        found[node.name] = node.float_ops
+        flops[node.name] = node.float_ops
         waiting.extend(node.children)
-    return found
+    return flops
 
 
 def test_the_profiler_counts_the_same_for_every_node(lenet):
@@ -225,24 +225,24 @@ def flops_of(executed, *fates):
 
 @pytest.mark.parametrize("fate", ["fused", "compiled"])
 def test_a_node_does_the_work_of_what_was_fused_into_it_whatever_its_type(fate):
-    found = flops_of(
+    flops = flops_of(
         {"y": "_MklSomething"},
         ("add", fate, "y"),
         ("relu", fate, "y"),
         ("y", "executed", None),
     )
-    assert found == {"y": 48}
+    assert flops == {"y": 48}
 
 
 def test_a_node_that_a_pass_made_does_the_work_of_others():
-    found = flops_of({"made": "_Fused"}, ("add", "fused", "made"), ("y", "fused", "made"))
-    assert found == {"made": 48}
+    flops = flops_of({"made": "_Fused"}, ("add", "fused", "made"), ("y", "fused", "made"))
+    assert flops == {"made": 48}
 
 
 @pytest.mark.parametrize("fate", ["folded", "merged", "removed", "unreached"])
 def test_work_that_nobody_does_is_not_counted(fate):
-    found = flops_of({"y": "Mul"}, ("add", fate, "y"), ("y", "executed", None))
-    assert found == {"y": 24}
+    flops = flops_of({"y": "Mul"}, ("add", fate, "y"), ("y", "executed", None))
+    assert flops == {"y": 24}
 
 
 def test_a_constant_that_was_folded_in_place_costs_nothing():

@@ -1,4 +1,4 @@
-"""Devices: every executed node is on one device, for a reason that can be told."""
+"""Devices: every executed node is on one device, for a reason."""
 
 import inspect
 from collections import Counter
@@ -26,18 +26,20 @@ def no_code_of_small_graphs():
         yield
 
 
-def placed(build, **options):
-    asked = Options(**options)
+def placed(build, **chosen):
+    options = Options(**chosen)
 
     def model():
         return Model(output=build(), feeds={}, data=None)
 
-    built = frontend.build(("test", model), asked)
-    return placement.place(backward.differentiate(built, asked), asked)
+    built = frontend.build(("test", model), options)
+    return placement.place(backward.differentiate(built, options), options)
 
 
 def reasons(stage):
-    return {each.name: (each.device, each.reason) for each in stage.assignments}
+    return {
+        assignment.name: (assignment.device, assignment.reason) for assignment in stage.assignments
+    }
 
 
 def line_of(function, text):
@@ -65,20 +67,21 @@ def on_a_gpu():
 
 
 def in_two_scopes():
-    with tf.device("/device:CPU:0"), tf.device("/device:CPU:1"):  # the inner one counts
-        return tf.random.uniform([2], name="a")
+    with tf.device("/device:CPU:0"):  # noqa: SIM117  (each on a line of its own)
+        with tf.device("/device:CPU:1"):  # the inner one counts
+            return tf.random.uniform([2], name="a")
 
 
 # Reasons
 
 
 @pytest.fixture(scope="module")
-def told():
+def reason_of():
     return reasons(placed(on_two_devices, devices=2))
 
 
 @pytest.fixture(scope="module")
-def told_unasked():
+def reason_without_split():
     """Two devices are there, but nobody split the model over them."""
     built = frontend.build(
         ("test", lambda: Model(output=on_two_devices(), feeds={}, data=None)), Options()
@@ -87,38 +90,38 @@ def told_unasked():
     return reasons(placement.place(backward.differentiate(built, options), options))
 
 
-def test_a_node_is_where_the_users_line_asked_for(told):
+def test_a_node_is_where_the_users_line_asked_for(reason_of):
     line = line_of(on_two_devices, 'tf.device("/device:CPU:1")')
-    assert told["a/RandomUniform"] == (CPU1, f"asked for by {line}")
+    assert reason_of["a/RandomUniform"] == (CPU1, f"asked for by {line}")
 
 
-def test_a_node_is_where_it_is_colocated(told):
-    assert told["b/RandomStandardNormal"] == (CPU1, "colocated with a/RandomUniform")
+def test_a_node_is_where_it_is_colocated(reason_of):
+    assert reason_of["b/RandomStandardNormal"] == (CPU1, "colocated with a/RandomUniform")
 
 
-def test_a_node_is_where_the_option_asked_for(told):
-    assert told["add"] == (CPU0, "asked for by --devices")
+def test_a_node_is_where_the_option_asked_for(reason_of):
+    assert reason_of["add"] == (CPU0, "asked for by --devices")
 
 
-def test_a_node_is_where_its_resource_is(told_unasked):
-    assert told_unasked["out/ReadVariableOp"] == (CPU0, "where its resource v is")
+def test_a_node_is_where_its_resource_is(reason_without_split):
+    assert reason_without_split["out/ReadVariableOp"] == (CPU0, "where its resource v is")
 
 
-def test_a_node_for_which_nobody_asked_is_on_the_default_device(told_unasked):
-    assert told_unasked["add"] == (CPU0, "the default device")
+def test_a_node_for_which_nobody_asked_is_on_the_default_device(reason_without_split):
+    assert reason_without_split["add"] == (CPU0, "the default device")
 
 
-def test_a_node_that_the_runtime_made_is_where_it_was_made(told):
-    assert told["_retval_out_0_0"] == (CPU0, "made there by the runtime (fetch)")
-    assert told["a/RandomUniform/_0"] == (CPU1, "made there by the runtime (transfer)")
+def test_a_node_that_the_runtime_made_is_where_it_was_made(reason_of):
+    assert reason_of["_retval_out_0_0"] == (CPU0, "made there by the runtime (fetch)")
+    assert reason_of["a/RandomUniform/_0"] == (CPU1, "made there by the runtime (transfer)")
 
 
-def test_of_two_lines_that_asked_the_inner_one_is_told():
+def test_of_two_lines_that_ask_for_a_device_the_inner_one_counts():
     device, reason = reasons(placed(in_two_scopes, devices=2))["a/RandomUniform"]
     assert (device, reason) == (CPU1, f"asked for by {line_of(in_two_scopes, 'inner one')}")
 
 
-def test_a_node_that_only_the_cpu_can_do_is_told_so():
+def test_a_node_that_only_the_cpu_can_do_is_there_for_that_reason():
     def words():
         return tf.strings.join([tf.as_string(tf.random.uniform([2])), "!"], name="join")
 
@@ -126,9 +129,9 @@ def test_a_node_that_only_the_cpu_can_do_is_told_so():
 
 
 def test_gradients_are_colocated_with_their_forward_nodes(walked):
-    told = reasons(walked("lenet", 2)["placement"])
-    device, reason = told["gradients/conv1/Conv2D_grad/Conv2DBackpropFilter"]
-    assert (device, reason) == (told["conv1/Relu"][0], "colocated with conv1/Conv2D")
+    reason_of = reasons(walked("lenet", 2)["placement"])
+    device, reason = reason_of["gradients/conv1/Conv2D_grad/Conv2DBackpropFilter"]
+    assert (device, reason) == (reason_of["conv1/Relu"][0], "colocated with conv1/Conv2D")
 
 
 # A GPU that is not there
@@ -159,15 +162,15 @@ def test_without_soft_placement_a_gpu_that_is_not_there_ends_the_walk_with_node_
 def test_every_executed_node_is_assigned_once_to_the_device_that_runs_it(name, count, walked):
     stage = walked(name, count)["placement"]
     ran = Counter((node.name, node.device) for node in stage.nodes)
-    assert Counter((each.name, each.device) for each in stage.assignments) == ran
-    assert all(each.reason for each in stage.assignments)
+    assert Counter((assignment.name, assignment.device) for assignment in stage.assignments) == ran
+    assert all(assignment.reason for assignment in stage.assignments)
 
 
 # Requests
 
 
 @pytest.mark.parametrize(
-    "asked, got, fits",
+    "pattern, device, fits",
     [
         ("/device:CPU:0", CPU0, True),
         ("/device:CPU:1", CPU0, False),
@@ -178,8 +181,8 @@ def test_every_executed_node_is_assigned_once_to_the_device_that_runs_it(name, c
         (CPU1, CPU1, True),
     ],
 )
-def test_a_request_may_leave_parts_of_the_name_open(asked, got, fits):
-    assert devices.matches(asked, got) == fits
+def test_a_request_may_leave_parts_of_the_name_open(pattern, device, fits):
+    assert devices.matches(pattern, device) == fits
 
 
 def test_an_assignment_is_a_node_its_device_and_the_reason(walked):

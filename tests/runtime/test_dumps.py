@@ -9,11 +9,11 @@ import pytest
 
 from tflab.errors import TflabError
 from tflab.records import Node, Snapshot
-from tflab.runtime import dumps
+from tflab.runtime import dumps, private
 
 ROOT = Path(__file__).parents[2]
 CPU = "_partition__job:localhost_replica:0_task:0_device:CPU:0"
-# The names that TensorFlow 2.21 gives: what is told apart is moment, group, pass, iteration and
+# The names that TensorFlow 2.21 gives: they differ in moment, group, pass, iteration and
 # partition.
 NAMES = {
     "before_MetaOptimizer_iteration_0_140728391191584.pb": ("before", "grappler", None, 0, None),
@@ -53,10 +53,10 @@ NAMES = {
 
 
 @pytest.mark.parametrize("file", NAMES)
-def test_a_file_is_told_by_its_name(file):
+def test_the_name_of_a_file_says_which_moment_it_shows(file):
     nodes, clusters = (Node("x", "Const"),), {"x": "cluster_0"}
     moment, group, name, iteration, partition = NAMES[file]
-    assert dumps.labelled(file, nodes, clusters) == Snapshot(
+    assert dumps.snapshot(private.dump_name(file), nodes, clusters) == Snapshot(
         moment, group, name, iteration, partition, nodes, clusters
     )
 
@@ -71,21 +71,17 @@ def test_a_file_is_told_by_its_name(file):
         "",
     ],
 )
-def test_another_name_is_told_in_a_sentence(file):
+def test_another_name_is_a_sentence(file):
     with pytest.raises(TflabError) as error:
-        dumps.labelled(file, (), {})
-    assert str(error.value) == (
-        f"The runtime wrote a graph dump called '{file}', which tflab does not know "
-        "(it knows those of TensorFlow 2.21)."
-    )
+        private.dump_name(file)
+    assert f": a dump is called '{file}'. " in str(error.value)
 
 
-def test_a_folder_without_dumps_is_told_in_a_sentence(tmp_path):
+def test_a_folder_without_dumps_is_a_sentence(tmp_path):
     with pytest.raises(TflabError) as error:
         dumps.read(tmp_path)
-    assert str(error.value) == (
-        "The runtime wrote no graph dumps: this version of TensorFlow may have moved them "
-        "(tflab knows those of 2.21)."
+    assert str(error.value).startswith(
+        "The graph dumps of the runtime cannot be had as in TensorFlow 2.21.0 "
     )
 
 
@@ -100,7 +96,7 @@ def write(folder, name, *node_names, time_ns=None):
     """A dump of constants."""
     from tensorflow.core.framework import graph_pb2
 
-    nodes = [{"name": each, "op": "Const"} for each in node_names]
+    nodes = [{"name": node, "op": "Const"} for node in node_names]
     (folder / name).write_bytes(graph_pb2.GraphDef(node=nodes).SerializeToString())
     if time_ns is not None:
         os.utime(folder / name, ns=(time_ns, time_ns))
@@ -128,13 +124,13 @@ def test_dumps_of_the_same_moment_are_in_the_order_in_which_they_were_created(tm
 def test_equal_dumps_share_their_nodes(tmp_path):
     write(tmp_path, name_of(1), "a")
     write(tmp_path, name_of(2), "a")
-    one, other = dumps.read(tmp_path)
-    assert one.nodes is other.nodes
+    first, second = dumps.read(tmp_path)
+    assert first.nodes is second.nodes
 
 
 @pytest.mark.tensorflow
 def test_grapplers_dumps_of_function_bodies_are_left_out(tmp_path):
-    """It optimises them after the graph, and tells them apart only by an address."""
+    """It optimises them after the graph, and only an address distinguishes them."""
     for name, label in (
         ("before_MetaOptimizer_iteration_0_140734550840736.pb", "graph"),
         ("after_MetaOptimizer_iteration_0_model_pruner_140734550840736.pb", "graph"),
@@ -149,7 +145,7 @@ def test_grapplers_dumps_of_function_bodies_are_left_out(tmp_path):
 
 
 @pytest.mark.tensorflow
-def test_a_file_that_is_no_graph_is_told_in_a_sentence(tmp_path):
+def test_a_file_that_is_no_graph_is_a_sentence(tmp_path):
     (tmp_path / name_of(1)).write_bytes(b"no graph")
     with pytest.raises(TflabError) as error:
         dumps.read(tmp_path)
@@ -179,14 +175,14 @@ def test_a_dump_becomes_nodes_and_the_clusters_that_they_were_marked_for():
 
 def test_dumps_go_to_a_folder_only_while_it_is_open(tmp_path):
     with dumps.into(tmp_path):
-        assert os.environ[dumps.FOLDER] == str(tmp_path)
-    assert dumps.FOLDER not in os.environ
+        assert os.environ[private.DUMP_FOLDER] == str(tmp_path)
+    assert private.DUMP_FOLDER not in os.environ
 
 
 def test_dumps_stop_when_something_fails(tmp_path):
     with pytest.raises(ZeroDivisionError), dumps.into(tmp_path):
         raise ZeroDivisionError
-    assert dumps.FOLDER not in os.environ
+    assert private.DUMP_FOLDER not in os.environ
 
 
 def answer(code, **environment):

@@ -25,7 +25,8 @@ def node(op, device=CPU, **types):
 
 def fitting(op, device_type="CPU", **types):
     return [
-        kernels.described(each) for each in kernels.fitting_kernels(node(op, **types), device_type)
+        kernels.describe(kernel)
+        for kernel in kernels.fitting_kernels(node(op, **types), device_type)
     ]
 
 
@@ -41,15 +42,17 @@ def of(stage):
 def test_every_executed_node_has_one_kernel_of_the_type_that_runs(name, devices, walked):
     stage = walked(name, devices)["placement"]
     ran = Counter((node.name, node.op, node.device) for node in stage.nodes)
-    assert Counter((each.name, each.op, each.device) for each in stage.kernels) == ran
+    assert Counter((kernel.name, kernel.op, kernel.device) for kernel in stage.kernels) == ran
 
 
 @every_model
 def test_for_every_node_of_a_model_a_registration_is_found(name, walked):
-    assert [each for each in walked(name)["placement"].kernels if each.registrations < 1] == []
+    assert [
+        kernel for kernel in walked(name)["placement"].kernels if kernel.registrations < 1
+    ] == []
 
 
-def test_a_product_is_told_whole(walked):
+def test_the_kernel_of_a_product_has_every_field(walked):
     assert of(walked("toy")["placement"])["mul"] == Kernel(
         name="mul",
         op="Mul",
@@ -75,14 +78,14 @@ def test_a_node_that_the_runtime_made_is_looked_up_for_a_gpu_as_well(walked):
 
 def test_a_kernel_of_onednn_carries_its_label_and_the_gpus_is_that_of_the_type_as_written(walked):
     fused = {
-        each.name: each
-        for each in walked("lenet")["placement"].kernels
-        if each.op.startswith("_MklNativeFused")
+        kernel.name: kernel
+        for kernel in walked("lenet")["placement"].kernels
+        if kernel.op.startswith("_MklNativeFused")
     }
     assert "conv1/Relu" in fused
-    for each in fused.values():
-        assert each.constraints == "CPU, T in float32, label MklNameChangeOp"
-        assert each.on_gpu == "GPU, T in float32"
+    for kernel in fused.values():
+        assert kernel.constraints == "CPU, T in float32, label MklNameChangeOp"
+        assert kernel.on_gpu == "GPU, T in float32"
 
 
 # Registrations
@@ -112,7 +115,7 @@ def test_the_label_of_a_node_has_to_be_that_of_the_kernel():
     labelled = node("_MklMatMul", T=FLOAT)
     assert kernels.fitting_kernels(labelled, "CPU") == []
     labelled.attr["_kernel"].s = b"MklNameChangeOp"
-    assert [kernels.described(each) for each in kernels.fitting_kernels(labelled, "CPU")] == [
+    assert [kernels.describe(kernel) for kernel in kernels.fitting_kernels(labelled, "CPU")] == [
         "CPU, T in float32, label MklNameChangeOp"
     ]
 
@@ -123,7 +126,8 @@ def test_a_type_that_nobody_knows_has_no_kernels():
 
 def test_the_kernel_of_the_highest_priority_is_chosen(monkeypatch):
     low, high = (
-        kernel_def_pb2.KernelDef(op="Mul", device_type="GPU", priority=each) for each in (0, 7)
+        kernel_def_pb2.KernelDef(op="Mul", device_type="GPU", priority=priority)
+        for priority in (0, 7)
     )
     monkeypatch.setattr(kernels, "registered", lambda op: (low, high))
     assert kernels.gpu_choice(node("Mul")) == "GPU, priority 7"

@@ -33,8 +33,8 @@ class Parser(argparse.ArgumentParser):
     """argparse, but a wrong argument is a UsageError of one sentence."""
 
     def error(self, message: str) -> NoReturn:
-        told = f"{message[0].upper()}{message[1:]}."
-        raise UsageError(f"{told}{self.meant(message)} See `{self.prog} --help`.")
+        sentence = f"{message[0].upper()}{message[1:]}."
+        raise UsageError(f"{sentence}{self.meant(message)} See `{self.prog} --help`.")
 
     def meant(self, message: str) -> str:
         """The nearest option to the first one that argparse does not know."""
@@ -112,7 +112,7 @@ def run(body: Callable[[], int]) -> int:
             try:
                 return body()
             finally:
-                sys.stdout.flush()  # here a closed pipe can still be told from a failure
+                sys.stdout.flush()  # so that a closed pipe is not taken for a failure
         except TflabError as error:
             if isinstance(error, RefusedError):
                 show(chatter)

@@ -42,7 +42,7 @@ def takable(folder: Path) -> bool:
 
 
 @contextmanager
-def written(final: Path, option: str = "--logdir") -> Iterator[Path]:
+def new_folder(final: Path, option: str = "--logdir") -> Iterator[Path]:
     """A folder to write to, which bears its name once all is in it, and is gone after a failure.
 
     Raises UsageError, before anything is computed, when nothing can be written there; it names the

@@ -9,7 +9,6 @@ batch size works on the same images, traced and untraced in turn, warm.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -127,7 +126,7 @@ def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
         raise UsageError(
             f"There is something in '{args.plots}' already; give --plots a new folder."
         )
-    return logdirs.written(Path(args.plots), "--plots")
+    return logdirs.new_folder(Path(args.plots), "--plots")
 
 
 def measured(args: argparse.Namespace, sizes: Sequence[int], saved: Saved) -> Comparison:
@@ -160,13 +159,13 @@ def draw(found: Comparison, folder: Path) -> None:
 
 def show(found: Comparison, args: argparse.Namespace) -> None:
     from tflab.compare import view as story
-    from tflab.exporters import data, markdown, text
+    from tflab.exporters import csv, json, markdown, text
 
     about = environment.describe()
     if args.format == "json":
-        print(json.dumps(data.comparison_object(found, about), indent=1))
+        print(json.comparison(found, about))
     elif args.format == "csv":
-        print(data.comparison_csv(found), end="")
+        print(csv.comparison(found), end="")
     elif args.format == "markdown":
         print(markdown.page(f"{args.model} by batch size", about, story.tell(found, args.top)))
     else:

@@ -122,7 +122,7 @@ def under_a_roof(tabulate: Callable[[Peaks], Tabulated]) -> tuple[Tabulated, Pea
     peaks = machine.peaks()
     found = tabulate(peaks)
     if any((row.roof_share or 0) > 1 for table in found.values() for row in table):
-        peaks = machine.raised(peaks)
+        peaks = machine.measure_again(peaks)
         found = tabulate(peaks)
     return found, peaks
 
@@ -158,7 +158,7 @@ def placements(
     fetches = (backward.program.model.output.name,) if phase == "inference" else ()
     rests = {wanted % size for size in batch_sizes} - {0}
     return {
-        size: placement.placed(backward, replace(options, batch_size=size, fetches=fetches))
+        size: placement.place_once(backward, replace(options, batch_size=size, fetches=fetches))
         for size in sorted(rests.union(batch_sizes))
     }
 

@@ -14,10 +14,10 @@ import argparse
 import gzip
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from tflab.cli import command, logdirs
 from tflab.errors import TflabError, UsageError
@@ -26,7 +26,6 @@ from tflab.units import plural
 if TYPE_CHECKING:
     from tflab.convert.reading import Recorded
 
-TO = ("text", "json", "csv", "xspace", "chrome")
 DAY_NS = 24 * 3600 * 10**9
 LONGEST_NS = 2**53  # 104 days: numbers of a longer chart would not be exact to a nanosecond
 
@@ -48,8 +47,8 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--to",
         default="text",
-        choices=TO,
-        type=command.one_of("format", TO),
+        choices=tuple(WRITERS),
+        type=command.one_of("format", tuple(WRITERS)),
         help="default: text",
     )
     add("--out", metavar="PATH", help="where to write; what exists is never overwritten")
@@ -63,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
     if args.to == "xspace":
         if args.out is None:
             raise UsageError("An xspace goes into a logdir of TensorBoard; name one with --out.")
-        with logdirs.written(Path(args.out), "--out") as folder:
+        with logdirs.new_folder(Path(args.out), "--out") as folder:
             write_xspace(folder, read(args))
         print(f"Open it in TensorBoard:  {logdirs.opening_line(Path(args.out))}")
         return 0
@@ -144,10 +143,11 @@ def write_xspace(folder: Path, found: Recorded) -> None:
     xspace.write(folder, [found.capture()])
 
 
-WRITERS = {
+WRITERS: dict[str, Callable[[Any, Recorded], None]] = {
     "text": write_text,
     "json": write_json,
     "csv": write_csv,
+    "xspace": write_xspace,  # into a folder, the others into a stream
     "chrome": write_chrome,
 }
 

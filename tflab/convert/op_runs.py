@@ -9,7 +9,7 @@ from typing import TextIO
 
 from tflab.convert.conversion import Conversion
 from tflab.convert.reading import Recorded
-from tflab.exporters.data import plain
+from tflab.exporters.json import plain
 from tflab.records import OpRun
 
 COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")

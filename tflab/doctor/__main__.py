@@ -11,11 +11,9 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
 
 from tflab.cli import command
 from tflab.doctor import checks as checkup
@@ -62,8 +60,9 @@ def run(args: argparse.Namespace) -> int:
     found = [finding for part in parts for finding in part]
     works = all(finding.verdict != WRONG for finding in found)
     if args.format == "json":
-        findings = [asdict(finding) for finding in found]
-        print(json.dumps({"works": works, "findings": findings}, indent=1))
+        from tflab.exporters import json
+
+        print(json.document(works=works, findings=found))
     else:
         show(tell(found))
     return 0 if works else 1

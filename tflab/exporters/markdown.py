@@ -7,7 +7,7 @@ from typing import Any
 
 from tflab.records import Stage
 from tflab.records.blocks import Block, Strip, Table
-from tflab.views import stages as story
+from tflab.views import stages as views
 
 
 def render(
@@ -20,8 +20,8 @@ def render(
     """A page: the machine, then a section for each stage."""
     parts = [f"# The life of {escape(model)}", escape(machine(environment))]
     for number, stage in enumerate(stages, 1):
-        parts.append(f"## {number}. {escape(story.title(stage))}")
-        for block in story.blocks(stage, expanded):
+        parts.append(f"## {number}. {escape(views.title(stage))}")
+        for block in views.blocks(stage, expanded):
             parts.append(rendered(block))
     if error:
         parts.append(f"**It ended here:** {escape(error)}")

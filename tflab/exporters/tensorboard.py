@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow.compat.v1 as tf1
-from tensorflow.core.framework import attr_value_pb2
-from tensorflow.core.util import event_pb2
 
 from tflab.exporters import xspace
 from tflab.records import Capture, Placement, Program, Stage
@@ -41,12 +39,12 @@ def write(
     write_graph(logdir, stage.program)
     if placement is None:
         return
-    traces = {each.batch_size: each.trace for each in captured}
+    traces = {steps.batch_size: steps.trace for steps in captured}
     # XLA numbers its clusters anew in every session: then each trace brings the graph that ran.
-    graphs = [graph for each in captured[-1:] for graph in each.trace.partition_graphs]
+    graphs = [graph for steps in captured[-1:] for graph in steps.trace.partition_graphs]
     write_executed(logdir, stage.program, graphs or placement.partition_graphs, traces)
-    for each in captured:
-        xspace.write(logdir, [each.capture], modules=each.modules)
+    for steps in captured:
+        xspace.write(logdir, [steps.capture], modules=steps.modules)
 
 
 def write_graph(logdir: str | Path, program: Program) -> None:
@@ -85,7 +83,7 @@ def run(folder: str) -> Iterator[tf1.summary.FileWriter]:
 
 def add_graph(writer: tf1.summary.FileWriter, graph_def: tf1.GraphDef) -> None:
     content = lighter(graph_def).SerializeToString()
-    writer.add_event(event_pb2.Event(wall_time=time.time(), graph_def=content))
+    writer.add_event(tf1.Event(wall_time=time.time(), graph_def=content))
 
 
 def lighter(graph_def: tf1.GraphDef) -> tf1.GraphDef:
@@ -99,7 +97,7 @@ def lighter(graph_def: tf1.GraphDef) -> tf1.GraphDef:
         value = node.attr["value"] if node.op == "Const" else None
         size = value.ByteSize() if value is not None else 0
         if value is not None and size > LARGE:
-            described = attr_value_pb2.AttrValue()
+            described = tf1.AttrValue()
             described.tensor.dtype = value.tensor.dtype
             described.tensor.tensor_shape.CopyFrom(value.tensor.tensor_shape)
             value.CopyFrom(described)

@@ -21,7 +21,7 @@ from tflab.views import stages
 
 WIDTH = 100
 INDENT = 2  # of tables
-STRIP_LINES = 4  # of text, at most, for one line of a film strip
+STRIP_LINES = 4  # of text, at most, for one line of a frame
 GAP = 2  # between columns
 
 
@@ -42,7 +42,7 @@ def console(stream: TextIO | None = None) -> Console:
 def show(
     out: Console, number: int, stage: Stage, expanded: Sequence[str] = (), whole: bool = True
 ) -> None:
-    """Print a stage: all that it has to tell, or the one line that leads to the next."""
+    """Print a stage: all of its blocks, or only its line."""
     if not whole:
         out.print(Text(f"{number}  {stages.title(stage)}: {stages.summary(stage)}.", style="dim"))
         return
@@ -87,7 +87,7 @@ def show_table(out: Console, table: Table) -> None:
         show_edge=False,
     )
     rows = [tuple(map(printable, cells)) for cells in table.cells()]
-    widths = fitted(table, rows, out.width - INDENT)
+    widths = fit_widths(table, rows, out.width - INDENT)
     for column, width in zip(table.columns, widths, strict=True):
         grid.add_column(
             Text(column.header),
@@ -107,7 +107,7 @@ def show_table(out: Console, table: Table) -> None:
         out.print(Text(f"  {table.rest()}", style="dim"))
 
 
-def fitted(table: Table, rows: Sequence[Sequence[str]], available: int) -> list[int]:
+def fit_widths(table: Table, rows: Sequence[Sequence[str]], available: int) -> list[int]:
     """A width for each column. Where the line is too long the elastic columns give way first,
     then always the widest."""
     headers = [column.header for column in table.columns]

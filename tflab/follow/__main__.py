@@ -8,7 +8,6 @@ A node that was fused into another lives on in that one, whose device, kernel an
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Sequence
 
@@ -62,13 +61,12 @@ def run(args: argparse.Namespace) -> int:
 
 
 def show(history: NodeHistory, args: argparse.Namespace) -> None:
-    from tflab.exporters import data, markdown, text
+    from tflab.exporters import json, markdown, text
     from tflab.follow import view
 
     about = environment.describe()
     if args.format == "json":
-        whole = {"model": args.model, "environment": about, "life": data.plain(history)}
-        print(json.dumps(whole, indent=1))
+        print(json.node_history(args.model, about, history))
     elif args.format == "markdown":
         page = markdown.page(f"{args.node} of {args.model}", about, view.blocks(history))
         print(page, end="")

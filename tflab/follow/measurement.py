@@ -45,7 +45,7 @@ def measured(
     types = {node.name: node.op for node in walked.nodes}
     batches = sweep.run(program, step, sizes, rows, options, "train", types).batches
     placed = {
-        size: placement.placed(backward, replace(options, batch_size=size)) for size in batches
+        size: placement.place_once(backward, replace(options, batch_size=size)) for size in batches
     }
 
     def tabulate(peaks: Peaks) -> comparison.Tabulated:

@@ -9,7 +9,6 @@ that stage in full, and those that it needs in a line each.
 from __future__ import annotations
 
 import argparse
-import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -110,13 +109,13 @@ def run(args: argparse.Namespace) -> int:
         saved=arguments.saved_of(args),
     )
     dumps.prepare()
-    models.find(args.model, options.saved)  # a wrong name is told before a folder is made
+    models.find(args.model, options.saved)  # a wrong name is an error before a folder is made
     stop = "execution" if args.stage == "all" else args.stage
     final = None
     if args.logdir or stop == "execution":
         final = logdirs.choose(args.logdir, args.model)
     interrupted = False
-    with logdirs.written(final) if final else nullcontext() as folder:
+    with logdirs.new_folder(final) if final else nullcontext() as folder:
         stages = show(args, walk(args.model, options, stop))
         if folder:
             interrupted = write(folder, stages, options)
@@ -169,12 +168,12 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
 
 def document(args: argparse.Namespace, stages: Sequence[Stage], error: str | None = None) -> str:
     """The stages as one JSON object or one page of Markdown."""
-    from tflab.exporters import data, markdown
+    from tflab.exporters import json, markdown
 
     about = environment.describe()
     if args.format == "markdown":
         return markdown.render(args.model, about, stages, args.expand, error)
-    return json.dumps(data.as_object(args.model, about, stages, error), indent=1)
+    return json.stages(args.model, about, stages, error)
 
 
 if __name__ == "__main__":

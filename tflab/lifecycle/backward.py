@@ -14,7 +14,6 @@ from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import ops as registry  # of gradient functions (TF 2.21)
 
 from tflab.errors import RefusedError, TflabError
 from tflab.lifecycle import gradient_check
@@ -30,7 +29,7 @@ from tflab.records import (
     Source,
     node_of,
 )
-from tflab.runtime import functions, nodes
+from tflab.runtime import functions, nodes, private
 
 NOT_NEEDED = "the loss does not depend on it"
 NO_VARIABLE = "no trainable variable is behind it"
@@ -47,27 +46,25 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     A model without a loss or an optimiser passes unchanged. Raises TflabError when the loss
     cannot be differentiated.
     """
-    if frontend.blocked:
-        raise TflabError(frontend.blocked)
-    program = frontend.program
+    program = frontend.live
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
-        return there_already(frontend)
+        return read_from_names(frontend)
     # By default TensorFlow does not; over several devices a gradient follows its forward op.
     derived = derive(program, together=options.devices > 1)
     pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops
-    checks, unchecked = checked(program, pairs, options)
+    checks, unchecked = check_gradients(program, pairs, options)
     program.graph.finalize()  # from here on, reading it must not change it
-    written = (*frontend.nodes, *with_lines(frontend.nodes, program, added))
-    new = tuple(added_functions(frontend, written, program.graph))
+    grown = (*frontend.nodes, *with_lines(frontend.nodes, program, added))
+    new = tuple(added_functions(frontend, grown, program.graph))
     return Backward(
         program=replace(program, train_op=train_op, model=fetching(program.model, pairs)),
-        nodes=tuple(as_now(written, program.graph)) if frontend.functions else written,
+        nodes=tuple(with_outputs(grown, program.graph)) if frontend.functions else grown,
         functions=(*frontend.functions, *new),
         added_functions=tuple(function.name for function in new),
         added_nodes=tuple(op.name for op in added),
         update_nodes=tuple(op.name for op in update_ops),
-        shared_nodes=tuple(op.name for op in gradient_ops if nodes.original_op(op) is None),
+        shared_nodes=tuple(op.name for op in gradient_ops if private.original_op(op) is None),
         gradients=tuple(gradients_of(program, frontend.nodes, gradient_ops)),
         gradient_checks=checks,
         unchecked=unchecked,
@@ -76,7 +73,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     )
 
 
-def checked(
+def check_gradients(
     program: Program, pairs: list, options: Options
 ) -> tuple[tuple[GradientCheck, ...], str]:
     """The gradients against finite differences, or why there are none: a graph from a file can be
@@ -91,12 +88,12 @@ def checked(
 
 def derive(program: Program, together: bool) -> tuple[list, list, list, str | None]:
     """The (gradient, variable) pairs, the ops that gradients and updates added, the train op."""
-    graph, loss, optimizer = program.graph, program.model.loss, program.model.optimizer
+    graph, loss, optimizer = program.graph, program.loss, program.model.optimizer
     before = len(graph.get_operations())
     try:
         with graph.as_default():
-            pairs = paired(program.model, together)
-            # A node to fetch when the gradients are wanted and no update. Bearing the name of
+            pairs = gradient_pairs(program.model, together)
+            # A node to fetch for the gradients without an update. Bearing the name of
             # their scope, it also makes TensorBoard draw them apart from the forward graph.
             tf.group(
                 *(gradient for gradient, _ in pairs if gradient is not None), name="gradients/"
@@ -116,7 +113,7 @@ def derive(program: Program, together: bool) -> tuple[list, list, list, str | No
     return pairs, ops[before:between], ops[between:], train.name
 
 
-def paired(model: Any, together: bool) -> list:
+def gradient_pairs(model: Any, together: bool) -> list:
     """(gradient, variable) pairs: by the optimiser's variables, else by the chosen parameters."""
     if model.optimizer is not None:
         return model.optimizer.compute_gradients(model.loss, colocate_gradients_with_ops=together)
@@ -129,31 +126,31 @@ def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
     """Without an optimiser that takes them, the gradients are what a step is run for."""
     if model.optimizer is not None:
         return model
-    found = (gradient for gradient, _ in pairs if gradient is not None)
+    known = (gradient for gradient, _ in pairs if gradient is not None)
     # Of a gradient that came for some rows only, fetch those: a sum would be a node more.
-    gradients = [g.values.name if isinstance(g, tf.IndexedSlices) else g.name for g in found]
+    gradients = [g.values.name if isinstance(g, tf.IndexedSlices) else g.name for g in known]
     return replace(model, fetches=(model.loss.name, *gradients))
 
 
-def there_already(frontend: Frontend) -> Backward:
-    """Nothing is derived; but a graph from a file may hold gradients, which its names tell."""
+def read_from_names(frontend: Frontend) -> Backward:
+    """Nothing is derived; but a graph from a file may hold gradients, recognised by their names."""
     names = {node.name for node in frontend.nodes}
     made: dict[str, list[str]] = {}
     for node in frontend.nodes:
         scope = GRADIENT_SCOPE.match(node.name)
         if scope and scope[1] in names:
             made.setdefault(scope[1], []).append(node.name)
-    graph = frontend.program.graph
-    graph.finalize()
+    program = frontend.live
+    program.graph.finalize()
     return Backward(
-        program=frontend.program,
+        program=program,
         nodes=frontend.nodes,
         functions=frontend.functions,
         gradients=tuple(
             Gradient(
                 node.name,
                 node.op,
-                gradient_function(graph.get_operation_by_name(node.name))[0],
+                gradient_function(program.graph.get_operation_by_name(node.name))[0],
                 tuple(made[node.name]),
             )
             for node in frontend.nodes
@@ -174,15 +171,15 @@ def with_lines(
     lines = {node.name: node.source for node in forward}
     for op in ops:
         node = nodes.from_operation(op)
-        if nodes.original_op(op) is None:
+        if private.original_op(op) is None:
             known = [lines[name] for name in parents(node) if name in lines]
-            node = replace(node, source=(known or [lines[program.model.loss.op.name]])[0])
+            node = replace(node, source=(known or [lines[program.loss.op.name]])[0])
         yield node
 
 
-def as_now(written: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
+def with_outputs(listed: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
     """Differentiation gives a branch or a loop more outputs: what its gradient needs of it."""
-    for node in written:
+    for node in listed:
         if functions.calling(node.op):
             now = nodes.from_operation(graph.get_operation_by_name(node.name))
             node = replace(now, source=node.source)
@@ -190,7 +187,7 @@ def as_now(written: Iterable[Node], graph: tf.Graph) -> Iterable[Node]:
 
 
 def added_functions(
-    frontend: Frontend, written: Iterable[Node], graph: tf.Graph
+    frontend: Frontend, listed: Iterable[Node], graph: tf.Graph
 ) -> Iterable[Function]:
     """The functions that differentiation added: gradients of branches and loops, and variants of
     the forward ones that keep what those need.
@@ -199,17 +196,17 @@ def added_functions(
     """
     before = {function.name for function in frontend.functions}
     lines: dict[tuple[str | None, str], Source | None] = {}
-    lines |= {(None, node.name): node.source for node in written}
-    for function in functions.of_graph(graph, frontend.program.model.lines):
+    lines |= {(None, node.name): node.source for node in listed}
+    for function in functions.of_graph(graph, frontend.live.model.lines):
         known = (lines.get((call.function, call.node)) for call in function.called_by)
         caller = next((source for source in known if source), None)
-        found = [
+        body = [
             replace(node, source=caller) if node.source and node.source.file == __file__ else node
             for node in function.nodes
         ]
-        lines |= {(function.name, node.name): node.source for node in found}
+        lines |= {(function.name, node.name): node.source for node in body}
         if function.name not in before:
-            yield replace(function, nodes=tuple(found))
+            yield replace(function, nodes=tuple(body))
 
 
 def gradients_of(
@@ -217,14 +214,14 @@ def gradients_of(
 ) -> Iterable[Gradient]:
     """For each forward node: its gradient function and its gradient nodes, or why there are none.
 
-    Which node came from which is TensorFlow's own note (`_original_op`), not a matter of names.
+    Which node came from which is TensorFlow's own note, not a matter of names.
     """
     derived: dict[str, list[str]] = {}
     for op in gradient_ops:
-        origin = nodes.original_op(op)
+        origin = private.original_op(op)
         if origin is not None:
             derived.setdefault(origin.name, []).append(op.name)
-    needed = reach([program.model.loss.op.name], {node.name: parents(node) for node in forward})
+    needed = reach([program.loss.op.name], {node.name: parents(node) for node in forward})
     trained = trained_nodes(program, forward)
     for node in forward:
         function, registered = gradient_function(program.graph.get_operation_by_name(node.name))
@@ -247,7 +244,7 @@ def gradient_function(op: tf.Operation) -> tuple[str | None, bool]:
     """The registered gradient function as `_MulGrad (math_grad.py:1404)`, and whether the type
     has an entry in the registry at all; an entry may say "not differentiable"."""
     try:
-        function = registry.get_gradient_function(op)
+        function = private.gradient_function(op)
     except LookupError:
         return None, False
     if function is None:
@@ -262,14 +259,14 @@ def parents(node: Node) -> list[str]:
 
 def reach(starts: Iterable[str], edges: dict[str, list[str]]) -> set[str]:
     """All that can be reached from the starts, themselves included."""
-    found = set(starts)
-    waiting = list(found)
+    reached = set(starts)
+    waiting = list(reached)
     while waiting:
         for name in edges.get(waiting.pop(), ()):
-            if name not in found:
-                found.add(name)
+            if name not in reached:
+                reached.add(name)
                 waiting.append(name)
-    return found
+    return reached
 
 
 def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:

@@ -2,7 +2,7 @@
 
 Steps are warm: the first ones, which pay for kernel creation and cold caches, are thrown away.
 Then untraced and traced steps take turns, so that both see the same machine. The untraced time
-is the truth; the traced one explains it.
+is the truth; the traced time explains it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def execute(placement: Placement, options: Options) -> Execution:
     plan = measure.pairs(batches, options.batch_size, options.warmup, options.steps)
     ending = measure.run(measure.job_of(program, step), [options], plan, measured.observe)
     ending.check(kept=bool(measured.steps) and ending.failure is None)
-    executed = renumbered(measured.graphs, placement) or placement.nodes
+    executed = renumber(measured.graphs, placement) or placement.nodes
     of_nodes = [run for run in measured.runs if run.name != trace.EXECUTOR]
     return Execution(
         program=program,
@@ -72,19 +72,19 @@ def execute(placement: Placement, options: Options) -> Execution:
         wall_ns=sum(step.wall_ns for step in measured.steps),
         critical_path=critical_path.critical_path(executed, measured.runs, placement.transfers),
         memory=memory.memory(of_nodes, measured.steps),
-        race=None if ending.interrupted else raced(program, step, options),
+        race=None if ending.interrupted else race_passes(program, step, options),
         interrupted=ending.interrupted,
     )
 
 
-def renumbered(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:
+def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:
     """The nodes of the graphs that ran, with the lines of those of the placement."""
     sources = {node.name: node.source for node in placement.user_nodes}
     parts = (nodes.from_graph_def(graph, sources, {}) for graph in graphs)
     return tuple(node for part in parts for node in part)
 
 
-def raced(program: Program, step: session.Step, options: Options) -> Race | None:
+def race_passes(program: Program, step: session.Step, options: Options) -> Race | None:
     """With passes switched off: what they are worth in time, against all passes on."""
     if not options.without:
         return None

@@ -18,17 +18,17 @@ WIDER = {tf.float32.as_datatype_enum: tf.float64.as_datatype_enum}
 def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.DType]]:
     """The part of the graph that these nodes need, in float64 where its ops allow it; then as it
     is, for what only a run shows: an op within a function that has no float64 version."""
-    graph_def = pruned(graph.as_graph_def(), ends)
+    graph_def = prune(graph.as_graph_def(), ends)
     try:
-        wide = imported(widened(graph_def))
+        wide = import_graph(widen_graph(graph_def))
     except ValueError:  # an op that has no float64 version
         pass
     else:
         yield wide, tf.float64
-    yield imported(graph_def), tf.float32
+    yield import_graph(graph_def), tf.float32
 
 
-def pruned(graph_def: Any, ends: Sequence[str]) -> Any:
+def prune(graph_def: Any, ends: Sequence[str]) -> Any:
     """Only what these nodes depend on; the function library stays."""
     inputs = {node.name: node.input for node in graph_def.node}
     needed, waiting = set(ends), list(ends)
@@ -42,14 +42,14 @@ def pruned(graph_def: Any, ends: Sequence[str]) -> Any:
     return tf1.GraphDef(node=kept, library=graph_def.library, versions=graph_def.versions)
 
 
-def imported(graph_def: Any) -> tf.Graph:
+def import_graph(graph_def: Any) -> tf.Graph:
     graph = tf.Graph()
     with graph.as_default():
         tf.import_graph_def(graph_def, name="")
     return graph
 
 
-def widened(graph_def: Any) -> Any:
+def widen_graph(graph_def: Any) -> Any:
     """The same GraphDef with float64 wherever float32 stood: types, lists of types, constants.
 
     Fused batch norm, which has no such version, becomes a call of its formula.

@@ -17,7 +17,7 @@ from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.models import saved
 from tflab.records import Frontend, Model, Options, Program
-from tflab.runtime import functions, nodes
+from tflab.runtime import functions, nodes, private
 from tflab.saved_graphs import formats
 
 ROWS_OF_NOTHING = 2**16  # a model that is fed nothing runs with any batch size
@@ -32,19 +32,18 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     name, function = program
     graph = tf.Graph()
     try:
-        model = called(name, function, graph)
-        if type(model).__module__.startswith("keras."):  # told without importing Keras
+        model = call_model(name, function, graph)
+        if type(model).__module__.startswith("keras."):  # recognised without importing Keras
             graph = tf.Graph()
-            model = called(name, functools.partial(from_keras, name, function, options), graph)
+            model = call_model(name, functools.partial(from_keras, name, function, options), graph)
     except saved.NotImportableError as error:
-        nothing: Any = None  # there is no live graph
         return Frontend(
-            program=nothing, nodes=error.nodes, blocked=str(error), functions=error.functions
+            program=None, nodes=error.nodes, blocked=str(error), functions=error.functions
         )
     check(name, model, graph)
     if options.devices > 1:
         split_over_devices(graph, options.devices)
-    live = Program(
+    made = Program(
         name=name,
         graph=graph,
         model=model,
@@ -52,14 +51,14 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
     )
     return Frontend(
-        program=live,
+        program=made,
         nodes=nodes.from_graph(graph, model.lines),
         notes=model.notes,
         functions=functions.of_graph(graph, model.lines),
     )
 
 
-def called(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
+def call_model(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
     """What the model function returns when it builds into this graph."""
     with graph.as_default():
         tf.compat.v1.set_random_seed(SEED)
@@ -77,7 +76,7 @@ def from_keras(name: str, function: Callable[[], Any], options: Options) -> Mode
 
 
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:
-    """The model's data; whatever goes wrong in its own function is told as the model's failure."""
+    """The model's data; what goes wrong in its own function is the model's failure."""
     if not model.feeds:
         return Dataset("none, nothing is fed", split, {"row": np.arange(ROWS_OF_NOTHING)})
     try:
@@ -167,12 +166,12 @@ def split_over_devices(graph: tf.Graph, devices: int) -> None:
         seen += len(ops)
         for op in ops:
             if not op.device:
-                op._set_device(f"/device:CPU:{int(middle * devices / total)}")  # TF 2.21
+                private.set_device(op, f"/device:CPU:{int(middle * devices / total)}")
     for op in free:
         for group in op.colocation_groups():
             mate = by_name.get(group.decode().removeprefix("loc:@"))
             if mate is not None:
-                op._set_device(mate.device)
+                private.set_device(op, mate.device)
 
 
 def layers(graph: tf.Graph) -> list[list[tf.Operation]]:
@@ -192,8 +191,8 @@ def layers(graph: tf.Graph) -> list[list[tf.Operation]]:
             if giver != scope:
                 users.setdefault(giver, scope)
                 takers.add(scope)
-    found: dict[str, list[tf.Operation]] = {}
+    grouped: dict[str, list[tf.Operation]] = {}
     for scope, ops in scopes.items():
         home = scope if scope in takers else users.get(scope, scope)
-        found.setdefault(home, []).extend(ops)
-    return [found[scope] for scope in scopes if scope in found]
+        grouped.setdefault(home, []).extend(ops)
+    return [grouped[scope] for scope in scopes if scope in grouped]

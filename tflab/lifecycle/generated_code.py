@@ -1,4 +1,4 @@
-"""Code: what XLA made of the graph, followed from node to machine instruction."""
+"""Generated code: what XLA made of the graph, followed from node to machine instruction."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ def of_output(program: Program, options: Options) -> Iterable[Generated]:
     options = replace(options, xla=True, batch_size=rows, devices=1, soft_placement=True)
     fetches = (program.model.output.name,)
     needed = session.step_of(program, fetches)
-    told = instrumented_step.attempt(program, needed, options)
-    return generated(told.modules, fetches, rows)
+    observed = instrumented_step.run(program, needed, options)
+    return of_modules(observed.modules, fetches, rows)
 
 
-def generated(
+def of_modules(
     modules: Sequence[xla.Module], fetches: tuple[str, ...], batch_size: int
 ) -> Iterable[Generated]:
     for module in modules:
@@ -35,17 +35,17 @@ def generated(
                 (kernel.name, kernel.opcodes, kernel.code.size_bytes if kernel.code else 0)
                 for kernel in module.kernels
             ),
-            path=tuple(map(machined, xla.heart(module))),
+            path=tuple(map(code_of, xla.heart(module))),
             listings=xla.files(module),
         )
 
 
-def machined(link: xla.Link) -> Machined:
+def code_of(link: xla.Link) -> Machined:
     return Machined(
         node=link.node,
         hlo=f"{link.operation.opcode} in {link.kernel}",
         llvm=tuple(instruction.text for instruction in link.llvm),
-        machine=tuple(f"{one.address:#x} {one.mnemonic} {one.operands}" for one in link.code),
+        machine=tuple(f"{code.address:#x} {code.mnemonic} {code.operands}" for code in link.code),
         lanes=link.lanes,
         fused=link.fused,
         inferred=link.inferred,

@@ -59,10 +59,10 @@ def check(
     graph, variables = settable(program)
     rng = np.random.default_rng(0)
     with session.opened(graph, config, session.start_of(program)) as live:
-        values = dict(jittered(live, variables, rng))
+        values = dict(jitter(live, variables, rng))
         assign(live, values)
         gradients = [dense(g) for g in live.run([within(graph, g) for g, _ in pairs], feeds)]
-        reason = unfit([live.run(program.model.loss.name, feeds) for _ in range(2)])
+        reason = unfit([live.run(program.loss.name, feeds) for _ in range(2)])
     if reason:
         return (), reason
 
@@ -71,7 +71,7 @@ def check(
     elements = {
         name: chosen(gradient, count, rng) for name, gradient in zip(names, gradients, strict=True)
     }
-    loss = program.model.loss
+    loss = program.loss
     for copy, dtype in float64_copy.copies(graph, [loss.op.name, *values]):
         try:
             with session.opened(copy, config) as live:
@@ -86,22 +86,22 @@ def check(
             if dtype == tf.float32:
                 raise
     return tuple(
-        compared(name, gradient, elements[name], slopes, dtype)
+        compare(name, gradient, elements[name], slopes, dtype)
         for name, gradient, slopes in zip(names, gradients, numeric, strict=True)
     ), ""
 
 
-def jittered(
+def jitter(
     live: Any, variables: Mapping[str, Settable], rng: np.random.Generator
 ) -> Iterator[tuple[str, np.ndarray]]:
     """A value for each setter of a variable: the first one, and a little noise."""
-    fetched = live.run([one.value for one in variables.values()])
+    fetched = live.run([variable.value for variable in variables.values()])
     for variable, value in zip(variables.values(), fetched, strict=True):
         noise = rng.normal(0, NOISE, value.shape) if value.dtype == np.float32 else 0
         yield variable.setter, np.asarray(value + noise, value.dtype)
 
 
-def compared(
+def compare(
     name: str, gradient: np.ndarray, elements: np.ndarray, slopes: np.ndarray, dtype: tf.DType
 ) -> GradientCheck:
     analytic = gradient.flat[elements]
@@ -140,24 +140,24 @@ def settable(program: Program) -> tuple[tf.Graph, dict[str, Settable]]:
         variables = program.graph.get_collection("variables")
         return program.graph, {v.op.name: Settable(v, v.initializer.name) for v in variables}
     try:
-        graph = float64_copy.imported(program.graph.as_graph_def())
+        graph = float64_copy.import_graph(program.graph.as_graph_def())
     except ValueError as error:
         raise RefusedError(f"The graph cannot be copied: {' '.join(str(error).split())}") from error
-    found = {}
+    settables = {}
     with graph.as_default():
-        for name in (one.op.name for one in program.model.parameters):
+        for name in (tensor.op.name for tensor in program.model.parameters):
             op = graph.get_operation_by_name(name)
             if op.type == "VarHandleOp":
                 dtype = tf.dtypes.as_dtype(op.get_attr("dtype"))
                 value = tf.raw_ops.ReadVariableOp(resource=op.outputs[0], dtype=dtype)
                 set_to = tf1.placeholder(dtype)
                 setter = tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=set_to)
-                found[name] = Settable(value, setter.name)
+                settables[name] = Settable(value, setter.name)
             elif op.type in VARIABLE_TYPES:
                 set_to = tf1.placeholder(op.outputs[0].dtype.base_dtype)
                 setter = tf.raw_ops.Assign(ref=op.outputs[0], value=set_to, validate_shape=False).op
-                found[name] = Settable(op.outputs[0], setter.name)
-    return graph, found
+                settables[name] = Settable(op.outputs[0], setter.name)
+    return graph, settables
 
 
 def has(graph: tf.Graph, tensor: str) -> bool:
@@ -196,10 +196,10 @@ class Moving:
         else:
             value = self.values[variable.setter]
             loss = functools.partial(self.assigned, variable.setter)
-        found = np.array([slope(loss, value, element, self.h) for element in elements])
+        slopes = np.array([slope(loss, value, element, self.h) for element in elements])
         if variable is not None:
             assign(self.live, {variable.setter: value})
-        return found
+        return slopes
 
     def fed(self, tensor: str, value: np.ndarray) -> float:
         return self.live.run(self.loss, {**self.feeds, tensor: value}).item()
@@ -216,7 +216,7 @@ def floats_of_a_row(program: Program) -> int:
     two gradients differ: another reason to keep the batch of a large model small.
     """
     graph = program.graph
-    needed = float64_copy.pruned(graph.as_graph_def(), [program.model.loss.op.name]).node
+    needed = float64_copy.prune(graph.as_graph_def(), [program.loss.op.name]).node
     tensors = (t for node in needed for t in graph.get_operation_by_name(node.name).outputs)
     shapes = (t.shape.as_list() for t in tensors if t.shape.rank)
     return sum(prod(dims) for batch, *dims in shapes if batch is None and None not in dims) or 1

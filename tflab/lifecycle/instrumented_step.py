@@ -1,4 +1,4 @@
-"""Trial: one step, run so that the runtime tells how it got from the graph to what ran."""
+"""Instrumented step: run so that the runtime writes down how the graph became what ran."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tflab.runtime import child, dumps, session
 
 
 @dataclass(frozen=True)
-class Trial:
-    """What the runtime told of one step."""
+class Observed:
+    """What the runtime wrote down of one step."""
 
     metadata: Any  # RunMetadata: the graphs that ran, one per device, and the tensors they made
     snapshots: tuple[Snapshot, ...] = ()  # the graph on its way through the passes
@@ -28,36 +28,36 @@ class Trial:
     notes: tuple[str, ...] = ()  # what could not be read, and why
 
 
-def attempt(program: Program, step: session.Step, options: Options) -> Trial:
-    """Run one step and keep what the runtime tells of it: graphs, passes, generated code.
+def run(program: Program, step: session.Step, options: Options) -> Observed:
+    """Run one step and keep what the runtime says of it: graphs, passes, generated code.
 
-    Where TensorFlow was loaded before anybody could ask it to dump, the step runs in a process
+    Where TensorFlow was loaded before it could be made to dump, the step runs in a process
     of its own, from the serialised graph.
     """
     values = next(session.feed_batches(program, options.batch_size))
     if dumps.prepare():
-        return tried(program.graph, session.start_of(program), step, values, options)
+        return run_here(program.graph, session.start_of(program), step, values, options)
     graph_def = program.graph.as_graph_def().SerializeToString()
     args = (graph_def, session.start_of(program), step, values, options)
-    return child.call("tflab.lifecycle.instrumented_step:tried_from", *args)
+    return child.call("tflab.lifecycle.instrumented_step:run_graph_def", *args)
 
 
-def tried_from(graph_def: bytes, *args: Any) -> Trial:
-    """`tried` for a graph that comes from another process."""
+def run_graph_def(graph_def: bytes, *args: Any) -> Observed:
+    """`run_here` for a graph that comes from another process."""
     graph = tf.Graph()
     with graph.as_default():
         tf.import_graph_def(tf1.GraphDef.FromString(graph_def), name="")
-    return tried(graph, *args)
+    return run_here(graph, *args)
 
 
-def tried(
+def run_here(
     graph: tf.Graph,
     start: Start,
     step: session.Step,
     values: Sequence[np.ndarray],
     options: Options,
-) -> Trial:
-    """The trial itself, in a process that `dumps.prepare` has prepared for it."""
+) -> Observed:
+    """Run the step in this process, one that `dumps.prepare` has prepared for it."""
     metadata = tf1.RunMetadata()
     generated = dumps.prepare()
     assert generated is not None
@@ -68,9 +68,11 @@ def tried(
     ):
         # The step is the first thing that the session builds, so its whole way is dumped.
         with dumps.into(Path(graphs)):
-            run = step.callable(live, trace_level=session.FULL_TRACE, output_partition_graphs=True)
+            compiled = step.callable(
+                live, trace_level=session.FULL_TRACE, output_partition_graphs=True
+            )
         session.begin(live, start)
-        run(*values, run_metadata=metadata)
+        compiled(*values, run_metadata=metadata)
         snapshots: tuple[Snapshot, ...] = ()
         modules: tuple[xla.Module, ...] = ()
         notes = []
@@ -79,4 +81,4 @@ def tried(
             modules = xla.read(generated) if options.xla else ()
         except TflabError as error:
             notes.append(str(error))
-    return Trial(metadata, snapshots, modules, tuple(notes))
+    return Observed(metadata, snapshots, modules, tuple(notes))

@@ -32,36 +32,37 @@ from tflab.records import (
 )
 from tflab.runtime import devices, inlined, kernels, nodes, session, trace
 
-SMALL = 100  # nodes of a graph whose code is shown without being asked for
+SMALL = 100  # nodes of a graph whose code is shown without --xla
 
 
 def place(backward: Backward, options: Options) -> Placement:
     """Run one step and read what the runtime made of the graph for it.
 
-    With graph passes switched off it is done twice, to tell what that changed. Raises UsageError
+    With graph passes switched off it is done twice, to see what that changed. Raises UsageError
     for a fetch that is not in the graph, TflabError when the step cannot run.
     """
-    placement = placed(backward, options)
+    placement = place_once(backward, options)
     if not options.without:
         return placement
-    usual = placed(backward, replace(options, without=()))
+    usual = place_once(backward, replace(options, without=()))
     return replace(placement, toggle=significance.compare(usual, placement, options.without))
 
 
-def placed(backward: Backward, options: Options) -> Placement:
+def place_once(backward: Backward, options: Options) -> Placement:
+    """One step with these options."""
     program = backward.program
     fetches = resolve(program, options.fetches) or default_fetches(program)
     step = session.step_of(program, fetches)
-    told = instrumented_step.attempt(program, step, options)
-    graphs = told.metadata.partition_graphs
-    shapes = trace.output_shapes(told.metadata.step_stats)
+    observed = instrumented_step.run(program, step, options)
+    graphs = observed.metadata.partition_graphs
+    shapes = trace.output_shapes(observed.metadata.step_stats)
     names = (node.name for graph in graphs for node in graph.node)
     sources = dict(inlined.lines(names, backward.nodes, backward.functions))
     sources |= {node.name: node.source for node in backward.nodes if node.source}
     sent = tuple(transfers(graphs, shapes))
-    shapes |= {one.recv: one.shape for one in sent}  # a `_Recv` is not in the trace
+    shapes |= {transfer.recv: transfer.shape for transfer in sent}  # a `_Recv` is not in the trace
     parts = [nodes.from_graph_def(graph, sources, shapes) for graph in graphs]
-    generated, notes = generated_code(program, fetches, told, options)
+    generated, notes = generated_code(program, fetches, observed, options)
     placement = Placement(
         program=program,
         nodes=tuple(node for part in parts for node in part),
@@ -76,20 +77,25 @@ def placed(backward: Backward, options: Options) -> Placement:
         kernels=tuple(kernels.chosen(graphs, program.graph)),
         generated=generated,
         partition_graphs=tuple(graphs),
-        notes=(*told.notes, *notes),
+        notes=(*observed.notes, *notes),
     )
-    return accounted(placement, told.snapshots, step.feeds) if told.snapshots else placement
+    return (
+        with_ledger(placement, observed.snapshots, step.feeds) if observed.snapshots else placement
+    )
 
 
 def generated_code(
-    program: Program, fetches: tuple[str, ...], told: instrumented_step.Trial, options: Options
+    program: Program,
+    fetches: tuple[str, ...],
+    observed: instrumented_step.Observed,
+    options: Options,
 ) -> tuple[tuple[Generated, ...], tuple[str, ...]]:
-    """What XLA generated for the step, if it was asked; of a small graph, for the output alone.
+    """What XLA generated for the step, with --xla; of a small graph, for the output alone.
 
     Code that cannot be had does not take the rest of the stage with it: that is a note.
     """
     if options.xla:
-        return tuple(code.generated(told.modules, fetches, options.batch_size)), ()
+        return tuple(code.of_modules(observed.modules, fetches, options.batch_size)), ()
     if len(program.graph.get_operations()) > SMALL:
         return (), ()
     try:
@@ -98,7 +104,7 @@ def generated_code(
         return (), (f"No generated code is shown. {error}",)
 
 
-def accounted(
+def with_ledger(
     placement: Placement, snapshots: Sequence[Snapshot], feeds: Sequence[str]
 ) -> Placement:
     """The placement with its passes, and with the account of every node closed."""
@@ -115,7 +121,7 @@ def accounted(
 def default_fetches(program: Program) -> tuple[str, ...]:
     """A training step where there is one: the loss and the train op; else the output."""
     if program.train_op:
-        return (program.model.loss.name, program.train_op)
+        return (program.loss.name, program.train_op)
     return program.model.fetches or (program.model.output.name,)
 
 

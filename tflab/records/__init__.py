@@ -4,7 +4,8 @@ One word, one meaning: `name` is a node, `op` its type, `run` one execution of i
 `session.run`. Units stand in the names. A tensor is written as in a GraphDef: `split:1` is the
 second output of `split`, plain `mul` the first of `mul`.
 
-Here stand the results of the four stages; what they consist of has a file for each subject.
+Here stand the results of the four stages; what they consist of has a file for each subject. What is
+left out of JSON, or has another key there, says so in the metadata of its field.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from tflab.records.asked import SWITCHES, Model, Options, Program, Recipe, Saved, Start
+from tflab.errors import TflabError
 from tflab.records.graph import (
     Call,
     Function,
@@ -37,6 +38,7 @@ from tflab.records.measured import (
     StepTimes,
 )
 from tflab.records.node_history import NodeHistory, Touch
+from tflab.records.options import SWITCHES, Model, Options, Program, Recipe, Saved, Start
 from tflab.records.placed import (
     Assignment,
     Fate,
@@ -138,11 +140,20 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Frontend(Shown):
-    program: Program = field(repr=False)
+    program: Program | None = field(
+        repr=False, metadata={"json": None}
+    )  # none where the graph is blocked
     nodes: tuple[Node, ...]
     notes: tuple[str, ...] = ()  # of a graph from a file: what was chosen or made up for it
     blocked: str | None = None  # why no other stage can follow: TensorFlow refuses the graph
     functions: tuple[Function, ...] = ()  # that nodes call: branches, loop bodies, tf.functions
+
+    @property
+    def live(self) -> Program:
+        """The program, for what comes next. Raises TflabError where the graph is blocked."""
+        if self.program is None:
+            raise TflabError(self.blocked or "There is no live graph to go on with.")
+        return self.program
 
 
 @dataclass(frozen=True)
@@ -169,7 +180,7 @@ class GradientCheck:
 
 @dataclass(frozen=True)
 class Backward(Shown):
-    program: Program = field(repr=False)
+    program: Program = field(repr=False, metadata={"json": None})
     nodes: tuple[Node, ...]
     added_nodes: tuple[str, ...] = ()
     gradients: tuple[Gradient, ...] = ()
@@ -179,16 +190,17 @@ class Backward(Shown):
     update_nodes: tuple[str, ...] = ()  # those of `added_nodes` that the optimiser made
     shared_nodes: tuple[str, ...] = ()  # those that start or add up gradients, of no one forward op
     unchecked: str = ""  # why there are no gradient checks
-    inferred: bool = False  # `gradients` were in the file, and are told by their names
+    inferred: bool = False  # `gradients` were in the file, and are recognised by their names
     functions: tuple[Function, ...] = ()
     added_functions: tuple[str, ...] = ()  # those of `functions` that gradients added
 
 
 @dataclass(frozen=True)
 class Placement(Shown):
-    program: Program = field(repr=False)
+    program: Program = field(repr=False, metadata={"json": None})
     nodes: tuple[Node, ...]  # the graph that runs, all devices together
-    user_nodes: tuple[Node, ...] = field(default=(), repr=False)  # the graph of the stage before
+    # The graph of the stage before
+    user_nodes: tuple[Node, ...] = field(default=(), repr=False, metadata={"json": None})
     fetches: tuple[str, ...] = ()
     batch_size: int = 0
     data: str = ""
@@ -200,14 +212,15 @@ class Placement(Shown):
     assignments: tuple[Assignment, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     generated: tuple[Generated, ...] = ()
-    partition_graphs: tuple[Any, ...] = field(default=(), repr=False)  # GraphDefs, for TensorBoard
+    # GraphDefs, for TensorBoard
+    partition_graphs: tuple[Any, ...] = field(default=(), repr=False, metadata={"json": None})
     toggle: Toggle | None = None
     notes: tuple[str, ...] = ()  # what could not be done, and why
 
 
 @dataclass(frozen=True)
 class Execution(Shown):
-    program: Program = field(repr=False)
+    program: Program = field(repr=False, metadata={"json": None})
     nodes: tuple[Node, ...]
     batch_size: int
     data: str  # the name of the data set, which says so if it stands in for another

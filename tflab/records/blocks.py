@@ -19,7 +19,7 @@ class Column:
     cell: Callable[[Any], str]
     right: bool = False  # numbers stand on the right
     elastic: bool = False  # the first to be cut where the line gets too long
-    name: bool = False  # cut in the middle: a name's end tells as much as its beginning
+    name: bool = False  # cut in the middle: a name's end says as much as its beginning
     least: int = 16  # characters of an elastic column, before the others are cut too
 
 

@@ -13,8 +13,8 @@ class Rewrite:
     """A node that kept its name and changed its type."""
 
     name: str
-    old: str
-    new: str
+    old: str = field(metadata={"json": "from"})
+    new: str = field(metadata={"json": "to"})
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Pass:
     moved: tuple[str, ...] = ()  # the device changed
     taken: tuple[Taken, ...] = ()
     # Each node that was added or changed, as it was after the pass
-    definitions: tuple[Node, ...] = field(default=(), repr=False)
+    definitions: tuple[Node, ...] = field(default=(), repr=False, metadata={"json": None})
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,8 @@ class Generated:
     batch_size: int
     kernels: tuple[tuple[str, tuple[str, ...], int], ...]  # name, HLO opcodes, bytes of code
     path: tuple[Machined, ...]
-    listings: Mapping[str, str] = field(repr=False)  # file name -> HLO, LLVM IR or machine code
+    # File name -> HLO, LLVM IR or machine code; they go to files
+    listings: Mapping[str, str] = field(repr=False, metadata={"json": None})
 
 
 @dataclass(frozen=True)
@@ -137,11 +138,11 @@ class Transfer:
     tensor: str
     send: str  # the `_Send` node
     recv: str  # the `_Recv` node
-    from_device: str
-    to_device: str
+    from_device: str = field(metadata={"json": "from"})
+    to_device: str = field(metadata={"json": "to"})
     dtype: str
     shape: Shape
-    bytes: int | None  # per step; None where the runtime did not tell the shape
+    bytes: int | None  # per step; None where the shape is not known
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from typing import Any
 import jinja2
 
 from tflab.analysis.passes import Version
-from tflab.exporters.data import plain
+from tflab.exporters.json import plain
 from tflab.follow import view
 from tflab.records import NodeHistory, node_of
 from tflab.records.blocks import Strip, Table

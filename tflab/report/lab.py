@@ -64,7 +64,7 @@ def walk(model: str, options: Options) -> Walked:
 
 
 def has_loss(walked: Walked) -> bool:
-    return walked.stages[0].program.model.loss is not None
+    return walked.execution.program.model.loss is not None
 
 
 def train(model: str, data: str | None) -> History:

@@ -1,7 +1,7 @@
 """Costs: the FLOPs and bytes of every executed node, from the definition of the user's graph.
 
 What runs no longer says what it computes: `conv1/Relu` ran as `_MklNativeFusedConv2D`, and no
-framework knows how many FLOPs that has. The ledger tells which of the user's nodes it does the
+framework knows how many FLOPs that has. The ledger says which of the user's nodes it does the
 work of, and for their types TensorFlow has a registry of functions that count: the one behind
 `tf.compat.v1.profiler`, in tensorflow/python/profiler/internal/flops_registry.py and
 tensorflow/python/ops/nn_ops.py.
@@ -27,11 +27,10 @@ from math import prod
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
-from tensorflow.python.framework import ops as registry  # of statistics functions (TF 2.21)
-from tensorflow.python.profiler.internal import flops_registry  # noqa: F401  (it registers)
 
 from tflab.errors import TflabError
 from tflab.records import Costs, Fate, Node, Placement, Tensor, node_of
+from tflab.runtime import private
 
 # These types pass a buffer or a handle on, or look at a shape: nothing is moved.
 PASSING = """_Arg _Retval _XlaCompile _XlaMerge Const ControlTrigger Enter Exit ExpandDims
@@ -118,14 +117,14 @@ def uncovered(graph: tf.Graph, executed: Sequence[Node], ledger: Sequence[Fate])
     hand on or move data are not missed.
     """
     work = workers(ledger)
-    found: dict[str, str] = {}
+    reasons: dict[str, str] = {}
     for node in executed:
         if node.name not in work and node.op not in NO_ARITHMETIC:
-            found[node.op] = NOT_THE_USERS
+            reasons[node.op] = NOT_THE_USERS
         for op, _, reason in counts(graph, node, work.get(node.name, ())):
             if reason and op not in NO_ARITHMETIC:
-                found[op] = reason
-    return dict(sorted(found.items()))
+                reasons[op] = reason
+    return dict(sorted(reasons.items()))
 
 
 def workers(ledger: Sequence[Fate]) -> dict[str, list[str]]:
@@ -165,7 +164,7 @@ def registered_flops(op: tf.Operation) -> int:
     definition = op.node_def
     # AddN counts all of its inputs, those for control too.
     definition.input[:] = [tensor for tensor in definition.input if not tensor.startswith("^")]
-    flops = registry.get_stats_for_node_def(op.graph, definition, "flops").value
+    flops = private.flops(op.graph, definition)
     if flops is None:
         raise ValueError(NOT_REGISTERED)
     return round(flops)  # the gradients of convolutions divide by the stride

@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable
-from typing import Any
 
 import tensorflow as tf
 
 from tflab.records import Assignment, Fate, Node, Origin
-from tflab.runtime import kernels, nodes
+from tflab.runtime import kernels, nodes, private
 
 SPLIT = "--devices"  # who asks where the model itself did not
 
@@ -44,8 +43,8 @@ def assignments(
 ) -> Iterable[Assignment]:
     """The device of every executed node with its reason.
 
-    A user's node is told by its own request, colocation or resource; a node that the runtime made
-    stands where the pass that made it put it.
+    For a user's node that is its own request, colocation or resource; a node that the runtime
+    made stands where the pass that made it put it.
     """
     made = {origin.name: origin.origin for origin in origins}
     user = {fate.name for fate in ledger}
@@ -63,11 +62,11 @@ def reason_of(op: tf.Operation, device: str) -> str:
     if mates := [name for name in colocated_with(op) if name != op.name]:
         return f"colocated with {mates[0]}"
     if op.device:
-        asked = f"asked for by {who_asked(op)}"
+        reason = f"asked for by {requester(op)}"
         if matches(op.device, device):
-            return asked
-        wanted = op.device.rpartition("device:")[2]
-        return f"{asked}: {wanted}, which soft placement replaced"
+            return reason
+        request = op.device.rpartition("device:")[2]
+        return f"{reason}: {request}, which soft placement replaced"
     resources = [tensor.op.name for tensor in op.inputs if tensor.dtype.base_dtype == tf.resource]
     if resources:
         return f"where its resource {resources[0]} is"
@@ -81,22 +80,21 @@ def colocated_with(op: tf.Operation) -> list[str]:
     return [group.decode().removeprefix("loc:@") for group in op.colocation_groups()]
 
 
-def who_asked(op: tf.Operation) -> str:
-    """The line of the `tf.device` that asked last (`_device_assignments`, TF 2.21)."""
-    asked: list[Any] = getattr(op, "_device_assignments", None) or []
-    asked = [one for one in asked if one.filename]
-    if not asked:
+def requester(op: tf.Operation) -> str:
+    """The line of the innermost `tf.device`."""
+    requests = private.device_requests(op)
+    if not requests:
         return SPLIT
-    users = [one for one in asked if not one.filename.startswith(nodes.LIBRARIES)]
-    last = (users or asked)[-1]
-    line = f"{os.path.basename(last.filename)}:{last.lineno}"
+    users = [(file, line) for file, line in requests if not file.startswith(nodes.LIBRARIES)]
+    file, number = (users or requests)[0]
+    line = f"{os.path.basename(file)}:{number}"
     return line if users else f"TensorFlow itself ({line})"
 
 
-def matches(asked: str, got: str) -> bool:
+def matches(request: str, device: str) -> bool:
     """Whether a device fits a request, which may leave parts of the name open."""
-    wanted, found = tf.DeviceSpec.from_string(asked), tf.DeviceSpec.from_string(got)
-    return wanted.device_type in (None, found.device_type) and wanted.device_index in (
+    requested, got = tf.DeviceSpec.from_string(request), tf.DeviceSpec.from_string(device)
+    return requested.device_type in (None, got.device_type) and requested.device_index in (
         None,
-        found.device_index,
+        got.device_index,
     )

@@ -15,9 +15,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.errors import TflabError
 from tflab.records import Call, Function, Lines, Node, Shape, Source, Tensor
-from tflab.runtime import nodes
+from tflab.runtime import nodes, private
 
 ARGUMENT = "_Arg"  # the type that the runtime gives to a function's argument when it is called
 
@@ -26,43 +25,28 @@ Calls = Iterable[tuple[str, Call]]  # (function, who calls it)
 
 def of_graph(graph: tf.Graph, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
     """The functions of a live graph. Those that were made in this process know the user's lines;
-    of others, `lines` may tell."""
-    traced = traced_graphs(graph)
+    of others, `lines` may have them."""
+    traced = private.traced_graphs(graph)
     if not traced:
         return ()  # and the graph need not be written out to find its library
-    definitions = {one.signature.name: one for one in graph.as_graph_def().library.function}
+    definitions = {d.signature.name: d for d in graph.as_graph_def().library.function}
     calls = (
         call
         for op in graph.get_operations()
         if op.type in definitions or calling(op.type)
         for call in calls_of(op.node_def, definitions)
     )
-    return tuple(listed(calls, definitions, traced, lines))
+    return tuple(in_order(calls, definitions, traced, lines))
 
 
 def of_graph_def(graph_def: Any, lines: Lines = nodes.NONE) -> tuple[Function, ...]:
     """The functions of a graph that need not be importable."""
-    definitions = {one.signature.name: one for one in graph_def.library.function}
+    definitions = {d.signature.name: d for d in graph_def.library.function}
     calls = (call for node in graph_def.node for call in calls_of(node, definitions))
-    return tuple(listed(calls, definitions, {}, lines))
+    return tuple(in_order(calls, definitions, {}, lines))
 
 
-def traced_graphs(graph: tf.Graph) -> dict[str, Any]:
-    """For each function the graph in which this process traced it; None where it did not.
-
-    Private: TensorFlow has no public way from a function to the lines that made it.
-    """
-    try:
-        known = graph._functions.items()
-    except AttributeError as error:
-        raise TflabError(
-            f"TensorFlow {tf.__version__} keeps the functions of a graph elsewhere than 2.21, "
-            f"which tflab knows: {error}."
-        ) from error
-    return {name: getattr(one, "_cached_graph", None) for name, one in known}
-
-
-def listed(
+def in_order(
     calls: Calls, definitions: Mapping[str, Any], traced: Mapping[str, Any], lines: Lines
 ) -> Iterator[Function]:
     """The functions in the order in which the graph's calls lead to them, then the others.
@@ -81,7 +65,7 @@ def listed(
                 callees.setdefault(inside, []).append(name)
     waiting = list(order)
     while waiting:
-        new = [name for one in waiting for name in callees.get(one, ()) if name not in order]
+        new = [c for name in waiting for c in callees.get(name, ()) if c not in order]
         waiting = list(dict.fromkeys(new))
         order |= dict.fromkeys(waiting)
     known: defaultdict[str | None, dict[str, Source | None]] = defaultdict(dict)
@@ -111,8 +95,8 @@ def calls_of(
             if value.func.name:
                 yield value.func.name, Call(node_def.name, attribute, inside)
         else:
-            for index, one in enumerate(value.list.func):
-                yield one.name, Call(node_def.name, f"{attribute}[{index}]", inside)
+            for index, func in enumerate(value.list.func):
+                yield func.name, Call(node_def.name, f"{attribute}[{index}]", inside)
 
 
 @functools.cache
@@ -120,7 +104,7 @@ def calling(op: str) -> tuple[str, ...]:
     """The attributes of a type in which it names functions: `then_branch`, `else_branch`."""
     op_def = nodes.op_def_of(op)
     attributes = op_def.attr if op_def else ()
-    return tuple(one.name for one in attributes if one.type in ("func", "list(func)"))
+    return tuple(a.name for a in attributes if a.type in ("func", "list(func)"))
 
 
 def function(
@@ -131,14 +115,16 @@ def function(
     lines: Mapping[str, Source | None],
 ) -> Function:
     """One FunctionDef, with lines and shapes from the graph that it was traced in, if any."""
-    sources, shapes = noted(definition, traced) if traced else (lines, written_shapes(definition))
+    sources, shapes = (
+        lines_and_shapes(definition, traced) if traced else (lines, declared_shapes(definition))
+    )
     names = Names(definition, signatures)
-    made = traced.inputs if traced else ()
+    traced_inputs = traced.inputs if traced else ()
     arguments = list(definition.signature.input_arg)
-    found = [
+    body = [
         argument(
             arg,
-            made[index] if index < len(made) else None,
+            traced_inputs[index] if index < len(traced_inputs) else None,
             definition.arg_attr.get(index),
             lines.get(arg.name),
         )
@@ -146,10 +132,10 @@ def function(
     ]
     for node_def in definition.node_def:
         node = nodes.from_node_def(node_def, sources, shapes, signatures)
-        found.append(replace(node, inputs=tuple(map(names.of, node.inputs))))
+        body.append(replace(node, inputs=tuple(map(names.of, node.inputs))))
     results = (definition.ret.get(arg.name, "") for arg in definition.signature.output_arg)
     returns = tuple(names.of(result) for result in results if result)
-    return Function(definition.signature.name, called_by, tuple(found), returns)
+    return Function(definition.signature.name, called_by, tuple(body), returns)
 
 
 def argument(arg: Any, made: Any, attributes: Any, source: Source | None) -> Node:
@@ -159,13 +145,15 @@ def argument(arg: Any, made: Any, attributes: Any, source: Source | None) -> Nod
         shape, source = nodes.shape_of(made.shape), nodes.source_of(made.op)
     elif attributes is not None:
         value = attributes.attr["_output_shapes"]
-        written = [*value.list.shape, *([value.shape] if value.HasField("shape") else [])]
-        shape = shape_written(written[0]) if written else None
+        shapes = [*value.list.shape, *([value.shape] if value.HasField("shape") else [])]
+        shape = shape_of_proto(shapes[0]) if shapes else None
     outputs = (Tensor(nodes.dtype_name(arg.type), shape),) if arg.type else ()
     return Node(arg.name, ARGUMENT, outputs=outputs, source=source)
 
 
-def noted(definition: Any, traced: tf.Graph) -> tuple[dict[str, Source | None], dict[str, Shape]]:
+def lines_and_shapes(
+    definition: Any, traced: tf.Graph
+) -> tuple[dict[str, Source | None], dict[str, Shape]]:
     """The lines of the nodes and the shapes of their outputs, as the traced graph knows them.
 
     It may have grown since, and a node that bore the name of a result is `mul_0` in the
@@ -185,17 +173,17 @@ def noted(definition: Any, traced: tf.Graph) -> tuple[dict[str, Source | None], 
     return sources, shapes
 
 
-def written_shapes(definition: Any) -> dict[str, Shape]:
+def declared_shapes(definition: Any) -> dict[str, Shape]:
     """Shapes that the program which saved the function has noted at its nodes."""
     return {
-        f"{node_def.name}:{index}" if index else node_def.name: shape_written(shape)
+        f"{node_def.name}:{index}" if index else node_def.name: shape_of_proto(shape)
         for node_def in definition.node_def
         if "_output_shapes" in node_def.attr
         for index, shape in enumerate(node_def.attr["_output_shapes"].list.shape)
     }
 
 
-def shape_written(shape: Any) -> Shape:
+def shape_of_proto(shape: Any) -> Shape:
     return None if shape.unknown_rank else tuple(d.size if d.size >= 0 else None for d in shape.dim)
 
 
@@ -211,12 +199,12 @@ class Names:
         self.signatures = signatures
         self.starts: dict[str, dict[str, int]] = {}  # node -> argument -> its first output
 
-    def of(self, written: str) -> str:
-        node, *rest = written.split(":")
+    def of(self, tensor: str) -> str:
+        node, *rest = tensor.split(":")
         if rest and node in self.by_name:
             start = self.outputs(node).get(rest[0])
             if start is None or not all(map(is_number, rest[1:])):
-                return written
+                return tensor
             rest = [str(start + sum(map(int, rest[1:2])))]
         return node if rest in ([], ["0"]) else ":".join([node, *rest])
 

@@ -25,13 +25,13 @@ def lines(
     """The names that came out of a call in the graph, each with the line of its node."""
     functions = tuple(functions)
     known: dict[str | None, dict[str, Source | None]] = {
-        one.name: {node.name: node.source for node in one.nodes} for one in functions
+        function.name: {node.name: node.source for node in function.nodes} for function in functions
     }
     known[None] = {node.name: node.source for node in nodes}
     calls: dict[tuple[str | None, str], dict[str, str]] = {}
-    for one in functions:
-        for call in one.called_by:
-            calls.setdefault((call.function, call.node), {})[call.attribute] = one.name
+    for function in functions:
+        for call in function.called_by:
+            calls.setdefault((call.function, call.node), {})[call.attribute] = function.name
     for name in names:
         source = line(name.removeprefix(BESIDE), known, calls)
         if source:
@@ -45,15 +45,15 @@ def line(
 ) -> Source | None:
     """Follow a name from call to call into the functions, as far as it goes."""
     inside: str | None = None
-    found: Source | None = None
+    nearest: Source | None = None  # line of the innermost call on the way
     while True:
         own = known.get(inside, {})
         if name in own:
-            return own[name] or found
+            return own[name] or nearest
         call = next((part for part in scopes(name) if (inside, part) in calls), None)
         if call is None:
-            return found
-        found = own.get(call) or found
+            return nearest
+        nearest = own.get(call) or nearest
         called = calls[inside, call]
         name = name[len(call) + 1 :]
         part = PART.match(name)
@@ -62,7 +62,7 @@ def line(
         else:
             inside = next(iter(called.values())) if len(called) == 1 else None
         if inside is None:
-            return found
+            return nearest
 
 
 def scopes(name: str) -> Iterator[str]:

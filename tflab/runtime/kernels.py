@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import kernels as registry  # registered kernels (TF 2.21)
 
 from tflab.records import Kernel
+from tflab.runtime import private
 
 
 def chosen(graphs: Iterable[Any], user_graph: tf.Graph) -> Iterable[Kernel]:
@@ -19,19 +19,19 @@ def chosen(graphs: Iterable[Any], user_graph: tf.Graph) -> Iterable[Kernel]:
     to fit, and the highest priority wins. What a GPU would run is read the same way from the type
     that the user wrote; nothing of that runs here.
     """
-    written = {op.name: op.node_def for op in user_graph.get_operations()}
+    node_defs = {op.name: op.node_def for op in user_graph.get_operations()}
     for graph in graphs:
         for node in graph.node:
             fitting = fitting_kernels(node, device_type(node.device))
             best = max(fitting, key=lambda kernel: kernel.priority, default=None)
-            source = written.get(node.name)
+            source = node_defs.get(node.name)
             yield Kernel(
                 name=node.name,
                 op=node.op,
                 device=node.device,
                 types=types_of(node),
                 registrations=len(fitting),
-                constraints="" if best is None else described(best),
+                constraints="" if best is None else describe(best),
                 on_gpu=gpu_choice(source if source is not None else node),
             )
 
@@ -45,7 +45,8 @@ def fitting_kernels(node: Any, device_type: str) -> list[Any]:
     fitting = [
         kernel
         for kernel in registered(node.op)
-        if kernel.label == label and all(allows(one, node.attr) for one in kernel.constraint)
+        if kernel.label == label
+        and all(allows(constraint, node.attr) for constraint in kernel.constraint)
     ]
     own = [kernel for kernel in fitting if kernel.device_type == device_type]
     return own or [kernel for kernel in fitting if kernel.device_type == "DEFAULT"]
@@ -53,15 +54,15 @@ def fitting_kernels(node: Any, device_type: str) -> list[Any]:
 
 @functools.cache
 def registered(op: str) -> tuple[Any, ...]:
-    return tuple(registry.get_registered_kernels_for_op(op).kernel)
+    return private.registered_kernels(op)
 
 
 def allows(constraint: Any, attr: Mapping[str, Any]) -> bool:
     if constraint.name not in attr:
         return True
     value = attr[constraint.name]
-    wanted = set(value.list.type) or {value.type}
-    return wanted <= set(constraint.allowed_values.list.type)
+    types = set(value.list.type) or {value.type}
+    return types <= set(constraint.allowed_values.list.type)
 
 
 def types_of(node: Any) -> str:
@@ -73,7 +74,7 @@ def types_of(node: Any) -> str:
     )
 
 
-def described(kernel: Any) -> str:
+def describe(kernel: Any) -> str:
     """`CPU, T in float32`: a registration, as far as it says anything."""
     parts = ["any device" if kernel.device_type == "DEFAULT" else kernel.device_type]
     for constraint in kernel.constraint:
@@ -89,7 +90,7 @@ def described(kernel: Any) -> str:
 def gpu_choice(node: Any) -> str | None:
     """The registration that a GPU would use for a node, as written where the user wrote it."""
     best = max(fitting_kernels(node, "GPU"), key=lambda kernel: kernel.priority, default=None)
-    return None if best is None else described(best)
+    return None if best is None else describe(best)
 
 
 def device_type(device: str) -> str:

@@ -47,7 +47,7 @@ def peaks(cache: Path | None = None) -> Peaks:
     return measured
 
 
-def raised(known: Peaks, cache: Path | None = None) -> Peaks:
+def measure_again(known: Peaks, cache: Path | None = None) -> Peaks:
     """The peaks after another look, for when an op was faster than they allow.
 
     They were measured while something else ran, or that op does less than its FLOPs are said to
@@ -100,10 +100,10 @@ def read(path: Path, machine: dict[str, Any]) -> Peaks | None:
         content = json.loads(path.read_bytes())
         if content["machine"] != machine:
             return None
-        found = Peaks(float(content["gflops"]), float(content["gigabytes_per_s"]))
+        peaks = Peaks(float(content["gflops"]), float(content["gigabytes_per_s"]))
     except (OSError, ValueError, LookupError, TypeError, RecursionError):
         return None
-    return found if all(0 < peak < math.inf for peak in asdict(found).values()) else None
+    return peaks if all(0 < peak < math.inf for peak in asdict(peaks).values()) else None
 
 
 def write(path: Path, machine: dict[str, Any], measured: Peaks) -> None:
@@ -123,9 +123,9 @@ def write(path: Path, machine: dict[str, Any], measured: Peaks) -> None:
 
 def measure() -> Peaks:
     """The best of many short runs. Other programs only ever slow a run down; on a machine that is
-    busy all the time the peaks come out low (`raised` mends that).
+    busy all the time the peaks come out low (`measure_again` mends that).
 
-    GFLOP/s: square float32 products by NumPy's BLAS, with the threads that it was built or told
+    GFLOP/s: square float32 products by NumPy's BLAS, with the threads that it was built or set
     to use (see THREADS), a multiply-add counted as two operations. TensorFlow has kernels of its
     own, so a convolution may come out slightly above this peak.
 

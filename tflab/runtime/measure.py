@@ -2,8 +2,8 @@
 
 A turn is one step: under which setup, on which values, traced or not. Turns that are to be compared
 stand in one round, so that whatever the machine does meanwhile it does to all of them. A plan says
-which turns come in which order; whoever asked is handed each turn with its time and its trace.
-Nothing is folded in here.
+which turns come in which order, and an observer is handed each turn with its time and its trace.
+Nothing is added up in here.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Turn:
     number: int = 0  # of the step, among those of its kind
     traced: bool = False
     setup: int = 0  # which of the setups it runs under
-    warmup: bool = False  # nobody is told of it
+    warmup: bool = False  # not handed to the observer
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class Plan:
     """Which turns are taken, in rounds of those that belong together."""
 
     label: str  # of the progress bar
-    rounds: Iterable[Iterable[Turn]]  # may be made as they are asked for
+    rounds: Iterable[Iterable[Turn]]  # may be made as they come
     count: int  # of rounds
     traced: bool = True  # whether any turn is
 
@@ -224,7 +224,7 @@ def untraced(
     return Plan("steps", map(turns, batch_sizes), len(batch_sizes), traced=False)
 
 
-# What is asked for more than once
+# Measurements that several commands need
 
 
 def in_rotation(
@@ -257,7 +257,7 @@ def untraced_elsewhere(
     """Times of untraced steps by batch size, in ns, in a process that has run nothing before."""
     return child.call(
         "tflab.runtime.measure:untraced_here",
-        *(carried(program), session.start_of(program), step, columns),
+        *(serialize(program), session.start_of(program), step, columns),
         *(tuple(batch_sizes), steps, options),
         environment=environment,
     )
@@ -278,7 +278,7 @@ def untraced_here(
         times[turn.batch_size].append(timed.wall_ns)
 
     plan = untraced(columns, batch_sizes, options.warmup + 1, steps)
-    ending = run(Job(unpacked(graph_def), start, step), [options], plan, observe)
+    ending = run(Job(import_graph(graph_def), start, step), [options], plan, observe)
     ending.check(kept=False)
     return times
 
@@ -294,7 +294,7 @@ def cold_elsewhere(
     values = next(session.feed_batches(program, batch_size, split))
     return child.call(
         "tflab.runtime.measure:cold_here",
-        *(carried(program), session.start_of(program), step, values, batch_size, options),
+        *(serialize(program), session.start_of(program), step, values, batch_size, options),
     )
 
 
@@ -309,7 +309,7 @@ def cold_here(
     observed: list[tuple[StepTime, Any]] = []
     plan = Plan("steps", [[Turn(values, batch_size, traced=True)]], 1)
     ending = run(
-        Job(unpacked(graph_def), start, step),
+        Job(import_graph(graph_def), start, step),
         [options],
         plan,
         lambda turn, timed, metadata: observed.append((timed, metadata)),
@@ -319,12 +319,12 @@ def cold_here(
     return timed.wall_ns, list(trace.op_runs(0, metadata.step_stats, {}))
 
 
-def carried(program: Program) -> bytes:
+def serialize(program: Program) -> bytes:
     """The graph for another process."""
     return program.graph.as_graph_def().SerializeToString()
 
 
-def unpacked(graph_def: bytes) -> tf.Graph:
+def import_graph(graph_def: bytes) -> tf.Graph:
     graph = tf.Graph()
     with graph.as_default():
         tf.import_graph_def(tf1.GraphDef.FromString(graph_def), name="")

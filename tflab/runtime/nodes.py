@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import linecache
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -12,9 +11,9 @@ from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
-from tensorflow.python.framework import op_def_registry  # no public way to an OpDef (TF 2.21)
 
 from tflab.records import Lines, Node, Shape, Source, Tensor
+from tflab.runtime import private
 
 # Frames below these folders are library code; the user's line is the last one outside.
 LIBRARIES = tuple(
@@ -68,19 +67,11 @@ def source_of(op: tf.Operation) -> Source | None:
     A node that a gradient function made goes to the line of its forward op: that line is why
     it exists. Nodes of an imported graph have no line.
     """
-    forward = original_op(op)
+    forward = private.original_op(op)
     if forward is not None:
         return source_of(forward)
-    for frame in reversed(list(op.traceback or ())):
-        if not frame.filename.startswith(LIBRARIES):
-            code = frame.line or linecache.getline(frame.filename, frame.lineno)
-            return Source(frame.filename, frame.lineno, frame.name, code.strip())
-    return None
-
-
-def original_op(op: tf.Operation) -> tf.Operation | None:
-    """The forward op from which `tf.gradients` derived this one (a private field, TF 2.21)."""
-    return getattr(op, "_original_op", None)
+    frame = private.frame_outside(op, LIBRARIES)
+    return Source(*frame) if frame else None
 
 
 def from_graph_def(
@@ -142,7 +133,7 @@ def output_args(op: str, signatures: Mapping[str, Any] = NONE) -> tuple[Any, ...
 @functools.cache
 def op_def_of(op: str) -> Any:
     """The OpDef of a type; None where TensorFlow does not know it."""
-    return op_def_registry.get(op)
+    return private.op_def(op)
 
 
 def dtype_name(enum: int) -> str:

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
-from tensorflow.core.protobuf import config_pb2
 
 from tflab import datasets
 from tflab.errors import RefusedError, TflabError
 from tflab.records import SWITCHES, Options, Program, Start, StepTime
+from tflab.runtime import private
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
 TIME_LIMIT_S = 120  # of one step
@@ -100,7 +100,7 @@ def begin(session: tf1.Session, start: Start) -> None:
 def sentence(message: str) -> str:
     """The first line of what the runtime said, without its marks for nodes.
 
-    Of an error that came through `Session.run`, TensorFlow first tells where the node was made.
+    Of an error that came through `Session.run`, TensorFlow first says where the node was made.
     """
     _, made, rest = message.rpartition("\nNode: ")
     message = rest.partition("\n")[2] if made else message
@@ -121,18 +121,9 @@ class Step:
     targets: tuple[str, ...]  # nodes that only have to run
 
     def callable(self, session: tf1.Session, **run_options: Any) -> Any:
-        """A compiled step. It accepts `run_metadata=` and costs less than `Session.run`.
-
-        `_make_callable_from_options` is private; checked with TensorFlow 2.21.
-        """
-        return session._make_callable_from_options(
-            config_pb2.CallableOptions(
-                feed=self.feeds,
-                fetch=self.fetches,
-                target=self.targets,
-                run_options=tf1.RunOptions(**run_options),
-            )
-        )
+        """A compiled step. It accepts `run_metadata=` and costs less than `Session.run`."""
+        options = tf1.RunOptions(**run_options)
+        return private.compiled_step(session, self.feeds, self.fetches, self.targets, options)
 
 
 def step_of(program: Program, fetches: Sequence[str]) -> Step:

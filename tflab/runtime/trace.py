@@ -52,7 +52,7 @@ def device_runs(
         if not start_ns:
             start_ns, duration_ns = microseconds(stats)
         memory = stats.memory
-        requested, records = allocated(memory, text) if memory else (0, ())
+        requested, records = allocations(memory, text) if memory else (0, ())
         yield OpRun(step, name, op, device, start_ns, duration_ns, requested, records)
 
 
@@ -65,7 +65,7 @@ def microseconds(stats: Any) -> tuple[int, int]:
 def durations(step_stats: Any, start_ns: int) -> tuple[list[str], list[int], list[int]]:
     """Node, start (from `start_ns`) and duration of every op run, as three lists, and no more.
 
-    This is what a tally needs of a step; it costs a fraction of making records.
+    This is what op statistics need of a step; it costs a fraction of making records.
     """
     names: list[str] = []
     starts: list[int] = []
@@ -83,7 +83,7 @@ def labelled_type(label: str) -> str:
     return label.rpartition(" = ")[2].partition("(")[0] or "unknown"
 
 
-def allocated(
+def allocations(
     memory: Iterable[Any], text: Callable[[Any], str]
 ) -> tuple[int, tuple[Allocation, ...]]:
     """The bytes that a row asked for, and every allocation and release where they are recorded.

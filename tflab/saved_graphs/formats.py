@@ -19,10 +19,10 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
-from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from tflab.errors import TflabError, UsageError
 from tflab.records import Lines
+from tflab.runtime import private
 from tflab.saved_graphs import lines
 
 KINDS = "a SavedModel folder, a GraphDef or MetaGraphDef (binary or text), or a .keras file"
@@ -138,8 +138,8 @@ def parsed(path: Path, content: bytes) -> Iterator[GraphFile]:
     """What the content is when read as each of the kinds, where that makes sense."""
     for kind, message in (
         ("GraphDef", tf1.GraphDef),
-        ("MetaGraphDef", meta_graph_pb2.MetaGraphDef),
-        ("SavedModel", saved_model_pb2.SavedModel),
+        ("MetaGraphDef", tf1.MetaGraphDef),
+        ("SavedModel", private.saved_model),
     ):
         found = decoded(message(), content)
         if found is None:

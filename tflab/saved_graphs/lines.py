@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from google.protobuf.message import DecodeError
-from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
 
 from tflab.errors import TflabError
 from tflab.records import Lines, Source
+from tflab.runtime import private
 
 BESIDE = Path("debug", "saved_model_debug_info.pb")  # in the folder of a SavedModel
 LIBRARY = re.compile(r"(^|[/\\])(tensorflow|keras|tf_keras)[/\\](python|core|compiler|src)[/\\]")
@@ -33,7 +33,9 @@ def of_saved_model(folder: Path) -> Lines:
     if not path.is_file():
         return {}
     try:
-        return lines(GraphDebugInfo.FromString(path.read_bytes()))
+        info = private.debug_info()
+        info.ParseFromString(path.read_bytes())
+        return lines(info)
     except (DecodeError, OSError) as error:
         raise TflabError(
             f"The lines of the nodes in '{path}' cannot be read: {' '.join(str(error).split())}. "

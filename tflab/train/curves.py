@@ -15,8 +15,7 @@ from pathlib import Path
 import numpy as np
 import tensorflow as tf
 from tensorboard.plugins.histogram.summary import histogram_pb
-from tensorflow.core.framework.summary_pb2 import Summary
-from tensorflow.core.util.event_pb2 import Event, SessionLog
+from tensorflow.compat.v1 import Event, SessionLog, Summary
 
 from tflab.records import Epoch, TrainingStep
 from tflab.train import gallery

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.errors import TflabError, UsageError
+from tflab.errors import UsageError
 from tflab.lifecycle import backward, frontend
 from tflab.records import Model, Options, Program, Recipe
 from tflab.runtime import session
@@ -46,9 +46,7 @@ def prepare(name: str, function: Callable[[], Model], seed: int, data_dir: str |
         return function()
 
     built = frontend.build((name, seeded), Options(data_dir=data_dir))
-    if built.blocked:
-        raise TflabError(built.blocked)
-    program = built.program
+    program = built.live
     graph, model = program.graph, program.model
     recipe = recipe_of(name, model)
     labels = next((t for t, column in model.feeds.items() if column == "labels"), None)
@@ -114,7 +112,7 @@ def trained_scores(program: Program) -> tf.Tensor | None:
     output. None where the loss does not come from that either.
     """
     model = program.model
-    behind = ancestors(program.graph, model.loss.op.name)
+    behind = ancestors(program.graph, program.loss.op.name)
     ops = [op for op in program.graph.get_operations() if op.name in behind]
     logits = [op.inputs[0] for op in ops if op.type.endswith("SoftmaxCrossEntropyWithLogits")]
     if len(logits) == 1:

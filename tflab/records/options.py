@@ -1,4 +1,4 @@
-"""What a model function returns, what the user asks of a walk, and what lives during one."""
+"""Options of a run, the model that a function returns, and the program that the stages share."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tflab.errors import TflabError
 from tflab.records.graph import Lines
 
 
@@ -20,7 +21,7 @@ class Start:
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a model is trained where nothing else is asked for."""
+    """How a model is trained where the user says nothing else."""
 
     epochs: int
     batch_size: int
@@ -41,10 +42,10 @@ class Model:
     output: Any
     feeds: Mapping[Any, str]
     data: Callable[[str, str | None], Any]  # (split, data_dir) -> tflab.datasets.Dataset
-    loss: Any = None
-    optimizer: Any = None
+    loss: Any | None = None
+    optimizer: Any | None = None
     recipe: Recipe | None = None
-    test_loss: Any = None  # of the inferring head, where it is not `loss`
+    test_loss: Any | None = None  # of the inferring head, where it is not `loss`
     fetches: tuple[str, ...] = ()  # what to run where nothing is trained; else `output`
     parameters: tuple[Any, ...] = ()  # tensors to derive by, where there is no optimiser
     notes: tuple[str, ...] = ()  # what was chosen or made up for it, for the reader
@@ -55,7 +56,7 @@ class Model:
 
 @dataclass(frozen=True)
 class Saved:
-    """What the user asked of a graph from a file."""
+    """What the user says of a graph from a file."""
 
     signature: str | None = None
     loss: str | None = None  # a tensor to derive
@@ -66,7 +67,7 @@ class Saved:
 
 @dataclass(frozen=True)
 class Options:
-    """What the user asked of a walk."""
+    """What the user chooses of a run through the stages."""
 
     batch_size: int = 16
     steps: int = 10
@@ -100,7 +101,7 @@ SWITCHES = {  # graph pass -> its field in tensorflow/core/protobuf/rewriter_con
 
 @dataclass(frozen=True)
 class Program:
-    """The live side of a walk: the graph that all stages share, and what belongs to it."""
+    """The live side of a run: the graph that all stages share, and what belongs to it."""
 
     name: str
     graph: Any  # tf.Graph. It grows from stage to stage; a stage's `nodes` do not.
@@ -108,3 +109,10 @@ class Program:
     dataset: Callable[[str], Any]  # split -> Dataset, read once
     ends: tuple[str, ...] = ()  # the nodes that the model is there to compute
     train_op: str | None = None
+
+    @property
+    def loss(self) -> Any:
+        """The tensor that gradients start at. Raises TflabError where the model has none."""
+        if self.model.loss is None:
+            raise TflabError(f"The model '{self.name}' has no loss.")
+        return self.model.loss

@@ -1,10 +1,12 @@
-"""Data: what other programs may rely on, for stages made by hand."""
+"""JSON: what other programs may rely on, for stages made by hand."""
 
 import json
+import math
+from dataclasses import dataclass, field
 
 import pytest
 
-from tflab.exporters import data
+from tflab.exporters import json as exported
 from tflab.records import (
     Assignment,
     Backward,
@@ -22,6 +24,7 @@ from tflab.records import (
     Machined,
     Memory,
     Node,
+    NodeHistory,
     OpMemory,
     OpRun,
     OpTotal,
@@ -96,21 +99,21 @@ STAGES = [FRONTEND, BACKWARD, PLACEMENT, EXECUTION]
 
 def objects() -> dict[str, dict]:
     """The stages as another program reads them, by name."""
-    text = json.dumps(data.as_object("toy", {"cpus": 2}, STAGES))
-    return {stage["stage"]: stage for stage in json.loads(text)["stages"]}
+    document = json.loads(exported.stages("toy", {"cpus": 2}, STAGES))
+    return {stage["stage"]: stage for stage in document["stages"]}
 
 
 def test_one_object_holds_model_environment_and_stages_in_order():
-    found = data.as_object("toy", {"cpus": 2}, STAGES)
-    assert (found["model"], found["environment"]) == ("toy", {"cpus": 2})
-    names = [stage["stage"] for stage in found["stages"]]
+    document = json.loads(exported.stages("toy", {"cpus": 2}, STAGES))
+    assert (document["model"], document["environment"]) == ("toy", {"cpus": 2})
+    names = [stage["stage"] for stage in document["stages"]]
     assert names == ["frontend", "backward", "placement", "execution"]
-    assert set(found) == {"model", "environment", "stages"}
+    assert set(document) == {"model", "environment", "stages"}
 
 
 def test_an_error_stands_beside_the_stages_before_it():
-    found = data.as_object("toy", {}, [FRONTEND], "No kernel.")
-    assert (found["error"], len(found["stages"])) == ("No kernel.", 1)
+    document = json.loads(exported.stages("toy", {}, [FRONTEND], "No kernel."))
+    assert (document["error"], len(document["stages"])) == ("No kernel.", 1)
 
 
 def test_every_stage_counts_its_nodes_and_edges():
@@ -222,7 +225,7 @@ def test_nothing_live_and_no_graph_twice_is_written():
         return set().union(*map(keys, value)) if isinstance(value, list) else set()
 
     kept_back = {"program", "user_nodes", "partition_graphs", "listings"}
-    assert not keys(data.as_object("toy", {}, STAGES)) & kept_back
+    assert not keys(json.loads(exported.stages("toy", {}, STAGES))) & kept_back
 
 
 # Every field of every stage
@@ -274,13 +277,14 @@ WRITTEN_GRAPH = {
 }
 
 
-def written(stage) -> dict:
-    return json.loads(json.dumps(data.stage_object(stage), allow_nan=False))
+def object_of(stage) -> dict:
+    (stage_object,) = json.loads(exported.stages("toy", {}, [stage]))["stages"]
+    return stage_object
 
 
 def test_every_field_of_the_frontend():
     stage = Frontend(PROGRAM, GRAPH, ("a note",), "refused", (CALLED,))
-    assert written(stage) == {
+    assert object_of(stage) == {
         "stage": "frontend",
         **WRITTEN_GRAPH,
         "notes": ["a note"],
@@ -311,7 +315,7 @@ def test_every_field_of_the_backward_stage():
         functions=(CALLED,),
         added_functions=("grad_of_twice",),
     )
-    assert written(stage) == {
+    assert object_of(stage) == {
         "stage": "backward",
         **WRITTEN_GRAPH,
         "added_nodes": ["g1", "g2"],
@@ -388,7 +392,7 @@ def test_every_field_of_the_placement():
         toggle=Toggle(("remapper",), 5, 6, (FateChange("o", "fused", "executed"),)),
         notes=("a note",),
     )
-    assert written(stage) == {
+    assert object_of(stage) == {
         "stage": "placement",
         **WRITTEN_GRAPH,
         "fetches": ["b:0"],
@@ -503,7 +507,7 @@ def test_every_field_of_the_execution():
         race=Race(21, Spread(91, 81, 99), Spread(190, 180, 199), 2.125, 0.03125, True),
         interrupted=True,
     )
-    assert written(stage) == {
+    assert object_of(stage) == {
         "stage": "execution",
         **WRITTEN_GRAPH,
         "batch_size": 16,
@@ -604,3 +608,37 @@ def test_every_field_of_the_execution():
         },
         "interrupted": True,
     }
+
+
+# Records and values of any kind
+
+
+@dataclass(frozen=True)
+class Move:
+    start: str = field(metadata={"json": "from"})
+    live: object = field(metadata={"json": None})
+    cost: float
+
+
+def test_the_key_of_a_field_stands_at_the_field_and_so_does_what_is_left_out():
+    assert exported.plain(Move("a", Live(), 2.5)) == {"from": "a", "cost": 2.5}
+
+
+def test_a_number_that_is_not_finite_is_null():
+    assert json.loads(exported.document(rate=(math.nan, math.inf, 1.5))) == {
+        "rate": [None, None, 1.5]
+    }
+
+
+def test_keys_are_text_and_tuples_are_lists():
+    assert exported.document(steps={16: (Move("a", None, 1.0),)}) == (
+        '{\n "steps": {\n  "16": [\n   {\n    "from": "a",\n    "cost": 1.0\n   }\n  ]\n }\n}'
+    )
+
+
+def test_the_history_of_a_node_stands_beside_its_model_and_machine():
+    history = NodeHistory("neg", "Neg", "forward", None, ("x",), (), ())
+    document = json.loads(exported.node_history("toy", {"cpus": 2}, history))
+    assert list(document) == ["model", "environment", "life"]
+    assert (document["model"], document["environment"]) == ("toy", {"cpus": 2})
+    assert (document["life"]["name"], document["life"]["inputs"]) == ("neg", ["x"])

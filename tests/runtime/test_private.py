@@ -1,0 +1,285 @@
+"""Private: each corner of TensorFlow is there, and says what is wrong where it is not."""
+
+import ast
+import re
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import tflab
+from tflab.errors import TflabError
+from tflab.runtime import private
+
+FOLDER = Path(tflab.__file__).parent
+NOT_PUBLIC = ("tensorflow.python", "tensorflow.core", "tensorflow.tsl", "tensorflow.compiler")
+
+
+def private_uses(source):
+    """What of a module is not public: imports, and underscored attributes of others."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            modules = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            modules = [node.module or "", *(f"{node.module}.{alias.name}" for alias in node.names)]
+        else:
+            modules = []
+        yield from (name for name in modules if name.startswith(NOT_PUBLIC))
+        if isinstance(node, ast.Attribute):
+            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            if not own and re.match(r"_[^_]", node.attr):
+                yield ast.unparse(node)
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):
+            name = node.args[1]
+            if isinstance(name, ast.Constant) and name.value.startswith("_"):
+                yield ast.unparse(node)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import tensorflow.python.framework.ops",
+        "from tensorflow.python.framework import ops",
+        "from tensorflow import python\nfrom tensorflow.core.util import event_pb2",
+        "graph._functions",
+        "self.session._make_callable_from_options(x)",
+        "getattr(op, '_original_op', None)",
+    ],
+)
+def test_what_is_not_public_is_recognised(line):
+    assert list(private_uses(line))
+
+
+def test_what_is_public_and_what_is_ones_own_is_not():
+    line = "import tensorflow.compat.v1 as tf1; self._names; tf1.Session; x.__name__"
+    assert list(private_uses(line)) == []
+
+
+def test_only_one_module_uses_what_is_not_public():
+    """Underscored attributes are those of a TensorFlow object, or of anybody else's."""
+    uses = {
+        path.relative_to(FOLDER).as_posix(): private_names
+        for path in sorted(FOLDER.rglob("*.py"))
+        if (private_names := list(private_uses(path.read_text())))
+    }
+    assert list(uses) == ["runtime/private.py"]
+
+
+# Graph dumps
+
+
+def test_the_name_of_a_dump_says_of_which_moment_it_is():
+    file = "after_MetaOptimizer_iteration_0_remapper_140728391191584_12.pb"
+    assert private.dump_name(file) == private.DumpName(
+        "after", "grappler", "remapper", 0, None, "140728391191584"
+    )
+
+
+def test_another_name_of_a_dump_is_a_sentence(monkeypatch):
+    monkeypatch.setattr(private.environment, "version", lambda package: "2.22.0")
+    with pytest.raises(TflabError) as error:
+        private.dump_name("placer_input.pbtxt")
+    assert str(error.value) == (
+        "The moment of a graph dump cannot be had as in TensorFlow 2.21.0 "
+        "(tensorflow/core/util/debug_data_dumper.cc): a dump is called 'placer_input.pbtxt'. This "
+        "is TensorFlow 2.22.0. Placement works without the way through the passes. All works with "
+        "tensorflow==2.21.0."
+    )
+
+
+def test_no_dumps_at_all_are_a_sentence(monkeypatch):
+    monkeypatch.setattr(private.environment, "version", lambda package: "2.22.0")
+    assert str(private.no_dumps()) == (
+        "The graph dumps of the runtime cannot be had as in TensorFlow 2.21.0 "
+        "(tensorflow/core/util/debug_data_dumper.cc): it wrote none. This is TensorFlow 2.22.0. "
+        "Placement works without the way through the passes. All works with tensorflow==2.21.0."
+    )
+
+
+# What needs TensorFlow
+
+
+@pytest.fixture
+def graph():
+    """x, square = x * x, doubled (a call of a tf.function), and the gradient of the square."""
+    import tensorflow as tf
+
+    @tf.function
+    def double(value):
+        return 2 * value
+
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [3], name="x")
+        with tf.device("/job:localhost"):  # noqa: SIM117  (each on a line of its own)
+            with tf.device("/device:CPU:0"):
+                square = tf.multiply(x, x, name="square")
+        double(x)
+        tf.gradients(square, x)
+    return graph
+
+
+def lost(call, what):
+    """The sentence that comes instead of what a corner gives."""
+    with pytest.raises(TflabError) as error:
+        call()
+    sentence = str(error.value)
+    assert sentence.startswith(f"{what} cannot be had as in TensorFlow 2.21.0 (")
+    assert sentence.endswith(" All works with tensorflow==2.21.0.")
+
+
+def op(graph, name):
+    return graph.get_operation_by_name(name)
+
+
+@pytest.mark.tensorflow
+def test_the_definition_of_a_type_has_its_arguments(monkeypatch):
+    from tensorflow.python.framework import op_def_registry
+
+    assert [arg.name for arg in private.op_def("Mul").input_arg] == ["x", "y"]
+    assert private.op_def("NoSuchOp") is None
+    monkeypatch.delattr(op_def_registry, "get")
+    lost(lambda: private.op_def("Mul"), "The definitions of op types")
+
+
+@pytest.mark.tensorflow
+def test_the_kernels_of_a_type_have_their_devices(monkeypatch):
+    from tensorflow.python.framework import kernels
+
+    assert {kernel.device_type for kernel in private.registered_kernels("StringJoin")} == {"CPU"}
+    assert private.registered_kernels("NoSuchOp") == ()
+    monkeypatch.delattr(kernels, "get_registered_kernels_for_op")
+    lost(lambda: private.registered_kernels("Mul"), "The registry of kernels")
+
+
+@pytest.mark.tensorflow
+def test_an_op_has_its_gradient_function(graph, monkeypatch):
+    from tensorflow.python.framework import ops
+
+    assert private.gradient_function(op(graph, "square")).__name__ == "_MulGrad"
+    monkeypatch.delattr(ops, "get_gradient_function")
+    lost(
+        lambda: private.gradient_function(op(graph, "square")),
+        "The registry of gradient functions",
+    )
+
+
+@pytest.mark.tensorflow
+def test_the_flops_of_a_node_are_counted(graph, monkeypatch):
+    from tensorflow.python.framework import ops
+
+    square = op(graph, "square")
+    assert private.flops(graph, square.node_def) == 3
+    assert private.flops(graph, op(graph, "x").node_def) is None
+    monkeypatch.delattr(ops, "get_stats_for_node_def")
+    lost(lambda: private.flops(graph, square.node_def), "The registry that counts FLOPs")
+
+
+@pytest.mark.tensorflow
+def test_a_gradient_op_knows_its_forward_op(graph):
+    derived = {
+        name: private.original_op(node)
+        for node in graph.get_operations()
+        if (name := node.name).startswith("gradients/square_grad/")
+    }
+    assert derived and set(derived.values()) == {op(graph, "square")}
+    assert private.original_op(op(graph, "square")) is None
+    lost(lambda: private.original_op(SimpleNamespace()), "The forward op of a gradient op")
+
+
+@pytest.mark.tensorflow
+def test_an_op_knows_the_line_that_made_it(graph):
+    import tensorflow as tf
+
+    libraries = (str(Path(tf.__file__).parent),)
+    file, line, function, code = private.frame_outside(op(graph, "square"), libraries)
+    assert (file, function) == (__file__, "graph")
+    assert code == 'square = tf.multiply(x, x, name="square")'
+    assert Path(__file__).read_text().splitlines()[line - 1].strip() == code
+    imported = tf.Graph()
+    with imported.as_default():
+        tf.import_graph_def(graph.as_graph_def(), name="")
+    assert private.frame_outside(op(imported, "square"), libraries) is None
+    moved = SimpleNamespace(traceback=[SimpleNamespace()])
+    lost(lambda: private.frame_outside(moved, libraries), "The Python lines of ops")
+
+
+@pytest.mark.tensorflow
+def test_an_op_knows_who_asked_for_its_device(graph):
+    inner, outer = private.device_requests(op(graph, "square"))
+    assert (inner[0], outer[0]) == (__file__, __file__)
+    code = Path(__file__).read_text().splitlines()
+    assert code[inner[1] - 1].strip() == 'with tf.device("/device:CPU:0"):'
+    assert code[outer[1] - 1].strip().startswith('with tf.device("/job:localhost"):')
+    assert private.device_requests(op(graph, "x")) == []
+    lost(lambda: private.device_requests(SimpleNamespace()), "The lines of `tf.device`")
+
+
+@pytest.mark.tensorflow
+def test_a_device_can_be_asked_for_after_an_op_was_made(graph):
+    private.set_device(op(graph, "x"), "/device:CPU:1")
+    assert op(graph, "x").device == "/device:CPU:1"
+    lost(
+        lambda: private.set_device(SimpleNamespace(), "/device:CPU:1"),
+        "The setter of an op's device",
+    )
+
+
+@pytest.mark.tensorflow
+def test_a_function_has_the_graph_that_it_was_traced_in_unless_it_was_imported(graph):
+    import tensorflow as tf
+
+    ((name, traced),) = private.traced_graphs(graph).items()
+    assert "double" in name
+    assert "Mul" in [node.type for node in traced.get_operations()]
+    imported = tf.Graph()
+    with imported.as_default():
+        tf.import_graph_def(graph.as_graph_def(), name="")
+    assert private.traced_graphs(imported) == {name: None}
+    lost(lambda: private.traced_graphs(SimpleNamespace()), "The functions of a graph")
+    without = SimpleNamespace(_functions={"double": SimpleNamespace()})
+    lost(lambda: private.traced_graphs(without), "The functions of a graph")
+
+
+@pytest.mark.tensorflow
+def test_a_compiled_step_takes_its_feeds_and_is_traced(graph):
+    import tensorflow.compat.v1 as tf1
+
+    def step():
+        options = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
+        return private.compiled_step(session, ("x:0",), ("square:0",), (), options)
+
+    metadata = tf1.RunMetadata()
+    with tf1.Session(graph=graph) as session:
+        (squares,) = step()(np.float32([1, 2, 3]), run_metadata=metadata)
+        assert squares.tolist() == [1, 4, 9]
+        assert metadata.step_stats.dev_stats
+        session = SimpleNamespace()
+        lost(step, "Compiled steps")
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize(
+    "make, module, content, what",
+    [
+        (
+            private.saved_model,
+            "tensorflow.core.protobuf.saved_model_pb2",
+            "saved_model_schema_version",
+            "The message of a SavedModel",
+        ),
+        (
+            private.debug_info,
+            "tensorflow.core.framework.graph_debug_info_pb2",
+            "name_to_trace_id",
+            "The message of a graph's lines",
+        ),
+    ],
+    ids=["saved_model", "debug_info"],
+)
+def test_messages_of_files_have_their_fields(make, module, content, what, monkeypatch):
+    assert content in make().DESCRIPTOR.fields_by_name
+    monkeypatch.setitem(sys.modules, module, None)
+    lost(make, what)

@@ -1,0 +1,71 @@
+"""JSON: the contracts that other programs may rely on, as text.
+
+A record becomes an object of its fields. What a field is called there, where that is a word that
+Python keeps for itself, stands at the field, and so does what is left out because it is live, or
+because it goes to files: `field(metadata={"json": "from"})`, `field(metadata={"json": None})`.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import fields, is_dataclass
+from typing import Any
+
+from tflab.records import Comparison, NodeHistory, Stage, edge_count
+from tflab.views import stages as views
+
+
+def document(**parts: Any) -> str:
+    """One object of these parts."""
+    return json.dumps(plain(parts), indent=1, allow_nan=False)
+
+
+def stages(
+    model: str, environment: dict[str, Any], stages: Sequence[Stage], error: str | None = None
+) -> str:
+    """One object: `model`, `environment`, `stages` in their order; `error` if one failed."""
+    parts = {"model": model, "environment": environment, "stages": list(map(stage_object, stages))}
+    return document(**parts, **({} if error is None else {"error": error}))
+
+
+def stage_object(stage: Stage) -> dict[str, Any]:
+    return {
+        "stage": views.name(stage),
+        "node_count": len(stage.nodes),
+        "edge_count": edge_count(stage.nodes),
+        **plain(stage),
+    }
+
+
+def comparison(comparison: Comparison, environment: dict[str, Any]) -> str:
+    """The contract of `compare --format json`: `rows`, `steps`, `findings`, and their setting."""
+    return document(environment=environment, **plain(comparison))
+
+
+def node_history(model: str, environment: dict[str, Any], history: NodeHistory) -> str:
+    """The contract of `follow --format json`: all that is known of one node."""
+    return document(model=model, environment=environment, life=history)
+
+
+def plain(value: Any) -> Any:
+    """Records as dicts, tuples as lists, all the way down; live objects left out."""
+    record: Any = type(value)
+    if is_dataclass(value):
+        return {key: plain(getattr(value, name)) for name, key in keys(record)}
+    if isinstance(value, tuple | list):
+        return [plain(item) for item in value]
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None  # JSON has no word for it
+    return value
+
+
+@functools.cache
+def keys(record: Any) -> tuple[tuple[str, str], ...]:
+    """The fields of a kind of record that are written, and the key of each."""
+    named = ((item.name, item.metadata.get("json", item.name)) for item in fields(record))
+    return tuple((name, key) for name, key in named if key is not None)

@@ -1,0 +1,321 @@
+"""Private: the corners of TensorFlow that are not public, a function for each. Nobody else of tflab
+touches them.
+
+TensorFlow promises to keep only what its API documents. What a graph's ops were made for, which
+kernel fits them and what the runtime did to them stands behind that. Each function here says what
+it does and in which file of TensorFlow it was looked up; all were checked with CHECKED. Where
+another version keeps it elsewhere, a TflabError says so, and what still works.
+
+TensorFlow is imported where it is needed: the variables for dumps have to be set before it is.
+XLA's own flags and dumps are known to `tflab.xla`.
+"""
+
+from __future__ import annotations
+
+import linecache
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from tflab.cli import environment
+from tflab.errors import TflabError
+
+CHECKED = "2.21.0"  # the version that all of this was looked up in
+
+
+@contextmanager
+def corner(what: str, file: str, works: str) -> Iterator[None]:
+    """Say in a sentence that `what` is no longer in the file where tflab looks for it, and what
+    still works without it."""
+    try:
+        yield
+    except (AttributeError, ImportError) as error:
+        raise moved(what, file, works, str(error)) from error
+
+
+def moved(what: str, file: str, works: str, reason: str) -> TflabError:
+    return TflabError(
+        f"{what[0].upper()}{what[1:]} cannot be had as in TensorFlow {CHECKED} ({file}): "
+        f"{reason.rstrip('.')}. This is TensorFlow {environment.version('tensorflow')}. {works} "
+        f"All works with tensorflow=={CHECKED}."
+    )
+
+
+# Types of ops
+
+
+def op_def(op: str) -> Any:
+    """The OpDef of a type, with the names and types of its arguments; None for an unknown type.
+
+    tensorflow/python/framework/op_def_registry.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the definitions of op types",
+        "tensorflow/python/framework/op_def_registry.py",
+        "Recorded traces without graphs can still be converted.",
+    ):
+        from tensorflow.python.framework import op_def_registry
+
+        get = op_def_registry.get
+    return get(op)
+
+
+def registered_kernels(op: str) -> tuple[Any, ...]:
+    """The KernelDefs that are registered for a type, on all devices; none for an unknown type.
+
+    tensorflow/python/framework/kernels.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the registry of kernels",
+        "tensorflow/python/framework/kernels.py",
+        "The stages frontend and backward, and training, work without it.",
+    ):
+        from tensorflow.python.framework import kernels
+
+        get = kernels.get_registered_kernels_for_op
+    return tuple(get(op).kernel)
+
+
+def gradient_function(op: Any) -> Callable[..., Any] | None:
+    """The registered gradient function of an op; None where its type is registered as not
+    differentiable, LookupError where it is not registered at all.
+
+    tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the registry of gradient functions",
+        "tensorflow/python/framework/ops.py",
+        "The stage frontend works without it: give --stage frontend.",
+    ):
+        from tensorflow.python.framework import ops
+
+        get = ops.get_gradient_function
+    return get(op)
+
+
+def flops(graph: Any, node_def: Any) -> float | None:
+    """The FLOPs of a node of the graph; None where no function that counts is registered.
+
+    The registry is in tensorflow/python/framework/ops.py, the functions that count in
+    tensorflow/python/profiler/internal/flops_registry.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the registry that counts FLOPs",
+        "tensorflow/python/profiler/internal/flops_registry.py",
+        "The four stages and training work without it; the tables of compare do not.",
+    ):
+        from tensorflow.python.framework import ops
+        from tensorflow.python.profiler.internal import flops_registry  # noqa: F401  (registers)
+
+        get = ops.get_stats_for_node_def
+    return get(graph, node_def, "flops").value
+
+
+# Ops of a graph
+
+
+def original_op(op: Any) -> Any:
+    """The forward op from which `tf.gradients` derived this one; None for any other.
+
+    `Operation._original_op` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the forward op of a gradient op",
+        "`_original_op` in tensorflow/python/framework/ops.py",
+        "Recorded traces can still be converted.",
+    ):
+        return op._original_op
+
+
+def frame_outside(op: Any, folders: tuple[str, ...]) -> tuple[str, int, str, str] | None:
+    """File, line, function and code of the last frame outside these folders, of the Python stack
+    at the making of an op. An imported op has none.
+
+    `Operation.traceback` is public, what its frames are is not
+    (tensorflow/python/util/tf_stack.py, TensorFlow 2.21.0).
+    """
+    with corner(
+        "the Python lines of ops",
+        "tensorflow/python/util/tf_stack.py",
+        "Recorded traces can still be converted.",
+    ):
+        for frame in reversed(list(op.traceback or ())):
+            if not frame.filename.startswith(folders):
+                code = frame.line or linecache.getline(frame.filename, frame.lineno)
+                return frame.filename, frame.lineno, frame.name, code.strip()
+    return None
+
+
+def device_requests(op: Any) -> list[tuple[str, int]]:
+    """File and line of each `tf.device` around the making of an op, the innermost first.
+
+    `Operation._device_assignments` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the lines of `tf.device`",
+        "`_device_assignments` in tensorflow/python/framework/ops.py",
+        "The stages frontend and backward, and training, work without it.",
+    ):
+        requests = [(request.filename, request.lineno) for request in op._device_assignments or ()]
+    return [(file, line) for file, line in requests if file]
+
+
+def set_device(op: Any, device: str) -> None:
+    """Ask for a device after an op was made.
+
+    `Operation._set_device` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the setter of an op's device",
+        "`_set_device` in tensorflow/python/framework/ops.py",
+        "All works without it on one device: leave out --devices.",
+    ):
+        setter = op._set_device
+    setter(device)
+
+
+def traced_graphs(graph: Any) -> dict[str, Any]:
+    """For each function of a graph the graph in which this process traced it; None where it was
+    imported.
+
+    `Graph._functions` in tensorflow/python/framework/ops.py and `AtomicFunction._cached_graph` in
+    tensorflow/python/eager/polymorphic_function/atomic_function.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the functions of a graph",
+        "`_functions` in tensorflow/python/framework/ops.py",
+        "Recorded traces can still be converted.",
+    ):
+        from tensorflow.python.framework.function import _DefinedFunction as Imported
+
+        return {
+            name: None if isinstance(function, Imported) else function._cached_graph
+            for name, function in graph._functions.items()
+        }
+
+
+# Sessions
+
+
+def compiled_step(
+    session: Any,
+    feeds: Sequence[str],
+    fetches: Sequence[str],
+    targets: Sequence[str],
+    run_options: Any,
+) -> Callable[..., Any]:
+    """A step that is compiled once: called with the values to feed, and `run_metadata=` if traced.
+    It costs less than `Session.run`.
+
+    `Session._make_callable_from_options` in tensorflow/python/client/session.py, CallableOptions
+    in tensorflow/core/protobuf/config.proto, TensorFlow 2.21.0.
+    """
+    with corner(
+        "compiled steps",
+        "`_make_callable_from_options` in tensorflow/python/client/session.py",
+        "The stages frontend and backward work without them: give --stage backward.",
+    ):
+        from tensorflow.core.protobuf.config_pb2 import CallableOptions
+
+        make = session._make_callable_from_options
+    return make(CallableOptions(feed=feeds, fetch=fetches, target=targets, run_options=run_options))
+
+
+# Files
+
+
+def saved_model() -> Any:
+    """An empty SavedModel, the message in a saved_model.pb.
+
+    tensorflow/core/protobuf/saved_model.proto, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the message of a SavedModel",
+        "tensorflow/core/protobuf/saved_model.proto",
+        "Models written in Python work without it.",
+    ):
+        from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
+
+        return SavedModel()
+
+
+def debug_info() -> Any:
+    """An empty GraphDebugInfo, the lines of the nodes of a saved graph.
+
+    tensorflow/core/framework/graph_debug_info.proto, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the message of a graph's lines",
+        "tensorflow/core/framework/graph_debug_info.proto",
+        "Graphs work without it where debug/saved_model_debug_info.pb is taken away.",
+    ):
+        from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
+
+        return GraphDebugInfo()
+
+
+# Graph dumps: tensorflow/core/util/debug_data_dumper.cc, core/util/dump_graph.cc and
+# core/grappler/optimizers/meta_optimizer.cc, which dumps each pass from VLOG level 4 on.
+
+DUMP_ENVIRONMENT = {
+    "TF_DUMP_GRAPH_NAME_FILTER": "*",
+    "TF_DUMP_GRAPH_GROUPS": "main,graph_opt_pass",
+    "TF_DUMP_GRAPH_FMT": "BIN",
+    "TF_CPP_VMODULE": "meta_optimizer=4",
+    "TF_CPP_MIN_LOG_LEVEL": "2",  # else every trace logs a warning, and every missed dump another
+}
+DUMP_FOLDER = "TF_DUMP_GRAPH_PREFIX"  # read at every dump, so it can be switched on and off
+
+GRAPPLER = re.compile(
+    r"(?P<moment>before|after)_MetaOptimizer(_iteration_(?P<iteration>\d+))?"
+    r"(_(?P<name>[a-z]\w*?)(\{.*\})?)?_(?P<address>\d{6,})(_\d+)?\.pb"
+)
+OPT_PASS = re.compile(
+    r".+?(?P<partition>_partition_.+)?\.(?P<number>\d+)\.(main|graph_opt_pass)"
+    r"\.(?P<moment>before|after)_opt_group_(?P<group>[a-z_]+?)(_phase_\d+_(?P<name>\w+))?\.pb"
+)
+
+
+@dataclass(frozen=True)
+class DumpName:
+    """What the name of a dumped graph says."""
+
+    moment: str  # "before" or "after"
+    group: str  # "grappler", or the phase of the runtime's own passes
+    name: str | None  # of the pass; None at the beginning and at the end of a group
+    iteration: int | None  # of Grappler
+    partition: str | None  # once there are several graphs, one for each device
+    address: str | None  # of Grappler's graph in memory
+
+
+def dump_name(file: str) -> DumpName:
+    """What the name of a dumped graph says; a TflabError where the runtime names them otherwise.
+
+    tensorflow/core/grappler/optimizers/meta_optimizer.cc and
+    tensorflow/core/util/debug_data_dumper.cc, TensorFlow 2.21.0.
+    """
+    if match := GRAPPLER.fullmatch(file):
+        iteration = int(match["iteration"]) if match["iteration"] else None
+        moment, name, address = match.group("moment", "name", "address")
+        return DumpName(moment, "grappler", name, iteration, None, address)
+    if match := OPT_PASS.fullmatch(file):
+        moment, group, name, partition = match.group("moment", "group", "name", "partition")
+        return DumpName(moment, group, name, None, partition, None)
+    raise moved(
+        "the moment of a graph dump",
+        "tensorflow/core/util/debug_data_dumper.cc",
+        "Placement works without the way through the passes.",
+        f"a dump is called '{file}'",
+    )
+
+
+def no_dumps() -> TflabError:
+    """What to say where the runtime wrote no graph although it was asked to."""
+    return moved(
+        "the graph dumps of the runtime",
+        "tensorflow/core/util/debug_data_dumper.cc",
+        "Placement works without the way through the passes.",
+        "it wrote none",
+    )
