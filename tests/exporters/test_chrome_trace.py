@@ -267,7 +267,7 @@ def arrows(events: list[dict]) -> list[tuple[int, int, int, int]]:
 def test_an_arrow_goes_from_the_end_of_the_producer_to_the_start_of_the_consumer():
     runs = (run("a", 0, 10), run("b", 10, 5), run("c", 20, 5), run("d", 0, 5))
     events = chart(Capture("one", (), runs), nodes=GRAPH)
-    assert arrows(events) == [(3, 9, 3, 10), (3, 9, 3, 20), (3, 14, 3, 20)]
+    assert arrows(events) == [(3, 14, 3, 20), (4, 9, 3, 10), (4, 9, 3, 20)]
     assert {event["name"] for event in events if event["ph"] in "sf"} == {"data"}
 
 

@@ -71,7 +71,7 @@ def write(
     arrows: list[Track] = []
     for capture in captures:
         among = f"{capture.name}: " if len(captures) > 1 else ""
-        sent = list(flows.inferred(capture.runs, nodes, transfers))
+        sent = list(flows.inferred_transfers(capture.runs, nodes, transfers))
         slices: list[OpRun] = []
         tids: list[int] = []  # of the slices, the threads in which they are
         threads: dict[int, str] = {}  # how an event names its thread

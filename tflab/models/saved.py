@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.analysis.ledger import reached
+from tflab.analysis.ledger import nodes_needed
 from tflab.errors import TflabError, UsageError
 from tflab.records import Function, Model, Node, Saved, node_of
 from tflab.runtime import functions, nodes
@@ -50,7 +50,7 @@ def build(file: GraphFile, asked: Saved) -> Model:
     signature = signature_of(file, asked)
     fetches, why = fetches_of(written, signature)
     loss = tensor(graph, asked.loss) if asked.loss else None
-    needed = reached(written, (*fetches, *([asked.loss] if asked.loss else [])), ())
+    needed = nodes_needed(written, (*fetches, *([asked.loss] if asked.loss else [])), ())
     refuse_effects(file, written, needed, asked)
     placeholders = [
         graph.get_tensor_by_name(f"{node.name}:0")
@@ -126,7 +126,7 @@ def fetches_of(written: Sequence[Node], signature: Any) -> tuple[tuple[str, ...]
             return (*([f"{loss}:0"] if loss else []), node.name), "its train op"
     sinks = [n for n in written if n.name not in taken and n.outputs and n.op not in QUIET]
     fed = {node.name for node in written if node.op in PLACEHOLDERS}
-    depending = [n for n in sinks if reached(written, [n.name], ()) & fed]
+    depending = [n for n in sinks if nodes_needed(written, [n.name], ()) & fed]
     chosen = (depending or sinks)[:LISTED]
     if not chosen:
         raise TflabError(
@@ -149,7 +149,7 @@ def output_of(graph: tf.Graph, written: Sequence[Node], fetches: Sequence[str]) 
     named = next((name for name in fetches if ":" in name), None)
     if named:
         return tensor(graph, named)
-    ops = map(graph.get_operation_by_name, reached(written, fetches, ()))
+    ops = map(graph.get_operation_by_name, nodes_needed(written, fetches, ()))
     return next(op.outputs[0] for op in ops if op.outputs)
 
 
@@ -204,7 +204,7 @@ def parameters(
     """What a chosen loss is derived by: the variables, or where there are none, what is fed."""
     if loss is None:
         return ()
-    behind = reached(written, [loss.name], ())
+    behind = nodes_needed(written, [loss.name], ())
     handles = [
         graph.get_tensor_by_name(f"{node.name}:0")
         for node in written

@@ -143,7 +143,7 @@ def op_lines(
         for device, own in on_device.items()
     }
     # The kernels of a node bear its name, but they are not its launch.
-    scopes = {device: "gpu/" * (tracks.kind(device) in tracks.ON_GPU) for device in on_device}
+    scopes = {device: "gpu/" * (tracks.track_kind(device) in tracks.ON_GPU) for device in on_device}
     given = xnames.given(
         dict.fromkeys((scopes[device] + node, op) for device in kinds for node, op in kinds[device])
     )
