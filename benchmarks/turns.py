@@ -1,7 +1,7 @@
-"""Turns: contestants take turns, so that whatever the machine does meanwhile, it does to all.
+"""Turns: what is compared runs in turn, so that disturbances of the machine affect all alike.
 
-Ratios are taken round by round, and only then is there a median: a slow minute slows both sides of
-a ratio. A spread is the least and the most of all rounds, so that nothing is left out.
+Ratios are computed round by round before the median is taken, because a slow minute slows both
+sides of a ratio. A spread is the least and the most of all rounds, without leaving out any.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import TypeVar
 
-from tflab.records import blocks
+from tflab import units
 
-Found = TypeVar("Found")
+Result = TypeVar("Found")
 
 
-def take(works: Mapping[str, Callable[[], Found]], rounds: int) -> dict[str, list[Found]]:
-    """What each work returned in each round. The order is turned around every time."""
-    found: dict[str, list[Found]] = {name: [] for name in works}
+def take(works: Mapping[str, Callable[[], Result]], rounds: int) -> dict[str, list[Result]]:
+    """What each work returned in each round. The order is reversed every other round."""
+    results: dict[str, list[Result]] = {name: [] for name in works}
     for index in range(rounds):
         for name in reversed(works) if index % 2 else works:
-            found[name].append(works[name]())
-    return found
+            results[name].append(works[name]())
+    return results
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -33,12 +33,12 @@ def seconds(work: Callable[[], object]) -> float:
 
 def ratio(times: Sequence[float], base: Sequence[float]) -> str:
     """How many times as long as the base, as `1.05 (1.02 to 1.11)`: median, least and most."""
-    return spread([now / then for now, then in zip(times, base, strict=True)], blocks.three_digits)
+    return spread([now / then for now, then in zip(times, base, strict=True)], units.three_digits)
 
 
 def duration(times: Sequence[float]) -> str:
     """Seconds as `3.02 s (2.98 s to 3.20 s)`."""
-    return spread(times, lambda seconds: blocks.time(1e9 * seconds))
+    return spread(times, lambda seconds: units.time(1e9 * seconds))
 
 
 def spread(values: Sequence[float], say: Callable[[float], str]) -> str:
