@@ -21,7 +21,7 @@ from tflab.datasets import Dataset
 from tflab.records import Backward, Model, Options
 from tflab.runtime import session
 from tflab.units import percent
-from tflab.views import stages as story
+from tflab.views import stages as views
 
 BATCH = 64
 HIDDEN = 16
@@ -82,7 +82,7 @@ def main() -> None:
     stages = list(lifecycle.walk("__main__:build", Options(batch_size=BATCH)))
     built = stages[1]
     assert isinstance(built, Backward)
-    summaries = zip(lifecycle.STAGES, map(story.summary, stages), strict=True)
+    summaries = zip(lifecycle.STAGES, map(views.summary, stages), strict=True)
     lesson.show(
         lesson.table("What each stage left", ("stage", "result"), summaries),
         lesson.table(

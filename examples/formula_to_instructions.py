@@ -23,7 +23,7 @@ from tflab.errors import TflabError
 from tflab.records import Generated, Model, Options, Placement
 from tflab.records.blocks import Strip
 from tflab.runtime import measure, session
-from tflab.views import generated_code as story
+from tflab.views import generated_code
 
 SIZES = (1_024, 1_048_576)
 ROUNDS = 100
@@ -85,7 +85,7 @@ def main() -> None:
             ("language", "words", "most frequent"),
             levels(code, placed),
         ),
-        *(block for block in story.tell(code, placed) if isinstance(block, Strip)),
+        *(block for block in generated_code.blocks(code, placed) if isinstance(block, Strip)),
         lesson.table(
             f"A step, {ROUNDS} of each in turn",
             ("elements", "way", "median", "p10", "p90", "against node by node"),

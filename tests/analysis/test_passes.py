@@ -25,15 +25,16 @@ def start(nodes) -> Snapshot:
 def one_pass(before, after) -> Pass:
     """What a pass did that took the one graph and left the other."""
     dumps = [start(before), snapshot(after, "any")]
-    found, last = passes.compare(tuple(before), dumps, tuple(after))
+    step, last = passes.compare(tuple(before), dumps, tuple(after))
     assert last == Pass("graph_optimizer", None, len(after), len(after))
-    *_, replayed = passes.replay(before, (found, last))
-    assert replayed == {node.name: node for node in after}
-    return replace(found, definitions=())
+    versions = passes.replay([((), before), (step.removed, step.definitions)])
+    assert passes.graph_at(versions, 0) == {node.name: node for node in before}
+    assert passes.graph_at(versions, 1) == {node.name: node for node in after}
+    return replace(step, definitions=())
 
 
-def summary(found) -> list[tuple[str, int, int]]:
-    return [(each.name, each.before, each.after) for each in found]
+def summary(steps) -> list[tuple[str, int, int]]:
+    return [(step.name, step.before, step.after) for step in steps]
 
 
 X = node("x", "Placeholder")
@@ -230,6 +231,40 @@ def test_a_node_may_get_another_input_another_device_or_both():
     )
 
 
+def test_an_heir_is_looked_for_past_users_that_are_gone():
+    before = [X, node("a", "Neg", "x"), node("u", "Abs", "a"), node("v", "Exp", "a")]
+    after = [X, node("new", "Const"), node("v", "Exp", "new")]
+    assert one_pass(before, after).taken == (
+        Taken("a", "folded", "new"),
+        Taken("u", "removed", None),
+    )
+
+
+def test_what_fed_a_node_that_stayed_has_no_heir_from_beyond_it():
+    before = [node("a", "Neg"), node("b", "Abs", "a"), node("c", "Exp", "b"), node("d", "Log", "c")]
+    after = [node("b", "Abs"), node("new", "Const"), node("d", "Log", "new")]
+    assert one_pass(before, after).taken == (
+        Taken("a", "removed", None),
+        Taken("c", "folded", "new"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("inputs", "relu"),
+    [
+        (("Norm", "_NormEx", "Norm", "Norm"), node("relu", "Relu", "bn")),  # did not pass on
+        (("Norm", "Norm", "Norm", "_NormEx"), node("relu", "Identity", "other")),  # not its input
+        (("_NormEx", "_NormEx", "Norm", "Norm"), node("relu", "Identity", "bn")),  # as before
+        (("Norm", "NormEx", "Norm", "Norm"), node("relu", "Identity", "bn")),  # not the runtime's
+    ],
+)
+def test_only_a_node_that_passes_on_what_its_rewritten_input_does_was_fused(inputs, relu):
+    bn, bn_after, other, other_after = inputs
+    before = [X, node("bn", bn, "x"), node("other", other, "x"), node("relu", "Relu", "bn")]
+    after = [X, node("bn", bn_after, "x"), node("other", other_after, "x"), relu]
+    assert one_pass(before, after).taken == ()
+
+
 # XLA
 
 
@@ -245,8 +280,26 @@ def test_the_members_of_a_cluster_are_compiled_and_end_in_what_runs_it():
     ]
     marked = snapshot([X, a, b, out], "Mark", clusters=dict.fromkeys("ab", "cluster_0"))
     encapsulated = snapshot([X, clustered, replace(out, inputs=("cluster_0",))], "Encapsulate")
-    found = passes.compare((X, a, b, out), [marked, encapsulated, snapshot(built, "Build")], built)
-    assert [each.taken for each in found] == [
+    steps = passes.compare((X, a, b, out), [marked, encapsulated, snapshot(built, "Build")], built)
+    assert [step.taken for step in steps] == [
+        (Taken("a", "compiled", "cluster_0"), Taken("b", "compiled", "cluster_0")),
+        (Taken("cluster_0", "fused", "cluster_0_1/xla_run"),),
+        (),
+    ]
+
+
+def test_a_cluster_whose_values_nobody_takes_is_compiled_and_run_all_the_same():
+    a, b = node("a", "Neg", "x"), node("b", "Exp", "a")
+    clustered = [X, node("cluster_0", "cluster_0", "x")]
+    built = [
+        X,
+        node("cluster_0_1/xla_run", "_XlaRun", "x", "cluster_0_1/xla_compile"),
+        node("cluster_0_1/xla_compile", "_XlaCompile", "x"),
+    ]
+    marked = snapshot([X, a, b], "Mark", clusters=dict.fromkeys("ab", "cluster_0"))
+    dumps = [marked, snapshot(clustered, "Encapsulate"), snapshot(built, "Build")]
+    steps = passes.compare((X, a, b), dumps, tuple(built))
+    assert [step.taken for step in steps] == [
         (Taken("a", "compiled", "cluster_0"), Taken("b", "compiled", "cluster_0")),
         (Taken("cluster_0", "fused", "cluster_0_1/xla_run"),),
         (),
@@ -279,8 +332,8 @@ def test_what_grappler_does_outside_its_passes_is_its_own():
         snapshot([X], iteration=0),
         snapshot([X]),
     ]
-    found = passes.compare((X, K), dumps, (X,))
-    assert summary(found) == [("pruner", 2, 2), ("grappler", 2, 1), ("graph_optimizer", 1, 1)]
+    steps = passes.compare((X, K), dumps, (X,))
+    assert summary(steps) == [("pruner", 2, 2), ("grappler", 2, 1), ("graph_optimizer", 1, 1)]
 
 
 def test_the_steps_of_the_runtime_between_its_groups_of_passes_have_names():
@@ -316,9 +369,44 @@ def test_a_pass_that_runs_once_for_each_partition_is_one_pass_over_all_of_them()
         *(part("a", None, "Relu", "before"), part("a", "Mkl", "_MklRelu"), part("a", None, "Relu")),
         *(part("b", None, "Relu", "before"), part("b", "Mkl", "_MklRelu"), part("b", None, "Relu")),
     ]
-    found = passes.compare((X,), dumps[:-1], part("a", None, "_MklRelu").nodes)
-    assert summary(found)[:2] == [("partitioner", 1, 4), ("Mkl", 4, 4)]
-    assert [change.name for change in found[1].rewritten] == ["a0", "a1", "b0", "b1"]
+    steps = passes.compare((X,), dumps[:-1], part("a", None, "_MklRelu").nodes)
+    assert summary(steps)[:2] == [("partitioner", 1, 4), ("Mkl", 4, 4)]
+    assert [change.name for change in steps[1].rewritten] == ["a0", "a1", "b0", "b1"]
+
+
+def test_a_pass_over_one_partition_leaves_the_others_as_they_were():
+    def part(device, name, *nodes):
+        return snapshot(nodes, name, "post_partitioning", partition=device)
+
+    y, z = node("y", "Abs"), node("z", "Exp")
+    dumps = [part("a", "Mkl", X, K), part("b", "Mkl", y), part("a", "Only", X), snapshot([z])]
+    assert summary(passes.compare((X, K), dumps, (z,))) == [
+        ("Mkl", 2, 3),
+        ("Only", 3, 2),
+        ("grappler", 2, 1),
+        ("graph_optimizer", 1, 1),
+    ]
+
+
+def test_a_pass_of_the_whole_graph_that_comes_again_is_told_again():
+    dumps = [start([X, K]), snapshot([X, K], "pruner"), snapshot([X], "pruner")]
+    assert summary(passes.compare((X, K), dumps, (X,))) == [
+        ("pruner", 2, 2),
+        ("pruner", 2, 1),
+        ("graph_optimizer", 1, 1),
+    ]
+
+
+def test_only_a_dump_before_a_group_of_passes_is_the_step_that_led_there():
+    dumps = [
+        start([X]),
+        snapshot([X], group="post_placement", moment="before"),
+        snapshot([X], group="post_placement"),
+    ]
+    assert summary(passes.compare((X,), dumps, (X,))) == [
+        ("placer", 1, 1),
+        ("graph_optimizer", 1, 1),
+    ]
 
 
 # Purposes
@@ -333,10 +421,46 @@ def test_a_purpose_is_one_phrase():
         assert purpose[0].islower() and not purpose.endswith(".") and "\n" not in purpose
 
 
-def test_a_replay_goes_through_every_state_of_the_graph():
+# The replay
+
+
+def test_each_version_of_a_node_stands_from_its_definition_to_the_next_or_until_it_goes():
+    changed = node("a", "Sqrt", "x")
+    again = node("k", "Const", device="CPU:1")
+    versions = passes.replay(
+        [
+            ((), [X, K, node("a", "Neg", "x")]),
+            (["k"], []),
+            ((), [changed]),
+            (["x"], [again]),
+            ((), []),
+        ]
+    )
+    assert versions == {
+        "x": [passes.Version(0, 2, X)],
+        "k": [passes.Version(0, 0, K), passes.Version(3, 4, again)],
+        "a": [passes.Version(0, 1, node("a", "Neg", "x")), passes.Version(2, 4, changed)],
+    }
+    assert list(versions) == ["x", "k", "a"]
+    assert [passes.graph_at(versions, state) for state in range(5)] == [
+        {"x": X, "k": K, "a": node("a", "Neg", "x")},
+        {"x": X, "a": node("a", "Neg", "x")},
+        {"x": X, "a": changed},
+        {"k": again, "a": changed},
+        {"k": again, "a": changed},
+    ]
+
+
+def test_what_was_never_there_can_go_and_nothing_leaves_nothing():
+    assert passes.replay([(["unknown"], [X])]) == {"x": [passes.Version(0, 0, X)]}
+    assert passes.replay([]) == {}
+
+
+def test_a_replay_of_the_passes_goes_through_every_dump():
     before, between = [X, K, node("a", "Neg", "x")], [X, node("a", "Neg", "x")]
     after = [X, node("a", "Sqrt", "x")]
     dumps = [start(before), snapshot(between, "first"), snapshot(after, "second")]
-    found = passes.compare(tuple(before), dumps, tuple(after))
-    states = [tuple(graph.values()) for graph in passes.replay(before, found)]
+    steps = passes.compare(tuple(before), dumps, tuple(after))
+    versions = passes.replay([((), before), *((step.removed, step.definitions) for step in steps)])
+    states = [tuple(passes.graph_at(versions, state).values()) for state in range(4)]
     assert states == [tuple(before), tuple(between), tuple(after), tuple(after)]

@@ -14,8 +14,8 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests import walks
-from tflab import lifecycle
 from tflab.exporters import text
+from tflab.lifecycle import __main__ as command
 
 pytestmark = pytest.mark.tensorflow
 
@@ -292,7 +292,7 @@ def fail(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(tmp_path)
 
     def fail(*args):
-        status = lifecycle.main(args)
+        status = command.main(args)
         printed = capsys.readouterr()
         return status, printed.err, printed.out
 

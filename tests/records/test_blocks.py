@@ -74,13 +74,13 @@ def test_three_digits_stay_three_where_rounding_adds_one(value, text):
 
 @settings(max_examples=30, deadline=None)
 @given(st.floats(0, 1e12))
-def test_a_time_is_told_to_half_a_percent(ns):
+def test_a_time_is_right_to_half_a_percent(ns):
     number, unit = units.time(ns).split()
-    told = float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
-    assert told == pytest.approx(ns, rel=0.0051, abs=0.5)
+    shown = float(number) * {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9}[unit]
+    assert shown == pytest.approx(ns, rel=0.0051, abs=0.5)
 
 
-def test_a_share_is_told_in_percent():
+def test_a_share_is_written_in_percent():
     assert [units.percent(share) for share in (0, 0.1234, 1)] == ["0.0 %", "12.3 %", "100.0 %"]
 
 

@@ -36,7 +36,7 @@ from tflab.records.measured import (
     Row,
     StepTimes,
 )
-from tflab.records.node_history import Life, Touch
+from tflab.records.node_history import NodeHistory, Touch
 from tflab.records.placed import (
     Assignment,
     Fate,
@@ -94,12 +94,12 @@ __all__ = [
     "GradientCheck",
     "History",
     "Kernel",
-    "Life",
     "Lines",
     "Machined",
     "Memory",
     "Model",
     "Node",
+    "NodeHistory",
     "NodeStats",
     "OpMemory",
     "OpRun",
