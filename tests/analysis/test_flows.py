@@ -96,10 +96,10 @@ def test_every_arrow_is_that_of_a_search_through_all_runs():
     for place, taker in enumerate(runs):
         for name in before[taker.name]:
             ended = [
-                (flows.end(other), at)
+                (flows.end_ns(other), at)
                 for at, other in enumerate(runs)
                 if (other.name, other.step) == (name, taker.step)
-                and flows.end(other) <= taker.start_ns
+                and flows.end_ns(other) <= taker.start_ns
             ]
             if ended:
                 expected.add((max(ended)[1], place))
@@ -108,8 +108,11 @@ def test_every_arrow_is_that_of_a_search_through_all_runs():
 
 def test_the_runs_of_a_node_stand_in_the_order_in_which_they_ended():
     long, short, late = run("a", 0, 50), run("a", 10, 5), run("a", 60)
-    assert flows.by_name([long, run("b", 1), short]) == {"a": [short, long], "b": [run("b", 1)]}
-    assert flows.by_name([late, long, short]) == {"a": [short, long, late]}
+    assert flows.runs_by_node([long, run("b", 1), short]) == {
+        "a": [short, long],
+        "b": [run("b", 1)],
+    }
+    assert flows.runs_by_node([late, long, short]) == {"a": [short, long, late]}
 
 
 # Transfers

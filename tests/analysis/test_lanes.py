@@ -29,7 +29,7 @@ def test_runs_that_partly_overlap_need_two_lanes():
 
 
 def test_a_step_without_runs_has_no_lanes():
-    assert lanes.shaped([], [StepTime(0, 0, 10)]) == (
+    assert lanes.steps_with_shape([], [StepTime(0, 0, 10)]) == (
         StepTime(0, 0, 10, StepShape(most_at_once=0, mean_at_once=0, lanes=0, devices=())),
     )
 

@@ -131,7 +131,7 @@ def test_a_node_that_comes_in_for_the_first_time_changes_no_fate():
 
 def test_a_node_that_is_fetched_twice_does_not_hide_what_else_is():
     for fetches in (["c", "a:0", "a:1"], ["c", "elsewhere"]):
-        assert ledger.reached([A, B, C, OUT], fetches, []) == {"a", "b", "c"}
+        assert ledger.nodes_needed([A, B, C, OUT], fetches, []) == {"a", "b", "c"}
 
 
 # Chains

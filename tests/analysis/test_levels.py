@@ -44,8 +44,8 @@ def test_what_is_left_goes_with_its_step_or_with_its_last_event():
 
 def test_what_no_step_is_known_of_goes_with_its_last_event():
     for until in (0, 3):
-        alive = levels.bytes_alive([run(0, 1, (0, 8, "cpu"), (until, 4, "cpu"))], [])
-        assert points(alive["cpu"])[-1] == (1_000 * until, 0)
+        levels_of_allocator = levels.bytes_alive([run(0, 1, (0, 8, "cpu"), (until, 4, "cpu"))], [])
+        assert points(levels_of_allocator["cpu"])[-1] == (1_000 * until, 0)
 
 
 def test_changes_at_one_time_make_one_point():

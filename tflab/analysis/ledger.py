@@ -5,8 +5,8 @@ that have an origin, each once. No TensorFlow in here.
 
 Fates: `executed` under its own name, perhaps with another type; `unreached`, because the fetches
 do not depend on it; `folded` into a constant; `merged` with an equal node; `fused` into a node that
-does its work too; `compiled` into an XLA cluster; `removed`, because what used it takes its value
-from another node, or because nothing needed it any more.
+does its work too; `compiled` into an XLA cluster; `removed`, because the nodes that used it take
+their value from another node, or because no node needed it any more.
 """
 
 from __future__ import annotations
