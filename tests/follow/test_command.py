@@ -30,8 +30,8 @@ def test_a_convolution_is_followed_into_the_relu_that_it_was_fused_into(lives, w
     assert (found.fate.fate, found.fate.by, found.carrier) == ("fused", "remapper", "conv1/Relu")
     ran = {node.name: node.op for node in walked("lenet")["placement"].nodes}
     assert found.ran_as == found.kernel.op == ran["conv1/Relu"]
-    assert [size for size, _ in found.times] == [1, 16]
-    assert all(row.key == "conv1/Relu" and row.calls for _, row in found.times)
+    assert [*found.times] == [1, 16]
+    assert all(row.key == "conv1/Relu" and row.calls for row in found.times.values())
 
 
 def test_every_node_of_the_ledger_has_a_life_and_every_executed_one_its_time(lives, walked):

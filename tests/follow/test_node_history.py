@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.records_by_hand import op_stats
 from tests.report import test_pass_log
 from tests.shown import grid
 from tflab.analysis import ledger
@@ -23,11 +24,11 @@ from tflab.records import (
     Life,
     Machined,
     Node,
+    OpStats,
     Origin,
     Pass,
     Placement,
     Rewrite,
-    Row,
     Source,
     Taken,
     Tensor,
@@ -91,8 +92,21 @@ PATH = CriticalPath(("relu",), 10.0, 1.0, slack=(("_arg_x", 5.0), ("relu", 0.0))
 EXECUTION = replace(test_pass_log.EXECUTION, nodes=(FEED, FUSED), critical_path=PATH)
 
 
-def row(key: str) -> Row:
-    return Row(key, ("_FusedMatMul",), (key,), (), 1, 8, 8, 8, 8, 8, 1, 1, 64, 32, 4.0, 0.5, 0.1)
+def row(key: str) -> OpStats:
+    return op_stats(
+        key,
+        ops=("_FusedMatMul",),
+        nodes=(key,),
+        calls=1,
+        mean_ns=8,
+        median_ns=8,
+        p95_ns=8,
+        share=1,
+        requested_bytes=64,
+        flops=32,
+        gflops=4.0,
+        roof_share=0.1,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -155,7 +169,7 @@ def test_times_and_slack_are_those_of_the_carrier():
     lived = node_history.measured(
         node_history.lives((FRONTEND, BACKWARD, PLACEMENT))["matmul"], PATH, {16: rows}
     )
-    assert lived.times == ((16, row("relu")),)
+    assert lived.times == {16: row("relu")}
     assert (lived.slack_ns, lived.critical) == (0.0, True)
 
 
@@ -180,7 +194,7 @@ def test_a_name_that_does_not_exist_gets_the_nearest_ones(found):
 
 
 def test_the_story_goes_from_the_line_to_the_time(found):
-    lived = replace(found["matmul"], times=((16, row("relu")),), critical=True)
+    lived = replace(found["matmul"], times={16: row("relu")}, critical=True)
     strip, table = story.tell(lived)
     assert strip.title == "The life of matmul (MatMul)"
     assert [frame.heading for frame in strip.frames] == [
@@ -254,60 +268,54 @@ HISTORY = Life(
     assignment=Assignment("relu", "/job:localhost/device:CPU:1", "the default device"),
     kernel=Kernel("relu", "_FusedConv2D", "CPU", "T=float", 2, "label 'mkl'", "GPU: cuDNN"),
     code=(Machined("conv", "dot in fusion", ("fmul a",), ("0x47 vmulps",), 1, False, ()),),
-    times=(
-        (
-            4,
-            Row(
-                key="relu",
-                ops=("_FusedConv2D",),
-                nodes=("relu",),
-                fused_from=("conv",),
-                calls=1_203,
-                total_ns=9_000_000,
-                self_ns=8_000_000,
-                mean_ns=150_000,
-                median_ns=120_000,
-                p95_ns=310_000,
-                share=0.375,
-                cumulative_share=0.875,
-                requested_bytes=3 * 2**10,
-                flops=1_254_400,
-                gflops=8.36,
-                intensity=12.5,
-                roof_share=0.125,
-                std_ns=7_000,
-                step_ns=451_000,
-                step_std_ns=21_000,
-                peak_bytes=5 * 2**10,
-            ),
+    times={
+        4: op_stats(
+            key="relu",
+            ops=("_FusedConv2D",),
+            nodes=("relu",),
+            fused_from=("conv",),
+            calls=1_203,
+            total_ns=9_000_000,
+            self_ns=8_000_000,
+            mean_ns=150_000,
+            median_ns=120_000,
+            p95_ns=310_000,
+            share=0.375,
+            cumulative_share=0.875,
+            requested_bytes=3 * 2**10,
+            flops=1_254_400,
+            gflops=8.36,
+            intensity=12.5,
+            roof_share=0.125,
+            std_ns=7_000,
+            step_ns=451_000,
+            step_std_ns=21_000,
+            peak_bytes=5 * 2**10,
         ),
-        (
-            16,
-            Row(
-                key="relu",
-                ops=("_FusedConv2D",),
-                nodes=("relu",),
-                fused_from=("conv",),
-                calls=301,
-                total_ns=70_000_000,
-                self_ns=60_000_000,
-                mean_ns=420_000,
-                median_ns=400_000,
-                p95_ns=530_000,
-                share=0.45,
-                cumulative_share=0.95,
-                requested_bytes=12 * 2**10,
-                flops=None,
-                gflops=None,
-                intensity=None,
-                roof_share=None,
-                std_ns=8_000,
-                step_ns=1_260_000,
-                step_std_ns=None,
-                peak_bytes=None,
-            ),
+        16: op_stats(
+            key="relu",
+            ops=("_FusedConv2D",),
+            nodes=("relu",),
+            fused_from=("conv",),
+            calls=301,
+            total_ns=70_000_000,
+            self_ns=60_000_000,
+            mean_ns=420_000,
+            median_ns=400_000,
+            p95_ns=530_000,
+            share=0.45,
+            cumulative_share=0.95,
+            requested_bytes=12 * 2**10,
+            flops=None,
+            gflops=None,
+            intensity=None,
+            roof_share=None,
+            std_ns=8_000,
+            step_ns=1_260_000,
+            step_std_ns=None,
+            peak_bytes=None,
         ),
-    ),
+    },
     slack_ns=2_400.0,
 )
 
@@ -439,7 +447,7 @@ def test_a_life_holds_all_that_its_stages_and_tables_say():
         ran_outputs=(Tensor("float32", (16, 4)),),
         assignment=Assignment("relu", CPU, "the default device"),
         kernel=PLACEMENT.kernels[0],
-        times=((4, row("relu")), (16, other)),
+        times={4: row("relu"), 16: other},
         slack_ns=0.0,
         critical=True,
     )
@@ -457,7 +465,7 @@ def test_a_life_holds_all_that_its_stages_and_tables_say():
         carries=("x",),
         ran_as="_Arg",
         ran_outputs=(Tensor("float32", (16, 4)),),
-        times=((4, row("_arg_x")), (16, row("_arg_x"))),
+        times={4: row("_arg_x"), 16: row("_arg_x")},
         slack_ns=5.0,
     )
 

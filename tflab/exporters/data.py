@@ -5,11 +5,11 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from tflab.records import Comparison, Row, Stage, edge_count
+from tflab.records import Comparison, OpStats, Stage, edge_count
 from tflab.views import stages
 
 # What only means something inside this process
@@ -18,6 +18,60 @@ LIVE = {"program", "user_nodes", "partition_graphs", "definitions"}
 LONG = {"listings"}
 # Words that Python keeps for itself
 RENAMED = {"from_device": "from", "to_device": "to", "old": "from", "new": "to"}
+# Mappings whose contract is a list of pairs
+PAIRED = {"times"}
+
+# What is written of op statistics: the field that holds them -> key -> attribute of OpStats
+TOTALS = {
+    "name": "key",
+    "op": "op",
+    "calls": "calls",
+    "total_ns": "total_ns",
+    "self_ns": "self_ns",
+    "mean_ns": "mean_ns",
+    "share": "share",
+}
+CELL = {
+    "calls": "calls",
+    "total_ns": "total_ns",
+    "mean_ns": "mean_ns",
+    "ns_per_image": "image_ns",
+    "share": "share",
+    "bytes": "requested_bytes",
+    "gflops": "gflops",
+}
+ROW = {
+    "key": "key",
+    "ops": "ops",
+    "nodes": "nodes",
+    "fused_from": "fused_from",
+    "calls": "calls",
+    "total_ns": "total_ns",
+    "self_ns": "self_ns",
+    "mean_ns": "mean_ns",
+    "median_ns": "median_ns",
+    "p95_ns": "p95_ns",
+    "share": "share",
+    "cumulative_share": "cumulative_share",
+    "requested_bytes": "requested_bytes",
+    "flops": "flops",
+    "gflops": "gflops",
+    "intensity": "intensity",
+    "roof_share": "roof_share",
+    "std_ns": "std_ns",
+    "step_ns": "step_ns",
+    "step_std_ns": "step_std_ns",
+    "peak_bytes": "peak_bytes",
+}
+OP_STATS: Mapping[str, Mapping[str, str]] = {
+    "top_ops": TOTALS,
+    "top_types": TOTALS,
+    "cold": TOTALS,
+    "cells": CELL,
+    "tables": ROW,
+    "times": ROW,
+    "csv": ROW | {"ns_per_image": "image_ns"},
+}
 
 
 def as_object(
@@ -45,16 +99,13 @@ def comparison_object(found: Comparison, environment: dict[str, Any]) -> dict[st
 def comparison_csv(found: Comparison) -> str:
     """One line for each row and batch size, for a spreadsheet."""
     out = io.StringIO()
-    names = [item.name for item in fields(Row)]
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(["data", "partial", "batch_size", "traced_steps", *names, "ns_per_image"])
+    writer.writerow(["data", "partial", "batch_size", "traced_steps", *OP_STATS["csv"]])
     partial = found.interrupted or found.failure is not None
     for size, rows in found.tables.items():
-        steps = found.steps[size]
         for row in rows:
-            values = [cell_text(plain(getattr(row, name))) for name in names]
-            each = row.self_ns / steps.images
-            writer.writerow([found.data, partial, size, steps.steps, *values, each])
+            values = map(cell_text, op_stats(row, "csv").values())
+            writer.writerow([found.data, partial, size, found.steps[size].steps, *values])
     return out.getvalue()
 
 
@@ -63,18 +114,30 @@ def cell_text(value: Any) -> Any:
     return " ".join(value) if isinstance(value, list) else "" if value is None else value
 
 
-def plain(value: Any) -> Any:
-    """Records as dicts, tuples as lists, all the way down; live objects left out."""
+def op_stats(row: OpStats, within: str) -> dict[str, Any]:
+    """What is written of a row, which depends on the field that it is within."""
+    return {key: plain(getattr(row, name)) for key, name in OP_STATS[within].items()}
+
+
+def plain(value: Any, within: str = "") -> Any:
+    """Records as dicts, tuples as lists, all the way down; live objects left out.
+
+    `within` is the field of a record that the value comes from.
+    """
+    if isinstance(value, OpStats):
+        return op_stats(value, within)
     if is_dataclass(value):
         return {
-            RENAMED.get(item.name, item.name): plain(getattr(value, item.name))
+            RENAMED.get(item.name, item.name): plain(getattr(value, item.name), item.name)
             for item in fields(value)
             if item.name not in LIVE | LONG
         }
     if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
+        return [plain(item, within) for item in value]
+    if isinstance(value, dict) and within in PAIRED:
+        return [[key, plain(item, within)] for key, item in value.items()]
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain(item, within) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return None  # JSON has no word for it
     return value

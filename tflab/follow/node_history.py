@@ -25,9 +25,9 @@ from tflab.records import (
     Life,
     Machined,
     Node,
+    OpStats,
     Pass,
     Placement,
-    Row,
     Stage,
     Touch,
     node_of,
@@ -42,7 +42,7 @@ notebook.show_as(Life, view.tell)
 
 def lives(
     stages: Sequence[Stage],
-    tables: Mapping[int, Sequence[Row]] | None = None,
+    tables: Mapping[int, Sequence[OpStats]] | None = None,
     path: CriticalPath | None = None,
 ) -> Lives:
     """The life of every node that any stage knows: the user's in the order in which they were
@@ -139,15 +139,17 @@ def placed(found: Lives, placement: Placement) -> Lives:
     return lived
 
 
-def measured(life: Life, path: CriticalPath | None, tables: Mapping[int, Sequence[Row]]) -> Life:
+def measured(
+    life: Life, path: CriticalPath | None, tables: Mapping[int, Sequence[OpStats]]
+) -> Life:
     """What its carrier took, and whether the step waited for it."""
     if life.carrier is None:
         return life
     return replace(
         life,
-        times=tuple(
-            (size, row) for size, rows in tables.items() for row in rows if row.key == life.carrier
-        ),
+        times={
+            size: row for size, rows in tables.items() for row in rows if row.key == life.carrier
+        },
         slack_ns=dict(path.slack).get(life.carrier) if path else None,
         critical=path is not None and life.carrier in path.nodes,
     )

@@ -65,7 +65,7 @@ def microseconds(stats: Any) -> tuple[int, int]:
 def durations(step_stats: Any, start_ns: int) -> tuple[list[str], list[int], list[int]]:
     """Node, start (from `start_ns`) and duration of every op run, as three lists, and no more.
 
-    This is what a tally needs of a step; it costs a fraction of making records.
+    This is what an accumulator needs of a step; it costs a fraction of making records.
     """
     names: list[str] = []
     starts: list[int] = []

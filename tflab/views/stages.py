@@ -45,7 +45,7 @@ STAGES: dict[type, StageView] = {
     Execution: StageView(
         "execution",
         "Execution: ops run in the order of their dependencies",
-        execution.tell,
+        execution.blocks,
         lambda stage: f", {time(stage.untraced_step_ns.median)} a step",
     ),
 }
