@@ -109,6 +109,27 @@ def test_the_allocator_that_is_named_first_comes_first_and_a_step_begins_anew():
     ]
 
 
+def test_allocators_of_one_microsecond_and_step_are_apart():
+    written = lines(run(0, "add", (10, 5, "z"), (10, 3, "a")), groups={0: 1})
+    assert [(name, events) for _, name, events in written] == [
+        ("memory", [event(1, 5, 5, 5, 1, 1, "add z"), event(1, 3, 3, 3, 2, 1, "add a")]),
+        ("_counters_", [point("z", 1, 5), point("a", 1, 3)]),
+    ]
+
+
+def test_steps_of_one_microsecond_are_apart():
+    written = lines(run(0, "add", (10, 5, "z")), run(1, "add", (10, 7, "z")), groups={0: 1, 1: 2})
+    assert [(name, events) for _, name, events in written] == [
+        ("memory", [event(1, 5, 5, 5, 1, 1, "add z"), event(1, 7, 7, 7, 2, 2, "add z")]),
+        ("_counters_", [point("z", 1, 5), point("z", 1, 7)]),
+    ]
+
+
+def test_to_allocate_nothing_is_an_allocation():
+    (_, _, events), _ = lines(run(0, "add", (10, 0, "z")), groups={})
+    assert events == [event(1, 0, 0, 0, 1, 0, "add z")]
+
+
 @pytest.mark.parametrize("runs", [(), (run(0, "a"), run(1, "b"))])
 def test_without_allocations_both_lines_are_empty(runs):
     assert lines(*runs, groups={}) == [(LINE, "memory", []), (2, "_counters_", [])]
@@ -145,6 +166,10 @@ def addresses(*runs: tuple[Allocation, ...]) -> list[int]:
         # Two of one size: the older one is released first.
         ([((0, 8, "cpu"), (1, 8, "cpu"), (2, -8, "cpu"), (3, 9, "cpu"), (4, -8, "cpu"))], "ABACB"),
         ([((0, 8, "cpu"), (1, -8, "cpu"), (2, 8, "cpu"), (3, -8, "cpu"))], "AABB"),
+        (
+            [((0, 8, "cpu"), (1, 9, "cpu"), (2, 8, "cpu"), (3, -8, "cpu"), (4, -8, "cpu"))],
+            "ACBAB",
+        ),
         # What is older is decided by the time, not by the place.
         ([((5, 8, "cpu"), (3, 8, "cpu"), (6, -8, "cpu"), (4, -8, "cpu"))], "BABA"),
         # Of the same size, but of another allocator or of another run.

@@ -102,6 +102,22 @@ def test_a_long_op_covers_the_short_ones_that_start_after_it():
     assert lines(times, ran)[1][2] == [(BEFORE, 0, 10, {}), (GAPS, 60, 10, {}), (AFTER, 90, 10, {})]
 
 
+def test_an_op_that_reaches_into_the_next_step_takes_none_of_its_time():
+    times = [StepTime(0, 1_000, 50), StepTime(1, 1_060, 40)]
+    ran = ops((1, 10, 70), (2, 85, 5))
+    assert lines(times, ran)[1][2] == [
+        (BEFORE, 0, 10, {}),
+        (BEFORE, 60, 25, {}),
+        (AFTER, 90, 10, {}),
+    ]
+
+
+@pytest.mark.parametrize("start, owner", [(-30, AFTER), (130, BEFORE)])
+def test_of_an_op_outside_its_step_only_the_side_is_known(start, owner):
+    ran = ops((1, start, 10))
+    assert lines([StepTime(0, 1_000, 100)], ran)[1][2] == [(owner, 0, 100, {"group_id": 1})]
+
+
 def test_ops_of_a_line_need_not_be_in_order():
     times = [StepTime(5, 1_200, 50), StepTime(2, 1_000, 100)]
     ran = ops((2, 210, 10), (1, 50, 10), (1, 0, 20))
@@ -165,6 +181,11 @@ def test_only_the_first_pair_of_lines_has_the_steps_that_xprof_leaves_out():
         (3, "steps", 1),
         (4, "session", 1),
     ]
+
+
+def test_a_nanosecond_is_time():
+    ((_, _, markers), _) = lines(in_a_row(1, 1, 1, 1, 1, 1), ops())
+    assert [event for event, *_ in markers[6:]] == [event for event, *_ in PADS]
 
 
 @pytest.mark.parametrize("walls", [(2, 2, 2, 2, 2), (2, 2, 2, 2, 2, 0)])

@@ -214,6 +214,14 @@ def test_what_a_step_leaves_between_its_ops_is_a_gap():
     )
 
 
+def test_an_op_within_the_time_of_another_has_a_lane_of_its_own():
+    runs = (OpRun(0, "a", "Op", CPU, 2_000, 50), OpRun(0, "b", "Op", CPU, 2_010, 10))
+    assert [line[1:] for line in lines(*runs)[:2]] == [
+        ("CPU:0, lane 1", [ns(("a:Op", "a"), 1, 50, {"group_id": 0})]),
+        ("CPU:0, lane 2", [ns(("b:Op", "b"), 11, 10, {"group_id": 0})]),
+    ]
+
+
 @pytest.mark.parametrize("device", ["/device:GPU:0/stream:", "/device:GPU:0/memcpy"])
 def test_work_on_a_gpu_is_told_apart_from_its_launch(device):
     (_, _, events), *_ = lines(OpRun(0, "a/b", "Op", device, 1_000, 5))
