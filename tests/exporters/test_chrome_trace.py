@@ -421,10 +421,19 @@ def test_a_node_that_is_called_steps_is_not_the_steps():
 
 
 def test_arrows_that_begin_at_once_are_written_in_order():
-    nodes = (Node("a", "Op"), *(Node(f"b{number}", "Op", ("a",)) for number in range(40)))
-    runs = (run("a", 0, 10), *(run(f"b{number}", 20, 5) for number in range(40)))
+    takes = {f"b{number}": f"a{number % 3}" for number in range(40)}
+    nodes = (
+        *(Node(f"a{number}", "Op") for number in range(3)),
+        *(Node(name, "Op", (producer,)) for name, producer in takes.items()),
+    )
+    runs = (
+        *(run(f"a{number}", 0, 10 + number) for number in range(3)),
+        *(run(name, 20, 5) for name in takes),
+    )
     events = chart(Capture("one", (), runs), nodes=nodes)
-    assert of(events, "s", "id") == of(events, "f", "id") == [(number,) for number in range(40)]
+    begun = [*range(0, 40, 3), *range(1, 40, 3), *range(2, 40, 3)]
+    assert of(events, "s", "id") == [(number,) for number in begun]
+    assert of(events, "f", "id") == [(number,) for number in range(40)]
 
 
 def test_a_transfer_is_drawn_and_marked_as_inferred():

@@ -165,6 +165,11 @@ def test_a_table_without_rows_is_its_header():
     ]
 
 
+def test_a_header_that_is_too_long_stays_within_its_line():
+    lines = shown(Table("Nodes", (Column("a header " * 20, str),), ("x",)))
+    assert lines == ["Nodes", f"  {('a header ' * 20)[:97]}…", f"  {'─' * 98}", "  x"]
+
+
 def test_markup_in_names_is_printed_as_it_is():
     assert shown(Table("[bold]", COLUMNS[:1], (("[red]x[/red] :smile:",),))) == [
         "[bold]",
