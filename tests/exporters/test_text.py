@@ -101,11 +101,11 @@ def test_every_line_of_a_stage_with_all_kinds_of_blocks(monkeypatch):
 
 def test_a_long_line_of_a_strip_takes_four_lines_and_its_heading_one():
     stream = io.StringIO()
-    long = Strip("Film", (Frame("pass", "y" * 200, ("x" * 1000, "short")),))
+    long = Strip("Passes", (Frame("pass", "y" * 200, ("x" * 1000, "short")),))
     text.show_block(text.console(stream), long)
     assert stream.getvalue().splitlines() == [
         "",
-        "Film",
+        "Passes",
         f"  pass  {'y' * 91}…",
         " " * 6 + "x" * 94,
         " " * 8 + "x" * 92,
@@ -119,15 +119,15 @@ def test_what_would_steer_a_terminal_is_replaced_in_every_block():
     stream = io.StringIO()
     for block in (
         "a\x1bb\nc",
-        Strip("Film", (Frame("d\x1be", "f\x1bg", ("h\x1bi",)),)),
-        Table("Nodes", COLUMNS[:1], (("j\x1bk",),)),
+        Strip("Passes of l\x1bm", (Frame("d\x1be", "f\x1bg", ("h\x1bi",)),)),
+        Table("Nodes of n\x1bo", COLUMNS[:1], (("j\x1bk",),)),
     ):
         text.show_block(text.console(stream), block)
     lines = [line.strip() for line in stream.getvalue().splitlines()]
     assert [line for line in lines if line] == [
         *("a\ufffdb", "c"),
-        *("Film", "d\ufffde  f\ufffdg", "h\ufffdi"),
-        *("Nodes", "node", "────", "j\ufffdk"),
+        *("Passes of l\ufffdm", "d\ufffde  f\ufffdg", "h\ufffdi"),
+        *("Nodes of n\ufffdo", "node", "────", "j\ufffdk"),
     ]
 
 
