@@ -25,5 +25,5 @@ def comparison(comparison: Comparison) -> str:
 
 
 def cell(value: Any) -> Any:
-    """A list in one cell; nothing where nothing is known."""
-    return " ".join(value) if isinstance(value, list) else "" if value is None else value
+    """A list in one cell. For None the writer leaves the cell empty."""
+    return " ".join(value) if isinstance(value, list) else value
