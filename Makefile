@@ -5,13 +5,14 @@
 # make bench benchmarks against other tools, into benchmarks/RESULTS.md
 # make docs  today's output into README.md and docs/
 # make fuzz  damaged and made-up files against everything that reads files
+# make mutants mistakes planted in the code, against the quick tests; ROOM=analysis for one room
 # make clean removes .venv, caches and runs
 
 PYTHON ?= python3
 BIN = .venv/bin
 READY = .venv/ready
 
-.PHONY: lab test fast check bench docs fuzz clean
+.PHONY: lab test fast check bench docs fuzz mutants clean
 
 lab: $(READY)
 	$(BIN)/python -m tflab.report
@@ -39,8 +40,11 @@ fuzz: $(READY)
 	$(BIN)/python -m pip install --quiet -r tests/fuzz/requirements.txt
 	$(BIN)/python -m tests.fuzz
 
+mutants: $(READY)
+	$(BIN)/python -m benchmarks.mutants $(ROOM)
+
 clean:
-	rm -rf .venv runs .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf .venv runs mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.txt pyproject.toml

@@ -99,7 +99,8 @@ def records(file: str, graph: str | None = None) -> Any:
     return reading.read([file], graph)
 
 
-def xspace(found: Any, file: str) -> None:
+def to_xspace(found: Any, file: str) -> None:
+    from tflab.exporters import xspace
 
     with TemporaryDirectory(prefix="tflab-") as logdir:
         xspace.write(logdir, [found.capture()])
@@ -126,7 +127,7 @@ def timeline(stats: Any, file: str) -> None:
 
 TOOLS = {  # what it begins with, which is not timed, and what it does then
     "file to records": (lambda file, graph: file, lambda file, _: records(file)),
-    "records to XSpace": (lambda file, graph: records(file), xspace),
+    "records to XSpace": (lambda file, graph: records(file), to_xspace),
     "records to Chrome trace": (lambda file, graph: records(file), chrome_trace),
     "the same with arrows": (records, chrome_trace),
     PEER: (step_stats, timeline),

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from statistics import median
 from typing import TypeVar
 
-from tflab.records import blocks
+from tflab import units
 
 Found = TypeVar("Found")
 
@@ -33,12 +33,12 @@ def seconds(work: Callable[[], object]) -> float:
 
 def ratio(times: Sequence[float], base: Sequence[float]) -> str:
     """How many times as long as the base, as `1.05 (1.02 to 1.11)`: median, least and most."""
-    return spread([now / then for now, then in zip(times, base, strict=True)], blocks.three_digits)
+    return spread([now / then for now, then in zip(times, base, strict=True)], units.three_digits)
 
 
 def duration(times: Sequence[float]) -> str:
     """Seconds as `3.02 s (2.98 s to 3.20 s)`."""
-    return spread(times, lambda seconds: blocks.time(1e9 * seconds))
+    return spread(times, lambda seconds: units.time(1e9 * seconds))
 
 
 def spread(values: Sequence[float], say: Callable[[float], str]) -> str:

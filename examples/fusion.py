@@ -15,7 +15,6 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import lifecycle
-from tflab.compare import comparison
 from tflab.datasets import Dataset
 from tflab.lifecycle import placement
 from tflab.records import Backward, Model, Options, Placement
@@ -53,7 +52,7 @@ def told(name: str, placed: Placement) -> str:
 
 def bytes_moved(placed: Placement) -> str:
     """Of all inputs and outputs of the nodes that run, wherever they are kept."""
-    found = costs.costs(comparison.shaped(placed), placed.nodes, placed.ledger)
+    found = costs.costs(costs.of_placement(placed), placed.nodes, placed.ledger)
     sizes = [cost.bytes for cost in found]
     return "unknown" if None in sizes else size(sum(sizes))
 

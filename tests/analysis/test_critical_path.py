@@ -50,6 +50,17 @@ def test_the_longer_side_of_a_diamond_is_critical_and_the_other_has_slack():
     )
 
 
+def test_the_chain_goes_back_to_the_parent_that_ended_last_whatever_its_name():
+    nodes = [Node("a", "Op"), Node("b", "Op"), Node("c", "Op", ("a", "b"))]
+    assert chain(nodes, timed(a=9, b=2, c=1))[0] == ("a", "c")
+
+
+def test_a_transfer_of_which_one_end_is_missing_joins_nothing():
+    transfer = Transfer("a", "send", "recv", "CPU:0", "CPU:1", "float32", (1,), 4)
+    for name in ("send", "recv"):
+        assert critical_path.dependencies([Node(name, "Op")], [transfer]) == {name: []}
+
+
 # The longest chain
 
 

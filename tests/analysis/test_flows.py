@@ -1,5 +1,8 @@
 """Flows: which run had its data from which."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
 from tflab.analysis import flows
@@ -71,6 +74,44 @@ def test_nothing_comes_from_what_has_not_ended_or_did_not_run():
     assert drawn([run("a", 0, 20), run("b", 10)], {"b": ["a", "c"]}) == set()
 
 
+def test_a_run_has_an_arrow_from_each_of_its_producers():
+    runs = [run("a", 0), run("b", 1), run("c", 9)]
+    assert drawn(runs, {"c": ["a", "b"]}) == {("a", 0, "c", 9), ("b", 1, "c", 9)}
+
+
+def test_what_has_not_ended_is_not_replaced_by_another_node():
+    assert drawn([run("a", 30), run("b", 10, 50)], {"a": ["b"]}) == set()
+
+
+def test_every_arrow_is_that_of_a_search_through_all_runs():
+    numbers = np.random.default_rng(0)
+    runs = [
+        run("abc"[node], int(start), int(duration), int(step))
+        for node, start, duration, step in zip(
+            *(numbers.integers(0, most, 120) for most in (3, 40, 8, 3)), strict=True
+        )
+    ]
+    before = {"b": ["a"], "c": ["a", "b"], "a": ["c"]}
+    expected = set()
+    for place, taker in enumerate(runs):
+        for name in before[taker.name]:
+            ended = [
+                (flows.end(other), at)
+                for at, other in enumerate(runs)
+                if (other.name, other.step) == (name, taker.step)
+                and flows.end(other) <= taker.start_ns
+            ]
+            if ended:
+                expected.add((max(ended)[1], place))
+    assert set(zip(*map(np.ndarray.tolist, flows.pairs(runs, before)), strict=True)) == expected
+
+
+def test_the_runs_of_a_node_stand_in_the_order_in_which_they_ended():
+    long, short, late = run("a", 0, 50), run("a", 10, 5), run("a", 60)
+    assert flows.by_name([long, run("b", 1), short]) == {"a": [short, long], "b": [run("b", 1)]}
+    assert flows.by_name([late, long, short]) == {"a": [short, long, late]}
+
+
 # Transfers
 
 NODES = [Node("a", "Op"), Node("a/_1", "_Send", ("a",)), Node("a/_2", "_Recv")]
@@ -94,3 +135,15 @@ def test_there_is_nothing_to_infer_without_a_consumer_after_the_producer():
     nodes = [*NODES, Node("b", "Op", ("a/_2",))]
     assert list(flows.inferred([run("a", 0), run("b", 3)], nodes, [SENT])) == []
     assert list(flows.inferred([run("a", 0)], nodes, [SENT])) == []
+    assert list(flows.inferred([run("a", 0)], NODES, [SENT])) == []
+    assert list(flows.inferred([run("b", 40)], nodes, [SENT])) == []
+
+
+def test_each_step_without_a_timed_receive_has_an_inferred_one():
+    nodes = [*NODES, Node("b", "Op", ("a/_2",))]
+    runs = [run("a", 0), run("a/_2", 9), run("b", 40)]
+    later = [run("a", 100, step=1), run("b", 140, step=1)]
+    sent = replace(SENT, bytes=None)
+    assert list(flows.inferred([*runs, *later], nodes, [sent])) == [
+        OpRun(1, "a/_2", "a (inferred)", "transfers CPU:0 to CPU:1 (inferred)", 105, 35, 0)
+    ]

@@ -28,6 +28,12 @@ def test_runs_that_partly_overlap_need_two_lanes():
     assert packed(run("a", 0, 10), run("b", 5, 10), run("c", 10, 10)) == ["ac", "b"]
 
 
+def test_a_step_without_runs_has_no_lanes():
+    assert lanes.shaped([], [StepTime(0, 0, 10)]) == (
+        StepTime(0, 0, 10, StepShape(most_at_once=0, mean_at_once=0, lanes=0, devices=())),
+    )
+
+
 def test_a_run_within_another_nests():
     runs = (run("a", 0, 10), run("b", 2, 5), run("c", 3, 2), run("d", 8, 2))
     assert packed(*runs) == ["abcd"]

@@ -125,6 +125,15 @@ def test_a_node_that_was_fused_and_only_passed_on_until_it_went_was_fused():
     assert fates([B, C, OUT], steps, ["b", "out"]) == [Fate("c", "fused", "fuse", "b")]
 
 
+def test_a_node_that_comes_in_for_the_first_time_changes_no_fate():
+    assert fates([OUT], [step("make", added=("new",))], ["out", "new"]) == []
+
+
+def test_a_node_that_is_fetched_twice_does_not_hide_what_else_is():
+    for fetches in (["c", "a:0", "a:1"], ["c", "elsewhere"]):
+        assert ledger.reached([A, B, C, OUT], fetches, []) == {"a", "b", "c"}
+
+
 # Chains
 
 
@@ -189,6 +198,26 @@ def test_a_users_node_that_became_a_constant_comes_from_the_pass_that_folded_it(
 
 def test_a_node_from_nowhere_says_so():
     assert list(ledger.origins([], [], [A])) == [Origin("a", "unknown")]
+
+
+def test_a_node_that_was_inlined_names_the_innermost_call_that_the_user_wrote():
+    account = [Fate("net", "removed", None, None), Fate("net/call", "removed", None, None)]
+    inlined = ("net/call/body/mul", "Func/net/call/input/_0", "net/call", "net/x", "other/x")
+    steps = [
+        step("function_optimizer", added=inlined),
+        step("LowerFunctionalOpsPass", added=("net/call/then",)),
+        step("remapper", added=("net/call/fused",)),
+    ]
+    running = [*map(node, (*inlined, "net/call/then", "net/call/fused"))]
+    assert list(ledger.origins(account, steps, running)) == [
+        Origin("net/call/body/mul", "function_optimizer, from net/call"),
+        Origin("Func/net/call/input/_0", "function_optimizer, from net/call"),
+        Origin("net/call", "function_optimizer, from net"),
+        Origin("net/x", "function_optimizer, from net"),
+        Origin("other/x", "function_optimizer"),
+        Origin("net/call/then", "LowerFunctionalOpsPass, from net/call"),
+        Origin("net/call/fused", "remapper"),
+    ]
 
 
 # Any passes over any graph

@@ -42,6 +42,12 @@ def test_what_is_left_goes_with_its_step_or_with_its_last_event():
     ]
 
 
+def test_what_no_step_is_known_of_goes_with_its_last_event():
+    for until in (0, 3):
+        found = levels.bytes_alive([run(0, 1, (0, 8, "cpu"), (until, 4, "cpu"))], [])
+        assert points(found["cpu"])[-1] == (1_000 * until, 0)
+
+
 def test_of_what_happens_at_one_time_only_the_outcome_is_told():
     moments, changes = np.array([5, 5, 5, 7]), np.array([3, -2, 1, -2])
     assert points(levels.level(moments, changes)) == [(5, 2), (7, 0)]

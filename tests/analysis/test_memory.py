@@ -96,7 +96,27 @@ def test_of_equal_peaks_the_first_counts():
     assert (live.peak_ns, [holder.name for holder in live.holders]) == (500, ["a"])
 
 
-@pytest.mark.parametrize("runs", [[], [run("a")], [run("a", (3, -8))]])
+def test_a_single_byte_is_a_peak_and_an_op_that_ends_then_is_not_at_work_any_more():
+    assert memory.live_bytes([run("a", (3, 1), until_us=3)], STEP) == LiveBytes(
+        *(0, ((2500, 1),), 1, 2500, (Holder("a", "Op", 1, running=False),))
+    )
+
+
+def test_a_step_without_runs_has_an_empty_curve():
+    runs = [run("a", (1, 8), step=1)]
+    assert memory.memory(runs, [STEP]).curve == LiveBytes(0, (), 0, 0, ())
+
+
+@pytest.mark.parametrize(
+    "runs",
+    [
+        [],
+        [run("a")],
+        [run("a", (3, -8))],
+        [run("a", (3, 8), (3, -8))],
+        [run("a", (0, 8)), run("b", (0, -8))],
+    ],
+)
 def test_where_nothing_was_allocated_nobody_holds_anything(runs):
     live = memory.live_bytes(runs, STEP)
     assert (live.peak_bytes, live.peak_ns, live.holders) == (0, 0, ())

@@ -174,6 +174,26 @@ def test_deviations_are_the_same_however_often_they_are_asked_for(steps):
         assert often.std_ns == pytest.approx(once.std_ns, rel=1e-9, abs=1e-12 * once.max_ns)
 
 
+def test_deviations_grow_with_every_step_that_is_folded():
+    steps = [
+        [("a", 0, 10), ("b", 0, 7), ("c", 0, 2)],
+        [("a", 0, 40)],
+        [("a", 0, 25), ("b", 0, 100), ("b", 0, 3)],
+        [("b", 0, 12)],
+        [("a", 0, 90), ("b", 0, 1)],
+    ]
+    found = Tally()
+    for folded, step in enumerate(steps, start=1):
+        found.add(*([run[at] for run in step] for at in range(3)))
+        if folded == 3:
+            continue  # this step is folded together with the next one
+        for names in ("a", "b", "ab", "abc"):
+            assert found.step_std_ns(names) == deviation(steps_in(steps[:folded], names))
+        for node in stats(found):
+            calls = [run[2] for step in steps[:folded] for run in step if run[0] == node.name]
+            assert node.std_ns == deviation(calls)
+
+
 def test_nodes_that_are_slow_together_deviate_more_than_nodes_that_take_turns():
     together = tallied([("a", 0, 10), ("b", 0, 10)], [("a", 0, 30), ("b", 0, 30)])
     in_turn = tallied([("a", 0, 10), ("b", 0, 30)], [("a", 0, 30), ("b", 0, 10)])
@@ -232,6 +252,23 @@ def test_a_quantile_is_the_run_of_the_nearest_rank(count, percent, rank):
 def test_the_p95_of_two_calls_is_the_longer_one():
     (node,) = stats(of_one_node([2_900, 11_000]))
     assert (node.median_ns, node.p95_ns) == (about(2_900), about(11_000))
+
+
+def test_the_p95_of_twenty_calls_is_not_the_longest():
+    (node,) = stats(of_one_node([100 * at for at in range(1, 21)]))
+    assert node.p95_ns == about(1_900)
+
+
+def test_a_quantile_is_of_the_nodes_that_were_asked_for_and_of_no_others():
+    found = tallied([("a", 0, 10), ("b", 0, 1_000), ("b", 0, 1_000)])
+    assert found.quantile(["a"], 0.95) == about(10)
+    with pytest.raises(ValueError, match=r"^there is no quantile of no runs$"):
+        found.quantile(["c"], 0.5)
+
+
+def test_durations_beyond_the_whole_numbers_of_a_float_are_exact():
+    (node,) = stats(of_one_node([2**53 + 1]))
+    assert (node.total_ns, node.min_ns, node.max_ns) == (2**53 + 1,) * 3
 
 
 @pytest.mark.slow

@@ -240,6 +240,43 @@ def test_the_runtimes_own_nodes_have_a_row_of_their_own(by, name, op):
     assert [row.key for row in op_table.rows([node(name, op, 1)], by, 1)] == ["(runtime)"]
 
 
+def test_layers_that_start_at_once_stand_in_the_order_of_their_names():
+    stats = [node("b/x", "X", 1, start=2), node("a/x", "Y", 1, start=2)]
+    assert [row.key for row in op_table.rows(stats, "layer", 1)] == ["a", "b"]
+
+
+def test_the_name_of_a_node_directly_in_calls_keeps_the_outermost_one():
+    assert (
+        op_table.called("StatefulPartitionedCall/PartitionedCall/x") == "StatefulPartitionedCall/x"
+    )
+
+
+def test_a_path_is_cut_after_its_first_scope_with_nodes_of_its_own():
+    assert op_table.opened("a/b/c", {"a", "a/b"}) == "a"
+    assert op_table.opened("a/b/c", {"a/b", "a/b/c"}) == "a/b"
+
+
+@pytest.mark.parametrize(
+    ("fused", "joined"),
+    [
+        (
+            [("a/x", "b/y"), ("c/x", "d/y")],
+            dict.fromkeys("ab", "a + b") | dict.fromkeys("cd", "c + d"),
+        ),
+        ([("a/x", "b/y"), ("b/z", "c/y")], dict.fromkeys("abc", "a + b + c")),
+        ([("a/x", "a/y")], {}),
+        ([("n/m/a/x", "n/m/b/y")], dict.fromkeys(("n/m/a", "n/m/b"), "n/m/a + b")),
+        ([("m/a/x", "n/b/y")], dict.fromkeys(("m/a", "n/b"), "m/a + n/b")),
+    ],
+)
+def test_layers_are_joined_with_all_that_they_were_fused_with(fused, joined):
+    ledger = []
+    for part, into in fused:
+        ledger += [Fate(part, "fused", "remapper", into), Fate(into, "executed", None, None)]
+    homes = {fate.name.rpartition("/")[0] for fate in ledger}
+    assert op_table.joined_layers(ledger, homes) == joined
+
+
 # By line
 
 
@@ -255,6 +292,14 @@ def test_a_node_without_a_line_says_so():
     stats = [node("ConstantFolding/mul", "Const", 1), node("imported", "Mul", 1)]
     (row,) = op_table.rows(stats, "line", 1, sources={"imported": None})
     assert (row.key, row.nodes) == ("(no line)", ("ConstantFolding/mul", "imported"))
+
+
+def test_a_fused_node_without_a_line_says_so():
+    ledger = [Fate("a/x", "fused", "remapper", "a/y"), Fate("a/y", "executed", None, None)]
+    (row,) = op_table.rows(
+        [node("a/y", "Y", 1)], "line", 1, ledger=ledger, sources={"a/y": line(1)}
+    )
+    assert (row.key, row.fused_from) == ("net.py:1", ("(no line)",))
 
 
 def test_two_files_of_one_name_are_not_mixed_up():

@@ -230,6 +230,40 @@ def test_a_node_may_get_another_input_another_device_or_both():
     )
 
 
+def test_an_heir_is_looked_for_past_users_that_are_gone():
+    before = [X, node("a", "Neg", "x"), node("u", "Abs", "a"), node("v", "Exp", "a")]
+    after = [X, node("new", "Const"), node("v", "Exp", "new")]
+    assert one_pass(before, after).taken == (
+        Taken("a", "folded", "new"),
+        Taken("u", "removed", None),
+    )
+
+
+def test_what_fed_a_node_that_stayed_has_no_heir_from_beyond_it():
+    before = [node("a", "Neg"), node("b", "Abs", "a"), node("c", "Exp", "b"), node("d", "Log", "c")]
+    after = [node("b", "Abs"), node("new", "Const"), node("d", "Log", "new")]
+    assert one_pass(before, after).taken == (
+        Taken("a", "removed", None),
+        Taken("c", "folded", "new"),
+    )
+
+
+@pytest.mark.parametrize(
+    ("inputs", "relu"),
+    [
+        (("Norm", "_NormEx", "Norm", "Norm"), node("relu", "Relu", "bn")),  # did not pass on
+        (("Norm", "Norm", "Norm", "_NormEx"), node("relu", "Identity", "other")),  # not its input
+        (("_NormEx", "_NormEx", "Norm", "Norm"), node("relu", "Identity", "bn")),  # as before
+        (("Norm", "NormEx", "Norm", "Norm"), node("relu", "Identity", "bn")),  # not the runtime's
+    ],
+)
+def test_only_a_node_that_passes_on_what_its_rewritten_input_does_was_fused(inputs, relu):
+    bn, bn_after, other, other_after = inputs
+    before = [X, node("bn", bn, "x"), node("other", other, "x"), node("relu", "Relu", "bn")]
+    after = [X, node("bn", bn_after, "x"), node("other", other_after, "x"), relu]
+    assert one_pass(before, after).taken == ()
+
+
 # XLA
 
 
@@ -246,6 +280,24 @@ def test_the_members_of_a_cluster_are_compiled_and_end_in_what_runs_it():
     marked = snapshot([X, a, b, out], "Mark", clusters=dict.fromkeys("ab", "cluster_0"))
     encapsulated = snapshot([X, clustered, replace(out, inputs=("cluster_0",))], "Encapsulate")
     found = passes.compare((X, a, b, out), [marked, encapsulated, snapshot(built, "Build")], built)
+    assert [each.taken for each in found] == [
+        (Taken("a", "compiled", "cluster_0"), Taken("b", "compiled", "cluster_0")),
+        (Taken("cluster_0", "fused", "cluster_0_1/xla_run"),),
+        (),
+    ]
+
+
+def test_a_cluster_whose_values_nobody_takes_is_compiled_and_run_all_the_same():
+    a, b = node("a", "Neg", "x"), node("b", "Exp", "a")
+    clustered = [X, node("cluster_0", "cluster_0", "x")]
+    built = [
+        X,
+        node("cluster_0_1/xla_run", "_XlaRun", "x", "cluster_0_1/xla_compile"),
+        node("cluster_0_1/xla_compile", "_XlaCompile", "x"),
+    ]
+    marked = snapshot([X, a, b], "Mark", clusters=dict.fromkeys("ab", "cluster_0"))
+    dumps = [marked, snapshot(clustered, "Encapsulate"), snapshot(built, "Build")]
+    found = passes.compare((X, a, b), dumps, tuple(built))
     assert [each.taken for each in found] == [
         (Taken("a", "compiled", "cluster_0"), Taken("b", "compiled", "cluster_0")),
         (Taken("cluster_0", "fused", "cluster_0_1/xla_run"),),
@@ -319,6 +371,41 @@ def test_a_pass_that_runs_once_for_each_partition_is_one_pass_over_all_of_them()
     found = passes.compare((X,), dumps[:-1], part("a", None, "_MklRelu").nodes)
     assert summary(found)[:2] == [("partitioner", 1, 4), ("Mkl", 4, 4)]
     assert [change.name for change in found[1].rewritten] == ["a0", "a1", "b0", "b1"]
+
+
+def test_a_pass_over_one_partition_leaves_the_others_as_they_were():
+    def part(device, name, *nodes):
+        return snapshot(nodes, name, "post_partitioning", partition=device)
+
+    y, z = node("y", "Abs"), node("z", "Exp")
+    dumps = [part("a", "Mkl", X, K), part("b", "Mkl", y), part("a", "Only", X), snapshot([z])]
+    assert summary(passes.compare((X, K), dumps, (z,))) == [
+        ("Mkl", 2, 3),
+        ("Only", 3, 2),
+        ("grappler", 2, 1),
+        ("graph_optimizer", 1, 1),
+    ]
+
+
+def test_a_pass_of_the_whole_graph_that_comes_again_is_told_again():
+    dumps = [start([X, K]), snapshot([X, K], "pruner"), snapshot([X], "pruner")]
+    assert summary(passes.compare((X, K), dumps, (X,))) == [
+        ("pruner", 2, 2),
+        ("pruner", 2, 1),
+        ("graph_optimizer", 1, 1),
+    ]
+
+
+def test_only_a_dump_before_a_group_of_passes_is_the_step_that_led_there():
+    dumps = [
+        start([X]),
+        snapshot([X], group="post_placement", moment="before"),
+        snapshot([X], group="post_placement"),
+    ]
+    assert summary(passes.compare((X,), dumps, (X,))) == [
+        ("placer", 1, 1),
+        ("graph_optimizer", 1, 1),
+    ]
 
 
 # Purposes

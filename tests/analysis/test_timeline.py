@@ -38,6 +38,16 @@ def test_runs_count_in_any_order():
     assert ledger(run("b", 1050, 30), run("a", 1010, 20)) == [10, 50, 20, 20]
 
 
+def test_each_owner_is_added_up_over_all_steps():
+    steps = [StepTime(step, 1000 * step, 100) for step in range(1, 5)]
+    runs = [run("a", 3010, 10, 3), run("b", 3050, 10, 3), run("a", 4010, 10, 4)]
+    assert ledger(*runs, run("b", 4050, 10, 4), steps=steps) == [220, 40, 60, 80]
+
+
+def test_spans_that_touch_are_one():
+    assert timeline.union([(5, 9), (0, 5), (10, 12)]) == [(0, 9), (10, 12)]
+
+
 def test_what_overlaps_is_busy_once():
     assert ledger(run("a", 1010, 40), run("b", 1020, 10), run("c", 1040, 30)) == [10, 60, 0, 30]
 

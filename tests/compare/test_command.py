@@ -161,7 +161,7 @@ def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured():
     rounds = measure.sweep([np.arange(40)], 40, [16], warmup=1).rounds
     turns = [turn for turns in rounds for turn in turns]
     warm = [(size, traced, True) for size in (16, 8) for traced in (False, True)]
-    measured = [(size, traced, False) for traced in (False, True) for size in (16, 16, 8)]
+    measured = [(size, traced, False) for size in (16, 16, 8) for traced in (False, True)]
     fed = [(len(turn.values[0]), turn.traced, turn.warmup) for turn in turns]
     assert fed == warm + measured
 
@@ -185,7 +185,7 @@ def test_one_step_in_so_many_is_traced_from_the_first_on(steps, every, order):
 
 def test_traced_steps_are_spread_over_all_rounds():
     rounds = measure.sweep([np.arange(40)], 40, [1], 0, 5).rounds
-    traced = [int(turn.values[0]) for turns in rounds for turn in turns if turn.traced]
+    traced = [turn.values[0].item() for turns in rounds for turn in turns if turn.traced]
     assert traced == [0, 5, 10, 15, 20, 25, 30, 35]
 
 
@@ -640,7 +640,8 @@ def test_progress_names_the_configuration_that_runs(monkeypatch):
 
     def track(label, items, total, about=None):
         for item in items:
-            told.append(about and f"{label}: {about(item)}")
+            if about:
+                told.append(f"{label}: {about(item)}")
             yield item
 
     monkeypatch.setattr(progress, "track", track)

@@ -733,7 +733,7 @@ def test_a_logdir_that_is_no_folder_is_wrong(tmp_path, name, about):
 
 THEIRS = """
 import sys
-from tflab.doctor.checks import runtime
+from tflab.doctor import runtime
 print("RUNS", *sorted(runtime.plugin_of(sys.argv[1]).generate_runs()))
 """
 

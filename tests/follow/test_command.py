@@ -46,7 +46,7 @@ def test_every_node_of_the_ledger_has_a_life_and_every_executed_one_its_time(liv
 def test_a_batch_size_that_the_data_do_not_fill_is_left_out(walked):
     stages = tuple(walked("toy").values())
     available = stages[0].program.dataset("train").size
-    assert measurement.tables(stages, (available + 1,), Options()) == {}
+    assert measurement.measured(stages, (available + 1,), Options()) == ({}, None)
 
 
 def test_the_command_prints_one_life_as_text_and_as_json():

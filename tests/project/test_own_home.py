@@ -11,12 +11,12 @@ import pytest
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 # Together they measure the roof, draw plots, import Keras, run a notebook's kernel, open a page.
 REPRESENTATIVE = (
-    "tests/test_example_notebook.py",
-    "tests/test_plots.py::test_an_svg_can_stand_in_a_page",
-    "tests/test_saved.py::test_a_function_that_returns_a_keras_model_is_a_model",
+    "tests/project/test_example_notebook.py",
+    "tests/exporters/plots/test_plots.py::test_an_svg_can_stand_in_a_page",
+    "tests/saved_graphs/test_build.py::test_a_function_that_returns_a_keras_model_is_a_model",
     "tests/browser/test_chart.py::"
     "test_every_event_is_taken_in_and_every_arrow_fastened_to_its_runs",
 )

@@ -162,8 +162,7 @@ STOPPED = """
 import os, signal, sys, threading
 from pathlib import Path
 from tflab.train import __main__ as train
-from tflab.training import loop
-from tflab.exporters import curves
+from tflab.train import curves, loop
 
 loop.PAUSE_S = -1  # a checkpoint before every step
 add_step = curves.add_step

@@ -1,0 +1,413 @@
+"""Mutants: small mistakes planted in the code, one at a time; how many do the quick tests notice?
+
+    python -m benchmarks.mutants [analysis]
+
+mutmut plants them (a `<` for a `<=`, an argument left out, another word), in functions and methods
+without decorators. Each runs against the tests of its own room that need no TensorFlow. A mutant
+that makes a test fail or hang is killed; those that are left say what no test looks at.
+
+Verdicts are kept in mutants/: what was interrupted goes on, and only functions that changed are
+tried again, and survivors after a change of code or tests. A killed mutant stays killed: remove
+mutants/ to start afresh. With all rooms the scores go to benchmarks/MUTANTS.md; with one they are
+only printed. The differences of all survivors are in mutants/<room>/survivors.txt.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import resource
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from tflab.errors import TflabError
+from tflab.exporters import markdown, text
+from tflab.records.blocks import Block, Column, Table
+from tflab.units import plural
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib  # comes with pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "mutants"
+PAGE = Path(__file__).with_name("MUTANTS.md")
+EQUIVALENT = Path(__file__).with_name("equivalent_mutants.toml")
+MEMORY = 4 * 2**30  # bytes of a process: a loop without an end is not to take the machine along
+
+
+@dataclass(frozen=True)
+class Room:
+    """Patterns of files below the repository; those that match nothing are passed over."""
+
+    promise: float  # the share of its mutants that is to be killed, in percent
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    apart: tuple[str, ...] = ()  # modules that need TensorFlow, or a browser
+
+
+ROOMS = {
+    "analysis": Room(90, ("tflab/analysis/*.py",), ("tests/analysis/test_*.py",)),
+    "views": Room(
+        80,
+        (
+            "tflab/views/*.py",
+            "tflab/units.py",
+            "tflab/records/blocks.py",
+            *(f"tflab/{command}/view.py" for command in ("compare", "convert", "follow", "train")),
+            "tflab/compare/findings.py",
+            *(f"tflab/report/{name}.py" for name in ("chapters", "panel", "pass_log")),
+        ),
+        (
+            "tests/views/test_*.py",
+            "tests/records/test_*.py",
+            *(f"tests/{command}/test_*view.py" for command in ("compare", "convert", "train")),
+            "tests/compare/test_findings.py",
+            "tests/follow/test_*.py",
+            *(f"tests/report/test_{name}.py" for name in ("chapters", "panel", "pass_log")),
+        ),
+    ),
+    "exporters": Room(
+        80,
+        ("tflab/exporters/*.py", "tflab/exporters/plots/*.py", "tflab/exporters/xspace/*.py"),
+        (
+            "tests/exporters/test_*.py",
+            "tests/exporters/plots/test_*.py",
+            "tests/exporters/xspace/test_*.py",
+            "tests/compare/test_whole_view.py",
+        ),
+        apart=("tflab/exporters/tensorboard.py",),
+    ),
+}
+TESTS = "not tensorflow and not slow"
+NOT_QUICK = re.compile(r"^pytestmark = pytest\.mark\.(tensorflow|slow)", re.M)
+
+NAME = re.compile(r"(.+)\.x(?:_(\w+)|ǁ(\w+)ǁ(\w+))__mutmut_\d+")  # module, function or class.method
+KILLED = ("killed", "timeout", "segfault")  # mutmut's word for whatever ended by a signal
+UNTESTED = "no tests"
+UNDECIDED = ("not checked", "check was interrupted by user")
+
+SHOW = """
+import sys
+from mutmut.__main__ import cli
+for name in sys.argv[1:]:
+    cli.main(["show", name], standalone_mode=False)
+"""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    name: str
+    status: str
+
+    @property
+    def module(self) -> str:
+        return parts(self.name)[0]
+
+    @property
+    def where(self) -> str:
+        """`ledger.fates`, `tally.Tally.add`: does not change when a module moves."""
+        module, function = parts(self.name)
+        return f"{module.rpartition('.')[2]}.{function}"
+
+
+@dataclass(frozen=True)
+class Equivalent:
+    """A change of a function that no test can notice."""
+
+    where: str
+    before: str
+    after: str
+    why: str
+
+
+@dataclass(frozen=True)
+class Score:
+    label: str
+    mutants: int
+    killed: int
+    timeouts: int
+    survived: int
+    untested: int
+    equivalent: int  # of those that survived
+
+    @property
+    def percent(self) -> float:
+        """Of the mutants that could be killed, those that were."""
+        possible = self.mutants - self.equivalent
+        return 100 * (self.killed + self.timeouts) / possible if possible else 100.0
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.mutants",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("room", nargs="?", choices=ROOMS, help="default: all of them")
+    parser.add_argument(
+        "--children",
+        type=int,
+        default=os.cpu_count() or 2,
+        metavar="N",
+        help="mutants that are tried at the same time (default: one for each CPU)",
+    )
+    args = parser.parse_args(argv)
+    names = [args.room] if args.room else list(ROOMS)
+    try:
+        return measure(names, args.children, PAGE if args.room is None else None)
+    except TflabError as error:
+        print(f"mutants: {error}", file=sys.stderr)
+        return 1
+
+
+def measure(names: Sequence[str], children: int, page: Path | None) -> int:
+    listed = equivalents(EQUIVALENT.read_text())
+    rooms = {name: verdicts(name, ROOMS[name], children) for name in names}
+    shown = {
+        name: differences(
+            FOLDER / name, [m.name for m in mutants if m.status not in (*KILLED, UNTESTED)]
+        )
+        for name, mutants in rooms.items()
+    }
+    everything = [mutant for mutants in rooms.values() for mutant in mutants]
+    diffs = {name: diff for own in shown.values() for name, diff in own.items()}
+    excused, stale = matched(listed, everything, diffs)
+    for room, own in shown.items():
+        untested = (f"# {m.name}: {UNTESTED}\n" for m in rooms[room] if m.status == UNTESTED)
+        survivors = (diff for name, diff in own.items() if name not in excused)
+        (FOLDER / room / "survivors.txt").write_text("".join((*survivors, *untested)))
+    told = blocks(rooms, excused, stale)
+    out = text.console()
+    for block in told:
+        text.show_block(out, block)
+    if page:
+        page.write_text("\n\n".join(["# Mutants", *map(markdown.rendered, told)]) + "\n")
+    kept = all(score(n, rooms[n], excused).percent >= ROOMS[n].promise for n in names)
+    return 0 if kept and not stale else 1
+
+
+def blocks(
+    rooms: Mapping[str, Sequence[Mutant]], excused: Iterable[str], stale: Sequence[Equivalent]
+) -> list[Block]:
+    """A table of the rooms, one of the modules of each, and what is wrong with the list."""
+    excused = set(excused)
+    told: list[Block] = [
+        "Small mistakes that mutmut plants in the code, one at a time, and how many of them the "
+        "tests notice that need no TensorFlow. A score is the share that was killed of those that "
+        "can be: benchmarks/equivalent_mutants.toml lists survivors that change nothing, with the "
+        "reason. A mutant that never ends is killed too. To repeat it: make mutants; those that "
+        "survived are then in mutants, in survivors.txt of each room."
+    ]
+    scores = tuple(score(name, mutants, excused) for name, mutants in rooms.items())
+    promised = Column("promised", lambda row: f"{ROOMS[row.label].promise:.0f} %", True)
+    told.append(Table("Rooms", (*columns("room"), promised), scores))
+    for name, mutants in rooms.items():
+        modules = sorted({mutant.module for mutant in mutants})
+        by_module = tuple(
+            score(module, [mutant for mutant in mutants if mutant.module == module], excused)
+            for module in modules
+        )
+        told.append(Table(f"Modules of {name}", columns("module"), by_module))
+    told += [
+        f"In equivalent_mutants.toml, but no mutant that survived: {entry.where}, where "
+        f"{entry.before!r} becomes {entry.after!r}."
+        for entry in stale
+    ]
+    return told
+
+
+def columns(label: str) -> tuple[Column, ...]:
+    return (
+        Column(label, lambda row: row.label),
+        Column("mutants", lambda row: f"{row.mutants:,}", True),
+        Column("killed", lambda row: f"{row.killed:,}", True),
+        Column("timeouts", lambda row: f"{row.timeouts:,}", True),
+        Column("survived", lambda row: f"{row.survived:,}", True),
+        Column("no tests", lambda row: f"{row.untested:,}", True),
+        Column("equivalent", lambda row: f"{row.equivalent:,}", True),
+        Column("score", lambda row: f"{row.percent:.1f} %", True),
+    )
+
+
+def score(label: str, mutants: Sequence[Mutant], excused: Iterable[str]) -> Score:
+    """What is neither killed, endless nor without a test survived, whatever mutmut calls it."""
+    excused = set(excused)
+    statuses = [mutant.status for mutant in mutants]
+    killed = statuses.count("killed")
+    timeouts = sum(status in KILLED for status in statuses) - killed
+    untested = statuses.count(UNTESTED)
+    survived = len(mutants) - killed - timeouts - untested
+    equivalent = sum(mutant.name in excused for mutant in mutants)
+    return Score(label, len(mutants), killed, timeouts, survived, untested, equivalent)
+
+
+def parts(name: str) -> tuple[str, str]:
+    """The module and the function of a mutant, from mutmut's name for it."""
+    match = NAME.fullmatch(name)
+    if match is None:
+        raise TflabError(f"mutmut named a mutant {name!r}, which is not how it names them")
+    module, function, owner, method = match.groups()
+    return module, function or f"{owner}.{method}"
+
+
+def equivalents(source: str) -> list[Equivalent]:
+    return [Equivalent(**entry) for entry in tomllib.loads(source).get("equivalent", [])]
+
+
+def matched(
+    listed: Sequence[Equivalent], mutants: Sequence[Mutant], diffs: Mapping[str, str]
+) -> tuple[set[str], list[Equivalent]]:
+    """The names of the survivors that are listed, and the entries that match none.
+
+    An entry of a module that was not tried says nothing.
+    """
+    survivors = {
+        (mutant.where, *changed(diffs[mutant.name])): mutant.name
+        for mutant in mutants
+        if mutant.name in diffs
+    }
+    keys = {(entry.where, entry.before, entry.after): entry for entry in listed}
+    excused = {
+        mutant.name
+        for mutant in mutants
+        if mutant.name in diffs and (mutant.where, *changed(diffs[mutant.name])) in keys
+    }
+    tried = {mutant.module.rpartition(".")[2] for mutant in mutants}
+    stale = [
+        entry
+        for key, entry in keys.items()
+        if key not in survivors and entry.where.partition(".")[0] in tried
+    ]
+    return excused, stale
+
+
+def changed(diff: str) -> tuple[str, str]:
+    """The lines before and after, without indentation; several are joined by spaces."""
+    lines = [line for line in diff.splitlines() if not line.startswith(("---", "+++"))]
+    before, after = (
+        " ".join(line[1:].strip() for line in lines if line.startswith(sign)) for sign in "-+"
+    )
+    return before, after
+
+
+def verdicts(name: str, room: Room, children: int) -> list[Mutant]:
+    """Let mutmut try what has no verdict yet, and after a change what survived before it."""
+    folder = FOLDER / name
+    prepare(folder, room)
+    seen = folder / "seen"
+    state = fingerprint()
+    again = seen.is_file() and seen.read_text() != state
+    if again:
+        # Otherwise mutmut would not learn which functions a changed test calls.
+        (folder / "mutants" / "mutmut-stats.json").unlink(missing_ok=True)
+    else:
+        seen.write_text(state)
+    run = ("run", "--max-children", str(children))
+    mutmut(folder, *run)
+    if again:
+        survivors = [mutant.name for mutant in results(folder) if mutant.status not in KILLED]
+        if survivors:
+            mutmut(folder, *run, *survivors)
+        seen.write_text(state)
+    found = results(folder)
+    undecided = [mutant for mutant in found if mutant.status in UNDECIDED]
+    if undecided or not found:
+        raise TflabError(
+            f"{plural(len(undecided), 'mutant')} of {len(found):,} in {name} without a verdict; "
+            "the same command goes on with them"
+        )
+    return found
+
+
+def prepare(folder: Path, room: Room) -> None:
+    """A folder from which mutmut sees the project, with the settings of this room.
+
+    mutmut takes its settings from one pyproject.toml, and writes to a folder beside it.
+    """
+    tests = [name for name in files(room.tests) if not NOT_QUICK.search((ROOT / name).read_text())]
+    modules = [name for name in files(room.modules) if name not in files(room.apart)]
+    if not modules or not tests:
+        raise TflabError(f"a room without modules or tests: {', '.join(room.modules + room.tests)}")
+    settings = {
+        "source_paths": ["tflab"],
+        "only_mutate": modules,
+        "also_copy": ["README.md", "docs", "examples"],
+        "pytest_add_cli_args": ["-m", TESTS, "-p", "no:cacheprovider"],
+        "pytest_add_cli_args_test_selection": tests,
+        "timeout_multiplier": 5.0,
+        "use_git_change_detection": False,
+    }
+    lines = [f"{key} = {json.dumps(value)}" for key, value in settings.items()]
+    project = "\n".join([(ROOT / "pyproject.toml").read_text(), "[tool.mutmut]", *lines, ""])
+    file = folder / "pyproject.toml"
+    if file.is_file() and file.read_text() != project:
+        shutil.rmtree(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in ("tflab", "tests", *settings["also_copy"]):
+        if not (folder / name).is_symlink():
+            (folder / name).symlink_to(Path("..", "..", name))
+    file.write_text(project)
+    # mutmut removes no copy of a file that is gone.
+    copies = folder / "mutants"
+    for copy in [*copies.glob("tflab/**/*.py"), *copies.glob("tests/**/*.py")]:
+        if not (ROOT / copy.relative_to(copies)).is_file():
+            copy.unlink()
+
+
+def files(patterns: Iterable[str]) -> list[str]:
+    """Paths from the repository's root."""
+    found = {path for pattern in patterns for path in ROOT.glob(pattern)}
+    return sorted(str(path.relative_to(ROOT)) for path in found)
+
+
+def fingerprint() -> str:
+    """Of all code and tests: where it is the same, a survivor would survive again."""
+    content = hashlib.sha256()
+    for name in files(("tflab/**/*.py", "tests/**/*.py")):
+        content.update(f"{name}\n".encode() + (ROOT / name).read_bytes())
+    return content.hexdigest()
+
+
+def results(folder: Path) -> list[Mutant]:
+    pairs = [line.strip().rpartition(": ") for line in mutmut(folder, "results", "--all", "true")]
+    return [Mutant(name, status) for name, _, status in pairs if name]
+
+
+def differences(folder: Path, names: Sequence[str]) -> dict[str, str]:
+    """For each mutant mutmut's difference, headed by its name and verdict."""
+    if not names:
+        return {}
+    done = subprocess.run(
+        [sys.executable, "-c", SHOW, *names], cwd=folder, capture_output=True, text=True, check=True
+    )
+    shown = re.split(r"^(?=# \S+: )", done.stdout, flags=re.M)[1:]
+    return dict(zip(names, shown, strict=True))
+
+
+def mutmut(folder: Path, *arguments: str) -> list[str]:
+    """The lines that mutmut prints; a run shows them as they come."""
+    run = arguments[0] == "run"
+    done = subprocess.run(
+        [Path(sys.executable).with_name("mutmut"), *arguments],
+        cwd=folder,
+        stdout=None if run else subprocess.PIPE,
+        text=True,
+        preexec_fn=partial(resource.setrlimit, resource.RLIMIT_AS, (MEMORY, MEMORY)),
+    )
+    if done.returncode:
+        raise TflabError(f"mutmut {arguments[0]} in {folder.name} ended with {done.returncode}")
+    return [] if run else done.stdout.splitlines()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
