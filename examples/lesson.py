@@ -14,6 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from tflab.analysis import step_times
+from tflab.records import Options, Program
+from tflab.runtime import measure, plans
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # tflab need not be installed
 
@@ -88,6 +90,15 @@ def in_turn(
             ways[which]()
             times[which].append(time.perf_counter_ns() - start)
     return times
+
+
+def in_rotation(
+    program: Program, step: session.Step, setups: Sequence[Options], rounds: int
+) -> list[list[int]]:
+    """The times of untraced steps under several setups, which take turns, in ns."""
+    size = setups[0].batch_size
+    plan = plans.rotation(session.feed_batches(program, size), size, len(setups), rounds)
+    return measure.in_rotation([measure.job_of(program, step, each) for each in setups], plan)
 
 
 def traced(

@@ -13,7 +13,7 @@ from typing import Any
 
 from tflab.analysis import critical_path, lanes, memory, significance, step_times, tables, timeline
 from tflab.records import Execution, Node, OpRun, Options, Placement, Program, Race, StepTime
-from tflab.runtime import measure, nodes, session, trace
+from tflab.runtime import measure, nodes, plans, session, trace
 
 ROUNDS = 50  # of a comparison: enough for the sign test to see a difference of a few percent
 
@@ -50,8 +50,8 @@ def execute(placement: Placement, options: Options) -> Execution:
     step = session.step_of(program, placement.fetches)
     measured = Measured({node.name: node.op for node in placement.nodes})
     batches = session.feed_batches(program, options.batch_size)
-    plan = measure.pairs(batches, options.batch_size, options.warmup, options.steps)
-    ending = measure.run(measure.job_of(program, step), [options], plan, measured.observe)
+    plan = plans.pairs(batches, options.batch_size, options.warmup, options.steps)
+    ending = measure.run([measure.job_of(program, step, options)], plan, measured.observe)
     ending.check(kept=bool(measured.steps) and ending.failure is None)
     executed = renumber(measured.graphs, placement) or placement.nodes
     of_nodes = [run for run in measured.runs if run.name != trace.EXECUTOR]
@@ -88,6 +88,9 @@ def race_passes(program: Program, step: session.Step, options: Options) -> Race 
     """With passes switched off: what they are worth in time, against all passes on."""
     if not options.without:
         return None
-    variants = (replace(options, without=()), options)
-    times = measure.in_rotation(program, step, variants, max(options.steps, ROUNDS))
+    ways = (replace(options, without=()), options)
+    jobs = [measure.job_of(program, step, way) for way in ways]
+    batches = session.feed_batches(program, options.batch_size)
+    rounds = max(options.steps, ROUNDS)
+    times = measure.in_rotation(jobs, plans.rotation(batches, options.batch_size, 2, rounds))
     return significance.race(*times) if times[0] else None

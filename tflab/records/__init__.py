@@ -70,6 +70,7 @@ from tflab.records.timed import (
     StepTime,
 )
 from tflab.records.trained import Epoch, History, TrainingStep
+from tflab.records.verdicts import Verdict
 
 __all__ = [
     "SWITCHES",
@@ -133,6 +134,7 @@ __all__ = [
     "Touch",
     "TrainingStep",
     "Transfer",
+    "Verdict",
     "edge_count",
     "node_of",
 ]

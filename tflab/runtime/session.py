@@ -29,6 +29,9 @@ def config_of(options: Options) -> tf1.ConfigProto:
         allow_soft_placement=options.soft_placement,
         operation_timeout_in_ms=TIME_LIMIT_S * 1000,
     )
+    if options.threads:
+        config.use_per_session_threads = True
+        config.inter_op_parallelism_threads = config.intra_op_parallelism_threads = options.threads
     if options.xla:
         config.graph_options.optimizer_options.global_jit_level = tf1.OptimizerOptions.ON_2
     rewrites = config.graph_options.rewrite_options
