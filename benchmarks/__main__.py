@@ -1,4 +1,4 @@
-"""Run all benchmarks and write what they found to benchmarks/RESULTS.md.
+"""Run all benchmarks and write their results to benchmarks/RESULTS.md.
 
     python -m benchmarks
 
@@ -45,12 +45,12 @@ def main() -> None:
     args = parser.parse_args()
     output = args.output or (None if args.quick else RESULTS)
     out = text.console()
-    found = []
+    results = []
     for block in blocks(args.quick):
         text.show_block(out, block)
-        found.append(block)
+        results.append(block)
     if output:
-        write(output, markdown.page("Benchmarks", environment.describe(), found))
+        write(output, markdown.page("Benchmarks", environment.describe(), results))
 
 
 def blocks(quick: bool) -> Iterator[Block]:
@@ -60,14 +60,14 @@ def blocks(quick: bool) -> Iterator[Block]:
         "a machine that does nothing else. What is compared was run in turn; numbers are the "
         "median of all rounds, with the least and the most, and ratios were taken round by round."
     )
-    works = [*(partial(told, name, quick) for name in BENCHMARKS), partial(growth, quick)]
+    works = [*(partial(blocks_of, name, quick) for name in BENCHMARKS), partial(growth, quick)]
     with ThreadPoolExecutor(len(works) if quick else 1) as pool:
-        for found in pool.map(lambda work: work(), works):
-            yield from found
+        for results in pool.map(lambda work: work(), works):
+            yield from results
 
 
-def told(name: str, quick: bool) -> list[Block]:
-    """A benchmark that fails does not take the others along."""
+def blocks_of(name: str, quick: bool) -> list[Block]:
+    """The blocks of a benchmark; where it fails, a sentence, so that the others still run."""
     try:
         return list(report.blocks(name, quick))
     except TflabError as error:
@@ -90,10 +90,10 @@ def growth(quick: bool) -> list[Block]:
 
 
 def write(file: Path, page: str) -> None:
-    """Under a temporary name first: nobody reads half a page."""
-    half = file.with_name(f".{file.name}.{os.getpid()}")
-    half.write_text(page)
-    half.replace(file)
+    """Write a page under a temporary name first, so that it is never read half-written."""
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    unfinished.write_text(page)
+    unfinished.replace(file)
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ def measure(quick: bool) -> Captured:
             works[name] = lambda every=every: steps.table(steps.fold(images, every))
         timed = {name: partial(turns.seconds, work) for name, work in works.items()}
         passes = turns.take(timed, rounds)
-    overheads = [found for phase in PHASES for found in overhead(phase, quick)]
+    overheads = [record for phase in PHASES for record in overhead(phase, quick)]
     data = lenet.lenet().dataset("test").name
     return Captured(data, images, passes, grown, peak, between - before, overheads)
 
@@ -76,27 +76,27 @@ def overhead(phase: str, quick: bool) -> Iterator[Overhead]:
                 "traced": partial(turns.seconds, partial(steps.run_traced, batch, count)),
             }
             turns.take(works, 1)  # a new batch size: kernels choose their algorithms again
-            found = turns.take(works, rounds)
-            per_step = {name: [s / count for s in times] for name, times in found.items()}
+            times_of_work = turns.take(works, rounds)
+            per_step = {name: [s / count for s in times] for name, times in times_of_work.items()}
             yield Overhead(phase, batch, per_step["untraced"], per_step["traced"])
 
 
-def tell(found: Captured) -> Iterator[Block]:
+def blocks(record: Captured) -> Iterator[Block]:
     targets = {name: f"to {target:.2f}" for name, (_, target) in PASSES.items()}
     yield Table(
-        f"{found.images:,} images of {found.data} through LeNet, one by one, to a finished table",
+        f"{record.images:,} images of {record.data} through LeNet, one by one, to a finished table",
         (
             Column("pass", lambda row: row[0]),
             Column("time", lambda row: turns.duration(row[1]), right=True),
-            Column("ratio", lambda row: turns.ratio(row[1], found.passes["untraced"]), right=True),
+            Column("ratio", lambda row: turns.ratio(row[1], record.passes["untraced"]), right=True),
             Column("asked for", lambda row: targets.get(row[0], ""), right=True),
         ),
-        tuple(found.passes.items()),
+        tuple(record.passes.items()),
     )
     yield (
-        f"Resident memory grew by {size(found.grown)} from before the traced pass to its finished "
-        f"table, and by at most {size(found.peak)} in between; the untraced pass before it grew "
-        f"by {size(found.untraced_grown)}. Asked for: under 16 MB."
+        f"Resident memory grew by {size(record.grown)} from before the traced pass to its finished "
+        f"table, and by at most {size(record.peak)} in between; the untraced pass before it grew "
+        f"by {size(record.untraced_grown)}. Asked for: under 16 MB."
     )
     yield Table(
         "A LeNet step, traced and untraced (asked for: to 1.10)",
@@ -107,7 +107,7 @@ def tell(found: Captured) -> Iterator[Block]:
             Column("traced", lambda row: turns.duration(row.traced), right=True),
             Column("ratio", lambda row: turns.ratio(row.traced, row.untraced), right=True),
         ),
-        tuple(found.overheads),
+        tuple(record.overheads),
     )
 
 

@@ -26,7 +26,7 @@ PUBLISHED = 0.9905  # right on the test set, by the paper
 
 
 @dataclass(frozen=True)
-class Raced:
+class Race:
     data: str
     images: int
     batch_size: int
@@ -36,46 +36,46 @@ class Raced:
     right: dict[int, float]  # seed -> share of the test images, at the end of the recipe
 
 
-def measure(quick: bool) -> Raced:
+def measure(quick: bool) -> Race:
     import keras
 
     rounds = 1 if quick else 7
-    trainer = prepared(quick, SEEDS[0])
+    trainer = prepare(quick, SEEDS[0])
     with (
         TemporaryDirectory(prefix="tflab-") as folder,
-        closing(begun(trainer, Path(folder), SEEDS[0], rounds + 1)) as ours,
+        closing(begin(trainer, Path(folder), SEEDS[0], rounds + 1)) as ours,
     ):
         works = {
-            "tflab": partial(epoch_of, ours),
+            "tflab": partial(seconds_of_epoch, ours),
             "Keras fit": partial(turns.seconds, fit(trainer)),
         }
         turns.take(works, 1)  # kernels choose their algorithms, and Keras traces its step
         times = turns.take(works, rounds)
     data = trainer.program.dataset("train")
-    return Raced(
+    return Race(
         data=data.name,
         images=data.size,
         batch_size=trainer.recipe.batch_size,
         keras=keras.__version__,
         epochs=epochs(trainer, quick),
         times=times,
-        right={seed: learned(quick, seed) for seed in SEEDS},
+        right={seed: accuracy_of_recipe(quick, seed) for seed in SEEDS},
     )
 
 
-def prepared(quick: bool, seed: int) -> Any:
+def prepare(quick: bool, seed: int) -> Any:
     """LeNet, ready to be trained; for a quick look on a few images."""
     from tflab import models
     from tflab.train import trainer as trainers
 
     def few() -> Any:
         model = models.find("lenet")()
-        return replace(model, data=lambda *args: first(model.data(*args), 300))
+        return replace(model, data=lambda *args: first_rows(model.data(*args), 300))
 
     return trainers.prepare("lenet", few if quick else models.find("lenet"), seed, None)
 
 
-def first(dataset: Any, rows: int) -> Any:
+def first_rows(dataset: Any, rows: int) -> Any:
     columns = {name: column[:rows] for name, column in dataset.columns.items()}
     return replace(dataset, columns=columns)
 
@@ -84,7 +84,7 @@ def epochs(trainer: Any, quick: bool) -> int:
     return 1 if quick else trainer.recipe.epochs
 
 
-def begun(trainer: Any, folder: Path, seed: int, count: int) -> Generator[Any, None, None]:
+def begin(trainer: Any, folder: Path, seed: int, count: int) -> Generator[Any, None, None]:
     """A training of so many epochs, about to begin."""
     from tflab.train import history, loop
     from tflab.train.epochs import Settings
@@ -98,7 +98,7 @@ def begun(trainer: Any, folder: Path, seed: int, count: int) -> Generator[Any, N
     return loop.train(trainer, settings, folder, None)
 
 
-def epoch_of(records: Iterator[Any]) -> float:
+def seconds_of_epoch(records: Iterator[Any]) -> float:
     """Seconds of the next epoch, without its test."""
     from tflab.records import Epoch
 
@@ -135,40 +135,40 @@ def fit(trainer: Any) -> Any:
     )
 
 
-def learned(quick: bool, seed: int) -> float:
+def accuracy_of_recipe(quick: bool, seed: int) -> float:
     """The share of the test images that is read right at the end of the recipe."""
-    trainer = prepared(quick, seed)
+    trainer = prepare(quick, seed)
     with TemporaryDirectory(prefix="tflab-") as folder:
-        *_, last = begun(trainer, Path(folder), seed, epochs(trainer, quick))
+        *_, last = begin(trainer, Path(folder), seed, epochs(trainer, quick))
     return last.test_accuracy
 
 
-def tell(found: Raced) -> Iterator[Block]:
-    fits = found.times["Keras fit"]
+def blocks(race: Race) -> Iterator[Block]:
+    fits = race.times["Keras fit"]
     yield Table(
-        f"An epoch of LeNet, {found.images:,} images of {found.data} in batches of "
-        f"{found.batch_size}: tflab and Keras {found.keras}",
+        f"An epoch of LeNet, {race.images:,} images of {race.data} in batches of "
+        f"{race.batch_size}: tflab and Keras {race.keras}",
         (
             Column("", lambda row: row[0]),
             Column("time", lambda row: turns.duration(row[1]), right=True),
             Column(
-                "images a second", lambda row: f"{found.images / median(row[1]):,.0f}", right=True
+                "images a second", lambda row: f"{race.images / median(row[1]):,.0f}", right=True
             ),
         ),
-        tuple(found.times.items()),
+        tuple(race.times.items()),
     )
     yield (
-        f"Keras' fit takes {turns.ratio(fits, found.times['tflab'])} times as long as tflab. "
+        f"Keras' fit takes {turns.ratio(fits, race.times['tflab'])} times as long as tflab. "
         "Asked for: at least 1.3."
     )
     yield Table(
-        f"LeNet on {found.data} after {found.epochs} epochs of its recipe "
+        f"LeNet on {race.data} after {race.epochs} epochs of its recipe "
         f"(asked for: {100 * PUBLISHED:.2f} %, as published)",
         (
             Column("seed", lambda row: str(row[0]), right=True),
             Column("right", lambda row: f"{100 * row[1]:.2f} %", right=True),
         ),
-        tuple(found.right.items()),
+        tuple(race.right.items()),
     )
 
 

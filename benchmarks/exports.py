@@ -26,53 +26,53 @@ PEER_UP_TO = 100_000  # op runs; ten times as many would take it minutes and gig
 
 
 @dataclass(frozen=True)
-class Once:
+class Measured:
     seconds: float
-    peak: int  # bytes, the most that was held at any moment, what was read before included
+    peak: int  # bytes, the most that was held at any time, including what was read before
 
 
 @dataclass(frozen=True)
-class Exported:
+class Export:
     op_runs: int
     tool: str
-    rounds: list[Once]
+    rounds: list[Measured]
 
 
-def measure(quick: bool) -> list[Exported]:
+def measure(quick: bool) -> list[Export]:
     from benchmarks import lenet
 
-    found = []
+    exports = []
     with TemporaryDirectory(prefix="tflab-") as folder, lenet.steps("training") as steps:
         graph, small, file = (str(Path(folder, name)) for name in ("graph", "small", "trace"))
         Path(graph).write_bytes(steps.graph.as_graph_def().SerializeToString())
         write_trace(small, steps, 1)
-        for wanted, rounds in ({1_500: 1} if quick else ROUNDS).items():
-            op_runs = write_trace(file, steps, wanted)
+        for least_op_runs, rounds in ({1_500: 1} if quick else ROUNDS).items():
+            op_runs = write_trace(file, steps, least_op_runs)
             works = {
                 tool: partial(child.call, "benchmarks.exports:once", tool, small, file, graph)
                 for tool in TOOLS
-                if tool != PEER or wanted <= PEER_UP_TO
+                if tool != PEER or least_op_runs <= PEER_UP_TO
             }
             for tool, times in turns.take(works, rounds).items():
-                found.append(Exported(op_runs, tool, times))
-    return found
+                exports.append(Export(op_runs, tool, times))
+    return exports
 
 
-def write_trace(file: str, steps: Any, wanted: int) -> int:
-    """Traced steps as one step of at least so many op runs; how many they are."""
+def write_trace(file: str, steps: Any, least_op_runs: int) -> int:
+    """Write traced steps as one step of at least so many op runs; return how many they are."""
     import tensorflow.compat.v1 as tf1
 
     from tflab.exporters.xspace import wire
 
     parts: list[bytes] = []
     op_runs = 0
-    for values in steps.batches(1, wanted):
+    for values in steps.batches(1, least_op_runs):
         metadata = tf1.RunMetadata()
         steps.traced(*values, run_metadata=metadata)
         (device,) = metadata.step_stats.dev_stats
-        parts.append(device.SerializeToString())  # one after another they are one message
+        parts.append(device.SerializeToString())  # concatenated they are one message
         op_runs += len(device.node_stats)
-        if op_runs >= wanted:
+        if op_runs >= least_op_runs:
             break
     with open(file, "wb") as stream:
         stream.writelines(wire.framed(1, wire.framed(1, parts)))
@@ -82,15 +82,15 @@ def write_trace(file: str, steps: Any, wanted: int) -> int:
 # In a process of its own
 
 
-def once(tool: str, small: str, file: str, graph: str) -> Once:
+def once(tool: str, small: str, file: str, graph: str) -> Measured:
     """The time that a tool takes to write, and the memory of reading and writing."""
     read, write = TOOLS[tool]
-    write(read(small, graph), small)  # whatever it imports, it has imported then
+    write(read(small, graph), small)  # so that its imports are not timed
     resident.forget_peak()
     before = resident.now()
     source = read(file, graph)
     seconds = turns.seconds(partial(write, source, file))
-    return Once(seconds, resident.peak() - before)
+    return Measured(seconds, resident.peak() - before)
 
 
 def records(file: str, graph: str | None = None) -> Any:
@@ -99,18 +99,18 @@ def records(file: str, graph: str | None = None) -> Any:
     return reading.read([file], graph)
 
 
-def to_xspace(found: Any, file: str) -> None:
+def to_xspace(trace: Any, file: str) -> None:
     from tflab.exporters import xspace
 
     with TemporaryDirectory(prefix="tflab-") as logdir:
-        xspace.write(logdir, [found.capture()])
+        xspace.write(logdir, [trace.capture()])
 
 
-def chrome_trace(found: Any, file: str) -> None:
+def chrome_trace(trace: Any, file: str) -> None:
     from tflab.exporters import chrome_trace
 
     with open(f"{file}.json", "w") as stream:
-        chrome_trace.write(stream, [found.capture()], found.nodes)
+        chrome_trace.write(stream, [trace.capture()], trace.nodes)
 
 
 def step_stats(file: str, graph: str) -> Any:
@@ -125,7 +125,7 @@ def timeline(stats: Any, file: str) -> None:
     Path(f"{file}.json").write_text(Timeline(stats).generate_chrome_trace_format())
 
 
-TOOLS = {  # what it begins with, which is not timed, and what it does then
+TOOLS = {  # (how it reads, which is not timed; how it writes)
     "file to records": (lambda file, graph: file, lambda file, _: records(file)),
     "records to XSpace": (lambda file, graph: records(file), to_xspace),
     "records to Chrome trace": (lambda file, graph: records(file), chrome_trace),
@@ -134,13 +134,13 @@ TOOLS = {  # what it begins with, which is not timed, and what it does then
 }
 
 
-# What it tells
+# What is shown
 
 
-def tell(found: list[Exported]) -> Iterator[Block]:
-    peer = {row.op_runs: seconds(row) for row in found if row.tool == PEER}
+def blocks(exports: list[Export]) -> Iterator[Block]:
+    peer = {row.op_runs: seconds(row) for row in exports if row.tool == PEER}
 
-    def ratio(row: Exported) -> str:
+    def ratio(row: Export) -> str:
         return turns.ratio(seconds(row), peer[row.op_runs]) if row.op_runs in peer else ""
 
     yield Table(
@@ -156,17 +156,17 @@ def tell(found: list[Exported]) -> Iterator[Block]:
             ),
             Column(
                 "memory at most",
-                lambda row: size(turns.median([one.peak for one in row.rounds])),
+                lambda row: size(turns.median([run.peak for run in row.rounds])),
                 right=True,
             ),
             Column("ratio", ratio, right=True),
         ),
-        tuple(found),
+        tuple(exports),
     )
 
 
-def seconds(row: Exported) -> list[float]:
-    return [one.seconds for one in row.rounds]
+def seconds(row: Export) -> list[float]:
+    return [run.seconds for run in row.rounds]
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""LeNet's steps as tflab runs them, and the pass over many images that peers are held against."""
+"""LeNet's steps as tflab runs them, and the pass over many images that is compared with peers."""
 
 from __future__ import annotations
 
@@ -84,22 +84,22 @@ def steps(phase: str) -> Iterator[Steps]:
         first(*(column[:1] for column in columns), run_metadata=metadata)
         types = {n.name: n.op for graph in metadata.partition_graphs for n in graph.node}
         traced = step.callable(live, trace_level=session.FULL_TRACE)
-        found = Steps(program.graph, step.callable(live), traced, columns, types)
-        found.run(1, WARMUP)
-        found.run_traced(1, WARMUP)
-        yield found
+        warm = Steps(program.graph, step.callable(live), traced, columns, types)
+        warm.run(1, WARMUP)
+        warm.run_traced(1, WARMUP)
+        yield warm
 
 
 def one_pass(images: int) -> dict[str, float]:
     """What `benchmarks.torch_lenet` prints of torch; for a process of its own."""
     with steps("inference") as warm:
-        found = {"untraced": turns.seconds(lambda: warm.run(1, images))}
+        numbers = {"untraced": turns.seconds(lambda: warm.run(1, images))}
         before = resident.now()
         resident.forget_peak()
         kept = []  # the table's numbers stay, as they would for a reader
-        found["traced"] = turns.seconds(lambda: kept.append(warm.fold(images)))
-        found["table"] = turns.seconds(lambda: warm.table(kept[0]))
-        return found | {
+        numbers["traced"] = turns.seconds(lambda: kept.append(warm.fold(images)))
+        numbers["table"] = turns.seconds(lambda: warm.table(kept[0]))
+        return numbers | {
             "grown": resident.now() - before,
             "peak": resident.peak() - before,
         }

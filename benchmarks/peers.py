@@ -23,7 +23,7 @@ BASE = "tflab: table"
 
 @dataclass
 class Attempts:
-    """One tool on one trace. After a failure it is not asked again."""
+    """One tool on one trace. After a failure it is not tried again."""
 
     op_runs: int
     tool: str
@@ -36,7 +36,7 @@ class Attempts:
         signal.alarm(LIMIT)
         try:
             self.seconds.append(turns.seconds(work))
-        except Exception as error:  # whatever a peer fails with is what is reported
+        except Exception as error:  # any failure of a peer is reported in the table
             self.failure = f"{type(error).__name__}: {error}".splitlines()[0]
         finally:
             signal.alarm(0)
@@ -49,26 +49,26 @@ def measure(quick: bool) -> list[Attempts]:
         raise TimeoutError(f"over {LIMIT} s")
 
     signal.signal(signal.SIGALRM, stop)
-    found = []
+    rows = []
     with lenet.steps("training") as steps:
-        for wanted, rounds in ({1_500: 1} if quick else ROUNDS).items():
-            metadata, op_runs = merged(steps, wanted)
+        for least_op_runs, rounds in ({1_500: 1} if quick else ROUNDS).items():
+            metadata, op_runs = merged(steps, least_op_runs)
             works = tools(steps, metadata)
             attempts = {tool: Attempts(op_runs, tool) for tool in works}
             turns.take(
                 {tool: partial(attempts[tool].once, works[tool]) for tool in works},
                 rounds,
             )
-            found += attempts.values()
-    return found
+            rows += attempts.values()
+    return rows
 
 
-def merged(steps: Any, wanted: int) -> tuple[Any, int]:
+def merged(steps: Any, least_op_runs: int) -> tuple[Any, int]:
     """Traced steps as one RunMetadata of at least so many op runs, and how many they are."""
     import tensorflow.compat.v1 as tf1
 
     whole, devices, op_runs = tf1.RunMetadata(), {}, 0
-    for values in steps.batches(1, wanted):
+    for values in steps.batches(1, least_op_runs):
         metadata = tf1.RunMetadata()
         steps.traced(*values, run_metadata=metadata)
         for device in metadata.step_stats.dev_stats:
@@ -76,7 +76,7 @@ def merged(steps: Any, wanted: int) -> tuple[Any, int]:
                 devices[device.device] = whole.step_stats.dev_stats.add(device=device.device)
             devices[device.device].node_stats.extend(device.node_stats)
             op_runs += len(device.node_stats)
-        if op_runs >= wanted:
+        if op_runs >= least_op_runs:
             break
     return whole, op_runs
 
@@ -115,8 +115,8 @@ def tools(steps: Any, metadata: Any) -> dict[str, Callable[[], object]]:
     }
 
 
-def tell(found: list[Attempts]) -> Iterator[Block]:
-    base = {row.op_runs: row.seconds for row in found if row.tool == BASE}
+def blocks(rows: list[Attempts]) -> Iterator[Block]:
+    base = {row.op_runs: row.seconds for row in rows if row.tool == BASE}
 
     def rate(row: Attempts) -> str:
         return f"{row.op_runs / turns.median(row.seconds):,.0f}" if row.seconds else ""
@@ -138,7 +138,7 @@ def tell(found: list[Attempts]) -> Iterator[Block]:
             Column("a second", rate, right=True),
             Column("ratio", ratio, right=True),
         ),
-        tuple(found),
+        tuple(rows),
     )
 
 

@@ -23,20 +23,20 @@ def main() -> None:
     print(f"{'nodes':>7} {'import':>8}", *(f"{stage:>10}" for stage in STAGES), end=" ")
     print(f"{'stages':>8} {'per node':>9} {'memory':>9}")
     for size in SIZES:
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "benchmarks.placement", str(size)],
             capture_output=True,
             text=True,
             check=True,
         )
-        row = json.loads(done.stdout)
+        row = json.loads(process.stdout)
         total = sum(row[stage] for stage in STAGES)
         print(f"{row['nodes']:>7,} {row['import']:>6.2f} s", end=" ")
         print(*(f"{row[stage]:>8.2f} s" for stage in STAGES), end=" ")
         print(f"{total:>6.2f} s {1e6 * total / row['nodes']:>6.0f} us {row['mib']:>5.0f} MiB")
 
 
-def one(size: int) -> None:
+def measure_size(size: int) -> None:
     from tflab import lifecycle, models
     from tflab.runtime import dumps
 
@@ -84,4 +84,4 @@ def layers(size: int):
 
 
 if __name__ == "__main__":
-    one(int(sys.argv[1])) if len(sys.argv) > 1 else main()
+    measure_size(int(sys.argv[1])) if len(sys.argv) > 1 else main()

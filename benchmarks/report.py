@@ -1,6 +1,6 @@
-"""Report: each benchmark measures in a process of its own and tells what it found as blocks.
+"""Report: each benchmark measures in a process of its own, and its result is shown as blocks.
 
-A benchmark is a module with `measure(quick)`, which returns plain data, and `tell(found)`.
+A benchmark is a module with `measure(quick)`, which returns plain data, and `blocks(result)`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from tflab.runtime import child
 
 
 def blocks(name: str, quick: bool = False) -> Iterator[Block]:
-    found = child.call(f"benchmarks.{name}:measure", quick)
-    yield from importlib.import_module(f"benchmarks.{name}").tell(found)
+    result = child.call(f"benchmarks.{name}:measure", quick)
+    yield from importlib.import_module(f"benchmarks.{name}").blocks(result)
 
 
 def show(name: str) -> None:

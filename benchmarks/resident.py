@@ -14,7 +14,7 @@ def now() -> int:
 
 
 def forget_peak() -> None:
-    """Let `peak` start anew. `ru_maxrss` cannot: it has seen all that was loaded and freed."""
+    """Reset `peak`. `ru_maxrss` cannot be reset: it includes what was loaded and freed before."""
     Path("/proc/self/clear_refs").write_text("5")
 
 

@@ -33,7 +33,7 @@ def run(args: Sequence[str]) -> None:
     subprocess.run([sys.executable, *args], check=True, capture_output=True)
 
 
-def tell(found: Times) -> Iterator[Block]:
+def blocks(times: Times) -> Iterator[Block]:
     yield Table(
         "Start-up: whole processes, against the import of TensorFlow alone",
         (
@@ -41,11 +41,11 @@ def tell(found: Times) -> Iterator[Block]:
             Column("time", lambda row: turns.duration(row[1]), right=True),
             Column(
                 "ratio",
-                lambda row: turns.ratio(row[1], found["import tensorflow"]),
+                lambda row: turns.ratio(row[1], times["import tensorflow"]),
                 right=True,
             ),
         ),
-        tuple(found.items()),
+        tuple(times.items()),
     )
 
 

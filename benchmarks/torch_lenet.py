@@ -48,13 +48,13 @@ def untraced(model: nn.Module, images: torch.Tensor) -> None:
 def one_pass(model: nn.Module, images: torch.Tensor) -> dict[str, float]:
     untraced(model, images[:WARMUP])
     traced(model, images[:WARMUP])
-    found = {"untraced": seconds(lambda: untraced(model, images))}
+    numbers = {"untraced": seconds(lambda: untraced(model, images))}
     before = resident.now()
     resident.forget_peak()
     kept: list[profile] = []
-    found["traced"] = seconds(lambda: kept.append(traced(model, images)))
-    found["table"] = seconds(lambda: kept[0].key_averages().table("self_cpu_time_total", 10))
-    return found | {"grown": resident.now() - before, "peak": resident.peak() - before}
+    numbers["traced"] = seconds(lambda: kept.append(traced(model, images)))
+    numbers["table"] = seconds(lambda: kept[0].key_averages().table("self_cpu_time_total", 10))
+    return numbers | {"grown": resident.now() - before, "peak": resident.peak() - before}
 
 
 def seconds(work: Callable[[], object]) -> float:

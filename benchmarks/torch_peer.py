@@ -47,8 +47,8 @@ def measure(quick: bool) -> Passes:
             "tflab": partial(child.call, "benchmarks.lenet:one_pass", images),
             "torch": partial(torch_pass, file),
         }
-        found = turns.take(works, rounds)
-    return Passes(images, version, found["tflab"], found["torch"])
+        passes = turns.take(works, rounds)
+    return Passes(images, version, passes["tflab"], passes["torch"])
 
 
 def torch_version() -> str:
@@ -76,8 +76,8 @@ def torch_pass(file: Path) -> Pass:
     return json.loads(done.stdout)
 
 
-def tell(found: Passes) -> Iterator[Block]:
-    if not found.torch:
+def blocks(measured: Passes) -> Iterator[Block]:
+    if not measured.torch:
         yield (
             "torch.profiler was not measured, because torch is missing. Install "
             "benchmarks/requirements.txt, or name a Python that has torch in TORCH_PYTHON."
@@ -85,11 +85,12 @@ def tell(found: Passes) -> Iterator[Block]:
         return
 
     yield Table(
-        f"{found.images:,} images through LeNet, one at a time: tflab and torch {found.torch}",
+        f"{measured.images:,} images through LeNet, one at a time: tflab and "
+        f"torch {measured.torch}",
         (
             Column("", lambda row: row[0]),
-            Column("tflab", lambda row: row[1](found.tflab), right=True),
-            Column("torch.profiler", lambda row: row[1](found.peer), right=True),
+            Column("tflab", lambda row: row[1](measured.tflab), right=True),
+            Column("torch.profiler", lambda row: row[1](measured.peer), right=True),
         ),
         (
             ("untraced", lambda passes: turns.duration(column(passes, "untraced"))),
@@ -108,12 +109,12 @@ def tell(found: Passes) -> Iterator[Block]:
     )
     yield (
         "From the first traced image to the finished table torch.profiler takes "
-        f"{turns.ratio(finished(found.peer), finished(found.tflab))} times as long as tflab."
+        f"{turns.ratio(finished(measured.peer), finished(measured.tflab))} times as long as tflab."
     )
 
 
 def column(passes: list[Pass], key: str) -> list[float]:
-    return [one[key] for one in passes]
+    return [pass_[key] for pass_ in passes]
 
 
 def finished(passes: list[Pass]) -> list[float]:

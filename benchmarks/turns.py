@@ -1,7 +1,7 @@
-"""Turns: contestants take turns, so that whatever the machine does meanwhile, it does to all.
+"""Turns: what is compared runs in turn, so that disturbances of the machine affect all alike.
 
-Ratios are taken round by round, and only then is there a median: a slow minute slows both sides of
-a ratio. A spread is the least and the most of all rounds, so that nothing is left out.
+Ratios are computed round by round before the median is taken, because a slow minute slows both
+sides of a ratio. A spread is the least and the most of all rounds, without leaving out any.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from typing import TypeVar
 
 from tflab import units
 
-Found = TypeVar("Found")
+Result = TypeVar("Found")
 
 
-def take(works: Mapping[str, Callable[[], Found]], rounds: int) -> dict[str, list[Found]]:
-    """What each work returned in each round. The order is turned around every time."""
-    found: dict[str, list[Found]] = {name: [] for name in works}
+def take(works: Mapping[str, Callable[[], Result]], rounds: int) -> dict[str, list[Result]]:
+    """What each work returned in each round. The order is reversed every other round."""
+    results: dict[str, list[Result]] = {name: [] for name in works}
     for index in range(rounds):
         for name in reversed(works) if index % 2 else works:
-            found[name].append(works[name]())
-    return found
+            results[name].append(works[name]())
+    return results
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -21,13 +21,13 @@ from tflab.datasets import Dataset
 from tflab.records import Backward, Model, Options
 from tflab.runtime import session
 from tflab.units import percent
-from tflab.views import stages as story
+from tflab.views import stages as views
 
 BATCH = 64
 HIDDEN = 16
 RADIUS = 0.8  # half of the square's area
 ROWS = {"train": 4096, "test": 1024}
-TOLD = (0, 100, 300, 1_000)  # steps
+REPORTED_STEPS = (0, 100, 300, 1_000)  # steps
 
 
 def build() -> Model:
@@ -70,9 +70,9 @@ def training(built: Backward) -> Iterator[tuple[object, ...]]:
     test = program.dataset("test").columns
     with session.opened(program.graph, session.config_of(Options())) as live:
         learn, answer = train.callable(live), infer.callable(live)
-        for number in range(max(TOLD) + 1):
+        for number in range(max(REPORTED_STEPS) + 1):
             (loss,) = learn(*next(batches))
-            if number in TOLD:
+            if number in REPORTED_STEPS:
                 (logits,) = answer(test["points"])
                 right = float(np.mean((logits > 0) == test["inside"]))
                 yield number, f"{loss:.3f}", percent(right)
@@ -82,7 +82,7 @@ def main() -> None:
     stages = list(lifecycle.walk("__main__:build", Options(batch_size=BATCH)))
     built = stages[1]
     assert isinstance(built, Backward)
-    summaries = zip(lifecycle.STAGES, map(story.summary, stages), strict=True)
+    summaries = zip(lifecycle.STAGES, map(views.summary, stages), strict=True)
     lesson.show(
         lesson.table("What each stage left", ("stage", "result"), summaries),
         lesson.table(

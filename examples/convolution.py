@@ -165,7 +165,9 @@ def measure(images: np.ndarray, kernels: np.ndarray) -> tuple[dict[str, list[int
         "the framework, called from Python",
         f"  its kernel alone, {run.op}",
     )
-    return dict(zip(names, (*loops, *fast, [one.duration_ns for one in runs]), strict=True)), run
+    return dict(
+        zip(names, (*loops, *fast, [kernel_run.duration_ns for kernel_run in runs]), strict=True)
+    ), run
 
 
 def kernel_runs(images: np.ndarray, kernels: np.ndarray) -> list[OpRun]:
@@ -190,7 +192,7 @@ def costs(times: Mapping[str, Sequence[int]], flops: int, roof: float) -> Table:
     return lesson.table("What it costs", headers, rows)
 
 
-def explained(images: np.ndarray, kernels: np.ndarray, peaks: Peaks) -> Iterator[Block]:
+def explanation(images: np.ndarray, kernels: np.ndarray, peaks: Peaks) -> Iterator[Block]:
     """The tables of one shape, and what follows from them. A multiply-add is two FLOPs."""
     used = uses(images, kernels)
     work = int(used["kernels"].sum())
@@ -203,9 +205,9 @@ def explained(images: np.ndarray, kernels: np.ndarray, peaks: Peaks) -> Iterator
     yield reuse(used)
     yield costs(times, 2 * work, roof)
     yield (
-        f"No interpreter: a turn of the innermost loop is {interpreted()} instructions of Python's "
-        f"interpreter and takes {loops / work:.0f} ns. The matrix product does all {work:,} turns "
-        f"in one call, {loops / product:,.0f} x as fast."
+        f"No interpreter: a turn of the innermost loop is {instructions_per_turn()} instructions "
+        f"of Python's interpreter and takes {loops / work:.0f} ns. The matrix product does all "
+        f"{work:,} turns in one call, {loops / product:,.0f} x as fast."
     )
     yield (
         f"Reuse: were nothing kept, each multiply-add would fetch two numbers, {never:g} FLOPs a "
@@ -220,7 +222,7 @@ def explained(images: np.ndarray, kernels: np.ndarray, peaks: Peaks) -> Iterator
     )
 
 
-def interpreted() -> int:
+def instructions_per_turn() -> int:
     """How many instructions Python's interpreter runs in each turn of the innermost loop."""
     names = [instruction.opname for instruction in dis.get_instructions(seven_loops)]
     start = max(index for index, name in enumerate(names) if name == "FOR_ITER")
@@ -248,7 +250,7 @@ def main() -> None:
         apart = max(np.abs(other - sums[0]).max() for other in sums[1:])
         verb = "agree" if apart < TOLERANCE else "do not agree"
         lesson.show(f"{name}. The three ways {verb}; the largest difference is {apart:.1e}.")
-        lesson.show(*explained(images, kernels, peaks))
+        lesson.show(*explanation(images, kernels, peaks))
 
 
 if __name__ == "__main__":

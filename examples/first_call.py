@@ -21,9 +21,9 @@ from tflab.units import percent, time
 
 BATCHES = (16, 48)  # in this order
 CALLS = 60
-TOLD = (1, 2, 3, 10)
-WARM = 10  # calls that do not count as warm
-DEAREST = 5  # ops
+REPORTED_CALLS = (1, 2, 3, 10)
+WARM = 10  # calls before the warm ones
+MOST_EXPENSIVE = 5  # ops
 
 
 def calls(built: Frontend) -> list[tuple[int, dict[str, OpRun]]]:
@@ -41,7 +41,7 @@ def blame(calls: Sequence[Mapping[str, OpRun]]) -> Table:
     cold = {name: run.duration_ns for name, run in calls[0].items()}
     warm = {name: median(ops[name].duration_ns for ops in calls[WARM:]) for name in cold}
     rows = []
-    for name in sorted(cold, key=cold.__getitem__, reverse=True)[:DEAREST]:
+    for name in sorted(cold, key=cold.__getitem__, reverse=True)[:MOST_EXPENSIVE]:
         shares = (percent(of[name] / sum(of.values())) for of in (cold, warm))
         rows.append((name, time(cold[name]), time(warm[name]), *shares))
     headers = ("op", "first call", "warm", "share of the first", "share when warm")
@@ -53,7 +53,7 @@ def main() -> None:
     assert isinstance(built, Frontend)
     walls, ops = zip(*calls(built), strict=True)
     old, new = walls[:CALLS], walls[CALLS:]
-    rows = [(str(call), time(old[call - 1]), time(new[call - 1])) for call in TOLD]
+    rows = [(str(call), time(old[call - 1]), time(new[call - 1])) for call in REPORTED_CALLS]
     rows.append((f"median from {WARM + 1} on", time(median(old[WARM:])), time(median(new[WARM:]))))
     slower, again = (of[0] / median(of[WARM:]) for of in (old, new))
     lesson.show(

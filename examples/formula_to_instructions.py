@@ -23,11 +23,11 @@ from tflab.errors import TflabError
 from tflab.records import Generated, Model, Options, Placement
 from tflab.records.blocks import Strip
 from tflab.runtime import session
-from tflab.views import generated_code as story
+from tflab.views import generated_code
 
 SIZES = (1_024, 1_048_576)
 ROUNDS = 100
-FREQUENT = 5  # words that are named
+FREQUENT = 5  # words that are listed
 LLVM = re.compile(r"%[\w.]+ = |store |br |ret |tail call |call ")
 
 
@@ -45,21 +45,21 @@ def noise(split: str, data_dir: str | None = None) -> Dataset:
 
 
 def levels(code: Generated, placed: Placement) -> Iterator[tuple[str, int, str]]:
-    """How many words the formula takes in each language on its way, and which are frequent."""
+    """How many words the formula takes in each language, and the most frequent ones."""
     run = {fate.name for fate in placed.ledger if fate.fate == "executed"}
     nodes = [node for node in placed.user_nodes if node.name in run and node.inputs]
-    yield "graph", *told(node.op for node in nodes)
-    yield "HLO, fused", *told(opcode for _, opcodes, _ in code.kernels for opcode in opcodes)
+    yield "graph", *count_words(node.op for node in nodes)
+    yield "HLO, fused", *count_words(opcode for _, opcodes, _ in code.kernels for opcode in opcodes)
     for name, text in code.listings.items():
         lines = [line.strip() for line in text.splitlines()]
         if name.endswith(".ll"):
             statements = (line.rpartition(" = ")[2] for line in lines if LLVM.match(line))
-            yield "LLVM IR", *told(statement.split()[0] for statement in statements)
+            yield "LLVM IR", *count_words(statement.split()[0] for statement in statements)
         elif name.endswith(".s"):
-            yield "machine code", *told(line.split()[2] for line in lines)
+            yield "machine code", *count_words(line.split()[2] for line in lines)
 
 
-def told(words: Iterable[str]) -> tuple[int, str]:
+def count_words(words: Iterable[str]) -> tuple[int, str]:
     counts = Counter(words)
     return counts.total(), ", ".join(f"{n} {word}" for word, n in counts.most_common(FREQUENT))
 
@@ -85,7 +85,7 @@ def main() -> None:
             ("language", "words", "most frequent"),
             levels(code, placed),
         ),
-        *(block for block in story.tell(code, placed) if isinstance(block, Strip)),
+        *(block for block in generated_code.blocks(code, placed) if isinstance(block, Strip)),
         lesson.table(
             f"A step, {ROUNDS} of each in turn",
             ("elements", "way", "median", "p10", "p90", "against node by node"),

@@ -42,7 +42,7 @@ def noise(split: str, data_dir: str | None = None) -> Dataset:
     return Dataset("noise", split, {"images": images})
 
 
-def told(name: str, placed: Placement) -> str:
+def outcome_of(name: str, placed: Placement) -> str:
     """What became of one node of the program."""
     fate = next(fate for fate in placed.ledger if fate.name == name)
     if fate.fate != "executed":
@@ -51,9 +51,9 @@ def told(name: str, placed: Placement) -> str:
 
 
 def bytes_moved(placed: Placement) -> str:
-    """Of all inputs and outputs of the nodes that run, wherever they are kept."""
-    found = costs.costs(costs.of_placement(placed), placed.nodes, placed.ledger)
-    sizes = [cost.bytes for cost in found]
+    """The bytes of all inputs and outputs of the nodes that run, in cache or in memory."""
+    node_costs = costs.costs(costs.of_placement(placed), placed.nodes, placed.ledger)
+    sizes = [cost.bytes for cost in node_costs]
     return "unknown" if None in sizes else size(sum(sizes))
 
 
@@ -72,7 +72,7 @@ def main() -> None:
         lesson.table(
             "What became of the three ops",
             ("op", "with the pass", "without"),
-            [(op, told(op, on), told(op, off)) for op in OPS],
+            [(op, outcome_of(op, on), outcome_of(op, off)) for op in OPS],
         ),
         lesson.table(
             f"A step of {ON.batch_size} images, {ROUNDS} of each in turn",

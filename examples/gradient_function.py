@@ -31,8 +31,8 @@ FORMULAS: dict[str, Callable[[tf.Tensor, tf.Tensor], tf.Tensor]] = {
 SHAPE = (3, 3)  # of x and y
 
 
-def called_by_hand(formula: str) -> tuple[object, ...]:
-    """The gradient of one formula by x, held against `tf.gradients` and finite differences."""
+def gradient_by_hand(formula: str) -> tuple[object, ...]:
+    """The gradient of one formula by x, compared with `tf.gradients` and finite differences."""
     rng = np.random.default_rng(1)
     with tf.Graph().as_default() as graph, tf1.Session() as live:
         x, y, arriving = (tf1.placeholder(tf.float64, SHAPE, name) for name in ("x", "y", "dz"))
@@ -45,21 +45,29 @@ def called_by_hand(formula: str) -> tuple[object, ...]:
         made = graph.get_operations()[before:]
 
         by_x = returned[0] if isinstance(returned, tuple) else returned
-        ours, theirs = live.run([by_x, tf.gradients(output, x, arriving)[0]], values)
+        by_hand, reference = live.run([by_x, tf.gradients(output, x, arriving)[0]], values)
 
         def loss(at: np.ndarray) -> float:
-            """Of a loss we need to know only how much it grows with each element of z."""
+            """A loss whose gradient by z is the arriving gradient."""
             return float((live.run(output, {**values, x: at}) * values[arriving]).sum())
 
         h = gradient_check.STEPS[tf.float64]
-        slopes = [gradient_check.slope(loss, values[x], one, h) for one in range(ours.size)]
+        slopes = [
+            gradient_check.slope(loss, values[x], element, h) for element in range(by_hand.size)
+        ]
     name, _ = backward.gradient_function(output.op)
     types = counted(op.type for op in made)
-    return formula, name, types, error(theirs, ours), error(np.reshape(slopes, SHAPE), ours)
+    return (
+        formula,
+        name,
+        types,
+        error(reference, by_hand),
+        error(np.reshape(slopes, SHAPE), by_hand),
+    )
 
 
-def error(expected: np.ndarray, found: np.ndarray) -> str:
-    largest = np.abs(found - expected).max() / np.abs(expected).max()
+def error(expected: np.ndarray, actual: np.ndarray) -> str:
+    largest = np.abs(actual - expected).max() / np.abs(expected).max()
     return f"{largest:.0e}" if largest else "0"
 
 
@@ -69,8 +77,8 @@ def straight_through(op: tf.Operation, gradient: tf.Tensor) -> tf.Tensor:
     return gradient
 
 
-def replaced() -> Table:
-    """The sign of x has no slope to train with, so people who need one lend it another's."""
+def sign_gradients() -> Table:
+    """The gradient of sign(x) is 0 and trains nothing, so it is often replaced by another's."""
     with tf.Graph().as_default() as graph, tf1.Session() as live:
         x = tf.constant([-1.5, 0.5, 2.0])
         usual = tf.sign(x)
@@ -90,9 +98,9 @@ def main() -> None:
         lesson.table(
             "Called by hand: what the function made, and the error against two others",
             ("z", "gradient function", "made", "tf.gradients", "differences"),
-            [called_by_hand(formula) for formula in FORMULAS],
+            [gradient_by_hand(formula) for formula in FORMULAS],
         ),
-        replaced(),
+        sign_gradients(),
     )
 
 

@@ -1,6 +1,6 @@
 """Lesson: what the examples share. A quiet TensorFlow, tables, and times that can be compared.
 
-Import it before TensorFlow: the runtime has to be told early to write down what it does.
+Import it before TensorFlow, because the runtime's dumps have to be switched on before that.
 """
 
 from __future__ import annotations
@@ -13,16 +13,12 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from tflab.analysis import step_times
-from tflab.records import Options, Program
-from tflab.runtime import measure, plans
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # tflab need not be installed
 
-from tflab.analysis import significance
+from tflab.analysis import significance, step_times
 from tflab.cli import command
 from tflab.exporters import text
-from tflab.records import OpRun
+from tflab.records import OpRun, Options, Program
 from tflab.records.blocks import Block, Column, Table
 from tflab.runtime import dumps
 from tflab.units import time as duration
@@ -31,12 +27,12 @@ WARMUP = 3  # calls of each way that are not counted: the first ones build kerne
 NUMBER = re.compile(r"-?\d[\d,.]*(e[-+]\d+)?( (x|%|s|ms|us|ns|B|KB|MB|GB))?")
 
 dumps.prepare()
-with command.chatter_kept():  # TensorFlow logs before anybody can ask it not to
-    from tflab.runtime import session, trace
+with command.chatter_kept():  # TensorFlow logs while it is imported
+    from tflab.runtime import measure, plans, session, trace
 
 
 def give(chapter: Callable[[], None]) -> None:
-    """Run an example: first what to look at. Errors become a sentence and an exit status."""
+    """Run an example: print its docstring, then its results. Errors become an exit status."""
 
     def body() -> int:
         show(str(sys.modules[chapter.__module__].__doc__).strip())
@@ -54,7 +50,7 @@ def show(*blocks: Block) -> None:
 
 
 def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A table of whatever the rows hold. Columns of numbers, with or without unit, stand right."""
+    """A table of any rows. Columns of numbers, with or without a unit, are aligned right."""
     cells = [[f"{cell:,}" if isinstance(cell, int) else str(cell) for cell in row] for row in rows]
     columns = zip(headers, zip(*cells, strict=True), strict=True)
     return Table(
@@ -74,10 +70,10 @@ def table(title: str, headers: Sequence[str], rows: Iterable[Sequence[object]]) 
 def in_turn(
     ways: Sequence[Callable[[], object]], rounds: int, warmup: int = WARMUP
 ) -> list[list[int]]:
-    """The times in ns of several ways to do the same, a round of each at a time.
+    """The times in ns of several ways to do the same, which run in turn.
 
-    Whatever the machine does meanwhile, it does to all of them. The order within a round is
-    turned around every time.
+    So disturbances of the machine affect all of them alike. The order is reversed in every other
+    round.
     """
     times: list[list[int]] = [[] for _ in ways]
     for _ in range(warmup):
@@ -113,15 +109,15 @@ def traced(
 
 
 def spread(times: Sequence[int]) -> tuple[str, str, str]:
-    """Median, and the middle eight tenths: cells for the headers `median`, `p10` and `p90`."""
-    found = step_times.spread(times)
-    return duration(found.median), duration(found.p10), duration(found.p90)
+    """Median, 10th and 90th percentile: cells for the headers `median`, `p10` and `p90`."""
+    summary = step_times.spread(times)
+    return duration(summary.median), duration(summary.p10), duration(summary.p90)
 
 
 def against(usual_ns: Sequence[int], other_ns: Sequence[int]) -> str:
     """`0.31 x` the time, or that the two differ no more than the machine does by itself.
 
-    The times are those of `in_turn`: pairs, told apart by a sign test.
+    The times are those of `in_turn`: pairs, which a sign test compares.
     """
     race = significance.race(usual_ns, other_ns)
     return f"{race.ratio:.2f} x" if race.significant else "within the noise"

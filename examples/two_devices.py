@@ -21,7 +21,7 @@ from tflab.datasets import Dataset
 from tflab.records import Model, Options, Placement, node_of
 from tflab.runtime import session
 from tflab.units import short_device
-from tflab.views import placement as story
+from tflab.views import placement
 from tflab.views.words import place
 
 ROUNDS = 300
@@ -67,8 +67,8 @@ def main() -> None:
     one_ns, two_ns = lesson.in_rotation(placed.program, step, (ONE, TWO), ROUNDS)
     lesson.show(
         lesson.table("What runs where", ("device", "node", "type", "takes", "line"), rows(placed)),
-        story.transfers(placed),
-        story.cuts(placed),
+        placement.transfers(placed),
+        placement.cuts(placed),
         lesson.table(
             f"A step on one device and on two, {ROUNDS} of each in turn",
             ("devices", "median", "p10", "p90", "against one"),

@@ -53,5 +53,5 @@ def isolate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setenv("TFLAB_OFFLINE", "1")
     monkeypatch.delenv("TFLAB_DATA_DIR", raising=False)
-    monkeypatch.setattr(files, "said", set())
-    downloads.filled.cache_clear()
+    monkeypatch.setattr(files, "announced", set())
+    downloads.fill_once.cache_clear()

@@ -1,5 +1,6 @@
 """Paths: small graphs whose longest chains, slack and savings can be counted on fingers."""
 
+from dataclasses import replace
 from itertools import pairwise
 
 import pytest
@@ -87,7 +88,11 @@ def test_a_chain_goes_through_a_transfer_to_the_other_device():
     path = critical_path.critical_path(nodes, runs, [transfer])
     assert (path.nodes, path.ns, path.parallelism) == (("a", "send", "recv", "b"), 30, 55 / 30)
     assert dict(path.slack) == {"a": 0, "send": 0, "recv": 0, "b": 0, "c": 5}
-    assert [(one.name, one.ns_per_step) for one in path.savings] == [("c", 0), ("b", 5), ("a", 5)]
+    assert [(saving.name, saving.ns_per_step) for saving in path.savings] == [
+        ("c", 0),
+        ("b", 5),
+        ("a", 5),
+    ]
     assert chain(nodes, runs) == (("c",), 25, 55 / 25)
 
 
@@ -138,7 +143,7 @@ def test_a_deep_graph_is_walked_without_recursion():
     path = critical_path.critical_path(nodes[::-1], [run(name, 0, 1) for name in MANY])
     assert (path.nodes, path.ns) == (tuple(MANY), 20_000)
     assert {ns for _, ns in path.slack} == {0}
-    assert [one.ns_per_step for one in path.savings] == [0.5] * 10
+    assert [saving.ns_per_step for saving in path.savings] == [0.5] * 10
 
 
 def test_a_cycle_counts_one_round():
@@ -202,7 +207,7 @@ def graphs(draw):
 
 def later(runs: list[OpRun], name: str, ns: float) -> list[OpRun]:
     """The same runs, but one node takes longer."""
-    return [run(one.name, 0, one.duration_ns + (ns if one.name == name else 0)) for one in runs]
+    return [replace(run, duration_ns=run.duration_ns + ns * (run.name == name)) for run in runs]
 
 
 @pytest.mark.slow
@@ -226,13 +231,13 @@ def test_half_the_time_saves_what_the_shorter_graph_shows(graph):
     nodes, runs = graph
     path = critical_path.critical_path(nodes, runs)
     assert len(path.savings) == min(len(nodes), critical_path.LARGEST)
-    assert [one.self_ns for one in path.savings] == sorted(
+    assert [saving.self_ns for saving in path.savings] == sorted(
         (run.duration_ns for run in runs), reverse=True
     )[: critical_path.LARGEST]
-    for one in path.savings:
-        halved = critical_path.critical_path(nodes, later(runs, one.name, -one.self_ns // 2))
-        assert one.ns_per_step == path.ns - halved.ns
-        assert 0 <= one.ns_per_step <= one.self_ns / 2
+    for saving in path.savings:
+        halved = critical_path.critical_path(nodes, later(runs, saving.name, -saving.self_ns // 2))
+        assert saving.ns_per_step == path.ns - halved.ns
+        assert 0 <= saving.ns_per_step <= saving.self_ns / 2
 
 
 @settings(max_examples=60, deadline=None)
@@ -261,4 +266,4 @@ def test_a_walk_has_slack_and_savings_for_its_ops(walked, model, options):
     assert {name for name, _ in path.slack} == {node.name for node in stage.nodes}
     assert all(dict(path.slack)[name] == 0 for name in path.nodes)
     assert len(path.savings) == critical_path.LARGEST
-    assert all(0 <= one.ns_per_step <= one.self_ns / 2 for one in path.savings)
+    assert all(0 <= saving.ns_per_step <= saving.self_ns / 2 for saving in path.savings)

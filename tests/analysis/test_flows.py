@@ -96,10 +96,10 @@ def test_every_arrow_is_that_of_a_search_through_all_runs():
     for place, taker in enumerate(runs):
         for name in before[taker.name]:
             ended = [
-                (flows.end(other), at)
+                (flows.end_ns(other), at)
                 for at, other in enumerate(runs)
                 if (other.name, other.step) == (name, taker.step)
-                and flows.end(other) <= taker.start_ns
+                and flows.end_ns(other) <= taker.start_ns
             ]
             if ended:
                 expected.add((max(ended)[1], place))
@@ -108,8 +108,11 @@ def test_every_arrow_is_that_of_a_search_through_all_runs():
 
 def test_the_runs_of_a_node_stand_in_the_order_in_which_they_ended():
     long, short, late = run("a", 0, 50), run("a", 10, 5), run("a", 60)
-    assert flows.by_name([long, run("b", 1), short]) == {"a": [short, long], "b": [run("b", 1)]}
-    assert flows.by_name([late, long, short]) == {"a": [short, long, late]}
+    assert flows.runs_by_node([long, run("b", 1), short]) == {
+        "a": [short, long],
+        "b": [run("b", 1)],
+    }
+    assert flows.runs_by_node([late, long, short]) == {"a": [short, long, late]}
 
 
 # Transfers
@@ -121,22 +124,25 @@ NODES = [Node("a", "Op"), Node("a/_1", "_Send", ("a",)), Node("a/_2", "_Recv")]
 def test_a_transfer_lasts_from_its_producer_to_its_first_consumer(waiting):
     nodes = [*NODES, Node("b", "Op", ("a/_2",)), Node("c", "Op", waiting, ("a/_2",))]
     runs = [run("a", 0), run("b", 40, device="CPU:1"), run("c", 30, device="CPU:1")]
-    assert list(flows.inferred(runs, nodes, [SENT])) == [
+    assert list(flows.inferred_transfers(runs, nodes, [SENT])) == [
         OpRun(0, "a/_2", "a (inferred)", "transfers CPU:0 to CPU:1 (inferred)", 5, 25, 16)
     ]
 
 
 def test_there_is_nothing_to_infer_where_the_receive_was_timed():
     nodes = [*NODES, Node("b", "Op", ("a/_2",))]
-    assert list(flows.inferred([run("a", 0), run("a/_2", 9), run("b", 40)], nodes, [SENT])) == []
+    assert (
+        list(flows.inferred_transfers([run("a", 0), run("a/_2", 9), run("b", 40)], nodes, [SENT]))
+        == []
+    )
 
 
 def test_there_is_nothing_to_infer_without_a_consumer_after_the_producer():
     nodes = [*NODES, Node("b", "Op", ("a/_2",))]
-    assert list(flows.inferred([run("a", 0), run("b", 3)], nodes, [SENT])) == []
-    assert list(flows.inferred([run("a", 0)], nodes, [SENT])) == []
-    assert list(flows.inferred([run("a", 0)], NODES, [SENT])) == []
-    assert list(flows.inferred([run("b", 40)], nodes, [SENT])) == []
+    assert list(flows.inferred_transfers([run("a", 0), run("b", 3)], nodes, [SENT])) == []
+    assert list(flows.inferred_transfers([run("a", 0)], nodes, [SENT])) == []
+    assert list(flows.inferred_transfers([run("a", 0)], NODES, [SENT])) == []
+    assert list(flows.inferred_transfers([run("b", 40)], nodes, [SENT])) == []
 
 
 def test_each_step_without_a_timed_receive_has_an_inferred_one():
@@ -144,6 +150,6 @@ def test_each_step_without_a_timed_receive_has_an_inferred_one():
     runs = [run("a", 0), run("a/_2", 9), run("b", 40)]
     later = [run("a", 100, step=1), run("b", 140, step=1)]
     sent = replace(SENT, bytes=None)
-    assert list(flows.inferred([*runs, *later], nodes, [sent])) == [
+    assert list(flows.inferred_transfers([*runs, *later], nodes, [sent])) == [
         OpRun(1, "a/_2", "a (inferred)", "transfers CPU:0 to CPU:1 (inferred)", 105, 35, 0)
     ]

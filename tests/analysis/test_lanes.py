@@ -29,7 +29,7 @@ def test_runs_that_partly_overlap_need_two_lanes():
 
 
 def test_a_step_without_runs_has_no_lanes():
-    assert lanes.shaped([], [StepTime(0, 0, 10)]) == (
+    assert lanes.steps_with_shape([], [StepTime(0, 0, 10)]) == (
         StepTime(0, 0, 10, StepShape(most_at_once=0, mean_at_once=0, lanes=0, devices=())),
     )
 
@@ -65,6 +65,12 @@ def test_a_run_of_no_duration_opens_no_lane():
     assert packed(run("a", 5, 0), run("b", 5, 0), nest=False) == ["ab"]
 
 
+def test_a_run_of_no_duration_shares_a_lane_with_one_that_starts_together_with_it():
+    source, const = run("s", 100, 0), run("x", 100, 10)
+    assert packed(source, const, nest=False) == packed(const, source, nest=False) == ["sx"]
+    assert lanes.step_shape([source, const], STEP, []).most_at_once == 1
+
+
 def test_without_runs_there_are_no_lanes():
     assert lanes.pack([]) == ()
 
@@ -76,7 +82,7 @@ STEP = StepTime(0, start_ns=1000, wall_ns=100)
 
 def test_the_shape_of_a_step_with_two_devices():
     runs = [run("a", 1010, 40), run("b", 1020, 10), run("c", 1020, 50, "CPU:1")]
-    assert lanes.shape(runs, STEP, ["CPU:0", "CPU:1", "GPU:0"]) == StepShape(
+    assert lanes.step_shape(runs, STEP, ["CPU:0", "CPU:1", "GPU:0"]) == StepShape(
         most_at_once=3,
         mean_at_once=100 / 100,
         lanes=2,
@@ -89,28 +95,28 @@ def test_the_shape_of_a_step_with_two_devices():
 
 
 def test_what_reaches_out_of_its_step_is_cut_off_at_the_edge():
-    shape = lanes.shape([run("a", 900, 150), run("b", 1080, 500)], STEP, [])
+    shape = lanes.step_shape([run("a", 900, 150), run("b", 1080, 500)], STEP, [])
     assert (shape.mean_at_once, shape.devices) == (0.7, (Occupancy("CPU:0", 70, 0.3),))
 
 
 def test_a_step_without_runs_is_idle():
-    assert lanes.shape([], STEP, ["CPU:0"]) == StepShape(0, 0, 0, (Occupancy("CPU:0", 0, 1),))
+    assert lanes.step_shape([], STEP, ["CPU:0"]) == StepShape(0, 0, 0, (Occupancy("CPU:0", 0, 1),))
 
 
 def test_a_step_without_time_has_no_mean():
-    shape = lanes.shape([run("a", 0, 0)], StepTime(0, 0, 0), [])
+    shape = lanes.step_shape([run("a", 0, 0)], StepTime(0, 0, 0), [])
     assert shape == StepShape(1, 0, 1, (Occupancy("CPU:0", 0, 0),))
 
 
 def test_every_step_sees_its_own_runs_and_all_devices():
     steps = (STEP, StepTime(1, start_ns=2000, wall_ns=50))
     runs = [run("a", 1010, 20), run("a", 2010, 25, "CPU:1", step=1), run("a", 0, 9, step=7)]
-    first, second = lanes.shaped(runs, steps)
-    assert [(one.device, one.busy_ns) for one in first.shape.devices] == [
+    first, second = lanes.steps_with_shape(runs, steps)
+    assert [(device.device, device.busy_ns) for device in first.shape.devices] == [
         ("CPU:0", 20),
         ("CPU:1", 0),
     ]
-    assert [(one.device, one.idle_share) for one in second.shape.devices] == [
+    assert [(device.device, device.idle_share) for device in second.shape.devices] == [
         ("CPU:0", 1),
         ("CPU:1", 0.5),
     ]
@@ -118,7 +124,7 @@ def test_every_step_sees_its_own_runs_and_all_devices():
 
 
 def test_without_steps_there_are_no_shapes():
-    assert lanes.shaped([run("a", 0, 1)], []) == ()
+    assert lanes.steps_with_shape([run("a", 0, 1)], []) == ()
 
 
 # What holds for all runs
@@ -135,7 +141,7 @@ def end(run: OpRun) -> int:
 
 def at_once(runs: list[OpRun]) -> int:
     """The most runs that cover one nanosecond, counted."""
-    return max((sum(one.start_ns <= ns < end(one) for one in runs) for ns in range(90)), default=0)
+    return max((sum(run.start_ns <= ns < end(run) for run in runs) for ns in range(90)), default=0)
 
 
 @settings(max_examples=60, deadline=None)
@@ -149,17 +155,17 @@ def test_within_a_lane_runs_nest_or_do_not_overlap(runs):
 @settings(max_examples=60, deadline=None)
 @given(RUNS)
 def test_lanes_hold_every_run_once_and_are_no_more_than_runs_at_once(runs):
-    found = lanes.pack(runs)
-    assert sorted(map(id, runs)) == sorted(id(run) for lane in found for run in lane)
-    assert len(found) <= at_once(runs)
+    packed_lanes = lanes.pack(runs)
+    assert sorted(map(id, runs)) == sorted(id(run) for lane in packed_lanes for run in lane)
+    assert len(packed_lanes) <= at_once(runs)
 
 
 @settings(max_examples=60, deadline=None)
 @given(RUNS)
 def test_without_nesting_there_are_as_many_lanes_as_runs_at_once(runs):
-    found = lanes.pack(runs, nest=False)
-    assert len(found) == at_once(runs)
-    assert all(end(a) <= b.start_ns for lane in found for a, b in combinations(lane, 2))
+    packed_lanes = lanes.pack(runs, nest=False)
+    assert len(packed_lanes) == at_once(runs)
+    assert all(end(a) <= b.start_ns for lane in packed_lanes for a, b in combinations(lane, 2))
 
 
 @settings(max_examples=60, deadline=None)
@@ -172,8 +178,8 @@ def test_where_nothing_nests_there_are_as_many_lanes_as_runs_at_once(runs):
 @settings(max_examples=60, deadline=None)
 @given(RUNS)
 def test_the_mean_is_that_of_every_nanosecond(runs):
-    shape = lanes.shape(runs, StepTime(0, 0, 90), [])
-    counts = [sum(one.start_ns <= ns < end(one) for one in runs) for ns in range(90)]
+    shape = lanes.step_shape(runs, StepTime(0, 0, 90), [])
+    counts = [sum(run.start_ns <= ns < end(run) for run in runs) for ns in range(90)]
     assert shape.mean_at_once == pytest.approx(sum(counts) / 90)
     assert shape.mean_at_once <= shape.most_at_once
 

@@ -17,15 +17,15 @@ def node(name: str, *inputs: str, op: str = "Op", control: tuple[str, ...] = ())
 
 def step(name: str, *taken: tuple[str, str, str | None], **changes) -> Pass:
     """A pass by what it took; the counts do not matter here."""
-    return Pass(name, None, 0, 0, taken=tuple(Taken(*each) for each in taken), **changes)
+    return Pass(name, None, 0, 0, taken=tuple(Taken(*record) for record in taken), **changes)
 
 
 def fates(nodes, steps, executed, fetches=("out",), feeds=()) -> list[Fate]:
-    """The fates that are not those of nodes which simply run."""
+    """The fates of the nodes that do not simply run."""
     running = [node(name) for name in executed]
-    found = ledger.fates(nodes, steps, running, fetches, feeds)
-    assert [fate.name for fate in found] == [node.name for node in nodes]
-    return [fate for fate in found if fate != Fate(fate.name, "executed", None, None)]
+    account = ledger.fates(nodes, steps, running, fetches, feeds)
+    assert [fate.name for fate in account] == [node.name for node in nodes]
+    return [fate for fate in account if fate != Fate(fate.name, "executed", None, None)]
 
 
 A, B, C = node("a"), node("b", "a"), node("c", "b")
@@ -131,7 +131,7 @@ def test_a_node_that_comes_in_for_the_first_time_changes_no_fate():
 
 def test_a_node_that_is_fetched_twice_does_not_hide_what_else_is():
     for fetches in (["c", "a:0", "a:1"], ["c", "elsewhere"]):
-        assert ledger.reached([A, B, C, OUT], fetches, []) == {"a", "b", "c"}
+        assert ledger.nodes_needed([A, B, C, OUT], fetches, []) == {"a", "b", "c"}
 
 
 # Chains
@@ -170,8 +170,8 @@ def test_nodes_that_took_over_from_each_other_have_no_heir():
 def test_a_long_chain_needs_no_recursion():
     users = [node(f"n{i}", f"n{i - 1}") for i in range(2_000)]
     steps = [step("merge", (f"n{i}", "merged", f"n{i + 1}")) for i in range(1_999)]
-    found = fates(users, steps, ["n1999"], fetches=["n1999"])
-    assert found[0] == Fate("n0", "merged", "merge", "n1999")
+    account = fates(users, steps, ["n1999"], fetches=["n1999"])
+    assert account[0] == Fate("n0", "merged", "merge", "n1999")
 
 
 # Origins
@@ -254,14 +254,14 @@ def without(nodes, gone: str, heir: str | None) -> list[Node]:
     ]
 
 
-def changed(nodes, kind: str, one: int, other: int, name: str, op: str) -> list[Node]:
-    """A graph after one change; `one` and `other` are places in it."""
+def changed(nodes, kind: str, first: int, second: int, name: str, op: str) -> list[Node]:
+    """A graph after one change; `first` and `second` are places in it."""
     if not nodes or kind == "add":
         taken = {n.name for n in nodes}
-        inputs = (nodes[one % len(nodes)].name,) if nodes else ()
+        inputs = (nodes[first % len(nodes)].name,) if nodes else ()
         return nodes if name in taken else [*nodes, Node(name, op, inputs)]
-    place = one % len(nodes)
-    node, heir = nodes[place], nodes[other % len(nodes)].name
+    place = first % len(nodes)
+    node, heir = nodes[place], nodes[second % len(nodes)].name
     if kind == "remove":
         return without(nodes, node.name, None)
     if kind == "merge" and heir != node.name:
@@ -303,5 +303,5 @@ def test_the_account_is_closed_after_any_passes_over_any_graph(user_nodes, round
     own = [fate.name for fate in account if fate.fate == "executed"]
     assert Counter([*own, *(origin.name for origin in made)]) == Counter(running)
     assert {fate.into for fate in account} <= {None, *running}
-    assert {origin.origin for origin in made} <= {each.name for each in steps}
-    assert {fate.by for fate in account} <= {None, *(each.name for each in steps)}
+    assert {origin.origin for origin in made} <= {step.name for step in steps}
+    assert {fate.by for fate in account} <= {None, *(step.name for step in steps)}

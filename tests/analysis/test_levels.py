@@ -1,4 +1,4 @@
-"""Levels: counted on fingers, and against a count of every nanosecond."""
+"""Levels: of runs made by hand, and against a count of every nanosecond."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -17,15 +17,15 @@ def points(level: levels.Level) -> list[tuple[int, int]]:
 
 
 def test_a_run_raises_the_level_while_it_lasts():
-    found = levels.ops_at_once([run(10, 5), run(0, 30), run(15, 5)])
-    assert points(found) == [(0, 1), (10, 2), (20, 1), (30, 0)]
+    level = levels.ops_at_once([run(10, 5), run(0, 30), run(15, 5)])
+    assert points(level) == [(0, 1), (10, 2), (20, 1), (30, 0)]
 
 
 def test_bytes_are_counted_for_each_allocator():
     steps = [StepTime(0, 0, 9_000)]
     runs = [run(0, 1, (1, 64, "cpu"), (3, -64, "cpu")), run(0, 1, (2, 8, "gpu"))]
-    found = levels.bytes_alive(runs, steps)
-    assert {name: points(level) for name, level in found.items()} == {
+    levels_of_allocator = levels.bytes_alive(runs, steps)
+    assert {name: points(level) for name, level in levels_of_allocator.items()} == {
         "cpu": [(1_000, 64), (3_000, 0)],
         "gpu": [(2_000, 8), (9_000, 0)],
     }
@@ -44,22 +44,22 @@ def test_what_is_left_goes_with_its_step_or_with_its_last_event():
 
 def test_what_no_step_is_known_of_goes_with_its_last_event():
     for until in (0, 3):
-        found = levels.bytes_alive([run(0, 1, (0, 8, "cpu"), (until, 4, "cpu"))], [])
-        assert points(found["cpu"])[-1] == (1_000 * until, 0)
+        levels_of_allocator = levels.bytes_alive([run(0, 1, (0, 8, "cpu"), (until, 4, "cpu"))], [])
+        assert points(levels_of_allocator["cpu"])[-1] == (1_000 * until, 0)
 
 
-def test_of_what_happens_at_one_time_only_the_outcome_is_told():
+def test_changes_at_one_time_make_one_point():
     moments, changes = np.array([5, 5, 5, 7]), np.array([3, -2, 1, -2])
-    assert points(levels.level(moments, changes)) == [(5, 2), (7, 0)]
+    assert points(levels.cumulated(moments, changes)) == [(5, 2), (7, 0)]
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.builds(run, st.integers(0, 40), st.integers(0, 20)), min_size=1))
 def test_the_level_is_the_number_of_runs_at_every_nanosecond(runs):
     counted = [sum(r.start_ns <= ns < r.start_ns + r.duration_ns for r in runs) for ns in range(61)]
-    found = dict(points(levels.ops_at_once(runs)))
+    level_at = dict(points(levels.ops_at_once(runs)))
     drawn, now = [], 0
     for ns in range(61):
-        now = found.get(ns, now)
+        now = level_at.get(ns, now)
         drawn.append(now)
     assert drawn == counted

@@ -25,15 +25,16 @@ def start(nodes) -> Snapshot:
 def one_pass(before, after) -> Pass:
     """What a pass did that took the one graph and left the other."""
     dumps = [start(before), snapshot(after, "any")]
-    found, last = passes.compare(tuple(before), dumps, tuple(after))
+    step, last = passes.compare(tuple(before), dumps, tuple(after))
     assert last == Pass("graph_optimizer", None, len(after), len(after))
-    *_, replayed = passes.replay(before, (found, last))
-    assert replayed == {node.name: node for node in after}
-    return replace(found, definitions=())
+    versions = passes.replay([((), before), (step.removed, step.definitions)])
+    assert passes.graph_at(versions, 0) == {node.name: node for node in before}
+    assert passes.graph_at(versions, 1) == {node.name: node for node in after}
+    return replace(step, definitions=())
 
 
-def summary(found) -> list[tuple[str, int, int]]:
-    return [(each.name, each.before, each.after) for each in found]
+def summary(steps) -> list[tuple[str, int, int]]:
+    return [(step.name, step.before, step.after) for step in steps]
 
 
 X = node("x", "Placeholder")
@@ -279,8 +280,8 @@ def test_the_members_of_a_cluster_are_compiled_and_end_in_what_runs_it():
     ]
     marked = snapshot([X, a, b, out], "Mark", clusters=dict.fromkeys("ab", "cluster_0"))
     encapsulated = snapshot([X, clustered, replace(out, inputs=("cluster_0",))], "Encapsulate")
-    found = passes.compare((X, a, b, out), [marked, encapsulated, snapshot(built, "Build")], built)
-    assert [each.taken for each in found] == [
+    steps = passes.compare((X, a, b, out), [marked, encapsulated, snapshot(built, "Build")], built)
+    assert [step.taken for step in steps] == [
         (Taken("a", "compiled", "cluster_0"), Taken("b", "compiled", "cluster_0")),
         (Taken("cluster_0", "fused", "cluster_0_1/xla_run"),),
         (),
@@ -297,8 +298,8 @@ def test_a_cluster_whose_values_nobody_takes_is_compiled_and_run_all_the_same():
     ]
     marked = snapshot([X, a, b], "Mark", clusters=dict.fromkeys("ab", "cluster_0"))
     dumps = [marked, snapshot(clustered, "Encapsulate"), snapshot(built, "Build")]
-    found = passes.compare((X, a, b), dumps, tuple(built))
-    assert [each.taken for each in found] == [
+    steps = passes.compare((X, a, b), dumps, tuple(built))
+    assert [step.taken for step in steps] == [
         (Taken("a", "compiled", "cluster_0"), Taken("b", "compiled", "cluster_0")),
         (Taken("cluster_0", "fused", "cluster_0_1/xla_run"),),
         (),
@@ -331,8 +332,8 @@ def test_what_grappler_does_outside_its_passes_is_its_own():
         snapshot([X], iteration=0),
         snapshot([X]),
     ]
-    found = passes.compare((X, K), dumps, (X,))
-    assert summary(found) == [("pruner", 2, 2), ("grappler", 2, 1), ("graph_optimizer", 1, 1)]
+    steps = passes.compare((X, K), dumps, (X,))
+    assert summary(steps) == [("pruner", 2, 2), ("grappler", 2, 1), ("graph_optimizer", 1, 1)]
 
 
 def test_the_steps_of_the_runtime_between_its_groups_of_passes_have_names():
@@ -368,9 +369,9 @@ def test_a_pass_that_runs_once_for_each_partition_is_one_pass_over_all_of_them()
         *(part("a", None, "Relu", "before"), part("a", "Mkl", "_MklRelu"), part("a", None, "Relu")),
         *(part("b", None, "Relu", "before"), part("b", "Mkl", "_MklRelu"), part("b", None, "Relu")),
     ]
-    found = passes.compare((X,), dumps[:-1], part("a", None, "_MklRelu").nodes)
-    assert summary(found)[:2] == [("partitioner", 1, 4), ("Mkl", 4, 4)]
-    assert [change.name for change in found[1].rewritten] == ["a0", "a1", "b0", "b1"]
+    steps = passes.compare((X,), dumps[:-1], part("a", None, "_MklRelu").nodes)
+    assert summary(steps)[:2] == [("partitioner", 1, 4), ("Mkl", 4, 4)]
+    assert [change.name for change in steps[1].rewritten] == ["a0", "a1", "b0", "b1"]
 
 
 def test_a_pass_over_one_partition_leaves_the_others_as_they_were():
@@ -420,10 +421,46 @@ def test_a_purpose_is_one_phrase():
         assert purpose[0].islower() and not purpose.endswith(".") and "\n" not in purpose
 
 
-def test_a_replay_goes_through_every_state_of_the_graph():
+# The replay
+
+
+def test_each_version_of_a_node_stands_from_its_definition_to_the_next_or_until_it_goes():
+    changed = node("a", "Sqrt", "x")
+    again = node("k", "Const", device="CPU:1")
+    versions = passes.replay(
+        [
+            ((), [X, K, node("a", "Neg", "x")]),
+            (["k"], []),
+            ((), [changed]),
+            (["x"], [again]),
+            ((), []),
+        ]
+    )
+    assert versions == {
+        "x": [passes.Version(0, 2, X)],
+        "k": [passes.Version(0, 0, K), passes.Version(3, 4, again)],
+        "a": [passes.Version(0, 1, node("a", "Neg", "x")), passes.Version(2, 4, changed)],
+    }
+    assert list(versions) == ["x", "k", "a"]
+    assert [passes.graph_at(versions, state) for state in range(5)] == [
+        {"x": X, "k": K, "a": node("a", "Neg", "x")},
+        {"x": X, "a": node("a", "Neg", "x")},
+        {"x": X, "a": changed},
+        {"k": again, "a": changed},
+        {"k": again, "a": changed},
+    ]
+
+
+def test_what_was_never_there_can_go_and_nothing_leaves_nothing():
+    assert passes.replay([(["unknown"], [X])]) == {"x": [passes.Version(0, 0, X)]}
+    assert passes.replay([]) == {}
+
+
+def test_a_replay_of_the_passes_goes_through_every_dump():
     before, between = [X, K, node("a", "Neg", "x")], [X, node("a", "Neg", "x")]
     after = [X, node("a", "Sqrt", "x")]
     dumps = [start(before), snapshot(between, "first"), snapshot(after, "second")]
-    found = passes.compare(tuple(before), dumps, tuple(after))
-    states = [tuple(graph.values()) for graph in passes.replay(before, found)]
+    steps = passes.compare(tuple(before), dumps, tuple(after))
+    versions = passes.replay([((), before), *((step.removed, step.definitions) for step in steps)])
+    states = [tuple(passes.graph_at(versions, state).values()) for state in range(4)]
     assert states == [tuple(before), tuple(between), tuple(after), tuple(after)]

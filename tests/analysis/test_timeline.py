@@ -1,4 +1,4 @@
-"""Schedule: hand-made steps, whose owners can be counted on fingers, and a real one."""
+"""Timeline: hand-made steps whose owners are known, and a real one."""
 
 from itertools import pairwise
 
@@ -101,7 +101,7 @@ def test_the_owners_sum_to_the_wall_time_exactly(runs, steps):
 @settings(max_examples=30, deadline=None)
 @given(st.lists(NEAR_RUNS))
 def test_busy_is_every_nanosecond_that_some_run_covers(runs):
-    covered = {ns for each in runs for ns in range(each.start_ns, each.start_ns + each.duration_ns)}
+    covered = {ns for run in runs for ns in range(run.start_ns, run.start_ns + run.duration_ns)}
     spans = timeline.busy_spans(runs, StepTime(0, start_ns=0, wall_ns=50))
     assert {ns for start, end in spans for ns in range(start, end)} == covered & set(range(50))
     assert all(end < start for (_, end), (start, _) in pairwise(spans))

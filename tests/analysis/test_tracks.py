@@ -1,4 +1,4 @@
-"""Tracks: what rows stand for, and which of them say the same again."""
+"""Tracks: what rows stand for, and which of them repeat others."""
 
 import pytest
 
@@ -34,7 +34,7 @@ GPU = "/device:GPU:0"
     ],
 )
 def test_the_name_of_a_device_tells_what_its_rows_are(device, kind):
-    assert tracks.kind(device) == kind
+    assert tracks.track_kind(device) == kind
 
 
 @pytest.mark.parametrize(
@@ -52,23 +52,23 @@ def test_the_name_of_a_device_tells_what_its_rows_are(device, kind):
     ],
 )
 def test_a_kernel_and_a_copy_belong_to_an_op(name, label, expected):
-    assert tracks.traced(name, label) == expected
+    assert tracks.node_and_op(name, label) == expected
 
 
 def run(name: str, start: int, device: str = "", op: str = "Op") -> OpRun:
     return OpRun(0, name, op, device, start, 5)
 
 
-def once(**groups: str) -> dict[str, str]:
-    """What is left of runs by their letters, each of which is one run; tracks by short names."""
-    found = tracks.once(
+def kept_letters(**groups: str) -> dict[str, str]:
+    """The runs that are kept, by track; a run is a letter, and a track has a short name."""
+    kept = tracks.without_repeats(
         {
             device.format(gpu=GPU): [run(letter, ord(letter)) for letter in letters]
             for device, letters in ((NAMES[name], groups[name]) for name in groups)
         }
     )
     short = {NAMES[name].format(gpu=GPU): name for name in groups}
-    return {short[device]: "".join(one.name for one in runs) for device, runs in found.items()}
+    return {short[device]: "".join(run.name for run in runs) for device, runs in kept.items()}
 
 
 NAMES = {
@@ -85,32 +85,32 @@ NAMES = {
 
 
 def test_kernels_count_in_their_stream():
-    assert once(s7="ab", all="abc", s8="c") == {"s7": "ab", "all": "", "s8": "c"}
+    assert kept_letters(s7="ab", all="abc", s8="c") == {"s7": "ab", "all": "", "s8": "c"}
 
 
-def test_copies_count_where_they_are_told_apart():
-    assert once(memcpy="xy", s7="axb", s8="y", all="ab") == {
+def test_copies_count_in_the_track_of_copies():
+    assert kept_letters(memcpy="xy", s7="axb", s8="y", all="ab") == {
         "memcpy": "xy",
         "s7": "ab",
         "s8": "",
         "all": "",
     }
-    assert once(h2d="x", memcpy="x") == {"h2d": "", "memcpy": "x"}
+    assert kept_letters(h2d="x", memcpy="x") == {"h2d": "", "memcpy": "x"}
 
 
-def test_what_is_told_nowhere_else_is_kept():
-    assert once(all="ab") == {"all": "ab"}
-    assert once(s7="a", all="ab") == {"s7": "a", "all": "b"}
-    assert once(h2d="x") == {"h2d": "x"}
+def test_a_run_without_repetition_is_kept():
+    assert kept_letters(all="ab") == {"all": "ab"}
+    assert kept_letters(s7="a", all="ab") == {"s7": "a", "all": "b"}
+    assert kept_letters(h2d="x") == {"h2d": "x"}
 
 
-def test_a_row_takes_away_one_row():
-    assert once(memcpy="x", s7="xx") == {"memcpy": "x", "s7": "x"}
-    assert once(s7="aa", s8="a", all="aaa") == {"s7": "aa", "s8": "a", "all": ""}
+def test_a_row_removes_one_repetition():
+    assert kept_letters(memcpy="x", s7="xx") == {"memcpy": "x", "s7": "x"}
+    assert kept_letters(s7="aa", s8="a", all="aaa") == {"s7": "aa", "s8": "a", "all": ""}
 
 
-def test_what_else_bears_the_name_of_a_kernel_is_no_repetition():
-    assert once(cpu="a", launches="a", sync="a", s7="a") == {
+def test_an_op_with_the_name_of_a_kernel_is_no_repetition():
+    assert kept_letters(cpu="a", launches="a", sync="a", s7="a") == {
         "cpu": "a",
         "launches": "a",
         "sync": "a",
@@ -118,17 +118,19 @@ def test_what_else_bears_the_name_of_a_kernel_is_no_repetition():
     }
 
 
-def test_the_threads_of_a_profiler_tell_the_ops_once_more():
-    assert once(host="abc", cpu="ab") == {"host": "", "cpu": "ab"}
+def test_the_threads_of_a_profiler_repeat_the_ops():
+    assert kept_letters(host="abc", cpu="ab") == {"host": "", "cpu": "ab"}
 
 
 def test_one_gpu_does_not_repeat_another():
-    zero, one = [run("a", 1)], [run("a", 1)]
-    found = tracks.once({"/device:GPU:0/stream:all": zero, "/device:GPU:1/stream:7": one})
-    assert found == {"/device:GPU:0/stream:all": zero, "/device:GPU:1/stream:7": one}
+    zero, first = [run("a", 1)], [run("a", 1)]
+    kept = tracks.without_repeats(
+        {"/device:GPU:0/stream:all": zero, "/device:GPU:1/stream:7": first}
+    )
+    assert kept == {"/device:GPU:0/stream:all": zero, "/device:GPU:1/stream:7": first}
 
 
 def test_a_nodes_work_on_a_gpu_is_what_its_kernels_took():
     launch, kernel = run("a", 0, "/gpu:0"), run("a", 9, "/gpu:0/stream:7")
     shape, wait = run("shape", 0, "/gpu:0"), run("wait", 0, "/gpu:0/sync")
-    assert tracks.at_work([launch, kernel, shape, wait]) == [kernel, shape]
+    assert tracks.work_runs([launch, kernel, shape, wait]) == [kernel, shape]

@@ -71,7 +71,7 @@ def with_output(stage):
 
 def check(stage):
     """The account of a placement is closed."""
-    passes = {each.name for each in stage.passes}
+    passes = {step.name for step in stage.passes}
     assert [fate.name for fate in stage.ledger] == [node.name for node in stage.user_nodes]
     assert largest_count(fate.name for fate in stage.ledger) == 1
     assert {fate.fate for fate in stage.ledger} <= set(ledger.FATES)
@@ -95,13 +95,13 @@ def largest_count(names):
 
 def check_counts(stage):
     """From the user's graph to the one that runs, no node comes or goes but by a pass."""
-    counts = [len(stage.user_nodes), *(each.after for each in stage.passes)]
-    assert [each.before for each in stage.passes] == counts[:-1]
+    counts = [len(stage.user_nodes), *(step.after for step in stage.passes)]
+    assert [step.before for step in stage.passes] == counts[:-1]
     assert counts[-1] == len(stage.nodes)
-    for each in stage.passes:
-        assert each.before + len(each.added) - len(each.removed) == each.after
-        gone = set(each.removed)  # others were taken out of computing, and stayed
-        assert sorted(taken.name for taken in each.taken if taken.name in gone) == sorted(gone)
+    for step in stage.passes:
+        assert step.before + len(step.added) - len(step.removed) == step.after
+        gone = set(step.removed)  # others were taken out of computing, and stayed
+        assert sorted(taken.name for taken in step.taken if taken.name in gone) == sorted(gone)
 
 
 # Models
@@ -180,9 +180,9 @@ def walk(build, **options):
     def model():
         return Model(output=build(), feeds={}, data=None)
 
-    asked = Options(**options)
+    chosen = Options(**options)
     return placement.place(
-        backward.differentiate(frontend.build(("test", model), asked), asked), asked
+        backward.differentiate(frontend.build(("test", model), chosen), chosen), chosen
     )
 
 
@@ -273,9 +273,9 @@ def test_the_account_is_closed_for_loops_conditions_calls_and_state(build, optio
 
 def test_a_function_that_grappler_optimises_by_itself_is_not_taken_for_the_graph():
     placed = walk(compiled_call)
-    written = {node.name for node in placed.user_nodes}
+    user_names = {node.name for node in placed.user_nodes}
     assert {fate.fate for fate in placed.ledger} == {"executed"}
-    assert [each.name for each in placed.passes if written & set(each.removed)] == []
+    assert [step.name for step in placed.passes if user_names & set(step.removed)] == []
 
 
 # Any graph

@@ -8,20 +8,20 @@ from tflab.analysis import critical_path
 from tflab.follow import measurement, node_history
 from tflab.records import Frontend, Node, Options, Placement
 from tflab.report import drawing, html, pass_log
-from tflab.report.contents import Chapter, Portrait, Report
+from tflab.report.contents import Chapter, DrawnGraph, Report
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
 PHONE = 400  # pixels across
 
 
-def portrait(name, stages, lives=None, ns=None):
-    lives = lives or node_history.lives(stages)
-    return Portrait(name, drawing.draw(stages, lives), lives, ns or {}, 16)
+def drawn_graph(name, stages, histories=None, ns=None):
+    histories = histories or node_history.histories(stages)
+    return DrawnGraph(name, drawing.draw(stages, histories), histories, ns or {}, 16)
 
 
-def save(path, *portraits):
-    chapters = tuple(Chapter(one.name, ("A paragraph.", one)) for one in portraits)
+def save(path, *graphs):
+    chapters = tuple(Chapter(graph.name, ("A paragraph.", graph)) for graph in graphs)
     page = html.page(Report("A report", "About it.", "python -m tflab.report", chapters))
     path.write_text(page, encoding="utf-8")
     return path
@@ -35,19 +35,19 @@ def lenet(walked):
 @pytest.fixture(scope="module")
 def written(lenet, tmp_path_factory):
     """A page with LeNet, whose times were measured at two batch sizes."""
-    lives = measurement.follow(lenet, (1, 16), Options(steps=5))
-    one = portrait("lenet", lenet, lives, critical_path.median_per_step(lenet[3].runs))
-    return save(tmp_path_factory.mktemp("report") / "report.html", one)
+    histories = measurement.follow(lenet, (1, 16), Options(steps=5))
+    graph = drawn_graph("lenet", lenet, histories, critical_path.median_per_step(lenet[3].runs))
+    return save(tmp_path_factory.mktemp("report") / "report.html", graph)
 
 
 @pytest.fixture
 def heard(page):
     """What the page says to the console, and what it asks for."""
-    found = []
-    page.on("console", lambda message: found.append(message.text))
-    page.on("pageerror", lambda error: found.append(str(error)))
-    page.on("request", lambda request: found.append(request.url))
-    return found
+    heard = []
+    page.on("console", lambda message: heard.append(message.text))
+    page.on("pageerror", lambda error: heard.append(str(error)))
+    page.on("request", lambda request: heard.append(request.url))
+    return heard
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_it_opens_from_a_file_without_an_error_or_a_request(page, heard, written
     assert heard == [written.as_uri()]
 
 
-def test_a_click_shows_a_life_from_its_line_to_its_time(viewer, artefacts):
+def test_a_click_shows_a_history_from_its_line_to_its_time(viewer, artefacts):
     node(viewer, "conv1/Conv2D").click()
     panel = viewer.locator("[data-part=panel]")
     text = panel.inner_text()
@@ -89,7 +89,7 @@ def test_a_click_shows_a_life_from_its_line_to_its_time(viewer, artefacts):
     assert "tf.nn.conv2d(images, kernel" in text
     for words in (
         "takes images, conv1/Conv2D/ReadVariableOp",
-        "remapper: fused into conv1/Relu",
+        "): fused into conv1/Relu",
         "its work was done by conv1/Relu",
         "device CPU:0",
     ):
@@ -154,7 +154,8 @@ def test_a_search_opens_what_the_node_is_in(viewer):
     assert "selected" in node(viewer, "dense2/MatMul").get_attribute("class")
     search.fill("no such node")
     search.press("Enter")
-    assert viewer.locator("[data-part=found]").inner_text() == "No node has this in its name."
+    result = viewer.locator("[data-part=search-result]")
+    assert result.inner_text() == "No node has this in its name."
 
 
 def test_the_keyboard_goes_along_the_edges(viewer, page):
@@ -220,7 +221,7 @@ def test_paper_gets_a_drawing_of_each_stage_and_no_controls(page, written, artef
 
 def test_a_hostile_name_is_only_ever_text(page, heard, tmp_path):
     nodes = (Node(EVIL, EVIL), Node("b", "Op", (EVIL,)))
-    path = save(tmp_path / "evil.html", portrait(EVIL, (Frontend(program=None, nodes=nodes),)))
+    path = save(tmp_path / "evil.html", drawn_graph(EVIL, (Frontend(program=None, nodes=nodes),)))
     page.goto(path.as_uri())
     search = page.locator("[data-part=search]")
     search.fill("script")
@@ -231,7 +232,7 @@ def test_a_hostile_name_is_only_ever_text(page, heard, tmp_path):
 
 
 def test_a_model_that_was_only_written_can_be_followed(page, heard, tmp_path):
-    path = save(tmp_path / "small.html", portrait("small", STAGES[:1]))
+    path = save(tmp_path / "small.html", drawn_graph("small", STAGES[:1]))
     page.goto(path.as_uri())
     assert drawn(page.locator(".viewer")) == len(STAGES[0].nodes)
     assert heard == [path.as_uri()]
@@ -242,7 +243,9 @@ def test_a_thousand_nodes_can_all_be_opened(page, heard, tmp_path):
         Node(f"block{i // 10}/op{i}", "Op", (f"block{(i - 1) // 10}/op{i - 1}",) if i else ())
         for i in range(1000)
     )
-    path = save(tmp_path / "large.html", portrait("large", (Frontend(program=None, nodes=nodes),)))
+    path = save(
+        tmp_path / "large.html", drawn_graph("large", (Frontend(program=None, nodes=nodes),))
+    )
     page.goto(path.as_uri())
     viewer = page.locator(".viewer")
     assert drawn(viewer) == 1000

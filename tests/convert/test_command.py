@@ -175,7 +175,7 @@ def test_text_tells_what_was_recorded_and_what_it_cost(run):
     assert any(line.endswith("device:CPU:0 ops 2 10.0 us 0") for line in lines)
     assert "/device:GPU:0/stream:13 kernels of a stream 1 40.0 us 0" in lines
     assert "/device:GPU:0/stream:all left out: repeats other rows 0 0 ns 1" in lines
-    assert "0 gpu 90.0 us 55.0 us 4 2" in lines
+    assert "0 gpu 90.0 us 55.0 us 4 1" in lines
     assert "conv Conv2D kernels of a stream 1 40.0 us 40.0 us 100.0 %" in lines
     assert "conv Conv2D 40.0 us 80.0 %" in lines[lines.index("The critical path") :]
 

@@ -40,9 +40,9 @@ def test_a_file_comes_over_the_network_as_it_is_and_its_bar_is_full(server, tmp_
     part = tmp_path / "data.bin"
     downloads.receive(f"{address}data.bin", part, limit=len(content))
     assert part.read_bytes() == content
-    said = capsys.readouterr()
-    assert said.out == ""
-    assert "data.bin" in said.err and "256.0/256.0 kB" in said.err
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert "data.bin" in output.err and "256.0/256.0 kB" in output.err
 
 
 def test_a_file_that_is_not_there_is_told_with_its_address(server, tmp_path):
@@ -79,7 +79,7 @@ def test_a_silent_host_is_given_up_in_time(monkeypatch):
     monkeypatch.setattr(urllib.request, "urlopen", lambda url, timeout: time.sleep(2))
     started = time.monotonic()
     with pytest.raises(TflabError, match=r"^http://silent/ did not answer within 0.02 s\.$"):
-        downloads.ask("http://silent/")
+        downloads.open_url("http://silent/")
     assert time.monotonic() - started < 1
 
 
@@ -93,6 +93,6 @@ def test_an_endless_download_is_cut_off(tmp_path, monkeypatch):
         def read(self, count: int) -> bytes:
             return bytes(count)
 
-    monkeypatch.setattr(downloads, "ask", lambda url: Endless())
+    monkeypatch.setattr(downloads, "open_url", lambda url: Endless())
     downloads.receive("http://endless/", tmp_path / "part", limit=1000)
     assert (tmp_path / "part").stat().st_size == downloads.CHUNK_BYTES

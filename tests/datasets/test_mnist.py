@@ -265,9 +265,9 @@ def test_a_download_spoiled_everywhere_leaves_no_file(mirrors, tmp_path, capsys,
         (mirror / f"{TRAIN[0]}.gz").write_bytes(content)
     assert mnist.load("train").name == "digits, not MNIST"
     assert cached_files(tmp_path) == []
-    told = capsys.readouterr().err.splitlines()[-1]
-    assert told.startswith(f"{NOT_MNIST} {mirrors[0].as_uri()}")
-    assert f" {mirrors[1].as_uri()}/{TRAIN[0]}.gz " in told
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith(f"{NOT_MNIST} {mirrors[0].as_uri()}")
+    assert f" {mirrors[1].as_uri()}/{TRAIN[0]}.gz " in line
 
 
 class Breaking:
@@ -294,32 +294,32 @@ def test_without_a_network_the_one_line_is_all_that_is_printed(mirrors, capsys):
     for mirror in mirrors:
         (mirror / f"{TRAIN[0]}.gz").unlink()
     assert mnist.load("train").stands_in_for == "MNIST"
-    told = capsys.readouterr().err
-    assert told.count("\n") == 1
-    assert told.startswith(f"{NOT_MNIST} {mirrors[0].as_uri()}/{TRAIN[0]}.gz failed: ")
+    line = capsys.readouterr().err
+    assert line.count("\n") == 1
+    assert line.startswith(f"{NOT_MNIST} {mirrors[0].as_uri()}/{TRAIN[0]}.gz failed: ")
 
 
 def test_a_broken_connection_leaves_no_file_and_is_not_tried_again(
     mirrors, tmp_path, monkeypatch, capsys
 ):
-    asked = []
+    urls = []
 
     def ask(url: str) -> Breaking:
-        asked.append(url)
+        urls.append(url)
         return Breaking(ConnectionResetError(104, "Connection reset by peer"))
 
-    monkeypatch.setattr(downloads, "ask", ask)
+    monkeypatch.setattr(downloads, "open_url", ask)
     assert [mnist.load(split).size for split in ("train", "test", "train")] == [1500, 297, 1500]
-    assert asked == [f"{mirror.as_uri()}/{TRAIN[0]}.gz" for mirror in mirrors]
+    assert urls == [f"{mirror.as_uri()}/{TRAIN[0]}.gz" for mirror in mirrors]
     assert cached_files(tmp_path) == []
     assert capsys.readouterr().err.splitlines()[-1] == (
-        f"{NOT_MNIST} {asked[0]} failed: [Errno 104] Connection reset by peer. "
-        f"{asked[1]} failed: [Errno 104] Connection reset by peer."
+        f"{NOT_MNIST} {urls[0]} failed: [Errno 104] Connection reset by peer. "
+        f"{urls[1]} failed: [Errno 104] Connection reset by peer."
     )
 
 
 def test_an_interrupted_download_leaves_no_file(mirrors, tmp_path, monkeypatch):
-    monkeypatch.setattr(downloads, "ask", lambda url: Breaking(KeyboardInterrupt()))
+    monkeypatch.setattr(downloads, "open_url", lambda url: Breaking(KeyboardInterrupt()))
     with pytest.raises(KeyboardInterrupt):
         mnist.load("train")
     assert cached_files(tmp_path) == []

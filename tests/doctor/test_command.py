@@ -47,8 +47,8 @@ def test_python_is_held_against_the_range(installed, monkeypatch):
     installed()
     monkeypatch.setattr(sys, "executable", "/usr/bin/python3")
     monkeypatch.setattr(packages.platform, "python_version", lambda: "3.12.1")
-    found = "3.12.1 at /usr/bin/python3 (asked for: >=3.10,<3.14)"
-    assert list(packages.python()) == [Finding("Python", "version", found)]
+    state = "3.12.1 at /usr/bin/python3 (asked for: >=3.10,<3.14)"
+    assert list(packages.python()) == [Finding("Python", "version", state)]
     monkeypatch.setattr(packages.platform, "python_version", lambda: "3.9.2")
     assert list(packages.python()) == [
         Finding(
@@ -213,10 +213,10 @@ def test_the_profile_plugin_comes_from_one_package(brought, expected, monkeypatc
 def test_the_ranges_are_those_of_the_project():
     tomllib = pytest.importorskip("tomllib")  # Python 3.11
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    found = packages.declared()
-    assert found.python == project["requires-python"]
-    assert list(found.needed) == project["dependencies"]
-    assert {line.partition(">=")[0] for line in found.others} >= {"pytest", "mypy"}
+    declared = packages.declared()
+    assert declared.python == project["requires-python"]
+    assert list(declared.needed) == project["dependencies"]
+    assert {line.partition(">=")[0] for line in declared.others} >= {"pytest", "mypy"}
 
 
 def test_the_ranges_of_an_installed_tflab_are_in_its_metadata(monkeypatch, tmp_path):
@@ -236,11 +236,11 @@ def test_the_ranges_of_an_installed_tflab_are_in_its_metadata(monkeypatch, tmp_p
 def answer(monkeypatch):
     """`answer({...})`: what the process of its own comes back with."""
 
-    def answering(found):
+    def answering(answer):
         def call(function, seconds):
-            if isinstance(found, TflabError):
-                raise found
-            return found
+            if isinstance(answer, TflabError):
+                raise answer
+            return answer
 
         monkeypatch.setattr(child, "call", call)
 
@@ -296,7 +296,7 @@ GENCODE = "Detected incompatible Protobuf Gencode/Runtime versions when loading 
 
 
 @pytest.mark.parametrize(
-    "code, found, advice",
+    "code, error, advice",
     [
         (
             "raise ModuleNotFoundError(\"No module named 'absl'\")",
@@ -315,9 +315,9 @@ GENCODE = "Detected incompatible Protobuf Gencode/Runtime versions when loading 
         ),
     ],
 )
-def test_a_tensorflow_that_breaks_is_one_line(fake_tensorflow, code, found, advice):
+def test_a_tensorflow_that_breaks_is_one_line(fake_tensorflow, code, error, advice):
     fake_tensorflow(code)
-    assert list(runtime.devices()) == [Finding("TensorFlow", "import", found, WRONG, advice)]
+    assert list(runtime.devices()) == [Finding("TensorFlow", "import", error, WRONG, advice)]
 
 
 def test_a_tensorflow_that_hangs_is_one_line(fake_tensorflow, monkeypatch):
@@ -379,8 +379,8 @@ def test_plugin_and_converter_are_told_apart(answer, answered, expected):
 
 @pytest.mark.tensorflow
 def test_what_is_installed_here_loads():
-    assert runtime.asked("imported").keys() == {"seconds", "devices"}
-    assert runtime.asked("loaded").keys() == {"tools"}
+    assert runtime.answer_of("imported").keys() == {"seconds", "devices"}
+    assert runtime.answer_of("loaded").keys() == {"tools"}
 
 
 # Data
@@ -402,7 +402,7 @@ def made_up(monkeypatch, tmp_path):
         name="MADE-UP",
         module="made_up",
         cache="made",
-        wanted="the file whole",
+        files="the file whole",
         download="1 MB from example.org",
         stand_in="zeros",
         insists=True,
@@ -448,11 +448,11 @@ def test_a_given_folder_may_be_there_for_other_data(made_up, tmp_path, monkeypat
 
 def test_a_given_folder_that_is_not_there_is_wrong(made_up, tmp_path, monkeypatch):
     monkeypatch.setenv("TFLAB_DATA_DIR", str(tmp_path / "none"))
-    found = (
+    state = (
         f"{tmp_path / 'none'} (from TFLAB_DATA_DIR) cannot be read: No such file or directory; "
         "it should be a folder with the file whole."
     )
-    assert list(data.sets()) == [Finding("Data", "MADE-UP", found, WRONG, PUT)]
+    assert list(data.sets()) == [Finding("Data", "MADE-UP", state, WRONG, PUT)]
 
 
 def test_data_that_are_not_here_would_be_downloaded(made_up):
@@ -482,7 +482,7 @@ def test_offline_the_stand_in_is_named(made_up, monkeypatch):
 
 @pytest.mark.parametrize("known", data.KNOWN, ids=lambda known: known.name)
 def test_every_known_data_set_refuses_an_empty_folder(known, tmp_path):
-    assert data.unreadable(known, tmp_path).startswith(f"{tmp_path} lacks ")
+    assert data.reason_unreadable(known, tmp_path).startswith(f"{tmp_path} lacks ")
 
 
 # Surroundings
@@ -496,8 +496,8 @@ def variables(monkeypatch):
 
 
 def test_no_variables_are_fine(variables):
-    (found,) = around.variables()
-    assert found == Finding("Variables", "TFLAB_...", "none is set, and none has to be")
+    (finding,) = around.variables()
+    assert finding == Finding("Variables", "TFLAB_...", "none is set, and none has to be")
 
 
 def test_a_misspelt_variable_is_told_with_the_right_one(variables):
@@ -537,15 +537,15 @@ def test_folders_that_can_be_written_tell_their_space(free, tmp_path, monkeypatc
 
 def test_little_space_is_worth_a_note(free, tmp_path):
     free(2**20)
-    found = around.folder("runs", tmp_path / "runs", WRONG, "Go elsewhere.")
-    told = f"{tmp_path}/runs, with 1.00 MB free"
-    assert found == Finding("Folders", "runs", told, NOTE, "Free some: 500 MB are safe.")
+    finding = around.check_folder("runs", tmp_path / "runs", WRONG, "Go elsewhere.")
+    state = f"{tmp_path}/runs, with 1.00 MB free"
+    assert finding == Finding("Folders", "runs", state, NOTE, "Free some: 500 MB are safe.")
 
 
 def test_a_folder_that_cannot_be_written_is_what_it_is_needed_for(tmp_path):
     (tmp_path / "file").touch()
     path = tmp_path / "file" / "runs"
-    assert around.folder("runs", path, WRONG, "Go elsewhere.") == Finding(
+    assert around.check_folder("runs", path, WRONG, "Go elsewhere.") == Finding(
         "Folders", "runs", f"{path} cannot be written: Not a directory", WRONG, "Go elsewhere."
     )
 
@@ -614,14 +614,14 @@ def test_traces_in_their_place_are_runs_of_profile(tmp_path):
         "train/plugins/profile/second/one.xplane.pb",
         "train/plugins/profile/second/two.xplane.pb",
     )
-    found = "2 runs: first, train/second"
-    assert profiles(tmp_path) == [Finding("Logdir", "profiles", found)]
+    state = "2 runs: first, train/second"
+    assert profiles(tmp_path) == [Finding("Logdir", "profiles", state)]
 
 
 def test_many_runs_are_shortened(tmp_path):
     put(tmp_path, *(f"plugins/profile/{name}/host.xplane.pb" for name in "abcde"))
-    found = "5 runs: a, b, c and 2 more"
-    assert profiles(tmp_path) == [Finding("Logdir", "profiles", found)]
+    state = "5 runs: a, b, c and 2 more"
+    assert profiles(tmp_path) == [Finding("Logdir", "profiles", state)]
 
 
 NONE = Finding("Logdir", "profiles", "none: the Profile tab stays empty")
@@ -645,16 +645,16 @@ def test_traces_out_of_their_place_are_wrong_with_the_way_to_move_them(tmp_path)
 @pytest.mark.parametrize("place", ["plugins/other/run", "plugins/profile", "profile/plugins/run"])
 def test_a_trace_has_one_place_only(tmp_path, place):
     put(tmp_path, f"{place}/host.xplane.pb")
-    none, found = profiles(tmp_path)
-    assert (none, found.looked_at, found.verdict) == (NONE, place, WRONG)
+    none, finding = profiles(tmp_path)
+    assert (none, finding.looked_at, finding.verdict) == (NONE, place, WRONG)
 
 
 @pytest.mark.parametrize("deep", ["plugins", "plugins/profile", "plugins/profile/first"])
 def test_a_logdir_that_is_too_deep_is_told_with_the_right_one(tmp_path, deep):
     put(tmp_path, "plugins/profile/first/host.xplane.pb")
-    none, found = profiles(tmp_path / deep)
-    assert (none, found.verdict) == (NONE, WRONG)
-    assert found.advice == f"The logdir is too deep: tensorboard --logdir {tmp_path}"
+    none, finding = profiles(tmp_path / deep)
+    assert (none, finding.verdict) == (NONE, WRONG)
+    assert finding.advice == f"The logdir is too deep: tensorboard --logdir {tmp_path}"
 
 
 def test_an_empty_trace_is_wrong(tmp_path):
@@ -734,7 +734,7 @@ def test_a_logdir_that_is_no_folder_is_wrong(tmp_path, name, about):
 THEIRS = """
 import sys
 from tflab.doctor import runtime
-print("RUNS", *sorted(runtime.plugin_of(sys.argv[1]).generate_runs()))
+print("RUNS", *sorted(runtime.profile_plugin_in(sys.argv[1]).generate_runs()))
 """
 
 
@@ -783,10 +783,10 @@ FOUND = (
 def world(monkeypatch):
     """`world(findings)`: what all checks find together."""
 
-    def finding(found):
-        monkeypatch.setattr(checkup, "findings", lambda checks: iter([tuple(found)]))
+    def replace_findings(findings):
+        monkeypatch.setattr(checkup, "findings", lambda checks: iter([tuple(findings)]))
 
-    return finding
+    return replace_findings
 
 
 def test_what_is_needed_and_wrong_is_status_1(world, capsys):
@@ -868,7 +868,7 @@ def test_a_check_that_cannot_be_carried_out_is_a_finding(needed, verdict, monkey
         raise PermissionError("no sockets here\nnor there")
 
     monkeypatch.setattr(around, "port", port)
-    assert checkup.carried_out(Check("Network", "surroundings:port", needed)) == (
+    assert checkup.carry_out(Check("Network", "surroundings:port", needed)) == (
         FOUND[0],
         Finding(
             "Network",
@@ -882,9 +882,9 @@ def test_a_check_that_cannot_be_carried_out_is_a_finding(needed, verdict, monkey
 
 def test_a_check_whose_module_is_missing_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "packaging.requirements", None)
-    (found,) = checkup.carried_out(Check("Packages", "packages:needed"))
-    assert found.verdict == WRONG
-    assert found.advice == ("Install what tflab needs: python -m pip install -r requirements.txt")
+    (finding,) = checkup.carry_out(Check("Packages", "packages:needed"))
+    assert finding.verdict == WRONG
+    assert finding.advice == ("Install what tflab needs: python -m pip install -r requirements.txt")
 
 
 def test_a_logdir_that_is_not_there_is_a_wrong_argument(tmp_path, capsys):
@@ -910,15 +910,15 @@ def test_every_check_can_be_carried_out_here(monkeypatch, tmp_path):
 
     monkeypatch.setattr(child, "call", call)
     checks = checkup.checks(str(put(tmp_path, "plugins/profile/a/host.xplane.pb")))
-    found = [finding for part in checkup.findings(checks) for finding in part]
-    assert {check.subject for check in checks} == {finding.subject for finding in found}
-    assert not [finding for finding in found if "cannot be looked at" in finding.found]
-    assert {finding.verdict for finding in found} <= {FINE, NOTE, WRONG}
+    all_findings = [finding for part in checkup.findings(checks) for finding in part]
+    assert {check.subject for check in checks} == {finding.subject for finding in all_findings}
+    assert not [finding for finding in all_findings if "cannot be looked at" in finding.found]
+    assert {finding.verdict for finding in all_findings} <= {FINE, NOTE, WRONG}
 
 
 @pytest.mark.tensorflow
 def test_the_whole_of_it_ends_with_a_verdict(capsys):
     status = doctor.main(["--format", "json"])
-    found = json.loads(capsys.readouterr().out)
-    assert found["works"] == (status == 0)
-    assert len(found["findings"]) > len(checkup.CHECKS)
+    answer = json.loads(capsys.readouterr().out)
+    assert answer["works"] == (status == 0)
+    assert len(answer["findings"]) > len(checkup.CHECKS)

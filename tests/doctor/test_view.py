@@ -15,14 +15,14 @@ from tflab.doctor.checks import (
     WRONG,
     Check,
     Finding,
-    carried_out,
+    carry_out,
     findings,
     sentence,
 )
 from tflab.records.blocks import Frame, Strip
 from tflab.runtime import child
 
-FOUND = (
+FINDINGS = (
     Finding("Python", "version", "3.12.1"),
     Finding("Packages", "numpy", "2.4.6"),
     Finding("Packages", "xprof", "2.20.1 (asked for: >=2.22)", WRONG, "Install xprof."),
@@ -33,7 +33,7 @@ FOUND = (
 
 
 def test_the_table_has_a_row_for_each_finding_and_names_a_subject_once():
-    table, *_ = doctor.tell(FOUND)
+    table, *_ = doctor.blocks(FINDINGS)
     assert table.title == "What was looked at"
     assert [column.header for column in table.columns] == ["", "subject", "what", "found"]
     assert list(table.cells()) == [
@@ -47,7 +47,7 @@ def test_the_table_has_a_row_for_each_finding_and_names_a_subject_once():
 
 
 def test_what_is_wrong_and_what_is_worth_a_note_are_told_apart_with_their_advice():
-    _, *rest = doctor.tell(FOUND)
+    _, *rest = doctor.blocks(FINDINGS)
     assert rest == [
         Strip(
             "What is wrong, and what to do",
@@ -86,12 +86,12 @@ def test_findings_come_in_the_order_of_their_checks(monkeypatch):
         import time
 
         time.sleep(0.2)
-        yield FOUND[0]
+        yield FINDINGS[0]
 
     monkeypatch.setattr(runtime, "devices", slow)
-    monkeypatch.setattr(runtime, "profile_plugin", lambda: iter(FOUND[1:3]))
+    monkeypatch.setattr(runtime, "profile_plugin", lambda: iter(FINDINGS[1:3]))
     checks = [Check("Python", "runtime:devices"), Check("Packages", "runtime:profile_plugin")]
-    assert list(findings(checks)) == [FOUND[:1], FOUND[1:3]]
+    assert list(findings(checks)) == [FINDINGS[:1], FINDINGS[1:3]]
 
 
 def test_only_what_nothing_runs_without_is_needed():
@@ -112,7 +112,7 @@ def test_a_check_that_fails_names_what_it_looked_at(monkeypatch):
         raise MemoryError
 
     monkeypatch.setattr(runtime, "profile_plugin", profile_plugin)
-    assert carried_out(Check("TensorBoard", "runtime:profile_plugin")) == (
+    assert carry_out(Check("TensorBoard", "runtime:profile_plugin")) == (
         Finding(
             "TensorBoard",
             "profile plugin",
@@ -137,9 +137,9 @@ def test_a_check_that_fails_names_what_it_looked_at(monkeypatch):
 )
 def test_an_import_error_has_the_advice_that_helps(error, advice, monkeypatch):
     monkeypatch.setattr(child, "call", lambda function, seconds: {"error": error})
-    (found,) = runtime.devices()
-    assert (found.looked_at, found.found, found.verdict) == ("import", error, WRONG)
-    assert advice in found.advice
+    (finding,) = runtime.devices()
+    assert (finding.looked_at, finding.found, finding.verdict) == ("import", error, WRONG)
+    assert advice in finding.advice
 
 
 def test_a_device_is_told_by_its_processors_or_its_name(monkeypatch):
@@ -150,8 +150,8 @@ def test_a_device_is_told_by_its_processors_or_its_name(monkeypatch):
         )
     )
     monkeypatch.setattr(environment, "describe", lambda: {"cpus": 6, "os": platform.system()})
-    told = [
+    details = [
         runtime.details(tf, SimpleNamespace(name=f"{kind}:0", device_type=kind))
         for kind in ("CPU", "GPU", "TPU")
     ]
-    assert told == ["6 processors", "NVIDIA A100", "TPU"]
+    assert details == ["6 processors", "NVIDIA A100", "TPU"]

@@ -16,7 +16,7 @@ from tflab.records import Capture, Node, OpRun, StepTime, Transfer
 CPU, OTHER = "/device:CPU:0", "/device:CPU:1"
 
 
-def written(*captures: Capture, nodes=(), transfers=()) -> str:
+def chart_text(*captures: Capture, nodes=(), transfers=()) -> str:
     stream = io.StringIO()
     chrome_trace.write(stream, captures, nodes, transfers)
     return stream.getvalue()
@@ -24,15 +24,15 @@ def written(*captures: Capture, nodes=(), transfers=()) -> str:
 
 def chart(*captures: Capture, nodes=(), transfers=()) -> list[dict]:
     """The events of a chart, which keeps all rules."""
-    content = written(*captures, nodes=nodes, transfers=transfers)
-    found = json.loads(content, parse_float=Decimal)
-    assert set(found) == {"displayTimeUnit", "traceEvents", "otherData"}
-    assert found["displayTimeUnit"] == "ns"
-    check(found["traceEvents"])
+    content = chart_text(*captures, nodes=nodes, transfers=transfers)
+    trace = json.loads(content, parse_float=Decimal)
+    assert set(trace) == {"displayTimeUnit", "traceEvents", "otherData"}
+    assert trace["displayTimeUnit"] == "ns"
+    check(trace["traceEvents"])
     for line in filter(lambda line: '"ts"' in line, content.splitlines()):
         # What Perfetto reads up to the time: no string in which there could be an escape.
         assert re.match(r'\{"ph":"[XCsf]",("bp":"e",)?("[pt]id":\d+,)+"ts":\d+\.\d{3}5?,', line)
-    return found["traceEvents"]
+    return trace["traceEvents"]
 
 
 # The rules of the format: which fields an event has, by its phase, and of which type.
@@ -68,15 +68,15 @@ def check(events: list[dict]) -> None:
 
 def check_names(metadata: list[dict], events: list[dict]) -> None:
     """Whatever has events has a name and a place, once, and no number stands for two threads."""
-    told = Counter((event["pid"], event["tid"], event["name"]) for event in metadata)
-    assert set(told.values()) <= {1}
+    names_of_track = Counter((event["pid"], event["tid"], event["name"]) for event in metadata)
+    assert set(names_of_track.values()) <= {1}
     for event in metadata:
         assert set(event["args"]) == {METADATA[event["name"]]}
     for event in events:
         what = "process" if event["ph"] == "C" else "thread"
         if event["ph"] != "M":
-            assert told[event["pid"], event["tid"], f"{what}_name"]
-            assert told[event["pid"], event["tid"], f"{what}_sort_index"]
+            assert names_of_track[event["pid"], event["tid"], f"{what}_name"]
+            assert names_of_track[event["pid"], event["tid"], f"{what}_sort_index"]
     threads = {(event["pid"], event["tid"]) for event in events}
     assert len({tid for _, tid in threads}) == len(threads)
 
@@ -140,7 +140,7 @@ def test_a_run_is_a_slice_with_its_op_for_a_name():
 
 def test_time_begins_at_the_first_event_and_it_is_told_when_that_was():
     capture = Capture("one", (), (run("a", 1_795_000_000_000_000_123, 1),))
-    assert json.loads(written(capture))["otherData"] == {
+    assert json.loads(chart_text(capture))["otherData"] == {
         "origin_ns_since_1970": 1_795_000_000_000_000_123
     }
     assert of(chart(capture), "X", "ts", "dur") == [(0, 1)]
@@ -180,7 +180,7 @@ def test_names_of_strangers_are_escaped():
 
 
 def test_letters_are_written_as_they_are():
-    content = written(Capture("one", (), (run("größe", 0, 1, "gerät"),)))
+    content = chart_text(Capture("one", (), (run("größe", 0, 1, "gerät"),)))
     assert ["größe" in content, "gerät" in content, "\\u" in content] == [True, True, False]
 
 
@@ -199,10 +199,10 @@ def test_steps_that_overlap_have_lanes():
 
 
 def curves(events: list[dict]) -> dict[str, list[tuple[int, int]]]:
-    found = defaultdict(list)
+    trace = defaultdict(list)
     for name, ts, args in of(events, "C", "name", "ts", "args"):
-        found[name].append((int(ts), *args.values()))
-    return found
+        trace[name].append((int(ts), *args.values()))
+    return trace
 
 
 def test_a_curve_tells_how_many_ops_run_at_once():
@@ -222,8 +222,8 @@ def test_every_allocator_has_a_curve_that_begins_anew_with_every_step():
         run("b", 1_000_500, 1, allocations=((1_002, 36, "cpu"), (1_002, 5, "gpu"))),
         run("a", 2_000_000, 1, step=1, allocations=((2_001, 64, "cpu"),)),
     )
-    found = curves(chart(Capture("one", steps, runs)))
-    assert found["memory of cpu"] == [
+    trace = curves(chart(Capture("one", steps, runs)))
+    assert trace["memory of cpu"] == [
         (1_000, 64),
         (2_000, 100),
         (3_000, 36),
@@ -231,7 +231,7 @@ def test_every_allocator_has_a_curve_that_begins_anew_with_every_step():
         (1_001_000, 64),
         (1_010_000, 0),
     ]
-    assert found["memory of gpu"] == [(2_000, 5), (10_000, 0)]
+    assert trace["memory of gpu"] == [(2_000, 5), (10_000, 0)]
 
 
 def test_an_allocation_before_the_first_op_is_where_time_begins():
@@ -267,7 +267,7 @@ def arrows(events: list[dict]) -> list[tuple[int, int, int, int]]:
 def test_an_arrow_goes_from_the_end_of_the_producer_to_the_start_of_the_consumer():
     runs = (run("a", 0, 10), run("b", 10, 5), run("c", 20, 5), run("d", 0, 5))
     events = chart(Capture("one", (), runs), nodes=GRAPH)
-    assert arrows(events) == [(3, 9, 3, 10), (3, 9, 3, 20), (3, 14, 3, 20)]
+    assert arrows(events) == [(3, 14, 3, 20), (4, 9, 3, 10), (4, 9, 3, 20)]
     assert {event["name"] for event in events if event["ph"] in "sf"} == {"data"}
 
 
@@ -357,7 +357,7 @@ def test_a_step_of_lenet_has_the_slices_of_tensorflows_timeline(captured):
         if event["ph"] == "X"
     }
     runs = tuple(trace.op_runs(0, stats, {}))
-    content = json.loads(written(Capture("lenet", (), runs)))
+    content = json.loads(chart_text(Capture("lenet", (), runs)))
     origin = content["otherData"]["origin_ns_since_1970"] / 1000
     ours = {
         (event["args"]["node"], event["args"]["op"]): (origin + event["ts"], event["dur"])

@@ -21,10 +21,10 @@ from tflab.records import (
     Gradient,
     GradientCheck,
     Kernel,
-    Life,
     Machined,
     Memory,
     Node,
+    NodeHistory,
     OpMemory,
     OpRun,
     OpTotal,
@@ -637,7 +637,7 @@ def test_keys_are_text_and_tuples_are_lists():
 
 
 def test_the_history_of_a_node_stands_beside_its_model_and_machine():
-    history = Life("neg", "Neg", "forward", None, ("x",), (), ())
+    history = NodeHistory("neg", "Neg", "forward", None, ("x",), (), ())
     document = json.loads(exported.node_history("toy", {"cpus": 2}, history))
     assert list(document) == ["model", "environment", "life"]
     assert (document["model"], document["environment"]) == ("toy", {"cpus": 2})

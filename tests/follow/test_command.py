@@ -18,27 +18,31 @@ def follow(*args: str) -> subprocess.CompletedProcess:
 
 
 @pytest.fixture(scope="module")
-def lives(walked):
+def histories(walked):
     stages = tuple(walked("lenet").values())
     return measurement.follow(stages, (1, 16), Options(steps=5))
 
 
-def test_a_convolution_is_followed_into_the_relu_that_it_was_fused_into(lives, walked):
-    found = lives["conv1/Conv2D"]
-    assert found.source.code.startswith("sums = tf.nn.conv2d(images, kernel")
-    assert "gradients/conv1/Conv2D_grad/Conv2DBackpropFilter" in found.gradient_nodes
-    assert (found.fate.fate, found.fate.by, found.carrier) == ("fused", "remapper", "conv1/Relu")
+def test_a_convolution_is_followed_into_the_relu_that_it_was_fused_into(histories, walked):
+    history = histories["conv1/Conv2D"]
+    assert history.source.code.startswith("sums = tf.nn.conv2d(images, kernel")
+    assert "gradients/conv1/Conv2D_grad/Conv2DBackpropFilter" in history.gradient_nodes
+    assert (history.fate.fate, history.fate.by, history.carrier) == (
+        "fused",
+        "remapper",
+        "conv1/Relu",
+    )
     ran = {node.name: node.op for node in walked("lenet")["placement"].nodes}
-    assert found.ran_as == found.kernel.op == ran["conv1/Relu"]
-    assert [size for size, _ in found.times] == [1, 16]
-    assert all(row.key == "conv1/Relu" and row.calls for _, row in found.times)
+    assert history.ran_as == history.kernel.op == ran["conv1/Relu"]
+    assert [size for size, _ in history.times] == [1, 16]
+    assert all(row.key == "conv1/Relu" and row.calls for _, row in history.times)
 
 
-def test_every_node_of_the_ledger_has_a_life_and_every_executed_one_its_time(lives, walked):
+def test_every_node_of_the_ledger_has_a_history_and_every_executed_one_its_time(histories, walked):
     placement = walked("lenet")["placement"]
-    assert {fate.name for fate in placement.ledger} <= lives.keys()
-    assert all(lives[fate.name].fate == fate for fate in placement.ledger)
-    timed = {name for name, life in lives.items() if life.times}
+    assert {fate.name for fate in placement.ledger} <= histories.keys()
+    assert all(histories[fate.name].fate == fate for fate in placement.ledger)
+    timed = {name for name, history in histories.items() if history.times}
     traced = {run.name for run in walked("lenet")["execution"].runs} - {"_SOURCE"}
     assert traced <= timed
 
@@ -49,15 +53,15 @@ def test_a_batch_size_that_the_data_do_not_fill_is_left_out(walked):
     assert measurement.measured(stages, (available + 1,), Options()) == ({}, None)
 
 
-def test_the_command_prints_one_life_as_text_and_as_json():
+def test_the_command_prints_one_history_as_text_and_as_json():
     text = follow("mul", "--batch-sizes", "1")
     assert text.returncode == 0, text.stderr
     assert "The life of mul (Mul)" in text.stdout
     assert "x * y + z" in text.stdout
-    found = json.loads(follow("mul", "--batch-sizes", "1", "--format", "json").stdout)
-    assert (found["model"], found["life"]["name"]) == ("toy", "mul")
-    assert found["life"]["times"][0][0] == 1
-    assert found["life"]["times"][0][1]["calls"] > 0
+    printed = json.loads(follow("mul", "--batch-sizes", "1", "--format", "json").stdout)
+    assert (printed["model"], printed["life"]["name"]) == ("toy", "mul")
+    assert printed["life"]["times"][0][0] == 1
+    assert printed["life"]["times"][0][1]["calls"] > 0
 
 
 def test_a_name_that_does_not_exist_is_refused_with_the_nearest_ones():

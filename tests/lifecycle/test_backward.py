@@ -66,7 +66,7 @@ def test_the_reasons_of_the_toy_are_the_right_ones(walked):
     assert reasons["mul"] is None
     assert reasons["x"] == reasons["targets"] == backward.NO_VARIABLE
     assert reasons["y/Initializer/initial_value"] == backward.NOT_NEEDED
-    assert reasons["y"] == backward.NOT_DIFFERENTIABLE
+    assert reasons["y"] == backward.NO_INPUTS
     assert reasons["mul/ReadVariableOp"] == backward.PASSED_ON
 
 

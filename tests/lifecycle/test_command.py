@@ -15,7 +15,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 
 from tests import walks
 from tflab.exporters import text
-from tflab.lifecycle import __main__ as lifecycle
+from tflab.lifecycle import __main__ as command
 
 pytestmark = pytest.mark.tensorflow
 
@@ -292,7 +292,7 @@ def fail(tmp_path, monkeypatch, capsys):
     monkeypatch.syspath_prepend(tmp_path)
 
     def fail(*args):
-        status = lifecycle.main(args)
+        status = command.main(args)
         printed = capsys.readouterr()
         return status, printed.err, printed.out
 

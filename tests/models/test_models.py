@@ -141,8 +141,8 @@ def test_the_forward_graph_of_the_toy_is_its_formula():
 def test_training_the_toy_recovers_3_and_2():
     program = built("toy")
     with trained(program, 16, 100) as session:
-        found = values(session)
-    assert found == {"y": pytest.approx(3, abs=1e-3), "z": pytest.approx(2, abs=1e-3)}
+        result = values(session)
+    assert result == {"y": pytest.approx(3, abs=1e-3), "z": pytest.approx(2, abs=1e-3)}
 
 
 # LeNet, twice
@@ -184,11 +184,11 @@ def test_the_images_of_mnist_have_mean_0_and_deviation_1_in_the_convnet():
 @pytest.mark.parametrize("percent, grown", [(25, 4 / 3), (50, 2)])
 def test_dropout_zeroes_its_share_and_keeps_the_mean(percent, grown):
     ones = np.ones((1000, 100), np.float32)
-    found = dropped(ones, percent, (1, 7))
-    assert set(np.unique(found)) == {np.float32(0), np.float32(grown)}
+    result = dropped(ones, percent, (1, 7))
+    assert set(np.unique(result)) == {np.float32(0), np.float32(grown)}
     # 100,000 draws: five standard deviations of their share are below 0.8 %.
-    assert np.mean(found == 0) == pytest.approx(percent / 100, abs=0.008)
-    assert found.mean() == pytest.approx(1, abs=0.016)
+    assert np.mean(result == 0) == pytest.approx(percent / 100, abs=0.008)
+    assert result.mean() == pytest.approx(1, abs=0.016)
 
 
 def test_a_mask_follows_from_its_seed_and_is_the_same_in_another_precision():
@@ -246,16 +246,18 @@ def test_adadelta_is_that_of_zeiler_with_the_decay_and_constant_of_the_sample():
         gradient = tf1.placeholder(tf.float32, [2])
         train = convnet.optimizer(1.0).apply_gradients([(gradient, weights)])
         session.run(tf1.global_variables_initializer())
-        for each in gradients:
-            session.run(train, {gradient: each})
-        found = session.run(weights)
+        for gradient_value in gradients:
+            session.run(train, {gradient: gradient_value})
+        result = session.run(weights)
     weight, squares, moves = np.zeros((3, 2))
-    for each in gradients:  # algorithm 1 in "ADADELTA: an adaptive learning rate method", 2012
-        squares = 0.9 * squares + 0.1 * each**2
-        move = -np.sqrt(moves + 1e-6) / np.sqrt(squares + 1e-6) * each
+    for (
+        gradient_value
+    ) in gradients:  # algorithm 1 in "ADADELTA: an adaptive learning rate method", 2012
+        squares = 0.9 * squares + 0.1 * gradient_value**2
+        move = -np.sqrt(moves + 1e-6) / np.sqrt(squares + 1e-6) * gradient_value
         moves = 0.9 * moves + 0.1 * move**2
         weight += move
-    np.testing.assert_allclose(found, weight, rtol=1e-4)
+    np.testing.assert_allclose(result, weight, rtol=1e-4)
 
 
 def test_the_rate_of_the_convnet_falls_after_every_epoch():
@@ -309,7 +311,7 @@ def test_the_moving_averages_go_to_the_mean_and_variance_of_the_batch():
         start = values(session)
         for _ in range(20):
             session.run(program.model.updates, fed(program, batch))
-        found = values(session)
+        result = values(session)
     statistics = {}
     reference.resnet20(start, batch["images"], statistics)
     assert len(statistics) == 21
@@ -317,7 +319,7 @@ def test_the_moving_averages_go_to_the_mean_and_variance_of_the_batch():
         for what, value in zip(("mean", "variance"), batch_values, strict=True):
             moving = f"{name}/moving_{what}"
             expected = value + 0.9**20 * (start[moving] - value)
-            np.testing.assert_allclose(found[moving], expected, atol=1e-3, rtol=1e-3)
+            np.testing.assert_allclose(result[moving], expected, atol=1e-3, rtol=1e-3)
 
 
 def test_the_loss_of_the_resnet_adds_the_decay_of_its_kernels():
@@ -362,14 +364,14 @@ def fed(program, batch):
 
 
 def ancestors(op, controls=False):
-    found, waiting = set(), [op]
+    names, waiting = set(), [op]
     while waiting:
         op = waiting.pop()
-        if op.name not in found:
-            found.add(op.name)
+        if op.name not in names:
+            names.add(op.name)
             waiting += [tensor.op for tensor in op.inputs]
             waiting += op.control_inputs if controls else []
-    return found
+    return names
 
 
 def initialised(graph):

@@ -26,47 +26,47 @@ def page(tmp_path_factory):
 
 def rows(page: str, title: str) -> list[list[str]]:
     """The cells of the table under this title, without its header."""
-    found = re.search(rf"\*\*{title}.*\*\*\n\n\|.*\n\|.*\n((\|.*\n)+)", page)
-    return [line.strip("| ").split(" | ") for line in found.group(1).splitlines()]
+    table = re.search(rf"\*\*{title}.*\*\*\n\n\|.*\n\|.*\n((\|.*\n)+)", page)
+    return [line.strip("| ").split(" | ") for line in table.group(1).splitlines()]
 
 
 def test_start_up_is_held_against_the_import_of_tensorflow(page):
-    found = rows(page, "Start-up")
-    assert found[0][::2] == ["import tensorflow", "1.00"]
-    assert len(found) == 3
+    table = rows(page, "Start-up")
+    assert table[0][::2] == ["import tensorflow", "1.00"]
+    assert len(table) == 3
 
 
 def test_a_pass_is_timed_untraced_and_with_all_and_some_of_its_steps_traced(page):
-    found = rows(page, "50 images of .* through LeNet")
-    assert [(row[0], row[3:]) for row in found] == [
+    table = rows(page, "50 images of .* through LeNet")
+    assert [(row[0], row[3:]) for row in table] == [
         ("untraced", []),
         ("every step traced", ["to 1.15"]),
         ("one step in 10 traced", ["to 1.10"]),
     ]
-    assert all(re.fullmatch(RATIO, row[2]) for row in found)
+    assert all(re.fullmatch(RATIO, row[2]) for row in table)
     assert "Resident memory grew by" in page
 
 
 def test_every_phase_and_batch_size_has_its_overhead(page):
-    found = rows(page, "A LeNet step")
+    table = rows(page, "A LeNet step")
     phases = ("inference", "training")
-    assert [row[:2] for row in found] == [[p, n] for p in phases for n in ("1", "16", "64")]
-    assert all(re.fullmatch(RATIO, row[-1]) for row in found)
+    assert [row[:2] for row in table] == [[p, n] for p in phases for n in ("1", "16", "64")]
+    assert all(re.fullmatch(RATIO, row[-1]) for row in table)
 
 
 def test_every_peer_has_read_the_trace(page):
-    found = rows(page, "Op runs of LeNet's training, from RunMetadata")
-    assert len(found) == 6
-    assert all(int(row[0].replace(",", "")) >= 1_500 for row in found)
-    assert all(re.fullmatch(RATIO, row[-1]) for row in found)
+    table = rows(page, "Op runs of LeNet's training, from RunMetadata")
+    assert len(table) == 6
+    assert all(int(row[0].replace(",", "")) >= 1_500 for row in table)
+    assert all(re.fullmatch(RATIO, row[-1]) for row in table)
 
 
 def test_every_export_of_a_trace_is_held_against_the_timeline(page):
-    found = rows(page, "Op runs of LeNet's training, exported")
-    assert len(found) == 5
-    assert all(int(row[0].replace(",", "")) >= 1_500 for row in found)
-    assert found[-1][1::4] == ["Timeline", "1.00"]
-    assert all(re.fullmatch(RATIO, row[-1]) for row in found)
+    table = rows(page, "Op runs of LeNet's training, exported")
+    assert len(table) == 5
+    assert all(int(row[0].replace(",", "")) >= 1_500 for row in table)
+    assert table[-1][1::4] == ["Timeline", "1.00"]
+    assert all(re.fullmatch(RATIO, row[-1]) for row in table)
 
 
 def test_torch_is_measured_or_said_to_be_missing(page):
@@ -74,15 +74,15 @@ def test_torch_is_measured_or_said_to_be_missing(page):
 
 
 def test_an_epoch_is_held_against_that_of_keras(page):
-    found = rows(page, "An epoch of LeNet")
-    assert [row[0] for row in found] == ["tflab", "Keras fit"]
+    table = rows(page, "An epoch of LeNet")
+    assert [row[0] for row in table] == ["tflab", "Keras fit"]
     assert re.search(rf"Keras' fit takes {RATIO} times as long as tflab", page)
 
 
 def test_the_recipe_is_followed_with_several_seeds(page):
-    found = rows(page, "LeNet on .* after 1 epochs")
-    assert [row[0] for row in found] == ["1", "2", "3"]
-    assert all(re.fullmatch(r"\d+\.\d\d %", row[1]) for row in found)
+    table = rows(page, "LeNet on .* after 1 epochs")
+    assert [row[0] for row in table] == ["1", "2", "3"]
+    assert all(re.fullmatch(r"\d+\.\d\d %", row[1]) for row in table)
 
 
 def test_no_benchmark_failed(page):

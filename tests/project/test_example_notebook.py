@@ -40,7 +40,7 @@ def test_the_ledger_can_be_counted(cells):
     assert "'executed'" in shown(cells[1])
 
 
-def test_a_life_shows_itself(cells):
+def test_a_node_history_shows_itself(cells):
     assert "The life of mul (Mul)" in shown(cells[2])
 
 

@@ -252,7 +252,7 @@ def test_a_turn_of_the_innermost_loop_is_as_long_as_python_traces_it(convolution
         sys.settrace(usual)
         return next(count)
 
-    assert instructions(5) - instructions(4) == convolution.interpreted()
+    assert instructions(5) - instructions(4) == convolution.instructions_per_turn()
 
 
 def test_caches_for_data_are_read_from_the_machine(convolution, tmp_path):

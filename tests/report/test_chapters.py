@@ -30,9 +30,8 @@ from tflab.records import (
     TrainingStep,
 )
 from tflab.records.blocks import Frame, Strip, Table
-from tflab.report import chapters as story
-from tflab.report import drawing
-from tflab.report.contents import Lab, Picture, Portrait, Recipe, Walked
+from tflab.report import chapters, drawing
+from tflab.report.contents import DrawnGraph, Lab, Picture, Recipe, Walked
 from tflab.runtime import trace
 
 PEAKS = Peaks(gflops=214.6, gigabytes_per_s=38.72)
@@ -156,7 +155,7 @@ HISTORY = History(
     ),
 )
 STAGES = walk.STAGES
-LINEAR = Walked("lenet", STAGES, node_history.lives(STAGES))
+LINEAR = Walked("lenet", STAGES, node_history.histories(STAGES))
 
 ADD = (Node("x", "Placeholder"), Node("mul", "Mul", ("x", "x")))
 TOY_PLACED = Placement(
@@ -174,7 +173,7 @@ TOY_RAN = replace(
     untraced_step_ns=Spread(62_000, 51_000, 93_000),
 )
 TOY_STAGES = (Frontend(None, ADD), TOY_PLACED, TOY_RAN)
-TOY = Walked("toy", TOY_STAGES, node_history.lives(TOY_STAGES))
+TOY = Walked("toy", TOY_STAGES, node_history.histories(TOY_STAGES))
 LAB = Lab(
     model="lenet",
     environment=(("CPUs", "2"), ("Python", "3.11.2")),
@@ -183,7 +182,6 @@ LAB = Lab(
     history=HISTORY,
     logdir=None,
     compared=COMPARED,
-    peaks=PEAKS,
 )
 WARM = (
     "3 untraced steps and as many traced ones in turn, after 2 warm-up steps of each; "
@@ -202,7 +200,7 @@ def undrawn(monkeypatch):
     """A picture is its name and what is drawn in it."""
     for name in ("batch_sizes", "curves", "memory", "roofline", "timeline", "top_ops"):
         monkeypatch.setattr(getattr(plots, name), "draw", lambda *drawn, name=name: (name, *drawn))
-    monkeypatch.setattr(story, "picture", lambda name, drawn: (name, drawn))
+    monkeypatch.setattr(chapters, "picture", lambda name, drawn: (name, drawn))
 
 
 def shown(parts):
@@ -210,34 +208,34 @@ def shown(parts):
 
 
 def test_the_report_opens_with_what_it_is_about():
-    told = story.tell(LAB, "python -m tflab.report --model lenet")
-    assert told.title == "The life of lenet"
-    assert told.about == (
+    report = chapters.report(LAB, "python -m tflab.report --model lenet")
+    assert report.title == "The life of lenet"
+    assert report.about == (
         "What a framework does between a line of Python and the machine, followed through two "
         "graphs: x*y + z, small enough to follow by eye, and lenet. Every node of them can be "
         "clicked, and every number says how it was obtained."
     )
-    assert told.command == "python -m tflab.report --model lenet"
+    assert report.command == "python -m tflab.report --model lenet"
 
 
 def test_each_chapter_holds_what_its_title_says():
-    told = story.tell(LAB, "")
-    assert [(chapter.title, shown(chapter.parts)) for chapter in told.chapters] == [
-        ("Environment", shown(story.environment(LAB))),
-        ("The life of x*y + z", shown(story.life(TOY, "x*y + z"))),
-        ("The life of lenet", shown(story.life(LINEAR, "lenet"))),
-        ("Loss and accuracy", shown(story.training(LAB))),
-        ("The ten ops that cost most", shown(story.top_ops(LAB))),
-        ("Batch sizes", shown(story.batch_sizes(COMPARED))),
-        ("Where a step's time goes", shown(story.times(LINEAR))),
-        ("Memory", shown(story.memory(LINEAR))),
-        ("Roofline", shown(story.roofline(LAB))),
-        ("How each number was obtained", shown(story.methods(LAB))),
+    report = chapters.report(LAB, "")
+    assert [(chapter.title, shown(chapter.parts)) for chapter in report.chapters] == [
+        ("Environment", shown(chapters.environment(LAB))),
+        ("The life of x*y + z", shown(chapters.graph(TOY, "x*y + z"))),
+        ("The life of lenet", shown(chapters.graph(LINEAR, "lenet"))),
+        ("Loss and accuracy", shown(chapters.training(LAB))),
+        ("The ten ops that cost most", shown(chapters.top_ops(LAB))),
+        ("Batch sizes", shown(chapters.batch_sizes(COMPARED))),
+        ("Where a step's time goes", shown(chapters.times(LINEAR))),
+        ("Memory", shown(chapters.memory(LINEAR))),
+        ("Roofline", shown(chapters.roofline(LAB))),
+        ("How each number was obtained", shown(chapters.methods(LAB))),
     ]
 
 
 def test_the_environment_is_what_was_found_and_what_was_measured():
-    assert shown(story.environment(LAB)) == [
+    assert shown(chapters.environment(LAB)) == [
         ["Environment, by inspection", ("", ""), ("CPUs", "2"), ("Python", "3.11.2"), 0],
         [
             "Configuration that was measured",
@@ -253,15 +251,15 @@ def test_the_environment_is_what_was_found_and_what_was_measured():
 
 
 def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
-    assert shown(story.life(LINEAR, "a linear model")) == [
+    assert shown(chapters.graph(LINEAR, "a linear model")) == [
         "a linear model was written as 7 nodes. With its gradients and updates it has 14. The "
         "runtime left 10 of them, beside 2 nodes of its own. They took 4.10 ms a step for a batch "
         "of 16. Forward flows down on the left; the gradients flow up beside it, each at the "
         "layer that it derives; the updates of the variables stand on the right.",
-        Portrait(
+        DrawnGraph(
             name="a linear model",
-            drawing=drawing.draw(STAGES, LINEAR.lives),
-            lives=LINEAR.lives,
+            drawing=drawing.draw(STAGES, LINEAR.histories),
+            histories=LINEAR.histories,
             ns={trace.EXECUTOR: 10, "read": 400, "relu": 7_100, "loss": 2_100},
             batch_size=16,
         ),
@@ -286,12 +284,12 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
 
 
 def test_the_life_of_a_graph_without_gradients_or_passes_says_nothing_of_them():
-    told = shown(story.life(TOY, "x*y + z"))
-    assert told[0] == (
+    parts = shown(chapters.graph(TOY, "x*y + z"))
+    assert parts[0] == (
         "x*y + z was written as 2 nodes. The runtime left 1 of them, beside 2 nodes of its own. "
         "They took 62.0 us a step for a batch of 5. Data flow down."
     )
-    assert told[2:] == [
+    assert parts[2:] == [
         Recipe(
             "Colours and times in the drawing: 7 untraced steps and as many traced ones in turn, "
             "after 4 warm-up steps of each; batch size 5. Times at each batch size in the panel: "
@@ -302,10 +300,10 @@ def test_the_life_of_a_graph_without_gradients_or_passes_says_nothing_of_them():
 
 
 def test_a_graph_with_gradients_that_nobody_applies_tells_of_those_alone():
-    lives = {name: one for name, one in LINEAR.lives.items() if one.kind != "update"}
-    derived = replace(LINEAR, lives=lives)
-    assert story.written(derived) == "written as 7 nodes. With its gradients it has 14"
-    assert story.layout(derived) == (
+    histories = {name: node for name, node in LINEAR.histories.items() if node.kind != "update"}
+    derived = replace(LINEAR, histories=histories)
+    assert chapters.sizes(derived) == "written as 7 nodes. With its gradients it has 14"
+    assert chapters.layout(derived) == (
         "Forward flows down on the left; the gradients flow up beside it, each at the layer that "
         "it derives."
     )
@@ -314,11 +312,11 @@ def test_a_graph_with_gradients_that_nobody_applies_tells_of_those_alone():
 def test_a_graph_from_a_file_was_read(tmp_path):
     path = tmp_path / "frozen.pb"
     path.touch()
-    assert story.written(replace(TOY, model=str(path))) == "read from a file as 2 nodes"
+    assert chapters.sizes(replace(TOY, model=str(path))) == "read from a file as 2 nodes"
 
 
 def test_a_training_is_its_curves_and_all_of_its_epochs():
-    assert shown(story.training(LAB)) == [
+    assert shown(chapters.training(LAB)) == [
         ("curves", ("curves", HISTORY)),
         [
             "Epochs on points",
@@ -341,13 +339,13 @@ def test_a_training_is_its_curves_and_all_of_its_epochs():
 
 def test_a_training_that_was_read_says_from_where_and_one_that_broke_off_that_it_did():
     lab = replace(LAB, logdir="runs/lenet", history=replace(HISTORY, interrupted=True))
-    _, partial, _, recipe = story.training(lab)
+    _, partial, _, recipe = chapters.training(lab)
     assert partial == "Partial: this training ended before its last epoch."
     assert recipe.how.startswith("Read from runs/lenet. Losses and accuracies are means over ")
 
 
 def test_a_model_without_a_loss_says_that_there_is_nothing_to_train():
-    assert list(story.training(replace(LAB, history=None))) == [
+    assert list(chapters.training(replace(LAB, history=None))) == [
         "lenet has no loss, so there is nothing to train."
     ]
 
@@ -356,7 +354,7 @@ def test_a_training_without_right_answers_has_no_columns_for_them():
     silent = tuple(
         replace(epoch, train_accuracy=math.nan, test_accuracy=math.nan) for epoch in HISTORY.epochs
     )
-    _, table, recipe = story.training(replace(LAB, history=replace(HISTORY, epochs=silent[:1])))
+    _, table, recipe = chapters.training(replace(LAB, history=replace(HISTORY, epochs=silent[:1])))
     assert grid(table)[1:] == [
         ("epoch", "steps", "train loss", "test loss", "seconds", "images a second"),
         ("1", "402", "0.3931", "0.0742", "2.3", "25,974"),
@@ -366,7 +364,7 @@ def test_a_training_without_right_answers_has_no_columns_for_them():
 
 
 def test_the_ten_nodes_and_the_ten_types_that_cost_most():
-    assert shown(story.top_ops(LAB)) == [
+    assert shown(chapters.top_ops(LAB)) == [
         ("top_ops", ("top_ops", walk.TOTALS)),
         [
             "A training step's nodes (self time, 3 traced steps)",
@@ -405,12 +403,12 @@ def test_the_ten_nodes_and_the_ten_types_that_cost_most():
 
 
 def test_the_nodes_of_a_model_that_does_not_train_are_those_of_a_step():
-    _, table, *_ = story.top_ops(replace(LAB, walked=TOY))
+    _, table, *_ = chapters.top_ops(replace(LAB, walked=TOY))
     assert table.title == "A step's nodes (self time, 7 traced steps)"
 
 
 def test_the_batch_sizes_are_handed_in_then_told_in_full():
-    assert shown(story.batch_sizes(COMPARED)) == [
+    assert shown(chapters.batch_sizes(COMPARED)) == [
         [
             "lenet, inference: what was found at each batch size",
             ("batch", "a step, median", "an image", "images a second, mean", "found"),
@@ -480,15 +478,15 @@ def test_the_batch_sizes_are_handed_in_then_told_in_full():
 
 
 def test_a_comparison_that_found_nothing_has_no_findings():
-    told = list(story.batch_sizes(replace(COMPARED, findings=())))
-    assert not [part for part in told if isinstance(part, Strip)]
+    parts = list(chapters.batch_sizes(replace(COMPARED, findings=())))
+    assert not [part for part in parts if isinstance(part, Strip)]
 
 
 def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
     middle = walk.EXECUTION.step_times[0]
     runs = [run for run in walk.EXECUTION.runs if run.step == 5][1:]
     assert [run.name for run in runs] == ["read", "relu", "loss"]
-    assert shown(story.times(LINEAR)) == [
+    assert shown(chapters.times(LINEAR)) == [
         [
             "Time of a step",
             ("step", "median", "p10", "p90"),
@@ -524,7 +522,7 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
 
 
 def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
-    assert list(story.memory(LINEAR)) == [
+    assert list(chapters.memory(LINEAR)) == [
         ("memory", ("memory", walk.EXECUTION.memory.curve)),
         "The ops had at most 7.00 KB alive at once; relu asked for most, 3.00 KB a step. The step "
         "of median length had most alive after 6.00 us: 5.00 KB, allocated by 4 ops, most of it "
@@ -539,14 +537,14 @@ def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
 def test_a_step_without_a_memory_curve_has_no_picture_of_it():
     memory = replace(walk.EXECUTION.memory, curve=None)
     stages = (*STAGES[:-1], replace(walk.EXECUTION, memory=memory))
-    text, _ = story.memory(replace(LINEAR, stages=stages))
+    text, _ = chapters.memory(replace(LINEAR, stages=stages))
     assert text == (
         "The ops had at most 7.00 KB alive at once; relu asked for most, 3.00 KB a step."
     )
 
 
 def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
-    assert list(story.roofline(LAB)) == [
+    assert list(chapters.roofline(LAB)) == [
         ("roofline", ("roofline", ROWS, PEAKS)),
         Recipe(
             "Inference at batch 64. FLOPs are told by the framework's registry from shapes, bytes "
@@ -554,6 +552,13 @@ def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
             "seconds: 215 GFLOP/s and 38.7 GB/s.",
             "python -m tflab.compare --model lenet --batch-sizes 64",
         ),
+    ]
+
+
+def test_without_peaks_of_this_machine_there_is_no_roofline():
+    lab = replace(LAB, compared=replace(COMPARED, peaks=None))
+    assert list(chapters.roofline(lab)) == [
+        "There is no roof: this machine's peaks were not measured."
     ]
 
 
@@ -567,7 +572,7 @@ METHODS = [
 
 
 def test_it_closes_with_how_each_number_was_obtained():
-    assert shown(story.methods(LAB)) == [
+    assert shown(chapters.methods(LAB)) == [
         [*METHODS, ("Loss and accuracy", "1,205", "0", "untraced"), 0],
         "In turn: an untraced step, then a traced one, so that both see the same machine. The "
         "untraced time is the truth; the traced one explains it. Passes, devices and the graph "
@@ -576,7 +581,7 @@ def test_it_closes_with_how_each_number_was_obtained():
 
 
 def test_without_a_training_no_numbers_of_one_were_obtained():
-    table, _ = story.methods(replace(LAB, history=None))
+    table, _ = chapters.methods(replace(LAB, history=None))
     assert grid(table) == [*METHODS, 0]
 
 
@@ -585,7 +590,7 @@ def test_a_picture_is_a_figure_with_its_label_in_both_formats(monkeypatch):
     from matplotlib.figure import Figure
 
     figure = Figure(label="What it shows.")
-    drawn = story.picture("roofline", figure)
+    drawn = chapters.picture("roofline", figure)
     assert (drawn.name, drawn.caption) == ("roofline", "What it shows.")
     assert drawn == Picture("roofline", "What it shows.", drawn.svg, drawn.png)
     assert drawn.svg.startswith("<svg ")

@@ -11,15 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.test_chapters import COMPARED, PEAKS
-from tflab.analysis import critical_path, step_times
+from tests.report.test_chapters import COMPARED
+from tflab.analysis import critical_path, passes, step_times
 from tflab.errors import UsageError
 from tflab.exporters.markdown import rendered
 from tflab.records import Epoch, Placement
 from tflab.records.blocks import Table
 from tflab.report import __main__ as report
-from tflab.report import chapters as story
-from tflab.report import handout, html, pass_log
+from tflab.report import chapters, handout, html, pass_log
 from tflab.report.contents import Lab, Walked
 from tflab.runtime import trace
 from tflab.train import history
@@ -78,7 +77,7 @@ def test_a_report_that_is_there_already_stays(tmp_path):
     (tmp_path / "report.md").write_text("mine")
     with (
         pytest.raises(UsageError, match=r"already \(report\.md\); give --force"),
-        written(tmp_path),
+        staging(tmp_path),
     ):
         pass
     assert (tmp_path / "report.md").read_text() == "mine"
@@ -97,14 +96,14 @@ def test_force_replaces_a_report_and_leaves_other_files_alone(tmp_path):
     (tmp_path / "report_files").mkdir()
     (tmp_path / "report_files" / "old.png").touch()
     (tmp_path / "notes.txt").write_text("mine")
-    with written(tmp_path, force=True) as folder:
+    with staging(tmp_path, force=True) as folder:
         fill(folder)
     assert names(tmp_path) == ["notes.txt", "report.html", "report.md", "report_files"]
     assert names(tmp_path / "report_files") == []
 
 
 def test_nothing_is_left_of_a_report_that_was_interrupted(tmp_path):
-    with pytest.raises(KeyboardInterrupt), written(tmp_path / "new") as folder:
+    with pytest.raises(KeyboardInterrupt), staging(tmp_path / "new") as folder:
         fill(folder)
         raise KeyboardInterrupt
     assert names(tmp_path) == []
@@ -114,13 +113,13 @@ def test_what_cannot_be_written_is_told_at_once(tmp_path):
     (tmp_path / "file").touch()
     with (
         pytest.raises(UsageError, match="cannot be written to"),
-        written(tmp_path / "file" / "out"),
+        staging(tmp_path / "file" / "out"),
     ):
         pass
 
 
-def written(out, force=False):
-    return report.written(out, force)
+def staging(out, force=False):
+    return report.staging(out, force)
 
 
 def fill(folder):
@@ -149,10 +148,10 @@ def lab(walked):
 
     def of(model):
         stages = tuple(walked(model).values())
-        return Walked(model, stages, node_history.lives(stages))
+        return Walked(model, stages, node_history.histories(stages))
 
     environment = [("CPUs", "2")]
-    return Lab("lenet", environment, of("toy"), of("lenet"), None, None, COMPARED, PEAKS)
+    return Lab("lenet", environment, of("toy"), of("lenet"), None, None, COMPARED)
 
 
 @pytest.mark.parametrize("model", ["toy", "lenet"])
@@ -160,11 +159,12 @@ def test_the_states_of_a_drawing_end_in_the_graph_that_ran(walked, model):
     stages = tuple(walked(model).values())
     placement = next(stage for stage in stages if isinstance(stage, Placement))
     states = pass_log.states(stages)
-    *_, last = pass_log.replay(states)
+    versions = pass_log.versions(states)
+    last = passes.graph_at(versions, len(states) - 1)
     assert {name: (node.op, node.inputs) for name, node in last.items()} == {
         node.name: (node.op, node.inputs) for node in placement.nodes
     }
-    sizes = [len(graph) for graph in pass_log.replay(states)]
+    sizes = pass_log.node_counts(states, versions)
     for state, before, after in zip(states[1:], sizes, sizes[1:], strict=False):
         if state.place is not None:
             step = placement.passes[state.place]
@@ -172,8 +172,8 @@ def test_the_states_of_a_drawing_end_in_the_graph_that_ran(walked, model):
 
 
 def test_the_chapters_come_in_the_order_of_the_lab(lab):
-    told = story.tell(lab, "python -m tflab.report")
-    assert [chapter.title for chapter in told.chapters] == [
+    whole = chapters.report(lab, "python -m tflab.report")
+    assert [chapter.title for chapter in whole.chapters] == [
         "Environment",
         "The life of x*y + z",
         "The life of lenet",
@@ -188,41 +188,42 @@ def test_the_chapters_come_in_the_order_of_the_lab(lab):
 
 
 def test_a_model_without_a_loss_leaves_training_out_and_says_so(lab):
-    training = story.tell(lab, "").chapters[3]
+    training = chapters.report(lab, "").chapters[3]
     assert training.parts == ("lenet has no loss, so there is nothing to train.",)
 
 
 def test_page_and_handout_hold_the_same_tables(lab, tmp_path):
-    told = story.tell(lab, "python -m tflab.report")
-    page, markdown = unescape(html.page(told)), handout.page(told)
-    parts = [part for chapter in told.chapters for part in chapter.parts]
+    whole = chapters.report(lab, "python -m tflab.report")
+    page, markdown = unescape(html.page(whole)), handout.page(whole)
+    parts = [part for chapter in whole.chapters for part in chapter.parts]
     tables = [part for part in parts if isinstance(part, Table)]
-    assert "lenet, inference: what was found at each batch size" in [one.title for one in tables]
+    titles = [table.title for table in tables]
+    assert "lenet, inference: what was found at each batch size" in titles
     for table in tables:
         cells = [cell for row in table.cells() for cell in row]
         for text in (table.title, *cells):
             assert text in page
             assert rendered(text) in markdown
-    handout.write_pictures(told, tmp_path / handout.FOLDER)
+    handout.write_pictures(whole, tmp_path / handout.FOLDER)
     wanted = set(re.findall(r"\]\((report_files/\S+\.png)\)", markdown))
     assert {f"{handout.FOLDER}/{name}" for name in names(tmp_path / handout.FOLDER)} >= wanted
     assert wanted
 
 
 def test_the_report_of_lenet_is_small_enough_to_send(lab):
-    assert len(html.page(story.tell(lab, "")).encode()) < 5 * 2**20
+    assert len(html.page(chapters.report(lab, "")).encode()) < 5 * 2**20
 
 
-def test_the_panel_of_a_fused_convolution_tells_from_its_line_to_its_time(lab):
-    data = html.viewer_data(story.tell(lab, "").chapters[2].parts[1])
+def test_the_panel_of_a_fused_convolution_goes_from_its_line_to_its_time(lab):
+    data = html.viewer_data(chapters.report(lab, "").chapters[2].parts[1])
     nodes = {node["name"]: node for node in data["nodes"]}
-    lines = [line for section in nodes["conv1/Conv2D"]["life"] for line in section["lines"]]
+    lines = [line for section in nodes["conv1/Conv2D"]["history"] for line in section["lines"]]
     text = "\n".join(
         "".join(p if isinstance(p, str) else p.get("text") or p.get("code") for p in line)
         for line in lines
     )
     assert "tf.nn.conv2d(images, kernel" in text
-    assert "remapper: fused into conv1/Relu" in text
+    assert re.search(r"remapper \(pass \d+\): fused into conv1/Relu", text)
     assert "its work was done by conv1/Relu" in text
     run = critical_path.median_per_step(lab.walked.execution.runs)
     assert nodes["conv1/Relu"]["ns"] == run["conv1/Relu"]
@@ -231,17 +232,17 @@ def test_the_panel_of_a_fused_convolution_tells_from_its_line_to_its_time(lab):
 def test_a_life_begins_with_what_there_is_of_the_graph(lab):
     placing = lab.toy.placement
     stayed = [fate.fate for fate in placing.ledger].count("executed")
-    first, *_ = story.life(lab.toy, "x*y + z")
+    first, *_ = chapters.graph(lab.toy, "x*y + z")
     assert first.startswith(
         f"x*y + z was written as {len(lab.toy.stages[0].nodes)} nodes. With its gradients and "
         f"updates it has {len(placing.user_nodes)}. The runtime left {stayed} of them, beside "
         f"{len(placing.nodes) - stayed} nodes of its own. They took "
     )
     assert "the gradients flow up beside it" in first
-    forward = {name: one for name, one in lab.toy.lives.items() if one.kind == "forward"}
-    alone = replace(lab.toy, lives=forward)
-    assert story.written(alone) == f"written as {len(lab.toy.stages[0].nodes)} nodes"
-    assert story.layout(alone) == "Data flow down."
+    forward = {name: node for name, node in lab.toy.histories.items() if node.kind == "forward"}
+    alone = replace(lab.toy, histories=forward)
+    assert chapters.sizes(alone) == f"written as {len(lab.toy.stages[0].nodes)} nodes"
+    assert chapters.layout(alone) == "Data flow down."
 
 
 def test_a_training_without_right_answers_says_nothing_of_them(lab):
@@ -249,7 +250,7 @@ def test_a_training_without_right_answers_says_nothing_of_them(lab):
 
     silent = replace(EPOCH, train_accuracy=math.nan, test_accuracy=math.nan)
     history = History("toy", "points", 50, 1, (), (silent,))
-    _, table, recipe = story.training(replace(lab, history=history))
+    _, table, recipe = chapters.training(replace(lab, history=history))
     assert [column.header for column in table.columns] == [
         *("epoch", "steps", "train loss", "test loss", "seconds", "images a second")
     ]
@@ -261,7 +262,7 @@ def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_star
     middle = step_times.median_step(step.step_times).step
     names = {run.name for run in step.runs if run.step == middle}
     timeline = next(
-        part for part in story.times(lab.walked) if getattr(part, "name", "") == "timeline"
+        part for part in chapters.times(lab.walked) if getattr(part, "name", "") == "timeline"
     )
     assert trace.EXECUTOR in names
     assert f" ops of {len(names) - 1} are on the critical path." in timeline.caption
@@ -271,5 +272,5 @@ def test_a_partial_training_is_told_as_such(lab):
     from tflab.records import History
 
     partial = History("lenet", "MNIST", 50, 1, (), (EPOCH,), interrupted=True)
-    told = story.tell(replace(lab, history=partial), "").chapters[3]
-    assert "Partial: this training ended before its last epoch." in told.parts
+    training = chapters.report(replace(lab, history=partial), "").chapters[3]
+    assert "Partial: this training ended before its last epoch." in training.parts

@@ -7,7 +7,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.follow import node_history
-from tflab.records import Backward, Fate, Frontend, Gradient, Life, Node, Pass, Placement, Taken
+from tflab.records import (
+    Backward,
+    Fate,
+    Frontend,
+    Gradient,
+    Node,
+    NodeHistory,
+    Pass,
+    Placement,
+    Taken,
+)
 from tflab.report import drawing, layering, panel, pass_log
 from tflab.report.drawn import OUTSIDE, Box, Lane, nodes_of
 
@@ -74,7 +84,7 @@ STAGES = (FRONTEND, BACKWARD, PLACEMENT)
 
 
 def drawn(*stages):
-    return drawing.draw(stages, node_history.lives(stages))
+    return drawing.draw(stages, node_history.histories(stages))
 
 
 def shape(rows):
@@ -263,24 +273,30 @@ def test_a_scope_of_three_nodes_out_of_four_keeps_its_box():
 def test_an_update_stands_beside_the_one_layer_whose_variable_it_changes():
     waits = {"a": set(), "b": {"a"}, "up": {"b"}, "both": {"a", "b"}, "after": {"both", "up"}}
     kinds = {name: "update" if len(name) > 1 else "forward" for name in waits}
-    lives = {name: Life(name, "Op", kind, None, (), (), ()) for name, kind in kinds.items()}
+    histories = {
+        name: NodeHistory(name, "Op", kind, None, (), (), ()) for name, kind in kinds.items()
+    }
     homes = {name: (drawing.TRACKS[kind], (name,)) for name, kind in kinds.items()}
     within = {"a": set(), "b": {"a"}, "up": set(), "both": set(), "after": {"both", "up"}}
     boxes = (Box("a", "a"), Box("b", "b"))
-    assert drawing.anchored(waits, within, homes, lives, boxes) == {"a": "a", "b": "b", "up": "b"}
+    assert drawing.anchors_of(waits, within, homes, histories, boxes) == {
+        "a": "a",
+        "b": "b",
+        "up": "b",
+    }
 
 
 def test_what_the_runtime_made_lives_where_what_it_took_over_or_its_user_lives():
     nodes = ("s/x", "t/y", "_arg", "made", "alone")
     kinds = ("forward", "gradient", "runtime", "runtime", "runtime")
-    lives = {
-        name: Life(name, "Op", kind, None, (), (), ())
+    histories = {
+        name: NodeHistory(name, "Op", kind, None, (), (), ())
         for name, kind in zip(nodes, kinds, strict=True)
     }
     waits = {"s/x": {"_arg"}, "t/y": {"made"}, "_arg": set(), "made": {"s/x"}, "alone": set()}
     step = Pass("feeds", None, 1, 1, added=("_arg",), taken=(Taken("t/y", "removed", "_arg"),))
     placement = Placement(None, (), passes=(step,))
-    assert drawing.homed(waits, lives, (placement,)) == {
+    assert drawing.homes_of(waits, histories, (placement,)) == {
         "s/x": (0, ("s", "x")),
         "t/y": (1, ("t", "y")),
         "_arg": (1, ("t", "_arg")),
@@ -344,8 +360,8 @@ def test_what_the_runtime_made_stands_where_what_it_took_over_stood():
 
 
 def test_every_node_of_every_state_has_one_place():
-    found = drawn(*STAGES)
-    names = [name for track in found.tracks for name in nodes_of(track)]
+    graph = drawn(*STAGES)
+    names = [name for track in graph.tracks for name in nodes_of(track)]
     assert sorted(names) == sorted({node.name for node in WHOLE} | {"_arg_x"})
 
 
@@ -357,7 +373,7 @@ def test_a_state_for_each_pass_that_changed_something():
         ("placement", "remapper", 1),
         ("placement", "feeds_and_fetches", 2),
     ]
-    assert [len(graph) for graph in pass_log.replay(states)] == [6, 11, 10, 10]
+    assert pass_log.node_counts(states, pass_log.versions(states)) == [6, 11, 10, 10]
     assert states[2].touched == ("layer/Relu",)
 
 
@@ -373,14 +389,14 @@ def test_the_changes_count_nodes_before_and_after():
 
 def test_the_panel_links_to_the_pass_and_to_the_node_that_took_over():
     states = pass_log.states(STAGES)
-    placed = panel.sections(node_history.lives(STAGES)["layer/MatMul"], states)[2]
-    assert (placed.title, placed.state) == ("Placed", 2)
-    assert placed.lines[0] == (
-        panel.Moment(2, "remapper"),
-        ": fused",
-        " into ",
-        panel.Link("layer/Relu", "layer/Relu"),
-    )
+    history = node_history.histories(STAGES)["layer/MatMul"]
+    placed = panel.sections(history, states, {"layer/Relu": 7})[2]
+    assert (placed["title"], placed["state"]) == ("Placed", 2)
+    assert placed["lines"][0] == [
+        {"state": 2, "text": "remapper"},
+        *(" (pass 2): fused", " into "),
+        {"node": 7, "text": "layer/Relu"},
+    ]
 
 
 NAMES = st.lists(
@@ -401,8 +417,8 @@ def test_any_graph_has_each_node_once_whatever_the_names(names, data):
         Node(name, "Op", tuple(data.draw(st.lists(st.sampled_from(names), max_size=3))))
         for name in names
     )
-    found = drawn(Frontend(program=None, nodes=nodes))
-    assert sorted(name for track in found.tracks for name in nodes_of(track)) == sorted(names)
+    graph = drawn(Frontend(program=None, nodes=nodes))
+    assert sorted(name for track in graph.tracks for name in nodes_of(track)) == sorted(names)
 
 
 def test_a_thousand_nodes_all_have_a_place():

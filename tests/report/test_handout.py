@@ -4,9 +4,9 @@ from tests.report import test_pass_log as walk
 from tflab.follow import node_history
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, handout
-from tflab.report.contents import Chapter, Picture, Portrait, Recipe, Report
+from tflab.report.contents import Chapter, DrawnGraph, Picture, Recipe, Report
 
-LIVES = node_history.lives(walk.STAGES[:1])
+LIVES = node_history.histories(walk.STAGES[:1])
 CURVES = Picture("curves", "A_curve.", "<svg/>", b"png")
 ROOF = Picture("roof", "A roof.", "<svg>2</svg>", b"png 2")
 TOLD = Report(
@@ -31,7 +31,7 @@ TOLD = Report(
         Chapter(
             "Last",
             (
-                Portrait("x*y", drawing.draw(walk.STAGES[:1], LIVES), LIVES, {}, 16),
+                DrawnGraph("x*y", drawing.draw(walk.STAGES[:1], LIVES), LIVES, {}, 16),
                 ROOF,
                 Recipe("As it was *measured*.", "tflab run\ntflab again"),
             ),

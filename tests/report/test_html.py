@@ -9,18 +9,18 @@ from html.parser import HTMLParser
 
 from tests.report.test_drawing import STAGES
 from tflab.follow import node_history
-from tflab.records import Fate, Frontend, Life, Node, Row, Touch
+from tflab.records import Fate, Frontend, Node, NodeHistory, Row, Touch
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, html
-from tflab.report.contents import Chapter, Picture, Portrait, Recipe, Report
+from tflab.report.contents import Chapter, DrawnGraph, Picture, Recipe, Report
 from tflab.report.drawn import Box, Drawing, Lane, State
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&{{ 7*7 }}\u2028\\'\""
 
 
-def portrait(stages, name="a graph"):
-    lives = node_history.lives(stages)
-    return Portrait(name, drawing.draw(stages, lives), lives, {"layer/Relu": 1500.0}, 16)
+def drawn_graph(stages, name="a graph"):
+    histories = node_history.histories(stages)
+    return DrawnGraph(name, drawing.draw(stages, histories), histories, {"layer/Relu": 1500.0}, 16)
 
 
 def report(*parts, title="A title"):
@@ -55,7 +55,7 @@ def evil_report():
         Strip(EVIL, (Frame(EVIL, EVIL, (EVIL,)),)),
         Recipe(EVIL, EVIL),
         Picture("p", EVIL, "<svg xmlns='http://www.w3.org/2000/svg'/>", b""),
-        portrait((Frontend(program=None, nodes=nodes),), EVIL),
+        drawn_graph((Frontend(program=None, nodes=nodes),), EVIL),
         title=EVIL,
     )
 
@@ -79,7 +79,7 @@ def test_nothing_is_styled_or_handled_inline():
 
 
 def test_the_policy_lets_in_this_script_and_this_style_alone():
-    reader = Reader(html.page(report(portrait(STAGES))))
+    reader = Reader(html.page(report(drawn_graph(STAGES))))
     policy = next(a["content"] for tag, a in reader.elements if "http-equiv" in a)
     directives = dict(part.strip().split(" ", 1) for part in policy.split(";"))
     (style,), scripts = reader.texts["style"], reader.texts["script"]
@@ -98,7 +98,7 @@ def sha256(text):
 
 
 def test_the_page_asks_for_no_address():
-    page = html.page(report(portrait(STAGES)))
+    page = html.page(report(drawn_graph(STAGES)))
     addresses = [
         value
         for _, attributes in Reader(page).elements
@@ -109,7 +109,7 @@ def test_the_page_asks_for_no_address():
 
 
 def test_the_data_number_nodes_boxes_and_lanes():
-    data = html.viewer_data(portrait(STAGES))
+    data = html.viewer_data(drawn_graph(STAGES))
     names = [node["name"] for node in data["nodes"]]
     layer = next(box for box in data["boxes"] if box["label"] == "layer" and box["rows"])
     assert [
@@ -123,19 +123,18 @@ def test_the_data_number_nodes_boxes_and_lanes():
     )
     fused = next(state for state in data["states"] if state["title"] == "remapper")
     assert fused["gone"] == [names.index("layer/MatMul")]
-    assert fused["nodes"] == [
-        [
-            names.index("layer/Relu"),
-            "_FusedMatMul",
-            "",
-            [names.index("_arg_x"), names.index("layer/MatMul/ReadVariableOp")],
-            [],
-        ]
+    relu = data["nodes"][names.index("layer/Relu")]
+    assert [version[:3] for version in relu["versions"]] == [[0, 1, "Relu"], [2, 3, "_FusedMatMul"]]
+    assert relu["versions"][1][3:] == [
+        "",
+        [names.index("_arg_x"), names.index("layer/MatMul/ReadVariableOp")],
+        [],
     ]
+    assert [state["count"] for state in data["states"]] == [6, 11, 10, 10]
 
 
 def test_a_fused_node_and_the_one_that_does_its_work_are_related():
-    data = html.viewer_data(portrait(STAGES))
+    data = html.viewer_data(drawn_graph(STAGES))
     related = {
         node["name"]: [data["nodes"][other]["name"] for other in node["related"]]
         for node in data["nodes"]
@@ -195,8 +194,8 @@ def test_a_page_holds_its_parts_whole_and_in_their_order():
         Recipe("As it was measured.", "tflab run\ntflab again"),
     )
     chapters = (Chapter("First, one", parts), Chapter("The last", ("The end.",)))
-    told = Report("A title", "About it.", "python -m tflab.report", chapters)
-    assert Text(html.page(told)).read == [
+    whole = Report("A title", "About it.", "python -m tflab.report", chapters)
+    assert Text(html.page(whole)).read == [
         ("title", "A title"),
         ("h1", "A title"),
         ("p", "About it."),
@@ -245,7 +244,7 @@ COSTS = Row(
     *(0.375, 0.875, 3_072, 1_254_400, 8.36, 12.5, 0.125),
 )
 LIVES = {
-    "s/a": Life(
+    "s/a": NodeHistory(
         name="s/a",
         kind="forward",
         consumers=("b", "far"),
@@ -256,7 +255,7 @@ LIVES = {
         times=((4, COSTS), (16, replace(COSTS, calls=9, flops=None, gflops=None))),
         **PLAIN,
     ),
-    "b": Life(
+    "b": NodeHistory(
         name="b",
         kind="update",
         fate=Fate("b", "executed", None, None),
@@ -265,8 +264,8 @@ LIVES = {
         ran_as="_Op",
         **PLAIN,
     ),
-    "c": Life(name="c", kind="runtime", carrier="c", ran_as="Op", **PLAIN),
-    "d": Life(name="d", kind="gradient", carrier=None, **PLAIN),
+    "c": NodeHistory(name="c", kind="runtime", carrier="c", ran_as="Op", **PLAIN),
+    "d": NodeHistory(name="d", kind="gradient", carrier=None, **PLAIN),
 }
 TRACKS = (
     Box(
@@ -303,8 +302,13 @@ STATES = (
 )
 
 
+def section(title, about, state):
+    """A section without lines."""
+    return {"title": title, "about": about, "state": state, "lines": []}
+
+
 def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
-    drawn = Portrait("a graph", Drawing(TRACKS, STATES), LIVES, {"b": 1_500.0, "c": 250.0}, 16)
+    drawn = DrawnGraph("a graph", Drawing(TRACKS, STATES), LIVES, {"b": 1_500.0, "c": 250.0}, 16)
     data = html.viewer_data(drawn)
     assert data["nodes"][-1].pop("times")["rows"] == []
     assert data["nodes"] == [
@@ -315,30 +319,36 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "fate": "fused",
             "ns": None,
             "related": [1],
-            "life": [
+            "versions": [[0, 0, "Op", "", [], []]],
+            "history": [
                 {
                     "title": "Written",
+                    "about": "written by the program",
                     "state": 0,
                     "lines": [
-                        ["Written by the program."],
                         ["is used by ", {"node": 1, "text": "b"}, ", ", "far"],
                     ],
                 },
                 {
                     "title": "Placed",
+                    "about": "fused into a node that does its work too",
                     "state": 1,
                     "lines": [
                         [
                             {"state": 1, "text": "remapper"},
-                            *(": fused", " into "),
+                            *(" (pass 3): fused", " into "),
                             {"node": 1, "text": "b"},
                         ],
-                        ["fate: fused into a node that does its work too"],
-                        ["lives on in ", {"node": 1, "text": "b"}],
+                        [
+                            "lives on in ",
+                            {"node": 1, "text": "b"},
+                            ": device and kernel are that node's",
+                        ],
                     ],
                 },
                 {
                     "title": "Executed",
+                    "about": "",
                     "state": None,
                     "lines": [
                         ["its work was done by ", {"node": 1, "text": "b"}, ", which ran as _Op"]
@@ -368,17 +378,21 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "fate": "executed",
             "ns": 1_500.0,
             "related": [0],
-            "life": [
-                {"title": "Written", "state": 0, "lines": [["Made by the optimiser."]]},
+            "versions": [
+                [0, 0, "Op", "", [0, 0], [2]],
+                [1, 1, "_Op", "CPU:1", [2], [3]],
+            ],
+            "history": [
+                section("Written", "made by the optimiser", 0),
                 {
                     "title": "Placed",
+                    "about": "executed under its own name",
                     "state": 1,
                     "lines": [
-                        ["fate: executed under its own name"],
                         ["does the work of ", {"node": 0, "text": "s/a"}, ", ", "unknown", " too"],
                     ],
                 },
-                {"title": "Executed", "state": None, "lines": [["ran as _Op"]]},
+                section("Executed", "as _Op", None),
             ],
             "times": {"title": "What it took in a warm, traced step", "rows": []},
         },
@@ -389,9 +403,10 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "fate": "runtime",
             "ns": 250.0,
             "related": [],
-            "life": [
-                {"title": "Written", "state": 0, "lines": [["Made by the runtime."]]},
-                {"title": "Executed", "state": None, "lines": [["ran as Op"]]},
+            "versions": [],
+            "history": [
+                section("Written", "made by the runtime", 0),
+                section("Executed", "as Op", None),
             ],
             "times": {"title": "What it took in a warm, traced step", "rows": []},
         },
@@ -402,7 +417,8 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "fate": "runtime",
             "ns": None,
             "related": [],
-            "life": [{"title": "Written", "state": 0, "lines": [["Made by a gradient function."]]}],
+            "versions": [],
+            "history": [section("Written", "made by a gradient function", 0)],
         },
     ]
     del data["nodes"]
@@ -445,7 +461,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "lines": ("2 nodes",),
                 "gone": [],
                 "touched": [],
-                "nodes": [[0, "Op", "", [], []], [1, "Op", "", [0, 0], [2]]],
+                "count": 2,
             },
             {
                 "stage": "placement",
@@ -454,7 +470,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "lines": ("fused", "added"),
                 "gone": [0, 3],
                 "touched": [1],
-                "nodes": [[1, "_Op", "CPU:1", [2], [3]]],
+                "count": 1,
             },
         ],
         "start": 0,

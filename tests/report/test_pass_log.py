@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.shown import grid
+from tflab.analysis import passes
 from tflab.records import (
     Backward,
     CriticalPath,
@@ -305,7 +306,7 @@ EXECUTED = State(
         "12 nodes on 2 devices, 4.10 ms a step for a batch of 16",
         "longest chain of dependent ops: 3 nodes, 9.60 us",
         "largest owner of the wall time: at least one op running, 50.0 %",
-        "3 other passes changed nothing: layout, memory_optimizer",
+        "3 other runs of passes changed nothing: layout, memory_optimizer",
     ),
     gone=(),
     defined=(),
@@ -325,7 +326,7 @@ def test_a_walk_that_ended_early_has_the_states_until_there(length):
 
 
 def test_a_model_without_a_loss_has_an_empty_state_that_says_why():
-    assert pass_log.differentiated(FRONTEND, Backward(None, FORWARD)) == State(
+    assert pass_log.with_gradients(FRONTEND, Backward(None, FORWARD)) == State(
         stage="backward",
         title="With gradients",
         about="The model has no loss, so there is nothing to differentiate.",
@@ -344,7 +345,7 @@ def test_gradients_that_were_not_checked_are_not_said_to_have_been():
 def test_a_node_that_changed_is_defined_again():
     renewed = replace(LOSS, control_inputs=())
     backward = replace(BACKWARD, nodes=(*FORWARD[:-1], renewed, SEED))
-    assert pass_log.differentiated(FRONTEND, backward).defined == (renewed, SEED)
+    assert pass_log.with_gradients(FRONTEND, backward).defined == (renewed, SEED)
 
 
 def test_a_pass_is_about_what_it_added_what_it_rewrote_and_what_took_over():
@@ -367,17 +368,29 @@ def test_a_pass_is_about_what_it_added_what_it_rewrote_and_what_took_over():
 
 def test_a_pass_that_gives_every_node_its_device_is_about_none_of_them():
     step = replace(PASSES[0], added=("copy",), taken=(Taken("a", "merged", "b"),))
-    (state,) = pass_log.placed(replace(PLACEMENT, passes=(step,)))
+    (state,) = pass_log.after_passes(replace(PLACEMENT, passes=(step,)))
     assert state.touched == ()
 
 
 def test_where_every_pass_changed_something_none_is_said_to_be_idle():
     busy = replace(PLACEMENT, passes=PASSES[2:3])
-    assert pass_log.executed(busy, EXECUTION).lines == EXECUTED.lines[:3]
+    assert pass_log.as_run(busy, EXECUTION).lines == EXECUTED.lines[:3]
+
+
+def test_a_pass_of_which_another_run_changed_something_is_not_said_to_have_changed_nothing():
+    again = replace(PASSES[3], name="remapper")
+    idle = pass_log.as_run(replace(PLACEMENT, passes=(*PASSES, again)), EXECUTION).lines[3]
+    assert idle == (
+        "4 other runs of passes changed nothing: layout, memory_optimizer and other runs of "
+        "remapper"
+    )
+    once = pass_log.as_run(replace(PLACEMENT, passes=PASSES[:3]), EXECUTION).lines[3]
+    assert once == "1 other pass changed nothing: layout"
 
 
 def test_the_graph_of_each_state_is_the_one_before_with_its_changes():
-    graphs = [tuple(graph.values()) for graph in pass_log.replay(pass_log.states(STAGES))]
+    versions = pass_log.versions(pass_log.states(STAGES))
+    graphs = [tuple(passes.graph_at(versions, state).values()) for state in range(7)]
     first, grown, placed, fused, folded, fed, ran = graphs
     assert first == FORWARD
     assert grown == WHOLE
@@ -427,7 +440,7 @@ def test_the_changes_say_of_every_state_what_it_left_and_what_happened():
             "12",
             "12 nodes on 2 devices, 4.10 ms a step for a batch of 16; longest chain of dependent "
             "ops: 3 nodes, 9.60 us; largest owner of the wall time: at least one op running, "
-            "50.0 %; 3 other passes changed nothing: layout, memory_optimizer",
+            "50.0 %; 3 other runs of passes changed nothing: layout, memory_optimizer",
         ),
         0,
     ]

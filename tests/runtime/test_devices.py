@@ -67,8 +67,9 @@ def on_a_gpu():
 
 
 def in_two_scopes():
-    with tf.device("/device:CPU:0"), tf.device("/device:CPU:1"):  # the inner one counts
-        return tf.random.uniform([2], name="a")
+    with tf.device("/device:CPU:0"):  # noqa: SIM117  (each on a line of its own)
+        with tf.device("/device:CPU:1"):  # the inner one counts
+            return tf.random.uniform([2], name="a")
 
 
 # Reasons

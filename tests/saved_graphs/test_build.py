@@ -19,9 +19,9 @@ from tflab.saved_graphs import formats, lines
 pytestmark = pytest.mark.tensorflow
 
 
-def walk(path, stop="placement", **asked):
-    options = {key: asked.pop(key) for key in ("fetches", "soft_placement") if key in asked}
-    chosen = Options(steps=2, saved=Saved(**asked), **options)
+def walk(path, stop="placement", **saved):
+    options = {key: saved.pop(key) for key in ("fetches", "soft_placement") if key in saved}
+    chosen = Options(steps=2, saved=Saved(**saved), **options)
     return dict(zip(lifecycle.STAGES, lifecycle.walk(str(path), chosen, stop), strict=False))
 
 
@@ -85,9 +85,9 @@ def test_a_checkpoint_beside_a_meta_graph_gives_the_values(tmp_path):
 def test_a_train_op_in_the_file_is_run_with_its_loss(tmp_path):
     stages = walk(graphs.meta_graph(tmp_path / "meta"))
     assert stages["placement"].fetches == ("loss:0", "Adam")
-    found = stages["backward"]
-    assert found.inferred
-    made = {one.forward: one.nodes for one in found.gradients}
+    backward = stages["backward"]
+    assert backward.inferred
+    made = {gradient.forward: gradient.nodes for gradient in backward.gradients}
     assert "gradients/MatMul_grad/MatMul_1" in made["MatMul"]
     assert made.keys() == {"loss", "y", "MatMul"}
 
@@ -98,7 +98,7 @@ def test_a_chosen_loss_is_derived_by_the_variables_behind_it(tmp_path):
 
     path = graphs.write(tmp_path / "g.pb", graphs.graph_def(forward))
     stages = walk(path, loss="loss")
-    made = {one.forward: one for one in stages["backward"].gradients}
+    made = {gradient.forward: gradient for gradient in stages["backward"].gradients}
     assert made["y"].function.startswith("_ReluGrad")
     assert made["y"].nodes == ("gradients/y_grad/ReluGrad",)
     assert stages["placement"].fetches[0] == "loss:0"
@@ -187,7 +187,7 @@ def test_a_device_that_is_not_here_is_refused_or_passed_over(tmp_path):
     with pytest.raises(RefusedError, match="Give --soft-placement"):
         walk(path)
     placement = walk(path, soft_placement=True)["placement"]
-    (out,) = [one for one in placement.assignments if one.name == "out"]
+    (out,) = [assignment for assignment in placement.assignments if assignment.name == "out"]
     assert out.device.endswith("CPU:0")
     assert "GPU:0" in out.reason
 
@@ -210,7 +210,7 @@ def test_a_graph_that_cannot_be_imported_is_shown_all_the_same(nodes, reason, tm
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("saved_options", "message"),
     [
         ({"signature": "no"}, "no signature 'no'; its signatures are: other, serving_default"),
         ({"loss": "no"}, "no tensor 'no'"),
@@ -222,9 +222,9 @@ def test_a_graph_that_cannot_be_imported_is_shown_all_the_same(nodes, reason, tm
         ({"feeds": (("serving_default_x", "no.npy"),)}, "'no.npy' cannot be fed"),
     ],
 )
-def test_what_is_asked_for_has_to_be_there(asked, message, tmp_path):
+def test_what_is_asked_for_has_to_be_there(saved_options, message, tmp_path):
     with pytest.raises(UsageError, match=message):
-        walk(graphs.saved_model_v2(tmp_path / "v2"), "frontend", **asked)
+        walk(graphs.saved_model_v2(tmp_path / "v2"), "frontend", **saved_options)
 
 
 def test_a_keras_file_is_told_of_under_its_own_name(tmp_path):
@@ -266,8 +266,8 @@ def test_a_saved_function_is_read_alike_before_and_after_the_import(tmp_path):
         tf.import_graph_def(file.graph_def, name="")
     read = functions.of_graph(graph)
     assert any("Relu" in {node.op for node in function.nodes} for function in read)
-    assert {one.name: one for one in read} == {
-        one.name: one for one in functions.of_graph_def(file.graph_def)
+    assert {function.name: function for function in read} == {
+        function.name: function for function in functions.of_graph_def(file.graph_def)
     }
 
 
@@ -285,7 +285,7 @@ def test_functions_that_call_each_other_in_a_circle_are_shown_once():
     graph = graphs.bare(("start", "PartitionedCall", ()))
     graph.node[0].attr["f"].func.name = "a"
     graph.library.function.extend([called("b", "a"), called("a", "b"), called("alone", "alone")])
-    assert [(one.name, one.called_by) for one in functions.of_graph_def(graph)] == [
+    assert [(function.name, function.called_by) for function in functions.of_graph_def(graph)] == [
         ("a", (Call("start", "f"), Call("call", "f", "b"))),
         ("b", (Call("call", "f", "a"),)),
         ("alone", (Call("call", "f", "alone"),)),
@@ -299,9 +299,9 @@ def test_an_unimportable_graph_shows_its_functions_and_those_that_it_lacks(tmp_p
     graph.library.function.append(called("a", "gone", "Addons>Bar", inputs))
     stage = next(lifecycle.walk(graphs.write(tmp_path / "g.pb", graph)))
     assert "cannot be imported" in stage.blocked
-    found, gone = stage.functions
-    assert found.nodes[1].inputs == ("x", "strange:output:1", "call:output:no")
-    assert found.nodes[1].control_inputs == ("x",)
+    strange, gone = stage.functions
+    assert strange.nodes[1].inputs == ("x", "strange:output:1", "call:output:no")
+    assert strange.nodes[1].control_inputs == ("x",)
     assert gone == Function("gone", (Call("call", "f", "a"),))
 
 
@@ -342,9 +342,9 @@ def with_lines(tmp_path_factory):
 def test_nodes_of_a_file_have_the_lines_that_are_saved_with_it(with_lines):
     stages = walk(with_lines, "placement")
     first = Doubler.__call__.python_function.__code__.co_firstlineno
-    inside = [node for one in stages["frontend"].functions for node in one.nodes]
-    for found in (inside, stages["placement"].nodes):
-        made_at = {node.op.removeprefix("_Mkl"): node.source for node in found}
+    inside = [node for function in stages["frontend"].functions for node in function.nodes]
+    for group in (inside, stages["placement"].nodes):
+        made_at = {node.op.removeprefix("_Mkl"): node.source for node in group}
         assert {
             op: (source.file, source.line - first)
             for op, source in made_at.items()

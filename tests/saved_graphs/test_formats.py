@@ -13,14 +13,14 @@ from tflab.saved_graphs import formats
 pytestmark = pytest.mark.tensorflow
 
 
-def test_each_kind_is_told_by_what_is_in_it(tmp_path):
+def test_each_kind_is_recognised_by_its_content(tmp_path):
     graph = graphs.graph_def(graphs.dense)
-    found = {
+    path_of_kind = {
         "GraphDef": graphs.write(tmp_path / "saved_model.txt", graph),
         "SavedModel": graphs.saved_model_v2(tmp_path / "graph.pb"),
         "MetaGraphDef": graphs.meta_graph(tmp_path / "meta.pbtxt"),
     }
-    for kind, path in found.items():
+    for kind, path in path_of_kind.items():
         assert formats.read(tmp_path / path).kind == kind
 
 

@@ -34,13 +34,13 @@ def folder(tmp_path) -> Path:
 def trained(graph: tf.Graph, folder: Path, start=None, steps=3) -> list[dict[str, np.ndarray]]:
     """Train, saving after every step; the values of all variables after each."""
     saver = checkpoints.saver(graph)
-    variables = {each.op.name: each for each in graph.get_collection("variables")}
+    variables = {variable.op.name: variable for variable in graph.get_collection("variables")}
     values = []
     with tf1.Session(graph=graph) as session:
         if start:
             checkpoints.restore(saver, session, start)
         else:
-            session.run([each.initializer for each in variables.values()])
+            session.run([variable.initializer for variable in variables.values()])
         for _ in range(steps):
             session.run("train")
             values.append(session.run(variables))
@@ -49,7 +49,7 @@ def trained(graph: tf.Graph, folder: Path, start=None, steps=3) -> list[dict[str
 
 
 def steps_in(folder) -> list[int]:
-    return [found.step for found in checkpoints.all_of(folder)]
+    return [checkpoint.step for checkpoint in checkpoints.checkpoints_in(folder)]
 
 
 def test_every_variable_comes_back_bit_for_bit(tmp_path):
@@ -105,13 +105,13 @@ def flipped(path: Path) -> None:
 @pytest.mark.parametrize("file", ["step-3.index", "step-3.data-00000-of-00001"])
 def test_a_damaged_checkpoint_is_passed_over_and_told(folder, file, harm):
     harm(folder / file)
-    found, damaged = checkpoints.newest(folder)
-    assert found == Checkpoint(2, folder / "step-2")
+    checkpoint, damaged = checkpoints.newest(folder)
+    assert checkpoint == Checkpoint(2, folder / "step-2")
     if (file, harm) == ("step-3.index", Path.unlink):
         assert damaged == []  # it never was one: the index comes last
     else:
-        (told,) = damaged
-        assert told.startswith("The checkpoint of step 3 is damaged: ")
+        (sentence,) = damaged
+        assert sentence.startswith("The checkpoint of step 3 is damaged: ")
 
 
 def test_an_index_cut_anywhere_is_told_from_a_whole_one(folder):
@@ -125,8 +125,8 @@ def test_an_index_cut_anywhere_is_told_from_a_whole_one(folder):
 def test_where_all_are_damaged_there_is_none(folder):
     for path in folder.glob("*.index"):
         emptied(path)
-    found, damaged = checkpoints.newest(folder)
-    assert (found, len(damaged)) == (None, 3)
+    checkpoint, damaged = checkpoints.newest(folder)
+    assert (checkpoint, len(damaged)) == (None, 3)
 
 
 LEFT = (  # by a process killed while it wrote step 4, or removed step 0

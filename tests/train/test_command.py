@@ -57,7 +57,7 @@ def test_a_training_tells_every_epoch_and_where_to_see_more(here, capsys):
     assert f"{MODEL} on noise, batch 16, seed 1\n" in out
     assert re.search(r"\n\nOpen it in TensorBoard:  \S+ --logdir mine\n$", out)
     files = {str(path.relative_to("mine")) for path in Path("mine").rglob("*") if path.is_file()}
-    host = xspace.safe(socket.gethostname(), "localhost")
+    host = xspace.file_name(socket.gethostname(), "localhost")
     assert {name.partition("/events")[0] for name in files} == {
         history.NAME,
         "train",
@@ -162,13 +162,13 @@ STOPPED = """
 import os, signal, sys, threading
 from pathlib import Path
 from tflab.train import __main__ as train
-from tflab.train import curves, loop
+from tflab.train import loop, summaries
 
 loop.PAUSE_S = -1  # a checkpoint before every step
-add_step = curves.add_step
+add_step = summaries.add_step
 
-def in_epoch(curves, step):
-    add_step(curves, step)
+def in_epoch(event_files, step):
+    add_step(event_files, step)
     if step.step == 8:
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -177,15 +177,15 @@ def in_checkpoint():
         pass
     os.kill(os.getpid(), signal.SIGKILL)
 
-def slowly(curves, step):
-    add_step(curves, step)
+def slowly(event_files, step):
+    add_step(event_files, step)
     threading.Event().wait(0.2)
 
 kind, *args = sys.argv[1:]
 if kind == "in_checkpoint":
     threading.Thread(target=in_checkpoint, daemon=True).start()
 else:
-    curves.add_step = {"in_epoch": in_epoch, "slowly": slowly}[kind]
+    summaries.add_step = {"in_epoch": in_epoch, "slowly": slowly}[kind]
 sys.exit(train.main(args))
 """
 
@@ -233,9 +233,9 @@ def processes(tmp_path_factory):
 
     model = ("--model", HEAVY)
     where = ("--logdir", "runs/stopped")
-    told = {"straight": ended(started("-c", TWICE))}
-    told["in epoch"] = ended(started("-c", STOPPED, "in_epoch", "--one-thread", *model, *where))
-    told["in checkpoint"] = ended(
+    outcome = {"straight": ended(started("-c", TWICE))}
+    outcome["in epoch"] = ended(started("-c", STOPPED, "in_epoch", "--one-thread", *model, *where))
+    outcome["in checkpoint"] = ended(
         started("-c", STOPPED, "in_checkpoint", "--resume", *model, *where)
     )
     left = [path.name for path in (stopped / checkpoints.FOLDER).iterdir()]
@@ -244,42 +244,42 @@ def processes(tmp_path_factory):
         assert interrupted.poll() is None
         time.sleep(0.01)
     interrupted.send_signal(signal.SIGINT)
-    told["Ctrl-C"] = ended(interrupted)
-    told["resumed"] = ended(started("-m", "tflab.train", "--resume", *model))
-    return folder, told, left
+    outcome["Ctrl-C"] = ended(interrupted)
+    outcome["resumed"] = ended(started("-m", "tflab.train", "--resume", *model))
+    return folder, outcome, left
 
 
 def test_one_thread_and_the_same_seed_give_the_same_weights(processes):
-    folder, told, _ = processes
-    assert told["straight"][0] == 0
+    folder, outcome, _ = processes
+    assert outcome["straight"][0] == 0
     assert_same(values(folder / "one"), values(folder / "two"))
 
 
-def assert_same(found, expected):
-    assert found.keys() == expected.keys() > {"weights", "weights/Adam", "global_step"}
+def assert_same(values_, expected):
+    assert values_.keys() == expected.keys() > {"weights", "weights/Adam", "global_step"}
     for name, value in expected.items():
-        assert np.array_equal(found[name], value), name
+        assert np.array_equal(values_[name], value), name
 
 
 def test_a_kill_in_an_epoch_costs_the_steps_since_the_last_checkpoint(processes):
-    _, told, _ = processes
-    assert told["in epoch"][0] == -signal.SIGKILL
-    status, _, err = told["in checkpoint"]
+    _, outcome, _ = processes
+    assert outcome["in epoch"][0] == -signal.SIGKILL
+    status, _, err = outcome["in checkpoint"]
     assert status == -signal.SIGKILL
     assert err.endswith("Going on in 'runs/stopped': 7 of 15 steps are done.\n")
 
 
 def test_a_kill_in_a_checkpoint_leaves_the_one_before(processes):
-    _, told, left = processes
-    written = [name for name in left if ".tempstate" in name or name.startswith("step-8.")]
-    assert written
+    _, outcome, left = processes
+    half_written = [name for name in left if ".tempstate" in name or name.startswith("step-8.")]
+    assert half_written
     assert "step-7.index" in left
-    assert re.search(r"Going on in 'runs/stopped': [78] of 15 steps", told["Ctrl-C"][2])
+    assert re.search(r"Going on in 'runs/stopped': [78] of 15 steps", outcome["Ctrl-C"][2])
 
 
 def test_an_interrupt_shows_what_there_is_and_how_to_go_on(processes):
-    _, told, _ = processes
-    status, out, err = told["Ctrl-C"]
+    _, outcome, _ = processes
+    status, out, err = outcome["Ctrl-C"]
     assert status == 130
     assert f"{HEAVY} on noise, batch 16, seed 1: partial\n" in out
     assert err.endswith(
@@ -289,18 +289,20 @@ def test_an_interrupt_shows_what_there_is_and_how_to_go_on(processes):
 
 
 def test_after_three_stops_it_is_the_training_it_would_have_been(processes):
-    folder, told, _ = processes
-    status, _, err = told["resumed"]
+    folder, outcome, _ = processes
+    status, _, err = outcome["resumed"]
     assert status == 0
     assert err.startswith("Going on in 'runs/stopped': ")
     assert_same(values(folder / "runs/stopped"), values(folder / "one"))
-    one, stopped = (history.read(folder / name / history.NAME) for name in ("one", "runs/stopped"))
-    assert untimed(stopped) == untimed(one)
+    straight, stopped = (
+        history.read(folder / name / history.NAME) for name in ("one", "runs/stopped")
+    )
+    assert untimed(stopped) == untimed(straight)
 
 
-def untimed(found) -> list:
-    steps = [(step.step, step.loss, step.accuracy, step.rate) for step in found.steps]
-    return steps + [(epoch.train_loss, epoch.test_loss, epoch.step) for epoch in found.epochs]
+def untimed(training) -> list:
+    steps = [(step.step, step.loss, step.accuracy, step.rate) for step in training.steps]
+    return steps + [(epoch.train_loss, epoch.test_loss, epoch.step) for epoch in training.epochs]
 
 
 def test_nothing_half_written_is_left_in_the_end(processes):

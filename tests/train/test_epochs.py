@@ -57,7 +57,7 @@ def test_an_epoch_is_a_mean_over_rows_not_over_batches():
         TimedStep(step=5, loss=2.0, accuracy=0.5, rate=0.1, seconds=1.5),
         TimedStep(step=6, loss=8.0, accuracy=1.0, rate=0.1, seconds=2.5),  # of two rows
     ]
-    assert epochs.fold(SETTINGS, steps, 0.5, 0.75) == Epoch(
+    assert epochs.epoch_of(SETTINGS, steps, 0.5, 0.75) == Epoch(
         epoch=2,
         step=6,
         train_loss=(4 * 1 + 4 * 2 + 2 * 8) / 10,

@@ -52,18 +52,18 @@ def evaluated(function):
 @pytest.mark.parametrize("rows", [1, 3, 7, 100])
 def test_a_short_last_batch_weighs_what_it_holds(monkeypatch, rows):
     monkeypatch.setattr(evaluation, "ROWS", rows)
-    _, found = evaluated(build)
+    _, result = evaluated(build)
     labels = images("test", None).columns["labels"]
-    assert found.loss == pytest.approx(labels.mean())
-    assert found.accuracy == 5 / 7
-    assert list(found.read) == [0, 1, 2, 0, 1, 2, 0]
+    assert result.loss == pytest.approx(labels.mean())
+    assert result.accuracy == 5 / 7
+    assert list(result.predicted) == [0, 1, 2, 0, 1, 2, 0]
 
 
 def test_without_labels_there_is_a_loss_and_no_accuracy():
-    _, found = evaluated(models.find("toy"))
-    assert found.loss == pytest.approx(np.mean(toy_targets() ** 2), rel=1e-6)
-    assert math.isnan(found.accuracy)
-    assert found.read is None
+    _, result = evaluated(models.find("toy"))
+    assert result.loss == pytest.approx(np.mean(toy_targets() ** 2), rel=1e-6)
+    assert math.isnan(result.accuracy)
+    assert result.predicted is None
 
 
 def toy_targets():
@@ -73,23 +73,23 @@ def toy_targets():
 
 
 def test_pictures_are_of_the_first_images_and_the_first_mistakes(monkeypatch):
-    hung = []
-    monkeypatch.setattr(evaluation.gallery, "draw", lambda *args: hung.append(args))
-    ready, found = evaluated(build)
-    tags = [tag for tag, _ in evaluation.pictures(ready.program, found.read)]
+    drawn = []
+    monkeypatch.setattr(evaluation.prediction_images, "draw", lambda *args: drawn.append(args))
+    ready, result = evaluated(build)
+    tags = [tag for tag, _ in evaluation.pictures(ready.program, result.predicted)]
     assert tags == ["predictions/first", "predictions/mistakes"]
-    (first, read, labels), (wrong, *_) = hung
+    (first, read, labels), (wrong, *_) = drawn
     columns = images("test", None).columns
     assert np.array_equal(first, columns["images"])
     assert np.array_equal(wrong, columns["images"][-2:])
-    assert (list(read), list(labels)) == (list(found.read), list(columns["labels"]))
+    assert (list(read), list(labels)) == (list(result.predicted), list(columns["labels"]))
 
 
 def test_a_picture_has_so_many_images_and_no_more(monkeypatch):
     monkeypatch.setattr(evaluation, "SHOWN", 3)
-    ready, found = evaluated(build)
-    sizes = [picture.width for _, picture in evaluation.pictures(ready.program, found.read)]
-    step = evaluation.gallery.SIDE + evaluation.gallery.GAP
+    ready, result = evaluated(build)
+    sizes = [picture.width for _, picture in evaluation.pictures(ready.program, result.predicted)]
+    step = evaluation.prediction_images.SIDE + evaluation.prediction_images.GAP
     assert [width // step for width in sizes] == [3, 2]
 
 

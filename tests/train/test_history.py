@@ -113,10 +113,10 @@ def test_half_a_last_line_is_left_out_wherever_it_ends(path):
 def test_what_came_after_a_checkpoint_is_cut_off(path, step, kept, unfinished):
     with path.open("ab") as file:
         file.write(b'{"step": 5, "lo')
-    assert history.cut(path, step) == unfinished
-    found = history.read(path)
-    assert found.steps == tuple(record for record in RECORDS[:kept] if record in STEPS)
-    assert found.epochs == tuple(record for record in RECORDS[:kept] if record in EPOCHS)
+    assert history.cut_after(path, step) == unfinished
+    left = history.read(path)
+    assert left.steps == tuple(record for record in RECORDS[:kept] if record in STEPS)
+    assert left.epochs == tuple(record for record in RECORDS[:kept] if record in EPOCHS)
     write(path, RECORDS[kept:])
     assert history.read(path).steps == tuple(STEPS)
 
@@ -124,7 +124,7 @@ def test_what_came_after_a_checkpoint_is_cut_off(path, step, kept, unfinished):
 def test_a_history_that_lost_steps_is_refused_and_kept(path):
     before = path.read_bytes()
     with pytest.raises(TflabError) as error:
-        history.cut(path, 5)
+        history.cut_after(path, 5)
     assert str(error.value) == (
         f"'{path}' ends at step 4, before the checkpoint of step 5. Lines of it were lost, so "
         "this training cannot go on; begin another."
@@ -173,7 +173,7 @@ def test_a_record_that_did_not_fit_on_the_disk_is_an_error(path):
 @pytest.mark.slow
 def test_only_one_process_writes_a_history(path):
     program = (
-        "import sys; from pathlib import Path; from tflab.exporters import history\n"
+        "import sys; from pathlib import Path; from tflab.train import history\n"
         "with history.opened(Path(sys.argv[1])): print('held', flush=True); sys.stdin.read()"
     )
     with subprocess.Popen(

@@ -43,12 +43,12 @@ def build() -> Model:
     labels = tf1.placeholder(tf.int32, [None], name="labels")
     weights = tf1.get_variable("weights", [64, CLASSES], use_resource=True)
     logits = tf.matmul(tf.reshape(images, [-1, 64]), weights)
-    each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
     return Model(
         output=logits,
         feeds={images: "images", labels: "labels"},
         data=data,
-        loss=tf.reduce_mean(each),
+        loss=tf.reduce_mean(losses),
         recipe=Recipe(3, 16, tf1.train.AdamOptimizer, rate),
     )
 
@@ -85,12 +85,14 @@ def untimed(record):
 
 
 def steps_in(folder) -> list[int]:
-    return [found.step for found in checkpoints.all_of(folder / checkpoints.FOLDER)]
+    return [
+        checkpoint.step for checkpoint in checkpoints.checkpoints_in(folder / checkpoints.FOLDER)
+    ]
 
 
 def recorded(folder) -> list:
-    found = history.read(folder / history.NAME)
-    return [*found.steps, *found.epochs]
+    training = history.read(folder / history.NAME)
+    return [*training.steps, *training.epochs]
 
 
 @pytest.fixture(scope="module")
@@ -101,7 +103,7 @@ def straight(tmp_path_factory):
     return folder, list(trained(folder))
 
 
-# What is told
+# What is recorded
 
 
 def test_five_steps_are_an_epoch(straight):
@@ -171,9 +173,9 @@ def test_an_epoch_feeds_every_row_once(folder):
         )
 
     def numbered(split, data_dir):
-        found = data(split, data_dir)
+        dataset = data(split, data_dir)
         return replace(
-            found, columns={**found.columns, "row": np.arange(found.size, dtype=np.int32)}
+            dataset, columns={**dataset.columns, "row": np.arange(dataset.size, dtype=np.int32)}
         )
 
     list(trained(folder, counting))
@@ -187,9 +189,9 @@ def test_it_learns(straight):
 
 
 def test_one_thread_is_one_thread():
-    config = loop.config(SETTINGS)
+    config = loop.config_of(SETTINGS)
     assert config.inter_op_parallelism_threads == config.intra_op_parallelism_threads == 1
-    assert loop.config(replace(SETTINGS, one_thread=False)).inter_op_parallelism_threads == 0
+    assert loop.config_of(replace(SETTINGS, one_thread=False)).inter_op_parallelism_threads == 0
 
 
 # Stops
@@ -274,13 +276,13 @@ def sgd(function):
 def test_a_loss_that_is_no_number_ends_it_and_keeps_what_was_good(folder):
     with pytest.raises(TflabError) as error:
         list(trained(folder, sgd(lambda step, *_: 1e38 if step >= 6 else 0.01)))
-    found = history.read(folder / history.NAME)
-    bad = len(found.steps) + 1
+    training = history.read(folder / history.NAME)
+    bad = len(training.steps) + 1
     assert 7 < bad < 11
     assert str(error.value).startswith(
         f"The training diverged: the loss of step {bad}, in epoch 2, is "
     )
-    assert all(math.isfinite(step.loss) for step in found.steps)
+    assert all(math.isfinite(step.loss) for step in training.steps)
     assert steps_in(folder) == [5]
 
 

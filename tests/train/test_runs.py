@@ -50,25 +50,25 @@ def test_the_newest_of_a_model_is_the_one_last_written_to(tmp_path):
     newest = run_at(tmp_path / "b", 300)
     run_at(tmp_path / "c", 200)
     run_at(tmp_path / "d", 400, model="lenet")
-    assert runs.find(tmp_path, "toy") == newest
+    assert runs.find_training(tmp_path, "toy") == newest
 
 
 def test_a_folder_that_is_a_training_is_taken_whatever_its_model(tmp_path):
     folder = run_at(tmp_path / "a", 100, model="lenet")
-    assert runs.find(folder, "toy") == folder
+    assert runs.find_training(folder, "toy") == folder
 
 
 def test_a_history_that_cannot_be_read_is_passed_over(tmp_path):
     (tmp_path / "broken").mkdir()
     (tmp_path / "broken" / history.NAME).write_text("half")
     folder = run_at(tmp_path / "a", 100)
-    assert runs.find(tmp_path, "toy") == folder
+    assert runs.find_training(tmp_path, "toy") == folder
 
 
 def test_without_a_training_of_the_model_there_is_nothing_to_go_on_with(tmp_path):
     run_at(tmp_path / "a", 100, model="lenet")
     with pytest.raises(UsageError) as error:
-        runs.find(tmp_path, "toy")
+        runs.find_training(tmp_path, "toy")
     assert str(error.value) == (
         f"There is no training of 'toy' in '{tmp_path}' to go on with; "
         "leave out --resume to begin one."
@@ -76,9 +76,9 @@ def test_without_a_training_of_the_model_there_is_nothing_to_go_on_with(tmp_path
 
 
 def test_a_file_does_not_decide_what_is_imported():
-    runs.check_own(Path("mine"), SETTINGS)
+    runs.check_own_model(Path("mine"), SETTINGS)
     with pytest.raises(UsageError) as error:
-        runs.check_own(Path("mine"), replace(SETTINGS, model="os:abort"))
+        runs.check_own_model(Path("mine"), replace(SETTINGS, model="os:abort"))
     assert str(error.value) == (
         "The training in 'mine' is of 'os:abort', which is not one of tflab's own models; "
         "give --model 'os:abort' as well."
@@ -89,13 +89,13 @@ def test_a_file_does_not_decide_what_is_imported():
 
 
 def test_the_same_settings_go_on():
-    runs.check_same(Path("mine"), SETTINGS, replace(SETTINGS))
+    runs.check_same_settings(Path("mine"), SETTINGS, replace(SETTINGS))
 
 
 def test_every_difference_is_told():
     now = replace(SETTINGS, data="other points", train_rows=1000, seed=2)
     with pytest.raises(UsageError) as error:
-        runs.check_same(Path("mine"), SETTINGS, now)
+        runs.check_same_settings(Path("mine"), SETTINGS, now)
     assert str(error.value) == (
         "The training in 'mine' goes on as it began, or not at all: data: seen points, now given "
         "other points; train rows: seen 1024, now given 1000; seed: seen 1, now given 2. Begin "
@@ -105,7 +105,9 @@ def test_every_difference_is_told():
 
 def test_another_number_of_epochs_is_told_why_it_is_another_training():
     with pytest.raises(UsageError) as error:
-        runs.check_same(Path("mine"), SETTINGS, replace(SETTINGS, epochs=SETTINGS.epochs + 1))
+        runs.check_same_settings(
+            Path("mine"), SETTINGS, replace(SETTINGS, epochs=SETTINGS.epochs + 1)
+        )
     assert str(error.value) == (
         "The training in 'mine' goes on as it began, or not at all: epochs: seen "
         f"{SETTINGS.epochs}, now given {SETTINGS.epochs + 1}. The learning rate of every step "
@@ -115,7 +117,7 @@ def test_another_number_of_epochs_is_told_why_it_is_another_training():
 
 def test_it_starts_from_the_newest_checkpoint(tmp_path, ready):
     saved(tmp_path, ready, 16, 32)
-    start, notes = runs.start_of(tmp_path, ready, SETTINGS)
+    start, notes = runs.checkpoint_to_resume(tmp_path, ready, SETTINGS)
     assert start.step == 32
     assert notes == [f"Going on in '{tmp_path}': 32 of 80 steps are done."]
 
@@ -123,15 +125,15 @@ def test_it_starts_from_the_newest_checkpoint(tmp_path, ready):
 def test_a_damaged_checkpoint_is_told_and_passed_over(tmp_path, ready):
     saved(tmp_path, ready, 16, 32)
     (tmp_path / checkpoints.FOLDER / "step-32.index").write_text("")
-    start, (damage, going_on) = runs.start_of(tmp_path, ready, SETTINGS)
+    start, (damage, going_on) = runs.checkpoint_to_resume(tmp_path, ready, SETTINGS)
     assert start.step == 16
     assert damage.startswith("The checkpoint of step 32 is damaged: ")
     assert going_on == f"Going on in '{tmp_path}': 16 of 80 steps are done."
 
 
 def test_without_a_checkpoint_it_begins_anew(tmp_path, ready):
-    found = runs.start_of(tmp_path, ready, SETTINGS)
-    assert found == (None, [f"Going on in '{tmp_path}': 0 of 80 steps are done."])
+    start, notes = runs.checkpoint_to_resume(tmp_path, ready, SETTINGS)
+    assert (start, notes) == (None, [f"Going on in '{tmp_path}': 0 of 80 steps are done."])
 
 
 def test_the_variables_of_another_network_are_refused(tmp_path, ready):
@@ -141,7 +143,7 @@ def test_the_variables_of_another_network_are_refused(tmp_path, ready):
 
     saved(tmp_path, ready, 16)
     with pytest.raises(UsageError) as error:
-        runs.start_of(tmp_path, trainer.prepare("toy", other, 1, None), SETTINGS)
+        runs.checkpoint_to_resume(tmp_path, trainer.prepare("toy", other, 1, None), SETTINGS)
     assert str(error.value) == (
         f"The variables in '{tmp_path}' are those of another network: "
         "more: seen nothing, now float32 [2]."
@@ -156,7 +158,7 @@ def test_of_many_differences_the_first_few_are_told(tmp_path, ready):
 
     saved(tmp_path, ready, 16)
     with pytest.raises(UsageError, match=r"more4: seen nothing, now float32 \[2\]; \.\.\.\.$"):
-        runs.start_of(tmp_path, trainer.prepare("toy", other, 1, None), SETTINGS)
+        runs.checkpoint_to_resume(tmp_path, trainer.prepare("toy", other, 1, None), SETTINGS)
 
 
 def test_numbers_drawn_anew_are_told_of(tmp_path):
@@ -165,9 +167,11 @@ def test_numbers_drawn_anew_are_told_of(tmp_path):
         return replace(model, loss=model.loss * tf.random.uniform([], 0.9, 1.1, name="noise"))
 
     prepared = trainer.prepare("toy", noisy, 1, None)
-    assert len(runs.start_of(tmp_path, prepared, SETTINGS)[1]) == 1  # nothing was drawn yet
+    assert (
+        len(runs.checkpoint_to_resume(tmp_path, prepared, SETTINGS)[1]) == 1
+    )  # nothing was drawn yet
     saved(tmp_path, prepared, 16)
-    *_, note = runs.start_of(tmp_path, prepared, SETTINGS)[1]
+    *_, note = runs.checkpoint_to_resume(tmp_path, prepared, SETTINGS)[1]
     assert note.startswith("The numbers that 'noise/RandomUniform' draws begin anew")
 
 
@@ -175,7 +179,7 @@ def test_numbers_drawn_anew_are_told_of(tmp_path):
 
 
 def test_a_new_run_has_its_settings_and_its_graph(tmp_path, ready):
-    folder = runs.begin(str(tmp_path / "mine"), ready, SETTINGS)
+    folder = runs.begin_training(str(tmp_path / "mine"), ready, SETTINGS)
     assert folder == tmp_path / "mine"
     assert history.settings(folder / history.NAME) == SETTINGS
     reader = EventAccumulator(str(folder / "written")).Reload()

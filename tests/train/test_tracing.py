@@ -27,16 +27,16 @@ def begun(folder, settings=SETTINGS):
 def both(tmp_path_factory):
     """A training as it is, and the same without tracing: their folders and what they gave."""
     here = tmp_path_factory.mktemp("both")
-    found = {"traced": begun(here / "traced")}
+    records = {"traced": begun(here / "traced")}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tracing, "STEPS", range(0))
-        found["untraced"] = begun(here / "untraced")
-    return here, found
+        records["untraced"] = begun(here / "untraced")
+    return here, records
 
 
 def test_a_traced_training_has_the_same_weights_and_losses(both):
-    here, found = both
-    assert list(map(untimed, found["traced"])) == list(map(untimed, found["untraced"]))
+    here, records = both
+    assert list(map(untimed, records["traced"])) == list(map(untimed, records["untraced"]))
     untraced = values(here / "untraced", STEPS)
     for name, value in values(here / "traced", STEPS).items():
         assert np.array_equal(untraced[name], value), name
@@ -58,7 +58,9 @@ def test_graphs_has_what_ran_and_its_times(both):
     events.Reload()
     ran = {node.name for node in tf1.GraphDef.FromString(events.Graph().SerializeToString()).node}
     metadata = events.RunMetadata("batch 16")
-    timed = {stats.node_name for one in metadata.step_stats.dev_stats for stats in one.node_stats}
+    timed = {
+        stats.node_name for device in metadata.step_stats.dev_stats for stats in device.node_stats
+    }
     assert len(timed & ran) > 10
     assert [name for name in timed if name.endswith("ResourceApplyAdam")]
 

@@ -53,8 +53,8 @@ def two_heads() -> Model:
 
 
 def cross_entropy(labels, logits):
-    each = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
-    return tf.reduce_mean(each)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits)
+    return tf.reduce_mean(losses)
 
 
 def prepare(function, seed=1):
@@ -69,9 +69,9 @@ def first_step(ready):
     """(loss, how many were right) of all rows with the first weights, and the weights' change."""
     with session.opened(ready.program.graph, tf1.ConfigProto()) as live:
         before = live.run(ready.weights)
-        found = ready.train.callable(live)(*columns(ready), np.float32(0.5))
+        fetched = ready.train.callable(live)(*columns(ready), np.float32(0.5))
         after, counted = live.run(ready.weights), live.run("global_step/Read/ReadVariableOp:0")
-    return found, before, after, counted
+    return fetched, before, after, counted
 
 
 def test_a_step_tells_loss_and_right_answers_learns_and_is_counted():
@@ -169,9 +169,9 @@ def test_nodes_that_draw_as_they_please_are_known():
         model = one_head()
         return replace(model, loss=model.loss * tf.random.stateless_uniform([], [1, 2]))
 
-    assert trainer.drawing(prepare(noisy)) == ["random_uniform/RandomUniform"]
-    assert trainer.drawing(prepare(drawn_by_step)) == []
-    assert trainer.drawing(prepare(one_head)) == []
+    assert trainer.random_nodes(prepare(noisy)) == ["random_uniform/RandomUniform"]
+    assert trainer.random_nodes(prepare(drawn_by_step)) == []
+    assert trainer.random_nodes(prepare(one_head)) == []
 
 
 # Recipes

@@ -186,17 +186,17 @@ def edges(nodes) -> set[tuple[str, str]]:
 def read_back(rows: list[str], labels: list[str]) -> set[tuple[str, str]]:
     """The edges as a reader sees them: which rail belongs to whom, and who meets it."""
     carried: dict[int, str] = {}
-    found = set()
+    seen = set()
     for row, label in zip(rows, labels, strict=True):
         for column, glyph in enumerate(row):
             if glyph in "├┼┤╰┴╯" or (glyph == "●" and column in carried):
-                found.add((carried[column], label))
+                seen.add((carried[column], label))
             if glyph in "╰┴╯":
                 del carried[column]
             if glyph in " ─":
                 carried.pop(column, None)
         carried[row.index("●")] = label
-    return found
+    return seen
 
 
 @settings(max_examples=25, deadline=None)

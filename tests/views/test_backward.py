@@ -32,7 +32,7 @@ ADDED = (
 NO_VARIABLE = "no trainable variable is behind it"
 GRADIENTS = (
     Gradient("x", "Placeholder", None, (), NO_VARIABLE),
-    Gradient("w", "VarHandleOp", None, (), "its type is registered as not differentiable"),
+    Gradient("w", "VarHandleOp", None, (), "it has no inputs, so the gradient ends here"),
     Gradient(
         "mul",
         "Mul",
@@ -74,12 +74,12 @@ DERIVED = ("forward node", "type", "gradient function", "nodes", "types")
 CHECKED = ("variable", "elements", "largest relative error")
 
 
-def told(stage: Backward) -> list:
+def shown(stage: Backward) -> list:
     return list(map(read, stages.blocks(stage)))
 
 
 def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_right():
-    assert told(STAGE) == [
+    assert shown(STAGE) == [
         "10 nodes added to 7: 5 from gradient functions, 3 that start or add up gradients, 2 from "
         "the optimiser. Still nothing is computed.",
         [
@@ -93,7 +93,7 @@ def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_r
             "Forward ops without gradient nodes, and why",
             ("because", "nodes", "which"),
             ("no trainable variable is behind it", "3", "x, labels, print"),
-            ("its type is registered as not differentiable", "1", "w"),
+            ("it has no inputs, so the gradient ends here", "1", "w"),
             ("its gradient is passed on", "1", "mul/Read"),
             "",
         ],
@@ -116,8 +116,8 @@ def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_r
 
 
 def test_without_new_functions_there_is_no_table_of_them():
-    others = [block for block in told(STAGE) if block[0] != "Functions that were added"]
-    assert told(replace(STAGE, added_functions=())) == others
+    others = [block for block in shown(STAGE) if block[0] != "Functions that were added"]
+    assert shown(replace(STAGE, added_functions=())) == others
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_without_new_functions_there_is_no_table_of_them():
         ),
     ],
 )
-def test_the_number_of_checked_variables_is_told_where_some_were_not(count, sentence):
-    assert told(replace(STAGE, variable_count=count))[-1] == sentence
+def test_the_number_of_checked_variables_is_given_where_some_were_not(count, sentence):
+    assert shown(replace(STAGE, variable_count=count))[-1] == sentence
 
 
 def test_differences_in_less_than_float64_are_excused():
     checks = (GradientCheck("w", 3.14e-02, 4, 9, "float32"),)
-    *_, table, why, sentence = told(replace(STAGE, gradient_checks=checks, variable_count=1))
+    *_, table, why, sentence = shown(replace(STAGE, gradient_checks=checks, variable_count=1))
     assert table == [
         "Gradients against finite differences, taken in float32 on MNIST",
         CHECKED,
@@ -151,7 +151,7 @@ def test_forty_checks_are_listed_and_the_others_counted():
     checks = tuple(
         GradientCheck(f"w{n}", (n + 1) * 1e-9, n + 2, n + 1_000, "float64") for n in range(42)
     )
-    *_, table, sentence = told(replace(STAGE, gradient_checks=checks, variable_count=42))
+    *_, table, sentence = shown(replace(STAGE, gradient_checks=checks, variable_count=42))
     assert table[2:-1] == [
         (f"w{n}", f"{n + 2} of 1,{n:03}", f"{(n + 1) * 1e-9:.1e}") for n in range(40)
     ]
@@ -161,25 +161,25 @@ def test_forty_checks_are_listed_and_the_others_counted():
 
 def test_gradients_that_were_not_checked_have_a_reason():
     stage = replace(STAGE, gradient_checks=(), unchecked="no variable is of a float type")
-    assert told(stage)[-1] == "Gradients were not checked: no variable is of a float type."
+    assert shown(stage)[-1] == "Gradients were not checked: no variable is of a float type."
 
 
 def test_forty_forward_ops_are_listed_from_the_last_and_the_others_counted():
     gradients = tuple(
         Gradient(f"n{n}", "Mul", f"_Grad{n} (file.py:1)", ("gradients/AddN",)) for n in range(43)
     )
-    table = told(replace(STAGE, gradients=gradients))[1]
+    table = shown(replace(STAGE, gradients=gradients))[1]
     assert table[2:] == [
         *((f"n{n}", "Mul", f"_Grad{n}", "1", "AddN") for n in range(42, 2, -1)),
         "... and 3 more",
     ]
 
 
-def test_gradients_in_a_file_are_told_by_their_names():
+def test_gradients_in_a_file_are_known_by_their_names():
     known = Gradient("mul", "Mul", "_MulGrad (math_grad.py:1404)", ("gradients/mul/Mul",))
     unknown = Gradient("loss", "Mean", None, ("gradients/loss/Tile", "gradients/loss/Shape"))
     stage = Backward(None, (*FORWARD, *ADDED), gradients=(known, unknown), inferred=True)
-    assert told(stage) == [
+    assert shown(stage) == [
         "The file holds gradients of 2 forward ops; which came from which is inferred from their "
         "names. Nothing was added.",
         [
@@ -193,6 +193,6 @@ def test_gradients_in_a_file_are_told_by_their_names():
 
 
 def test_a_model_without_a_loss_has_nothing_added():
-    assert told(Backward(None, FORWARD)) == [
+    assert shown(Backward(None, FORWARD)) == [
         "The model has no loss or no optimiser: nothing to differentiate, nothing added."
     ]

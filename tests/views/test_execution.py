@@ -243,6 +243,8 @@ def test_of_memory_without_a_curve_only_the_peak_is_told():
     peak = "The ops had at most 3.50 MB alive at once; dense/add asked for most, 5.00 MB a step."
     assert told(memory=replace(MEMORY, curve=None))[-1] == peak
     assert told(memory=replace(MEMORY, curve=replace(CURVE, holders=())))[-1] == peak
+    alone = told(memory=replace(MEMORY, curve=replace(CURVE, holders=CURVE.holders[1:2])))[-1]
+    assert alone.endswith(", allocated by 1 op, all of it by dense/add (512 KB).")
 
 
 def test_where_nothing_was_allocated_memory_is_not_told():

@@ -67,13 +67,13 @@ FUNCTION_TABLE = [
 ]
 
 
-def told(stage: Frontend, *expanded: str) -> list:
+def shown(stage: Frontend, *expanded: str) -> list:
     return list(map(read, stages.blocks(stage, expanded)))
 
 
 def test_a_small_graph_is_drawn_whole_what_leads_to_its_ends_first():
     stage = Frontend(PROGRAM, NODES, notes=("A loss was made up.",))
-    assert told(stage) == [
+    assert shown(stage) == [
         COUNTS,
         "A loss was made up.",
         [
@@ -91,7 +91,7 @@ def test_a_small_graph_is_drawn_whole_what_leads_to_its_ends_first():
 
 
 def test_without_a_program_the_nodes_are_drawn_in_their_own_order():
-    _, drawn = told(Frontend(None, NODES))
+    _, drawn = shown(Frontend(None, NODES))
     assert [row[:2] for row in drawn[2:-1]] == [
         ("●    ", "y"),
         ("├─●  ", "init"),
@@ -103,7 +103,7 @@ def test_without_a_program_the_nodes_are_drawn_in_their_own_order():
 
 
 def test_an_opened_scope_makes_a_tree_of_a_small_graph_too():
-    assert told(Frontend(PROGRAM, NODES), "mul") == [COUNTS, TREE]
+    assert shown(Frontend(PROGRAM, NODES), "mul") == [COUNTS, TREE]
 
 
 def test_a_graph_is_drawn_whole_up_to_forty_nodes():
@@ -114,9 +114,9 @@ def test_a_graph_is_drawn_whole_up_to_forty_nodes():
         Node("layer/add", "AddV2", ("in", "layer/kernel"), source=source(7)),
         *(Node(f"rest/c{n}", "Const", source=source(9, file="rest.py")) for n in range(36)),
     )
-    _, drawn = told(Frontend(PROGRAM, nodes))
+    _, drawn = shown(Frontend(PROGRAM, nodes))
     assert (drawn[1], len(drawn)) == (DRAWING, 43)  # with title, headers and what was left out
-    counts, tree = told(Frontend(PROGRAM, (*nodes, Node("rest/last", "Exp", ("rest/c0",)))))
+    counts, tree = shown(Frontend(PROGRAM, (*nodes, Node("rest/last", "Exp", ("rest/c0",)))))
     assert counts == "41 nodes, 4 edges, made by 5 lines of the program. Nothing is computed yet."
     assert tree == [
         "Name scopes (open one with --expand SCOPE)",
@@ -138,7 +138,7 @@ def test_drawings_and_trees_keep_their_lines_together():
 
 def test_a_graph_from_a_file_has_no_lines():
     nodes = (Node("a", "Const"), Node("b", "Exp", ("a",)), Node("c", "Add", ("a", "b"), ("b",)))
-    assert told(Frontend(None, nodes)) == [
+    assert shown(Frontend(None, nodes)) == [
         "3 nodes, 4 edges, read from a file without lines. Nothing is computed yet.",
         [
             "The graph, data flowing down",
@@ -152,12 +152,12 @@ def test_a_graph_from_a_file_has_no_lines():
 
 
 def test_functions_are_listed_with_who_calls_them():
-    _, _, *blocks = told(Frontend(PROGRAM, NODES, functions=FUNCTIONS))
+    _, _, *blocks = shown(Frontend(PROGRAM, NODES, functions=FUNCTIONS))
     assert blocks == [FUNCTION_SENTENCE, FUNCTION_TABLE]
 
 
 def test_an_opened_function_is_drawn_and_leaves_the_graph_drawn():
-    _, graph, *blocks = told(Frontend(PROGRAM, NODES, functions=FUNCTIONS), "then_1")
+    _, graph, *blocks = shown(Frontend(PROGRAM, NODES, functions=FUNCTIONS), "then_1")
     assert graph[1] == DRAWING
     assert blocks == [
         FUNCTION_SENTENCE,
@@ -174,7 +174,7 @@ def test_an_opened_function_is_drawn_and_leaves_the_graph_drawn():
 
 
 def test_an_opened_scope_of_a_function_makes_a_tree_of_its_body():
-    _, _, *blocks = told(Frontend(PROGRAM, NODES, functions=FUNCTIONS), "body_2/next")
+    _, _, *blocks = shown(Frontend(PROGRAM, NODES, functions=FUNCTIONS), "body_2/next")
     assert blocks == [
         FUNCTION_SENTENCE,
         FUNCTION_TABLE,
@@ -214,7 +214,7 @@ def test_functions_that_are_all_called_and_have_no_lines():
         Function("f", (Call("a", "f"),), (Node("p", "Exp"), Node("q", "Exp"), Node("r", "Log"))),
     )
     assert list(map(read, frontend.functions(Frontend(None, (), functions=functions), ()))) == [
-        "1 function with 3 nodes of their own.",
+        "1 function with 3 nodes of its own.",
         [
             "Functions (open one with --expand FUNCTION)",
             ("function", "called by", "nodes", "types"),
@@ -222,6 +222,12 @@ def test_functions_that_are_all_called_and_have_no_lines():
             "",
         ],
     ]
+
+
+def test_one_function_that_nobody_calls():
+    stage = Frontend(None, (), functions=(Function("f", (), (Node("p", "Exp"),)),))
+    first, _ = frontend.functions(stage, ())
+    assert first == "1 function with 1 node of its own; nobody calls it."
 
 
 def test_forty_functions_are_listed_and_the_others_counted():

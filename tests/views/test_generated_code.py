@@ -76,12 +76,12 @@ LISTINGS = "With --logdir DIR the whole listings go to DIR/code/cluster_0."
 COLUMNS = ("kernel", "fuses", "bytes of code")
 
 
-def told(generated: Generated = CODE, **changes) -> list:
-    return list(map(read, generated_code.tell(replace(generated, **changes), STAGE)))
+def shown(generated: Generated = CODE, **changes) -> list:
+    return list(map(read, generated_code.blocks(replace(generated, **changes), STAGE)))
 
 
 def test_the_view_tells_the_way_from_the_line_to_the_instruction():
-    assert told() == [
+    assert shown() == [
         SENTENCE,
         Strip("From the line to the instruction", FRAMES),
         LISTINGS,
@@ -98,16 +98,16 @@ def test_the_view_tells_the_way_from_the_line_to_the_instruction():
 
 
 def test_four_operations_are_followed_and_the_others_counted():
-    sentence, strip, *_ = told(path=(*CODE.path, ADD, MUL))
+    sentence, strip, *_ = shown(path=(*CODE.path, ADD, MUL))
     assert sentence == SENTENCE
     assert strip.frames == FRAMES
     assert strip.title == "From the line to the instruction (2 more operations in the listings)"
-    strip = told(path=(*CODE.path, ADD))[1]
+    strip = shown(path=(*CODE.path, ADD))[1]
     assert strip.title == "From the line to the instruction (1 more operation in the listings)"
 
 
-def test_a_cluster_of_one_kernel_and_without_a_path_is_told_in_two_sentences():
-    assert told(kernels=(("k", ("add", "dot"), 5_678),), path=()) == [
+def test_a_cluster_of_one_kernel_and_without_a_path_is_two_sentences():
+    assert shown(kernels=(("k", ("add", "dot"), 5_678),), path=()) == [
         "XLA compiled cluster_0 to compute loss, out for a batch of 16: 1 kernel of add, dot, "
         "5,678 bytes of machine code.",
         LISTINGS,
@@ -116,7 +116,7 @@ def test_a_cluster_of_one_kernel_and_without_a_path_is_told_in_two_sentences():
 
 def test_twelve_kernels_are_listed_and_the_others_counted():
     kernels = tuple((f"k{n}", ("add",) * (n + 2), 100 + n) for n in range(15))
-    assert told(kernels=kernels, path=())[-1][1:] == [
+    assert shown(kernels=kernels, path=())[-1][1:] == [
         COLUMNS,
         *((f"k{n}", f"{n + 2} add", f"{100 + n}") for n in range(14, 2, -1)),
         "... and 3 more",

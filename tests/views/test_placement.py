@@ -162,12 +162,12 @@ KERNEL_TABLE = [
 ]
 
 
-def told(stage: Placement = STAGE, **changes) -> list:
+def shown(stage: Placement = STAGE, **changes) -> list:
     return list(map(read, stages.blocks(replace(stage, **changes))))
 
 
-def test_the_view_tells_what_runs_why_and_where():
-    assert told() == [
+def test_the_view_shows_what_runs_why_and_where():
+    assert shown() == [
         OPENING,
         "No GPU was found.",
         Strip(
@@ -179,7 +179,7 @@ def test_the_view_tells_what_runs_why_and_where():
                     "",
                     ("2 nodes added: folding/a, folding/b",),
                 ),
-                Frame("3 others", "changed nothing: remapper, layout", ()),
+                Frame("3 other runs of passes", "changed nothing", ("remapper, layout",)),
             ),
         ),
         LEDGER_TABLE,
@@ -216,20 +216,20 @@ def test_the_view_tells_what_runs_why_and_where():
 
 
 def test_without_passes_a_toggle_and_transfers_there_are_partitions_and_kernels():
-    assert told(passes=(), toggle=None, transfers=(), notes=()) == [
+    assert shown(passes=(), toggle=None, transfers=(), notes=()) == [
         OPENING,
         PARTITION_TABLE,
         KERNEL_TABLE,
     ]
 
 
-def test_every_cluster_of_generated_code_is_told_of_last():
+def test_every_cluster_of_generated_code_comes_last():
     codes = tuple(
         Generated(name, (f"{name}_out",), 5, (("k", ("add",), 64),), (), {})
         for name in ("cluster_0", "cluster_1")
     )
-    assert told(generated=codes) == [
-        *told(),
+    assert shown(generated=codes) == [
+        *shown(),
         "XLA compiled cluster_0 to compute cluster_0_out for a batch of 5: 1 kernel of add, 64 "
         "bytes of machine code.",
         "With --logdir DIR the whole listings go to DIR/code/cluster_0.",
@@ -243,7 +243,7 @@ def test_thousands_are_set_apart_in_the_ledger():
     fates = tuple(Fate(f"n{n}", "executed", None, None) for n in range(1_002))
     nodes = tuple(Node(fate.name, "Exp") for fate in fates)
     stage = replace(STAGE, user_nodes=nodes, nodes=nodes, ledger=fates, origins=(), partitions=())
-    opening, _, _, table, closing, *_ = told(stage)
+    opening, _, _, table, closing, *_ = shown(stage)
     assert opening.startswith("To compute loss:0, train, 1,002 nodes run where the graph had 1,002")
     assert table[0] == "What became of the 1,002 nodes of the graph"
     assert table[2:] == [("executed", "1,002", ""), ""]
@@ -308,8 +308,23 @@ def test_sixteen_kinds_of_kernels_are_listed_and_the_others_counted():
 
 
 def test_one_pass_that_changed_nothing_is_singular():
-    assert placement.film(replace(STAGE, passes=PASSES[1:2])).frames == (
-        Frame("1 other", "changed nothing: remapper", ()),
+    assert placement.pass_log(replace(STAGE, passes=PASSES[1:2])).frames == (
+        Frame("1 other pass", "changed nothing", ("remapper",)),
+    )
+
+
+def test_passes_that_never_changed_anything_stand_apart_from_those_that_did_in_another_run():
+    busy = replace(PASSES[2], name="remapper")
+    passes = (PASSES[0], PASSES[1], busy, PASSES[3], PASSES[4], replace(PASSES[4], name="pruner"))
+    assert placement.pass_log(replace(STAGE, passes=passes)).frames[2:] == (
+        Frame(
+            "4 other runs of passes",
+            "changed nothing",
+            ("layout, pruner", "other runs of remapper"),
+        ),
+    )
+    assert placement.pass_log(replace(STAGE, passes=passes[1:3])).frames[1:] == (
+        Frame("1 other pass", "changed nothing", ("another run of remapper",)),
     )
 
 
@@ -388,7 +403,7 @@ def test_what_a_pass_did_is_a_line_for_each_kind_of_change(step, lines):
     assert list(placement.happened(changed, {"lost"}, TYPES)) == lines
 
 
-def test_a_film_knows_what_is_unreached_and_the_types_of_written_and_running_nodes():
+def test_the_pass_log_knows_what_is_unreached_and_the_types_of_written_and_running_nodes():
     stage = replace(
         STAGE,
         nodes=(Node("ran", "Log"),),
@@ -408,7 +423,7 @@ def test_a_film_knows_what_is_unreached_and_the_types_of_written_and_running_nod
             ),
         ),
     )
-    assert placement.film(stage).frames == (
+    assert placement.pass_log(stage).frames == (
         Frame(
             "model_pruner 1,012 -> 1,009",
             "drops what the fetches do not need, and nodes that only pass a value on",

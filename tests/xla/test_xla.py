@@ -118,11 +118,11 @@ def test_llvm_instructions_know_their_lanes():
 
 @pytest.mark.parametrize("literal", ["0.0625", "6.250000e-02", "0x3FB0000000000000"])
 def test_hlo_and_llvm_write_the_same_float_differently(literal):
-    assert listings.single(literal) == struct.pack(">f", 0.0625)
+    assert listings.float32_bits(literal) == struct.pack(">f", 0.0625)
 
 
 def test_what_is_no_number_has_no_bits():
-    assert [listings.single(text) for text in ("{1, 2}", "0xzz", "", "undef")] == [None] * 4
+    assert [listings.float32_bits(text) for text in ("{1, 2}", "0xzz", "", "undef")] == [None] * 4
 
 
 def test_code_is_disassembled_for_the_processor_of_the_file():
@@ -176,7 +176,7 @@ def test_float_instructions_are_told_by_mnemonic_and_width(mnemonic, operands, k
 def test_each_operation_is_followed_to_the_instruction(tmp_path):
     (module,) = xla.read(dump(tmp_path, data=elf(X86_64, FMSUB)))
     assert (module.number, module.name) == (3, "cluster_0")
-    product, difference = xla.heart(module)
+    product, difference = xla.arithmetic_links(module)
     assert (product.node, product.kernel, product.lanes, product.fused) == ("a/mul", "f", 8, True)
     assert [i.text for i in product.llvm] == ["fmul <8 x float> %7, %wide"]
     assert [i.name for i in difference.llvm] == ["%9"]
@@ -191,13 +191,15 @@ def test_each_operation_is_followed_to_the_instruction(tmp_path):
 def test_another_expression_of_the_same_kind_is_only_inferred(tmp_path):
     llvm = LLVM.replace("%7, %wide", "%7, %7")
     (module,) = xla.read(dump(tmp_path, llvm=llvm, data=elf(X86_64, FMSUB)))
-    assert [link.inferred for link in xla.heart(module)] == [(xla.BY_KIND, xla.BY_WIDTH)] * 2
+    assert [link.inferred for link in xla.arithmetic_links(module)] == [
+        (xla.BY_KIND, xla.BY_WIDTH)
+    ] * 2
 
 
 def test_an_operation_without_instructions_says_so(tmp_path):
     llvm = "\n".join(line for line in LLVM.splitlines() if "fsub" not in line)
     (module,) = xla.read(dump(tmp_path, llvm=llvm, data=elf(X86_64, FMSUB)))
-    difference = xla.heart(module)[1]
+    difference = xla.arithmetic_links(module)[1]
     assert (difference.llvm, difference.code, difference.inferred) == ((), (), (xla.GONE,))
 
 
@@ -221,7 +223,7 @@ def test_equal_fusions_share_one_function(tmp_path):
     hlo = HLO.replace("ENTRY", second + "ENTRY").replace("  %conv.1", line + "  %conv.1")
     (module,) = xla.read(dump(tmp_path, hlo=hlo, data=elf(X86_64, FMSUB)))
     assert [(k.name, k.function) for k in module.kernels][:2] == [("f", "f"), ("g", "f")]
-    links = [link for link in xla.heart(module) if link.kernel == "g"]
+    links = [link for link in xla.arithmetic_links(module) if link.kernel == "g"]
     assert [(link.node, link.inferred[0]) for link in links] == [
         ("b/mul", xla.SHARED),
         ("b/sub", xla.SHARED),
@@ -233,14 +235,14 @@ def test_equal_fusions_share_one_function(tmp_path):
 
 def test_listings_get_names_that_stay_in_their_folder(tmp_path):
     (module,) = xla.read(dump(tmp_path, data=elf(X86_64, FMSUB)))
-    files = xla.files(module)
+    files = xla.listing_files(module)
     assert list(files) == ["hlo-before.txt", "hlo-after.txt", "000-f.ll", "000-f.s"]
     assert files["000-f.s"].splitlines()[0].split() == [
         *("0", "c4e275aac2", "vfmsub213ps", "ymm0,", "ymm1,", "ymm2")
     ]
     hlo, llvm = HLO.replace("%f =", "%.. ="), LLVM.replace("@f", "@..")
     (module,) = xla.read(dump(tmp_path, hlo=hlo, llvm=llvm, data=elf(X86_64, FMSUB, "..")))
-    assert list(xla.files(module))[2:] == ["000-__.ll", "000-__.s"]
+    assert list(xla.listing_files(module))[2:] == ["000-__.ll", "000-__.s"]
 
 
 def test_an_empty_dump_says_that_nothing_was_compiled(tmp_path):
@@ -334,7 +336,7 @@ def toy(tmp_path_factory):
 @pytest.mark.tensorflow
 def test_the_multiply_and_the_add_of_the_toy_are_found_at_every_level(toy):
     _, module, _ = toy
-    links = xla.heart(module)
+    links = xla.arithmetic_links(module)
     assert [(link.node, link.operation.opcode) for link in links] == [
         ("mul", "multiply"),
         ("add", "add"),
@@ -384,5 +386,7 @@ def test_a_training_step_of_lenet_is_one_cluster_with_its_convolutions(tmp_path)
     assert all(kernel.llvm for kernel in module.kernels if kernel.kind == "kLoop")
     nodes = {node for kernel in module.kernels for node in kernel.nodes}
     assert {"conv1/Conv2D", "conv1/Relu", "pool2/MaxPool", "dense3/MatMul"} <= nodes
-    assert "dense2/BiasAdd" in {link.node for link in xla.heart(module) if link.lanes > 1}
-    assert len(xla.files(module)) > 50
+    assert "dense2/BiasAdd" in {
+        link.node for link in xla.arithmetic_links(module) if link.lanes > 1
+    }
+    assert len(xla.listing_files(module)) > 50

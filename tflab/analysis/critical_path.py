@@ -1,9 +1,10 @@
-"""Paths: which chain of ops held a step up, and what it would gain. No TensorFlow in here.
+"""Critical path: the chain of ops that held a step up, and what a faster op would save.
 
 The critical path method (Kelley and Walker, "Critical-path planning and scheduling", 1959): a pass
 forward finds when each op can end at the earliest, a pass backward when it must end at the latest;
-what lies between is its slack. All of it asks what the dependencies allow. Processors are taken to
-be endless and starting an op to be free, so a step takes longer than its longest chain.
+the time between the two is the op's slack. Only dependencies count. The number of processors is
+taken to be unlimited and starting an op to be free, so a step takes longer than its longest chain.
+No TensorFlow in here.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tflab.analysis.timeline import by_step, covered, union
 from tflab.records import CriticalPath, Node, OpRun, Transfer, node_of
 from tflab.records.timed import Saving
 
-LARGEST = 10  # ops of which it is told what half the time would save
+LARGEST = 10  # ops whose savings are computed
 
 Parents = Mapping[str, Sequence[str]]  # node -> the nodes that it waits for
 Times = Mapping[str, float]  # node -> nanoseconds
@@ -27,11 +28,11 @@ def critical_path(
 ) -> CriticalPath:
     """The chain of dependent nodes that takes longest, each node at its median time per step; ns.
 
-    The possible parallelism is the work of all ops over the length of that chain: the speed-up
-    that endless processors could bring at most (work over span, Blumofe and Leiserson 1999). A
-    node without a measured run (`_Send`, `_Recv`) counts as 0. What a node does in a loop is added
-    up, as if its iterations came one after another along one chain: there the path, and with it
-    slack and savings, are an estimate.
+    The possible parallelism is the work of all ops over the length of that chain: the largest
+    speed-up that any number of processors could bring (work over span, Blumofe and Leiserson
+    1999). A node without a measured run (`_Send`, `_Recv`) counts as 0. The runs of a node in a
+    loop are added up, as if its iterations came one after another along one chain: there the path,
+    slack and savings are an estimate.
     """
     runs = list(runs)
     cost = median_per_step(runs)
@@ -52,9 +53,9 @@ def critical_path(
 
 
 def median_per_step(runs: Iterable[OpRun]) -> dict[str, float]:
-    """Each node's median over the steps; what a node does in a loop is added up within a step.
+    """Each node's median time per step in ns; its runs within a step (in a loop) are added up.
 
-    In nanoseconds, whole or halves, so that sums of them are exact.
+    Medians are whole or half nanoseconds, so that sums of them are exact.
     """
     per_step: dict[str, dict[int, int]] = {}
     for run in runs:
@@ -66,7 +67,8 @@ def median_per_step(runs: Iterable[OpRun]) -> dict[str, float]:
 def dependencies(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, list[str]]:
     """The nodes that each node waits for; a `_Recv` waits for the `_Send` of its tensor.
 
-    A `NextIteration` feeds the next round of its loop, so within one round nobody waits for it.
+    A `NextIteration` feeds the next iteration of its loop, so within one iteration no node waits
+    for it.
     """
     ops = {node.name: node.op for node in nodes}
     parents = {
@@ -84,11 +86,11 @@ def dependencies(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[s
 
 
 def in_order(parents: Parents) -> dict[str, list[str]]:
-    """The same nodes, parents before children, in time linear in the edges.
+    """The same nodes in topological order, parents before children, in time linear in the edges.
 
-    A search in depth, with a stack of its own: a chain may be longer than Python's. An edge that
-    closes a cycle is left out; TensorFlow makes none but those of `NextIteration`, though the
-    graph may be a stranger's.
+    A depth-first search with an explicit stack, because a chain may be longer than Python's stack.
+    An edge that closes a cycle is left out: TensorFlow makes none but those of `NextIteration`, but
+    a graph from a file may have others.
     """
     ordered: dict[str, list[str]] = {}
     for root in parents:
@@ -97,12 +99,13 @@ def in_order(parents: Parents) -> dict[str, list[str]]:
             stack[root] = iter(parents[root])
         while stack:
             name, rest = next(reversed(stack.items()))
-            parent = next((one for one in rest if one not in ordered and one not in stack), None)
+            unvisited = (parent for parent in rest if parent not in ordered and parent not in stack)
+            parent = next(unvisited, None)
             if parent is not None:
                 stack[parent] = iter(parents[parent])
                 continue
             stack.popitem()
-            ordered[name] = [one for one in parents[name] if one in ordered]
+            ordered[name] = [parent for parent in parents[name] if parent in ordered]
     return ordered
 
 
@@ -115,7 +118,7 @@ def earliest_ends(parents: Parents, cost: Times) -> dict[str, float]:
 
 
 def latest_ends(parents: Parents, cost: Times, length: float) -> Iterable[tuple[str, float]]:
-    """The pass backward: when each node must have ended if the whole is to take `length` ns."""
+    """The pass backward: when each node must have ended so that the step takes `length` ns."""
     ends = dict.fromkeys(parents, length)
     for name in reversed(list(parents)):
         start = ends[name] - cost.get(name, 0)
@@ -125,22 +128,23 @@ def latest_ends(parents: Parents, cost: Times, length: float) -> Iterable[tuple[
 
 
 def longest_chain(parents: Parents, ends: Times) -> tuple[str, ...]:
-    """From the node that ends last back to where its waiting began; of equals, the first."""
-    step: str | None = max(ends, key=ends.__getitem__)
+    """From the first node to the one that ends last; of parents that end together, the first."""
+    node: str | None = max(ends, key=ends.__getitem__)
     chain: list[str] = []
-    while step is not None:
-        chain.append(step)
-        step = max(parents[step], key=ends.__getitem__, default=None)
+    while node is not None:
+        chain.append(node)
+        node = max(parents[node], key=ends.__getitem__, default=None)
     return tuple(reversed(chain))
 
 
 def savings(
     parents: Parents, cost: Times, length: float, types: Mapping[str, str]
 ) -> tuple[Saving, ...]:
-    """How much shorter than `length` the longest chain gets when a large op takes half its time.
+    """How much shorter than `length` the longest chain gets when an expensive op takes half its
+    time; in ns per step.
 
-    The chain is sought anew for each: where another one takes over, less is saved than half of
-    the op's time, and nothing where the op has slack of its own. In ns a step.
+    The longest chain is computed again for each op: where another chain takes over, less is saved
+    than half of the op's time, and nothing where the op has slack.
     """
     largest = nlargest(LARGEST, (name for name in parents if name in cost), key=cost.__getitem__)
     return tuple(
@@ -156,9 +160,9 @@ def savings(
 
 
 def achieved_parallelism(runs: Iterable[OpRun]) -> float:
-    """Work of all runs over the time in which at least one was running; 0 without any.
+    """Work of all runs over the time in which at least one was running; 0 without any run.
 
-    It is the mean number of ops at once while any ran, over all steps. Gaps do not count.
+    This is the mean number of ops at once while any ran, over all steps. Gaps do not count.
     """
     work = busy = 0
     for group in by_step(runs).values():

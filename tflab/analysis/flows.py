@@ -1,7 +1,7 @@
 """Flows: from which run to which run data went. No TensorFlow in here.
 
-A trace tells when ops ran, a graph who hands what to whom. Together they tell which run took its
-inputs from which: of a loop, whose nodes run many times, the run that ended last before.
+A trace says when ops ran, a graph which node takes whose outputs. Together they say from which run
+a run took its inputs. In a loop, where a node runs many times, that is its last run that had ended.
 """
 
 from __future__ import annotations
@@ -26,105 +26,109 @@ def producers(
 ) -> dict[str, tuple[str, ...]]:
     """For each node that ran, the nodes that ran and whose data it takes.
 
-    Data that come through nodes without a run of their own (fused, folded, `_Send` and `_Recv`)
-    come from the last ones before that ran.
+    Data that pass through nodes without a run (fused, folded, `_Send` and `_Recv`) come from the
+    last nodes before them that ran.
     """
     data = [replace(node, control_inputs=()) for node in nodes]
-    found: dict[str, tuple[str, ...]] = {}
+    sources: dict[str, tuple[str, ...]] = {}
     for name, parents in in_order(dependencies(data, transfers)).items():
-        of_parents = ((parent,) if parent in ran else found[parent] for parent in parents)
-        found[name] = tuple(dict.fromkeys(one for group in of_parents for one in group))
-    return {name: before for name, before in found.items() if before and name in ran}
+        of_parents = ((parent,) if parent in ran else sources[parent] for parent in parents)
+        sources[name] = tuple(dict.fromkeys(chain.from_iterable(of_parents)))
+    return {name: names for name, names in sources.items() if names and name in ran}
 
 
 def pairs(
     runs: Sequence[OpRun], before: Mapping[str, Sequence[str]]
 ) -> tuple[np.ndarray, np.ndarray]:
-    """For each arrow the place in `runs` of the run that made the data, and of the one that took
-    them in the same step, by the names in `before`.
+    """For each arrow two indices into `runs`: the run that made the data, and the run that took
+    them in the same step. `before` names the producers of each node.
 
-    Runs are sorted by node, step and end. In that order the run that ended last before another
-    began is found by one search for all.
+    Runs are sorted by node, step and end, so that one binary search over all arrows finds the
+    producer's run that ended last before the consumer's began.
     """
     nodes = {name: number for number, name in enumerate(dict.fromkeys(run.name for run in runs))}
-    node = column(nodes[run.name] for run in runs)
+    node_number = column(nodes[run.name] for run in runs)
     steps, step = np.unique(column(run.step for run in runs), return_inverse=True)
-    starts, lasted = times(runs)
-    moments, rank = np.unique(np.concatenate([starts, starts + lasted]), return_inverse=True)
+    starts, durations = times(runs)
+    moments, rank = np.unique(np.concatenate([starts, starts + durations]), return_inverse=True)
 
-    def place(node: np.ndarray, step: np.ndarray, rank: np.ndarray) -> np.ndarray:
+    def sort_key(node: np.ndarray, step: np.ndarray, rank: np.ndarray) -> np.ndarray:
         return (node * len(steps) + step) * len(moments) + rank
 
-    takes = [[nodes[name] for name in before.get(taker, ()) if name in nodes] for taker in nodes]
-    first = np.cumsum([0, *map(len, takes)])
-    wanted_by = np.diff(first)[node]
-    consumers: np.ndarray = np.repeat(np.arange(len(runs)), wanted_by)
-    nth = np.arange(len(consumers)) - np.repeat(np.cumsum(wanted_by) - wanted_by, wanted_by)
-    wanted = column(chain.from_iterable(takes))[first[node[consumers]] + nth]
+    inputs = [[nodes[name] for name in before.get(node, ()) if name in nodes] for node in nodes]
+    first = np.cumsum([0, *map(len, inputs)])
+    inputs_per_run = np.diff(first)[node_number]
+    consumers: np.ndarray = np.repeat(np.arange(len(runs)), inputs_per_run)
+    first_arrow = np.cumsum(inputs_per_run) - inputs_per_run  # of each run
+    nth = np.arange(len(consumers)) - np.repeat(first_arrow, inputs_per_run)
+    producer_nodes = column(chain.from_iterable(inputs))[first[node_number[consumers]] + nth]
 
-    ended = place(node, step, rank[len(runs) :])
-    order = np.argsort(ended, kind="stable")
-    asked = place(wanted, step[consumers], rank[consumers])
-    found = np.searchsorted(ended[order], asked, side="right") - 1
-    producers = order[found]
-    there = (found >= 0) & (node[producers] == wanted) & (step[producers] == step[consumers])
-    return producers[there], consumers[there]
+    run_keys = sort_key(node_number, step, rank[len(runs) :])
+    order = np.argsort(run_keys, kind="stable")
+    consumer_keys = sort_key(producer_nodes, step[consumers], rank[consumers])
+    last_before = np.searchsorted(run_keys[order], consumer_keys, side="right") - 1
+    producers = order[last_before]
+    same_node = node_number[producers] == producer_nodes
+    exists = (last_before >= 0) & same_node & (step[producers] == step[consumers])
+    return producers[exists], consumers[exists]
 
 
-def by_name(runs: Iterable[OpRun]) -> dict[str, list[OpRun]]:
+def runs_by_node(runs: Iterable[OpRun]) -> dict[str, list[OpRun]]:
     """The runs of each node, in the order in which they ended."""
-    found: dict[str, list[OpRun]] = {}
+    runs_of_node: dict[str, list[OpRun]] = {}
     for run in runs:
-        if run.name in found:
-            found[run.name].append(run)
+        if run.name in runs_of_node:
+            runs_of_node[run.name].append(run)
         else:
-            found[run.name] = [run]
-    for group in found.values():
-        if len(group) > 1:
-            group.sort(key=end)
-    return found
+            runs_of_node[run.name] = [run]
+    for node_runs in runs_of_node.values():
+        if len(node_runs) > 1:
+            node_runs.sort(key=end_ns)
+    return runs_of_node
 
 
-def end(run: OpRun) -> int:
+def end_ns(run: OpRun) -> int:
     return run.start_ns + run.duration_ns
 
 
-def inferred(
+def inferred_transfers(
     runs: Iterable[OpRun], nodes: Sequence[Node], transfers: Iterable[Transfer]
 ) -> Iterator[OpRun]:
-    """A run of each `_Recv`, from the end of the producer to the start of the first consumer.
+    """A run for each `_Recv`, from the end of the producer to the start of the first consumer.
 
-    The runtime times neither it nor the `_Send`. A transfer cannot have taken longer than that,
-    but much of it may have been waiting. Where a trace has the `_Recv` (old ones do), there is
-    nothing to infer.
+    The runtime times neither `_Recv` nor `_Send`. A transfer cannot have taken longer than this
+    run, but part of it may have been waiting. Where a trace has the `_Recv` (old ones do), nothing
+    is inferred.
     """
     transfers = list(transfers)
-    steps = [by_name(own) for own in by_step(runs).values()] if transfers else []
-    takers: dict[str, list[str]] = {}
+    steps = [runs_by_node(step_runs) for step_runs in by_step(runs).values()] if transfers else []
+    consumers: dict[str, list[str]] = {}
     for name, parents in dependencies(nodes, ()).items():
         for parent in parents:
-            takers.setdefault(parent, []).append(name)
+            consumers.setdefault(parent, []).append(name)
     for transfer in transfers:
-        for ran in steps:
-            if transfer.recv in ran:
+        for runs_of_node in steps:
+            if transfer.recv in runs_of_node:
                 continue
             starts = sorted(
-                run.start_ns for name in takers.get(transfer.recv, ()) for run in ran.get(name, ())
+                run.start_ns
+                for name in consumers.get(transfer.recv, ())
+                for run in runs_of_node.get(name, ())
             )
-            for run in ran.get(node_of(transfer.tensor), ()):
-                first = bisect_left(starts, end(run))
+            for run in runs_of_node.get(node_of(transfer.tensor), ()):
+                first = bisect_left(starts, end_ns(run))
                 if first < len(starts):
-                    yield bar(transfer, run, starts[first])
+                    yield transfer_run(transfer, run, starts[first])
 
 
-def bar(transfer: Transfer, run: OpRun, until_ns: int) -> OpRun:
-    way = f"{short_device(transfer.from_device)} to {short_device(transfer.to_device)}"
+def transfer_run(transfer: Transfer, run: OpRun, until_ns: int) -> OpRun:
+    direction = f"{short_device(transfer.from_device)} to {short_device(transfer.to_device)}"
     return OpRun(
         step=run.step,
         name=transfer.recv,
         op=f"{transfer.tensor} {INFERRED}",
-        device=f"transfers {way} {INFERRED}",
-        start_ns=end(run),
-        duration_ns=until_ns - end(run),
+        device=f"transfers {direction} {INFERRED}",
+        start_ns=end_ns(run),
+        duration_ns=until_ns - end_ns(run),
         requested_bytes=transfer.bytes or 0,
     )

@@ -1,7 +1,7 @@
 """Lanes: how many ops ran at once, and which device stood idle. No TensorFlow in here.
 
-On a CPU the runtime does not tell which thread ran an op (every `thread_id` is 0). What is known is
-which runs overlap, and lanes are the rows that a picture of them needs.
+On a CPU the runtime does not say which thread ran an op (every `thread_id` is 0). It is known which
+runs overlap, and lanes are the rows that a picture of these runs needs.
 """
 
 from __future__ import annotations
@@ -18,27 +18,27 @@ from tflab.records import OpRun, StepTime
 from tflab.records.timed import Occupancy, StepShape
 
 
-def shaped(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[StepTime, ...]:
-    """The steps, each with its shape. A device that worked in any step stands in all of them."""
+def steps_with_shape(runs: Iterable[OpRun], steps: Iterable[StepTime]) -> tuple[StepTime, ...]:
+    """The steps, each with its shape. A device that ran an op in any step is listed in all."""
     in_step = by_step(runs)
-    devices = sorted({run.device for group in in_step.values() for run in group})
+    devices = sorted({run.device for step_runs in in_step.values() for run in step_runs})
     return tuple(
-        replace(step, shape=shape(in_step.get(step.step, ()), step, devices)) for step in steps
+        replace(step, shape=step_shape(in_step.get(step.step, ()), step, devices)) for step in steps
     )
 
 
-def shape(runs: Sequence[OpRun], step: StepTime, devices: Iterable[str]) -> StepShape:
-    """How many of a step's runs there were at once, and how long each device had one.
+def step_shape(runs: Sequence[OpRun], step: StepTime, devices: Iterable[str]) -> StepShape:
+    """How many of a step's runs there were at once, and how long each device was busy.
 
-    The mean is over the wall time of the step: the work of all runs over it. A device is busy
-    during the union of its runs, so what overlaps counts once; what reaches out of the step is
-    cut off at its edge, as in the time ledger.
+    The mean is the work of all runs over the wall time of the step. A device is busy during the
+    union of its runs, so overlapping runs count once; a run that reaches out of the step is cut off
+    at the step's edge, as in the time ledger.
     """
     work = covered(within(run, step) for run in runs)
-    of_device: dict[str, list[OpRun]] = {device: [] for device in devices}
+    runs_of_device: dict[str, list[OpRun]] = {device: [] for device in devices}
     for run in runs:
-        of_device.setdefault(run.device, []).append(run)
-    busy = {name: covered(busy_spans(own, step)) for name, own in of_device.items()}
+        runs_of_device.setdefault(run.device, []).append(run)
+    busy = {name: covered(busy_spans(own_runs, step)) for name, own_runs in runs_of_device.items()}
     return StepShape(
         most_at_once=len(pack(runs, nest=False)),
         mean_at_once=work / step.wall_ns if step.wall_ns else 0,
@@ -51,34 +51,36 @@ def shape(runs: Sequence[OpRun], step: StepTime, devices: Iterable[str]) -> Step
 
 
 def pack(runs: Iterable[OpRun], nest: bool = True) -> tuple[tuple[OpRun, ...], ...]:
-    """Runs in lanes, in order of their start. Within a lane none partly overlaps another.
+    """Runs in lanes, in order of their start. Within a lane no run partly overlaps another.
 
-    Greedy interval partitioning: by start, each run goes into a lane where it fits, and a new
-    one is opened only where none is left. Without nesting that takes exactly as many lanes as
-    there are runs at once, which no packing can undercut (Kleinberg and Tardos, Algorithm Design,
-    2006, section 4.1). A run may `nest` within one that ends no earlier; of several, the one that
-    ends first takes it. Then there are never more lanes than runs at once and often fewer, but
-    not always the fewest: finding those is the colouring of circle graphs, which is NP-hard
-    (Garey, Johnson, Miller and Papadimitriou 1980).
+    Greedy interval partitioning: in order of start, each run goes into a lane where it fits, and a
+    new lane is opened only where it fits into none. Without nesting that takes exactly as many
+    lanes as there are runs at once, and no packing takes fewer (Kleinberg and Tardos, Algorithm
+    Design, 2006, section 4.1). With `nest` a run may lie within one that ends no earlier; of
+    several, within the one that ends first. Then there are never more lanes than runs at once and
+    often fewer, but not always the fewest: finding those is the colouring of circle graphs, which
+    is NP-hard (Garey, Johnson, Miller and Papadimitriou 1980).
 
     Ops of a dataflow executor do not call one another: a nested run was another thread's. Where
-    nesting reads as calling (self times), ask for `nest=False`. A run of no duration is over when
-    the next one starts.
+    nesting reads as calling (self times), ask for `nest=False`. A run of 0 ns is over when another
+    one starts at the same time, so without nesting the shortest of equal starts comes first.
     """
     runs = list(runs)
-    starts, lasted = times(runs)
-    order = np.lexsort((-lasted, starts))
-    spans = zip(*(each[order].tolist() for each in (starts, starts + lasted)), strict=True)
+    starts, durations = times(runs)
+    # A run that holds others has to come before them.
+    order = np.lexsort((-durations if nest else durations, starts))
+    spans = zip(*(column[order].tolist() for column in (starts, starts + durations)), strict=True)
+    numbers = lanes_with_nesting(spans) if nest else lanes_without_overlap(spans)
     lanes: list[list[OpRun]] = []
-    for place, lane in zip(order.tolist(), nested(spans) if nest else apart(spans), strict=True):
-        if lane == len(lanes):
+    for index, number in zip(order.tolist(), numbers, strict=True):
+        if number == len(lanes):
             lanes.append([])
-        lanes[lane].append(runs[place])
+        lanes[number].append(runs[index])
     return tuple(map(tuple, lanes))
 
 
-def apart(spans: Iterable[Span]) -> Iterator[int]:
-    """A lane for each span, in which nothing else runs then. They come in order of their start."""
+def lanes_without_overlap(spans: Iterable[Span]) -> Iterator[int]:
+    """For each span, in order of their start, the number of a lane in which nothing else runs."""
     busy: list[tuple[int, int]] = []  # (end, lane)
     free: list[int] = []
     count = 0
@@ -93,8 +95,8 @@ def apart(spans: Iterable[Span]) -> Iterator[int]:
         yield lane
 
 
-def nested(spans: Iterable[Span]) -> Iterator[int]:
-    """A lane for each span, where it may lie within another one that ends no earlier."""
+def lanes_with_nesting(spans: Iterable[Span]) -> Iterator[int]:
+    """For each span the number of a lane, in which it may lie within one that ends no earlier."""
     ends: list[list[int]] = []  # for each lane: when its running spans end, the outermost first
     inner: list[tuple[int, int]] = []  # (end of a lane's innermost running span, lane), sorted
     free: list[int] = []  # lanes in which nothing runs

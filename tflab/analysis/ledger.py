@@ -1,11 +1,12 @@
 """Ledger: every node of the user's graph has one fate, every executed node one origin.
 
-No TensorFlow in here. The account closes: the executed nodes are the user's with the fate
-`executed` and those that have an origin, each once.
+The account closes: the executed nodes are the user's nodes with the fate `executed` and the nodes
+that have an origin, each once. No TensorFlow in here.
 
 Fates: `executed` under its own name, perhaps with another type; `unreached`, because the fetches
-do not depend on it; `folded` into a constant; `merged` with a twin; `fused` into a node that does
-its work too; `compiled` into an XLA cluster; `removed`, because its value could be had without it.
+do not depend on it; `folded` into a constant; `merged` with an equal node; `fused` into a node that
+does its work too; `compiled` into an XLA cluster; `removed`, because the nodes that used it take
+their value from another node, or because no node needed it any more.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from tflab.records import Fate, Node, Origin, Pass, Taken, node_of
 
 FATES = ("executed", "unreached", "folded", "merged", "fused", "removed", "compiled")
-INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # they open functions at their calls
-ROLES = {  # nodes that the runtime makes for its own ends, by type
+INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # passes that inline functions
+ROLES = {  # nodes that the runtime adds for itself, by type
     "_Arg": "feed",
     "_Retval": "fetch",
     "_Send": "transfer",
@@ -35,92 +36,96 @@ def fates(
 ) -> tuple[Fate, ...]:
     """One Fate for each node of the user's graph, in its order."""
     running = {node.name for node in executed}
-    gone, folded = events(passes)
+    removals, folded = removals_and_folds(passes)
     rewritten = {change.name: step.name for step in passes for change in step.rewritten}
-    needed = reached(user_nodes, fetches, feeds)
+    needed = nodes_needed(user_nodes, fetches, feeds)
 
     def fate(name: str) -> Fate:
-        if name in folded and (name in running or name in gone):
-            return Fate(name, "folded", folded[name], heir(name, gone, running))
+        if name in folded and (name in running or name in removals):
+            return Fate(name, "folded", folded[name], executed_successor(name, removals, running))
         if name in running:
             return Fate(name, "executed", rewritten.get(name), None)
-        if name not in gone:
+        if name not in removals:
             return Fate(name, "removed", None, None)
-        by, taken = gone[name]
+        by, taken = removals[name]
         if name not in needed:
             return Fate(name, "unreached", by, None)
-        into = heir(name, gone, running)
-        # `into` is None where the one that took it over was itself not needed later.
-        return Fate(name, taken.fate, by, into)
+        successor = executed_successor(name, removals, running)
+        # There is no successor where the node that took over was itself removed as not needed.
+        return Fate(name, taken.fate, by, successor)
 
     return tuple(fate(node.name) for node in user_nodes)
 
 
-def events(passes: Sequence[Pass]) -> tuple[dict[str, tuple[str, Taken]], dict[str, str]]:
-    """The pass that took each node out of the graph, and the pass that folded it in place.
+def removals_and_folds(
+    passes: Sequence[Pass],
+) -> tuple[dict[str, tuple[str, Taken]], dict[str, str]]:
+    """The pass that removed each node from the graph, and the pass that folded it in place.
 
-    It is the first since the node last came into the graph: one that was fused and left as an
-    Identity goes later, with others of that kind, and that says nothing of its work.
+    The first removal since the node last came into the graph counts. A node that was fused stays as
+    an Identity, and the pass that removes that one says nothing of the node's work.
     """
-    gone: dict[str, tuple[str, Taken]] = {}
+    removals: dict[str, tuple[str, Taken]] = {}
     folded: dict[str, str] = {}
     for step in passes:
         for name in step.added:
-            gone.pop(name, None)
+            removals.pop(name, None)
         for taken in step.taken:
             if taken.into == taken.name:
                 folded[taken.name] = step.name
             else:
-                gone.setdefault(taken.name, (step.name, taken))
-    return gone, folded
+                removals.setdefault(taken.name, (step.name, taken))
+    return removals, folded
 
 
-def heir(name: str, gone: Mapping[str, tuple[str, Taken]], running: set[str]) -> str | None:
-    """The executed node at the end of the chain of those that took over from one another."""
-    seen: set[str] = set()
+def executed_successor(
+    name: str, removals: Mapping[str, tuple[str, Taken]], running: set[str]
+) -> str | None:
+    """The executed node at the end of the chain of nodes that took over from one another."""
+    visited: set[str] = set()
     current: str | None = name
     while current is not None and current not in running:
-        if current in seen or current not in gone:
+        if current in visited or current not in removals:
             return None
-        seen.add(current)
-        current = gone[current][1].into
+        visited.add(current)
+        current = removals[current][1].into
     return current
 
 
-def reached(nodes: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) -> set[str]:
-    """All that the fetches depend on; what is fed is needed, what is behind it is not."""
+def nodes_needed(nodes: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) -> set[str]:
+    """All nodes that the fetches depend on. A fed node is needed, what it depends on is not."""
     fed = set(map(node_of, feeds))
     by_name = {node.name: node for node in nodes}
     waiting = [node_of(name) for name in fetches]
-    found: set[str] = set()
+    needed: set[str] = set()
     while waiting:
         name = waiting.pop()
-        if name in found or name not in by_name:
+        if name in needed or name not in by_name:
             continue
-        found.add(name)
+        needed.add(name)
         if name not in fed:
             waiting.extend(map(node_of, by_name[name].inputs))
             waiting.extend(by_name[name].control_inputs)
-    return found
+    return needed
 
 
 def origins(
     ledger: Sequence[Fate], passes: Sequence[Pass], executed: Sequence[Node]
 ) -> Iterator[Origin]:
     """One Origin for each executed node that is not the user's own."""
-    users = {fate.name for fate in ledger if fate.fate == "executed"}
-    written = {fate.name for fate in ledger}
+    kept = {fate.name for fate in ledger if fate.fate == "executed"}
+    user_names = {fate.name for fate in ledger}
     maker = {name: step.name for step in passes for name in step.added}
     folder = {fate.name: fate.by for fate in ledger if fate.fate == "folded"}
     for node in executed:
-        if node.name not in users:
+        if node.name not in kept:
             by = ROLES.get(node.op) or maker.get(node.name) or folder.get(node.name)
-            call = caller(node.name, written) if by in INLINERS else None
+            call = function_call_of(node.name, user_names) if by in INLINERS else None
             yield Origin(node.name, f"{by}, from {call}" if call else by or "unknown")
 
 
-def caller(name: str, written: set[str]) -> str | None:
-    """The call of a function that a node was inlined from: the runtime puts its name in front."""
+def function_call_of(name: str, user_names: set[str]) -> str | None:
+    """The call of a function that a node was inlined from: the call's name is its prefix."""
     parts = name.removeprefix("Func/").split("/")
     prefixes = ("/".join(parts[:count]) for count in range(len(parts) - 1, 0, -1))
-    return next((prefix for prefix in prefixes if prefix in written), None)
+    return next((prefix for prefix in prefixes if prefix in user_names), None)

@@ -1,16 +1,17 @@
 """Memory: what ops allocated, what was alive at once, and who held it. No TensorFlow in here.
 
-For every run of an op the runtime notes each allocation, each release of the same memory whenever
-it comes, and the microsecond (`TrackingAllocator` in tensorflow/core/framework).
+For every run of an op the runtime records each allocation, each release of that memory, and the
+microsecond of both (`TrackingAllocator` in tensorflow/core/framework).
 
-- Told exactly: how many bytes a run allocated, and how many of them were alive at a microsecond's
-  end.
-- Inferred: what they were for. A release does not name its allocation, so of a run with several
-  buffers only the bytes that are left are known, not which. Working memory goes back when a run
-  ends, so what an op holds that has ended is taken for its outputs.
-- Held by the op that allocated: one that writes its output over its input holds nothing.
-- Not seen: variables and what else lives longer than a step, feeds, and memory that a library takes
-  past TensorFlow's allocators. Devices and allocators are added up.
+- Exact: how many bytes a run allocated, and how many of them were alive at the end of a
+  microsecond.
+- Inferred: what the bytes were for. A release does not name its allocation, so of a run with
+  several buffers it is known how many bytes are left, not which. Working memory is released when a
+  run ends, so the bytes of an op that has ended are taken for its outputs.
+- Bytes belong to the op that allocated them: an op that writes its output over its input holds
+  none.
+- Not seen: variables and whatever else outlives a step, feeds, and memory that a library takes
+  without TensorFlow's allocators. Devices and allocators are added up.
 """
 
 from __future__ import annotations
@@ -29,41 +30,41 @@ Event = tuple[int, int]  # (time in us, bytes; negative when freed)
 
 
 def memory(runs: Iterable[OpRun], steps: Sequence[StepTime] = ()) -> Memory:
-    """Bytes that each node asked for in a step, and the most that was alive at once in one.
+    """Bytes that each node requested per step, and the most bytes alive at once in any step.
 
-    Of the step with the median wall time also the whole curve; without `steps` there is none.
+    For the step with the median wall time also the whole curve; without `steps` there is none.
     """
     in_step = by_step(runs)
     requested: dict[str, int] = {}
-    for run in (run for group in in_step.values() for run in group):
+    for run in (run for step_runs in in_step.values() for run in step_runs):
         requested[run.name] = requested.get(run.name, 0) + run.requested_bytes
     # The mean is over all steps, also those in which a node did not run.
     rows = [OpMemory(name, round(total / len(in_step))) for name, total in requested.items()]
-    chosen = median_step(steps) if steps else None
+    middle_step = median_step(steps) if steps else None
     return Memory(
         per_op=tuple(sorted(rows, key=lambda row: (-row.requested_bytes, row.name))),
-        peak_bytes=max((peak(events(group)) for group in in_step.values()), default=0),
-        curve=live_bytes(in_step.get(chosen.step, ()), chosen) if chosen else None,
+        peak_bytes=max((peak(events(step_runs)) for step_runs in in_step.values()), default=0),
+        curve=live_bytes(in_step.get(middle_step.step, ()), middle_step) if middle_step else None,
     )
 
 
 def live_bytes(runs: Sequence[OpRun], step: StepTime) -> LiveBytes:
-    """The bytes alive over one step, and who held them when they were most.
+    """The bytes alive over one step, and which nodes held them at the peak.
 
     Events are known to the microsecond: a point may stand up to 1 us before its event (even before
-    the step's start), and those of one microsecond make one point. What is alive after the last
+    the step's start), and the events of one microsecond make one point. Bytes alive after the last
     point outlived the trace, as fetched values do.
     """
-    live = curve(events(runs))
-    at, most = max(live, key=lambda point: point[1], default=(0, 0))
-    if most <= 0:
-        at, most = step.start_ns // US, 0
+    points = curve(events(runs))
+    peak_us, peak_bytes = max(points, key=lambda point: point[1], default=(0, 0))
+    if peak_bytes <= 0:
+        peak_us, peak_bytes = step.start_ns // US, 0
     return LiveBytes(
         step=step.step,
-        points=tuple((time * US - step.start_ns, alive) for time, alive in live),
-        peak_bytes=most,
-        peak_ns=max(0, at * US - step.start_ns),
-        holders=holders(runs, at) if most else (),
+        points=tuple((time * US - step.start_ns, alive) for time, alive in points),
+        peak_bytes=peak_bytes,
+        peak_ns=max(0, peak_us * US - step.start_ns),
+        holders=holders(runs, peak_us) if peak_bytes else (),
     )
 
 
@@ -73,7 +74,7 @@ def events(runs: Iterable[OpRun]) -> Iterable[Event]:
 
 
 def curve(events: Iterable[Event]) -> list[Event]:
-    """(time in us, bytes alive after it), a point for each microsecond that has an event."""
+    """(time in us, bytes alive after it) for each microsecond that has an event."""
     changes: dict[int, int] = {}
     for time, size in events:
         changes[time] = changes.get(time, 0) + size
@@ -84,13 +85,14 @@ def curve(events: Iterable[Event]) -> list[Event]:
 def peak(events: Iterable[Event]) -> int:
     """The most bytes alive after any microsecond, and at least 0.
 
-    The order within a microsecond is not known; in between there may have been more, never less.
+    The order within a microsecond is not known: the true peak may have been higher, never lower.
     """
     return max([0, *(alive for _, alive in curve(events))])
 
 
 def holders(runs: Iterable[OpRun], at_us: int) -> tuple[Holder, ...]:
-    """The nodes with memory alive after a microsecond, the largest first; loops are added up."""
+    """The nodes with bytes alive after a microsecond, the largest first; a node's runs in a loop
+    are added up."""
     alive: dict[str, int] = {}
     running: set[str] = set()
     types: dict[str, str] = {}

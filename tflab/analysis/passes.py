@@ -1,7 +1,8 @@
 """Passes: what each graph pass of the runtime did, read off the graphs before and after it.
 
-No TensorFlow in here: snapshots go in, `Pass` records come out. What a kind of pass is for is
-told in PURPOSES; what it did here is the difference of two dumps.
+No TensorFlow in here: snapshots go in, `Pass` records come out. What a kind of pass is for stands
+in PURPOSES; what it did here is the difference of two dumps. `replay` goes the other way: from the
+changes to the versions that each node had.
 """
 
 from __future__ import annotations
@@ -69,6 +70,19 @@ class State:
     clusters: Mapping[str, str]
 
 
+@dataclass(frozen=True)
+class Version:
+    """A node as it was defined from one state of the graph to another, both included."""
+
+    first: int
+    last: int
+    node: Node
+
+
+Change = tuple[Iterable[str], Iterable[Node]]  # nodes that go, and those that are new or changed
+Versions = dict[str, list[Version]]  # of each node, in their order
+
+
 def compare(
     user_nodes: tuple[Node, ...], snapshots: Sequence[Snapshot], executed: tuple[Node, ...]
 ) -> tuple[Pass, ...]:
@@ -79,9 +93,9 @@ def compare(
     passes = []
     before = State("", None, user_nodes, {})
     for after in (*states(snapshots), State("graph_optimizer", None, executed, {})):
-        found = difference(before, after)
-        if before.name or found.added or found.removed or found.rewritten:
-            passes.append(found)  # else the first dump, which is just the user's graph
+        step = difference(before, after)
+        if before.name or step.added or step.removed or step.rewritten:
+            passes.append(step)  # else the first dump, which is just the user's graph
         before = after
     return tuple(passes)
 
@@ -106,12 +120,12 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[State]:
 
 def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Snapshot]]]:
     """Each pass with its snapshots: one while the graph is whole, then one for each partition."""
-    found: dict[tuple, list[Snapshot]] = {}
+    groups: dict[tuple, list[Snapshot]] = {}
     for index, snapshot in enumerate(snapshots):
         whole = snapshot.partition is None
         key = (index,) if whole else (snapshot.moment, snapshot.group, snapshot.name)
-        found.setdefault(key, []).append(snapshot)
-    return [(members[0].name, members) for members in found.values()]
+        groups.setdefault(key, []).append(snapshot)
+    return [(members[0].name, members) for members in groups.values()]
 
 
 def difference(before: State, after: State) -> Pass:
@@ -149,15 +163,41 @@ def altered(before: Node, after: Node) -> bool:
     )
 
 
-def replay(user_nodes: Iterable[Node], passes: Iterable[Pass]) -> Iterator[dict[str, Node]]:
-    """The graph as it was written, then as each pass left it, by name."""
-    graph = {node.name: node for node in user_nodes}
-    yield graph
-    for step in passes:
-        gone = set(step.removed)
-        graph = {name: node for name, node in graph.items() if name not in gone}
-        graph |= {node.name: node for node in step.definitions}
-        yield graph
+def replay(changes: Iterable[Change]) -> Versions:
+    """Every definition that each node had, with the states of the graph in which it stood.
+
+    The first change leaves state 0, each further one the next. Nodes come in the order in which
+    they were first defined.
+    """
+    versions: Versions = {}
+    standing: dict[str, tuple[int, Node]] = {}
+    steps = list(changes)
+
+    def end(name: str, last: int) -> None:
+        if name in standing:
+            first, node = standing.pop(name)
+            versions[name].append(Version(first, last, node))
+
+    for number, (gone, defined) in enumerate(steps):
+        for name in gone:
+            end(name, number - 1)
+        for node in defined:
+            end(node.name, number - 1)
+            versions.setdefault(node.name, [])
+            standing[node.name] = number, node
+    for name in list(standing):
+        end(name, len(steps) - 1)
+    return versions
+
+
+def graph_at(versions: Versions, state: int) -> dict[str, Node]:
+    """The graph in one state, by name."""
+    return {
+        name: version.node
+        for name, all_of_it in versions.items()
+        for version in all_of_it
+        if version.first <= state <= version.last
+    }
 
 
 def takeovers(
@@ -213,18 +253,18 @@ def heirs(
 
     It is found at a user of its own, or else is that of the nearest user that is gone as well.
     """
-    found = {}
+    heir_of = {}
     for name in old:
         if name not in new and (heir := heir_at_users(name, old, new, users)):
-            found[name] = heir
-    waiting = deque(found)
+            heir_of[name] = heir
+    waiting = deque(heir_of)
     while waiting:
         user = waiting.popleft()
         for name in map(node_of, old[user].inputs):
-            if name in old and name not in new and name not in found:
-                found[name] = found[user]
+            if name in old and name not in new and name not in heir_of:
+                heir_of[name] = heir_of[user]
                 waiting.append(name)
-    return found
+    return heir_of
 
 
 def heir_at_users(
@@ -252,7 +292,7 @@ def fate_of(
     new: Mapping[str, Node],
     cluster: str | None,
 ) -> str:
-    """What happened to a removed node, told from who took it over and how that one changed."""
+    """What happened to a removed node, by who took it over and how that one changed."""
     if heir is None:
         return "removed"
     if heir == cluster:

@@ -1,4 +1,4 @@
-"""Schedule: who owned the time of a step. No TensorFlow in here."""
+"""Timeline: which owner each nanosecond of a step belongs to. No TensorFlow in here."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ BUSY = "at least one op running"
 GAPS = "no op running between ops (scheduling, waiting)"
 AFTER = "after the last op (fetches, collecting the trace)"
 
-START, LASTED = attrgetter("start_ns"), attrgetter("duration_ns")  # of runs, of which many come
+START, DURATION = attrgetter("start_ns"), attrgetter("duration_ns")  # of a run; faster than lambdas
 
-Span = tuple[int, int]  # start and end, in nanoseconds; the end no longer belongs to it
+Span = tuple[int, int]  # start and end in nanoseconds; the end is exclusive
 
 
 def time_ledger(runs: Iterable[OpRun], steps: Sequence[StepTime]) -> tuple[Owner, ...]:
-    """Every nanosecond of the steps' wall time, given to exactly one owner.
+    """Every nanosecond of the steps' wall time, assigned to exactly one owner.
 
-    The sum is the steps' wall time, exactly. Op runs carry wall-clock times; what reaches out of
-    its step (a clock that was set while it ran) is cut off at the step's edge.
+    The sum is exactly the steps' wall time. Op runs carry wall-clock times; a run that reaches out
+    of its step (the clock was set meanwhile) is cut off at the step's edge.
     """
     in_step = by_step(runs)
     totals = dict.fromkeys((BEFORE, BUSY, GAPS, AFTER), 0)
@@ -42,7 +42,7 @@ def time_ledger(runs: Iterable[OpRun], steps: Sequence[StepTime]) -> tuple[Owner
 
 
 def by_step(runs: Iterable[OpRun]) -> dict[int, list[OpRun]]:
-    """The runs of each step, in the order in which they came."""
+    """The runs of each step, in the order in which they are given."""
     in_step: dict[int, list[OpRun]] = {}
     for run in runs:
         in_step.setdefault(run.step, []).append(run)
@@ -50,8 +50,8 @@ def by_step(runs: Iterable[OpRun]) -> dict[int, list[OpRun]]:
 
 
 def times(runs: Sequence[OpRun]) -> tuple[np.ndarray, np.ndarray]:
-    """When each run started, and how long it lasted; ns."""
-    return column(map(START, runs)), column(map(LASTED, runs))
+    """The start and the duration of each run; ns."""
+    return column(map(START, runs)), column(map(DURATION, runs))
 
 
 def column(values: Iterable[int]) -> np.ndarray:
@@ -59,7 +59,7 @@ def column(values: Iterable[int]) -> np.ndarray:
 
 
 def busy_spans(runs: Iterable[OpRun], step: StepTime) -> list[Span]:
-    """The union of the op runs' times within a step: disjoint, in order of time."""
+    """The times within a step in which at least one op ran: disjoint, in order of time."""
     return union(within(run, step) for run in runs)
 
 
@@ -73,7 +73,7 @@ def within(run: OpRun, step: StepTime) -> Span:
 
 
 def union(spans: Iterable[Span]) -> list[Span]:
-    """What at least one span covers: disjoint spans that do not touch, in order of time."""
+    """The union of spans: disjoint spans that do not touch, in order of time."""
     merged: list[Span] = []
     for start, end in sorted(spans):
         if merged and start <= merged[-1][1]:
@@ -84,5 +84,5 @@ def union(spans: Iterable[Span]) -> list[Span]:
 
 
 def covered(spans: Iterable[Span]) -> int:
-    """Nanoseconds in spans that do not overlap."""
+    """The sum of the spans' lengths in ns; where they overlap, time counts several times."""
     return sum(end - start for start, end in spans)

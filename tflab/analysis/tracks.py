@@ -1,16 +1,16 @@
-"""Tracks: what the rows of a trace stand for, and which of them say the same again.
+"""Tracks: what the rows of a trace stand for, and which of them repeat others.
 
-No TensorFlow in here. A RunMetadata puts its rows under devices, and not all of these are devices:
+No TensorFlow in here. A RunMetadata lists its rows by device, and not all of these are devices:
 
 - `/job:.../device:CPU:0`, or `/cpu:0`: ops, and the time that they took;
-- `/job:.../device:GPU:0`, or `/gpu:0`: ops too, but timed is the thread that launches kernels;
-- `/device:GPU:0/stream:13`, or `/gpu:0/stream:13`: the kernels of one stream, which old traces list
-  with its copies. Newer ones have the copies apart, under `/stream:13<MemcpyH2D>`;
-- `/device:GPU:0/stream:all`: the kernels of all streams once more;
-- `/device:GPU:0/memcpy`: the copies once more;
-- `/device:GPU:0/stream:`: what else the GPU did, setting memory for one;
+- `/job:.../device:GPU:0`, or `/gpu:0`: ops too, but the times are those of launching their kernels;
+- `/device:GPU:0/stream:13`, or `/gpu:0/stream:13`: the kernels of one stream. Old traces list its
+  copies among them, newer ones under `/stream:13<MemcpyH2D>`;
+- `/device:GPU:0/stream:all`: the kernels of all streams, repeated;
+- `/device:GPU:0/memcpy`: the copies, repeated;
+- `/device:GPU:0/stream:`: other work of the GPU, such as setting memory;
 - `/device:GPU:0/sync`: threads that wait for a stream;
-- `/host:CPU`: what a profiler of 2019 and 2020 saw on its threads, the ops once more among it.
+- `/host:CPU`: what a profiler of 2019 and 2020 saw on its threads, the ops repeated among it.
 
 Read in TensorFlow's gpu_tracer.cc of 2016, device_tracer.cc of 2018, host_tracer.cc of 2019 and
 xplane_to_step_stats.cc of today; stat_summarizer.cc leaves the same rows out.
@@ -39,14 +39,14 @@ TRACER = re.compile(
 )
 GPU = re.compile(r"(.*[/:_])?gpu:\d+", re.IGNORECASE)
 HOST = "/host:CPU"
-# What the runtime writes above the kernels that an op launches: `conv1/Conv2D:Conv2D`, and
-# `conv1/Conv2D:Conv2D:MEMCPYHtoD` for a copy of old.
+# The annotation of the kernels that an op launches: `conv1/Conv2D:Conv2D`, and in old traces
+# `conv1/Conv2D:Conv2D:MEMCPYHtoD` for a copy.
 ANNOTATION = re.compile(r"(?P<node>[^:\s]+):(?P<op>[A-Za-z_]\w*)(:\w+)?")
 ROCM_ANNOTATION = re.compile(r"@@(.+?)#")
 
 
-def kind(device: str) -> str:
-    """What the rows of a device are, by its name."""
+def track_kind(device: str) -> str:
+    """What kind of rows a device has, by its name."""
     match = TRACER.fullmatch(device)
     if match and match["track"] == "sync":
         return WAITS
@@ -59,10 +59,10 @@ def kind(device: str) -> str:
     return LAUNCHES if GPU.fullmatch(device) else OPS
 
 
-def traced(name: str, label: str) -> tuple[str, str]:
-    """The node and the op type of a kernel or a copy; of a copy the type is its direction.
+def node_and_op(name: str, label: str) -> tuple[str, str]:
+    """The node and the op type of a kernel or a copy; the type of a copy is its direction.
 
-    Where nothing tells which op it was for, the name is all that there is.
+    Where no annotation says which op it was for, its own name stands for the node.
     """
     annotated = ROCM_ANNOTATION.search(label)
     match = ANNOTATION.fullmatch(annotated[1] if annotated else name)
@@ -71,11 +71,11 @@ def traced(name: str, label: str) -> tuple[str, str]:
     return node, first if first.upper().startswith("MEMCPY") else op
 
 
-def once(runs: Mapping[str, Sequence[OpRun]]) -> dict[str, list[OpRun]]:
-    """The runs of each device, without those that another one has as well.
+def without_repeats(runs: Mapping[str, Sequence[OpRun]]) -> dict[str, list[OpRun]]:
+    """The runs of each device, without those that another device has as well.
 
-    Copies count where they are told apart, kernels in their stream. The tracer writes its rows
-    twice, so that a copy of a row has its name and its times, and takes away one row, not more.
+    Copies are kept in the row of copies, kernels in the row of their stream. The tracer writes
+    these rows twice with the same name and times, and each repetition removes one row, not more.
     """
     kept = {device: list(group) for device, group in runs.items()}
     tracks: dict[str, dict[str, str]] = {}  # GPU -> track -> device
@@ -84,37 +84,41 @@ def once(runs: Mapping[str, Sequence[OpRun]]) -> dict[str, list[OpRun]]:
             kept[device] = []
         elif match := TRACER.fullmatch(device):
             tracks.setdefault(match["gpu"], {})[match["track"]] = device
-    for own in tracks.values():
-        streams = [own[track] for track in own if track not in ("memcpy", "sync", "stream:all")]
-        copies = Counter(map(told, runs.get(own.get("memcpy", ""), ())))
-        kernels = Counter(told(run) for device in streams for run in runs[device])
+    for devices in tracks.values():
+        streams = [
+            devices[track] for track in devices if track not in ("memcpy", "sync", "stream:all")
+        ]
+        copies = Counter(map(identity, runs.get(devices.get("memcpy", ""), ())))
+        kernels = Counter(identity(run) for device in streams for run in runs[device])
         for device in streams:
-            kept[device] = without(copies, runs[device])
-        if "stream:all" in own:
-            kept[own["stream:all"]] = without(kernels, runs[own["stream:all"]])
+            kept[device] = runs_without(copies, runs[device])
+        if "stream:all" in devices:
+            kept[devices["stream:all"]] = runs_without(kernels, runs[devices["stream:all"]])
     return kept
 
 
-def told(run: OpRun) -> tuple[str, str, int, int]:
+def identity(run: OpRun) -> tuple[str, str, int, int]:
     return run.name, run.op, run.start_ns, run.duration_ns
 
 
-def without(repeated: Counter[tuple[str, str, int, int]], runs: Iterable[OpRun]) -> list[OpRun]:
-    """The runs that are not among these; each of these takes one away."""
+def runs_without(
+    repeated: Counter[tuple[str, str, int, int]], runs: Iterable[OpRun]
+) -> list[OpRun]:
+    """The runs that are not among `repeated`; each of those removes one run."""
     kept = []
     for run in runs:
-        if repeated[told(run)]:
-            repeated[told(run)] -= 1
+        if repeated[identity(run)]:
+            repeated[identity(run)] -= 1
         else:
             kept.append(run)
     return kept
 
 
-def at_work(runs: Iterable[OpRun]) -> list[OpRun]:
-    """The runs that tell what a node's work took: its kernels and copies where it has any on a GPU,
-    and then not the launches, which end before the work is done."""
+def work_runs(runs: Iterable[OpRun]) -> list[OpRun]:
+    """The runs whose times are those of a node's work: its kernels and copies where it has any on
+    a GPU, and then not the launches, which end before the work is done."""
     runs = list(runs)
-    kinds = {device: kind(device) for device in {run.device for run in runs}}
+    kinds = {device: track_kind(device) for device in {run.device for run in runs}}
     on_gpu = {run.name for run in runs if kinds[run.device] in ON_GPU}
     return [
         run

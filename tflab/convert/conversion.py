@@ -47,10 +47,10 @@ def convert(found: Recorded) -> Conversion:
     dear = [Dear(kind, row) for kind, runs in of_kind.items() for row in tables.top_ops(runs)]
     path = None
     if found.nodes:
-        path = paths.critical_path(found.nodes, tracks.at_work(found.runs), found.transfers)
+        path = paths.critical_path(found.nodes, tracks.work_runs(found.runs), found.transfers)
     return Conversion(
         recorded=found,
-        step_times=lanes.shaped(found.runs, found.steps),
+        step_times=lanes.steps_with_shape(found.runs, found.steps),
         wall_ns=sum(step.wall_ns for step in found.steps),
         time_ledger=timeline.time_ledger(found.runs, found.steps),
         top_ops=tuple(sorted(dear, key=lambda one: (-one.total.self_ns, one.total.name))),

@@ -52,7 +52,7 @@ class Labels(dict[tuple[bytes, bytes], tuple[str, str]]):
             op = RPC if name == RPC else labelled_type(label)
             known = bool(label and OP_TYPE.fullmatch(op))
         else:
-            name, op = tracks.traced(name, label)
+            name, op = tracks.node_and_op(name, label)
             known = op != "unknown"
         self[row] = name, op if known else self._types.get(name, "unknown")
         return self[row]
@@ -69,7 +69,7 @@ class Vocabulary:
     def labels(self, device: str) -> Labels:
         """Those of the rows of a device; most come again in the next step."""
         if device not in self._labels:
-            self._labels[device] = Labels(tracks.kind(device), self.names, self.types)
+            self._labels[device] = Labels(tracks.track_kind(device), self.names, self.types)
         return self._labels[device]
 
 

@@ -97,7 +97,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recorded:
                 nodes = ran | nodes
                 sent |= dict.fromkeys(decoded.transfers(found.graphs, words.names))
             rows = by_device(step, found, words)
-        kept = tracks.once(rows)
+        kept = tracks.without_repeats(rows)
         left_out.update({device: len(rows[device]) - len(kept[device]) for device in rows})
         own, wrong = plausible([run for group in kept.values() for run in group])
         if not own:
@@ -149,7 +149,7 @@ def totals(runs: Runs, left_out: Mapping[str, int]) -> tuple[Track, ...]:
     return tuple(
         Track(
             device=device,
-            kind=tracks.kind(device) if calls[device] else tracks.REPEATS,
+            kind=tracks.track_kind(device) if calls[device] else tracks.REPEATS,
             op_runs=calls[device],
             total_ns=times[device],
             left_out=repeated,

@@ -125,7 +125,7 @@ def path(found: Conversion, critical: CriticalPath) -> Iterable[Block]:
         f"{time(critical.ns)}. All ops together are {critical.parallelism:.2f} x as much work; "
         f"gaps aside, they ran {critical.achieved_parallelism:.2f} x as fast as one by one."
     )
-    runs = tracks.at_work(found.recorded.runs)
+    runs = tracks.work_runs(found.recorded.runs)
     cost = critical_path.median_per_step(runs)
     types = {run.name: run.op for run in runs}
     yield shortened(

@@ -13,10 +13,10 @@ from tflab.errors import TflabError, UsageError
 
 @dataclass(frozen=True)
 class Whole:
-    """A column that is never cut: each batch takes all of it, as scalars and fixed shapes want."""
+    """A column that is not cut into batches: each batch takes all of it (scalars, fixed shapes)."""
 
     value: np.ndarray
-    rows: int  # that it stands beside
+    rows: int  # the length of the other columns
 
     def __len__(self) -> int:
         return self.rows
@@ -38,7 +38,7 @@ class Dataset:
     name: str  # "MNIST", or "digits, not MNIST"
     split: str  # "train" or "test"
     columns: Mapping[str, Column]  # all equally long along axis 0
-    stands_in_for: str | None = None  # set when these are not the data that were asked for
+    stands_in_for: str | None = None  # the data set in whose place this one is used
 
     def __post_init__(self) -> None:
         rows = {name: len(column) for name, column in self.columns.items()}
@@ -61,17 +61,17 @@ def slices(
 def batches(
     dataset: Dataset, batch_size: int, *, seed: int | None = None
 ) -> Iterator[dict[str, np.ndarray]]:
-    """Endless batches of exactly `batch_size` rows: the last of an epoch runs on into the next.
+    """Endless batches of exactly `batch_size` rows: an epoch's last batch continues in the next.
 
     With a seed every epoch has its own order, the same in every run. Without one the rows come in
-    their order, where possible as views: do not write into a batch.
+    their stored order, where possible as views: do not write into a batch.
     """
     if not 1 <= batch_size <= dataset.size:
         raise UsageError(
             f"A batch of {batch_size} cannot be cut from the {dataset.size} rows of "
             f"{dataset.name} ({dataset.split}); choose a batch size from 1 to {dataset.size}."
         )
-    return _cut(dataset, batch_size, seed)  # apart, so that the error above comes at the call
+    return _cut(dataset, batch_size, seed)  # a generator; the error above is raised at the call
 
 
 def _cut(dataset: Dataset, batch_size: int, seed: int | None) -> Iterator[dict[str, np.ndarray]]:
@@ -97,7 +97,7 @@ def _cut(dataset: Dataset, batch_size: int, seed: int | None) -> Iterator[dict[s
 
 
 def centred(pixels: np.ndarray, brightest: int, side: int) -> np.ndarray:
-    """Grey images [n, h, h], framed in black: float32 [n, side, side, 1] of 0..1."""
+    """Grey images [n, h, h] with a black border: float32 [n, side, side, 1] of 0..1."""
     count, height, width = pixels.shape
     margin, odd = divmod(side - height, 2)
     if margin < 0 or odd:

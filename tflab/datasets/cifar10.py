@@ -3,8 +3,8 @@
 The binary version of Krizhevsky (2009), www.cs.toronto.edu/~kriz/cifar.html: a record is a label
 and 3,072 bytes, all red ones, all green ones, all blue ones, each row by row. (The version for
 Python is pickled, and a pickle can run any code.) The files, or the archive that they come in, are
-looked for in the folder that was given, then in the cache, then downloaded. Without them made-up
-images stand in, and say so.
+looked for in the folder that was given, then in the cache, and then downloaded. Without them
+made-up images are used, and a line on stderr says so.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ ADDRESS = "https://www.cs.toronto.edu/~kriz/"
 ARCHIVE = "cifar-10-binary.tar.gz"
 ARCHIVE_BYTES = 170_052_171
 ARCHIVE_SHA256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
-FOLDER = "cifar-10-batches-bin"  # in the archive, and where that was unpacked by hand
+FOLDER = "cifar-10-batches-bin"  # in the archive, and where a user has unpacked it
 BATCHES = {  # file -> its MD5, for each split
     "train": {
         "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
@@ -46,7 +46,7 @@ def load(split: str, data_dir: str | Path | None = None) -> Dataset:
     if split not in BATCHES:
         raise TflabError(f"No split named {split!r}; choose from {', '.join(BATCHES)}.")
     folder = files.given_folder(data_dir, WANTED)
-    # TFLAB_DATA_DIR may be there for MNIST alone; a folder given for this run is meant for it.
+    # TFLAB_DATA_DIR may be set for MNIST only, but a folder given as argument is for this data set.
     if folder and (data_dir or holds_any(folder)):
         contents = read_split(folder, split)
     else:
@@ -66,7 +66,7 @@ def columns(contents: list[bytes]) -> dict[str, np.ndarray]:
     records = [np.frombuffer(content, np.uint8).reshape(-1, RECORD_BYTES) for content in contents]
     images: np.ndarray = np.empty((sum(map(len, records)), 32, 32, 3), np.float32)
     start = 0
-    for part in records:  # one after another: as float32 they are four times as large
+    for part in records:  # one file at a time, because float32 needs four times the memory
         pixels = part[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
         np.divide(pixels, 255, out=images[start : start + len(part)], dtype=np.float32)
         start += len(part)
@@ -86,12 +86,12 @@ def places(folder: Path) -> tuple[Path, Path]:
 
 
 def holds_any(folder: Path) -> bool:
-    found = (files.locate(place, name) for place in places(folder) for name in every_file())
-    return (folder / ARCHIVE).exists() or any(found)
+    paths = (files.locate(place, name) for place in places(folder) for name in every_file())
+    return (folder / ARCHIVE).exists() or any(paths)
 
 
 def read_split(folder: Path, split: str) -> list[bytes]:
-    """The content of each file of a split, from where all of them are."""
+    """The content of each file of a split, from the first place that has all of them."""
     for place in places(folder):
         if all(files.locate(place, name) for name in BATCHES[split]):
             paths = files.require(place, BATCHES[split])
@@ -109,7 +109,7 @@ def read_split(folder: Path, split: str) -> list[bytes]:
 
 def read_cached(split: str) -> list[bytes]:
     def read(folder: Path) -> list[bytes]:
-        # All six, else we might train with CIFAR-10 and test with the stand-in.
+        # All six are required, or else training could use CIFAR-10 and the test made-up images.
         files.require(folder, every_file())
         return read_split(folder, split)
 
@@ -120,14 +120,14 @@ def read_cached(split: str) -> list[bytes]:
 
 
 def verified(content: bytes, name: str, called: str) -> bytes:
-    """The content of a file that is exactly the published one. `called` names it in errors."""
+    """The content of a file if it is exactly the published one. `called` names it in errors."""
     if complaint := diagnose(content, name):
         raise TflabError(f"{called} {complaint}.")
     return content
 
 
 def diagnose(content: bytes, name: str) -> str | None:
-    """What is wrong with the content of a file and what would be right, or None."""
+    """What is wrong with the content of a file and what it should be, or None."""
     right = f"{BATCH_BYTES // RECORD_BYTES} images belong under this name"
     if files.is_web_page(content):
         return f"is a web page saved under that name; {right}"
@@ -135,12 +135,12 @@ def diagnose(content: bytes, name: str) -> str | None:
         return f"ends after {len(content)} of {BATCH_BYTES} bytes; fetch it again"
     if len(content) > BATCH_BYTES:
         return f"goes on after {BATCH_BYTES} bytes; {right}"
-    found = hashlib.md5(content, usedforsecurity=False).hexdigest()
+    digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
     published = {md5: file for batches in BATCHES.values() for file, md5 in batches.items()}
-    if found not in published:
+    if digest not in published:
         return "differs from the published file in some byte (its MD5 is another); fetch it again"
-    if published[found] != name:
-        return f"looks swapped: it is {published[found]}"
+    if published[digest] != name:
+        return f"looks swapped: it is {published[digest]}"
     return None
 
 
@@ -148,24 +148,24 @@ def diagnose(content: bytes, name: str) -> str | None:
 
 
 def from_archive(path: Path, names: Collection[str], called: str) -> list[bytes]:
-    """The content of these files of the archive, found by name; nothing else is touched.
+    """The content of these files of the archive.
 
-    Nothing is written, and an archive that is not the published one is not opened at all.
+    Nothing is written to disk, and an archive that is not the published one is not unpacked.
     """
-    wanted = {f"{FOLDER}/{name}": name for name in names}
-    found = {}
+    name_of_member = {f"{FOLDER}/{name}": name for name in names}
+    contents = {}
     try:
         if complaint := diagnose_archive(path):
             raise TflabError(f"{called} {complaint}.")
-        with tarfile.open(path, "r|gz") as archive:  # as a stream: going back means starting over
+        with tarfile.open(path, "r|gz") as archive:  # a stream, because seeking back is slow
             for member in archive:
-                if member.name in wanted and (file := archive.extractfile(member)):
-                    found[wanted[member.name]] = file.read(BATCH_BYTES + 1)
+                if member.name in name_of_member and (file := archive.extractfile(member)):
+                    contents[name_of_member[member.name]] = file.read(BATCH_BYTES + 1)
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
         raise TflabError(f"{called} cannot be unpacked: {error}; fetch it again.") from error
-    if missing := [name for name in names if name not in found]:
+    if missing := [name for name in names if name not in contents]:
         raise TflabError(f"{called} lacks {', '.join(missing)}; fetch it again.")
-    return [verified(found[name], name, f"{called}: {name}") for name in names]
+    return [verified(contents[name], name, f"{called}: {name}") for name in names]
 
 
 def diagnose_archive(path: Path) -> str | None:
@@ -185,7 +185,7 @@ def diagnose_archive(path: Path) -> str | None:
 
 
 def fill(folder: Path) -> None:
-    """Download the archive, and keep the files in it."""
+    """Download the archive, and keep its files in the cache."""
     names = every_file()
 
     def keep(part: Path, url: str) -> None:

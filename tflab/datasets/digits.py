@@ -1,7 +1,7 @@
-"""The stand-in for MNIST: the 1,797 handwritten digits that scikit-learn brings along.
+"""The stand-in for MNIST: the 1,797 handwritten digits that come with scikit-learn.
 
-They were scanned at 8x8 pixels, so a network learns them sooner and its accuracy says nothing about
-MNIST. Their use is that every command runs without a network.
+They were scanned at 8x8 pixels, so they are easier to learn and the accuracy says nothing about
+MNIST. With them every command runs without an internet connection.
 """
 
 import numpy as np
@@ -9,9 +9,9 @@ import numpy as np
 from tflab.datasets import Dataset, centred
 from tflab.errors import TflabError
 
-BRIGHTEST = 16  # each pixel counts the dark dots in a 4x4 square of the scan
-ENLARGED = 3  # 8 x 3 = 24 pixels in MNIST's 28: there, too, the digits keep clear of the border
-ROWS = {  # the order is scikit-learn's, which mixes the ten digits evenly
+BRIGHTEST = 16  # the largest value: a pixel counts the dark dots in a 4x4 square of the scan
+ENLARGED = 3  # 8 x 3 = 24 pixels in MNIST's 28, which leaves a border as in MNIST
+ROWS = {  # in scikit-learn's order, which mixes the ten digits evenly
     "train": slice(0, 1500),
     "test": slice(1500, 1797),
 }

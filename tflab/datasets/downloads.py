@@ -1,7 +1,7 @@
-"""Downloads: what the cache lacks comes from where it was published, with a progress bar.
+"""Downloads: files that the cache lacks are downloaded from their publisher, with a progress bar.
 
-A file gets its name in the cache only when it is known to be right. One try in a process is
-enough: without a network, another only costs time.
+A file gets its name in the cache only after it has been verified. There is one attempt per process,
+because without a network another one only costs time.
 """
 
 from __future__ import annotations
@@ -19,30 +19,30 @@ from typing import Any, TypeVar
 
 from tflab.errors import TflabError
 
-ANSWER_SECONDS = 5  # a host that needs longer is taken for unreachable
+ANSWER_SECONDS = 5  # a host that needs longer counts as unreachable
 CHUNK_BYTES = 1 << 16
 
 Content = TypeVar("Content")
 
 
 def cached(folder: Path, read: Callable[[Path], Content], fill: Callable[[Path], None]) -> Content:
-    """What `read` finds in a folder of the cache; where it cannot, `fill` completes that first.
+    """What `read` returns for a folder of the cache; if it fails, after `fill` has completed it.
 
-    Raises TflabError where nothing helps.
+    Raises TflabError where both fail.
     """
     try:
         return read(folder)
     except TflabError as reason:
         if os.environ.get("TFLAB_OFFLINE", "0") not in ("", "0"):
             raise TflabError(f"{reason} TFLAB_OFFLINE forbids a download.") from reason
-    if failure := filled(folder, fill):
+    if failure := fill_once(folder, fill):
         raise TflabError(failure)
     return read(folder)
 
 
 @functools.cache
-def filled(folder: Path, fill: Callable[[Path], None]) -> str | None:
-    """Have the folder filled, once. Returns why that failed, or None."""
+def fill_once(folder: Path, fill: Callable[[Path], None]) -> str | None:
+    """Fill the folder, once per process. Returns why that failed, or None."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         fill(folder)
@@ -56,14 +56,14 @@ def filled(folder: Path, fill: Callable[[Path], None]) -> str | None:
 def download(
     urls: Iterable[str], folder: Path, limit: int, keep: Callable[[Path, str], None]
 ) -> None:
-    """From the first address that delivers what `keep` accepts.
+    """Download from the first address whose file `keep` accepts.
 
-    `keep` gets the file, which is about to be removed, and its address; it puts what it wants
-    into the folder, or raises TflabError.
+    `keep` gets a temporary file and its address; it moves what it needs into the folder, or raises
+    TflabError.
     """
     complaints = []
     for url in urls:
-        with tempfile.TemporaryDirectory(dir=folder) as temporary:  # in the folder: same disk
+        with tempfile.TemporaryDirectory(dir=folder) as temporary:  # on the same disk
             part = Path(temporary, url.rpartition("/")[2])
             try:
                 receive(url, part, limit)
@@ -76,14 +76,14 @@ def download(
 
 
 def receive(url: str, part: Path, limit: int) -> None:
-    """Stream to a file behind a progress bar, and stop soon after `limit` bytes."""
+    """Stream to a file with a progress bar, and stop soon after `limit` bytes."""
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
     try:
         with (
-            ask(url) as response,
+            open_url(url) as response,
             part.open("wb") as file,
             Progress(*columns, console=Console(stderr=True)) as progress,
         ):
@@ -96,18 +96,18 @@ def receive(url: str, part: Path, limit: int) -> None:
         raise TflabError(f"{url} failed: {error}.") from error
 
 
-def ask(url: str) -> Any:
-    """`urlopen` with one limit for all it does.
+def open_url(url: str) -> Any:
+    """`urlopen` with one time limit for everything.
 
-    Its own limit holds for each address of a host, of which there can be a dozen, and not for
-    looking up the name: behind a silent firewall that adds up to minutes.
+    Its own limit is for each address of a host, of which there can be a dozen, and does not include
+    the name lookup: behind a silent firewall that adds up to minutes.
     """
     answer: futures.Future = futures.Future()
 
     def wait() -> None:
         try:
             answer.set_result(urllib.request.urlopen(url, timeout=ANSWER_SECONDS))
-        except Exception as error:  # whatever it is, it belongs to the thread that asked
+        except Exception as error:  # raised again in the thread that waits for the result
             answer.set_exception(error)
 
     threading.Thread(target=wait, daemon=True).start()  # daemon: it must not keep Python alive

@@ -1,7 +1,7 @@
 """Files of data sets: where they are looked for, and how they are read.
 
-A folder that the user named comes first, then the cache (see `downloads`). What is right in a file
-is the business of its data set.
+A folder that the user named comes first, then the cache (see `downloads`). Each data set verifies
+the content of its files itself.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tflab.errors import TflabError, UsageError
 
 
 def given_folder(data_dir: str | Path | None, wanted: str) -> Path | None:
-    """The folder that the user named, if any: it must exist, there is no falling back from it.
+    """The folder that the user named, if any. It has to exist; no other place is tried.
 
     `wanted` says what should be in it, for the error.
     """
@@ -47,7 +47,7 @@ def cache_folder(name: str) -> Path:
 
 
 def require(folder: Path, names: Iterable[str]) -> list[Path]:
-    """Where each file is; an error that lists all that are missing."""
+    """The path of each file; raises UsageError with all that are missing."""
     paths = {name: locate(folder, name) for name in names}
     missing = [name for name, path in paths.items() if path is None]
     if missing:
@@ -56,17 +56,21 @@ def require(folder: Path, names: Iterable[str]) -> list[Path]:
 
 
 def locate(folder: Path, name: str) -> Path | None:
-    found = [folder / each for each in (name, f"{name}.gz") if os.path.exists(folder / each)]
-    return min(found, key=os.path.isdir, default=None)  # a directory only for want of a file
+    paths = [
+        folder / candidate
+        for candidate in (name, f"{name}.gz")
+        if os.path.exists(folder / candidate)
+    ]
+    return min(paths, key=os.path.isdir, default=None)  # a file before a directory
 
 
-said: set[str] = set()
+announced: set[str] = set()
 
 
 def announce(stand_in: str, line: str) -> None:
-    """One line on stderr for each stand-in, once in a process: not again for the test split."""
-    if stand_in not in said:
-        said.add(stand_in)
+    """Print a line on stderr for a stand-in, once per process and not again for the test split."""
+    if stand_in not in announced:
+        announced.add(stand_in)
         print(line, file=sys.stderr)
 
 
@@ -99,5 +103,5 @@ def unpack(file: BinaryIO, limit: int) -> bytes:
 
 
 def is_web_page(content: bytes) -> bool:
-    """What a sign-in page or a missing file is saved as."""
+    """Whether this is a web page: a sign-in page or an error page saved under a file's name."""
     return content[:64].lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml"))

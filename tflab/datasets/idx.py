@@ -1,4 +1,4 @@
-"""IDX: the format of MNIST's files, and what is wrong with one that is not as it was published.
+"""IDX: the format of MNIST's files, and what is wrong with a file that differs from the published.
 
 A magic number (two zeros, 8 for bytes, the number of axes), the length of each axis as a big-endian
 32-bit number, then the bytes. The format is described where MNIST was first published, at
@@ -49,7 +49,7 @@ Publication = Mapping[str, tuple[Published, Published]]  # split -> its images a
 def read(
     path: Path, published: Published, publication: Publication, called: str | None = None
 ) -> np.ndarray:
-    """The array in a file that is exactly the published one. `called` names it in errors."""
+    """The array in a file if it is exactly the published one. `called` names it in errors."""
     called = called or str(path)
     content = files.read(path, published.content_bytes + 1, called)
     if complaint := diagnose(content, published, publication):
@@ -59,9 +59,9 @@ def read(
 
 
 def diagnose(content: bytes, published: Published, publication: Publication) -> str | None:
-    """What is wrong with the content of a file and what would be right, or None.
+    """What is wrong with the content of a file and what it should be, or None.
 
-    The checksum alone would do. What comes before it tells the user which mistake was made.
+    The checksum alone would be enough; the checks before it tell the user which mistake was made.
     """
     right = f"{published.shape[0]} {published.kind} belong under this name"
     if not content:

@@ -1,8 +1,8 @@
 """MNIST: 70,000 handwritten digits of 28x28 pixels, in four files.
 
 The files come from the folder that was given, else from the cache, else from a mirror. They are
-used only if they are, byte for byte, the published ones. Where there are none, the digits of
-scikit-learn stand in, and say so.
+used only if they are, byte for byte, the published ones. Without them the digits of scikit-learn
+are used, and a line on stderr says so.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def read_split(folder: Path, split: str) -> list[np.ndarray]:
 
 def read_cached(split: str) -> list[np.ndarray]:
     def read(folder: Path) -> list[np.ndarray]:
-        # All four, else we might train with MNIST and test with the stand-in.
+        # All four are required, or else training could use MNIST and the test the digits.
         files.require(folder, names(every_file()))
         return read_split(folder, split)
 
@@ -96,7 +96,7 @@ def names(published: Iterable[Published]) -> list[str]:
 
 
 def fill(folder: Path) -> None:
-    """Download what the cache lacks."""
+    """Download the files that the cache lacks."""
     for published in every_file():
         if not is_whole(folder, published):
             fetch(published, folder)
@@ -111,7 +111,7 @@ def is_whole(folder: Path, published: Published) -> bool:
 
 
 def fetch(published: Published, folder: Path) -> None:
-    """From the first mirror that delivers. Only a verified file gets its name in the cache."""
+    """Download a file from the first mirror that works. It gets its name once it is verified."""
 
     def keep(part: Path, url: str) -> None:
         idx.read(part, published, PUBLISHED, called=url)

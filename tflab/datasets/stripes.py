@@ -1,7 +1,8 @@
 """The stand-in for CIFAR-10: made-up images of coloured stripes, ten classes by their direction.
 
-A network has to find edges to tell them apart, in any two colours, at any place and of any width.
-Its accuracy says nothing about CIFAR-10. Their use is that every command runs without a network.
+To distinguish them a network has to find edges between any two colours, at any place and of any
+width. The accuracy says nothing about CIFAR-10. With these images every command runs without an
+internet connection.
 """
 
 import numpy as np
@@ -12,8 +13,8 @@ from tflab.errors import TflabError
 SIDE = 32
 CLASSES = 10  # 18 degrees apart
 ROWS = {"train": 5_000, "test": 10_000}
-CYCLES = (2.0, 5.0)  # stripes across an image: at most 16 pixels wide, at least 3
-NOISE = 0.1  # deviation, in a range of 0..1
+CYCLES = (2.0, 5.0)  # periods across an image: stripes of 3 to 8 pixels
+NOISE = 0.1  # standard deviation, in a range of 0..1
 
 
 def load(split: str) -> Dataset:
@@ -30,8 +31,8 @@ def load(split: str) -> Dataset:
     row, column = np.mgrid[:SIDE, :SIDE].reshape(2, SIDE * SIDE).astype(np.float32) / SIDE
     angles = np.outer(along[0], column) + np.outer(along[1], row) + phases
     share = (1 + np.sin(angles.astype(np.float32))[..., None]) / 2  # of one colour
-    one, other = rng.uniform(0, 1, (2, count, 1, 3)).astype(np.float32)
-    images = other + share * (one - other)
+    first, second = rng.uniform(0, 1, (2, count, 1, 3)).astype(np.float32)
+    images = second + share * (first - second)
     images += NOISE * rng.standard_normal(images.shape, np.float32)
     np.clip(images, 0, 1, out=images)
     return Dataset(

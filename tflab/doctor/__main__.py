@@ -16,14 +16,14 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 
 from tflab.cli import command
-from tflab.doctor import checks as checkup
+from tflab.doctor import checks
 from tflab.doctor.checks import FINE, NOTE, WRONG, Finding
 from tflab.errors import UsageError
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.units import plural
 
 FORMATS = ("text", "json")
-Part = tuple[Finding, ...]  # what one check found
+Part = tuple[Finding, ...]  # the findings of one check
 MARKS = {FINE: "fine", NOTE: "note", WRONG: "WRONG"}
 
 
@@ -55,22 +55,22 @@ def run(args: argparse.Namespace) -> int:
         raise UsageError(
             f"The logdir '{args.logdir}' {about}; give --logdir the folder of a run, or of several."
         )
-    checks = checkup.checks(args.logdir)
-    parts = watched(checkup.findings(checks), len(checks))
-    found = [finding for part in parts for finding in part]
-    works = all(finding.verdict != WRONG for finding in found)
+    chosen = checks.checks(args.logdir)
+    parts = with_progress(checks.findings(chosen), len(chosen))
+    findings = [finding for part in parts for finding in part]
+    works = all(finding.verdict != WRONG for finding in findings)
     if args.format == "json":
         from tflab.exporters import json
 
-        print(json.document(works=works, findings=found))
+        print(json.document(works=works, findings=findings))
     else:
-        show(tell(found))
+        show(blocks(findings))
     return 0 if works else 1
 
 
-def watched(parts: Iterable[Part], total: int) -> Iterable[Part]:
-    """The findings as they come, behind a bar."""
-    if not pretty():
+def with_progress(parts: Iterable[Part], total: int) -> Iterable[Part]:
+    """The findings as they come, with a progress bar."""
+    if not has_rich():
         return parts
     from tflab.cli import progress
 
@@ -79,7 +79,7 @@ def watched(parts: Iterable[Part], total: int) -> Iterable[Part]:
 
 def show(blocks: Iterable[Block]) -> None:
     """Print as text; where rich is missing, as Markdown, which needs nothing."""
-    if pretty():
+    if has_rich():
         from tflab.exporters import text
 
         out = text.console()
@@ -91,13 +91,13 @@ def show(blocks: Iterable[Block]) -> None:
         print("\n\n".join(map(markdown.rendered, blocks)))
 
 
-def pretty() -> bool:
+def has_rich() -> bool:
     return importlib.util.find_spec("rich") is not None
 
 
-def tell(found: Sequence[Finding]) -> Iterator[Block]:
-    subjects = [None, *(finding.subject for finding in found)]
-    rows = tuple(zip(found, subjects, strict=False))
+def blocks(findings: Sequence[Finding]) -> Iterator[Block]:
+    subjects = [None, *(finding.subject for finding in findings)]
+    rows = tuple(zip(findings, subjects, strict=False))
     yield Table(
         "What was looked at",
         (
@@ -111,12 +111,12 @@ def tell(found: Sequence[Finding]) -> Iterator[Block]:
     for verdict, title in ((WRONG, "What is wrong, and what to do"), (NOTE, "Notes")):
         frames = tuple(
             Frame(f"{one.subject}: {one.looked_at}", "", (one.found, one.advice))
-            for one in found
+            for one in findings
             if one.verdict == verdict
         )
         if frames:
             yield Strip(title, frames)
-    yield summary([finding.verdict for finding in found])
+    yield summary([finding.verdict for finding in findings])
 
 
 def summary(verdicts: Sequence[str]) -> str:

@@ -1,8 +1,8 @@
-"""Checkup: what tflab needs of its surroundings, looked at one thing after another.
+"""Checks: whether what tflab needs is installed and works, one check after another.
 
-Each check is a function that yields findings. Nothing raises: a check that cannot be carried out is
-a finding itself. One function and one line in CHECKS add another. No TensorFlow in here; what needs
-it runs in a process of its own.
+Each check is a function that yields findings. Nothing raises: a check that fails with an exception
+is a finding itself. One function and one line in CHECKS add another check. No TensorFlow in here;
+checks that need it run in a process of their own.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Finding:
 class Check:
     subject: str
     function: str  # `module:function` in this package
-    needed: bool = True  # else tflab can do without what it looks at
+    needed: bool = True  # whether tflab cannot work without what is checked
     args: tuple[str, ...] = ()
 
 
@@ -46,11 +46,11 @@ CHECKS = (
     Check("Network", "surroundings:port", needed=False),
     Check("Browser", "surroundings:browser", needed=False),
 )
-LOGDIR_CHECKS = (  # of the logdir that was given
+LOGDIR_CHECKS = (  # for the logdir that was given
     Check("Logdir", "logdir:runs"),
     Check("Logdir", "logdir:profiles"),
 )
-AT_ONCE = 2  # checks; some wait for a process of their own
+AT_ONCE = 2  # checks that run in parallel; some wait for a process of their own
 INSTALL = "Install what tflab needs: python -m pip install -r requirements.txt"
 REPORT = "If all else works, please report it: then it is a mistake in tflab."
 
@@ -63,20 +63,20 @@ def checks(logdir: str | None = None) -> tuple[Check, ...]:
 
 
 def findings(checks: Sequence[Check]) -> Iterator[tuple[Finding, ...]]:
-    """What each check found, in their order."""
+    """The findings of each check, in the order of the checks."""
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        yield from pool.map(carried_out, checks)
+        yield from pool.map(carry_out, checks)
 
 
-def carried_out(check: Check) -> tuple[Finding, ...]:
-    """What a check found, and why it could not be carried out to its end, if so."""
+def carry_out(check: Check) -> tuple[Finding, ...]:
+    """The findings of a check, with one more if it failed with an exception."""
     module, _, name = check.function.partition(":")
-    found: list[Finding] = []
+    findings: list[Finding] = []
     try:
         function = getattr(importlib.import_module(f"tflab.doctor.{module}"), name)
-        found.extend(function(*check.args))
-    except Exception as error:  # whatever it is, the other checks go on
-        found.append(
+        findings.extend(function(*check.args))
+    except Exception as error:  # no exception may stop the other checks
+        findings.append(
             Finding(
                 check.subject,
                 name.replace("_", " "),
@@ -85,7 +85,7 @@ def carried_out(check: Check) -> tuple[Finding, ...]:
                 INSTALL if isinstance(error, ImportError) else REPORT,
             )
         )
-    return tuple(found)
+    return tuple(findings)
 
 
 def sentence(error: BaseException) -> str:

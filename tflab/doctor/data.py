@@ -1,6 +1,6 @@
-"""Data: which data sets are there, whether they are the published ones, and else what happens.
+"""Data: which data sets are there, whether they are the published ones, and what is used otherwise.
 
-Files are read as a training reads them, checksums and all. Nothing is downloaded.
+Files are read as a training reads them, with their checksums. Nothing is downloaded.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ SPLITS = ("train", "test")
 
 @dataclass(frozen=True)
 class Known:
-    """A data set; its module has `read_split(folder, split)`, which refuses what is not right."""
+    """A data set; its module has `read_split(folder, split)`, which raises for damaged files."""
 
     name: str
     module: str
     cache: str  # its folder in the cache
-    wanted: str  # in a folder that is given
-    download: str  # how much, from where
+    files: str  # that a folder given by the user has to hold
+    download: str  # its size and where it comes from
     stand_in: str
-    insists: bool  # on TFLAB_DATA_DIR, if that is set: there is no falling back
+    insists: bool  # if TFLAB_DATA_DIR is set, no other place is tried
 
 
 KNOWN = (
@@ -55,34 +55,34 @@ KNOWN = (
 
 def sets() -> Iterator[Finding]:
     for known in KNOWN:
-        yield look(known)
+        yield check_data_set(known)
 
 
-def look(known: Known) -> Finding:
-    """Where a data set would be read from now, or what would be done instead."""
-    get = f"Put {known.wanted} into a folder and set TFLAB_DATA_DIR to it."
+def check_data_set(known: Known) -> Finding:
+    """Where a data set would be read from now, or what would be used instead."""
+    get = f"Put {known.files} into a folder and set TFLAB_DATA_DIR to it."
     try:
-        given = files.given_folder(None, known.wanted)
-        if given and (refusal := unreadable(known, given)) is None:
+        given = files.given_folder(None, known.files)
+        if given and (refusal := reason_unreadable(known, given)) is None:
             return Finding("Data", known.name, f"in {given}, as published")
         if given and known.insists:
             return Finding("Data", known.name, refusal or "", WRONG, f"{get} Or unset it.")
         cached = files.cache_folder(known.cache)
     except TflabError as error:
         return Finding("Data", known.name, str(error), WRONG, get)
-    refusal = unreadable(known, cached)
+    refusal = reason_unreadable(known, cached)
     if refusal is None:
         return Finding("Data", known.name, f"in {cached}, as published", FINE)
     if os.environ.get("TFLAB_OFFLINE", "0") not in ("", "0"):
-        found = f"not here, and TFLAB_OFFLINE forbids a download: {known.stand_in} stand in"
-        return Finding("Data", known.name, found, NOTE, get)
-    found = f"not here: the first use downloads {known.download}"
+        state = f"not here, and TFLAB_OFFLINE forbids a download: {known.stand_in} stand in"
+        return Finding("Data", known.name, state, NOTE, get)
+    state = f"not here: the first use downloads {known.download}"
     return Finding(
-        "Data", known.name, found, NOTE, f"Without a network, {known.stand_in} stand in. {get}"
+        "Data", known.name, state, NOTE, f"Without a network, {known.stand_in} stand in. {get}"
     )
 
 
-def unreadable(known: Known, folder: Path) -> str | None:
+def reason_unreadable(known: Known, folder: Path) -> str | None:
     """Why the data set cannot be read from a folder, or None."""
     module = importlib.import_module(known.module)
     try:

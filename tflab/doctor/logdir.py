@@ -1,8 +1,8 @@
 """Logdir: what TensorBoard will find in a folder, and what it will not.
 
-Profiles are found by their place: `plugins/profile/<run>/<host>.xplane.pb`, anywhere below the
-logdir; a trace anywhere else is what "No profile data was found" means. What the event files hold
-is asked of TensorBoard's own reader.
+Profiles are found by their path: `plugins/profile/<run>/<host>.xplane.pb`, anywhere below the
+logdir. For a trace anywhere else TensorBoard says "No profile data was found". The content of event
+files is read with TensorBoard's own reader.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from tflab.doctor.checks import WRONG, Finding
 from tflab.runtime import child
 from tflab.units import plural
 
-SECONDS = 180  # TensorBoard's reader may have many event files to go through
+SECONDS = 180  # time limit; TensorBoard's reader may have many event files to read
 PLACE = ("plugins", "profile")
 EVENTS = "events.out.tfevents"
 TRACE = ".xplane.pb"
-CACHES = "*op_stats*.pb"  # of the Profile plugin, which does not look at their age (xprof 2.24)
-DASHBOARDS = {  # the plugin's name in event files -> what its data are called here
+CACHES = "*op_stats*.pb"  # of the Profile plugin, which does not check their age (xprof 2.24)
+DASHBOARDS = {  # the plugin's name in event files -> the name of its data here
     "graphs": "graphs",
     "graph_tagged_run_metadata": "traces of graphs",
     "graph_run_metadata": "traces of graphs",
@@ -32,13 +32,13 @@ DASHBOARDS = {  # the plugin's name in event files -> what its data are called h
 
 
 def runs(logdir: str) -> Iterator[Finding]:
-    """What the event files hold, by dashboard."""
+    """What the event files hold for each dashboard."""
     folder = Path(logdir)
     if not folder.is_dir():
         about = "is no folder" if folder.exists() else "is not there"
         yield Finding("Logdir", logdir, about, WRONG, "Give --logdir the folder of a run, or runs.")
         return
-    inside = list(below(folder))
+    inside = list(files_below(folder))
     if not any(EVENTS in path.name or path.name.endswith(TRACE) for path in inside):
         yield Finding(
             "Logdir",
@@ -51,57 +51,63 @@ def runs(logdir: str) -> Iterator[Finding]:
     events = sum(EVENTS in path.name for path in inside)
     yield Finding("Logdir", "event files", plural(events, "file"))
     if events:
-        yield from held(child.call(f"{__name__}:read", logdir, seconds=SECONDS))
+        yield from dashboards(child.call(f"{__name__}:count_tags", logdir, seconds=SECONDS))
 
 
-def held(tags: dict[str, dict[str, int]]) -> Iterator[Finding]:
-    """A finding for each dashboard that has data; `tags` are numbers by plugin and run."""
+def dashboards(tags: dict[str, dict[str, int]]) -> Iterator[Finding]:
+    """A finding for each dashboard that has data; `tags` are counts by plugin and run."""
     by_name: dict[str, dict[str, int]] = {}
-    for plugin, of_run in tags.items():
-        for run, count in of_run.items():
-            found = by_name.setdefault(DASHBOARDS.get(plugin, plugin), {})
-            found[run] = found.get(run, 0) + count
-    for name, of_run in sorted(by_name.items()):
-        tagged = plural(sum(of_run.values()), "tag")
-        yield Finding("Logdir", name, f"{tagged} in {plural(len(of_run), 'run')}: {listed(of_run)}")
+    for plugin, numbers_of_run in tags.items():
+        for run, count in numbers_of_run.items():
+            numbers = by_name.setdefault(DASHBOARDS.get(plugin, plugin), {})
+            numbers[run] = numbers.get(run, 0) + count
+    for name, numbers_of_run in sorted(by_name.items()):
+        tagged = plural(sum(numbers_of_run.values()), "tag")
+        yield Finding(
+            "Logdir",
+            name,
+            f"{tagged} in {plural(len(numbers_of_run), 'run')}: {first_three(numbers_of_run)}",
+        )
 
 
-def read(logdir: str) -> dict[str, dict[str, int]]:
+def count_tags(logdir: str) -> dict[str, dict[str, int]]:
     """In a process of its own: the number of tags of each run, by the plugin that shows them."""
     from tensorboard.backend.event_processing import plugin_event_multiplexer
 
     reader = plugin_event_multiplexer.EventMultiplexer()
     reader.AddRunsFromDirectory(logdir)
     reader.Reload()
-    found: dict[str, dict[str, int]] = {}
+    numbers: dict[str, dict[str, int]] = {}
     for run, tags in reader.Runs().items():
         for tag in tags["tensors"]:
             plugin = reader.SummaryMetadata(run, tag).plugin_data.plugin_name
-            of_run = found.setdefault(plugin, {})
-            of_run[run] = of_run.get(run, 0) + 1
-    return found
+            numbers_of_run = numbers.setdefault(plugin, {})
+            numbers_of_run[run] = numbers_of_run.get(run, 0) + 1
+    return numbers
 
 
 # Profiles
 
 
 def profiles(logdir: str) -> Iterator[Finding]:
-    """Traces in their place and out of it, and caches that are older than their trace."""
+    """Traces in the right place and in others, and caches that are older than their trace."""
     folder = Path(logdir)
-    traces = [path for path in below(folder) if path.name.endswith(TRACE)]
+    traces = [path for path in files_below(folder) if path.name.endswith(TRACE)]
     placed = {path: path.parent for path in traces if in_place(path.relative_to(folder))}
-    if found := dict.fromkeys(placed.values()):
-        names = (named(run.relative_to(folder)) for run in found)
-        yield Finding("Logdir", "profiles", f"{plural(len(found), 'run')}: {listed(names)}")
+    if run_folders := dict.fromkeys(placed.values()):
+        names = (profile_name(run.relative_to(folder)) for run in run_folders)
+        yield Finding(
+            "Logdir", "profiles", f"{plural(len(run_folders), 'run')}: {first_three(names)}"
+        )
     elif folder.is_dir():
         yield Finding("Logdir", "profiles", "none: the Profile tab stays empty")
     yield from misplaced(folder, [path for path in traces if path not in placed])
     for path in placed:
         if not path.stat().st_size:
             yield Finding(
-                "Logdir", shown(path, folder), "is empty", WRONG, "Record the trace again."
+                "Logdir", relative(path, folder), "is empty", WRONG, "Record the trace again."
             )
-    for run in found:
+    for run in run_folders:
         yield from stale(run, folder)
 
 
@@ -109,8 +115,8 @@ def in_place(trace: Path) -> bool:
     return trace.parts[-4:-2] == PLACE
 
 
-def named(run: Path) -> str:
-    """What Profile calls the folder of a run: `train/first` for `train/plugins/profile/first`."""
+def profile_name(run: Path) -> str:
+    """The name of a run in Profile: `train/first` for `train/plugins/profile/first`."""
     return os.path.join(*run.parts[:-3], run.name)
 
 
@@ -125,7 +131,7 @@ def misplaced(folder: Path, traces: Iterable[Path]) -> Iterator[Finding]:
             advice = f"mkdir -p {target} && mv {quoted(where)}/*{TRACE} {target}"
         yield Finding(
             "Logdir",
-            shown(where, folder),
+            relative(where, folder),
             f"has traces, but not in {'/'.join(PLACE)}/<run>: no profile data will be found",
             WRONG,
             advice,
@@ -138,7 +144,7 @@ def stale(run: Path, folder: Path) -> Iterator[Finding]:
     if old:
         yield Finding(
             "Logdir",
-            shown(run, folder),
+            relative(run, folder),
             f"{plural(len(old), 'cache')} older than the trace: Profile shows other numbers",
             WRONG,
             f"rm {' '.join(map(quoted, old))}",
@@ -148,14 +154,14 @@ def stale(run: Path, folder: Path) -> Iterator[Finding]:
 # Both
 
 
-def below(folder: Path) -> Iterator[Path]:
-    """All files below a folder, in order; links are not followed."""
+def files_below(folder: Path) -> Iterator[Path]:
+    """All files below a folder, sorted; links are not followed."""
     for place, places, names in os.walk(folder):
         places.sort()
         yield from (Path(place, name) for name in sorted(names))
 
 
-def shown(path: Path, folder: Path) -> str:
+def relative(path: Path, folder: Path) -> str:
     return os.fspath(path.relative_to(folder)) if path != folder else os.fspath(folder)
 
 
@@ -163,8 +169,8 @@ def quoted(path: Path) -> str:
     return shlex.quote(os.fspath(path))
 
 
-def listed(names: Iterable[str]) -> str:
-    """The first three, in order, and how many more."""
+def first_three(names: Iterable[str]) -> str:
+    """The first three names, sorted, and how many more there are."""
     names = sorted(names)
     more = f" and {len(names) - 3} more" if len(names) > 3 else ""
     return ", ".join(names[:3]) + more

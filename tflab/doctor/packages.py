@@ -1,7 +1,7 @@
-"""Packages: what is installed, against what tflab asks for and what packages ask of one another.
+"""Packages: installed versions against those that tflab and the packages themselves require.
 
-The ranges are read from where they are declared: the project's pyproject.toml, or where tflab is
-installed, its metadata. So they cannot differ from those that an installation uses.
+The ranges are read from where they are declared: the project's pyproject.toml, or the metadata of
+an installed tflab. So they cannot differ from those that an installation uses.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from packaging.requirements import Requirement
 
 PROJECT = Path(tflab.__file__).parents[1]
-PROFILE = "profile"  # the name of the plugin, whoever brings it
+PROFILE = "profile"  # the name of the plugin, whichever package provides it
 
 
 @dataclass(frozen=True)
 class Declared:
-    """What tflab asks for, as written there: `>=3.10,<3.14`, `numpy>=2.0,<3`."""
+    """What tflab requires, as it is declared: `>=3.10,<3.14`, `numpy>=2.0,<3`."""
 
     python: str
     needed: tuple[str, ...]
@@ -40,17 +40,19 @@ def declared() -> Declared:
         text = (PROJECT / "pyproject.toml").read_text()
     except OSError:
         own = metadata.distribution("tflab")
-        asked = tuple(line for line in own.requires or () if "extra ==" not in line)
-        return Declared(own.metadata["Requires-Python"], asked, ())
-    # Python 3.10 has no parser for it, and of our own file the form is known.
+        requirements = tuple(line for line in own.requires or () if "extra ==" not in line)
+        return Declared(own.metadata["Requires-Python"], requirements, ())
+    # Python 3.10 has no parser for TOML, and the form of our own file is known.
     python = re.findall(r'^requires-python = "(.+)"', text, re.M)
     block = re.findall(r"^dependencies = \[(.*?)^\]", text, re.M | re.S)
     needed = tuple(re.findall(r'"(.+?)"', block[0]))
-    return Declared(python[0], needed, tuple(line for line in listed() if line not in needed))
+    return Declared(
+        python[0], needed, tuple(line for line in requirements_lines() if line not in needed)
+    )
 
 
-def listed() -> Iterator[str]:
-    """The lines of requirements.txt, which adds what tests and checks need."""
+def requirements_lines() -> Iterator[str]:
+    """The lines of requirements.txt, which also lists what tests and checks need."""
     try:
         lines = (PROJECT / "requirements.txt").read_text().splitlines()
     except OSError:
@@ -64,69 +66,70 @@ def listed() -> Iterator[str]:
 def python() -> Iterator[Finding]:
     from packaging.specifiers import SpecifierSet
 
-    asked, here = declared().python, platform.python_version()
-    fits = SpecifierSet(asked).contains(here, prereleases=True)
+    required, here = declared().python, platform.python_version()
+    fits = SpecifierSet(required).contains(here, prereleases=True)
     yield Finding(
         "Python",
         "version",
-        f"{here} at {sys.executable} (asked for: {asked})",
+        f"{here} at {sys.executable} (asked for: {required})",
         FINE if fits else WRONG,
-        "" if fits else f"Use a Python that is {asked}: make PYTHON=python3.12 lab",
+        "" if fits else f"Use a Python that is {required}: make PYTHON=python3.12 lab",
     )
 
 
 def needed() -> Iterator[Finding]:
-    return (held_against(line, WRONG) for line in declared().needed)
+    return (check_version(line, WRONG) for line in declared().needed)
 
 
 def others() -> Iterator[Finding]:
-    """For `make test` and `make check`; without them everything else works."""
-    return (held_against(line, NOTE) for line in declared().others)
+    """The packages for `make test` and `make check`; everything else works without them."""
+    return (check_version(line, NOTE) for line in declared().others)
 
 
-def held_against(line: str, verdict: str) -> Finding:
-    """A package against the range that is asked for; `verdict` is for one that does not fit."""
+def check_version(line: str, verdict: str) -> Finding:
+    """Whether a package is in the required range; `verdict` is for one that is not."""
     from packaging.requirements import Requirement
 
-    asked = Requirement(line)
-    here, range_ = version(asked.name), f"(asked for: {line.removeprefix(asked.name)})"
-    if fits(asked):
-        return Finding("Packages", asked.name, f"{here} {range_}")
-    found = f"{here} {range_}" if here else f"missing {range_}"
-    return Finding("Packages", asked.name, found, verdict, f'python -m pip install "{line}"')
+    requirement = Requirement(line)
+    here, range_ = version(requirement.name), f"(asked for: {line.removeprefix(requirement.name)})"
+    if fits(requirement):
+        return Finding("Packages", requirement.name, f"{here} {range_}")
+    state = f"{here} {range_}" if here else f"missing {range_}"
+    return Finding("Packages", requirement.name, state, verdict, f'python -m pip install "{line}"')
 
 
-def fits(asked: Requirement) -> bool:
+def fits(requirement: Requirement) -> bool:
     """Whether what is installed satisfies a requirement."""
     from packaging.version import InvalidVersion
 
-    here = version(asked.name)
+    here = version(requirement.name)
     try:
-        return here is not None and asked.specifier.contains(here, prereleases=True)
+        return here is not None and requirement.specifier.contains(here, prereleases=True)
     except InvalidVersion:
         return False
 
 
 def agreement() -> Iterator[Finding]:
-    """What the packages ask of others, as `pip check` does it, and minor versions that differ."""
+    """What the packages require of others, as in `pip check`, and minor versions that differ."""
     from packaging.requirements import Requirement
 
     met = 0
     for line in declared().needed:
         name = Requirement(line).name
-        for asked in map(Requirement, requires(name)):
-            if asked.marker and not asked.marker.evaluate({"extra": ""}):
+        for requirement in map(Requirement, requires(name)):
+            if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
                 continue
-            if fits(asked):
+            if fits(requirement):
                 met += 1
                 continue
-            here = version(asked.name) or "missing"
+            here = version(requirement.name) or "missing"
             yield Finding(
                 "Packages",
-                f"{name} with {asked.name}",
-                f"{asked.name} is {here}; {name} {version(name)} asks for {asked.specifier}",
+                f"{name} with {requirement.name}",
+                f"{requirement.name} is {here}; {name} {version(name)} asks for "
+                f"{requirement.specifier}",
                 WRONG,
-                f'python -m pip install "{asked.name}{asked.specifier}"',
+                f'python -m pip install "{requirement.name}{requirement.specifier}"',
             )
     yield Finding("Packages", "their agreement", f"{met} requirements of one another are met")
     yield from minor_versions("tensorflow", "tensorboard")
@@ -140,14 +143,14 @@ def requires(name: str) -> list[str]:
 
 
 def minor_versions(one: str, other: str) -> Iterator[Finding]:
-    """Two packages that are released together."""
-    first, second = version(one), version(other)
-    if first and second and first.split(".")[:2] != second.split(".")[:2]:
-        minor = ".".join(first.split(".")[:2])
+    """A finding where two packages that are released together differ in their minor version."""
+    one_version, other_version = version(one), version(other)
+    if one_version and other_version and one_version.split(".")[:2] != other_version.split(".")[:2]:
+        minor = ".".join(one_version.split(".")[:2])
         yield Finding(
             "Packages",
             f"{one} with {other}",
-            f"{one} {first} and {other} {second} are of different minor versions",
+            f"{one} {one_version} and {other} {other_version} are of different minor versions",
             NOTE,
             f"Mostly that works. If {other} shows nothing: "
             f'python -m pip install "{other}=={minor}.*"',
@@ -155,7 +158,7 @@ def minor_versions(one: str, other: str) -> Iterator[Finding]:
 
 
 def profile_plugins() -> Iterator[Finding]:
-    """Who brings TensorBoard's Profile plugin: one package, or they get in each other's way."""
+    """Which packages provide TensorBoard's Profile plugin: it has to be exactly one."""
     brought = metadata.entry_points(group="tensorboard_plugins", name=PROFILE)
     packages = sorted({(entry.dist.name, entry.dist.version) for entry in brought if entry.dist})
     named = " and ".join(f"{name} {number}" for name, number in packages)

@@ -1,7 +1,7 @@
 """Runtime: whether TensorFlow and TensorBoard's Profile plugin really load.
 
-Each is asked in a process of its own with a time limit, so that one that is broken, crashes or
-hangs is a line here.
+Each is loaded in a process of its own with a time limit, so that a crash or a hang becomes a
+finding.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from tflab.doctor.checks import FINE, NOTE, WRONG, Finding, sentence
 from tflab.errors import TflabError
 from tflab.runtime import child
 
-SECONDS = 90  # an import takes 2 to 5, much more on a busy machine
-NVIDIA = Path("/dev/nvidiactl")  # there with a driver of NVIDIA's
+SECONDS = 90  # time limit; an import takes 2 to 5, much more on a busy machine
+NVIDIA = Path("/dev/nvidiactl")  # exists where a driver of NVIDIA's is loaded
 REINSTALL = "python -m pip install --force-reinstall -r requirements.txt"
-REMEDIES = {  # what an import error says -> what helps
+REMEDIES = {  # a part of an error message -> what helps
     "gencode": "TensorFlow was made for a newer protobuf: python -m pip install --upgrade protobuf",
     "protobuf": "TensorFlow and protobuf do not agree: python -m pip install --upgrade protobuf",
     "Descriptors cannot": "protobuf is too new: python -m pip install -r requirements.txt",
@@ -36,15 +36,15 @@ REMEDIES = {  # what an import error says -> what helps
 
 
 def devices() -> Iterator[Finding]:
-    """Whether it can be imported, and the devices that it sees."""
-    found = asked("imported")
-    if error := found.get("error"):
+    """Whether TensorFlow can be imported, and the devices that it sees."""
+    answer = answer_of("imported")
+    if error := answer.get("error"):
         yield Finding("TensorFlow", "import", error, WRONG, remedy(error))
         return
-    yield Finding("TensorFlow", "import", f"works, in {found['seconds']:.1f} s")
-    for name, about in found["devices"]:
+    yield Finding("TensorFlow", "import", f"works, in {answer['seconds']:.1f} s")
+    for name, about in answer["devices"]:
         yield Finding("TensorFlow", name, about)
-    if any(name.startswith("GPU") for name, _ in found["devices"]):
+    if any(name.startswith("GPU") for name, _ in answer["devices"]):
         return
     if NVIDIA.exists():
         yield Finding(
@@ -59,7 +59,7 @@ def devices() -> Iterator[Finding]:
 
 
 def imported() -> dict[str, Any]:
-    """In the process of its own: how long the import took, and (name, about) of each device."""
+    """In a process of its own: how long the import took, and (name, details) of each device."""
     start = time.perf_counter()
     try:
         import tensorflow as tf
@@ -73,7 +73,7 @@ def imported() -> dict[str, Any]:
                 for name, device in seen
             ],
         }
-    except Exception as error:  # whatever an import of strangers raises
+    except Exception as error:  # an import may raise anything
         return {"error": sentence(error)}
 
 
@@ -87,9 +87,9 @@ def details(tf: Any, device: Any) -> str:
 
 
 def profile_plugin() -> Iterator[Finding]:
-    """Whether TensorBoard gets a plugin, and whether that can read a trace."""
-    found = asked("loaded")
-    error = found.get("error") or found.get("plugin_error")
+    """Whether TensorBoard can load the plugin, and whether the plugin can read a trace."""
+    answer = answer_of("loaded")
+    error = answer.get("error") or answer.get("plugin_error")
     yield Finding(
         "TensorBoard",
         "Profile plugin",
@@ -97,33 +97,33 @@ def profile_plugin() -> Iterator[Finding]:
         WRONG if error else FINE,
         remedy(error) if error else "",
     )
-    if error := found.get("converter_error"):
+    if error := answer.get("converter_error"):
         yield Finding("TensorBoard", "trace converter", error, WRONG, remedy(error))
-    elif "tools" in found:
-        yield Finding("TensorBoard", "trace converter", f"works, with {found['tools']} tools")
+    elif "tools" in answer:
+        yield Finding("TensorBoard", "trace converter", f"works, with {answer['tools']} tools")
 
 
 def loaded() -> dict[str, Any]:
-    """In the process of its own: what TensorBoard's own loader makes of the plugin."""
-    found: dict[str, Any] = {}
+    """In a process of its own: load the plugin with TensorBoard's own loader."""
+    answer: dict[str, Any] = {}
     with TemporaryDirectory(prefix="tflab-") as empty:
         try:
-            plugin_of(empty)
+            profile_plugin_in(empty)
         except Exception as error:
-            found["plugin_error"] = sentence(error)
+            answer["plugin_error"] = sentence(error)
         try:
-            found["tools"] = tools_of(empty)
+            answer["tools"] = count_tools(empty)
         except Exception as error:
-            found["converter_error"] = sentence(error)
-    return found
+            answer["converter_error"] = sentence(error)
+    return answer
 
 
-def plugin_of(logdir: str) -> Any:
-    """The Profile plugin as TensorBoard gets it. TflabError where it gets none."""
+def profile_plugin_in(logdir: str) -> Any:
+    """The Profile plugin as TensorBoard loads it. Raises TflabError where there is none."""
     from tensorboard import default
     from tensorboard.plugins import base_plugin
 
-    default.get_dynamic_plugins()  # one that fails keeps TensorBoard from starting
+    default.get_dynamic_plugins()  # raises where a plugin would keep TensorBoard from starting
     for entry in metadata.entry_points(group="tensorboard_plugins", name="profile"):
         parser, loader = ArgumentParser(), entry.load()()
         loader.define_flags(parser)
@@ -133,7 +133,7 @@ def plugin_of(logdir: str) -> Any:
     raise TflabError("TensorBoard gets no plugin: its loader is missing or gives up")
 
 
-def tools_of(folder: str) -> int:
+def count_tools(folder: str) -> int:
     """How many tools the plugin's compiled library offers for a trace without events."""
     from xprof.convert import raw_to_tool_data
 
@@ -145,7 +145,7 @@ def tools_of(folder: str) -> int:
 # Both
 
 
-def asked(function: str) -> dict[str, Any]:
+def answer_of(function: str) -> dict[str, Any]:
     try:
         return child.call(f"{__name__}:{function}", seconds=SECONDS)
     except TflabError as error:

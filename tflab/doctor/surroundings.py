@@ -17,17 +17,17 @@ from tflab.doctor.checks import FINE, NOTE, WRONG, Finding
 from tflab.errors import TflabError
 from tflab.units import size
 
-VARIABLES = {  # what tflab reads, and what it is for
+VARIABLES = {  # the environment variables that tflab reads, and their purpose
     "TFLAB_DATA_DIR": "the folder with data sets",
     "TFLAB_OFFLINE": "forbids downloads if it is not 0",
     "TFLAB_ARTEFACTS": "where the browser tests leave their screenshots",
 }
-LEAST_BYTES = 500 * 2**20  # free: a data set and the traces of some runs
-PORT = 6006  # that TensorBoard takes if it is not told another
+LEAST_BYTES = 500 * 2**20  # of free space: a data set and the traces of some runs
+PORT = 6006  # TensorBoard's default
 
 
 def variables() -> Iterator[Finding]:
-    """Variables that begin with TFLAB_: a misspelt one would do nothing, in silence."""
+    """The variables that begin with TFLAB_, because a misspelt one would silently do nothing."""
     names = sorted(name for name in os.environ if name.startswith("TFLAB_"))
     for name in names:
         if name in VARIABLES:
@@ -47,21 +47,23 @@ def variables() -> Iterator[Finding]:
 
 
 def folders() -> Iterator[Finding]:
-    """Where runs, downloads and temporary files go."""
-    yield folder("runs", RUNS.absolute(), WRONG, "Work in a folder of your own, or give --logdir.")
+    """The folders for runs, downloads and temporary files."""
+    yield check_folder(
+        "runs", RUNS.absolute(), WRONG, "Work in a folder of your own, or give --logdir."
+    )
     try:
         cache = files.cache_folder("")
     except TflabError as error:
         yield Finding("Folders", "cache", str(error), NOTE, "Set XDG_CACHE_HOME to a folder.")
     else:
         advice = "Set XDG_CACHE_HOME to a folder that you may write to."
-        yield folder("cache", cache, NOTE, advice)
+        yield check_folder("cache", cache, NOTE, advice)
     advice = "Set TMPDIR to a folder that you may write to."
-    yield folder("temporary files", Path(tempfile.gettempdir()), WRONG, advice)
+    yield check_folder("temporary files", Path(tempfile.gettempdir()), WRONG, advice)
 
 
-def folder(what: str, path: Path, verdict: str, advice: str) -> Finding:
-    """Whether a folder, or the nearest one above it that is there, can be written and has space.
+def check_folder(what: str, path: Path, verdict: str, advice: str) -> Finding:
+    """Whether a folder, or the nearest existing one above it, can be written and has free space.
 
     `verdict` and `advice` are for one that cannot be written.
     """
@@ -71,12 +73,12 @@ def folder(what: str, path: Path, verdict: str, advice: str) -> Finding:
             pass
         free = shutil.disk_usage(there).free
     except OSError as error:
-        found = f"{path} cannot be written: {error.strerror}"
-        return Finding("Folders", what, found, verdict, advice)
-    found = f"{path}, with {size(free)} free"
+        state = f"{path} cannot be written: {error.strerror}"
+        return Finding("Folders", what, state, verdict, advice)
+    state = f"{path}, with {size(free)} free"
     if free < LEAST_BYTES:
-        return Finding("Folders", what, found, NOTE, f"Free some: {size(LEAST_BYTES)} are safe.")
-    return Finding("Folders", what, found, FINE)
+        return Finding("Folders", what, state, NOTE, f"Free some: {size(LEAST_BYTES)} are safe.")
+    return Finding("Folders", what, state, FINE)
 
 
 def port() -> Iterator[Finding]:
@@ -98,7 +100,7 @@ def port() -> Iterator[Finding]:
 
 
 def browser() -> Iterator[Finding]:
-    """For `make test` only."""
+    """Whether there is a browser, which only `make test` needs."""
     if path := shutil.which("chromium"):
         yield Finding("Browser", "chromium", path)
     else:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from tflab.records import Comparison, Life, Stage, edge_count
+from tflab.records import Comparison, NodeHistory, Stage, edge_count
 from tflab.views import stages as views
 
 
@@ -45,7 +45,7 @@ def comparison(comparison: Comparison, environment: dict[str, Any]) -> str:
     return document(environment=environment, **plain(comparison))
 
 
-def node_history(model: str, environment: dict[str, Any], history: Life) -> str:
+def node_history(model: str, environment: dict[str, Any], history: NodeHistory) -> str:
     """The contract of `follow --format json`: all that is known of one node."""
     return document(model=model, environment=environment, life=history)
 

@@ -2,8 +2,7 @@
 
     python -m tflab.follow conv1/Conv2D --model lenet
 
-A node that was fused into another lives on in that one: its device, its kernel and its times are
-shown, and whose work it does.
+A node that was fused into another lives on in that one, whose device, kernel and times are shown.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from collections.abc import Sequence
 
 from tflab import models
 from tflab.cli import arguments, command, environment
-from tflab.records import Life, Options
+from tflab.records import NodeHistory, Options
 from tflab.runtime import dumps
 
 FORMATS = ("text", "json", "markdown")
@@ -54,26 +53,26 @@ def run(args: argparse.Namespace) -> int:
 
     stages = list(lifecycle.walk(args.model, options, stop="placement"))
     whose = f"{args.model} (--model names another)"
-    node_history.of(args.node, node_history.lives(stages), whose)  # told before steps are run
+    # A name that does not exist is refused before steps are run.
+    node_history.of(args.node, node_history.histories(stages), whose)
     histories = measurement.follow(stages, sorted(set(args.batch_sizes)), options)
-    found = node_history.of(args.node, histories, whose)
-    show(found, args)
+    show(node_history.of(args.node, histories, whose), args)
     return 0
 
 
-def show(found: Life, args: argparse.Namespace) -> None:
+def show(history: NodeHistory, args: argparse.Namespace) -> None:
     from tflab.exporters import json, markdown, text
-    from tflab.follow import view as story
+    from tflab.follow import view
 
     about = environment.describe()
     if args.format == "json":
-        print(json.node_history(args.model, about, found))
+        print(json.node_history(args.model, about, history))
     elif args.format == "markdown":
-        blocks = story.tell(found)
-        print(markdown.page(f"{args.node} of {args.model}", about, blocks), end="")
+        page = markdown.page(f"{args.node} of {args.model}", about, view.blocks(history))
+        print(page, end="")
     else:
         out = text.console()
-        for block in story.tell(found):
+        for block in view.blocks(history):
             text.show_block(out, block)
 
 

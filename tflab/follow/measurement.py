@@ -1,4 +1,4 @@
-"""Following: the measured step at several batch sizes, joined with the stages node by node."""
+"""Measurement: a step at several batch sizes, joined with the stages node by node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tflab.analysis import critical_path
 from tflab.compare import comparison, sweep
 from tflab.follow import node_history
 from tflab.lifecycle import placement
-from tflab.records import Backward, CriticalPath, Life, Options, Peaks, Placement, Stage
+from tflab.records import Backward, CriticalPath, NodeHistory, Options, Peaks, Placement, Stage
 from tflab.runtime import session
 
 STEPS = 20  # traced steps at the largest batch size; the smaller ones work on the same rows
@@ -18,14 +18,14 @@ MOST_ROWS = 640  # of data, so that it is over in seconds
 
 def follow(
     stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
-) -> dict[str, Life]:
+) -> dict[str, NodeHistory]:
     """The history of every node, with its times at each batch size.
 
     `stages` are the results of a walk as far as placement, or further: then whether a step waits
-    for a node is told from the steps of the walk. A batch size that the training data do not fill
+    for a node is seen in the steps of the walk. A batch size that the training data do not fill
     is left out. Raises TflabError when a step fails.
     """
-    return node_history.lives(stages, *measured(stages, batch_sizes, options))
+    return node_history.histories(stages, *measured(stages, batch_sizes, options))
 
 
 def measured(
@@ -50,8 +50,8 @@ def measured(
 
     def tabulate(peaks: Peaks) -> comparison.Tabulated:
         return {
-            size: comparison.table(batches[size], each, "node", peaks)
-            for size, each in placed.items()
+            size: comparison.table(batches[size], placement_at, "node", peaks)
+            for size, placement_at in placed.items()
         }
 
     nearest = min(batches, key=lambda size: abs(size - options.batch_size))

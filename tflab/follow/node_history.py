@@ -1,8 +1,8 @@
-"""Life: one node, from the line that made it to the time that it took.
+"""Node history: one node, from the line that made it to the time that it took.
 
-No TensorFlow in here. Each stage tells of its own graph; a life is what they all say of one name,
+No TensorFlow in here. Each stage knows its own graph; a history is what they all say of one name,
 and of the node that carries it on where it was fused into another. As through the stages
-themselves, the records go through three functions: written, placed, measured.
+themselves, the records go through three functions: from_program, with_placement, with_times.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from tflab.records import (
     Execution,
     Fate,
     Frontend,
-    Life,
     Machined,
     Node,
+    NodeHistory,
     Pass,
     Placement,
     Row,
@@ -35,17 +35,17 @@ from tflab.records import (
 
 NEAREST = 5  # names that are offered in place of one that does not exist
 
-Lives = dict[str, Life]
+Histories = dict[str, NodeHistory]
 
-notebook.show_as(Life, view.tell)
+notebook.show_as(NodeHistory, view.blocks)
 
 
-def lives(
+def histories(
     stages: Sequence[Stage],
     tables: Mapping[int, Sequence[Row]] | None = None,
     path: CriticalPath | None = None,
-) -> Lives:
-    """The life of every node that any stage knows: the user's in the order in which they were
+) -> Histories:
+    """The history of every node that any stage knows: the user's in the order in which they were
     made, then those of the runtime.
 
     `stages` are the results of a walk, as far as it went; `tables` hold the rows by node of the
@@ -55,14 +55,14 @@ def lives(
     known: dict[type, Any] = {type(stage): stage for stage in stages}
     if Execution in known:
         path = known[Execution].critical_path
-    found = written(known[Frontend], known.get(Backward))
+    by_name = from_program(known[Frontend], known.get(Backward))
     if Placement in known:
-        found = placed(found, known[Placement])
-    return {name: measured(life, path, tables or {}) for name, life in found.items()}
+        by_name = with_placement(by_name, known[Placement])
+    return {name: with_times(history, path, tables or {}) for name, history in by_name.items()}
 
 
-def of(name: str, among: Mapping[str, Life], whose: str | None = None) -> Life:
-    """The life of one node. Raises UsageError, with the nearest names, where there is none.
+def of(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
+    """The history of one node. Raises UsageError, with the nearest names, where there is none.
 
     `whose` graph it is, is said where it is known.
     """
@@ -74,43 +74,43 @@ def of(name: str, among: Mapping[str, Life], whose: str | None = None) -> Life:
     raise UsageError(f"There is no node '{name}' in {graph}.{hint}")
 
 
-def written(frontend: Frontend, backward: Backward | None) -> Lives:
+def from_program(frontend: Frontend, backward: Backward | None) -> Histories:
     """What the program says of its nodes: lines, tensors, gradients."""
     nodes = backward.nodes if backward else frontend.nodes
     forward = {node.name for node in frontend.nodes}
     updates = set(backward.update_nodes) if backward else set()
-    gradients = {one.forward: one for one in backward.gradients} if backward else {}
-    derived = {name: one.forward for one in gradients.values() for name in one.nodes}
+    gradients = {gradient.forward: gradient for gradient in backward.gradients} if backward else {}
+    derived = {name: made.forward for made in gradients.values() for name in made.nodes}
     users = consumers(nodes)
-    read = frontend.program is not None and models.is_file(frontend.program.name)
-    found = {}
+    from_file = frontend.program is not None and models.is_file(frontend.program.name)
+    by_name = {}
     for node in nodes:
         name, gradient = node.name, gradients.get(node.name)
         kind = "forward" if name in forward else "update" if name in updates else "gradient"
-        found[name] = replace(
+        by_name[name] = replace(
             blank(node, kind),
-            from_file=read and kind == "forward",
+            from_file=from_file and kind == "forward",
             consumers=tuple(users.get(name, ())),
             gradient_function=gradient.function if gradient else None,
             gradient_nodes=gradient.nodes if gradient else (),
             no_gradient=gradient.reason if gradient else None,
             derived_from=derived.get(name),
         )
-    return found
+    return by_name
 
 
-def placed(found: Lives, placement: Placement) -> Lives:
+def with_placement(by_name: Histories, placement: Placement) -> Histories:
     """What the runtime made of them: passes, fates, devices, kernels, code. It adds its own."""
     executed = {node.name: node for node in placement.nodes}
     defined = {node.name: node for step in placement.passes for node in step.definitions}
-    runtimes = {name: node for name, node in (defined | executed).items() if name not in found}
+    runtimes = {name: node for name, node in (defined | executed).items() if name not in by_name}
     users = consumers(placement.nodes)
-    origins = {one.name: one for one in placement.origins}
+    origins = {origin.name: origin for origin in placement.origins}
     fates = {fate.name: fate for fate in placement.ledger}
     carried = carries(placement.ledger)
     touched = touches(placement.passes)
-    assignments = {one.name: one for one in placement.assignments}
-    kernels = {one.name: one for one in placement.kernels}
+    assignments = {assignment.name: assignment for assignment in placement.assignments}
+    kernels = {kernel.name: kernel for kernel in placement.kernels}
     code = machined(placement)
     added = {
         name: replace(
@@ -120,12 +120,12 @@ def placed(found: Lives, placement: Placement) -> Lives:
         )
         for name, node in runtimes.items()
     }
-    lived = {}
-    for name, life in (found | added).items():
+    placed = {}
+    for name, history in (by_name | added).items():
         carrier = carrier_of(name, fates.get(name), executed)
         at = carrier or ""
-        lived[name] = replace(
-            life,
+        placed[name] = replace(
+            history,
             fate=fates.get(name),
             touches=tuple(touched.get(name, ())),
             carrier=carrier,
@@ -134,28 +134,37 @@ def placed(found: Lives, placement: Placement) -> Lives:
             ran_outputs=executed[at].outputs if carrier else (),
             assignment=assignments.get(at),
             kernel=kernels.get(at),
-            code=tuple(one for whose in dict.fromkeys((name, at)) for one in code.get(whose, ())),
+            code=tuple(
+                operation
+                for owner in dict.fromkeys((name, at))
+                for operation in code.get(owner, ())
+            ),
         )
-    return lived
+    return placed
 
 
-def measured(life: Life, path: CriticalPath | None, tables: Mapping[int, Sequence[Row]]) -> Life:
+def with_times(
+    history: NodeHistory, path: CriticalPath | None, tables: Mapping[int, Sequence[Row]]
+) -> NodeHistory:
     """What its carrier took, and whether the step waited for it."""
-    if life.carrier is None:
-        return life
+    if history.carrier is None:
+        return history
     return replace(
-        life,
+        history,
         times=tuple(
-            (size, row) for size, rows in tables.items() for row in rows if row.key == life.carrier
+            (size, row)
+            for size, rows in tables.items()
+            for row in rows
+            if row.key == history.carrier
         ),
-        slack_ns=dict(path.slack).get(life.carrier) if path else None,
-        critical=path is not None and life.carrier in path.nodes,
+        slack_ns=dict(path.slack).get(history.carrier) if path else None,
+        critical=path is not None and history.carrier in path.nodes,
     )
 
 
-def blank(node: Node, kind: str) -> Life:
-    """A life of which nothing is known but the node itself."""
-    return Life(
+def blank(node: Node, kind: str) -> NodeHistory:
+    """A history of which nothing is known but the node itself."""
+    return NodeHistory(
         name=node.name,
         op=node.op,
         kind=kind,
@@ -168,11 +177,11 @@ def blank(node: Node, kind: str) -> Life:
 
 def consumers(nodes: Iterable[Node]) -> dict[str, dict[str, None]]:
     """Node -> the nodes that take its outputs, each once, in their order."""
-    found: dict[str, dict[str, None]] = {}
+    takers: dict[str, dict[str, None]] = {}
     for node in nodes:
         for tensor in node.inputs:
-            found.setdefault(node_of(tensor), {})[node.name] = None
-    return found
+            takers.setdefault(node_of(tensor), {})[node.name] = None
+    return takers
 
 
 def carrier_of(name: str, fate: Fate | None, executed: Mapping[str, Node]) -> str | None:
@@ -184,23 +193,23 @@ def carrier_of(name: str, fate: Fate | None, executed: Mapping[str, Node]) -> st
 
 def carries(ledger: Iterable[Fate]) -> dict[str, list[str]]:
     """Executed node -> the user's nodes whose work it does besides its own."""
-    found: dict[str, list[str]] = {}
+    carried: dict[str, list[str]] = {}
     for fate in ledger:
         if fate.into and fate.into != fate.name:
-            found.setdefault(fate.into, []).append(fate.name)
-    return found
+            carried.setdefault(fate.into, []).append(fate.name)
+    return carried
 
 
 def touches(passes: Sequence[Pass]) -> dict[str, list[Touch]]:
     """Node -> what each pass did to it, in the order of the passes."""
-    found: dict[str, list[Touch]] = {}
+    by_node: dict[str, list[Touch]] = {}
     for place, step in enumerate(passes):
-        for name, what, about in deeds(step):
-            found.setdefault(name, []).append(Touch(step.name, place, what, about))
-    return found
+        for name, what, about in changes(step):
+            by_node.setdefault(name, []).append(Touch(step.name, place, what, about))
+    return by_node
 
 
-def deeds(step: Pass) -> Iterator[tuple[str, str, str]]:
+def changes(step: Pass) -> Iterator[tuple[str, str, str]]:
     """(node, what the pass did to it, about what)."""
     for name in step.added:
         yield name, "added", ""
@@ -216,8 +225,8 @@ def deeds(step: Pass) -> Iterator[tuple[str, str, str]]:
 
 def machined(placement: Placement) -> dict[str, list[Machined]]:
     """Node -> the operations of generated code that are its."""
-    found: dict[str, list[Machined]] = {}
+    by_node: dict[str, list[Machined]] = {}
     for code in placement.generated:
-        for one in code.path:
-            found.setdefault(one.node, []).append(one)
-    return found
+        for operation in code.path:
+            by_node.setdefault(operation.node, []).append(operation)
+    return by_node

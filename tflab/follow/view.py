@@ -1,12 +1,18 @@
-"""The story of one node, from the line that made it to the time that it took."""
+"""The history of one node in sections of lines, from the line that made it to its times.
+
+A part of a line is text, a link to a node, a link to a pass, or code. `blocks` joins the parts as
+text; a page can show the same parts as links.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
-from tflab.records import Life, Row, Touch
+from tflab.records import Fate, NodeHistory, Row, Touch, node_of
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.units import percent, short_device, size, time
+from tflab.views import stages
 from tflab.views.generated_code import steps
 from tflab.views.words import place, tensor
 
@@ -23,11 +29,12 @@ FATES = {
     "folded": "folded into a constant",
     "merged": "merged with a twin",
     "fused": "fused into a node that does its work too",
-    "removed": "removed, because its value could be had without it",
+    "removed": "removed, because nothing needed it any more",
     "compiled": "compiled by XLA together with others",
 }
-DEEDS = {"moved": "given its device", "rewired": "its inputs changed"}
-LINKS = {
+PASSED_OVER = "removed: what used it takes its value from another node"
+CHANGES = {"moved": "given its device", "rewired": "its inputs changed"}
+PREPOSITIONS = {
     "fused": "into",
     "folded": "into",
     "compiled": "into",
@@ -35,88 +42,159 @@ LINKS = {
     "removed": "for",
     "rewritten": "from",
 }
-NAMES = 6  # of neighbours that are written out
+MOST_NEIGHBOURS = 24  # that are named; the others are counted
 
 
-def tell(life: Life) -> Iterable[Block]:
+@dataclass(frozen=True)
+class NodeLink:
+    """A node that can be gone to, under the text that names it or one of its tensors."""
+
+    node: str
+    text: str
+
+
+@dataclass(frozen=True)
+class PassLink:
+    """A pass that can be gone to, by its place among all of the placement, from 0."""
+
+    place: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Code:
+    text: str
+
+
+Part = str | NodeLink | PassLink | Code
+Line = tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Section:
+    """What one stage did with the node."""
+
+    stage: str  # as on the command line
+    title: str
+    about: str
+    lines: tuple[Line, ...]
+
+
+def blocks(history: NodeHistory) -> Iterable[Block]:
+    """The sections as text, then the times."""
     frames = (
-        Frame("1  Written", origin(life), tuple(line(life))),
-        Frame("2  Differentiated", "", tuple(differentiated(life))),
-        Frame("3  Placed", FATES[life.fate.fate] if life.fate else "", tuple(placed(life))),
-        Frame("4  Executed", f"as {life.ran_as}" if life.ran_as else "", tuple(executed(life))),
+        Frame(
+            f"{1 + stages.NAMES.index(section.stage)}  {section.title}",
+            section.about,
+            tuple(map(joined, section.lines)),
+        )
+        for section in sections(history)
     )
-    yield Strip(
-        f"The life of {life.name} ({life.op})",
-        tuple(frame for frame in frames if frame.lines or frame.about),
-    )
-    if life.times:
-        yield times(life)
+    yield Strip(f"The life of {history.name} ({history.op})", tuple(frames))
+    if history.times:
+        yield times(history)
 
 
-def origin(life: Life) -> str:
+def sections(history: NodeHistory) -> tuple[Section, ...]:
+    """The stages that have something to say of the node."""
+    fate = fate_words(history.fate) if history.fate else ""
+    ran = f"as {history.ran_as}" if history.carrier == history.name and history.ran_as else ""
+    every = (
+        Section("frontend", "Written", origin(history), tuple(frontend_lines(history))),
+        Section("backward", "Differentiated", "", tuple(backward_lines(history))),
+        Section("placement", "Placed", fate, tuple(placement_lines(history))),
+        Section("execution", "Executed", ran, tuple(execution_lines(history))),
+    )
+    return tuple(section for section in every if section.about or section.lines)
+
+
+def joined(line: Line) -> str:
+    """The parts of a line as text."""
+    return "".join(part if isinstance(part, str) else part.text for part in line)
+
+
+def origin(history: NodeHistory) -> str:
     """Who made the node."""
-    return READ if life.from_file and life.source is None else KINDS[life.kind]
+    return READ if history.from_file and history.source is None else KINDS[history.kind]
 
 
-def line(life: Life) -> Iterator[str]:
-    if life.source:
-        yield f"{place(life.source)}  {life.source.code}"
-    if life.inputs:
-        yield f"takes {some(life.inputs)}"
-    if life.control_inputs:
-        yield f"waits for {some(life.control_inputs)}"
-    if life.outputs:
-        yield f"makes {some([tensor(output) for output in life.outputs])}"
-    if life.consumers:
-        yield f"is used by {some(life.consumers)}"
+def fate_words(fate: Fate) -> str:
+    """What became of the node; a removed one may still have been needed, as a value."""
+    return PASSED_OVER if fate.fate == "removed" and fate.into else FATES[fate.fate]
 
 
-def differentiated(life: Life) -> Iterator[str]:
-    if life.derived_from:
-        yield f"derives {life.derived_from}"
-    if life.gradient_nodes:
-        yield f"{life.gradient_function} made {some(life.gradient_nodes)}"
-    elif life.no_gradient:
-        yield f"no gradient: {life.no_gradient}"
+def frontend_lines(history: NodeHistory) -> Iterator[Line]:
+    if history.source:
+        yield (f"{place(history.source)}  ", Code(history.source.code))
+    if history.inputs:
+        yield ("takes ", *links(history.inputs))
+    if history.control_inputs:
+        yield ("waits for ", *links(history.control_inputs))
+    if history.outputs:
+        yield (f"makes {', '.join(map(tensor, history.outputs))}",)
+    if history.consumers:
+        yield ("is used by ", *links(history.consumers))
 
 
-def placed(life: Life) -> Iterator[str]:
-    yield from map(touched, life.touches)
-    if life.origin:
-        yield f"comes from: {life.origin.origin}"
-    if life.carrier and life.carrier != life.name:
-        yield f"lives on in {life.carrier}"
-    if life.carries:
-        yield f"does the work of {some(life.carries)} too"
-    if life.assignment:
-        yield f"on {short_device(life.assignment.device)}: {life.assignment.reason}"
-    if life.kernel:
-        kernel = life.kernel
-        yield f"kernel of {kernel.op}: {kernel.constraints or 'needs none'}"
+def backward_lines(history: NodeHistory) -> Iterator[Line]:
+    if history.derived_from:
+        yield ("derives ", *links([history.derived_from]))
+    if history.gradient_nodes:
+        yield (f"{history.gradient_function} made ", *links(history.gradient_nodes))
+    elif history.no_gradient:
+        yield (f"no gradient: {history.no_gradient}",)
+
+
+def placement_lines(history: NodeHistory) -> Iterator[Line]:
+    for touch in history.touches:
+        yield tuple(parts_of_touch(touch))
+    if history.origin:
+        yield (f"comes from: {history.origin.origin}",)
+    if history.carries:
+        yield ("does the work of ", *links(history.carries), " too")
+    if history.carrier and history.carrier != history.name:
+        yield ("lives on in ", *links([history.carrier]), ": device and kernel are that node's")
+    if history.assignment:
+        yield (f"device {short_device(history.assignment.device)}: {history.assignment.reason}",)
+    if history.kernel:
+        kernel = history.kernel
+        yield (f"kernel of {kernel.op}: {kernel.constraints or 'needs none'}",)
         if kernel.on_gpu:
-            yield f"a GPU would use: {kernel.on_gpu}"
-    if life.code:
-        yield "as XLA compiles it:"
-    for one in life.code:
-        yield from steps(one)
+            yield (f"a GPU would use (not run): {kernel.on_gpu}",)
+    if history.code:
+        yield ("code that XLA generates for it:",)
+    for operation in history.code:
+        for step in steps(operation):
+            yield (Code(step),)
 
 
-def touched(touch: Touch) -> str:
+def parts_of_touch(touch: Touch) -> Iterator[Part]:
     """`remapper (pass 22): fused into conv1/Relu`."""
-    about = f" {LINKS.get(touch.what, '')}".rstrip() + f" {touch.about}" if touch.about else ""
-    return f"{touch.by} (pass {touch.place + 1}): {DEEDS.get(touch.what, touch.what)}{about}"
+    yield PassLink(touch.place, touch.by)
+    yield f" (pass {touch.place + 1}): {CHANGES.get(touch.what, touch.what)}"
+    if touch.about:
+        yield f" {PREPOSITIONS[touch.what]} "
+        yield touch.about if touch.what == "rewritten" else NodeLink(touch.about, touch.about)
 
 
-def executed(life: Life) -> Iterator[str]:
-    if life.carrier == life.name and life.ran_outputs not in ((), life.outputs):
-        yield f"makes {some([tensor(output) for output in life.ran_outputs])}"
-    if life.critical:
-        yield "on the longest chain of dependent ops: the step waits for it"
-    elif life.slack_ns is not None:
-        yield f"slack {time(life.slack_ns)}: it could take that much longer at no cost to the step"
+def execution_lines(history: NodeHistory) -> Iterator[Line]:
+    if history.carrier is None:
+        if history.fate or history.touches:
+            yield ("it did not run",)
+        return
+    if history.carrier != history.name:
+        carrier = links([history.carrier])
+        yield ("its work was done by ", *carrier, f", which ran as {history.ran_as}")
+    elif history.ran_outputs not in ((), history.outputs):
+        yield (f"made {', '.join(map(tensor, history.ran_outputs))}",)
+    if history.critical:
+        yield ("on the longest chain of dependent ops: the step waits for it",)
+    elif history.slack_ns is not None:
+        slack = time(history.slack_ns)
+        yield (f"slack {slack}: it could take that much longer at no cost to the step",)
 
 
-def times(life: Life) -> Table:
+def times(history: NodeHistory) -> Table:
     def work(row: tuple[int, Row]) -> str:
         return "" if row[1].flops is None else f"{row[1].flops:,}"
 
@@ -126,7 +204,7 @@ def times(life: Life) -> Table:
     def roof(row: tuple[int, Row]) -> str:
         return "" if row[1].roof_share is None else percent(row[1].roof_share)
 
-    whose = "" if life.carrier == life.name else f", all of {life.carrier}"
+    whose = "" if history.carrier == history.name else f", all of {history.carrier}"
     return Table(
         f"What it took in a warm, traced step{whose}",
         (
@@ -141,10 +219,15 @@ def times(life: Life) -> Table:
             Column("GFLOP/s", rate, right=True),
             Column("of roof", roof, right=True),
         ),
-        life.times,
+        history.times,
     )
 
 
-def some(names: Sequence[str]) -> str:
-    more = len(names) - NAMES
-    return ", ".join(names[:NAMES]) + (f" and {more} more" if more > 0 else "")
+def links(names: Sequence[str]) -> Iterator[Part]:
+    """Names of nodes or tensors, with commas between them."""
+    for number, name in enumerate(names[:MOST_NEIGHBOURS]):
+        if number:
+            yield ", "
+        yield NodeLink(node_of(name), name)
+    if len(names) > MOST_NEIGHBOURS:
+        yield f" and {len(names) - MOST_NEIGHBOURS:,} more"

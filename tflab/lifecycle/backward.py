@@ -34,6 +34,7 @@ from tflab.runtime import functions, nodes, private
 NOT_NEEDED = "the loss does not depend on it"
 NO_VARIABLE = "no trainable variable is behind it"
 NOT_REGISTERED = "no gradient function is registered for its type"
+NO_INPUTS = "it has no inputs, so the gradient ends here"
 NOT_DIFFERENTIABLE = "its type is registered as not differentiable"
 PASSED_ON = "its gradient function passes the gradient on"
 GRADIENT_SCOPE = re.compile(r"gradients(?:_\d+)?/(.+?)_grad/")  # in which tf.gradients puts them
@@ -230,6 +231,8 @@ def gradients_of(
                 reason = NOT_NEEDED
             elif node.name not in trained:
                 reason = NO_VARIABLE
+            elif not parents(node):
+                reason = NO_INPUTS
             elif not registered:
                 reason = NOT_REGISTERED
             else:

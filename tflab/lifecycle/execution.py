@@ -65,7 +65,7 @@ def execute(placement: Placement, options: Options) -> Execution:
         untraced_step_ns=step_times.spread(measured.untraced_ns),
         traced_step_ns=step_times.spread([step.wall_ns for step in measured.steps]),
         runs=tuple(measured.runs),
-        step_times=lanes.shaped(measured.runs, measured.steps),
+        step_times=lanes.steps_with_shape(measured.runs, measured.steps),
         top_ops=tables.top_ops(of_nodes),
         top_types=tables.top_types(of_nodes),
         time_ledger=timeline.time_ledger(measured.runs, measured.steps),

@@ -35,8 +35,8 @@ def of_modules(
                 (kernel.name, kernel.opcodes, kernel.code.size_bytes if kernel.code else 0)
                 for kernel in module.kernels
             ),
-            path=tuple(map(code_of, xla.heart(module))),
-            listings=xla.files(module),
+            path=tuple(map(code_of, xla.arithmetic_links(module))),
+            listings=xla.listing_files(module),
         )
 
 

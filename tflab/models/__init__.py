@@ -1,4 +1,4 @@
-"""Models: programs whose life is shown. One file and one line in MODELS add another.
+"""Models: the programs whose graphs are shown. One file and one line in MODELS add another.
 
 A model function takes no arguments, builds its forward graph in the default graph and returns a
 `tflab.records.Model`.
@@ -26,19 +26,19 @@ MODELS = {
 }
 
 
-# What can only be meant as a path: it has a slash, and is no file of Python, or ends as graphs do.
+# A name that can only be a path: it has a slash and is not a Python file, or it ends as graphs do.
 GRAPHS = re.compile(r"[^:]*/(?!.*\.py(:|$))[^:]*|.*\.(pb|pbtxt|keras|h5|hdf5|meta)$")
 
 
-def find(name: str, asked: Saved | None = None) -> Callable[[], Model]:
-    """The model function that a registered name, `package.module:function` or the path of a saved
-    graph stands for. `asked` is for a graph from a file.
+def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
+    """The model function for a registered name, for `package.module:function` or for the path of a
+    saved graph. `options` are for a graph from a file.
 
     Raises UsageError where there is none.
     """
     path = MODELS.get(name, name)
     if is_file(name):
-        return functools.partial(from_file, name, asked or Saved())
+        return functools.partial(from_file, name, options or Saved())
     if GRAPHS.search(name):
         raise UsageError(f"There is no file or folder '{name}'; give the path of a saved graph.")
     module_name, colon, function_name = path.partition(":")
@@ -78,23 +78,23 @@ def find(name: str, asked: Saved | None = None) -> Callable[[], Model]:
 
 
 def is_file(name: str) -> bool:
-    """Whether it names a saved graph; a file of Python is a module."""
+    """Whether this is the path of a saved graph; a Python file is a module."""
     return name not in MODELS and os.path.exists(name) and not name.endswith(".py")
 
 
 def is_module(name: str) -> bool:
-    """Whether it names a module that can be imported."""
+    """Whether this is the name of a module that can be imported."""
     try:
         return importlib.util.find_spec(name) is not None
-    except (ImportError, ValueError):  # its package is missing or fails; or it is no name at all
+    except (ImportError, ValueError):  # its package is missing or fails; or this is not a name
         return False
 
 
-def from_file(path: str, asked: Saved) -> Model:
+def from_file(path: str, options: Saved) -> Model:
     """A saved graph, imported into the default graph."""
     from pathlib import Path
 
     from tflab.models import saved
     from tflab.saved_graphs import formats
 
-    return saved.build(formats.read(Path(path)), asked)
+    return saved.build(formats.read(Path(path)), options)

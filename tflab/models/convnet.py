@@ -1,8 +1,8 @@
 """Convnet: the network of PyTorch's MNIST sample, for 28 x 28 input, with its dropout and Adadelta.
 
 Convolutions of 32 and 64 channels with 3 x 3 kernels, pool, dense 128 and 10: 1,199,882
-parameters. Dropout is for training only, so the graph has two heads. All that comes before the
-first dropout is common to both, and so are all variables.
+parameters. Dropout is for training only, so the graph has two heads. They share everything before
+the first dropout and all variables.
 
 As in the sample (github.com/pytorch/examples, mnist/main.py), the images are normalised before
 they are fed: a measured step does not include that.
@@ -37,7 +37,7 @@ def build() -> Model:
     step = tf1.get_variable("step", initializer=np.int64(0), trainable=False, use_resource=True)
     with tf1.name_scope("training"):
         loss = layers.cross_entropy(labels, head(hidden, step))
-        with tf1.control_dependencies([loss]):  # by then all masks are drawn
+        with tf1.control_dependencies([loss]):  # after all masks have been drawn
             next_step = step.assign_add(1, read_value=False)
     return Model(
         output=logits,

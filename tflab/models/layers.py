@@ -1,7 +1,7 @@
-"""Layers: what the larger models are built of. Each has a scope of its own, named by the model.
+"""Layers: the building blocks of the larger models, each in a scope that the model names.
 
-A model that trains differently than it infers has two heads over the same variables. Each head
-calls the same layers: the second call of a name finds the variables of the first.
+A model whose training differs from its inference has two heads over the same variables. Each head
+calls the same layers: a second call with the same name uses the variables of the first.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import tensorflow.compat.v1 as tf1
 
 # Of batch norm, as in the authors' own ResNets for CIFAR-10 (github.com/facebookarchive/
 # fb.resnet.torch), which take Torch's defaults: 1e-5, and a tenth of each batch.
-EPSILON = 1.001e-5  # cuDNN takes no less, so TensorFlow does not either
-NEWEST = 0.1  # what the newest batch counts in a moving average
+EPSILON = 1.001e-5  # the smallest that cuDNN and therefore TensorFlow accept
+NEWEST = 0.1  # weight of the newest batch in a moving average
 
 
 def scope(name: str) -> tf1.variable_scope:
@@ -65,8 +65,8 @@ def dropout(name: str, inputs: tf.Tensor, percent: int, seed: tuple) -> tf.Tenso
 
     (Hinton et al. 2012, "Improving neural networks by preventing co-adaptation of feature
     detectors"; here as everywhere today the scaling is done while training.) The mask follows
-    from `seed`, two whole numbers, so the same step can be computed twice. It is drawn in whole
-    numbers, so it is the same in a graph of another precision.
+    from `seed`, two whole numbers, so a step can be computed again. It is drawn as whole numbers,
+    so it is the same in a graph of another precision.
     """
     with tf1.name_scope(name):
         drawn = tf.random.stateless_uniform(
@@ -80,9 +80,9 @@ def dropout(name: str, inputs: tf.Tensor, percent: int, seed: tuple) -> tf.Tenso
 def batch_norm(name: str, images: tf.Tensor, training: bool) -> tf.Tensor:
     """Each channel with mean `beta` and deviation `gamma` (Ioffe and Szegedy 2015).
 
-    In training, by the statistics of the batch; the moving averages that are then due are left in
-    the graph's collection UPDATE_OPS. Else by the moving averages. That of the variance takes
-    the unbiased one of each batch, as the paper asks for.
+    In training it uses the statistics of the batch and adds the updates of the moving averages to
+    the graph's collection UPDATE_OPS; else it uses the moving averages. The variance is averaged
+    over the unbiased variances of the batches, as in the paper.
     """
     with scope(name):
         ones, zeros = tf1.ones_initializer(), tf1.zeros_initializer()
@@ -112,12 +112,12 @@ def batch_norm(name: str, images: tf.Tensor, training: bool) -> tf.Tensor:
 def cross_entropy(labels: tf.Tensor, logits: tf.Tensor) -> tf.Tensor:
     """The mean over the batch, in nats."""
     with tf1.name_scope("loss"):
-        each = tf.nn.sparse_softmax_cross_entropy_with_logits(
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
             labels=labels, logits=logits, name="CrossEntropy"
         )
-        return tf.reduce_mean(each, name="mean")
+        return tf.reduce_mean(losses, name="mean")
 
 
 def he() -> tf1.keras.initializers.Initializer:
-    """Weights that keep the variance of what ReLU lets through (He et al. 2015, eq. 10)."""
+    """Initial weights that preserve the variance through ReLU (He et al. 2015, eq. 10)."""
     return tf1.variance_scaling_initializer(scale=2.0)

@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf1
 from tflab.datasets import mnist
 from tflab.records import Model, Recipe
 
-PEAK = 0.1  # of the learning rate
+PEAK = 0.1  # the highest learning rate
 
 
 def build() -> Model:
@@ -46,9 +46,9 @@ def momentum(rate: tf.Tensor) -> tf1.train.Optimizer:
 
 
 def rate(step: int, epoch: int, steps: int) -> float:
-    """Up to PEAK for a fifth of the training, then down to nothing, both in straight lines.
+    """Linearly up to PEAK for a fifth of the training, then linearly down to 0.
 
-    (Smith and Topin 2018, "Super-convergence": large rates in between make for flat minima.)
+    (Smith and Topin 2018, "Super-convergence": large rates in between lead to flat minima.)
     """
     rising = steps / 5
     return PEAK * min((step + 1) / rising, (steps - step) / (steps - rising))
@@ -77,5 +77,5 @@ def dense(name: str, inputs: tf.Tensor, units: int) -> tf.Tensor:
 
 
 def he() -> tf1.keras.initializers.Initializer:
-    """Weights that keep the variance of what ReLU lets through (He et al. 2015, eq. 10)."""
+    """Initial weights that preserve the variance through ReLU (He et al. 2015, eq. 10)."""
     return tf1.variance_scaling_initializer(scale=2.0)

@@ -48,7 +48,7 @@ def build() -> Model:
 
 
 def head(hidden: tf.Tensor, training: bool) -> tf.Tensor:
-    """All that comes after the first convolution; it ends in logits."""
+    """Everything after the first convolution, up to the logits."""
     hidden = relu("relu1", layers.batch_norm("bn1", hidden, training))
     for group, channels in enumerate(CHANNELS, 1):
         with layers.scope(f"group{group}"):
@@ -61,7 +61,7 @@ def head(hidden: tf.Tensor, training: bool) -> tf.Tensor:
 
 
 def residual(images: tf.Tensor, channels: int, training: bool) -> tf.Tensor:
-    """Two convolutions, added to what went in. More channels than that come with half the side."""
+    """Two convolutions, added to their input. Where there are more channels, the side is halved."""
     stride = 1 if images.shape[-1] == channels else 2
     hidden = convolution("conv1", images, channels, stride=stride)
     hidden = relu("relu1", layers.batch_norm("bn1", hidden, training))
@@ -78,7 +78,7 @@ def residual(images: tf.Tensor, channels: int, training: bool) -> tf.Tensor:
 def convolution(
     name: str, images: tf.Tensor, channels: int, side: int = 3, stride: int = 1
 ) -> tf.Tensor:
-    """Batch norm comes next: it would take any bias away again."""
+    """A convolution without bias, because the batch norm that follows would remove it."""
     return layers.convolution(
         name, images, channels, side, stride=stride, padding="SAME", biased=False
     )
@@ -90,7 +90,7 @@ def relu(name: str, inputs: tf.Tensor) -> tf.Tensor:
 
 
 def decay() -> tf.Tensor:
-    """Half the square of all kernels: its gradient takes a share of each weight away."""
+    """Weight decay: half the squares of all kernels, whose gradient shrinks every weight."""
     with tf1.name_scope("decay"):
         kernels = [v for v in tf1.trainable_variables() if v.op.name.endswith("kernel")]
         return WEIGHT_DECAY * tf.add_n([tf.nn.l2_loss(kernel) for kernel in kernels])

@@ -37,7 +37,7 @@ from tflab.records.measured import (
     Row,
     StepTimes,
 )
-from tflab.records.node_history import Life, Touch
+from tflab.records.node_history import NodeHistory, Touch
 from tflab.records.options import SWITCHES, Model, Options, Program, Recipe, Saved, Start
 from tflab.records.placed import (
     Assignment,
@@ -97,12 +97,12 @@ __all__ = [
     "GradientCheck",
     "History",
     "Kernel",
-    "Life",
     "Lines",
     "Machined",
     "Memory",
     "Model",
     "Node",
+    "NodeHistory",
     "NodeStats",
     "OpMemory",
     "OpRun",

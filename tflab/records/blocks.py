@@ -49,7 +49,7 @@ class Table(Shown):
 
 @dataclass(frozen=True)
 class Frame:
-    """One step of a strip: a heading, what it is about, and what happened."""
+    """One part of a strip: a heading, what it is about, and what happened."""
 
     heading: str
     about: str

@@ -1,4 +1,4 @@
-"""The life of one node: everything that the stages know of it, under one identity."""
+"""The history of one node: everything that the stages know of it, under one name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Touch:
 
 
 @dataclass(frozen=True)
-class Life(Shown):
+class NodeHistory(Shown):
     """A node from the line that made it to the time that it took.
 
     A node that was fused or merged into another lives on in that one, its `carrier`: device,

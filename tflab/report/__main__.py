@@ -60,13 +60,11 @@ def run(args: argparse.Namespace) -> int:
     models.find(args.model)
     trained = training(args.logdir, args.model) if args.logdir else None
     out = Path(args.out) if args.out else free(args.force)
-    with written(out, args.force) as folder:
-        from tflab.report import chapters as story
-        from tflab.report import handout, html
-        from tflab.report import lab as reporting
+    with staging(out, args.force) as folder:
+        from tflab.report import chapters, handout, html, lab
 
-        lab = reporting.do(args.model, trained, args.logdir, args.data_dir, progress())
-        report = story.tell(lab, repeated(args))
+        measured = lab.measure(args.model, trained, args.logdir, args.data_dir, progress())
+        report = chapters.report(measured, repeated(args))
         handout.write_pictures(report, folder / "report_files")
         (folder / "report.md").write_text(handout.page(report), encoding="utf-8")
         (folder / "report.html").write_text(html.page(report), encoding="utf-8")
@@ -85,20 +83,20 @@ def training(logdir: str, model: str) -> History:
             "Give one that `python -m tflab.train` has written."
         )
     try:
-        found = history.read(path)
+        trained = history.read(path)
     except TflabError as error:
         raise UsageError(str(error)) from error
-    if found.model != model:
+    if trained.model != model:
         raise UsageError(
-            f"The training in '{logdir}' is of '{found.model}', not of '{model}'; give "
-            f"--model {found.model}, or another logdir."
+            f"The training in '{logdir}' is of '{trained.model}', not of '{model}'; give "
+            f"--model {trained.model}, or another logdir."
         )
-    if not found.epochs:
+    if not trained.epochs:
         raise UsageError(
             f"The training in '{logdir}' has not finished an epoch; let it go on with "
             f"`python -m tflab.train --resume --logdir {shlex.quote(logdir)}`."
         )
-    return found
+    return trained
 
 
 def repeated(args: argparse.Namespace) -> str:
@@ -111,10 +109,10 @@ def progress() -> Callable[[str], None]:
     """A line on stderr for each part, with the seconds since the start."""
     start = time.monotonic()
 
-    def tell(part: str) -> None:
+    def announce(part: str) -> None:
         print(f"{time.monotonic() - start:5.0f} s  {part}", file=sys.stderr)
 
-    return tell
+    return announce
 
 
 def free(force: bool) -> Path:
@@ -129,7 +127,7 @@ def reported(out: Path) -> list[str]:
 
 
 @contextmanager
-def written(out: Path, force: bool) -> Iterator[Path]:
+def staging(out: Path, force: bool) -> Iterator[Path]:
     """A folder to write to, whose files move to `out` once all are there.
 
     Raises UsageError, before anything is computed, where a report is there already or nothing

@@ -1,4 +1,4 @@
-"""The story of the report: the lab's chapters, in the order in which they have to be handed in."""
+"""The chapters of a report, in the order in which the lab has to be handed in."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from tflab.report import drawing
 from tflab.report.contents import (
     BATCH_SIZES,
     Chapter,
+    DrawnGraph,
     Lab,
     Part,
     Picture,
-    Portrait,
     Recipe,
     Report,
     Walked,
@@ -33,7 +33,7 @@ from tflab.views import execution, placement
 TOP = 10
 
 
-def tell(lab: Lab, command: str) -> Report:
+def report(lab: Lab, command: str) -> Report:
     """The report; `command` is what repeats it."""
     return Report(
         title=f"The life of {lab.model}",
@@ -45,8 +45,8 @@ def tell(lab: Lab, command: str) -> Report:
         command=command,
         chapters=(
             Chapter("Environment", tuple(environment(lab))),
-            Chapter("The life of x*y + z", tuple(life(lab.toy, "x*y + z"))),
-            Chapter(f"The life of {lab.model}", tuple(life(lab.walked, lab.model))),
+            Chapter("The life of x*y + z", tuple(graph(lab.toy, "x*y + z"))),
+            Chapter(f"The life of {lab.model}", tuple(graph(lab.walked, lab.model))),
             Chapter("Loss and accuracy", tuple(training(lab))),
             Chapter("The ten ops that cost most", tuple(top_ops(lab))),
             Chapter("Batch sizes", tuple(batch_sizes(lab.compared))),
@@ -76,23 +76,23 @@ def pairs(title: str, rows: Sequence[tuple[str, str]]) -> Table:
     return Table(title, columns, tuple(rows))
 
 
-def life(walked: Walked, name: str) -> Iterator[Part]:
+def graph(walked: Walked, name: str) -> Iterator[Part]:
     step, placing = walked.execution, walked.placement
     yield (
-        f"{name} was {written(walked)}. The runtime left {left(placing)}. They took "
+        f"{name} was {sizes(walked)}. The runtime left {left(placing)}. They took "
         f"{time(step.untraced_step_ns.median)} a step for a batch of {step.batch_size}. "
         f"{layout(walked)}"
     )
-    yield Portrait(
+    yield DrawnGraph(
         name=name,
-        drawing=drawing.draw(walked.stages, walked.lives),
-        lives=walked.lives,
+        drawing=drawing.draw(walked.stages, walked.histories),
+        histories=walked.histories,
         ns=critical_path.median_per_step(step.runs),
         batch_size=step.batch_size,
     )
     if placing.passes:
-        yield placement.account(placing)
-        yield placement.closing(placing)
+        yield placement.fate_counts(placing)
+        yield placement.balance(placing)
     yield Recipe(
         f"Colours and times in the drawing: {warm(step)} Times at each batch size in the panel: "
         "traced steps, folded as they came.",
@@ -100,7 +100,7 @@ def life(walked: Walked, name: str) -> Iterator[Part]:
     )
 
 
-def written(walked: Walked) -> str:
+def sizes(walked: Walked) -> str:
     """`written as 19 nodes. With its gradients and updates it has 74`."""
     frontend, grown = walked.stages[0], len(walked.placement.user_nodes)
     verb = "read from a file" if models.is_file(walked.model) else "written"
@@ -111,7 +111,7 @@ def written(walked: Walked) -> str:
 
 def more_than_forward(walked: Walked) -> Iterator[str]:
     """What the graph has grown by, where it has."""
-    kinds = {life.kind for life in walked.lives.values()}
+    kinds = {history.kind for history in walked.histories.values()}
     if "gradient" in kinds:
         yield "gradients"
     if "update" in kinds:
@@ -139,7 +139,7 @@ def example(walked: Walked) -> str:
     """The node of the forward graph that took longest, or was fused into the one that did."""
     forward = [node.name for node in walked.stages[0].nodes]
     ns = critical_path.median_per_step(walked.execution.runs)
-    return max(forward, key=lambda name: ns.get(walked.lives[name].carrier or "", 0))
+    return max(forward, key=lambda name: ns.get(walked.histories[name].carrier or "", 0))
 
 
 def training(lab: Lab) -> Iterator[Part]:
@@ -200,55 +200,57 @@ def top_ops(lab: Lab) -> Iterator[Part]:
     yield swept(lab.compared)
 
 
-def batch_sizes(found: Comparison) -> Iterator[Part]:
-    yield handed_in(found)
-    yield picture("batch_sizes", plots.batch_sizes.draw(found))
-    yield view.side_by_side(found, TOP)
-    if found.findings:
-        yield Strip("Findings, each computed from the tables", (Frame("", "", found.findings),))
-    yield view.steps(found)
-    yield view.cold(found)
-    yield swept(found)
+def batch_sizes(comparison: Comparison) -> Iterator[Part]:
+    yield table_of_batch_sizes(comparison)
+    yield picture("batch_sizes", plots.batch_sizes.draw(comparison))
+    yield view.side_by_side(comparison, TOP)
+    if comparison.findings:
+        yield Strip(
+            "Findings, each computed from the tables", (Frame("", "", comparison.findings),)
+        )
+    yield view.steps(comparison)
+    yield view.cold(comparison)
+    yield swept(comparison)
 
 
-def handed_in(found: Comparison) -> Table:
+def table_of_batch_sizes(comparison: Comparison) -> Table:
     """One row for each batch size, and what was found there."""
 
     def step(size: int) -> float:
-        return found.steps[size].untraced_ns.median
+        return comparison.steps[size].untraced_ns.median
 
     def rate(size: int) -> str:
-        return f"{found.steps[size].images_per_second:,.0f}"
+        return f"{comparison.steps[size].images_per_second:,.0f}"
 
     return Table(
-        f"{found.model}, {found.phase}: what was found at each batch size",
+        f"{comparison.model}, {comparison.phase}: what was found at each batch size",
         (
             Column("batch", lambda size: str(size), right=True),
             Column("a step, median", lambda size: time(step(size)), right=True),
             Column("an image", lambda size: time(step(size) / size), right=True),
             Column("images a second, mean", rate, right=True),
-            Column("found", lambda size: found_at(found, size), elastic=True),
+            Column("found", lambda size: finding_at(comparison, size), elastic=True),
         ),
-        found.batch_sizes,
+        comparison.batch_sizes,
     )
 
 
-def found_at(found: Comparison, size: int) -> str:
+def finding_at(comparison: Comparison, size: int) -> str:
     """`_FusedConv2D takes 41.0 % of the op time, 158 us a call; a step takes 2.3 x as long ...`"""
-    rows = [row for row in found.rows if size in row.cells]
-    dearest = max(rows, key=lambda row: row.cells[size].share)
-    cell = dearest.cells[size]
-    words = f"{dearest.key} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call"
-    before = max((one for one in found.batch_sizes if one < size), default=None)
+    rows = [row for row in comparison.rows if size in row.cells]
+    largest = max(rows, key=lambda row: row.cells[size].share)
+    cell = largest.cells[size]
+    words = f"{largest.key} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call"
+    before = max((smaller for smaller in comparison.batch_sizes if smaller < size), default=None)
     if before is None:
         return words
-    longer = found.steps[size].untraced_ns.median / found.steps[before].untraced_ns.median
+    longer = comparison.steps[size].untraced_ns.median / comparison.steps[before].untraced_ns.median
     return f"{words}; {size / before:g} x the images of batch {before} take {longer:.1f} x as long"
 
 
 def times(walked: Walked) -> Iterator[Part]:
     step = walked.execution
-    _, lengths, owners, *_ = execution.tell(step)
+    _, lengths, owners, *_ = execution.blocks(step)
     yield lengths
     yield owners
     middle = step_times.median_step(step.step_times)
@@ -270,25 +272,28 @@ def memory(walked: Walked) -> Iterator[Part]:
 
 
 def roofline(lab: Lab) -> Iterator[Part]:
-    largest = BATCH_SIZES[-1]
-    yield picture("roofline", plots.roofline.draw(lab.compared.tables[largest], lab.peaks))
+    largest, peaks = BATCH_SIZES[-1], lab.compared.peaks
+    if peaks is None:
+        yield "There is no roof: this machine's peaks were not measured."
+        return
+    yield picture("roofline", plots.roofline.draw(lab.compared.tables[largest], peaks))
     yield Recipe(
         f"Inference at batch {largest}. FLOPs are told by the framework's registry from shapes, "
         "bytes are those of all inputs and outputs. The roof is this machine's, by a benchmark of "
-        f"2 seconds: {lab.peaks.gflops:.0f} GFLOP/s and {lab.peaks.gigabytes_per_s:.1f} GB/s.",
+        f"2 seconds: {peaks.gflops:.0f} GFLOP/s and {peaks.gigabytes_per_s:.1f} GB/s.",
         f"python -m tflab.compare --model {lab.model} --batch-sizes {largest}",
     )
 
 
 def methods(lab: Lab) -> Iterator[Part]:
-    step, found = lab.walked.execution, lab.compared
-    images = max(one.images for one in found.steps.values())
+    step, comparison = lab.walked.execution, lab.compared
+    images = max(row.images for row in comparison.steps.values())
     rows = [
         ("Step times, ledger, path, memory", str(step.steps), str(step.warmup_steps), "in turn"),
         (
             f"Batch sizes, {plural(images, 'image')} at each",
-            ", ".join(f"{one.steps:,}" for one in found.steps.values()),
-            str(found.warmup),
+            ", ".join(f"{row.steps:,}" for row in comparison.steps.values()),
+            str(comparison.warmup),
             "in turn",
         ),
         ("The cold step", "1", "0", "traced, in a process of its own"),
@@ -323,13 +328,13 @@ def walking(walked: Walked) -> str:
     return f"python -m tflab.lifecycle --model {walked.model} --steps {walked.execution.steps}"
 
 
-def swept(found: Comparison) -> Recipe:
-    images = max(step.images for step in found.steps.values())
+def swept(comparison: Comparison) -> Recipe:
+    images = max(step.images for step in comparison.steps.values())
     return Recipe(
-        f"{plural(images, 'image')} of {found.data} at each batch size, untraced and traced in "
-        f"turn; the first {found.warmup} steps of each are not counted.",
-        f"python -m tflab.compare --model {found.model} --batch-sizes "
-        + " ".join(map(str, found.batch_sizes)),
+        f"{plural(images, 'image')} of {comparison.data} at each batch size, untraced and traced "
+        f"in turn; the first {comparison.warmup} steps of each are not counted.",
+        f"python -m tflab.compare --model {comparison.model} "
+        f"--batch-sizes {' '.join(map(str, comparison.batch_sizes))}",
     )
 
 

@@ -1,12 +1,12 @@
-"""What the report tells of, and what it consists of: chapters of text, tables, pictures,
-commands and drawn lives."""
+"""What a report is made from, and what it consists of: chapters of text, tables, pictures,
+commands and drawn graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tflab.records import Comparison, Execution, History, Life, Peaks, Placement, Stage
+from tflab.records import Comparison, Execution, History, NodeHistory, Placement, Stage
 from tflab.records.blocks import Block
 from tflab.report.drawn import Drawing
 
@@ -16,11 +16,11 @@ EPOCHS = 2  # of a training for the report: enough for curves, and over in secon
 
 @dataclass(frozen=True)
 class Walked:
-    """A model's walk through all stages, and the life of each of its nodes."""
+    """A model's walk through all stages, and the history of each of its nodes."""
 
     model: str
     stages: tuple[Stage, ...]
-    lives: Mapping[str, Life]
+    histories: Mapping[str, NodeHistory]
 
     @property
     def placement(self) -> Placement:
@@ -33,7 +33,7 @@ class Walked:
 
 @dataclass(frozen=True)
 class Lab:
-    """All that the report tells of."""
+    """All that was measured for a report."""
 
     model: str
     environment: Sequence[tuple[str, str]]
@@ -42,7 +42,6 @@ class Lab:
     history: History | None  # none of a model without a loss
     logdir: str | None  # of a training that existed
     compared: Comparison
-    peaks: Peaks
 
 
 @dataclass(frozen=True)
@@ -64,17 +63,17 @@ class Recipe:
 
 
 @dataclass(frozen=True)
-class Portrait:
-    """A graph drawn through all of its states, with the life of every node."""
+class DrawnGraph:
+    """A graph drawn through all of its states, with the history of every node."""
 
     name: str
     drawing: Drawing
-    lives: Mapping[str, Life] = field(repr=False)
+    histories: Mapping[str, NodeHistory] = field(repr=False)
     ns: Mapping[str, float] = field(repr=False)  # node -> median time in a step, of what ran
     batch_size: int
 
 
-Part = Block | Picture | Recipe | Portrait
+Part = Block | Picture | Recipe | DrawnGraph
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
 
-from tflab.records import Life, Node, Placement, Stage, node_of
+from tflab.records import Node, NodeHistory, Placement, Stage, node_of
 from tflab.report import layering, pass_log
 from tflab.report.drawn import Box, Drawing, Lane, nodes_of
 from tflab.report.layering import Row, Waits
@@ -26,38 +26,38 @@ Homes = dict[str, tuple[int, Path]]  # node -> its track, and its path there
 Anchors = Mapping[str, str]  # node -> the box of the forward track that it belongs to
 
 
-def draw(stages: Sequence[Stage], lives: Mapping[str, Life]) -> Drawing:
+def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawing:
     """The layered drawing of a walk, with a state for each step that changed the graph.
 
-    `lives` are those of the same walk, which may have ended before its last stage.
+    `histories` are those of the same walk, which may have ended before its last stage.
     """
     states = pass_log.states(stages)
     waits = waiting(node for state in states for node in state.defined)
-    homes = homed(waits, lives, stages)
+    homes = homes_of(waits, histories, stages)
     within = {
-        name: {one for one in before if homes[one][0] == homes[name][0]}
+        name: {parent for parent in before if homes[parent][0] == homes[name][0]}
         for name, before in waits.items()
     }
     forward = opened(parts(members(homes, 0), within), within)
-    anchors = anchored(waits, within, homes, lives, forward)
+    anchors = anchors_of(waits, within, homes, histories, forward)
     return Drawing(tracks(forward, within, homes, anchors), states)
 
 
 def waiting(nodes: Iterable[Node]) -> dict[str, set[str]]:
     """For each node, those that it waited for in any state of the graph."""
-    found: dict[str, set[str]] = {}
+    waits: dict[str, set[str]] = {}
     for node in nodes:
-        found.setdefault(node.name, set()).update(map(node_of, node.inputs), node.control_inputs)
-    return {name: {one for one in before if one in found} for name, before in found.items()}
+        waits.setdefault(node.name, set()).update(map(node_of, node.inputs), node.control_inputs)
+    return {name: before & waits.keys() for name, before in waits.items()}
 
 
-def homed(waits: Waits, lives: Mapping[str, Life], stages: Sequence[Stage]) -> Homes:
+def homes_of(waits: Waits, histories: Mapping[str, NodeHistory], stages: Sequence[Stage]) -> Homes:
     """A home for each node. What the runtime made lives with the nodes whose work it does, or
     with those that use it."""
     homes: Homes = {
-        name: (TRACKS[lives[name].kind], tuple(name.split("/")))
+        name: (TRACKS[histories[name].kind], tuple(name.split("/")))
         for name in waits
-        if lives[name].kind in TRACKS
+        if histories[name].kind in TRACKS
     }
     near = {
         taken.into: taken.name
@@ -70,8 +70,8 @@ def homed(waits: Waits, lives: Mapping[str, Life], stages: Sequence[Stage]) -> H
     users = reverse(waits)
     for name in waits:
         if name not in homes:
-            neighbours = (near.get(name, name), *users[name], *waits[name])
-            host = next((one for one in neighbours if one in homes), None)
+            neighbours = (near.get(name, name), *users[name], *sorted(waits[name]))
+            host = next((node for node in neighbours if node in homes), None)
             track, path = homes[host] if host else (0, (name,))
             homes[name] = track, (*path[:-1], name)
     return homes
@@ -94,16 +94,16 @@ def parts(nodes: Sequence[tuple[Path, str]], waits: Waits, scope: str = "") -> t
     groups: dict[str, list[tuple[Path, str]]] = {}
     for path, name in nodes:
         groups.setdefault(path[0], []).append((path[1:], name))
-    found: list[Box] = []
+    boxes: list[Box] = []
     for label, inside in groups.items():
         own = tuple(Box(name, label) for path, name in inside if not path)
         name = f"{scope}{label}/"
         inner = parts([(path, name) for path, name in inside if path], waits, name)
         if len(inside) < LEAST or (len(inner) == 1 and not own):
-            found += (*own, *relabelled(label, inner))
+            boxes += (*own, *relabelled(label, inner))
         else:
-            found.append(Box(name, label, layering.rows((*own, *inner), waits)))
-    return tuple(found)
+            boxes.append(Box(name, label, layering.rows((*own, *inner), waits)))
+    return tuple(boxes)
 
 
 def relabelled(scope: str, boxes: Iterable[Box]) -> Iterator[Box]:
@@ -123,18 +123,22 @@ def opened(boxes: Sequence[Box], waits: Waits) -> tuple[Box, ...]:
     return opened((*relabelled(large.label, inner), *rest), waits)
 
 
-def anchored(
-    waits: Waits, within: Waits, homes: Homes, lives: Mapping[str, Life], forward: Iterable[Box]
+def anchors_of(
+    waits: Waits,
+    within: Waits,
+    homes: Homes,
+    histories: Mapping[str, NodeHistory],
+    forward: Iterable[Box],
 ) -> Anchors:
     """The forward box that each node belongs to: what it is derived from, or whose variable it
     updates, or where all the nodes around it belong. Some belong to none."""
     anchors = {name: box.name for box in forward for name in nodes_of(box)}
     for name, before in waits.items():
-        track, life = homes[name][0], lives[name]
-        if life.derived_from in anchors:
-            anchors[name] = anchors[life.derived_from]
+        track, history = homes[name][0], histories[name]
+        if history.derived_from in anchors:
+            anchors[name] = anchors[history.derived_from]
         elif track == TRACKS["update"]:
-            theirs = {anchors[one] for one in before if homes[one][0] == 0}
+            theirs = {anchors[parent] for parent in before if homes[parent][0] == 0}
             if len(theirs) == 1:
                 anchors[name] = theirs.pop()
     while spread(anchors, within) or spread(anchors, waits):
@@ -146,15 +150,15 @@ def spread(anchors: dict[str, str], waits: Waits) -> bool:
     """Give nodes without an anchor that of their users, or else of what they wait for, where
     these agree; whether there were any."""
     users = reverse(waits)
-    found = False
+    any_new = False
     for name in waits:
         for around in (users[name], waits[name]) if name not in anchors else ():
-            theirs = {anchors.get(one, "") for one in around}
+            theirs = {anchors.get(node, "") for node in around}
             if len(theirs) == 1 and theirs != {""}:
                 anchors[name] = theirs.pop()
-                found = True
+                any_new = True
                 break
-    return found
+    return any_new
 
 
 def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors) -> tuple[Box, ...]:

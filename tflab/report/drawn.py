@@ -32,7 +32,7 @@ class Box:
 
 @dataclass(frozen=True)
 class State:
-    """The graph at one point of its life, as what has changed since the state before."""
+    """The graph after one stage or pass, as what has changed since the state before."""
 
     stage: str
     title: str
@@ -40,7 +40,7 @@ class State:
     lines: tuple[str, ...]  # what that did to this graph
     gone: tuple[str, ...]
     defined: tuple[Node, ...]  # new or changed
-    touched: tuple[str, ...] = ()  # nodes that the story of this state is about
+    touched: tuple[str, ...] = ()  # nodes that this state is about
     place: int | None = None  # of the pass among all of the placement, from 0
 
 

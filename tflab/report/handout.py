@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tflab.exporters.markdown import escape, rendered
-from tflab.report.contents import Part, Picture, Portrait, Recipe, Report
+from tflab.report.contents import DrawnGraph, Part, Picture, Recipe, Report
 from tflab.report.pass_log import changes
 
 FOLDER = "report_files"
@@ -17,21 +17,21 @@ def page(report: Report) -> str:
     parts = [f"# {escape(report.title)}", escape(report.about), code(report.command)]
     for chapter in report.chapters:
         parts.append(f"## {escape(chapter.title)}")
-        parts += map(part, chapter.parts)
+        parts += map(markdown, chapter.parts)
     return "\n\n".join(parts) + "\n"
 
 
-def part(one: Part) -> str:
-    if isinstance(one, Picture):
-        return f"![{escape(one.caption)}]({FOLDER}/{one.name}.png)"
-    if isinstance(one, Recipe):
-        return f"{escape(one.how)}\n\n{code(one.command)}"
-    if isinstance(one, Portrait):
+def markdown(part: Part) -> str:
+    if isinstance(part, Picture):
+        return f"![{escape(part.caption)}]({FOLDER}/{part.name}.png)"
+    if isinstance(part, Recipe):
+        return f"{escape(part.how)}\n\n{code(part.command)}"
+    if isinstance(part, DrawnGraph):
         return (
             "The drawing of this graph is in [report.html](report.html); these are its states.\n\n"
-            + rendered(changes(one.drawing.states))
+            + rendered(changes(part.drawing.states))
         )
-    return rendered(one)
+    return rendered(part)
 
 
 def code(text: str) -> str:
@@ -40,7 +40,7 @@ def code(text: str) -> str:
 
 def pictures(report: Report) -> Iterator[Picture]:
     for chapter in report.chapters:
-        yield from (one for one in chapter.parts if isinstance(one, Picture))
+        yield from (part for part in chapter.parts if isinstance(part, Picture))
 
 
 def write_pictures(report: Report, folder: Path) -> None:

@@ -9,8 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
 from functools import partial
 from importlib import resources
 from itertools import count
@@ -18,12 +17,13 @@ from typing import Any
 
 import jinja2
 
+from tflab.analysis.passes import Version
 from tflab.exporters.json import plain
-from tflab.follow import view as story
-from tflab.records import Life, Node, node_of
+from tflab.follow import view
+from tflab.records import NodeHistory, node_of
 from tflab.records.blocks import Strip, Table
-from tflab.report import panel
-from tflab.report.contents import Picture, Portrait, Recipe, Report
+from tflab.report import panel, pass_log
+from tflab.report.contents import DrawnGraph, Picture, Recipe, Report
 from tflab.report.drawn import Box, Lane, State
 from tflab.units import short_device
 
@@ -48,7 +48,7 @@ def page(report: Report) -> str:
         style=style,
         script=script,
         policy=policy(style, script),
-        data=lambda portrait: embedded(viewer_data(portrait)),
+        data=lambda graph: embedded(viewer_data(graph)),
         stages=landmarks,
         counter=partial(next, count(1)),
     )
@@ -60,7 +60,7 @@ PARTS: dict[str, type] = {
     "strip": Strip,
     "picture": Picture,
     "recipe": Recipe,
-    "portrait": Portrait,
+    "graph": DrawnGraph,
 }
 
 
@@ -103,30 +103,38 @@ def anchor(title: str) -> str:
     return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
 
 
-def landmarks(portrait: Portrait) -> list[tuple[str, str]]:
+def landmarks(graph: DrawnGraph) -> list[tuple[str, str]]:
     """(stage, title) for each stage that the drawing has states of."""
     titles = {"frontend": "Written", "backward": "With gradients", "placement": "Placed"}
     titles |= {"execution": "Ran"}
-    known = {state.stage for state in portrait.drawing.states}
+    known = {state.stage for state in graph.drawing.states}
     return [(stage, title) for stage, title in titles.items() if stage in known]
 
 
-def viewer_data(portrait: Portrait) -> dict[str, Any]:
-    """What viewer.js draws: nodes and boxes by number, states as changes."""
-    drawing, lives = portrait.drawing, portrait.lives
-    index = {name: number for number, name in enumerate(lives)}
+def viewer_data(graph: DrawnGraph) -> dict[str, Any]:
+    """What viewer.js draws: boxes, states and nodes by number, the nodes with their versions."""
+    drawing, histories = graph.drawing, graph.histories
+    versions = pass_log.versions(drawing.states)
+    counts = pass_log.node_counts(drawing.states, versions)
+    index = {name: number for number, name in enumerate(histories)}
     boxes: list[dict[str, Any]] = []
     tracks = [flat(track, None, boxes, index) for track in drawing.tracks]
-    nodes = [node_data(life, portrait, index) for life in lives.values()]
+    nodes = [
+        node_data(history, versions.get(history.name, ()), graph, index)
+        for history in histories.values()
+    ]
     devices = {short_device(n.device): None for state in drawing.states for n in state.defined}
     devices.pop("", None)
     return {
-        "title": portrait.name,
+        "title": graph.name,
         "nodes": nodes,
         "boxes": boxes,
         "tracks": tracks,
         "open": opened(boxes, len(nodes)),
-        "states": [state_data(state, index) for state in drawing.states],
+        "states": [
+            state_data(state, count, index)
+            for state, count in zip(drawing.states, counts, strict=True)
+        ],
         "start": 0,
         "devices": list(devices),
     }
@@ -167,25 +175,21 @@ def opened(boxes: list[dict[str, Any]], nodes: int) -> list[int]:
     return framed[:1] if nodes > LARGE else []
 
 
-def node_data(life: Life, portrait: Portrait, index: dict[str, int]) -> dict[str, Any]:
-    related = {life.carrier, *life.carries} - {None, life.name}
-    table = story.times(life)
+def node_data(
+    history: NodeHistory, versions: Sequence[Version], graph: DrawnGraph, index: dict[str, int]
+) -> dict[str, Any]:
+    related = {history.carrier, *history.carries} - {None, history.name}
+    table = view.times(history)
     heads = [column.header for column in table.columns]
     return {
-        "name": life.name,
-        "op": life.op,
-        "kind": KINDS.index(life.kind),
-        "fate": life.fate.fate if life.fate else "runtime",
-        "ns": portrait.ns.get(life.name),
+        "name": history.name,
+        "op": history.op,
+        "kind": KINDS.index(history.kind),
+        "fate": history.fate.fate if history.fate else "runtime",
+        "ns": graph.ns.get(history.name),
         "related": sorted(index[name] for name in related if name in index),
-        "life": [
-            {
-                "title": section.title,
-                "state": section.state,
-                "lines": [[part_data(part, index) for part in line] for line in section.lines],
-            }
-            for section in panel.sections(life, portrait.drawing.states)
-        ],
+        "versions": [version_data(version, index) for version in versions],
+        "history": panel.sections(history, graph.drawing.states, index),
         "times": {
             "title": table.title,
             "rows": list(zip(heads, *table.cells(), strict=True)) if table.rows else [],
@@ -193,15 +197,7 @@ def node_data(life: Life, portrait: Portrait, index: dict[str, int]) -> dict[str
     }
 
 
-def part_data(part: panel.Part, index: dict[str, int]) -> Any:
-    if isinstance(part, panel.Link):
-        return {"node": index[part.node], "text": part.text} if part.node in index else part.text
-    if isinstance(part, panel.Moment):
-        return asdict(part)
-    return {"code": part.text} if isinstance(part, panel.Code) else part
-
-
-def state_data(state: State, index: dict[str, int]) -> dict[str, Any]:
+def state_data(state: State, count: int, index: dict[str, int]) -> dict[str, Any]:
     return {
         "stage": state.stage,
         "title": state.title,
@@ -209,16 +205,20 @@ def state_data(state: State, index: dict[str, int]) -> dict[str, Any]:
         "lines": state.lines,
         "gone": [index[name] for name in state.gone],
         "touched": [index[name] for name in state.touched],
-        "nodes": [node_change(node, index) for node in state.defined],
+        "count": count,
     }
 
 
-def node_change(node: Node, index: dict[str, int]) -> list[Any]:
+def version_data(version: Version, index: dict[str, int]) -> list[Any]:
+    """First state, last state, op, device, inputs, control inputs: as viewer.js reads them."""
+    node = version.node
+
     def numbers(tensors: tuple[str, ...]) -> Iterator[int]:
         return (index[node_of(tensor)] for tensor in tensors if node_of(tensor) in index)
 
     return [
-        index[node.name],
+        version.first,
+        version.last,
         node.op,
         short_device(node.device),
         list(numbers(node.inputs)),

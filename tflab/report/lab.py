@@ -1,4 +1,4 @@
-"""Reporting: the whole lab, one part after another, for a report."""
+"""Lab: all that a report needs, measured one part after another."""
 
 from __future__ import annotations
 
@@ -15,31 +15,30 @@ from tflab.follow import measurement
 from tflab.records import History, Options
 from tflab.report import hardware
 from tflab.report.contents import BATCH_SIZES, EPOCHS, Lab, Walked
-from tflab.runtime import machine
 from tflab.train import history
 
 STEPS = 50  # measured ones of each walk
 
-Told = Callable[[str], None]
+Announce = Callable[[str], None]  # gets the name of each part before it begins
 
 
-def do(
-    model: str, trained: History | None, logdir: str | None, data: str | None, tell: Told
+def measure(
+    model: str, trained: History | None, logdir: str | None, data: str | None, announce: Announce
 ) -> Lab:
-    """Do the lab with a model; `tell` hears of each part before it begins.
+    """Walk, train and compare a model.
 
     `trained` is the history of a training that exists; without one the model is trained briefly.
     Raises TflabError when a part fails, KeyboardInterrupt as soon as any was interrupted.
     """
     options = Options(steps=STEPS, data_dir=data)
-    tell("the life of x*y + z")
+    announce("the life of x*y + z")
     toy = walk("toy", options)
-    tell(f"the life of {model}")
+    announce(f"the life of {model}")
     walked = walk(model, options)
     if trained is None and has_loss(walked):
-        tell(f"training {model} for {EPOCHS} epochs")
+        announce(f"training {model} for {EPOCHS} epochs")
         trained = train(model, data)
-    tell(f"{model} at batch sizes {', '.join(map(str, BATCH_SIZES))}")
+    announce(f"{model} at batch sizes {', '.join(map(str, BATCH_SIZES))}")
     compared = comparison.compare(model, BATCH_SIZES, options=Options(data_dir=data))
     if compared.interrupted:
         raise KeyboardInterrupt
@@ -53,16 +52,15 @@ def do(
         history=trained,
         logdir=logdir,
         compared=compared,
-        peaks=machine.peaks(),
     )
 
 
 def walk(model: str, options: Options) -> Walked:
     stages = tuple(lifecycle.walk(model, options))
-    found = Walked(model, stages, measurement.follow(stages, BATCH_SIZES, options))
-    if found.execution.interrupted:
+    walked = Walked(model, stages, measurement.follow(stages, BATCH_SIZES, options))
+    if walked.execution.interrupted:
         raise KeyboardInterrupt
-    return found
+    return walked
 
 
 def has_loss(walked: Walked) -> bool:

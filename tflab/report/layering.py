@@ -48,12 +48,12 @@ def rows(boxes: Sequence[Box], waits: Waits) -> tuple[Row, ...]:
         rows_of += passed
     graph = igraph.Graph(n=len(entries), edges=pieces, directed=True)
     layout = graph.layout_sugiyama(layers=rows_of, maxiter=SWEEPS)
-    found: list[list[Box | Lane]] = [[] for _ in range(last)]
+    in_rows: list[list[Box | Lane]] = [[] for _ in range(last)]
     for number in sorted(range(len(entries)), key=lambda number: layout[number][0]):
         entry = entries[number]
         if entry is not None:
-            found[rows_of[number]].append(entry)
-    return tuple(map(tuple, found[1:]))
+            in_rows[rows_of[number]].append(entry)
+    return tuple(map(tuple, in_rows[1:]))
 
 
 def gates(boxes: Sequence[Box], waits: Waits) -> list[tuple[str, str]]:
@@ -76,12 +76,12 @@ def gates(boxes: Sequence[Box], waits: Waits) -> list[tuple[str, str]]:
 def between(boxes: Sequence[Box], waits: Waits) -> dict[str, list[str]]:
     """For each box, the other boxes that nodes in it wait for."""
     around = {name: box.name for box in boxes for name in nodes_of(box)}
-    found: dict[str, dict[str, None]] = {box.name: {} for box in boxes}
+    parents: dict[str, dict[str, None]] = {box.name: {} for box in boxes}
     for name, box in around.items():
         for parent in sorted(waits.get(name, ())):
             if around.get(parent, box) != box:
-                found[box][around[parent]] = None
-    return {name: list(parents) for name, parents in found.items()}
+                parents[box][around[parent]] = None
+    return {name: list(before) for name, before in parents.items()}
 
 
 def levels(parents: Mapping[str, Sequence[str]]) -> dict[str, int]:

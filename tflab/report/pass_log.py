@@ -1,4 +1,4 @@
-"""Film: a graph at each step of its life, as what changed since the step before.
+"""Pass log: a graph at each of its states, as what changed since the state before.
 
 No TensorFlow in here. The first state is the graph as written; then come the gradients, each pass
 of the runtime that changed something, and the graph that ran.
@@ -9,28 +9,29 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from tflab.analysis.passes import PURPOSES
-from tflab.records import Backward, Execution, Frontend, Node, Pass, Placement, Stage, edge_count
+from tflab.analysis import passes
+from tflab.analysis.passes import PURPOSES, Versions
+from tflab.records import Backward, Execution, Frontend, Pass, Placement, Stage, edge_count
 from tflab.records.blocks import Column, Table
 from tflab.report.drawn import State
 from tflab.units import percent, plural, time
-from tflab.views.placement import happened
+from tflab.views import placement
 
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
     """The states of a walk's graph, as far as the walk went."""
     known: dict[type, Any] = {type(stage): stage for stage in stages}
-    found = [written(known[Frontend])]
+    log = [as_written(known[Frontend])]
     if Backward in known:
-        found.append(differentiated(known[Frontend], known[Backward]))
+        log.append(with_gradients(known[Frontend], known[Backward]))
     if Placement in known:
-        found.extend(placed(known[Placement]))
+        log.extend(after_passes(known[Placement]))
     if Execution in known:
-        found.append(executed(known[Placement], known[Execution]))
-    return tuple(found)
+        log.append(as_run(known[Placement], known[Execution]))
+    return tuple(log)
 
 
-def written(stage: Frontend) -> State:
+def as_written(stage: Frontend) -> State:
     return State(
         stage="frontend",
         title="Written",
@@ -41,7 +42,7 @@ def written(stage: Frontend) -> State:
     )
 
 
-def differentiated(before: Frontend, stage: Backward) -> State:
+def with_gradients(before: Frontend, stage: Backward) -> State:
     old = {node.name: node for node in before.nodes}
     new = tuple(node for node in stage.nodes if old.get(node.name) != node)
     about = "Each op's gradient function has added the nodes that derive it."
@@ -66,7 +67,7 @@ def grown(stage: Backward) -> Iterator[str]:
         )
 
 
-def placed(stage: Placement) -> Iterator[State]:
+def after_passes(stage: Placement) -> Iterator[State]:
     """A state for each pass that changed the graph."""
     lost = {fate.name for fate in stage.ledger if fate.fate == "unreached"}
     types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
@@ -78,7 +79,7 @@ def placed(stage: Placement) -> Iterator[State]:
             stage="placement",
             title=f"{step.name}{again}",
             about=PURPOSES.get(step.name, ""),
-            lines=tuple(happened(step, lost, types)),
+            lines=tuple(placement.happened(step, lost, types)),
             gone=step.removed,
             defined=step.definitions,
             touched=() if step.moved else touched(step),
@@ -97,7 +98,7 @@ def touched(step: Pass) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*step.added, *rewritten, *heirs)))
 
 
-def executed(before: Placement, stage: Execution) -> State:
+def as_run(before: Placement, stage: Execution) -> State:
     """The graph that ran: that of the last pass, with its times."""
     owned = {owner.owner: owner.ns / stage.wall_ns for owner in stage.time_ledger}
     largest = max(owned, key=owned.__getitem__)
@@ -110,8 +111,9 @@ def executed(before: Placement, stage: Execution) -> State:
         f"largest owner of the wall time: {largest}, {percent(owned[largest])}",
     ]
     if idle:
-        names = ", ".join(dict.fromkeys(idle))
-        lines.append(f"{len(idle)} other passes changed nothing: {names}")
+        busy = {step.name for step in before.passes if changed(step)}
+        names = " and ".join(placement.idle_names(idle, busy))
+        lines.append(f"{placement.others(idle)} changed nothing: {names}")
     return State(
         stage="execution",
         title="Ran",
@@ -122,19 +124,19 @@ def executed(before: Placement, stage: Execution) -> State:
     )
 
 
-def replay(states: Sequence[State]) -> Iterator[dict[str, Node]]:
-    """The graph in each state, by name."""
-    graph: dict[str, Node] = {}
-    for state in states:
-        gone = set(state.gone)
-        graph = {name: node for name, node in graph.items() if name not in gone}
-        graph |= {node.name: node for node in state.defined}
-        yield graph
+def versions(states: Sequence[State]) -> Versions:
+    """Every definition that a node had, with the states in which it stood."""
+    return passes.replay((state.gone, state.defined) for state in states)
+
+
+def node_counts(states: Sequence[State], known: Versions) -> list[int]:
+    """How many nodes the graph has in each state, by the versions of the nodes."""
+    return [len(passes.graph_at(known, number)) for number in range(len(states))]
 
 
 def changes(states: Sequence[State]) -> Table:
     """The states as a table: how many nodes each left, and what was done to get there."""
-    counts = [len(graph) for graph in replay(states)]
+    counts = node_counts(states, versions(states))
     return Table(
         "What became of the graph, step by step",
         (

@@ -86,7 +86,7 @@ def requester(op: tf.Operation) -> str:
     if not requests:
         return SPLIT
     users = [(file, line) for file, line in requests if not file.startswith(nodes.LIBRARIES)]
-    file, number = (users or requests)[-1]
+    file, number = (users or requests)[0]
     line = f"{os.path.basename(file)}:{number}"
     return line if users else f"TensorFlow itself ({line})"
 

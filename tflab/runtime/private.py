@@ -149,7 +149,7 @@ def frame_outside(op: Any, folders: tuple[str, ...]) -> tuple[str, int, str, str
 
 
 def device_requests(op: Any) -> list[tuple[str, int]]:
-    """File and line of each `tf.device` around the making of an op, the outermost first.
+    """File and line of each `tf.device` around the making of an op, the innermost first.
 
     `Operation._device_assignments` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
     """

@@ -1,8 +1,7 @@
 """Effects: what running a graph would touch besides its tensors. No TensorFlow in here.
 
-A graph that somebody else made may read and write files, speak to other machines and call back
-into Python. Op types do not declare it, so these are told by their names; an op that is not in
-TensorFlow itself is somebody's library, and counts as unknown.
+A graph from elsewhere may read and write files, communicate with other machines and call Python.
+Op types do not declare such effects, so they are recognised by their names.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-WHAT = {  # what it touches -> the op types that do, as a pattern
+PATTERNS = {  # an effect -> the op types that have it, as a pattern
     "reads files": r"ReadFile|MatchingFiles|Restore(V2|Slice)?|.*Reader(V2)?|TextLineDataset"
     r"|TFRecordDataset(V2)?|FixedLengthRecordDataset(V2)?|.*FromTextFile(V2)?|LoadDataset"
     r"|LoadTPUEmbedding.*|Sql(ite)?Dataset|ImportEvent|LMDBDataset|.*CSVDataset(V2)?"
@@ -34,8 +33,8 @@ class Effect:
 
 
 def effects(types: Iterable[tuple[str, str]]) -> tuple[Effect, ...]:
-    """What these nodes, as (name, op type), would touch."""
-    patterns = {what: re.compile(pattern) for what, pattern in WHAT.items()}
+    """The effects of these nodes, which are given as (name, op type)."""
+    patterns = {what: re.compile(pattern) for what, pattern in PATTERNS.items()}
     return tuple(
         Effect(name, op, what)
         for name, op in types
@@ -44,6 +43,6 @@ def effects(types: Iterable[tuple[str, str]]) -> tuple[Effect, ...]:
     )
 
 
-def listed(found: Iterable[Effect]) -> str:
+def effects_text(found_effects: Iterable[Effect]) -> str:
     """`load/ReadFile (ReadFile) reads files; ...`"""
-    return "; ".join(f"{one.node} ({one.op}) {one.what}" for one in found)
+    return "; ".join(f"{effect.node} ({effect.op}) {effect.what}" for effect in found_effects)

@@ -1,7 +1,7 @@
-"""Graph files: a graph that somebody saved, recognised by what is in the file, not by its name.
+"""Graph files: a saved graph, recognised by the content of the file, not by its name.
 
 A SavedModel is a folder; a GraphDef, a MetaGraphDef and a bare saved_model.pb are protos, binary
-or text; a Keras model is a zip archive. Nothing in here runs any of it.
+or text; a Keras model is a zip archive. Nothing in here runs the graph.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from tflab.runtime import private
 from tflab.saved_graphs import lines
 
 KINDS = "a SavedModel folder, a GraphDef or MetaGraphDef (binary or text), or a .keras file"
-LARGEST_TEXT = 64 * 2**20  # bytes; the parser of text protos takes about a second a megabyte
+LARGEST_TEXT = 64 * 2**20  # bytes; parsing a text proto takes about a second per megabyte
 HDF5 = b"\x89HDF\r\n\x1a\n"
 ZIP = b"PK\x03\x04"
 
 
 @dataclass(frozen=True)
 class GraphFile:
-    """A graph and what lay beside it."""
+    """A graph and the files beside it."""
 
     kind: str  # "SavedModel", "MetaGraphDef" or "GraphDef"
     path: Path
@@ -41,55 +41,55 @@ class GraphFile:
     meta: Any = None  # MetaGraphDef: signatures and saver
     tags: tuple[str, ...] = ()
     checkpoint: str | None = None  # prefix of the files with the values of its variables
-    lines: Lines = field(default_factory=dict)  # that made its nodes
-    given: str | None = None  # what the user named, where this was exported from it
+    lines: Lines = field(default_factory=dict)  # the lines of Python that made its nodes
+    given: str | None = None  # the path that the user gave, where this was exported from it
 
     @property
     def name(self) -> str:
-        """How it is told of: the user knows of no temporary folder."""
+        """The path to show: the one that the user gave, not a temporary folder."""
         return self.given or str(self.path)
 
 
 def read(path: Path) -> GraphFile:
     """The graph of a file or folder.
 
-    Raises UsageError where there is none, or something else than a graph; TflabError where it
-    cannot be read.
+    Raises UsageError where there is no file or it holds no graph; TflabError where it cannot be
+    read.
     """
     try:
         if path.is_dir():
-            return saved_model(path)
+            return read_saved_model(path)
         if not path.exists():
             raise UsageError(f"There is no file '{path}'. A graph is {KINDS}.")
         content = path.read_bytes()
     except OSError as error:
         raise TflabError(f"The graph '{path}' cannot be read: {error.strerror}.") from error
     if content.startswith(ZIP):
-        return keras_model(path)
+        return read_keras_model(path)
     if content.startswith(HDF5):
         raise UsageError(
             f"'{path}' is an HDF5 file. Load it with Keras and save it as .keras, then name that."
         )
     if not content:
         raise UsageError(f"'{path}' is empty. A graph is {KINDS}.")
-    return proto(path, content)
+    return read_proto(path, content)
 
 
-def saved_model(folder: Path) -> GraphFile:
+def read_saved_model(folder: Path) -> GraphFile:
     for name in ("saved_model.pb", "saved_model.pbtxt"):
         if (folder / name).is_file():
-            found = proto(folder / name, (folder / name).read_bytes())
-            if found.kind != "SavedModel":
-                raise UsageError(f"'{folder / name}' holds a {found.kind}, not a SavedModel.")
-            return found
+            file = read_proto(folder / name, (folder / name).read_bytes())
+            if file.kind != "SavedModel":
+                raise UsageError(f"'{folder / name}' holds a {file.kind}, not a SavedModel.")
+            return file
     inside = ", ".join(sorted(entry.name for entry in folder.iterdir())[:5]) or "nothing"
     raise UsageError(
         f"The folder '{folder}' has no saved_model.pb, but {inside}. A graph is {KINDS}."
     )
 
 
-def keras_model(path: Path) -> GraphFile:
-    """A Keras model, exported as a SavedModel. Keras refuses to load code that came with it."""
+def read_keras_model(path: Path) -> GraphFile:
+    """A Keras model, exported as a SavedModel. Code in the file is not loaded (`safe_mode`)."""
     try:
         with zipfile.ZipFile(path) as archive:
             names = set(archive.namelist())
@@ -101,17 +101,16 @@ def keras_model(path: Path) -> GraphFile:
         return exported(
             lambda: tf.keras.models.load_model(path, compile=False, safe_mode=True), str(path)
         )
-    except Exception as error:  # Keras raises whatever comes to it
+    except Exception as error:  # Keras may raise anything
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise TflabError(f"Keras cannot load '{path}': {reason}") from error
 
 
 def exported(make: Callable[[], Any], given: str) -> GraphFile:
-    """A Keras model as a SavedModel, which lies in a temporary folder until the end; `given` is
-    what the user named.
+    """A Keras model as a SavedModel in a temporary folder, which is removed when Python exits.
 
-    Keras builds and exports eagerly. In a thread of its own it can, whatever graph is being built
-    in this one.
+    `given` is what the user named. Keras builds and exports eagerly, which needs a thread of its
+    own while a graph is being built in this one.
     """
     folder = tempfile.TemporaryDirectory(prefix="tflab-keras-")
     atexit.register(folder.cleanup)
@@ -120,33 +119,33 @@ def exported(make: Callable[[], Any], given: str) -> GraphFile:
             lambda: make().export(folder.name, format="tf_saved_model", verbose=False)
         )
         export.result()
-    return replace(saved_model(Path(folder.name)), given=given)
+    return replace(read_saved_model(Path(folder.name)), given=given)
 
 
-def proto(path: Path, content: bytes) -> GraphFile:
-    """A proto of one of the three kinds: of those that it parses as, the one with most nodes."""
-    found = list(parsed(path, content))
-    if not found:
+def read_proto(path: Path, content: bytes) -> GraphFile:
+    """A proto as the kind under which it parses with the most nodes."""
+    candidates = list(graph_files(path, content))
+    if not candidates:
         raise UsageError(
             f"'{path}' is not a graph, or is damaged: it parses neither as a GraphDef nor as a "
             "MetaGraphDef or SavedModel."
         )
-    return max(found, key=lambda file: len(file.graph_def.node))
+    return max(candidates, key=lambda file: len(file.graph_def.node))
 
 
-def parsed(path: Path, content: bytes) -> Iterator[GraphFile]:
-    """What the content is when read as each of the kinds, where that makes sense."""
+def graph_files(path: Path, content: bytes) -> Iterator[GraphFile]:
+    """The content parsed as each of the three kinds, where that gives a graph."""
     for kind, message in (
         ("GraphDef", tf1.GraphDef),
         ("MetaGraphDef", tf1.MetaGraphDef),
         ("SavedModel", private.saved_model),
     ):
-        found = decoded(message(), content)
-        if found is None:
+        proto = parse(message(), content)
+        if proto is None:
             continue
-        meta = serving(path, found) if kind == "SavedModel" else found
-        graph_def = found if kind == "GraphDef" else meta.graph_def if meta else None
-        if graph_def is None or not sane(graph_def):
+        meta = served_meta_graph(path, proto) if kind == "SavedModel" else proto
+        graph_def = proto if kind == "GraphDef" else meta.graph_def if meta else None
+        if graph_def is None or not is_graph(graph_def):
             continue
         yield GraphFile(
             kind,
@@ -159,7 +158,7 @@ def parsed(path: Path, content: bytes) -> Iterator[GraphFile]:
         )
 
 
-def decoded(message: Any, content: bytes) -> Any:
+def parse(message: Any, content: bytes) -> Any:
     """The message, binary or text; None where the content is neither."""
     try:
         message.ParseFromString(content)
@@ -174,13 +173,13 @@ def decoded(message: Any, content: bytes) -> Any:
         return None
 
 
-def sane(graph_def: Any) -> bool:
-    """Whether it is a graph at all: any bytes may happen to parse, but not with these fields."""
+def is_graph(graph_def: Any) -> bool:
+    """Whether this is a graph: any bytes may happen to parse, but not with these fields."""
     return bool(graph_def.node) and all(node.name and node.op for node in graph_def.node)
 
 
-def serving(path: Path, saved: Any) -> Any:
-    """The MetaGraphDef to be served, else the first one; None where there is none."""
+def served_meta_graph(path: Path, saved: Any) -> Any:
+    """The MetaGraphDef with the tag `serve`, else the first one; None where there is none."""
     metas = list(saved.meta_graphs)
     return next(
         (meta for meta in metas if "serve" in meta.meta_info_def.tags), (metas or [None])[0]
@@ -193,7 +192,7 @@ def known_lines(path: Path, kind: str, graph_def: Any) -> Lines:
 
 
 def checkpoint(path: Path, kind: str) -> str | None:
-    """The prefix of the variables' files that belong to a graph file, where they are there."""
+    """The prefix of the checkpoint that belongs to a graph file; None where there is none."""
     if kind == "SavedModel":
         prefixes = [path.parent / "variables" / "variables"]
     else:

@@ -1,9 +1,9 @@
-"""Lines: which line of a program made a node, where the file knows it.
+"""Lines: which line of a program made a node, where the file records it.
 
 A GraphDef may hold a GraphDebugInfo, and a SavedModel may have one beside it (saved with
-`SaveOptions(save_debug_info=True)`): for each node the Python stack at its making, the outermost
+`SaveOptions(save_debug_info=True)`): for each node the Python stack when it was made, the outermost
 frame first (tensorflow/core/framework/graph_debug_info.proto). The programs that it names are not
-opened: whoever wrote the file chose those names.
+opened, because the file may name any path.
 """
 
 from __future__ import annotations
@@ -44,20 +44,20 @@ def of_saved_model(folder: Path) -> Lines:
 
 
 def lines(info: Any) -> Lines:
-    """By function and node; a key is `node@function`, or `node` for a node of the graph itself."""
+    """The line of each (function or None, node); in the file a key is `node@function` or `node`."""
     traces = {name: info.traces_by_id.get(number) for name, number in info.name_to_trace_id.items()}
-    found = {}
+    sources = {}
     for key, trace in {**info.traces, **traces}.items():  # `traces` is how older versions wrote it
         node, _, function = key.partition("@")
         for frame in reversed(list(frames(info, trace)) if trace else []):
             if not LIBRARY.search(frame.file):
-                found[function or None, node] = frame
+                sources[function or None, node] = frame
                 break
-    return found
+    return sources
 
 
 def frames(info: Any, trace: Any) -> Iterator[Source]:
-    """The frames of a stack that the file has, the outermost first."""
+    """The frames of a stack, as far as the file has them, the outermost first."""
     own = (info.frames_by_id[number] for number in trace.frame_id if number in info.frames_by_id)
     for frame in (*trace.file_line_cols, *own):
         if 0 <= frame.file_index < len(info.files):

@@ -1,4 +1,4 @@
-"""Starting: the first values of the variables of a graph from a file, and where they come from."""
+"""Starting: the initial values of the variables of a graph from a file, and their source."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ import tensorflow as tf
 
 from tflab.errors import TflabError
 from tflab.records import Node, Start, node_of
-from tflab.saved_graphs.feeding import made
+from tflab.saved_graphs.feeding import made_up_values
 from tflab.saved_graphs.formats import GraphFile
 
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 ASSIGNMENTS = ("AssignVariableOp", "Assign")
-SCOPE = "tflab_start"  # of the assignments that tflab adds
+SCOPE = "tflab_start"  # the name scope of assignments that tflab adds
 
 
-def start_of(file: GraphFile, graph: tf.Graph, written: Sequence[Node], needed: set[str]) -> Start:
-    """How the variables that the fetches need get their values."""
-    variables = [node for node in written if node.op in VARIABLES and node.name in needed]
-    tables = tables_of(file)
+def start_of(file: GraphFile, graph: tf.Graph, nodes: Sequence[Node], needed: set[str]) -> Start:
+    """How the variables that the fetches need get their initial values."""
+    variables = [node for node in nodes if node.op in VARIABLES and node.name in needed]
+    tables = table_initialisation(file)
     if not variables:
         return Start(tables.targets, tables.feeds)
     saver = file.meta.saver_def if file.meta is not None else None
@@ -30,23 +30,29 @@ def start_of(file: GraphFile, graph: tf.Graph, written: Sequence[Node], needed: 
         return Start(targets, feeds, f"Variables have the values of '{source}'.")
     assigned = {
         node_of(node.inputs[0]): node.name
-        for node in reversed(written)
+        for node in reversed(nodes)
         if node.op in ASSIGNMENTS and node.name.endswith("/Assign")
     }
     missing = [node.name for node in variables if node.name not in assigned]
-    own = tuple(assigned[node.name] for node in variables if node.name in assigned)
-    fresh = [assignment(graph, name) for name in missing]
-    about = [f"{len(own)} variables have the values of their initialisers"] if own else []
-    if fresh:
-        about.append(
-            f"{len(fresh)} have values made up with a seed, by nodes that tflab added under "
+    initialised = tuple(assigned[node.name] for node in variables if node.name in assigned)
+    made_up = [add_assignment(graph, name) for name in missing]
+    phrases = (
+        [f"{len(initialised)} variables have the values of their initialisers"]
+        if initialised
+        else []
+    )
+    if made_up:
+        phrases.append(
+            f"{len(made_up)} have values made up with a seed, by nodes that tflab added under "
             f"{SCOPE}/"
         )
-    return Start((*own, *fresh, *tables.targets), tables.feeds, " and ".join(about) + ".")
+    return Start(
+        (*initialised, *made_up, *tables.targets), tables.feeds, " and ".join(phrases) + "."
+    )
 
 
-def tables_of(file: GraphFile) -> Start:
-    """The SavedModel's own initialisation, of lookup tables for example, and its asset files."""
+def table_initialisation(file: GraphFile) -> Start:
+    """The SavedModel's own initialisation (of lookup tables, for example) and its asset files."""
     if file.meta is None or file.kind != "SavedModel":
         return Start(())
     init = file.meta.signature_def.get("__saved_model_init_op")
@@ -62,14 +68,16 @@ def tables_of(file: GraphFile) -> Start:
     return Start(tuple(map(node_of, names)), feeds)
 
 
-def assignment(graph: tf.Graph, name: str) -> str:
-    """Add a node that gives a variable made-up values; its name."""
+def add_assignment(graph: tf.Graph, name: str) -> str:
+    """Add a node that assigns made-up values to a variable; return its name."""
     op = graph.get_operation_by_name(name)
     dtype = tf.dtypes.as_dtype(op.get_attr("dtype"))
     shape = tf.TensorShape(op.get_attr("shape"))
     if not shape.is_fully_defined():
         raise TflabError(f"The variable '{name}' has no values, no initialiser and no known shape.")
-    values = tf.constant(made(dtype, shape.as_list()) / (1 if dtype.is_integer else 10), dtype)
+    values = tf.constant(
+        made_up_values(dtype, shape.as_list()) / (1 if dtype.is_integer else 10), dtype
+    )
     with graph.as_default(), tf.compat.v1.name_scope(f"{SCOPE}/"):
         if op.type == "VarHandleOp":
             return tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=values).name

@@ -1,1 +1,1 @@
-"""Train: from a model's recipe to weights, with all that a long run needs to be cut short."""
+"""Train: from a model's recipe to weights, in a training that can be interrupted and resumed."""

@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from tflab.train.trainer import Trainer
 
 MODEL, SEED = "lenet", 1
-GIVEN = ("model", "batch_size", "epochs", "seed", "one_thread")  # arguments that are settings
-RECENT = 50  # steps, of which the bar shows the mean
+SETTINGS = ("model", "batch_size", "epochs", "seed", "one_thread")  # options that are settings
+RECENT = 50  # steps; the progress bar shows their mean
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -88,22 +88,22 @@ def run(args: argparse.Namespace) -> int:
     from tflab.train import history, runs
 
     if args.resume:
-        folder = runs.find(Path(args.logdir or logdirs.RUNS), args.model or MODEL)
-        seen = history.settings(folder / history.NAME)
+        folder = runs.find_training(Path(args.logdir or logdirs.RUNS), args.model or MODEL)
+        saved = history.settings(folder / history.NAME)
         if not args.model:
-            runs.check_own(folder, seen)
-        trainer, settings = prepared(args, seen)
-        runs.check_same(folder, seen, settings)
-        start, notes = runs.start_of(folder, trainer, settings)
+            runs.check_own_model(folder, saved)
+        trainer, settings = prepare(args, saved)
+        runs.check_same_settings(folder, saved, settings)
+        start, notes = runs.checkpoint_to_resume(folder, trainer, settings)
         for sentence in notes:
             note(sentence)
     else:
-        trainer, settings = prepared(args, None)
-        folder, start = runs.begin(args.logdir, trainer, settings), None
+        trainer, settings = prepare(args, None)
+        folder, start = runs.begin_training(args.logdir, trainer, settings), None
     status = 0
     try:
         if start is None or start.step < settings.steps:
-            watch(trainer, settings, folder, start)
+            train(trainer, settings, folder, start)
     except KeyboardInterrupt:
         status = command.INTERRUPTED
     finally:
@@ -114,53 +114,57 @@ def run(args: argparse.Namespace) -> int:
     return status
 
 
-def prepared(args: argparse.Namespace, seen: Settings | None) -> tuple[Trainer, Settings]:
-    """The graph, and the settings: those given, else those seen before, else the recipe's."""
+def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, Settings]:
+    """The graph and the settings: those given, else those saved before, else the recipe's."""
     from tflab.train.epochs import Settings
 
-    given = {name: getattr(args, name) for name in GIVEN if getattr(args, name) is not None}
-    model = args.model or (seen.model if seen else MODEL)
-    seed = given.get("seed", seen.seed if seen else SEED)
+    given = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
+    model = args.model or (saved.model if saved else MODEL)
+    seed = given.get("seed", saved.seed if saved else SEED)
     function = models.find(model)
     from tflab.train import trainer
 
     ready = trainer.prepare(model, function, seed, args.data_dir)
     train, test = map(ready.program.dataset, ("train", "test"))
     data = {"data": train.name, "train_rows": train.size, "test_rows": test.size}
-    usual = {
+    defaults = {
         "model": model,
         "batch_size": ready.recipe.batch_size,
         "epochs": ready.recipe.epochs,
         "seed": seed,
         "one_thread": False,
     }
-    return ready, Settings(**{**(asdict(seen) if seen else usual), **given, **data})
+    return ready, Settings(**{**(asdict(saved) if saved else defaults), **given, **data})
 
 
-def watch(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None) -> None:
-    """Train, with a bar on stderr for the steps and a line on stdout for every epoch."""
+def train(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None) -> None:
+    """Train, with a progress bar on stderr for the steps and a line on stdout for every epoch."""
     from tflab.exporters import text
     from tflab.records import Epoch
-    from tflab.train import loop
-    from tflab.train import view as story
+    from tflab.train import loop, view
 
     out = text.console()
-    out.print(story.plan(settings))
+    out.print(view.plan_line(settings))
     done = start.step if start else 0
     recent: deque[TimedStep] = deque(maxlen=RECENT)
-    with closing(loop.train(trainer, settings, folder, start)) as records, bar() as progress:
+    with (
+        closing(loop.train(trainer, settings, folder, start)) as records,
+        progress_bar() as progress,
+    ):
         task = progress.add_task("", total=settings.steps, completed=done, about="")
         for record in records:
             if isinstance(record, Epoch):
-                progress.stop()  # it gives the line back
-                out.print(story.line(record, settings.epochs))
+                progress.stop()  # clears the bar's line
+                out.print(view.epoch_line(record, settings.epochs))
                 progress.start()
             elif not progress.disable:
                 recent.append(record)
-                progress.update(task, completed=record.step, about=story.now(settings, recent))
+                progress.update(
+                    task, completed=record.step, about=view.progress_line(settings, recent)
+                )
 
 
-def bar() -> Progress:
+def progress_bar() -> Progress:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -178,13 +182,12 @@ def bar() -> Progress:
 
 
 def show(folder: Path) -> None:
-    """All epochs, and where to see more of them."""
+    """Print a table of all epochs, and how to open the training in TensorBoard."""
     from tflab.exporters import text
-    from tflab.train import history
-    from tflab.train import view as story
+    from tflab.train import history, view
 
     out = text.console()
-    for block in story.tell(history.read(folder / history.NAME)):
+    for block in view.blocks(history.read(folder / history.NAME)):
         text.show_block(out, block)
     print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(folder)}")
 

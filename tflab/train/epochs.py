@@ -1,8 +1,8 @@
-"""Epochs: how a training is cut into epochs and steps, and steps are folded into epochs again.
+"""Epochs: how a training is divided into epochs and steps, and the steps of an epoch are summed up.
 
 An epoch is every row of the training data once, in an order of its own that follows from the seed.
-Where the batches do not come out even the last one is smaller, so the sums of an epoch are true.
-No TensorFlow in here.
+Where the rows do not divide evenly into batches, the last batch is smaller, so an epoch's sums are
+exact. No TensorFlow in here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tflab.records import Epoch, TrainingStep
 
 @dataclass(frozen=True)
 class Settings:
-    """What makes a training the one it is. The same settings give the same weights."""
+    """What determines a training. The same settings give the same weights."""
 
     model: str
     data: str  # the name of the data set
@@ -48,18 +48,18 @@ class Settings:
 
 @dataclass(frozen=True)
 class TimedStep(TrainingStep):
-    seconds: float  # since the end of the step before, or the start of the epoch
+    seconds: float  # since the end of the previous step, or the start of the epoch
 
 
 def order(settings: Settings, epoch: int) -> np.ndarray:
-    """The rows of the training data as they come in an epoch, which is counted from 0."""
+    """The order of the rows of the training data in an epoch; epochs count from 0."""
     return np.random.default_rng((settings.seed, epoch)).permutation(settings.train_rows)
 
 
-def fold(
+def epoch_of(
     settings: Settings, steps: Sequence[TimedStep], test_loss: float, test_accuracy: float
 ) -> Epoch:
-    """All steps of an epoch as one. Each counts by its rows, of which the last may have fewer."""
+    """The record of an epoch, from its steps. Each step is weighted by its number of rows."""
     size, rows = settings.batch_size, settings.train_rows
     counts = [min(size, rows - start) for start in range(0, rows, size)]
     pairs = list(zip(steps, counts, strict=True))

@@ -1,4 +1,4 @@
-"""Evaluation: what the network makes of the test images, with the weights as they are now."""
+"""Evaluation: loss, accuracy and predictions on the test data, with the current weights."""
 
 from __future__ import annotations
 
@@ -12,54 +12,57 @@ import tensorflow.compat.v1 as tf1
 from tflab import datasets
 from tflab.records import Program
 from tflab.runtime import session
-from tflab.train import gallery
+from tflab.train import prediction_images
 from tflab.train.trainer import Trainer
 
 ROWS = 500  # in a step
-SHOWN = 40  # images of a picture
+SHOWN = 40  # images in a picture
 
 
 @dataclass(frozen=True)
 class Evaluation:
     loss: float  # mean over all test rows
-    accuracy: float  # share of them; nan where nothing is classified
-    read: np.ndarray | None  # as what each row was read
+    accuracy: float  # share of right predictions; nan where nothing is classified
+    predicted: np.ndarray | None  # the class of each row
 
 
 def evaluate(trainer: Trainer, live: tf1.Session) -> Evaluation:
-    """Read every row of the test data once. Every row counts the same, also in a last batch."""
+    """Classify every row of the test data once. Each row counts the same, also in a short batch."""
     program = trainer.program
     dataset = program.dataset("test")
     columns = list(session.feed_columns(program, "test").values())
     step = trainer.test.callable(live)
-    total, found = 0.0, []
+    loss_sum, batches = 0.0, []
     starts = range(0, dataset.size, ROWS)
     for start, values in zip(starts, datasets.slices(columns, 0, dataset.size, ROWS), strict=True):
-        loss, *read = step(*values)
-        total += float(loss) * min(ROWS, dataset.size - start)
-        found += read
-    if not found:
-        return Evaluation(total / dataset.size, math.nan, None)
-    read = np.concatenate(found)
-    right = float(np.mean(read == dataset.columns["labels"]))
-    return Evaluation(total / dataset.size, right, read)
+        loss, *classes = step(*values)
+        loss_sum += float(loss) * min(ROWS, dataset.size - start)
+        batches += classes
+    if not batches:
+        return Evaluation(loss_sum / dataset.size, math.nan, None)
+    predicted = np.concatenate(batches)
+    accuracy = float(np.mean(predicted == dataset.columns["labels"]))
+    return Evaluation(loss_sum / dataset.size, accuracy, predicted)
 
 
-def pictures(program: Program, read: np.ndarray) -> Iterator[tuple[str, gallery.Picture]]:
-    """The first test images and the first mistakes, where images are what is classified."""
+def pictures(
+    program: Program, predicted: np.ndarray
+) -> Iterator[tuple[str, prediction_images.Picture]]:
+    """Pictures of the first test images and the first mistakes, where images are classified."""
     labels = program.dataset("test").columns["labels"]
     images = next(filter(holds_images, session.feed_columns(program, "test").values()), None)
-    if images is None or read.ndim > 1:
+    if images is None or predicted.ndim > 1:
         return
     for tag, rows in (
-        ("first", np.arange(len(read))),
-        ("mistakes", np.flatnonzero(read != labels)),
+        ("first", np.arange(len(predicted))),
+        ("mistakes", np.flatnonzero(predicted != labels)),
     ):
         shown = rows[:SHOWN]
         if len(shown):
-            yield f"predictions/{tag}", gallery.draw(images[shown], read[shown], labels[shown])
+            picture = prediction_images.draw(images[shown], predicted[shown], labels[shown])
+            yield f"predictions/{tag}", picture
 
 
 def holds_images(column: datasets.Column) -> bool:
-    """Grey or coloured ones: [n, height, width, 1 or 3]."""
+    """Whether a column holds grey or coloured images: [n, height, width, 1 or 3]."""
     return isinstance(column, np.ndarray) and column.ndim == 4 and column.shape[-1] in (1, 3)

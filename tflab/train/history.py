@@ -1,8 +1,8 @@
-"""History: what a training wrote down, a line of JSON for every step and epoch. No TensorFlow.
+"""History: the record of a training, a line of JSON for every step and epoch. No TensorFlow.
 
-The first line says what was trained, on what, and how; after it, lines are only ever added.
-Whatever ends the process costs at most half of the last line, which readers leave out. A training
-that goes on from a checkpoint first cuts off what came after it.
+The first line holds the settings; after it, lines are only ever added. If the process is killed, at
+most the last line is incomplete, and readers leave it out. A training that is resumed from a
+checkpoint first removes the lines that came after that.
 """
 
 from __future__ import annotations
@@ -33,15 +33,15 @@ TYPES: dict[Any, Any] = {"str": str, "int": int, "bool": bool, "float": (float, 
 def create(path: Path, settings: Settings) -> None:
     """Begin a history. Raises FileExistsError where there is one."""
     with open(path, "xb") as file:
-        file.write(line(settings))
+        file.write(json_line(settings))
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[FileIO]:
-    """The file to `add` to, for this process alone; TflabError while another one has it."""
+    """The file to `add` to, locked for this process; TflabError while another process has it."""
     with open(path, "ab", buffering=0) as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # it ends with the process
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released when the process ends
         except BlockingIOError as error:
             raise TflabError(
                 f"The training in '{path.parent}' is still running in another process; "
@@ -51,26 +51,26 @@ def opened(path: Path) -> Iterator[FileIO]:
 
 
 def add(file: FileIO, record: TimedStep | Epoch) -> None:
-    """Write a record down at once: what is left in a buffer would not outlive the process."""
-    content = line(record)
+    """Write a record at once, because a buffer would not outlive the process."""
+    content = json_line(record)
     if file.write(content) < len(content):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
-def line(record: Settings | TimedStep | Epoch) -> bytes:
-    """JSON has no word for nan, which stands for what a model does not tell: it becomes null."""
-    values = {key: known(value) for key, value in asdict(record).items()}
+def json_line(record: Settings | TimedStep | Epoch) -> bytes:
+    """A record as a line of JSON, which has no nan: a value that a model does not have is null."""
+    values = {key: finite_or_none(value) for key, value in asdict(record).items()}
     return json.dumps(values, allow_nan=False).encode() + b"\n"
 
 
-def known(value: Any) -> Any:
+def finite_or_none(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def cut(path: Path, step: int) -> list[TimedStep]:
-    """Cut off what came after a step; the steps until then of the epoch that it is in.
+def cut_after(path: Path, step: int) -> list[TimedStep]:
+    """Remove all records after a step; the steps done in the unfinished epoch are returned.
 
-    Raises TflabError when the history does not reach that far.
+    Raises TflabError when the history ends before that step.
     """
     keep, steps = header_bytes(path), []
     for end, record in records(path):
@@ -90,7 +90,7 @@ def cut(path: Path, step: int) -> list[TimedStep]:
 
 
 def settings(path: Path) -> Settings:
-    """What was trained, on what, and how. Raises TflabError where this is not a history."""
+    """The settings of the training. Raises TflabError where this is not a history."""
     try:
         first = next(whole_lines(path), b"")
     except OSError as error:
@@ -99,21 +99,21 @@ def settings(path: Path) -> Settings:
 
 
 def read(path: Path) -> History:
-    """The whole history. Half a last line, as a killed process may leave it, is left out.
+    """The whole history. An incomplete last line, as a killed process leaves it, is left out.
 
     Raises TflabError where this is not a history, or a line of it cannot be read.
     """
-    seen = settings(path)
-    found = [record for _, record in records(path)]
-    epochs = tuple(record for record in found if isinstance(record, Epoch))
+    header = settings(path)
+    after_header = [record for _, record in records(path)]
+    epochs = tuple(record for record in after_header if isinstance(record, Epoch))
     return History(
-        model=seen.model,
-        data=seen.data,
-        batch_size=seen.batch_size,
-        seed=seen.seed,
-        steps=tuple(record for record in found if isinstance(record, TimedStep)),
+        model=header.model,
+        data=header.data,
+        batch_size=header.batch_size,
+        seed=header.seed,
+        steps=tuple(record for record in after_header if isinstance(record, TimedStep)),
         epochs=epochs,
-        interrupted=len(epochs) < seen.epochs,
+        interrupted=len(epochs) < header.epochs,
     )
 
 
@@ -122,7 +122,7 @@ def header_bytes(path: Path) -> int:
 
 
 def records(path: Path) -> Iterator[tuple[int, TimedStep | Epoch]]:
-    """Every record, with the place in the file at which its line ends."""
+    """Every record of a step or an epoch, with the offset in the file at which its line ends."""
     end = 0
     for number, content in enumerate(whole_lines(path), 1):
         end += len(content)
@@ -140,8 +140,8 @@ def whole_lines(path: Path) -> Iterator[bytes]:
 
 def parsed(path: Path, number: int, content: bytes, kind: type[Record]) -> Record:
     try:
-        found = json.loads(content)
-        values = {item.name: found[item.name] for item in fields(kind)}
+        content_values = json.loads(content)
+        values = {item.name: content_values[item.name] for item in fields(kind)}
         fits = all(isinstance(values[item.name], TYPES[item.type]) for item in fields(kind))
     except (ValueError, KeyError, TypeError):
         fits = False

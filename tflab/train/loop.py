@@ -1,7 +1,8 @@
-"""Training: the same step again and again, on other images each time, until the weights fit.
+"""Training loop: the same step again and again, each time on other images.
 
-All is written down as it happens, and checkpoints are taken on the way. A training that ended
-anywhere can go on from there, and becomes the one that it would have been.
+Every step is recorded at once, and checkpoints are saved on the way. A training that was
+interrupted anywhere can be resumed, and ends with the weights that it would have had without the
+interruption.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ import tensorflow.compat.v1 as tf1
 from tflab.errors import TflabError
 from tflab.records import Epoch, Options
 from tflab.runtime import session
-from tflab.train import checkpoints, curves, epochs, evaluation, history, tracing
+from tflab.train import checkpoints, epochs, evaluation, history, summaries, tracing
 from tflab.train.checkpoints import Checkpoint
 from tflab.train.epochs import Settings, TimedStep
 from tflab.train.trainer import Trainer
 
-PAUSE_S = 10.0  # between checkpoints within an epoch: the work that a kill may cost
+PAUSE_S = 10.0  # between checkpoints within an epoch: how much work a kill may lose
 
 
 @dataclass(frozen=True)
@@ -40,38 +41,39 @@ class Run:
     settings: Settings
     folder: Path
     live: tf1.Session
-    written: FileIO
-    drawn: curves.Curves
+    history_file: FileIO
+    event_files: summaries.EventFiles
     interrupted: threading.Event
-    traced: tracing.Tracing | None  # in a training that goes on, nothing is traced again
+    traced: tracing.Tracing | None  # None in a training that is resumed: it was traced before
 
 
 def train(
     trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint | None
 ) -> Generator[TimedStep | Epoch, None, None]:
-    """Train on from a checkpoint, or from the first weights; give every step and epoch once it is
-    written down.
+    """Train from a checkpoint, or from the initial weights; yield every step and epoch once it is
+    recorded.
 
     The folder has the history of a training with these settings. The first Ctrl-C saves before
     it raises KeyboardInterrupt, the second does not wait. Raises TflabError when another process
-    is at this training, when the loss or a weight is no finite number any more, and when nothing
-    can be written. The checkpoints until then stay.
+    runs this training, when the loss or a weight is not finite any more, and when nothing can be
+    written. The checkpoints until then are kept.
     """
     done = start.step if start else 0
     path = folder / history.NAME
     with ExitStack() as stack:
         with writing(folder, done):
-            written = stack.enter_context(history.opened(path))
-            steps = history.cut(path, done)
+            history_file = stack.enter_context(history.opened(path))
+            steps = history.cut_after(path, done)
             checkpoints.clear(folder / checkpoints.FOLDER, done)
             data = trainer.program.dataset("train")
             stand_in = data.name if data.stands_in_for else ""
-            drawn = stack.enter_context(curves.opened(folder, done, stand_in))
+            event_files = stack.enter_context(summaries.opened(folder, done, stand_in))
         graph = trainer.program.graph
-        live = stack.enter_context(session.fresh(graph, config(settings)))
+        live = stack.enter_context(session.fresh(graph, config_of(settings)))
         interrupted = stack.enter_context(interrupt_held())
-        traced = None if start else tracing.of(trainer, live, folder, settings.batch_size)
-        run = Run(trainer, settings, folder, live, written, drawn, interrupted, traced)
+        batch_size = settings.batch_size
+        traced = None if start else tracing.begin_tracing(trainer, live, folder, batch_size)
+        run = Run(trainer, settings, folder, live, history_file, event_files, interrupted, traced)
         if start:
             checkpoints.restore(trainer.saver, live, start)
         else:
@@ -80,19 +82,19 @@ def train(
             for step in epoch_steps(run, epoch, len(steps)):
                 steps.append(step)
                 yield step
-            yield finished(run, steps)
+            yield finish_epoch(run, steps)
             steps = []
 
 
-def config(settings: Settings) -> tf1.ConfigProto:
-    found = session.config_of(Options())
+def config_of(settings: Settings) -> tf1.ConfigProto:
+    config = session.config_of(Options())
     if settings.one_thread:
-        found.inter_op_parallelism_threads = found.intra_op_parallelism_threads = 1
-    return found
+        config.inter_op_parallelism_threads = config.intra_op_parallelism_threads = 1
+    return config
 
 
 def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
-    """The steps of an epoch without the first `done`."""
+    """Run the steps of an epoch except for its first `done` ones."""
     settings, trainer = run.settings, run.trainer
     step_once = trainer.train.callable(run.live)
     columns = list(session.feed_columns(trainer.program, "train").values())
@@ -110,11 +112,13 @@ def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
         rows = order[index * settings.batch_size :][: settings.batch_size]
         values: list[Any] = [*(column[rows] for column in columns), np.float32(rate)]
         if run.traced and before in tracing.STEPS:
-            loss, *right = tracing.take(run.traced, before + 1, values)
+            loss, *right = tracing.run_traced(run.traced, before + 1, values)
         else:
             loss, *right = step_once(*values)
         if not math.isfinite(loss):
-            raise diverged(run, f"the loss of step {before + 1:,}, in epoch {epoch + 1}, is {loss}")
+            raise divergence(
+                run, f"the loss of step {before + 1:,}, in epoch {epoch + 1}, is {loss}"
+            )
         now = time.perf_counter()
         step = TimedStep(
             step=before + 1,
@@ -125,47 +129,47 @@ def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
         )
         ended = now
         with writing(run.folder, step.step):
-            history.add(run.written, step)
-            curves.add_step(run.drawn, step)
+            history.add(run.history_file, step)
+            summaries.add_step(run.event_files, step)
             if run.traced and step.step == min(tracing.STEPS.stop, settings.steps):
                 tracing.write(run.traced)
         yield step
 
 
-def finished(run: Run, steps: Sequence[TimedStep]) -> Epoch:
-    """Test what an epoch has taught, draw it, and save it."""
+def finish_epoch(run: Run, steps: Sequence[TimedStep]) -> Epoch:
+    """Evaluate on the test data, record the epoch, and save a checkpoint."""
     weights = finite_weights(run, steps[-1].step)
-    found = evaluation.evaluate(run.trainer, run.live)
-    epoch = epochs.fold(run.settings, steps, found.loss, found.accuracy)
+    result = evaluation.evaluate(run.trainer, run.live)
+    epoch = epochs.epoch_of(run.settings, steps, result.loss, result.accuracy)
     with writing(run.folder, epoch.step):
-        history.add(run.written, epoch)
-        curves.add_epoch(run.drawn, epoch)
-        curves.add_weights(run.drawn, epoch.step, weights)
-        if found.read is not None:
-            for tag, picture in evaluation.pictures(run.trainer.program, found.read):
-                curves.add_image(run.drawn, epoch.step, tag, picture)
+        history.add(run.history_file, epoch)
+        summaries.add_epoch(run.event_files, epoch)
+        summaries.add_weights(run.event_files, epoch.step, weights)
+        if result.predicted is not None:
+            for tag, picture in evaluation.pictures(run.trainer.program, result.predicted):
+                summaries.add_image(run.event_files, epoch.step, tag, picture)
     save(run, epoch.step)
     return epoch
 
 
 def save(run: Run, step: int) -> None:
-    """A checkpoint, once all that was drawn until then is safe."""
+    """Save a checkpoint, after flushing the event files up to this step."""
     finite_weights(run, step)
     with writing(run.folder, step):
-        run.drawn.flush()
+        run.event_files.flush()
         checkpoints.save(run.trainer.saver, run.live, run.folder / checkpoints.FOLDER, step)
 
 
 def finite_weights(run: Run, step: int) -> dict[str, np.ndarray]:
-    """All weights by name. Raises TflabError where there is nothing worth keeping in them."""
+    """All weights by name. Raises TflabError where one of them is not finite."""
     weights = run.live.run({weight.op.name: weight for weight in run.trainer.weights})
     for name, values in weights.items():
         if not np.isfinite(values).all():
-            raise diverged(run, f"after step {step:,} not all of '{name}' are finite numbers")
+            raise divergence(run, f"after step {step:,} not all of '{name}' are finite numbers")
     return weights
 
 
-def diverged(run: Run, what: str) -> TflabError:
+def divergence(run: Run, what: str) -> TflabError:
     return TflabError(
         f"The training diverged: {what}. A smaller learning rate would be right. The checkpoints "
         f"from before are kept in '{run.folder / checkpoints.FOLDER}'."
@@ -174,16 +178,16 @@ def diverged(run: Run, what: str) -> TflabError:
 
 @contextmanager
 def writing(folder: Path, step: int) -> Iterator[None]:
-    """What the disk refuses becomes a sentence."""
+    """Turn an error of the disk into a TflabError with a sentence."""
     try:
         yield
     except OSError as error:
-        raise unwritten(folder, step, str(error.strerror)) from error
+        raise write_failure(folder, step, str(error.strerror)) from error
     except tf.errors.OpError as error:
-        raise unwritten(folder, step, session.sentence(error.message)) from error
+        raise write_failure(folder, step, session.sentence(error.message)) from error
 
 
-def unwritten(folder: Path, step: int, reason: str) -> TflabError:
+def write_failure(folder: Path, step: int, reason: str) -> TflabError:
     return TflabError(
         f"Step {step:,} cannot be written to '{folder}': {reason.rpartition('; ')[2]}. "
         "What was saved before is whole, and --resume goes on from there."
@@ -192,9 +196,9 @@ def unwritten(folder: Path, step: int, reason: str) -> TflabError:
 
 @contextmanager
 def interrupt_held() -> Iterator[threading.Event]:
-    """The first Ctrl-C sets the event; the next raises KeyboardInterrupt, as it always does."""
+    """The first Ctrl-C sets the event; the second raises KeyboardInterrupt as usual."""
     event, usual = threading.Event(), signal.default_int_handler
-    if signal.getsignal(signal.SIGINT) is not usual:  # somebody else takes care of it
+    if signal.getsignal(signal.SIGINT) is not usual:  # the caller handles it
         yield event
         return
 

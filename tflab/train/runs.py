@@ -1,4 +1,4 @@
-"""Runs: the folder of a training: a new one, or that of a training to go on with."""
+"""Runs: the folder of a new training, or of one to resume."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from tflab.exporters import tensorboard
 from tflab.train import checkpoints, history
 from tflab.train.checkpoints import Checkpoint
 from tflab.train.epochs import Settings
-from tflab.train.trainer import Trainer, drawing
+from tflab.train.trainer import Trainer, random_nodes
 
 RATES = " The learning rate of every step depends on the number of epochs."
-SHOWN = 5  # differences between variables; one layer more is one thing to say
+SHOWN = 5  # differences between variables that an error lists
 
 
-def begin(logdir: str | None, trainer: Trainer, settings: Settings) -> Path:
-    """A new folder, with the graph and a history without steps. Raises UsageError."""
+def begin_training(logdir: str | None, trainer: Trainer, settings: Settings) -> Path:
+    """Create a folder with the graph and a history without steps. Raises UsageError."""
     folder = logdirs.choose(logdir, f"{settings.model}-train")
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -31,8 +31,8 @@ def begin(logdir: str | None, trainer: Trainer, settings: Settings) -> Path:
     return folder
 
 
-def find(root: Path, model: str) -> Path:
-    """The training to go on with: the folder itself, else the newest of this model in it."""
+def find_training(root: Path, model: str) -> Path:
+    """The folder to resume: `root` itself, else the newest training of this model in it."""
     if (root / history.NAME).exists():
         return root
     histories = root.glob(f"*/{history.NAME}")
@@ -46,35 +46,35 @@ def find(root: Path, model: str) -> Path:
     )
 
 
-def check_own(folder: Path, seen: Settings) -> None:
-    """Raise UsageError for a model that is not tflab's: a file does not decide what is imported."""
-    if seen.model not in models.MODELS:
+def check_own_model(folder: Path, saved: Settings) -> None:
+    """Raise UsageError for a model that is not tflab's: a file must not decide what is imported."""
+    if saved.model not in models.MODELS:
         raise UsageError(
-            f"The training in '{folder}' is of '{seen.model}', which is not one of tflab's own "
-            f"models; give --model '{seen.model}' as well."
+            f"The training in '{folder}' is of '{saved.model}', which is not one of tflab's own "
+            f"models; give --model '{saved.model}' as well."
         )
 
 
-def check_same(folder: Path, seen: Settings, now: Settings) -> None:
-    """Raise UsageError with every setting that is another one than before."""
+def check_same_settings(folder: Path, saved: Settings, given: Settings) -> None:
+    """Raise UsageError that lists every setting that differs from the saved one."""
     differences = [
-        f"{item.name.replace('_', ' ')}: seen {getattr(seen, item.name)}, "
-        f"now given {getattr(now, item.name)}"
-        for item in fields(seen)
-        if getattr(seen, item.name) != getattr(now, item.name)
+        f"{item.name.replace('_', ' ')}: seen {getattr(saved, item.name)}, "
+        f"now given {getattr(given, item.name)}"
+        for item in fields(saved)
+        if getattr(saved, item.name) != getattr(given, item.name)
     ]
     if differences:
-        why = RATES if seen.epochs != now.epochs else ""
+        why = RATES if saved.epochs != given.epochs else ""
         raise UsageError(
             f"The training in '{folder}' goes on as it began, or not at all: "
             f"{'; '.join(differences)}.{why} Begin anew without --resume."
         )
 
 
-def start_of(
+def checkpoint_to_resume(
     folder: Path, trainer: Trainer, settings: Settings
 ) -> tuple[Checkpoint | None, list[str]]:
-    """The newest whole checkpoint, or None to begin anew; and what there is to say about it."""
+    """The newest undamaged checkpoint, or None to begin anew; and notes about it for the user."""
     start, notes = checkpoints.newest(folder / checkpoints.FOLDER)
     if start:
         differences = checkpoints.differences(start, trainer.program.graph)
@@ -85,7 +85,7 @@ def start_of(
             )
     done = start.step if start else 0
     notes.append(f"Going on in '{folder}': {done:,} of {settings.steps:,} steps are done.")
-    nodes = drawing(trainer)
+    nodes = random_nodes(trainer)
     if done and nodes:
         notes.append(
             f"The numbers that '{nodes[0]}' draws begin anew, because the runtime does not say "

@@ -1,6 +1,6 @@
-"""Tracing: some of the first steps of a training, for TensorBoard's Graphs and Profile.
+"""Tracing: some of the first steps of a training are traced for TensorBoard's Graphs and Profile.
 
-They are steps of the training like the others. Tracing them changes nothing in what they compute.
+They are steps of the training like the others. Tracing does not change what they compute.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ class Tracing:
     taken: list[tuple[StepTime, Any]] = field(default_factory=list)
 
 
-def of(trainer: Trainer, live: tf1.Session, folder: Path, batch_size: int) -> Tracing:
+def begin_tracing(trainer: Trainer, live: tf1.Session, folder: Path, batch_size: int) -> Tracing:
     step = trainer.train.callable(
         live, trace_level=session.FULL_TRACE, output_partition_graphs=True
     )
     return Tracing(trainer.program, folder, batch_size, step)
 
 
-def take(tracing: Tracing, number: int, values: Sequence[Any]) -> list[Any]:
-    """Run a step, traced; what it fetched."""
+def run_traced(tracing: Tracing, number: int, values: Sequence[Any]) -> list[Any]:
+    """Run a step with tracing; return what it fetched."""
     fetched: list[Any] = []
 
     def run(*fed: Any, **options: Any) -> None:
@@ -50,10 +50,10 @@ def take(tracing: Tracing, number: int, values: Sequence[Any]) -> list[Any]:
 
 
 def write(tracing: Tracing) -> None:
-    """The graph that ran, coloured by its last step, and all steps as a profile; then let go of
-    them.
+    """Write the graph that ran, coloured by its last step, and all steps as a profile; then release
+    the traces.
 
-    A training with no more steps than those of the warm-up has nothing to show.
+    A training with no more steps than those of the warm-up has none.
     """
     if not tracing.taken:
         return

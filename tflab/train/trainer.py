@@ -1,7 +1,7 @@
-"""Trainer: a model's graph, with all that training adds to it.
+"""Trainer: a model's graph with the nodes that training adds to it.
 
-Besides gradients and updates these are a learning rate that is fed with every step, counts of
-steps and of right answers, and the ops that save and restore the variables.
+Besides gradients and updates these are a learning rate that is fed with every step, counters of
+steps and of right predictions, and the ops that save and restore the variables.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from tflab.runtime import session
 from tflab.train import checkpoints
 
 EPOCHS, BATCH_SIZE = 5, 64  # for a model that has an optimizer and no recipe
-DRAWING = ("Random", "TruncatedNormal", "Multinomial")  # in the names of op types
+RANDOM = ("Random", "TruncatedNormal", "Multinomial")  # in the names of op types
 
 
 @dataclass(frozen=True)
 class Trainer:
     program: Program
     recipe: Recipe
-    train: session.Step  # feeds: columns, learning rate; fetches: loss, how many were read right
-    test: session.Step  # feeds: columns; fetches: loss, what each row was read as
+    train: session.Step  # feeds: columns, learning rate; fetches: loss, number of right predictions
+    test: session.Step  # feeds: columns; fetches: loss, the predicted class of each row
     weights: tuple[tf.Variable, ...]  # the trainable ones
     saver: tf1.train.Saver
 
 
 def prepare(name: str, function: Callable[[], Model], seed: int, data_dir: str | None) -> Trainer:
-    """Build a model, its first weights drawn by the seed, and add what trains it.
+    """Build a model whose initial weights follow from the seed, and add the nodes that train it.
 
-    Where nothing is fed from a column `labels`, nothing is classified, and both steps fetch the
-    loss alone. Raises UsageError when a model has no loss or does not say how it is trained, and
-    TflabError when it fails or its loss cannot be differentiated.
+    Where no placeholder is fed from a column `labels`, nothing is classified, and both steps fetch
+    the loss alone. Raises UsageError when a model has no loss or does not say how it is trained,
+    and TflabError when it fails or its loss cannot be differentiated.
     """
 
     def seeded() -> Model:
@@ -54,9 +54,11 @@ def prepare(name: str, function: Callable[[], Model], seed: int, data_dir: str |
         rate = tf1.placeholder(tf.float32, [], name="learning_rate")
         count = tf1.train.get_or_create_global_step().assign_add(1, read_value=False)
         with tf1.name_scope("accuracy"):
-            answers = read(trained_scores(program), labels)
-            right = [tf.reduce_sum(tf.cast(tf.equal(a, labels), tf.int32)) for a in answers]
-            tested = read(model.output, labels)
+            predicted = classes(training_scores(program), labels)
+            right_counts = [
+                tf.reduce_sum(tf.cast(tf.equal(a, labels), tf.int32)) for a in predicted
+            ]
+            test_classes = classes(model.output, labels)
         try:
             optimizer = recipe.optimizer(rate)
         except Exception as error:
@@ -68,19 +70,19 @@ def prepare(name: str, function: Callable[[], Model], seed: int, data_dir: str |
     saver = checkpoints.saver(graph)
     graph.finalize()
     test_loss = model.loss if model.test_loss is None else model.test_loss
-    train = session.step_of(program, [tensor.name for tensor in (model.loss, *right)])
+    train = session.step_of(program, [tensor.name for tensor in (model.loss, *right_counts)])
     return Trainer(
         program=program,
         recipe=recipe,
         train=replace(train, feeds=(*train.feeds, rate.name), targets=(train_op,)),
-        test=session.step_of(program, [tensor.name for tensor in (test_loss, *tested)]),
+        test=session.step_of(program, [tensor.name for tensor in (test_loss, *test_classes)]),
         weights=tuple(graph.get_collection(tf1.GraphKeys.TRAINABLE_VARIABLES)),
         saver=saver,
     )
 
 
 def recipe_of(name: str, model: Model) -> Recipe:
-    """How to train a model. With an optimizer alone, only that knows its learning rate."""
+    """How to train a model. If it has only an optimizer, its learning rate is not known (nan)."""
     if model.loss is None:
         raise UsageError(
             f"The model '{name}' has no loss, so there is nothing to train it for; "
@@ -96,8 +98,8 @@ def recipe_of(name: str, model: Model) -> Recipe:
     return Recipe(EPOCHS, BATCH_SIZE, lambda rate: model.optimizer, lambda *steps: math.nan)
 
 
-def read(scores: tf.Tensor | None, labels: tf.Tensor | None) -> list[tf.Tensor]:
-    """As what each row is read: the class of its highest score. Empty without classes."""
+def classes(scores: tf.Tensor | None, labels: tf.Tensor | None) -> list[tf.Tensor]:
+    """The predicted class of each row: that of its highest score. Empty without classes."""
     if scores is None or labels is None or not labels.dtype.is_integer:
         return []
     if scores.shape.rank is None or scores.shape[:-1].rank != labels.shape.rank:
@@ -105,11 +107,11 @@ def read(scores: tf.Tensor | None, labels: tf.Tensor | None) -> list[tf.Tensor]:
     return [tf.cast(tf.argmax(scores, axis=-1), labels.dtype)]
 
 
-def trained_scores(program: Program) -> tf.Tensor | None:
-    """What the head that trains makes of a batch, with the very weights of its loss.
+def training_scores(program: Program) -> tf.Tensor | None:
+    """The scores of the head that is trained, computed in the same step as its loss.
 
-    That is what goes into the softmax of the loss or, without just one of these, the model's
-    output. None where the loss does not come from that either.
+    They are the input of the loss's softmax or, unless there is exactly one softmax, the model's
+    output. None where the loss does not depend on that output either.
     """
     model = program.model
     behind = ancestors(program.graph, program.loss.op.name)
@@ -120,19 +122,19 @@ def trained_scores(program: Program) -> tf.Tensor | None:
     return model.output if model.output.op in ops else None
 
 
-def drawing(trainer: Trainer) -> list[str]:
-    """The nodes of the training step that draw numbers and remember in no variable how far."""
+def random_nodes(trainer: Trainer) -> list[str]:
+    """The nodes of the training step that draw random numbers without keeping a state."""
     graph = trainer.program.graph
     behind = ancestors(graph, *trainer.train.targets)
     return [
         op.name
         for op in graph.get_operations()
-        if op.name in behind and op.op_def.is_stateful and any(word in op.type for word in DRAWING)
+        if op.name in behind and op.op_def.is_stateful and any(word in op.type for word in RANDOM)
     ]
 
 
 def ancestors(graph: tf.Graph, *names: str) -> set[str]:
-    """All nodes that have to run before these, and these."""
+    """These nodes and all nodes that have to run before them."""
     parents = {
         op.name: [*(tensor.op.name for tensor in op.inputs), *(c.name for c in op.control_inputs)]
         for op in graph.get_operations()

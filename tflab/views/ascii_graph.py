@@ -40,7 +40,7 @@ def ordered(nodes: Sequence[Node], ends: Iterable[str]) -> list[Node]:
 def draw(nodes: Sequence[Node]) -> list[str]:
     """The rails of nodes that stand in an order from `ordered`: one string a node, equally long."""
     takes = drawn_parents(nodes)
-    uses = Counter(parent for found in takes.values() for parent in found)
+    uses = Counter(parent for taken in takes.values() for parent in taken)
     rails: list[str | None] = []  # what each rail carries at the moment
     resting = None  # the rail of a value that nobody uses: the next node would seem to use it
     rows = []

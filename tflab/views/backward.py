@@ -1,4 +1,4 @@
-"""The backward story: what each forward op's gradient function made, and whether it is right."""
+"""The view of backward: what each forward op's gradient function made, and whether it is right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tflab.views import frontend
 from tflab.views.words import LONGEST, counted
 
 
-def tell(stage: Backward) -> Iterable[Block]:
+def blocks(stage: Backward) -> Iterable[Block]:
     if stage.inferred:
         yield (
             f"The file holds gradients of {plural(len(stage.gradients), 'forward op')}; which came "
@@ -92,8 +92,8 @@ def gradient_checks(stage: Backward) -> Iterable[Block]:
     )
     if worst.precision != "float64":
         yield "The graph has ops without a float64 version, so the error is larger."
-    some = f"Checked: {len(stage.gradient_checks)} of {stage.variable_count:,} variables. "
+    checked = f"Checked: {len(stage.gradient_checks)} of {stage.variable_count:,} variables. "
     yield (
-        (some if len(stage.gradient_checks) < stage.variable_count else "")
+        (checked if len(stage.gradient_checks) < stage.variable_count else "")
         + f"The largest relative error is {worst.max_relative_error:.1e}, in {worst.tensor}."
     )

@@ -13,7 +13,7 @@ TOP = 10
 HOLDERS = 3  # of memory at its peak; the rest is in the JSON
 
 
-def tell(stage: Execution) -> Iterable[Block]:
+def blocks(stage: Execution) -> Iterable[Block]:
     if stage.interrupted:
         yield "Interrupted: what follows was measured until then."
     yield (
@@ -107,8 +107,8 @@ def remembered(memory: Memory) -> Iterable[Block]:
         )
         text += (
             f" The step of median length had most alive after {time(curve.peak_ns)}: "
-            f"{size(curve.peak_bytes)}, allocated by {plural(len(curve.holders), 'op')}, most of "
-            f"it by {', '.join(held)}."
+            f"{size(curve.peak_bytes)}, allocated by {plural(len(curve.holders), 'op')}, "
+            f"{'all' if len(curve.holders) == 1 else 'most'} of it by {', '.join(held)}."
         )
     yield text
 

@@ -1,5 +1,5 @@
-"""The frontend's story: the graph drawn whole, or the tree of its scopes, with source lines; then
-the functions that its nodes call, and those bodies that were asked for."""
+"""The view of the frontend: the graph drawn whole, or the tree of its scopes, with source lines;
+then the functions that its nodes call, and those bodies that are to be expanded."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tflab.views.words import LONGEST, place, tensor
 DRAWN_WHOLE = 40  # nodes; a larger graph is shown as a tree of scopes
 
 
-def tell(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
+def blocks(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
     made_by = {(node.source.file, node.source.line) for node in stage.nodes if node.source}
     counts = f"{plural(len(stage.nodes), 'node')}, {plural(edge_count(stage.nodes), 'edge')}"
     lines = plural(len(made_by), "line")
@@ -73,9 +73,13 @@ def functions(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
         return
     inside = sum(len(function.nodes) for function in stage.functions)
     unused = sum(not function.called_by for function in stage.functions)
+    if len(stage.functions) == 1:
+        owner, rest = "its", "; nobody calls it."
+    else:
+        owner, rest = "their", f"; {unused:,} of them called by nobody."
     yield (
-        f"{plural(len(stage.functions), 'function')} with {plural(inside, 'node')} of their own"
-        + (f"; {unused:,} of them called by nobody." if unused else ".")
+        f"{plural(len(stage.functions), 'function')} with {plural(inside, 'node')} of {owner} own"
+        + (rest if unused else ".")
     )
     yield function_table("Functions (open one with --expand FUNCTION)", stage.functions)
     for function in stage.functions:
@@ -84,8 +88,8 @@ def functions(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
             yield from body(function, opened)
 
 
-def function_table(title: str, found: Sequence[Function]) -> Table:
-    known = any(map(first_line, found))  # those of files have no lines
+def function_table(title: str, functions: Sequence[Function]) -> Table:
+    known = any(map(first_line, functions))  # those of files have no lines
     return shortened(
         title,
         (
@@ -95,7 +99,7 @@ def function_table(title: str, found: Sequence[Function]) -> Table:
             Column("types", types, elastic=True, least=20),
             *([Column("first line", first_line)] if known else []),
         ),
-        found,
+        functions,
         LONGEST,
     )
 

@@ -1,4 +1,4 @@
-"""The story of generated code: one operation's way from its line to the vector instruction."""
+"""The view of generated code: one operation's way from its line to the vector instruction."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LARGEST = 12  # kernels
 SHOWN = 2  # instructions of one operation that was unrolled
 
 
-def tell(code: Generated, stage: Placement) -> Iterable[Block]:
+def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
     size = sum(kernel[2] for kernel in code.kernels)
     opcodes = counted(opcode for _, opcodes, _ in code.kernels for opcode in opcodes)
     yield (
@@ -26,18 +26,18 @@ def tell(code: Generated, stage: Placement) -> Iterable[Block]:
     sources = {node.name: node.source.code for node in stage.user_nodes if node.source}
     frames = [
         Frame(
-            f"{one.node} {lines.get(one.node, '')}".rstrip(),
-            sources.get(one.node, ""),
-            tuple(steps(one)),
+            f"{operation.node} {lines.get(operation.node, '')}".rstrip(),
+            sources.get(operation.node, ""),
+            tuple(steps(operation)),
         )
-        for one in code.path[:FOLLOWED]
+        for operation in code.path[:FOLLOWED]
     ]
     if frames:
         more = len(code.path) - len(frames)
         rest = f" ({plural(more, 'more operation')} in the listings)" if more else ""
         yield Strip(f"From the line to the instruction{rest}", tuple(frames))
     yield f"With --logdir DIR the whole listings go to DIR/code/{code.cluster}."
-    inferred = sorted({why for one in code.path for why in one.inferred})
+    inferred = sorted({why for operation in code.path for why in operation.inferred})
     if inferred:
         yield f"Inferred, not read: {'; '.join(inferred)}."
     larger = sorted(code.kernels, key=lambda kernel: -kernel[2])
@@ -54,16 +54,18 @@ def tell(code: Generated, stage: Placement) -> Iterable[Block]:
         )
 
 
-def steps(one: Machined) -> Iterable[str]:
-    yield f"HLO      {one.hlo}"
-    yield from some("LLVM", one.llvm)
-    yield from some("machine", one.machine)
-    width = f"{one.lanes} elements at once" if one.lanes > 1 else "one element at a time"
-    fused = ", a fused multiply-add: one instruction for two operations" if one.fused else ""
+def steps(operation: Machined) -> Iterable[str]:
+    """One operation as HLO, as LLVM, as instructions, and how many elements these take at once."""
+    yield f"HLO      {operation.hlo}"
+    yield from first_of("LLVM", operation.llvm)
+    yield from first_of("machine", operation.machine)
+    lanes = operation.lanes
+    width = f"{lanes} elements at once" if lanes > 1 else "one element at a time"
+    fused = ", a fused multiply-add: one instruction for two operations" if operation.fused else ""
     yield f"         {width}{fused}"
 
 
-def some(label: str, instructions: tuple[str, ...]) -> Iterable[str]:
+def first_of(label: str, instructions: tuple[str, ...]) -> Iterable[str]:
     for index, text in enumerate(instructions[:SHOWN]):
         more = len(instructions) - SHOWN
         last = f"   ({more} more like it)" if index == SHOWN - 1 and more > 0 else ""

@@ -53,15 +53,15 @@ def tree(nodes: Sequence[Node]) -> Scope:
 
 def known(nodes: Iterable[Node]) -> dict[str, None]:
     """The names of all nodes, and of the scopes that they are in."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for node in nodes:
         parts = node.name.split("/")
-        found |= dict.fromkeys("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
-    return found
+        names |= dict.fromkeys("/".join(parts[:depth]) for depth in range(1, len(parts) + 1))
+    return names
 
 
 def inside(function: str, names: Iterable[str]) -> list[str]:
-    """What the names ask to be opened within a function: of `f/add`, asked of `f`, `add`."""
+    """The names that lie within a function, without its own: `add` for `f/add` in `f`."""
     return [name.removeprefix(f"{function}/") for name in names if name.startswith(f"{function}/")]
 
 
@@ -71,9 +71,9 @@ def check(nodes: Sequence[Node], names: Iterable[str], functions: Sequence[Funct
         return
     there = known(nodes) | dict.fromkeys(function.name for function in functions)
     for name in names:
-        asked = [function for function in functions if inside(function.name, [name])]
+        around = [function for function in functions if inside(function.name, [name])]
         within = {
-            f"{function.name}/{scope}" for function in asked for scope in known(function.nodes)
+            f"{function.name}/{scope}" for function in around for scope in known(function.nodes)
         }
         if name in there or name in within:
             continue

@@ -1,9 +1,9 @@
-"""The story of the placement: the film of the passes, the ledger, devices, transfers, kernels."""
+"""The view of the placement: the log of the passes, the ledger, devices, transfers, kernels."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from tflab.analysis.passes import PURPOSES
 from tflab.records import Pass, Placement, Taken, Tensor, Toggle
@@ -15,16 +15,16 @@ from tflab.views.words import LONGEST, counted, tensor
 MOST_KERNELS = 16  # rows; the JSON has every node
 
 
-def tell(stage: Placement) -> Iterable[Block]:
+def blocks(stage: Placement) -> Iterable[Block]:
     yield (
         f"To compute {', '.join(stage.fetches)}, {plural(len(stage.nodes), 'node')} run where the "
         f"graph had {len(stage.user_nodes):,}. Batch size {stage.batch_size}, data: {stage.data}."
     )
     yield from stage.notes
     if stage.passes:
-        yield film(stage)
-        yield account(stage)
-        yield closing(stage)
+        yield pass_log(stage)
+        yield fate_counts(stage)
+        yield balance(stage)
         yield reasons(stage)
     if stage.toggle:
         yield toggled(stage.toggle)
@@ -34,13 +34,14 @@ def tell(stage: Placement) -> Iterable[Block]:
         yield cuts(stage)
     yield kernels(stage)
     for generated in stage.generated:
-        yield from generated_code.tell(generated, stage)
+        yield from generated_code.blocks(generated, stage)
 
 
-def film(stage: Placement) -> Strip:
+def pass_log(stage: Placement) -> Strip:
     """The passes that changed the graph, a frame each; the others in one."""
     frames = []
-    idle = []
+    idle: list[str] = []
+    busy: set[str] = set()
     lost = {fate.name for fate in stage.ledger if fate.fate == "unreached"}
     types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
     for step in stage.passes:
@@ -49,12 +50,28 @@ def film(stage: Placement) -> Strip:
             again = f" (iteration {step.iteration + 1})" if step.iteration else ""
             heading = f"{step.name}{again} {step.before:,} -> {step.after:,}"
             frames.append(Frame(heading, PURPOSES.get(step.name, ""), lines))
+            busy.add(step.name)
         else:
             idle.append(step.name)
     if idle:
-        names = ", ".join(dict.fromkeys(idle))
-        frames.append(Frame(plural(len(idle), "other"), f"changed nothing: {names}", ()))
+        frames.append(Frame(others(idle), "changed nothing", tuple(idle_names(idle, busy))))
     return Strip("What each pass did to the graph, nodes before -> after", tuple(frames))
+
+
+def others(idle: Sequence[str]) -> str:
+    """`40 other runs of passes`: those that changed nothing; a pass may run more than once."""
+    return "1 other pass" if len(idle) == 1 else f"{len(idle):,} other runs of passes"
+
+
+def idle_names(idle: Sequence[str], busy: Collection[str]) -> Iterable[str]:
+    """The passes that never changed anything, apart from those of which another run did."""
+    names = dict.fromkeys(idle)
+    never = [name for name in names if name not in busy]
+    if never:
+        yield ", ".join(never)
+    if len(never) < len(names):
+        runs = "another run" if len(idle) == 1 else "other runs"
+        yield f"{runs} of {', '.join(name for name in names if name in busy)}"
 
 
 def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]:
@@ -96,7 +113,7 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
 
 
 def kinds(taken: Sequence[Taken], types: dict[str, str]) -> str:
-    return counted(types.get(one.name, "(runtime)") for one in taken)
+    return counted(types.get(node.name, "(runtime)") for node in taken)
 
 
 def fusions(taken: Iterable[Taken], new_types: dict[str, str]) -> Iterable[str]:
@@ -107,7 +124,7 @@ def fusions(taken: Iterable[Taken], new_types: dict[str, str]) -> Iterable[str]:
 
 
 def grouped(taken: Iterable[Taken], fate: str, words: str) -> Iterable[str]:
-    for into, names in by_heir(one for one in taken if one.fate == fate).items():
+    for into, names in by_heir(node for node in taken if node.fate == fate).items():
         others = [name for name in names if name != into]
         if others:
             yield f"{words} {into}: {', '.join(others)}"
@@ -117,16 +134,16 @@ def grouped(taken: Iterable[Taken], fate: str, words: str) -> Iterable[str]:
 
 def by_heir(taken: Iterable[Taken]) -> dict[str, list[str]]:
     groups: dict[str, list[str]] = {}
-    for one in taken:
-        groups.setdefault(one.into or "", []).append(one.name)
+    for node in taken:
+        groups.setdefault(node.into or "", []).append(node.name)
     return groups
 
 
-def account(stage: Placement) -> Table:
+def fate_counts(stage: Placement) -> Table:
     """The ledger in numbers: each fate, and which passes dealt it out."""
     rows = []
-    for fate, count in Counter(one.fate for one in stage.ledger).most_common():
-        passes = Counter(one.by for one in stage.ledger if one.fate == fate and one.by)
+    for fate, count in Counter(row.fate for row in stage.ledger).most_common():
+        passes = Counter(row.by for row in stage.ledger if row.fate == fate and row.by)
         by = ", ".join(f"{number} by {name}" for name, number in passes.most_common())
         rows.append((fate, count, f"of them rewritten: {by}" if fate == "executed" and by else by))
     return Table(
@@ -140,8 +157,8 @@ def account(stage: Placement) -> Table:
     )
 
 
-def closing(stage: Placement) -> str:
-    """The sum that has to come out."""
+def balance(stage: Placement) -> str:
+    """The sum that the nodes that run have to give."""
     executed = sum(fate.fate == "executed" for fate in stage.ledger)
     sources = counted(origin.origin for origin in stage.origins)
     return (
@@ -152,7 +169,7 @@ def closing(stage: Placement) -> str:
 
 def reasons(stage: Placement) -> Table:
     """Why nodes are where they are; colocations and resources are one row each."""
-    counts = Counter((short_device(one.device), general(one.reason)) for one in stage.assignments)
+    counts = Counter((short_device(row.device), general(row.reason)) for row in stage.assignments)
     return shortened(
         "Why each node is where it is",
         (
@@ -220,20 +237,21 @@ def transfers(stage: Placement) -> Table:
 
 def cuts(stage: Placement) -> str:
     totals: Counter[tuple[str, str]] = Counter()
-    for one in stage.transfers:
-        totals[short_device(one.from_device), short_device(one.to_device)] += one.bytes or 0
+    for transfer in stage.transfers:
+        route = short_device(transfer.from_device), short_device(transfer.to_device)
+        totals[route] += transfer.bytes or 0
     sizes = ", ".join(f"{size(total)} from {a} to {b}" for (a, b), total in totals.items())
-    unknown = sum(one.bytes is None for one in stage.transfers)
+    unknown = sum(transfer.bytes is None for transfer in stage.transfers)
     besides = f", besides {plural(unknown, 'tensor')} of unknown size" if unknown else ""
     return f"A step carries {sizes}{besides}."
 
 
 def kernels(stage: Placement) -> Table:
     """Operators with the implementation of their device, a row a kind, changed types first."""
-    written = {node.name: node.op for node in stage.user_nodes}
+    types = {node.name: node.op for node in stage.user_nodes}
     counts = Counter(
-        (written.get(one.name, "(the runtime's)"), one.op, one.constraints, one.on_gpu or "none")
-        for one in stage.kernels
+        (types.get(row.name, "(the runtime's)"), row.op, row.constraints, row.on_gpu or "none")
+        for row in stage.kernels
     )
     rows = sorted(counts.items(), key=lambda row: (row[0][0] == row[0][1], -row[1]))
     return shortened(

@@ -28,24 +28,24 @@ class StageView:
 
 STAGES: dict[type, StageView] = {
     Frontend: StageView(
-        "frontend", "Frontend: Python calls become nodes", frontend.tell, scopes=True
+        "frontend", "Frontend: Python calls become nodes", frontend.blocks, scopes=True
     ),
     Backward: StageView(
         "backward",
         "Backward: gradient functions add the other half of the graph",
-        backward.tell,
+        backward.blocks,
         lambda stage: f", {len(stage.added_nodes):,} of the nodes new",
     ),
     Placement: StageView(
         "placement",
         "Placement: the graph is rewritten, given devices and cut into partitions",
-        placement.tell,
+        placement.blocks,
         lambda stage: f" on {plural(len(stage.partitions), 'device')}",
     ),
     Execution: StageView(
         "execution",
         "Execution: ops run in the order of their dependencies",
-        execution.tell,
+        execution.blocks,
         lambda stage: f", {time(stage.untraced_step_ns.median)} a step",
     ),
 }

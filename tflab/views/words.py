@@ -1,4 +1,4 @@
-"""Words: how sources, tensors and devices are written wherever a story names them."""
+"""Words: how sources, tensors and counts are written wherever a view names them."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """XLA: the code that was generated for a cluster: HLO, LLVM IR, machine code.
 
-XLA takes a cluster of nodes out of the graph and compiles it for the shapes at hand: nodes become
-HLO operations, those are fused, each fusion becomes a loop in LLVM IR, and that becomes a function
-of the processor's instructions. All of it is read from XLA's own dump, with no TensorFlow in here.
+XLA takes a cluster of nodes out of the graph and compiles it for the given shapes: nodes become
+HLO operations, these are fused, each fusion becomes a loop in LLVM IR, and that becomes a function
+of the processor's instructions. All of it is read from XLA's own dump. No TensorFlow in here.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from tflab.xla.listings import (
     Operation,
 )
 
-PASSIVE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}  # nothing to run
+PASSIVE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}  # they run nothing
 
 
 def environment(folder: str | Path) -> dict[str, str]:
-    """What has to be set before TensorFlow is imported, so that XLA compiles and dumps.
+    """The environment variables with which XLA compiles and dumps; to be set before TensorFlow is
+    imported.
 
-    The session also needs `global_jit_level = ON_2`. TF_XLA_FLAGS is this one flag and no other:
-    with a second one beside it, Grappler's remapper still fuses convolutions and dense layers
-    into kernels of its own, which XLA then has to leave out (seen with TensorFlow 2.21).
+    The session also needs `global_jit_level = ON_2`. TF_XLA_FLAGS has to be this flag alone: with
+    a second one, Grappler's remapper still fuses convolutions and dense layers into kernels of its
+    own, which XLA then cannot compile (seen with TensorFlow 2.21).
     """
     if '"' in str(folder):
         raise TflabError(f"XLA cannot write to {folder}: there is a quotation mark in its name.")
@@ -46,10 +47,10 @@ def environment(folder: str | Path) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Kernel:
-    """One step of a compiled cluster: a function that was generated, or a call of a library.
+    """One step of a compiled cluster: a generated function, or a call of a library.
 
-    Equal fusions are generated once: `function` then is the name of the first of them. Where it
-    is "" the runtime does the work by itself, through a library for a convolution.
+    For equal fusions one function is generated: `function` is the name of the first of them. Where
+    it is "" the runtime does the work itself, for a convolution with a library.
     """
 
     name: str  # of the HLO operation
@@ -79,17 +80,17 @@ class Module:
 
 @dataclass(frozen=True)
 class Link:
-    """One operation on its way from the graph to the processor.
+    """One arithmetic operation, from the graph node to the processor's instructions.
 
-    `inferred` says which arrows were not read but concluded, and from what.
+    `inferred` lists the connections that the dump does not state, and how they were inferred.
     """
 
     node: str
     operation: Operation
     kernel: str
     llvm: tuple[LlvmInstruction, ...]  # several, where a loop was unrolled
-    lanes: int  # how many elements one instruction works on: 1 is no vector
-    code: tuple[Instruction, ...]  # those that can be it, all of its kind in the kernel
+    lanes: int  # elements per instruction: 1 is scalar
+    code: tuple[Instruction, ...]  # all instructions of its kind in the kernel
     fused: bool  # the same machine instruction multiplies and adds
     inferred: tuple[str, ...]
 
@@ -100,7 +101,7 @@ BEFORE = re.compile(r"(module_(\d+)\.(.+)\.)before_optimizations\.txt")
 
 
 def read(folder: str | Path) -> tuple[Module, ...]:
-    """The clusters that XLA compiled, in its order.
+    """The clusters that XLA compiled, in the order of their file names.
 
     Raises TflabError when there are none, or when the files are not those of TensorFlow 2.21.
     """
@@ -135,7 +136,7 @@ def read_module(folder: Path, match: re.Match[str], names: list[str]) -> Module:
             codes |= listings.machine_code((folder / file).read_bytes(), file)
     return Module(
         number=int(number),
-        name=name.partition("__XlaCompiledKernel")[0],  # the rest says how it was called
+        name=name.partition("__XlaCompiledKernel")[0],  # the rest are its call's properties
         hlo_before=text(folder / match[0]),
         hlo_after=hlo_after,
         kernels=tuple(kernels_of(listings.hlo(hlo_after), functions, codes)),
@@ -173,7 +174,7 @@ def kernels_of(
 def nodes_of(operations: Iterable[Operation]) -> tuple[str, ...]:
     """The graph nodes that these operations were made for.
 
-    Constants do not count: XLA keeps one of those that are equal, whosever it was.
+    Constants do not count: of equal constants XLA keeps one, of whichever node.
     """
     fixed: set[str] = set()
     nodes: dict[str, None] = {}  # a set that keeps the order
@@ -186,7 +187,7 @@ def nodes_of(operations: Iterable[Operation]) -> tuple[str, ...]:
 
 
 def fingerprint(operations: tuple[Operation, ...], hlo: Hlo) -> tuple[object, ...]:
-    """What a computation does, without the names in it and the nodes it was made for."""
+    """A computation without its names and nodes: equal for computations that do the same."""
     places = {op.name: index for index, op in enumerate(operations)}
 
     def meaning(match: re.Match[str]) -> str:
@@ -198,22 +199,22 @@ def fingerprint(operations: tuple[Operation, ...], hlo: Hlo) -> tuple[object, ..
     return tuple(re.sub(r"%([\w.\-]+)", meaning, line) for line in lines)
 
 
-def files(module: Module) -> dict[str, str]:
-    """The listings of a module, each under a file name that is safe to use."""
-    found = {"hlo-before.txt": module.hlo_before, "hlo-after.txt": module.hlo_after}
+def listing_files(module: Module) -> dict[str, str]:
+    """The listings of a module, by safe file names."""
+    listing_of_file = {"hlo-before.txt": module.hlo_before, "hlo-after.txt": module.hlo_after}
     for number, kernel in enumerate(module.kernels):
         name = re.sub(r"[^\w\-]", "_", kernel.name)[:80]
         if kernel.function != kernel.name:
             continue
         if kernel.llvm:
-            found[f"{number:03}-{name}.ll"] = kernel.llvm.text + "\n"
+            listing_of_file[f"{number:03}-{name}.ll"] = kernel.llvm.text + "\n"
         if kernel.code:
             lines = (
                 f"{i.address:6x}  {i.bytes:24}  {i.mnemonic} {i.operands}".rstrip() + "\n"
                 for i in kernel.code.instructions
             )
-            found[f"{number:03}-{name}.s"] = "".join(lines)
-    return found
+            listing_of_file[f"{number:03}-{name}.s"] = "".join(lines)
+    return listing_of_file
 
 
 # From the multiply of the graph to the multiply of the processor.
@@ -224,24 +225,24 @@ GONE = "HLO -> LLVM: no instruction of its kind is left"
 BY_WIDTH = "LLVM -> machine by kind and vector width: the object file has no line table"
 
 
-def heart(module: Module) -> tuple[Link, ...]:
-    """Each float multiply, add, subtract and divide of the cluster, followed to its instructions.
+def arithmetic_links(module: Module) -> tuple[Link, ...]:
+    """Each float multiply, add, subtract and divide of the cluster, with its instructions.
 
-    An HLO operation and an LLVM instruction belong together when both compute the same expression
-    of the kernel's arguments, such as `a1 * a0 + a2`.
+    An HLO operation and an LLVM instruction are linked when both compute the same expression of the
+    kernel's arguments, such as `a1 * a0 + a2`.
     """
     return tuple(
         link
         for kernel in module.kernels
         if kernel.llvm and kernel.code
-        for link in links(kernel, kernel.llvm, kernel.code)
+        for link in links_of_kernel(kernel, kernel.llvm, kernel.code)
     )
 
 
-def links(kernel: Kernel, function: LlvmFunction, code: Code) -> Iterator[Link]:
-    numbers = listings.Numbers()
-    wanted = listings.hlo_expressions(kernel.operations, numbers)
-    present = listings.llvm_expressions(function, numbers)
+def links_of_kernel(kernel: Kernel, function: LlvmFunction, code: Code) -> Iterator[Link]:
+    numbers = listings.ExpressionIds()
+    hlo_ids = listings.hlo_expressions(kernel.operations, numbers)
+    llvm_ids = listings.llvm_expressions(function, numbers)
     machine = [(machine_kind(i), i) for i in code.instructions]
     can_fuse = any(kind and kind[0] == "fma" for kind, _ in machine)
     fusable = multiply_adds(function) if can_fuse else set()
@@ -249,34 +250,34 @@ def links(kernel: Kernel, function: LlvmFunction, code: Code) -> Iterator[Link]:
     for op in kernel.operations:
         if op.opcode not in ARITHMETIC or not op.shape.startswith(("f", "bf")):
             continue
-        alike = [i for i in function.body if i.opcode == ARITHMETIC[op.opcode]]
-        same = [i for i in alike if present[i.name] == wanted[op.name]]
-        found = same or [i for i in alike if present[i.name] not in wanted.values()]
-        kinds = {("fma" if i.name in fusable else i.opcode, i.lanes) for i in found}
+        candidates = [i for i in function.body if i.opcode == ARITHMETIC[op.opcode]]
+        same = [i for i in candidates if llvm_ids[i.name] == hlo_ids[op.name]]
+        chosen = same or [i for i in candidates if llvm_ids[i.name] not in hlo_ids.values()]
+        kinds = {("fma" if i.name in fusable else i.opcode, i.lanes) for i in chosen}
         yield Link(
             node=op.node,
             operation=op,
             kernel=kernel.name,
-            llvm=tuple(found),
-            lanes=max((i.lanes for i in found), default=0),
+            llvm=tuple(chosen),
+            lanes=max((i.lanes for i in chosen), default=0),
             code=tuple(i for kind, i in machine if kind in kinds),
             fused="fma" in {kind for kind, _ in kinds},
-            inferred=shared + ((BY_WIDTH,) if same else (BY_KIND, BY_WIDTH) if found else (GONE,)),
+            inferred=shared + ((BY_WIDTH,) if same else (BY_KIND, BY_WIDTH) if chosen else (GONE,)),
         )
 
 
 def multiply_adds(function: LlvmFunction) -> set[str]:
-    """Products that nothing but one sum uses, and that sum: a processor does both in one go."""
-    uses = Counter(re.findall(listings.VALUE, function.text))  # where it is made counts as one
+    """Products that only one sum uses, and that sum: one instruction can compute both."""
+    uses = Counter(re.findall(listings.VALUE, function.text))  # its definition counts as one
     products = {line.name for line in function.body if line.opcode == "fmul"}
-    found: set[str] = set()
+    fused: set[str] = set()
     for line in function.body:
         if line.opcode in ("fadd", "fsub"):
             for operand in line.operands:
                 if operand in products and uses[operand] == 2:
-                    found |= {operand, line.name}
+                    fused |= {operand, line.name}
                     break
-    return found
+    return fused
 
 
 X86 = re.compile(r"v?(?:(mul|add|sub|div)|fn?m(?:add|sub)(?:132|213|231))([ps])([sd])$")

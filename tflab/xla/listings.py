@@ -1,7 +1,7 @@
 """Listings: HLO, LLVM IR and object files, as XLA writes them, become records.
 
-Three languages for the same work, from the graph down to the processor, and the expressions by
-which one recognises in the second what the first asked for. No TensorFlow in here.
+These are three languages for the same work, from the graph down to the processor. Expressions of a
+kernel's arguments link an operation in HLO to instructions in LLVM IR. No TensorFlow in here.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class LlvmInstruction:
     opcode: str
     lanes: int  # of a float operation: 8 for `<8 x float>`, 1 for `float`; else 0
     operands: tuple[str, ...]  # of a float operation
-    text: str  # without the notes for the optimiser
+    text: str  # without the metadata for the optimiser
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class LlvmFunction:
 class Instruction:
     """One instruction of the processor."""
 
-    address: int  # in the object file; the loader decides where it really goes
+    address: int  # in the object file, before loading
     bytes: str  # hexadecimal
     mnemonic: str
     operands: str
@@ -95,8 +95,8 @@ def hlo(text: str) -> Hlo:
             "The dump of XLA holds an HLO module without an entry; "
             "tflab reads those that TensorFlow 2.21 writes."
         )
-    found = {name: tuple(operations) for name, operations in computations.items()}
-    return Hlo(found[entry], found)
+    computation_of_name = {name: tuple(operations) for name, operations in computations.items()}
+    return Hlo(computation_of_name[entry], computation_of_name)
 
 
 def operation(text: str, name: str, shape: str, opcode: str, rest: str) -> Operation:
@@ -117,7 +117,7 @@ def operation(text: str, name: str, shape: str, opcode: str, rest: str) -> Opera
 
 
 def split_at_closing(text: str) -> tuple[str, str]:
-    """`a, f(b)), c` is cut at the parenthesis that nothing opened: `a, f(b)` and `, c`."""
+    """Split `a, f(b)), c` at the parenthesis that was not opened: `a, f(b)` and `, c`."""
     depth = 1
     for index, char in enumerate(text):
         depth += (char == "(") - (char == ")")
@@ -138,14 +138,14 @@ FLOAT = re.compile(
 
 def llvm(text: str) -> dict[str, LlvmFunction]:
     """The functions that a module of LLVM IR defines, by name."""
-    found = {}
+    functions = {}
     for part in re.findall(r"^define .*?^\}", text, re.MULTILINE | re.DOTALL):
         first, *lines = part.splitlines()
         if header := DEFINE.match(first):
             matches = filter(None, map(ASSIGNMENT.match, lines))
             body = tuple(llvm_instruction(*match.groups()) for match in matches)
-            found[header[1] or header[2]] = LlvmFunction(header[3] or "", body, part)
-    return found
+            functions[header[1] or header[2]] = LlvmFunction(header[3] or "", body, part)
+    return functions
 
 
 def llvm_instruction(name: str, text: str, opcode: str) -> LlvmInstruction:
@@ -179,13 +179,13 @@ def machine_code(data: bytes, file: str) -> dict[str, Code]:
         )
     machine, architecture, mode = processors[processor]
     disassembler = capstone.Cs(architecture, mode)
-    disassembler.skipdata = True  # what is no instruction is listed as bytes
-    found = {}
+    disassembler.skipdata = True  # data between instructions are listed as bytes
+    codes = {}
     for name, start, code in functions:
         instructions = disassembler.disasm(code, start)
         lines = (Instruction(i.address, i.bytes.hex(), i.mnemonic, i.op_str) for i in instructions)
-        found[name] = Code(machine, len(code), tuple(lines))
-    return found
+        codes[name] = Code(machine, len(code), tuple(lines))
+    return codes
 
 
 def function_bytes(elf: Any) -> Iterator[tuple[str, int, bytes]]:
@@ -200,11 +200,11 @@ def function_bytes(elf: Any) -> Iterator[tuple[str, int, bytes]]:
 # Expressions: what an operation computes, in terms of the arguments of its kernel.
 
 ARITHMETIC = {"multiply": "fmul", "add": "fadd", "subtract": "fsub", "divide": "fdiv"}
-MOVES = {"broadcast", "reshape", "bitcast", "copy", "transpose"}  # the elements stay what they are
+MOVES = {"broadcast", "reshape", "bitcast", "copy", "transpose"}  # they change no element
 
 
-class Numbers:
-    """A number for each expression: the same operation on the same operands gets the same one."""
+class ExpressionIds:
+    """A number for each expression: equal operations on equal operands get the same number."""
 
     def __init__(self) -> None:
         self.known: dict[tuple[object, ...], int] = {}
@@ -215,21 +215,21 @@ class Numbers:
         return self.known.setdefault((opcode, *operands), len(self.known))
 
 
-def hlo_expressions(operations: Iterable[Operation], numbers: Numbers) -> dict[str, int]:
+def hlo_expressions(operations: Iterable[Operation], numbers: ExpressionIds) -> dict[str, int]:
     """The expression that each operation of a fusion computes, element by element."""
-    found: dict[str, int] = {}
+    ids: dict[str, int] = {}
     for op in operations:
-        found[op.name] = numbers.of("HLO", op.name)  # like nothing else
-        operands = [found.get(name, found[op.name]) for name in op.operands]
+        ids[op.name] = numbers.of("HLO", op.name)  # equal to no other
+        operands = [ids.get(name, ids[op.name]) for name in op.operands]
         if op.opcode == "parameter":
-            found[op.name] = numbers.of("argument", *op.operands)
-        elif op.opcode == "constant" and (value := single("".join(op.operands))) is not None:
-            found[op.name] = numbers.of("constant", value)
+            ids[op.name] = numbers.of("argument", *op.operands)
+        elif op.opcode == "constant" and (value := float32_bits("".join(op.operands))) is not None:
+            ids[op.name] = numbers.of("constant", value)
         elif op.opcode in MOVES and len(operands) == 1:
-            found[op.name] = operands[0]
+            ids[op.name] = operands[0]
         elif op.opcode in ARITHMETIC:
-            found[op.name] = numbers.of(ARITHMETIC[op.opcode], *operands)
-    return found
+            ids[op.name] = numbers.of(ARITHMETIC[op.opcode], *operands)
+    return ids
 
 
 GET_POINTER = re.compile(rf"getelementptr .*?ptr ({VALUE}), i64 (\S+)")
@@ -240,28 +240,28 @@ SPLAT = re.compile(  # one scalar for all lanes, in two steps
 )
 
 
-def llvm_expressions(function: LlvmFunction, numbers: Numbers) -> dict[str, int]:
-    """The expression that each value of a kernel is.
+def llvm_expressions(function: LlvmFunction, numbers: ExpressionIds) -> dict[str, int]:
+    """The expression that each value of a kernel computes.
 
-    XLA calls a kernel with a frame. At its byte 24 stands where the arguments are, 16 bytes each,
-    and an argument begins with the address of its elements.
+    XLA calls a kernel with a frame. Byte 24 of the frame holds the address of the arguments, of 16
+    bytes each, and an argument begins with the address of its elements.
     """
-    found: dict[str, int] = {}
+    ids: dict[str, int] = {}
     pointers = {function.argument: ("frame", 0)}
 
     def value(operand: str) -> int:
-        literal = single(operand.removeprefix("splat (").rstrip(")").rpartition(" ")[2])
-        return found.get(operand, numbers.of("constant", operand if literal is None else literal))
+        literal = float32_bits(operand.removeprefix("splat (").rstrip(")").rpartition(" ")[2])
+        return ids.get(operand, numbers.of("constant", operand if literal is None else literal))
 
     for line in function.body:
-        found[line.name] = numbers.of("LLVM", line.name)  # like nothing else
+        ids[line.name] = numbers.of("LLVM", line.name)  # equal to no other
         if line.operands:
-            found[line.name] = numbers.of(line.opcode, *map(value, line.operands))
+            ids[line.name] = numbers.of(line.opcode, *map(value, line.operands))
         elif match := SPLAT.match(line.text):
-            found[line.name] = value(match[1] or match[2])
+            ids[line.name] = value(match[1] or match[2])
         elif match := GET_POINTER.match(line.text):
             base, offset = pointers.get(match[1], ("", 0))
-            if base == "argument":  # whichever element it is
+            if base == "argument":  # any element of it
                 pointers[line.name] = (base, offset)
             elif match[2].isdecimal() and " i8, ptr" in line.text:
                 pointers[line.name] = (base, offset + int(match[2]))
@@ -272,12 +272,12 @@ def llvm_expressions(function: LlvmFunction, numbers: Numbers) -> dict[str, int]
             elif match[1] == "ptr" and base == "arguments" and offset % 16 == 0:
                 pointers[line.name] = ("argument", offset // 16)
             elif match[1] != "ptr" and base == "argument":
-                found[line.name] = numbers.of("argument", str(offset))
-    return found
+                ids[line.name] = numbers.of("argument", str(offset))
+    return ids
 
 
-def single(literal: str) -> bytes | None:
-    """The bits of a float as HLO writes it, or LLVM, which may give those of a double."""
+def float32_bits(literal: str) -> bytes | None:
+    """The float32 bits of a literal of HLO or LLVM; LLVM may write those of a double."""
     try:
         if literal.startswith("0x"):
             return struct.pack(">f", *struct.unpack(">d", bytes.fromhex(literal[2:].zfill(16))))

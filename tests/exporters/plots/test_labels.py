@@ -1,4 +1,4 @@
-"""Labels of lines and names of points: where they are written, in points from what they name."""
+"""Labels of lines and of points: where they are placed, in points from what they label."""
 
 import pytest
 from matplotlib.axes import Axes
@@ -46,10 +46,10 @@ def test_labels_of_lines_that_end_together_move_apart_and_a_line_leads_to_each(a
 
 def test_a_name_stands_right_of_its_point_and_at_the_right_edge_left_of_it(axes):
     marks = [
-        label_placement.Spot(0.4, 0.5, 6, ["conv1"]),
-        label_placement.Spot(0.99, 0.5, 8, ["loss", "Sum"]),
+        label_placement.LabelledPoint(0.4, 0.5, 6, ["conv1"]),
+        label_placement.LabelledPoint(0.99, 0.5, 8, ["loss", "Sum"]),
     ]
-    middle, edge = label_placement.name(axes, marks)
+    middle, edge = label_placement.place_labels(axes, marks)
     assert (middle.get_text(), middle.xy) == ("conv1", (0.4, 0.5))
     assert (middle.get_position(), middle.get_ha()) == ((10, 0), "left")
     assert (edge.get_text(), edge.xy) == ("loss\nSum", (0.99, 0.5))
@@ -59,20 +59,23 @@ def test_a_name_stands_right_of_its_point_and_at_the_right_edge_left_of_it(axes)
 
 def test_a_name_far_from_its_point_has_a_line_that_leads_to_it(axes):
     """A large point covers what is near a small one."""
-    marks = [label_placement.Spot(0.5, 0.5, 3, ["small"]), label_placement.Spot(0.5, 0.5, 40, [])]
-    (label,) = label_placement.name(axes, marks)
+    marks = [
+        label_placement.LabelledPoint(0.5, 0.5, 3, ["small"]),
+        label_placement.LabelledPoint(0.5, 0.5, 40, []),
+    ]
+    (label,) = label_placement.place_labels(axes, marks)
     assert (label.get_position(), label.get_ha()) == ((43, 0), "left")
     assert leaders(axes) == [((0.5, 0.5), (43, 0))]
 
 
 def test_a_point_without_a_name_has_none_and_no_name_is_written_over_another(axes):
     marks = [
-        label_placement.Spot(0.5, 0.5, 3, ["first"]),
-        label_placement.Spot(
+        label_placement.LabelledPoint(0.5, 0.5, 3, ["first"]),
+        label_placement.LabelledPoint(
             0.5, 0.47, 3, ["second"]
         ),  # so near that its name would touch the other one
-        label_placement.Spot(0.1, 0.1, 5, []),
+        label_placement.LabelledPoint(0.1, 0.1, 5, []),
     ]
-    first, second = label_placement.name(axes, marks)
+    first, second = label_placement.place_labels(axes, marks)
     assert (first.get_text(), second.get_text()) == ("first", "second")
     assert not first.get_window_extent().overlaps(second.get_window_extent())

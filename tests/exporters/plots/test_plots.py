@@ -1,4 +1,4 @@
-"""Plots: what stands in each picture, told by its bars, lines and words; and the files."""
+"""Plots: the bars, lines and words of each picture; and the files."""
 
 import functools
 import os
@@ -288,13 +288,13 @@ TAGS = ("svg", "g", "path", "text", "tspan", "defs", "clipPath", "rect", "use", 
 
 
 def test_a_long_name_loses_its_middle():
-    assert lettering.named("scope/" * 20 + "Relu", 15) == "scope/s…pe/Relu"
+    assert lettering.short("scope/" * 20 + "Relu", 15) == "scope/s…pe/Relu"
 
 
 def test_names_that_would_look_the_same_get_more_letters():
     long = [f"gradients/conv{n}/Conv2D_grad/Conv2DBackpropInput" for n in (1, 2)]
-    found = lettering.distinct(long, 16)
-    assert found == ["gradients/conv1…2DBackpropInput", "gradients/conv2…2DBackpropInput"]
+    short = lettering.distinct(long, 16)
+    assert short == ["gradients/conv1…2DBackpropInput", "gradients/conv2…2DBackpropInput"]
     assert lettering.distinct(["a", "a"], 16) == ["a", "a"]
 
 
@@ -323,9 +323,9 @@ def test_many_steps_are_put_together_in_blocks_and_the_caption_says_so():
 @given(st.integers(1, 50), st.integers(1, 9))
 def test_every_step_is_in_one_block(count, size):
     steps = [(float(n), 0.0) for n in range(count)]
-    found = curves.blocks(steps, size)
-    assert [point for block in found for point in block] == steps
-    assert all(len(block) >= min(size, count) for block in found)
+    blocks = curves.blocks(steps, size)
+    assert [point for block in blocks for point in block] == steps
+    assert all(len(block) >= min(size, count) for block in blocks)
 
 
 def test_the_title_says_how_good_it_became():
@@ -416,13 +416,17 @@ def test_lines_are_told_apart_without_colour():
 
 
 def test_the_gain_of_a_larger_batch_is_the_title():
-    found = title(drawn("batch_sizes"))
-    assert found == "From batch 1 to 16 a step takes 4 x as long, an image 0.25 x"
+    assert (
+        title(drawn("batch_sizes"))
+        == "From batch 1 to 16 a step takes 4 x as long, an image 0.25 x"
+    )
 
 
 def test_one_batch_size_has_nothing_to_be_compared_with():
-    found = title(drawn("batch_sizes", *SMALLEST["batch_sizes"]))
-    assert found == "lenet at batch 1, the only one measured"
+    assert (
+        title(drawn("batch_sizes", *SMALLEST["batch_sizes"]))
+        == "lenet at batch 1, the only one measured"
+    )
 
 
 def test_a_comparison_cut_short_says_so():
@@ -456,8 +460,8 @@ def test_ops_of_the_step_lie_in_lanes_and_the_critical_path_is_dark():
 
 def test_times_without_an_op_are_grey_columns():
     (axes,) = drawn("timeline").axes
-    found = [span[1:] for span in bars(axes, timeline.IDLE.lower())]
-    assert found == [[0, 100_000], [600_000, 700_000], [900_000, 1_000_000]]
+    gaps = [span[1:] for span in bars(axes, timeline.IDLE.lower())]
+    assert gaps == [[0, 100_000], [600_000, 700_000], [900_000, 1_000_000]]
     assert (
         "for 30.0 % of the step (100 us before the first op, 100 us between ops, 100 us after "
         "the last)" in caption(drawn("timeline"))
@@ -487,8 +491,8 @@ def test_a_name_that_does_not_fit_is_shortened(room, lines, words):
 
 
 def test_each_device_has_lanes_of_its_own():
-    other = replace(RUNS[2], device=CPU[:-1] + "1")
-    (axes,) = drawn("timeline", (RUNS[1], other, RUNS[3]), STEP, PATH).axes
+    second = replace(RUNS[2], device=CPU[:-1] + "1")
+    (axes,) = drawn("timeline", (RUNS[1], second, RUNS[3]), STEP, PATH).axes
     assert [label.get_text() for label in axes.get_yticklabels()] == ["CPU:0", "CPU:1"]
 
 
@@ -544,7 +548,7 @@ def test_names_of_points_that_lie_together_do_not_overlap():
     labels = [text for text in axes.texts if text.get_text().startswith("scope")]
     boxes = [label.get_window_extent() for label in labels]
     assert len(labels) == 8
-    assert not any(one.overlaps(other) for one, other in combinations(boxes, 2))
+    assert not any(first.overlaps(second) for first, second in combinations(boxes, 2))
     frame = axes.get_window_extent()
     assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in boxes)
 
@@ -579,7 +583,12 @@ def test_both_parts_of_the_roof_have_room_for_their_words(intensity, gflops):
 
 def test_a_name_without_a_place_is_left_out():
     axes = style.canvas("", "", 2)[1][0]
-    assert label_placement.name(axes, [label_placement.Spot(0.5, 0.5, 5, ["W" * 200])]) == []
+    assert (
+        label_placement.place_labels(
+            axes, [label_placement.LabelledPoint(0.5, 0.5, 5, ["W" * 200])]
+        )
+        == []
+    )
 
 
 # Layers
@@ -686,16 +695,16 @@ def test_the_kind_of_a_layer_is_told_from_its_types(ops, kind):
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.floats(-1e3, 1e3), max_size=12), st.floats(0.1, 50))
-def test_labels_that_are_spread_keep_their_order_and_their_distance(wanted, gap):
-    found = line_labels.apart(wanted, gap)
-    ranked = sorted(zip(wanted, found, strict=True))
+def test_labels_that_are_spread_keep_their_order_and_their_distance(targets, gap):
+    positions = line_labels.spread_positions(targets, gap)
+    ranked = sorted(zip(targets, positions, strict=True))
     for (_, low), (_, high) in pairwise(ranked):
         assert high - low >= gap * (1 - 1e-6)
-    assert sum(found) == pytest.approx(sum(wanted), abs=1e-6 * (1 + len(wanted) * 1e3))
+    assert sum(positions) == pytest.approx(sum(targets), abs=1e-6 * (1 + len(targets) * 1e3))
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found"),
+    ("targets", "positions"),
     [
         ([], []),
         ([3], [3]),
@@ -705,8 +714,8 @@ def test_labels_that_are_spread_keep_their_order_and_their_distance(wanted, gap)
         ([100, 4, 0], [100, 7, -3]),
     ],
 )
-def test_labels_move_only_as_far_as_they_have_to(wanted, found):
-    assert line_labels.apart(wanted, 10) == found
+def test_labels_move_only_as_far_as_they_have_to(targets, positions):
+    assert line_labels.spread_positions(targets, 10) == positions
 
 
 # Ticks
@@ -826,9 +835,9 @@ def ids(svg: str) -> list[str]:
 
 
 def test_ids_are_unique_in_a_page_of_all_pictures():
-    found = [each for name in plots.PICTURES for each in ids(plots.svg(drawn(name)))]
-    assert len(found) > 100
-    assert len(set(found)) == len(found)
+    all_ids = [id_ for name in plots.PICTURES for id_ in ids(plots.svg(drawn(name)))]
+    assert len(all_ids) > 100
+    assert len(set(all_ids)) == len(all_ids)
 
 
 @every_picture

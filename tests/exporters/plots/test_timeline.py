@@ -1,5 +1,7 @@
 """The plot of one step's ops: every bar, gap and word, worked out by hand."""
 
+from dataclasses import replace
+
 import pytest
 from matplotlib.colors import to_hex
 
@@ -100,6 +102,11 @@ def test_names_stand_in_the_middle_of_their_bars(figure):
 
 def test_the_title_counts_the_ops_of_the_step_and_those_on_the_critical_path(figure):
     assert title(figure) == "A step of 2.00 ms: 2 ops of 5 are on the critical path"
+
+
+def test_the_title_speaks_of_one_op_in_the_singular():
+    drawn = timeline.draw(RUNS, STEP, replace(PATH, nodes=PATH.nodes[:1]))
+    assert title(drawn) == "A step of 2.00 ms: 1 op of 5 is on the critical path"
 
 
 def test_the_caption_tells_when_no_op_was_running(figure):

@@ -29,7 +29,7 @@ from tflab.exporters.xspace import names as xnames
     ],
 )
 def test_a_name_is_made_to_fit(node, op, name):
-    assert xnames.given([(node, op)]) == {(node, op): name}
+    assert xnames.event_names([(node, op)]) == {(node, op): name}
 
 
 def test_names_that_become_the_same_are_numbered_and_those_that_fit_stay():
@@ -41,11 +41,11 @@ def test_names_that_become_the_same_are_numbered_and_those_that_fit_stay():
         ("a b", "A"): "a_b:A",
         ("a:b", "A"): "a_b-2:A",
     }
-    assert xnames.given(kinds) == xnames.given(kinds[::-1]) == expected
+    assert xnames.event_names(kinds) == xnames.event_names(kinds[::-1]) == expected
 
 
 def test_the_types_of_one_node_are_told_apart():
-    assert xnames.given([("a", "Conv2D"), ("a", "_FusedConv2D")]) == {
+    assert xnames.event_names([("a", "Conv2D"), ("a", "_FusedConv2D")]) == {
         ("a", "Conv2D"): "a:Conv2D",
         ("a", "_FusedConv2D"): "a-2:_FusedConv2D",
     }
@@ -56,13 +56,13 @@ def test_the_types_of_one_node_are_told_apart():
     [("conv1/Relu", "Relu (conv1/Relu)"), ("mul", "mul"), ("/x", "/x"), ("x/", "x/"), ("", "")],
 )
 def test_what_tells_most_is_shown_first(node, shown):
-    assert xnames.shown(node) == shown
+    assert xnames.display_name(node) == shown
 
 
 def test_devices_are_named_without_their_task():
     task = "/job:localhost/replica:0/task:0"
     names = [f"{task}/device:CPU:0", f"{task}/cpu:0", "/device:GPU:0/stream:13", "/gpu:0/memcpy"]
-    assert xnames.devices(names) == {
+    assert xnames.short_device_names(names) == {
         f"{task}/device:CPU:0": "CPU:0",
         f"{task}/cpu:0": "cpu:0",
         "/device:GPU:0/stream:13": "GPU:0/stream:13",
@@ -72,9 +72,11 @@ def test_devices_are_named_without_their_task():
 
 def test_devices_of_several_tasks_are_named_with_their_task():
     names = [f"/job:worker/replica:0/task:{task}/device:CPU:0" for task in (0, 1)]
-    assert list(xnames.devices(names).values()) == ["worker 0, CPU:0", "worker 1, CPU:0"]
+    assert list(xnames.short_device_names(names).values()) == ["worker 0, CPU:0", "worker 1, CPU:0"]
 
 
 def test_devices_that_cannot_be_told_apart_keep_their_names():
     names = [f"/job:worker/replica:{replica}/task:0/device:CPU:0" for replica in (0, 1)]
-    assert xnames.devices([*names, "no device"]) == {name: name for name in [*names, "no device"]}
+    assert xnames.short_device_names([*names, "no device"]) == {
+        name: name for name in [*names, "no device"]
+    }

@@ -48,6 +48,6 @@ def test_rows_are_encoded_as_their_messages_one_after_another(pairs):
     same = wire.field(3, "x" * 200)
     inner = wire.nested(4, [wire.same(same, len(pairs)), wire.numbers(5, second)])
     assert wire.nested(2, [wire.numbers(1, first), inner]).encoded() == b"".join(
-        wire.field(2, wire.field(1, one) + wire.field(4, same + wire.field(5, other)))
-        for one, other in pairs
+        wire.field(2, wire.field(1, first) + wire.field(4, same + wire.field(5, second)))
+        for first, second in pairs
     )

@@ -30,8 +30,8 @@ EPOCH = 1_700_000_000_000_000_000  # ns, a whole number of us
 
 
 def run(name, start, duration, step=0, op="Op", device=CPU, allocations=()) -> OpRun:
-    asked = tuple((EPOCH // 1000 + us, size, allocator) for us, size, allocator in allocations)
-    return OpRun(step, name, op, device, EPOCH + start, duration, 0, asked)
+    events = tuple((EPOCH // 1000 + us, size, allocator) for us, size, allocator in allocations)
+    return OpRun(step, name, op, device, EPOCH + start, duration, 0, events)
 
 
 def capture(*runs: OpRun, steps=((0, 0, 1000),), name="made by hand") -> Capture:
@@ -53,11 +53,11 @@ def convert(path: Path, tool: str, **params) -> str:
     return raw_to_tool_data.xspace_to_tool_data([str(path)], tool, params)[0]
 
 
-def drawn(found: Capture, tool: str):
+def drawn(recorded: Capture, tool: str):
     """What a page of TensorBoard Profile is given to draw."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "host.xplane.pb")
-        path.write_bytes(xspace.encode(found))
+        path.write_bytes(xspace.encode(recorded))
         return json.loads(convert(path, tool))
 
 
@@ -66,70 +66,72 @@ def table(page) -> list[dict]:
     return [dict(zip(names, [cell["v"] for cell in row["c"]], strict=True)) for row in page["rows"]]
 
 
-def counted_ops(found: Capture) -> dict[str, tuple[int, float]]:
+def counted_ops(recorded: Capture) -> dict[str, tuple[int, float]]:
     """Occurrences and self time in us of each op, from framework op stats."""
     return {
         f"{row['operation']}:{row['type']}": (row["occurrences"], row["total_self_time"])
-        for row in table(drawn(found, "framework_op_stats")[0])
+        for row in table(drawn(recorded, "framework_op_stats")[0])
         if (row["operation"], row["type"]) != ("IDLE", "IDLE")
     }
 
 
-def traced_ops(found: Capture) -> dict[str, tuple[int, float]]:
+def traced_ops(recorded: Capture) -> dict[str, tuple[int, float]]:
     """The same from the records."""
-    names = xnames.given(dict.fromkeys((one.name, one.op) for one in found.runs))
-    calls = Counter(names[one.name, one.op] for one in found.runs)
+    names = xnames.event_names(dict.fromkeys((run.name, run.op) for run in recorded.runs))
+    calls = Counter(names[run.name, run.op] for run in recorded.runs)
     total_ns: Counter[str] = Counter()
-    for one in found.runs:
-        total_ns[names[one.name, one.op]] += one.duration_ns
+    for run in recorded.runs:
+        total_ns[names[run.name, run.op]] += run.duration_ns
     return {name: (calls[name], pytest.approx(total_ns[name] / 1000, abs=1e-6)) for name in calls}
 
 
-def counted_steps(found: Capture) -> list[tuple[str, float]]:
+def counted_steps(recorded: Capture) -> list[tuple[str, float]]:
     """Name and milliseconds of each step, from the overview page."""
-    return [(row["stepnum"], row["stepTimeMs"]) for row in table(drawn(found, "overview_page")[1])]
-
-
-def traced_steps(found: Capture) -> list[tuple[str, float]]:
     return [
-        (f"step {step.step}", pytest.approx(step.wall_ns / 1e6, abs=1e-9))
-        for step in sorted(found.steps, key=lambda step: step.step)
+        (row["stepnum"], row["stepTimeMs"]) for row in table(drawn(recorded, "overview_page")[1])
     ]
 
 
-def counted_peaks(found: Capture) -> dict[str, int]:
+def traced_steps(recorded: Capture) -> list[tuple[str, float]]:
+    return [
+        (f"step {step.step}", pytest.approx(step.wall_ns / 1e6, abs=1e-9))
+        for step in sorted(recorded.steps, key=lambda step: step.step)
+    ]
+
+
+def counted_peaks(recorded: Capture) -> dict[str, int]:
     """The most bytes that each allocator held, from the memory profile."""
-    profiles = drawn(found, "memory_profile")["memoryProfilePerAllocator"]
+    profiles = drawn(recorded, "memory_profile")["memoryProfilePerAllocator"]
     return {
         allocator: int(profile["profileSummary"]["peakStats"]["peakBytesInUse"])
         for allocator, profile in profiles.items()
     }
 
 
-def traced_peaks(found: Capture) -> dict[str, int]:
-    allocators = {name for one in found.runs for _, _, name in one.allocations}
+def traced_peaks(recorded: Capture) -> dict[str, int]:
+    allocators = {name for run in recorded.runs for _, _, name in run.allocations}
     return {
         allocator: memory.memory(
-            replace(one, allocations=tuple(a for a in one.allocations if a[2] == allocator))
-            for one in found.runs
+            replace(run, allocations=tuple(a for a in run.allocations if a[2] == allocator))
+            for run in recorded.runs
         ).peak_bytes
         for allocator in allocators
     }
 
 
-def assert_conserved(found: Capture) -> None:
-    assert counted_ops(found) == traced_ops(found)
-    assert counted_steps(found) == traced_steps(found)
-    assert counted_peaks(found) == traced_peaks(found)
+def assert_conserved(recorded: Capture) -> None:
+    assert counted_ops(recorded) == traced_ops(recorded)
+    assert counted_steps(recorded) == traced_steps(recorded)
+    assert counted_peaks(recorded) == traced_peaks(recorded)
 
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("devices", [1, 2])
 def test_ops_steps_and_memory_of_lenet_are_those_of_its_trace(captured, devices):
-    for found in (each.capture for each in captured("lenet", devices)):
-        assert len(found.runs) > 400
-        assert_conserved(found)
-        assert_every_nanosecond_is_drawn_once(found)
+    for recorded in (example.capture for example in captured("lenet", devices)):
+        assert len(recorded.runs) > 400
+        assert_conserved(recorded)
+        assert_every_nanosecond_is_drawn_once(recorded)
 
 
 NASTY_NAMES = (
@@ -165,13 +167,13 @@ THREE_STEPS = ((0, 0, 60), (1, 60, 60), (2, 130, 20))
 @settings(max_examples=25, deadline=None)
 @given(RUNS)
 def test_whatever_ran_is_conserved(runs):
-    found = capture(*runs, steps=THREE_STEPS)
-    assert_conserved(found)
-    assert_every_nanosecond_is_drawn_once(found)
+    recorded = capture(*runs, steps=THREE_STEPS)
+    assert_conserved(recorded)
+    assert_every_nanosecond_is_drawn_once(recorded)
 
 
 @pytest.mark.parametrize(
-    "found",
+    "recorded",
     [
         capture(steps=()),
         capture(),
@@ -191,9 +193,9 @@ def test_whatever_ran_is_conserved(runs):
         *(f"{count} steps" for count in (3, 4, 5, 6, 7, 300)),
     ],
 )
-def test_all_ops_and_steps_are_conserved(found):
-    assert_conserved(found)
-    assert_every_nanosecond_is_drawn_once(found)
+def test_all_ops_and_steps_are_conserved(recorded):
+    assert_conserved(recorded)
+    assert_every_nanosecond_is_drawn_once(recorded)
 
 
 def test_the_latencies_of_the_session_are_the_times_of_the_steps():
@@ -205,8 +207,8 @@ def test_the_latencies_of_the_session_are_the_times_of_the_steps():
 
 def test_host_compute_is_the_time_with_an_op_running():
     late = run("a", 10, 50, allocations=[(0, 8, "cpu"), (0, -8, "cpu")])
-    found = capture(late, run("b", 40, 40, device=OTHER), run("c", 200, 5))
-    (row,) = table(drawn(found, "overview_page")[1])
+    recorded = capture(late, run("b", 40, 40, device=OTHER), run("c", 200, 5))
+    (row,) = table(drawn(recorded, "overview_page")[1])
     assert row["hostComputeTimeMs"] == pytest.approx(75e-6, abs=3e-6)  # 1 ns an allocation
     assert row["otherTimeMs"] == pytest.approx(925e-6, abs=3e-6)
 
@@ -214,8 +216,8 @@ def test_host_compute_is_the_time_with_an_op_running():
 def test_kernels_of_a_gpu_are_not_added_to_their_launches():
     stream = "/device:GPU:0/stream:13"
     launch = run("conv", 0, 5, op="Conv2D", device=f"{TASK}/device:GPU:0")
-    found = capture(launch, replace(launch, device=stream, duration_ns=90))
-    assert counted_ops(found) == {"conv:Conv2D": (1, 0.005), "gpu/conv:Conv2D": (1, 0.09)}
+    recorded = capture(launch, replace(launch, device=stream, duration_ns=90))
+    assert counted_ops(recorded) == {"conv:Conv2D": (1, 0.005), "gpu/conv:Conv2D": (1, 0.09)}
 
 
 # What is in the file
@@ -238,10 +240,10 @@ def planes(encoded: bytes) -> dict:
     return {plane.name: plane for plane in XSpace.FromString(encoded).planes}
 
 
-def lines(found: Capture) -> list[tuple[str, list[tuple[str, int, int]]]]:
+def lines(recorded: Capture) -> list[tuple[str, list[tuple[str, int, int]]]]:
     """The lines in which something is drawn, with each event's name, start and end in ns."""
-    plane = planes(xspace.encode(found))["/host:CPU"]
-    starts = [step.start_ns for step in found.steps] + [one.start_ns for one in found.runs]
+    plane = planes(xspace.encode(recorded))["/host:CPU"]
+    starts = [step.start_ns for step in recorded.steps] + [run.start_ns for run in recorded.runs]
     zero = min(starts, default=0) // 1000 * 1000 - 1
     drawn = []
     for line in sorted(plane.lines, key=lambda line: line.id):
@@ -257,22 +259,22 @@ def lines(found: Capture) -> list[tuple[str, list[tuple[str, int, int]]]]:
     return drawn
 
 
-def assert_every_nanosecond_is_drawn_once(found: Capture) -> None:
+def assert_every_nanosecond_is_drawn_once(recorded: Capture) -> None:
     """Nothing overlaps in a lane, and the session's own time is what the ops leave of the steps."""
     idle: Counter[str] = Counter()
-    for name, events in lines(found):
+    for name, events in lines(recorded):
         for (_, _, end), (_, start, _) in pairwise(sorted(events, key=lambda event: event[1:])):
             assert end <= start
         if name == "session":
             for owner, start, end in events:
                 idle[owner] += end - start
-    ledger = {row.owner: row.ns for row in timeline.time_ledger(found.runs, found.steps)}
+    ledger = {row.owner: row.ns for row in timeline.time_ledger(recorded.runs, recorded.steps)}
     del ledger[timeline.BUSY]  # what is left of the steps
     assert {owner: idle[owner] for owner in ledger} == ledger
 
 
 def test_lanes_stand_below_their_steps_device_by_device():
-    found = capture(
+    recorded = capture(
         run("b", 20, 30, 7),
         run("a/x", 10, 30, 7),
         run("c", 60, 5, 7),
@@ -280,7 +282,7 @@ def test_lanes_stand_below_their_steps_device_by_device():
         steps=((7, 5, 100),),
     )
     at = EPOCH.__add__
-    assert lines(found) == [
+    assert lines(recorded) == [
         ("steps", [("SessionRun", at(5), at(105))]),
         (
             "session",
@@ -297,24 +299,26 @@ def test_lanes_stand_below_their_steps_device_by_device():
 
 
 def test_every_run_stands_in_a_lane_of_its_device():
-    found = capture(*(run(f"n{i}", 7 * i % 50, 10, device=(CPU, OTHER)[i % 2]) for i in range(20)))
+    recorded = capture(
+        *(run(f"n{i}", 7 * i % 50, 10, device=(CPU, OTHER)[i % 2]) for i in range(20))
+    )
     named = [
         (name.partition(",")[0], *event)
-        for name, events in lines(found)
+        for name, events in lines(recorded)
         for event in events
         if name.startswith("CPU")
     ]
     assert sorted(named) == sorted(
-        (one.device[-5:], one.name, one.start_ns, one.start_ns + one.duration_ns)
-        for one in found.runs
+        (run.device[-5:], run.name, run.start_ns, run.start_ns + run.duration_ns)
+        for run in recorded.runs
     )
 
 
 def test_the_time_axis_starts_at_0_and_knows_the_day():
-    found = capture(run("a", 1_500, 10), steps=((0, 1_234, 2_000),))
-    events = [event for event in drawn(found, "trace_viewer@")["traceEvents"] if "ts" in event]
+    recorded = capture(run("a", 1_500, 10), steps=((0, 1_234, 2_000),))
+    events = [event for event in drawn(recorded, "trace_viewer@")["traceEvents"] if "ts" in event]
     assert min(event["ts"] for event in events) == pytest.approx(0.235)  # us
-    plane = planes(xspace.encode(found))["Task Environment"]
+    plane = planes(xspace.encode(recorded))["Task Environment"]
     names = {number: stat.name for number, stat in plane.stat_metadata.items()}
     assert {names[stat.metadata_id]: stat.uint64_value for stat in plane.stats} == {
         "profile_start_time": EPOCH + 1_000 - 1,
@@ -323,11 +327,11 @@ def test_the_time_axis_starts_at_0_and_knows_the_day():
 
 
 def test_the_curve_of_ops_running_at_once_goes_up_and_down_with_them():
-    found = capture(
+    recorded = capture(
         run("a", 9, 21), run("b", 19, 10, device=OTHER), run("c", 29, 0), run("d", 30, 9)
     )
     (curve,) = (
-        event for event in drawn(found, "trace_viewer@")["traceEvents"] if "entries" in event
+        event for event in drawn(recorded, "trace_viewer@")["traceEvents"] if "entries" in event
     )
     assert curve["name"] == "ops running at once"
     assert [(round(us * 1000), ops) for us, ops in curve["entries"]] == [
@@ -342,14 +346,14 @@ def test_the_curve_of_ops_running_at_once_goes_up_and_down_with_them():
 
 
 def test_memory_at_the_peak_is_told_by_op():
-    found = capture(
+    recorded = capture(
         run("old", 0, 2000, allocations=[(0, 100, "cpu"), (1, 100, "cpu"), (2, -100, "cpu")]),
         run("new", 3000, 2000, allocations=[(3, 50, "cpu"), (3, 7, "cpu"), (3, -7, "cpu")]),
         run("other", 0, 9, allocations=[(0, 999, "gpu")]),
         run("later", 8000, 9, step=1, allocations=[(8, 20, "cpu")]),
         steps=((0, 0, 6000), (1, 8000, 100)),
     )
-    profile = drawn(found, "memory_profile")["memoryProfilePerAllocator"]["cpu"]
+    profile = drawn(recorded, "memory_profile")["memoryProfilePerAllocator"]["cpu"]
     held = Counter()
     for active in profile["activeAllocations"]:
         kept = profile["memoryProfileSnapshots"][int(active["snapshotIndex"])]["activityMetadata"]
@@ -361,13 +365,13 @@ def test_memory_at_the_peak_is_told_by_op():
 
 @pytest.mark.parametrize("sizes, buffers", [([8, 8, -8, 9, -8], "abacb"), ([8, -8, 8, -8], "aabb")])
 def test_a_release_undoes_the_oldest_allocation_of_its_size(sizes, buffers):
-    asked = [(us, size, "cpu") for us, size in enumerate(sizes)]
-    assert in_letters(addresses(asked)) == buffers
+    allocations = [(us, size, "cpu") for us, size in enumerate(sizes)]
+    assert in_letters(addresses(allocations)) == buffers
 
 
 def test_a_release_undoes_an_allocation_of_its_own_allocator():
-    asked = [(1, 8, "cpu"), (2, 8, "gpu"), (3, -8, "gpu"), (4, -8, "cpu")]
-    assert in_letters(addresses(asked)) == "aabb"  # one allocator after the other
+    allocations = [(1, 8, "cpu"), (2, 8, "gpu"), (3, -8, "gpu"), (4, -8, "cpu")]
+    assert in_letters(addresses(allocations)) == "aabb"  # one allocator after the other
 
 
 def in_letters(numbers) -> str:
@@ -376,9 +380,9 @@ def in_letters(numbers) -> str:
     return "".join(letters[number] for number in numbers)
 
 
-def addresses(asked) -> list[int]:
+def addresses(allocations) -> list[int]:
     """The address of each event in the memory line."""
-    plane = planes(xspace.encode(capture(run("a", 0, 9, allocations=asked))))["/host:CPU"]
+    plane = planes(xspace.encode(capture(run("a", 0, 9, allocations=allocations))))["/host:CPU"]
     names = {number: stat.name for number, stat in plane.stat_metadata.items()}
     (line,) = (line for line in plane.lines if line.name == "memory")
     stats = [{names[s.metadata_id]: s.int64_value for s in event.stats} for event in line.events]
@@ -386,11 +390,13 @@ def addresses(asked) -> list[int]:
 
 
 def test_the_curve_of_an_allocator_is_that_of_the_memory_module():
-    asked = [(2, 64, "cpu"), (3, 32, "cpu"), (3, -64, "cpu"), (5, -32, "cpu")]
-    found = capture(run("a", 0, 9000, allocations=asked))
-    curves = [event for event in drawn(found, "trace_viewer@")["traceEvents"] if "entries" in event]
+    allocations = [(2, 64, "cpu"), (3, 32, "cpu"), (3, -64, "cpu"), (5, -32, "cpu")]
+    recorded = capture(run("a", 0, 9000, allocations=allocations))
+    curves = [
+        event for event in drawn(recorded, "trace_viewer@")["traceEvents"] if "entries" in event
+    ]
     (curve,) = (curve for curve in curves if curve["name"] == "bytes held by cpu")
-    live = memory.curve(memory.events(found.runs))
+    live = memory.curve(memory.events(recorded.runs))
     assert [(round(us), held) for us, held in curve["entries"]] == [
         (us - EPOCH // 1000, held) for us, held in live
     ]
@@ -400,23 +406,23 @@ def test_the_curve_of_an_allocator_is_that_of_the_memory_module():
 
 
 def test_each_capture_is_a_run_of_its_own(tmp_path):
-    found = [capture(run("a", 1, 1), name=name) for name in ("lenet-batch-1", "lenet-batch-16")]
-    paths = xspace.write(tmp_path, found, host="here")
+    recorded = [capture(run("a", 1, 1), name=name) for name in ("lenet-batch-1", "lenet-batch-16")]
+    paths = xspace.write(tmp_path, recorded, host="here")
     folder = tmp_path / "plugins/profile"
     assert paths == [
         folder / "lenet-batch-1/here.xplane.pb",
         folder / "lenet-batch-16/here.xplane.pb",
     ]
     assert [path.read_bytes() for path in paths] == [
-        xspace.encode(one, host="here") for one in found
+        xspace.encode(run, host="here") for run in recorded
     ]
 
 
 def test_a_run_that_exists_is_never_written_to(tmp_path):
-    found = capture(run("a", 1, 1), name="toy")
-    written = [xspace.write(str(tmp_path), [found])[0] for _ in range(3)]
-    assert [path.parent.name for path in written] == ["toy", "toy-2", "toy-3"]
-    assert all(os.listdir(path.parent) == [path.name] for path in written)
+    recorded = capture(run("a", 1, 1), name="toy")
+    paths = [xspace.write(str(tmp_path), [recorded])[0] for _ in range(3)]
+    assert [path.parent.name for path in paths] == ["toy", "toy-2", "toy-3"]
+    assert all(os.listdir(path.parent) == [path.name] for path in paths)
 
 
 @pytest.mark.parametrize(

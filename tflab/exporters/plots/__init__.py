@@ -1,11 +1,11 @@
-"""Plots: pictures of what was learned and measured, for a page, a report and a printer.
+"""Plots: pictures of trainings and measurements, for a web page, a report and a printer.
 
     figure = plots.curves.draw(history)
     plots.save(figure, "report/curves")  # curves.png and curves.svg
     plots.svg(figure)  # to stand in an HTML page
 
 Each picture has a module, whose `draw` takes records and returns a matplotlib `Figure`. Nothing
-here opens a window, and nothing is left behind in matplotlib's settings. No TensorFlow in here.
+here opens a window or changes matplotlib's settings. No TensorFlow in here.
 """
 
 from __future__ import annotations

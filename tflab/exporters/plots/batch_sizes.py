@@ -35,7 +35,7 @@ def draw(comparison: Comparison) -> Figure:
     untraced ones. Both axes are logarithmic: what doubles with the batch is a straight line.
     """
     if not comparison.steps:
-        return style.nothing("Nothing was measured", "There is no batch size with a whole step.")
+        return style.message("Nothing was measured", "There is no batch size with a whole step.")
     figure, panels = style.canvas(headline(comparison), caption(comparison), 6.6, panels=2)
     labels = []
     for axes, unit in zip(panels, ("step", "image"), strict=True):
@@ -104,7 +104,7 @@ def headline(comparison: Comparison) -> str:
     sizes = list(comparison.steps)
     first, last = (comparison.steps[size].untraced_ns.median for size in (sizes[0], sizes[-1]))
     if len(sizes) == 1:
-        return f"{lettering.named(comparison.model)} at batch {sizes[0]:,}, the only one measured"
+        return f"{lettering.short(comparison.model)} at batch {sizes[0]:,}, the only one measured"
     return (
         f"From batch {sizes[0]:,} to {sizes[-1]:,} a step takes {last / first:.2g} x as long, "
         f"an image {last / sizes[-1] / (first / sizes[0]):.2g} x"
@@ -115,7 +115,7 @@ def caption(comparison: Comparison) -> str:
     shown = min(len(LOOKS), len(dearest(comparison)))
     partial = " The measurement was not finished." if is_partial(comparison) else ""
     return (
-        f"{lettering.named(comparison.model)}, {comparison.phase}, {comparison.data}. Whole step: "
+        f"{lettering.short(comparison.model)}, {comparison.phase}, {comparison.data}. Whole step: "
         f"untraced, median. Others: self time of {plural(shown, 'row')} of the "
         f"{len(comparison.rows):,} by {comparison.by}, those with the largest share. Level in the "
         f"lower panel means that a larger batch saves nothing.{partial}"

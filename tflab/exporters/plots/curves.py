@@ -18,10 +18,10 @@ from tflab.exporters.plots import lettering, line_labels, style
 from tflab.records import History
 from tflab.units import plural
 
-MOST = 200  # points of a training line; more steps than that are put together in blocks
-LOGARITHMIC = 20  # from this ratio of the largest loss to the smallest
+MAX_POINTS = 200  # of a training line; more steps than that are averaged in blocks
+LOGARITHMIC = 20  # ratio of the largest loss to the smallest, above which the axis is logarithmic
 TICKS = 12
-FEW = 40  # points of a line, under which each is marked
+FEW = 40  # points of a line, below which each gets a marker
 
 Point = tuple[float, float]  # step, value
 
@@ -30,22 +30,22 @@ Point = tuple[float, float]  # step, value
 def draw(history: History) -> Figure:
     """Loss above, accuracy below, over the steps; training as a line, the test as points.
 
-    A point of the training line is the mean of a block of steps and stands at the block's middle,
-    so it does not lag. The band holds the middle eight tenths of the block. Losses that are not
-    finite are left out, and counted in the caption.
+    A point of the training line is the mean of a block of steps, drawn at the block's middle, so
+    the line does not lag. The band is the middle eight tenths of each block. Losses that are not
+    finite are left out and counted in the caption.
     """
     if not history.steps:
-        return style.nothing("Nothing was learned", f"{history.model} has not done a step.")
+        return style.message("Nothing was learned", f"{history.model} has not done a step.")
     losses = [(step.step, step.loss) for step in history.steps if isfinite(step.loss)]
     rights = [(step.step, step.accuracy) for step in history.steps]
     test_losses = [(e.step, e.test_loss) for e in history.epochs if isfinite(e.test_loss)]
     test_rights = [(e.step, e.test_accuracy) for e in history.epochs]
-    block = ceil(len(history.steps) / MOST)
+    block = ceil(len(history.steps) / MAX_POINTS)
     lowest = lower_edge(means(rights, block), test_rights)
     figure, (above, below) = style.canvas(
         headline(history), caption(history, block, len(losses), lowest), 5.4, panels=2
     )
-    if is_wide(losses + test_losses):
+    if needs_log_scale(losses + test_losses):
         above.set_yscale("log")
         above.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
         above.yaxis.set_minor_formatter(NullFormatter())
@@ -64,15 +64,15 @@ def draw(history: History) -> Figure:
         epochs_axis(axes, history)
     above.set_xlabel("")
     style.settle(figure)
-    for axes, found in zip((above, below), labels, strict=True):
-        line_labels.spread(axes, found)
+    for axes, panel_labels in zip((above, below), labels, strict=True):
+        line_labels.spread(axes, panel_labels)
     return figure
 
 
 def panel(
-    axes: Axes, train: Sequence[Point], test: Sequence[Point], block: int, words: Any
+    axes: Axes, train: Sequence[Point], test: Sequence[Point], block: int, text_of: Any
 ) -> list[Annotation]:
-    """One panel's line, band and points, and a label for each at the right end."""
+    """Draw one panel's line, band and points, and a label for each at the right end."""
     axes.grid(axis="y")
     labels = []
     if train:
@@ -84,7 +84,7 @@ def panel(
         axes.plot(steps, middle, color=style.BLUE, linewidth=1.2, marker=marker)
         end = (train[-1][0], middle[-1])
         labels.append(
-            line_labels.label(axes, end, f"training {words(middle[-1])}", style.BLUE, "━")
+            line_labels.label(axes, end, f"training {text_of(middle[-1])}", style.BLUE, "━")
         )
     if test:
         steps, values = zip(*test, strict=True)
@@ -101,13 +101,13 @@ def panel(
             zorder=3,
         )
         labels.append(
-            line_labels.label(axes, test[-1], f"test {words(values[-1])}", style.VERMILION, "●")
+            line_labels.label(axes, test[-1], f"test {text_of(values[-1])}", style.VERMILION, "●")
         )
     return labels
 
 
 def blocks(points: Sequence[Point], size: int) -> list[Sequence[Point]]:
-    """Consecutive points by `size`; what is left over at the end joins the last whole block."""
+    """Consecutive points in blocks of `size`; points left over at the end join the last block."""
     starts = range(0, max(len(points) - size, 0) + 1, size)
     cuts = [*starts[1:], len(points)]
     return [points[start:stop] for start, stop in zip(starts, cuts, strict=True)]
@@ -123,22 +123,23 @@ def means(points: Sequence[Point], size: int) -> list[Point]:
 
 def bands(points: Sequence[Point], size: int) -> list[tuple[float, float]]:
     """For each block, its 10th and its 90th percentile."""
-    found = []
+    percentiles = []
     for block in blocks(points, size):
         values = [value for _, value in block]
-        found.append((float(np.quantile(values, 0.1)), float(np.quantile(values, 0.9))))
-    return found
+        percentiles.append((float(np.quantile(values, 0.1)), float(np.quantile(values, 0.9))))
+    return percentiles
 
 
-def is_wide(points: Sequence[Point]) -> bool:
+def needs_log_scale(points: Sequence[Point]) -> bool:
     values = [value for _, value in points]
     return bool(values) and min(values) > 0 and max(values) > LOGARITHMIC * min(values)
 
 
 def lower_edge(train: Sequence[Point], test: Sequence[Point]) -> float:
-    """A round share below the test and all but a tenth of the training, to see where they part.
+    """Where the accuracy axis begins: a round share below the test and most of the training.
 
-    Below a half there is nothing to be gained: then it is 0.
+    Cutting the axis makes the two lines easier to compare. It begins at 0 where that would cut off
+    only half of it or less.
     """
     usual = float(np.quantile([value for _, value in train], 0.1))
     lowest = min([usual, *(value for _, value in test)])
@@ -160,7 +161,7 @@ def epochs_axis(axes: Axes, history: History) -> None:
 
 
 def headline(history: History) -> str:
-    name = lettering.named(history.model)
+    name = lettering.short(history.model)
     if not history.epochs:
         return f"{name} after {plural(len(history.steps), 'step')}, before its first test"
     last = history.epochs[-1]
@@ -171,7 +172,7 @@ def headline(history: History) -> str:
 
 
 def caption(history: History, block: int, finite: int, lowest: float) -> str:
-    """What the lines are, and what is not in the picture."""
+    """What the lines show, and what is not in the picture."""
     line = "each step" if block == 1 else f"mean of {block} steps, with their middle eight tenths"
     sentences = [
         f"Data: {history.data}.",
@@ -195,5 +196,5 @@ def plain(value: float, _: Any = None) -> str:
 
 
 def percent(share: float, _: Any = None) -> str:
-    """`99.05 %`: two digits after the point where they matter, none where they are zeros."""
+    """`99.05 %`: two decimals, without zeros at the end."""
     return f"{100 * share:.2f}".rstrip("0").rstrip(".") + " %"

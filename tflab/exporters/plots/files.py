@@ -1,4 +1,4 @@
-"""Files: a figure becomes PNG and SVG. The same figure gives the same bytes, every time."""
+"""Files: a figure as PNG and SVG. The same figure always gives the same bytes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 from tflab.errors import UsageError
 from tflab.exporters.plots import style
 
-DPI = 160  # of PNG: sharp on a page of 900 pixels where a pixel is two
+DPI = 160  # of PNG: sharp on a page of 900 pixels on a screen of double density
 SVG = "http://www.w3.org/2000/svg"
 REFERRING = ("href", "clip-path", "style")  # attributes that name an id
 REFERENCE = re.compile(r"(^|url\()#")
@@ -26,9 +26,9 @@ UNDATED = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 def save(
     figure: Figure, path_without_suffix: str | Path, formats: Sequence[str] = ("png", "svg")
 ) -> list[Path]:
-    """Write the figure as `<path>.png` and `<path>.svg`; the paths that were written.
+    """Write the figure as `<path>.png` and `<path>.svg`; return these paths.
 
-    Raises UsageError where one of them exists already, before anything is written, for a format
+    Raises UsageError where one of them exists already (before anything is written), for a format
     that is not in FORMATS, and where nothing can be written.
     """
     for name in formats:
@@ -37,27 +37,27 @@ def save(
     paths = [Path(f"{path_without_suffix}.{name}") for name in formats]
     for path in paths:
         if os.path.lexists(path):
-            raise exists(path)
+            raise already_exists(path)
     for path, name in zip(paths, formats, strict=True):
         write(path, FORMATS[name](figure))
     return paths
 
 
 def write(path: Path, content: bytes) -> None:
-    """A whole file, or none. Its name is claimed first, so that nobody's file is replaced."""
+    """Write a whole file or none. Its name is reserved first, so that no other file is replaced."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    claimed = False
+    reserved = False
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         draft.write_bytes(content)
         path.open("x").close()
-        claimed = True
+        reserved = True
         os.replace(draft, path)
     except OSError as error:
-        if claimed:
+        if reserved:
             path.unlink()
         elif os.path.lexists(path):
-            raise exists(path) from error
+            raise already_exists(path) from error
         raise UsageError(
             f"The picture '{path}' cannot be written: {error.strerror}. "
             "Give a path that you may write to."
@@ -67,38 +67,38 @@ def write(path: Path, content: bytes) -> None:
             draft.unlink()
 
 
-def exists(path: Path) -> UsageError:
+def already_exists(path: Path) -> UsageError:
     return UsageError(f"The picture '{path}' exists already; remove it or give another path.")
 
 
 def png(figure: Figure) -> bytes:
-    return printed(figure, "png", {"Software": None}, dpi=DPI)
+    return rendered(figure, "png", {"Software": None}, dpi=DPI)
 
 
 def svg(figure: Figure) -> str:
-    """The figure as an `<svg>` element, to stand in a page or in a file of its own.
+    """The figure as an `<svg>` element, for a page or a file of its own.
 
-    Text is text: it can be selected, searched, and read by a program that knows the page. Ids
-    begin with a hash of the picture, so that those of two pictures in one page differ. It shrinks
-    with the page. There is no prolog, no doctype, and no namespace but SVG's own.
+    Text stays text: it can be selected, searched and read aloud. Ids begin with a hash of the
+    picture, so that those of two pictures in one page differ. The picture shrinks with the page.
+    There is no prolog, no doctype, and no namespace but SVG's own.
     """
-    content = printed(figure, "svg", UNDATED)
+    content = rendered(figure, "svg", UNDATED)
     mark = f"p{hashlib.sha256(content).hexdigest()[:10]}-"
     root = ElementTree.fromstring(content)
     for part in root.iter():
-        part.tag = local(part.tag)
+        part.tag = local_name(part.tag)
         part.attrib = {
             name: REFERENCE.sub(rf"\g<0>{mark}", value) if name in REFERRING else value
-            for name, value in ((local(name), value) for name, value in part.attrib.items())
+            for name, value in ((local_name(name), value) for name, value in part.attrib.items())
         }
         if "id" in part.attrib:
             part.attrib["id"] = mark + part.attrib["id"]
     for part in root.findall("defs"):
-        for sheet in part.findall("style"):  # it would hold for all of the page
+        for sheet in part.findall("style"):  # it would apply to the whole page
             part.remove(sheet)
     root.attrib |= {
         "xmlns": SVG,
-        "stroke-linejoin": "round",  # which is what the style sheet said
+        "stroke-linejoin": "round",  # this and the next are what the style sheet set
         "stroke-linecap": "butt",
         "role": "img",
         "aria-label": str(figure.get_label()),
@@ -107,12 +107,12 @@ def svg(figure: Figure) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def local(name: str) -> str:
+def local_name(name: str) -> str:
     """A tag or attribute without its namespace: `{http://www.w3.org/2000/svg}g` is `g`."""
     return name.rpartition("}")[2]
 
 
-def printed(figure: Figure, name: str, metadata: dict[str, None], dpi: int | None = None) -> bytes:
+def rendered(figure: Figure, name: str, metadata: dict[str, None], dpi: int | None = None) -> bytes:
     out = io.BytesIO()
     with style.applied():
         figure.savefig(out, format=name, metadata=metadata, dpi=dpi or style.POINTS)

@@ -1,4 +1,4 @@
-"""Spots: names beside the points of a panel, none on top of anything else."""
+"""Label placement: labels beside the points of a panel, none on top of anything else."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from matplotlib.text import Annotation
 from tflab.exporters.plots import lettering, line_labels, style
 
 LETTERS = 8.5  # points
-LINE = 1.3  # of that, from one line to the next
+LINE = 1.3  # line height, in font sizes
 AROUND = ((1, 0), (1, 1), (1, -1), (-1, 0), (-1, 1), (-1, -1), (0, 1), (0, -1))
-DISTANCES = (4, 12, 24, 40, 60, 90)  # in points, from a spot's edge to its name
-NEAR = 12  # of these no line has to lead to the name
+DISTANCES = (4, 12, 24, 40, 60, 90)  # in points, from a marker's edge to its label
+NEAR = 12  # up to this distance a label needs no leader line
 
 Point = tuple[float, float]
 Box = tuple[float, float, float, float]  # left, bottom, right, top; in points
 
 
 @dataclass(frozen=True)
-class Spot:
-    """A point of a panel and its name; without lines it only takes its place."""
+class LabelledPoint:
+    """A marker in a panel and the lines of its label; without lines it only takes up space."""
 
     x: float
     y: float
@@ -33,51 +33,51 @@ class Spot:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a name might stand; all in points."""
+    """A possible place for a label; all lengths in points."""
 
-    offset: Point  # from the spot
+    offset: Point  # from the marker
     align: str
     box: Box
-    edge: Point  # of the name, from the spot: a line leads there
-    lead: tuple[Box, ...]  # what that line takes, if there is one
+    edge: Point  # of the label, from the marker: the leader line ends there
+    lead: tuple[Box, ...]  # the boxes that the leader line covers, if there is one
 
 
-def name(
+def place_labels(
     axes: Axes,
-    spots: Sequence[Spot],
+    points: Sequence[LabelledPoint],
     curve: Iterable[Point] = (),
-    written_on: Sequence[Box] = (),
+    occupied: Sequence[Box] = (),
 ) -> list[Annotation]:
-    """Put its name beside each spot, the first ones first; those that found a place.
+    """Put a label beside each marker, in order; return the labels that were placed.
 
-    A name stands in the panel, on no spot, no other name, no line that leads to one, no point of
-    `curve`, and nothing that is `written_on` the panel already; no line leads through it. Where
-    there is no such place near its spot, it is left out.
+    A label lies within the panel and covers no marker, no other label, no leader line, no point of
+    `curve` and no box that is `occupied` already; no leader line crosses it. A label without such a
+    place near its marker is left out.
     """
     frame = frame_of(axes)
-    taken = [*written_on, *(square(on_page(axes, *point), 2) for point in curve)]
-    taken += [square(on_page(axes, spot.x, spot.y), spot.radius) for spot in spots]
-    boxes = list(written_on)
-    found = []
-    for spot in (spot for spot in spots if spot.lines):
-        for place in places(on_page(axes, spot.x, spot.y), spot):
+    taken = [*occupied, *(square(on_page(axes, *point), 2) for point in curve)]
+    taken += [square(on_page(axes, point.x, point.y), point.radius) for point in points]
+    boxes = list(occupied)
+    annotations = []
+    for point in (point for point in points if point.lines):
+        for place in places(on_page(axes, point.x, point.y), point):
             clear = not any(overlap(place.box, other) for other in taken)
             straight = not any(overlap(part, box) for part in place.lead for box in boxes)
             if inside(place.box, frame) and clear and straight:
                 taken += [place.box, *place.lead]
                 boxes.append(place.box)
-                found.append(written(axes, spot, place))
+                annotations.append(annotate(axes, point, place))
                 break
-    return found
+    return annotations
 
 
-def places(at: Point, spot: Spot) -> Iterator[Place]:
-    """All places around a spot, the nearest first."""
-    width = max(lettering.width(line, LETTERS) for line in spot.lines)
-    half = LINE * LETTERS * len(spot.lines) / 2
+def places(at: Point, point: LabelledPoint) -> Iterator[Place]:
+    """All places around a marker, the nearest first."""
+    width = max(lettering.width(line, LETTERS) for line in point.lines)
+    half = LINE * LETTERS * len(point.lines) / 2
     for distance in DISTANCES:
         for right, up in AROUND:
-            away = spot.radius + distance
+            away = point.radius + distance
             across, above = right * away, up * (away if right else away + half - LETTERS / 2)
             left = at[0] + across - width * (1 - right) / 2
             bottom = at[1] + above - half
@@ -87,16 +87,16 @@ def places(at: Point, spot: Spot) -> Iterator[Place]:
                 ("right", "center", "left")[right + 1],
                 (left, bottom, left + width, bottom + 2 * half),
                 edge,
-                steps(at, edge) if distance > NEAR else (),
+                leader_squares(at, edge) if distance > NEAR else (),
             )
 
 
-def written(axes: Axes, spot: Spot, place: Place) -> Annotation:
+def annotate(axes: Axes, point: LabelledPoint, place: Place) -> Annotation:
     if place.lead:
-        line_labels.leader(axes, (spot.x, spot.y), place.edge)
+        line_labels.leader(axes, (point.x, point.y), place.edge)
     return axes.annotate(
-        "\n".join(spot.lines),
-        (spot.x, spot.y),
+        "\n".join(point.lines),
+        (point.x, point.y),
         place.offset,
         textcoords="offset points",
         ha=place.align,
@@ -114,19 +114,19 @@ def on_page(axes: Axes, x: float, y: float) -> Point:
 
 
 def frame_of(axes: Axes) -> Box:
-    return (*on_page(axes, *low(axes)), *on_page(axes, *high(axes)))
+    return (*on_page(axes, *lower_corner(axes)), *on_page(axes, *upper_corner(axes)))
 
 
-def low(axes: Axes) -> Point:
+def lower_corner(axes: Axes) -> Point:
     return axes.get_xlim()[0], axes.get_ylim()[0]
 
 
-def high(axes: Axes) -> Point:
+def upper_corner(axes: Axes) -> Point:
     return axes.get_xlim()[1], axes.get_ylim()[1]
 
 
-def steps(at: Point, edge: Point) -> tuple[Box, ...]:
-    """Small squares along a line."""
+def leader_squares(at: Point, edge: Point) -> tuple[Box, ...]:
+    """Small squares that cover a leader line."""
     count = int(hypot(*edge) / 3)
     return tuple(
         square((at[0] + edge[0] * step / count, at[1] + edge[1] * step / count), 1)
@@ -143,5 +143,10 @@ def inside(box: Box, frame: Box) -> bool:
     return box[0] >= frame[0] and box[1] >= frame[1] and box[2] <= frame[2] and box[3] <= frame[3]
 
 
-def overlap(one: Box, other: Box) -> bool:
-    return one[0] < other[2] and other[0] < one[2] and one[1] < other[3] and other[1] < one[3]
+def overlap(first: Box, second: Box) -> bool:
+    return (
+        first[0] < second[2]
+        and second[0] < first[2]
+        and first[1] < second[3]
+        and second[1] < first[3]
+    )

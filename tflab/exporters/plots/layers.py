@@ -42,7 +42,7 @@ def draw(rows: Sequence[Row], threshold: float = THRESHOLD) -> Figure:
     `sentence`.
     """
     if not rows:
-        return style.nothing("No layer ran", "There are no rows to draw.")
+        return style.message("No layer ran", "There are no rows to draw.")
     pitch = PITCH if len(rows) < MANY else NARROW
     figure, (axes,) = style.canvas(
         sentence(rows, threshold), caption(rows, threshold), pitch * len(rows) + 0.8

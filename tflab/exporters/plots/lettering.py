@@ -1,4 +1,4 @@
-"""Lettering: names and numbers as a picture writes them, and how much room they take."""
+"""Lettering: names and numbers as a picture writes them, and how much space they take."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ from tflab.exporters import text
 FONT = "DejaVu Sans"  # it comes with matplotlib
 
 
-def named(name: str, most: int = 30) -> str:
-    """A name from a stranger's file, on one line and not too long; it loses its middle."""
-    return text.cut(harmless(name), most, at_end=False)
+def short(name: str, most: int = 30) -> str:
+    """A name on one line, of at most `most` letters; a longer one loses its middle."""
+    return text.cut(printable(name), most, at_end=False)
 
 
-def harmless(words: str) -> str:
-    """On one line, and without what no XML and no font can hold."""
+def printable(words: str) -> str:
+    """A text on one line, without characters that XML or a font cannot hold."""
     return text.printable(words.replace("\n", " "))
 
 
 def distinct(names: Sequence[str], most: int) -> list[str]:
-    """Each name `named`; of at most so many letters, but more where two would look the same."""
+    """Each name shortened to `most` letters, or to more where two would look the same."""
     for letters in range(most, 2 * most):
-        found = [named(name, letters) for name in names]
-        if len(set(found)) == len(set(names)):
+        short_names = [short(name, letters) for name in names]
+        if len(set(short_names)) == len(set(names)):
             break
-    return found
+    return short_names
 
 
 @lru_cache(maxsize=10_000)
 def width(words: str, size: float, weight: str = "normal") -> float:
-    """How long a text gets, in points, without a renderer."""
+    """The width of a text in points, computed without a renderer."""
     font = FontProperties(family=FONT, weight=weight, size=size)
     return float(text_to_path.get_text_width_height_descent(words, font, ismath=False)[0])
 
 
 def wrapped(words: str, room: float, size: float, weight: str = "normal") -> list[str]:
-    """Lines of so many points at most; a longer word has a line of its own.
+    """A text in lines of at most `room` points; a longer word has a line of its own.
 
     A number and its unit stay together.
     """
@@ -59,16 +59,17 @@ def wrapped(words: str, room: float, size: float, weight: str = "normal") -> lis
 
 
 def essential(name: str) -> str:
-    """`gradients/conv2/Conv2D_grad/Conv2DBackpropInput` without what lies within its layer."""
+    """A name without the scopes within its layer: `conv2/Conv2DBackpropInput` for
+    `gradients/conv2/Conv2D_grad/Conv2DBackpropInput`."""
     return min(name, f"{op_table.layer(name)}/{name.rpartition('/')[2]}", key=len)
 
 
 def folded(name: str, room: float, size: float) -> list[str]:
-    """A name in lines of so many points, broken where its parts meet; none if a part is wider.
+    """A name in lines of at most `room` points, broken between its parts; empty if a part is wider.
 
-    Scopes are parts; words are, where a scope is too wide.
+    Its parts are scopes, and the words of a scope that is too wide.
     """
-    found: list[str] = []
+    lines: list[str] = []
     scopes = re.split(r"(?<=/)", name)
     words = [
         re.split(r"(?<=_)|(?<=[a-z])(?=[A-Z])", scope) if width(scope, size) > room else [scope]
@@ -77,15 +78,15 @@ def folded(name: str, room: float, size: float) -> list[str]:
     for part in chain.from_iterable(words):
         if width(part, size) > room:
             return []
-        if found and width(found[-1] + part, size) <= room:
-            found[-1] += part
+        if lines and width(lines[-1] + part, size) <= room:
+            lines[-1] += part
         else:
-            found.append(part)
-    return found
+            lines.append(part)
+    return lines
 
 
 def brief(words: str) -> str:
-    """`1.00 us` as `1 us`: a tick is a round number."""
+    """`1.00 us` as `1 us`, because ticks are round numbers."""
     number, _, unit = words.partition(" ")
     return f"{float(number):g} {unit}"
 

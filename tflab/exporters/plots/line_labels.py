@@ -1,4 +1,4 @@
-"""Ends: the label at the right end of each line of a panel, instead of a legend."""
+"""Line labels: a label at the right end of each line of a panel, instead of a legend."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tflab.exporters.plots import style
 
 AWAY = 10  # points from a line's end to its label
 GAP = 1.3 * style.SMALL  # points from one label to the next
-NEAR = 3  # points that a label may move before a line has to lead to it
+NEAR = 3  # points that a label may move before it needs a leader line
 
 
 def label(axes: Axes, point: tuple[float, float], words: str, color: str, glyph: str) -> Annotation:
-    """A label right of a line's last point: its marker as a letter in its colour, and words.
+    """A label right of a line's last point: the line's marker as a glyph in its colour, and words.
 
-    `spread` the labels of a panel once the figure is settled; the words follow the glyph.
+    `spread` the labels of a panel once the figure is settled; the words move with the glyph.
     """
     first = axes.annotate(
         glyph,
@@ -43,17 +43,18 @@ def label(axes: Axes, point: tuple[float, float], words: str, color: str, glyph:
 
 
 def spread(axes: Axes, labels: Sequence[Annotation]) -> None:
-    """Move labels up or down, as little as keeps them apart, and lead to those that moved."""
+    """Move labels up or down, as little as possible, until none overlap; draw leader lines to those
+    that moved."""
     points = style.POINTS / axes.figure.dpi
-    wanted = [float(axes.transData.transform(label.xy)[1]) * points for label in labels]
-    for label, before, after in zip(labels, wanted, apart(wanted, GAP), strict=True):
+    targets = [float(axes.transData.transform(label.xy)[1]) * points for label in labels]
+    for label, before, after in zip(labels, targets, spread_positions(targets, GAP), strict=True):
         label.set_position((AWAY, after - before))
         if abs(after - before) > NEAR:
             leader(axes, label.xy, (AWAY, after - before))
 
 
 def leader(axes: Axes, point: tuple[float, float], offset: tuple[float, float]) -> None:
-    """A thin line from a point to its label, which is so many points away."""
+    """Draw a thin line from a point to its label, which is `offset` away (in points)."""
     axes.annotate(
         "",
         point,
@@ -64,23 +65,23 @@ def leader(axes: Axes, point: tuple[float, float], offset: tuple[float, float]) 
     )
 
 
-def apart(wanted: Sequence[float], gap: float) -> list[float]:
-    """Positions at least `gap` apart, in the order of the wanted ones, moved as little as can be.
+def spread_positions(targets: Sequence[float], gap: float) -> list[float]:
+    """Positions at least `gap` apart, in the order of the targets and as near to them as possible.
 
-    Without the gaps that is a regression under an order, which the pool-adjacent-violators
-    algorithm solves (Ayer, Brunk, Ewing, Reid and Silverman 1955): neighbours that would pass
-    each other take their mean.
+    Without the gaps that is isotonic regression, which the pool-adjacent-violators algorithm
+    solves (Ayer, Brunk, Ewing, Reid and Silverman 1955): neighbours that would pass each other take
+    their mean.
     """
-    order = sorted(range(len(wanted)), key=lambda index: wanted[index])
+    order = sorted(range(len(targets)), key=lambda index: targets[index])
     pools: list[tuple[float, int]] = []  # (mean, how many)
     for rank, index in enumerate(order):
-        mean, count = wanted[index] - rank * gap, 1
+        mean, count = targets[index] - rank * gap, 1
         while pools and pools[-1][0] > mean:
             other, more = pools.pop()
             mean, count = (mean * count + other * more) / (count + more), count + more
         pools.append((mean, count))
     means = [mean for mean, count in pools for _ in range(count)]
-    found = [0.0] * len(wanted)
+    positions = [0.0] * len(targets)
     for rank, index in enumerate(order):
-        found[index] = means[rank] + rank * gap
-    return found
+        positions[index] = means[rank] + rank * gap
+    return positions

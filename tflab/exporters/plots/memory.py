@@ -1,4 +1,4 @@
-"""Memory: the bytes alive over one step, and who held them when they were most."""
+"""Memory: the bytes alive over one step, and which nodes held them at the peak."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from tflab.exporters.plots import lettering, style
 from tflab.records.timed import LiveBytes
 from tflab.units import plural, size, time
 
-HOLDERS = 3  # that are named
-ROOM = 1.22  # of the peak, so that its label has a place above it
+HOLDERS = 3  # nodes that are named
+ROOM = 1.22  # height of the axis, in peaks, so that the peak's label fits above it
 
 
 @style.applied()
 def draw(curve: LiveBytes) -> Figure:
-    """The curve in steps, as it is known at the end of each microsecond, with its peak marked."""
+    """The curve as a staircase, known at the end of each microsecond, with its peak marked."""
     if not curve.peak_bytes:
-        return style.nothing("No op asked for memory", f"Step {curve.step} has no allocations.")
+        return style.message("No op asked for memory", f"Step {curve.step} has no allocations.")
     figure, (axes,) = style.canvas(headline(curve), caption(curve), 3.4)
     times, alive = zip((0, 0), *((max(0, ns), held) for ns, held in curve.points), strict=True)
     axes.fill_between(times, alive, step="post", color=style.PALE, linewidth=0)
@@ -35,7 +35,7 @@ def draw(curve: LiveBytes) -> Figure:
 
 
 def mark_peak(axes: Axes, curve: LiveBytes) -> None:
-    """A point, and its height and time beside it, on the side where there is more room."""
+    """Mark the peak with a point, and its height and time on the side with more space."""
     axes.plot(
         curve.peak_ns, curve.peak_bytes, "o", markersize=8, color=style.VERMILION, clip_on=False
     )
@@ -59,7 +59,8 @@ def headline(curve: LiveBytes) -> str:
 
 def caption(curve: LiveBytes) -> str:
     held = ", ".join(
-        f"{lettering.named(one.name, 50)} ({size(one.bytes)})" for one in curve.holders[:HOLDERS]
+        f"{lettering.short(holder.name, 50)} ({size(holder.bytes)})"
+        for holder in curve.holders[:HOLDERS]
     )
     most = f" Most of it at the peak is held by {held}." if held else ""
     return (

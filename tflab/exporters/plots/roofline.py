@@ -38,7 +38,7 @@ def draw(rows: Sequence[Row], peaks: Peaks) -> Figure:
     """
     drawn = sorted(filter(has_place, rows), key=lambda row: -row.self_ns)
     if not drawn:
-        return style.nothing(
+        return style.message(
             "No op has a place below the roof",
             f"Of {plural(len(rows), 'row')} none has known FLOPs and bytes.",
         )
@@ -78,11 +78,11 @@ def draw(rows: Sequence[Row], peaks: Peaks) -> Figure:
     axes.grid()
     style.settle(figure)
     marks = [
-        label_placement.Spot(x, y, diameter(row) / 2, name)
+        label_placement.LabelledPoint(x, y, diameter(row) / 2, name)
         for (x, y), row, name in zip(points, drawn, names(drawn), strict=True)
     ]
     words = name_roof(axes, peaks, ridge, marks)
-    label_placement.name(
+    label_placement.place_labels(
         axes, marks, [(x, roof(peaks, x)) for x in np.geomspace(left, right, 150)], words
     )
     return figure
@@ -98,7 +98,7 @@ def names(drawn: Sequence[Row]) -> list[list[str]]:
     short = list(map(lettering.essential, keys))
     clear = short if len(set(short)) == len(short) else keys
     lines = [
-        lettering.folded(lettering.named(name, 60), NAME, label_placement.LETTERS) for name in clear
+        lettering.folded(lettering.short(name, 60), NAME, label_placement.LETTERS) for name in clear
     ]
     return lines + [[]] * (len(drawn) - len(lines))
 
@@ -109,7 +109,7 @@ def diameter(row: Row) -> float:
 
 
 def name_roof(
-    axes: Axes, peaks: Peaks, ridge: float, marks: Sequence[label_placement.Spot]
+    axes: Axes, peaks: Peaks, ridge: float, marks: Sequence[label_placement.LabelledPoint]
 ) -> list[label_placement.Box]:
     """Write along both parts of the roof what they are; where these words stand.
 
@@ -172,7 +172,7 @@ def headline(drawn: Sequence[Row], peaks: Peaks) -> str:
     first = drawn[0]
     reached = (first.gflops or 0.0) / roof(peaks, first.intensity or 0.0)
     return (
-        f"{lettering.named(first.key, 50)} computes at {percent(reached)} of what the machine "
+        f"{lettering.short(first.key, 50)} computes at {percent(reached)} of what the machine "
         "could do at its intensity"
     )
 

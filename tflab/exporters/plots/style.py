@@ -1,9 +1,9 @@
-"""Style: what all pictures share, so that they read on a page, on a phone, on paper and in grey.
+"""Style: what all pictures share, so that they can be read on a page, a phone, paper and in grey.
 
 A picture is WIDTH inches wide. On a page of 900 pixels its letters are a little larger than the
-text, on a phone of 400 they can still be read. Colours are those of Okabe and Ito ("Color universal
-design", 2008), which the colour-blind tell apart; none of them ever says something alone: a hatch,
-a marker, a line style or the lightness says it too.
+text, on a phone of 400 pixels they can still be read. Colours are those of Okabe and Ito ("Color
+universal design", 2008), which the colour-blind can distinguish. No colour is the only sign of
+anything: a hatch, a marker, a line style or the lightness differs too.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ BLACK, BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (
     "#56B4E9",
 )
 INK, FAINT, RULE = "#222222", "#595959", "#DDDDDD"  # text, text beside it, grid
-PALE = "#BFDDF0"  # what is not marked, beside BLUE or VERMILION
+PALE = "#BFDDF0"  # what is not highlighted, beside BLUE or VERMILION
 
 UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
@@ -67,21 +67,21 @@ SETTINGS: dict[str, Any] = {
 
 @contextmanager
 def applied() -> Iterator[None]:
-    """matplotlib as it comes out of the box, with SETTINGS, and afterwards as it was before.
+    """matplotlib with its defaults and SETTINGS; afterwards its settings are as before.
 
-    It decorates every function that draws: a user's matplotlibrc changes no picture.
+    It decorates every function that draws, so that a user's matplotlibrc changes no picture.
     """
     with matplotlib.rc_context(), warnings.catch_warnings():
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(SETTINGS)
-        # A name may hold letters that the font does not have; they become boxes in a PNG.
+        # Letters that the font does not have become boxes in a PNG.
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
         yield
 
 
 def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:
-    """A figure with its title and what it shows above `panels` axes of `height` inches in all."""
-    title, sentence = lettering.harmless(title), lettering.harmless(sentence)
+    """A figure with a title and a sentence above `panels` axes of `height` inches in all."""
+    title, sentence = lettering.printable(title), lettering.printable(sentence)
     room = (WIDTH - 2 * MARGIN) * POINTS
     lines = [(line, TITLE, "bold", INK) for line in lettering.wrapped(title, room, TITLE, "bold")]
     lines += [(line, SMALL, "normal", FAINT) for line in lettering.wrapped(sentence, room, SMALL)]
@@ -109,13 +109,13 @@ def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[F
     return figure, list(figure.subplots(panels, 1, squeeze=False)[:, 0]) if panels else []
 
 
-def nothing(title: str, sentence: str) -> Figure:
-    """The picture of what there is not: a sentence that says so."""
+def message(title: str, sentence: str) -> Figure:
+    """A picture without data: a title and a sentence that says why."""
     return canvas(title, sentence, MARGIN, panels=0)[0]
 
 
 def settle(figure: Figure) -> None:
-    """Let everything find its place, once and for all."""
+    """Run the layout, and keep the positions that it finds."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
 
@@ -124,7 +124,8 @@ def settle(figure: Figure) -> None:
 
 
 def ruled(axis: Axis, limit: float, words: Callable[[float], str]) -> None:
-    """Round ticks from 0 to a limit in ns or bytes, all in the unit that `words` gives to it."""
+    """Set round ticks from 0 to a limit in ns or bytes, all in the unit in which `words` writes the
+    limit."""
     unit = words(limit).split()[1]
     ticks = MaxNLocator(5, steps=(1, 2, 2.5, 5, 10)).tick_values(0, limit / UNITS[unit])
     shown = [tick for tick in ticks if 0 <= tick * UNITS[unit] <= limit]

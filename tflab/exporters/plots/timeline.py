@@ -1,4 +1,4 @@
-"""Timeline: one step, its ops in lanes, the critical path marked and the gaps left to see."""
+"""Timeline: one step with its ops in lanes, the critical path and the gaps between ops."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from tflab.records import CriticalPath, OpRun, StepTime
 from tflab.units import percent, plural, short_device, time
 
 LANE = 0.5  # inches
-SHORTEST, TALLEST = 1.6, 8.0  # inches of all lanes
-BAR = 0.8  # of a lane
+SHORTEST, TALLEST = 1.6, 8.0  # inches, for all lanes
+BAR = 0.8  # height of a bar, in lanes
 IDLE = "#EDEDED"
-MANY = 2_000  # op runs, from which on neighbours that touch on the page become one bar
-PIXELS = 1_000  # that they may touch within
+MANY = 2_000  # op runs; of more, neighbours that touch on the page become one bar
+PIXELS = 1_000  # width of the page for that
 LETTERS = 8.5  # points of names in bars
 
 
 @style.applied()
 def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
-    """The runs of this step (others are left alone), as few lanes to a device as hold them.
+    """The runs of this step, in as few lanes per device as possible; runs of others are ignored.
 
-    Lanes are no threads: on a CPU the runtime does not tell which thread ran an op. Grey columns
+    Lanes are not threads: on a CPU the runtime does not say which thread ran an op. Grey columns
     are times without any op. The critical path is that of the medians over all steps; in this
-    step its nodes may lie otherwise.
+    step it may have been another one.
     """
     runs = [run for run in runs if run.step == step.step]
     if not runs:
-        return style.nothing("No op ran", f"Step {step.step} took {time(step.wall_ns)}.")
-    packed, critical = by_device(runs), set(path.nodes)
+        return style.message("No op ran", f"Step {step.step} took {time(step.wall_ns)}.")
+    packed, critical = lanes_by_device(runs), set(path.nodes)
     count = len(packed)
     figure, (axes,) = style.canvas(
         headline(runs, step, critical),
@@ -55,44 +55,46 @@ def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
         linewidth=0,
         zorder=0,
     )
-    for lane, (_, own) in enumerate(packed):
+    for lane, (_, lane_runs) in enumerate(packed):
         for color, marked in ((style.PALE, False), (style.BLUE, True)):
-            spans = [since(run, step) for run in own if (run.name in critical) == marked]
-            bars(axes, lane, thinned(spans, len(runs), step.wall_ns), color)
-    chain(axes, packed, step, critical)
+            spans = [
+                span_in_step(run, step) for run in lane_runs if (run.name in critical) == marked
+            ]
+            draw_bars(axes, lane, merged_if_many(spans, len(runs), step.wall_ns), color)
+    draw_critical_path(axes, packed, step, critical)
     style.settle(figure)
-    inscribe(axes, packed, step, critical)
+    write_names(axes, packed, step, critical)
     return figure
 
 
-def by_device(runs: Iterable[OpRun]) -> list[tuple[str, Sequence[OpRun]]]:
-    """(label, runs) of each lane: all lanes of a device together, the first with its name."""
-    own: dict[str, list[OpRun]] = {}
+def lanes_by_device(runs: Iterable[OpRun]) -> list[tuple[str, Sequence[OpRun]]]:
+    """(label, runs) of each lane, device by device; only a device's first lane has its name."""
+    runs_of_device: dict[str, list[OpRun]] = {}
     for run in runs:
-        own.setdefault(short_device(run.device), []).append(run)
+        runs_of_device.setdefault(short_device(run.device), []).append(run)
     return [
-        (lettering.named(device, 16) if lane == 0 else "", packed)
-        for device in sorted(own)
-        for lane, packed in enumerate(lanes.pack(own[device], nest=False))
+        (lettering.short(device, 16) if lane == 0 else "", packed)
+        for device in sorted(runs_of_device)
+        for lane, packed in enumerate(lanes.pack(runs_of_device[device], nest=False))
     ]
 
 
-def since(run: OpRun, step: StepTime) -> Span:
-    """Start and end in ns since the step's start, cut off at its edges."""
+def span_in_step(run: OpRun, step: StepTime) -> Span:
+    """A run's start and end in ns since the step's start, cut off at the step's edges."""
     start, end = timeline.within(run, step)
     return start - step.start_ns, end - step.start_ns
 
 
 def gaps(runs: Sequence[OpRun], step: StepTime) -> list[Span]:
     """The times of a step without any op, from its start to its end."""
-    spans = timeline.union(since(run, step) for run in runs)
-    busy = thinned(spans, len(runs), step.wall_ns)
+    spans = timeline.union(span_in_step(run, step) for run in runs)
+    busy = merged_if_many(spans, len(runs), step.wall_ns)
     edges = [0, *(min(edge, step.wall_ns) for span in busy for edge in span), step.wall_ns]
     return [(start, end) for start, end in zip(edges[::2], edges[1::2], strict=True) if end > start]
 
 
-def thinned(spans: Sequence[Span], runs: int, wall_ns: int) -> Sequence[Span]:
-    """The spans themselves; of very many runs, what is left of them at a picture's resolution."""
+def merged_if_many(spans: Sequence[Span], runs: int, wall_ns: int) -> Sequence[Span]:
+    """The spans; where there are very many runs, their union at the picture's resolution."""
     if runs <= MANY:
         return spans
     grain = max(1, wall_ns // PIXELS)
@@ -101,7 +103,7 @@ def thinned(spans: Sequence[Span], runs: int, wall_ns: int) -> Sequence[Span]:
     )
 
 
-def bars(axes: Axes, lane: int, spans: Sequence[Span], color: str) -> None:
+def draw_bars(axes: Axes, lane: int, spans: Sequence[Span], color: str) -> None:
     axes.broken_barh(
         [(start, end - start) for start, end in spans],
         (lane - BAR / 2, BAR),
@@ -111,14 +113,14 @@ def bars(axes: Axes, lane: int, spans: Sequence[Span], color: str) -> None:
     )
 
 
-def chain(
+def draw_critical_path(
     axes: Axes, packed: Iterable[tuple[str, Sequence[OpRun]]], step: StepTime, critical: set[str]
 ) -> None:
-    """A line through the critical path: where it is bare, the next op was waited for."""
+    """Draw a line through the critical path: between bars it shows the wait for the next op."""
     places = sorted(
-        (*since(run, step), lane)
-        for lane, (_, own) in enumerate(packed)
-        for run in own
+        (*span_in_step(run, step), lane)
+        for lane, (_, lane_runs) in enumerate(packed)
+        for run in lane_runs
         if run.name in critical
     )
     times = [edge for start, end, _ in places for edge in (start, end)]
@@ -126,16 +128,16 @@ def chain(
     axes.plot(times, heights, color=style.BLUE, linewidth=1, zorder=1)
 
 
-def inscribe(
+def write_names(
     axes: Axes, packed: Sequence[tuple[str, Sequence[OpRun]]], step: StepTime, critical: set[str]
 ) -> None:
-    """Names in the bars that are long enough for them: the whole name, or else its last part."""
+    """Write names into the bars that are long enough: the whole name, or else its last part."""
     points = style.POINTS / axes.figure.dpi
     a_ns = axes.bbox.width * points / max(step.wall_ns, 1)
     lines = int(axes.bbox.height * points / (len(packed) + 0.2) * BAR / (1.2 * LETTERS))
-    for lane, (_, own) in enumerate(packed):
-        for run in own:
-            start, end = since(run, step)
+    for lane, (_, lane_runs) in enumerate(packed):
+        for run in lane_runs:
+            start, end = span_in_step(run, step)
             words = fitting(run.name, (end - start) * a_ns - 6, lines)
             if words:
                 axes.text(
@@ -152,28 +154,32 @@ def inscribe(
 
 
 def fitting(name: str, room: float, lines: int) -> str:
-    """The most telling form of a name that fits into `lines` of `room` points; "" if none does."""
+    """The longest form of a name that fits into `lines` lines of `room` points; "" if none does."""
     if room < 1.5 * LETTERS:
         return ""
     forms = (name, lettering.essential(name), name.rpartition("/")[2])
-    folded = (lettering.folded(lettering.named(form, 80), room, LETTERS) for form in forms)
-    return next(("\n".join(found) for found in folded if 0 < len(found) <= lines), "")
+    folded = (lettering.folded(lettering.short(form, 80), room, LETTERS) for form in forms)
+    return next(
+        ("\n".join(lines_of_form) for lines_of_form in folded if 0 < len(lines_of_form) <= lines),
+        "",
+    )
 
 
 def headline(runs: Sequence[OpRun], step: StepTime, critical: set[str]) -> str:
     marked = sum(run.name in critical for run in runs)
+    verb = "is" if marked == 1 else "are"
     return (
-        f"A step of {time(step.wall_ns)}: {plural(marked, 'op')} of {len(runs):,} are on the "
+        f"A step of {time(step.wall_ns)}: {plural(marked, 'op')} of {len(runs):,} {verb} on the "
         "critical path"
     )
 
 
 def caption(runs: Sequence[OpRun], step: StepTime) -> str:
-    owned = {owner.owner: owner.ns for owner in timeline.time_ledger(runs, [step])}
+    ns_of_owner = {owner.owner: owner.ns for owner in timeline.time_ledger(runs, [step])}
     before, between, after = (
-        time(owned[owner]) for owner in (timeline.BEFORE, timeline.GAPS, timeline.AFTER)
+        time(ns_of_owner[owner]) for owner in (timeline.BEFORE, timeline.GAPS, timeline.AFTER)
     )
-    idle = 1 - owned[timeline.BUSY] / step.wall_ns if step.wall_ns else 0
+    idle = 1 - ns_of_owner[timeline.BUSY] / step.wall_ns if step.wall_ns else 0
     return (
         f"Step {step.step}. Dark: the critical path, joined by a line. Grey columns: no op was "
         f"running, for {percent(idle)} of the step ({before} before the first op, {between} "

@@ -26,7 +26,7 @@ def draw(rows: Sequence[OpTotal | Row]) -> Figure:
     ranked = sorted(rows, key=lambda row: -row.self_ns)
     top, rest = ranked[:MOST], ranked[MOST:]
     if not top:
-        return style.nothing("No op took any time", "There are no op runs to add up.")
+        return style.message("No op took any time", "There are no op runs to add up.")
     bars = [(*names(row), row.share, row.self_ns) for row in top]
     if rest:
         share, spent = sum(row.share for row in rest), sum(row.self_ns for row in rest)
@@ -74,7 +74,7 @@ def names(row: OpTotal | Row) -> tuple[str, str]:
     """What it is called, and the types that ran where the name is not the type itself."""
     name, types = (row.key, row.ops) if isinstance(row, Row) else (row.name, (row.op,))
     others = ", ".join(kind for kind in types if kind != name)
-    return lettering.named(name, 52), lettering.named(others, 34)
+    return lettering.short(name, 52), lettering.short(others, 34)
 
 
 def headline(top: Sequence[OpTotal | Row], rest: Sequence[OpTotal | Row]) -> str:

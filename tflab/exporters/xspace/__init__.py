@@ -1,18 +1,18 @@
-"""XSpace: traced steps as TensorBoard Profile reads them, a run of its own for every capture.
+"""XSpace: traced steps as TensorBoard Profile reads them, a run for every capture.
 
-XProf was made for its own profiler and does not read the RunMetadata of sessions. Here the records
+XProf reads the files of its own profiler and not the RunMetadata of sessions. Here the records
 become what that profiler would have written: a marker for each step, ops in lanes in which none
-overlaps another, what the session did before, between and after them, how many ran at once, and
+overlaps another, the session's time before, between and after them, the number of ops at once, and
 every allocation. No TensorFlow in here.
 
-What XProf expects stands nowhere but in its source (checked with xprof 2.24):
+What XProf expects is documented only by its source (checked with xprof 2.24):
 
-- An op is an event called `<node>:<OpType>`, if both match a pattern; see `xnames`.
-- What has a `group_id` belongs to that step, and a `SessionRun` with a `step_name` marks it; see
-  `xsteps`.
-- Memory events stand on a line whose number says that it is no thread; see `xmemory`.
+- An op is an event called `<node>:<OpType>`, if both match a pattern; see `names`.
+- An event with a `group_id` belongs to that step, and a `SessionRun` with a `step_name` marks the
+  step; see `steps`.
+- Memory events are on a line whose number says that it is not a thread; see `memory`.
 - The events of a line called `_counters_` are points of curves.
-- Times count from the start of the profile, and a time of 0 is taken for none.
+- Times count from the start of the profile, and a time of 0 counts as missing.
 """
 
 from __future__ import annotations
@@ -44,15 +44,17 @@ def write(
     host: str | None = None,
     modules: Mapping[str, bytes] | None = None,
 ) -> list[Path]:
-    """Write each capture to `<logdir>/plugins/profile/<name>/<host>.xplane.pb`; the paths.
+    """Write each capture to `<logdir>/plugins/profile/<name>/<host>.xplane.pb`; return the paths.
 
-    A capture never goes into a folder that exists: XProf caches what it made of one. `modules` are
-    the serialised HloProtos that XLA compiled for the steps, by name.
+    A capture never goes into a folder that exists, because XProf caches its results there.
+    `modules` are the serialised HloProtos that XLA compiled for the steps, by name.
     """
     profiles = Path(logdir, "plugins", "profile")
-    host = safe(host or socket.gethostname(), "localhost")
+    host = file_name(host or socket.gethostname(), "localhost")
     return [
-        written(profiles, capture.name, f"{host}.xplane.pb", space(capture, host, modules))
+        write_file(
+            profiles, capture.name, f"{host}.xplane.pb", encoded_parts(capture, host, modules)
+        )
         for capture in captures
     ]
 
@@ -61,23 +63,25 @@ def encode(
     capture: Capture, *, host: str = "localhost", modules: Mapping[str, bytes] | None = None
 ) -> bytes:
     """A capture as one serialised XSpace."""
-    return b"".join(space(capture, host, modules))
+    return b"".join(encoded_parts(capture, host, modules))
 
 
-def safe(name: str, otherwise: str) -> str:
-    """A name that cannot be a path, whoever made it up."""
+def file_name(name: str, otherwise: str) -> str:
+    """A name made safe: one without characters that could make it a path."""
     return re.sub(r"[^\w.-]+", "-", name).strip(".-") or otherwise
 
 
-def written(profiles: Path, name: str, file: str, parts: Iterable[bytes]) -> Path:
-    """The path of this file in a new folder of this name. It bears its own once all is in it, and
-    of a failure nothing is left."""
-    folder = new_folder(profiles, safe(name, "profile"))
-    half = folder / f".{file}"
+def write_file(profiles: Path, name: str, file: str, parts: Iterable[bytes]) -> Path:
+    """Write a file into a new folder of this name; return its path.
+
+    The file gets its name once it is complete, and after a failure the folder is removed.
+    """
+    folder = new_folder(profiles, file_name(name, "profile"))
+    unfinished = folder / f".{file}"
     try:
-        with half.open("xb") as out:
+        with unfinished.open("xb") as out:
             out.writelines(parts)
-        return half.rename(folder / file)
+        return unfinished.rename(folder / file)
     except BaseException:
         shutil.rmtree(folder)
         raise
@@ -95,12 +99,14 @@ def new_folder(profiles: Path, name: str) -> Path:
     return folder
 
 
-def space(capture: Capture, host: str, modules: Mapping[str, bytes] | None = None) -> list[bytes]:
-    """The file in pieces, because joining a large one costs its size again."""
+def encoded_parts(
+    capture: Capture, host: str, modules: Mapping[str, bytes] | None = None
+) -> list[bytes]:
+    """The encoded file in pieces, because joining a large file needs its size in memory again."""
     zero = min(starts(capture), default=0) // US * US - LEAD_NS  # allocations are rounded down too
     end = max((step.start_ns + step.wall_ns for step in capture.steps), default=zero)
     traced = Plane("/host:CPU")
-    groups = steps.groups(capture.steps)
+    groups = steps.group_ids(capture.steps)
     add_lanes(traced, capture, groups, zero)
     memory.add(traced, capture.runs, groups, zero)
     metadata = Plane("/host:metadata")
@@ -119,13 +125,13 @@ def starts(capture: Capture) -> Iterator[int]:
 
 
 def add_lanes(plane: Plane, capture: Capture, groups: Mapping[int, int], zero: int) -> None:
-    """The steps, below them the ops, and a curve of how many of these ran at once."""
+    """Add the steps, below them the ops, and a curve of how many ops ran at once."""
     lines = op_lines(plane, capture.runs, groups, zero)
-    ops = together([NOTHING, *(events for _, events in lines)])
+    ops = joined([NOTHING, *(events for _, events in lines)])
     steps.add(plane, capture.steps, ops, zero)
     for name, events in lines:
         plane.line(name, events)
-    plane.line(COUNTERS, counter(plane, ops))
+    plane.line(COUNTERS, ops_at_once(plane, ops))
 
 
 def op_lines(
@@ -135,25 +141,29 @@ def op_lines(
 
     XProf reads nesting as calling, which would change self times, so nothing nests.
     """
-    on_device: dict[str, list[OpRun]] = {}
+    runs_of_device: dict[str, list[OpRun]] = {}
     for run in runs:
-        on_device.setdefault(run.device, []).append(run)
+        runs_of_device.setdefault(run.device, []).append(run)
     kinds = {
-        device: dict.fromkeys((run.name, run.op) for run in own)
-        for device, own in on_device.items()
+        device: dict.fromkeys((run.name, run.op) for run in device_runs)
+        for device, device_runs in runs_of_device.items()
     }
-    # The kernels of a node bear its name, but they are not its launch.
-    scopes = {device: "gpu/" * (tracks.kind(device) in tracks.ON_GPU) for device in on_device}
-    given = xnames.given(
+    # The kernels of a node have its name, but they are not its launch.
+    scopes = {
+        device: "gpu/" * (tracks.track_kind(device) in tracks.ON_GPU) for device in runs_of_device
+    }
+    full_names = xnames.event_names(
         dict.fromkeys((scopes[device] + node, op) for device in kinds for node, op in kinds[device])
     )
     lines = []
-    for device, title in xnames.devices(on_device).items():
+    for device, title in xnames.short_device_names(runs_of_device).items():
         names = {
-            (node, op): plane.event(given[scopes[device] + node, op], xnames.shown(node))
+            (node, op): plane.event(
+                full_names[scopes[device] + node, op], xnames.display_name(node)
+            )
             for node, op in kinds[device]
         }
-        packed = lanes.pack(on_device[device], nest=False)
+        packed = lanes.pack(runs_of_device[device], nest=False)
         for number, lane in enumerate(packed, 1):
             events = Events(
                 column(names[run.name, run.op] for run in lane),
@@ -165,7 +175,7 @@ def op_lines(
     return lines
 
 
-def together(lines: Sequence[Events]) -> Events:
+def joined(lines: Sequence[Events]) -> Events:
     """The ops of all lines."""
     return Events(
         np.concatenate([events.names for events in lines]),
@@ -175,8 +185,8 @@ def together(lines: Sequence[Events]) -> Events:
     )
 
 
-def counter(plane: Plane, ops: Events) -> Events:
-    """How many ops ran at once, from every moment on at which that changed."""
+def ops_at_once(plane: Plane, ops: Events) -> Events:
+    """How many ops ran at once, an event for every time at which the number changed."""
     edges = np.concatenate([ops.starts_ns, ops.starts_ns + ops.durations_ns])
     moments, place = np.unique(edges, return_inverse=True)
     change = np.zeros_like(moments)

@@ -1,7 +1,7 @@
-"""Names: what XProf has to read so that it counts an op as an op. No TensorFlow in here.
+"""Names: event names that XProf recognises as ops. No TensorFlow in here.
 
-It splits the name of an event at the first colon into a node and an op type, and what does not
-match its patterns is in none of its statistics (`ParseTfOpFullname` in tf_op_utils.cc of
+XProf splits the name of an event at the first colon into a node and an op type. An event that does
+not match its patterns is in none of its statistics (`ParseTfOpFullname` in tf_op_utils.cc of
 xla/tsl/profiler/utils; checked with xprof 2.24).
 """
 
@@ -14,26 +14,26 @@ from itertools import count
 
 Kind = tuple[str, str]  # a node and the type that ran
 
-# What XProf takes for step markers, input pipelines, its row for idle time or its own runtime; and
-# what begins as no node of TensorFlow's does.
+# Names that XProf takes for step markers, input pipelines, its row for idle time or its own
+# runtime; and names that do not begin as TensorFlow's do.
 MISREAD = re.compile(
     r"(train|test|TraceContext)[^/]*|Iterator|IDLE"
     r"|(EagerExecute|EagerLocalExecute|EagerKernelExecute|FunctionRun).*|([^A-Za-z0-9.].*)?"
 )
 
 
-def given(kinds: Iterable[Kind]) -> dict[Kind, str]:
+def event_names(kinds: Iterable[Kind]) -> dict[Kind, str]:
     """A `<node>:<OpType>` for each node and type, in which no two have the same node.
 
-    Characters that are not allowed become underscores. With a leading underscore, which marks what
-    the runtime has added, an op is not counted: `_arg_x` becomes `runtime/arg_x`. What would be
-    taken for something else gets a `./`. Names that become the same are numbered, and so are the
-    types of one node, because XProf adds up by node.
+    Characters that are not allowed become underscores. A leading underscore marks nodes that the
+    runtime has added, and XProf does not count these: `_arg_x` becomes `runtime/arg_x`. A name that
+    XProf would misread gets a `./`. Names that become equal are numbered, and so are the types of
+    one node, because XProf adds up by node.
     """
     names: dict[Kind, str] = {}
     taken: set[str] = set()
     numbers: dict[str, Iterator[int]] = defaultdict(lambda: count(2))
-    # Names that can stay do, and who is numbered does not depend on who came first.
+    # Unchanged names come first and keep their name; the numbers do not depend on the given order.
     for node, op in sorted(kinds, key=lambda kind: (plain_name(kind[0]) != kind[0], kind)):
         name = plain = plain_name(node)
         while name in taken:
@@ -55,8 +55,8 @@ def plain_type(op: str) -> str:
     return plain if re.match("[A-Z_]", plain) else f"_{plain}"
 
 
-def shown(node: str) -> str:
-    """`Relu (conv1/Relu)`: what tells most comes first, because a box is seldom wide enough."""
+def display_name(node: str) -> str:
+    """`Relu (conv1/Relu)`: the last part first, because a box is seldom wide enough for all."""
     scope, _, leaf = node.rpartition("/")
     return f"{leaf} ({node})" if scope and leaf else node
 
@@ -64,14 +64,15 @@ def shown(node: str) -> str:
 DEVICE = re.compile(r"(/job:([^/]*))?(/replica:\d+)?(/task:(\d+))?/(device:)?(.*)", re.DOTALL)
 
 
-def devices(names: Iterable[str]) -> dict[str, str]:
+def short_device_names(names: Iterable[str]) -> dict[str, str]:
     """`/job:worker/replica:0/task:1/device:CPU:0` as `CPU:0`, or where there are several tasks, as
-    `worker 1, CPU:0`. Where that is not enough to tell them apart, names stay as they are."""
-    found = {name: DEVICE.fullmatch(name) for name in sorted(names)}
+    `worker 1, CPU:0`. Where two short names would be equal, all names stay as they are."""
+    matches = {name: DEVICE.fullmatch(name) for name in sorted(names)}
     for form in (r"\7", r"\2 \5, \7"):
         short = {
-            name: match.expand(form).strip(" ,") if match else name for name, match in found.items()
+            name: match.expand(form).strip(" ,") if match else name
+            for name, match in matches.items()
         }
         if len(set(short.values())) == len(short):
             return short
-    return {name: name for name in found}
+    return {name: name for name in matches}

@@ -1,8 +1,8 @@
 """Planes: lines of events for TensorBoard Profile, with the tables of their names.
 
 An XSpace file holds planes (a host, a device), a plane holds lines (a thread), and a line holds
-events with a start and a duration in picoseconds. Names stand in the plane's tables, and events
-refer to them by number; what else there is to say of an event is a list of stats. The format is
+events with a start and a duration in picoseconds. Names are kept in the plane's tables, and events
+refer to them by number; other properties of an event are a list of stats. The format is
 that of tsl/profiler/protobuf/xplane.proto, whose field numbers are used here: checked with
 TensorFlow 2.21.
 """
@@ -18,7 +18,7 @@ from tflab.exporters.xspace import wire
 
 PS = 1000  # picoseconds in a nanosecond
 COUNTERS = "_counters_"  # the name of a line whose events are drawn as curves
-CHUNK = 16_384  # events that are encoded at once: few enough for the processor's cache
+CHUNK = 16_384  # events that are encoded together: few enough for the processor's cache
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Events:
 
 
 class Plane:
-    """A plane in the making: number the names of its events, add lines, then take the `parts`."""
+    """A plane that is being built: number the names of its events, add lines, then take `parts`."""
 
     def __init__(self, name: str) -> None:
         self._parts = [wire.field(2, name)]
@@ -42,7 +42,7 @@ class Plane:
         self._texts: dict[str, int] = {}  # names of stats, and texts that stats refer to
 
     def event(self, name: str, display: str = "", stats: Mapping[str, bytes] | None = None) -> int:
-        """The number of a name. What the trace viewer shows is `display`, where there is one."""
+        """The number of a name. The trace viewer shows `display` instead, where it is given."""
         number = self._events.get((name, display))
         if number is None:
             number = self._events[name, display] = len(self._events) + 1
@@ -63,11 +63,11 @@ class Plane:
         return number
 
     def stat(self, name: str, value: int) -> None:
-        """Say something of the plane itself."""
+        """Add a stat of the plane itself."""
         self._parts.append(wire.field(6, wire.field(1, self.text(name)) + wire.field(3, value)))
 
     def line(self, name: str, *events: Events, number: int | None = None) -> None:
-        """Add a line. Without a number of its own it is drawn below the lines before it."""
+        """Add a line. Without a `number` it is drawn below the lines that were added before."""
         self._lines += 1
         parts = [wire.field(1, self._lines if number is None else number), wire.field(2, name)]
         for block in events:

@@ -1,4 +1,4 @@
-"""Steps on the time axis: a marker for each, and what the session did while none of its ops ran.
+"""Steps on the time axis: a marker for each, and the session's time while none of its ops ran.
 
 No TensorFlow in here.
 """
@@ -13,30 +13,30 @@ from tflab.analysis import lanes, timeline
 from tflab.exporters.xspace.plane import Events, Plane, column
 from tflab.records import OpRun, StepTime
 
-ALL_KEPT = 5  # steps; of more XProf leaves out the first and the last, because it samples
+ALL_KEPT = 5  # steps; if there are more, XProf leaves out the first and the last
 
-FIRST, OP, LAST = range(3)  # what stands at a moment of a step: its start, an op, its end
+FIRST, OP, LAST = range(3)  # kinds of events in a step: its start, an op, its end
 
 
-def groups(steps: Iterable[StepTime]) -> dict[int, int]:
-    """The number under which XProf knows each step: counted from 1, in the order of ours."""
+def group_ids(steps: Iterable[StepTime]) -> dict[int, int]:
+    """The `group_id` of each step: counted from 1, in the order of the steps' numbers."""
     return {number: group for group, number in enumerate(sorted(step.step for step in steps), 1)}
 
 
 def add(plane: Plane, steps: Sequence[StepTime], ops: Events, zero: int) -> None:
-    """Add a lane of markers for the steps, and one below it with the time between their ops.
+    """Add a line of markers for the steps, and one below it with the time between their ops.
 
-    Steps of several sessions that ran at the same time get more than one such pair.
+    Steps of several sessions that ran at the same time get more than one such pair of lines.
     """
-    group = groups(steps)
+    group = group_ids(steps)
     in_time = {step.step: step for step in steps}
-    spans = [OpRun(step.step, "", "", "", step.start_ns, step.wall_ns) for step in steps]
-    sacrificed = sum(step.wall_ns > 0 for step in steps) > ALL_KEPT
-    for number, lane in enumerate(lanes.pack(spans, nest=False)):
+    step_runs = [OpRun(step.step, "", "", "", step.start_ns, step.wall_ns) for step in steps]
+    padded = sum(step.wall_ns > 0 for step in steps) > ALL_KEPT
+    for number, lane in enumerate(lanes.pack(step_runs, nest=False)):
         row = [in_time[span.step] for span in lane]
         above, below = [markers(plane, row, group, zero)], idle(plane, row, group, ops, zero)
-        if sacrificed and number == 0:
-            marker, work = edges(plane, steps, zero)
+        if padded and number == 0:
+            marker, work = padding(plane, steps, zero)
             above.append(marker)
             below.append(work)
         plane.line("steps", *above)
@@ -44,7 +44,7 @@ def add(plane: Plane, steps: Sequence[StepTime], ops: Events, zero: int) -> None
 
 
 def markers(plane: Plane, steps: Sequence[StepTime], group: Mapping[int, int], zero: int) -> Events:
-    """What XProf takes for steps: a `SessionRun` that has a name."""
+    """The events that XProf takes for steps: each is a `SessionRun` with a name."""
     return Events(
         np.full(len(steps), plane.event("SessionRun")),
         column(step.start_ns - zero for step in steps),
@@ -54,8 +54,8 @@ def markers(plane: Plane, steps: Sequence[StepTime], group: Mapping[int, int], z
     )
 
 
-def edges(plane: Plane, steps: Sequence[StepTime], zero: int) -> tuple[Events, Events]:
-    """A step before the first and one after the last, marker and work, for XProf to leave out."""
+def padding(plane: Plane, steps: Sequence[StepTime], zero: int) -> tuple[Events, Events]:
+    """A step before the first and one after the last, marker and work, which XProf leaves out."""
     end = max(step.start_ns + step.wall_ns for step in steps) - zero
     starts, durations = column([0, end]), column([1, 1])
     belongs = {"group_id": column([0, len(steps) + 1])}
@@ -68,20 +68,20 @@ def edges(plane: Plane, steps: Sequence[StepTime], zero: int) -> tuple[Events, E
 def idle(
     plane: Plane, steps: Sequence[StepTime], group: Mapping[int, int], ops: Events, zero: int
 ) -> list[Events]:
-    """The time of each step in which none of its ops ran, by owner, as in `schedule.time_ledger`.
+    """The time of each step in which none of its ops ran, by owner, as in `timeline.time_ledger`.
 
-    The steps are in order of time and do not overlap. XProf leaves out a step in which nothing that
-    belongs to it took time; where no op did, this does.
+    The steps are in order of time and do not overlap. XProf leaves out a step in which no event
+    took time; so in a step whose ops took none, these events belong to the step.
     """
     edge = np.arange(len(steps))
     low = column(step.start_ns - zero for step in steps)
     high = low + column(step.wall_ns for step in steps)
     numbers = column(group[step.step] for step in steps)
-    in_step = position(numbers, ops.numbers["group_id"])
+    in_step = index_in(numbers, ops.numbers["group_id"])
     here = in_step >= 0
     in_step = in_step[here]
     starts, ends = ops.starts_ns[here], (ops.starts_ns + ops.durations_ns)[here]
-    # The edges of a step stand among its ops, as if something ran at that moment.
+    # The edges of a step are put among its ops, as if something ran at that time.
     kind: np.ndarray = np.repeat([FIRST, OP, LAST], [len(edge), len(in_step), len(edge)])
     step = np.concatenate([edge, in_step, edge])
     starts = np.clip(np.concatenate([low, starts, high]), low[step], high[step])
@@ -101,8 +101,8 @@ def idle(
     ]
 
 
-def position(wanted: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Where each value stands among those that are wanted; -1 where it does not."""
-    order = np.argsort(wanted)
-    at = order[np.searchsorted(wanted, values, sorter=order) % len(wanted)]
-    return np.where(wanted[at] == values, at, -1)
+def index_in(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """The index of each value in `numbers`; -1 where it is not in it."""
+    order = np.argsort(numbers)
+    at = order[np.searchsorted(numbers, values, sorter=order) % len(numbers)]
+    return np.where(numbers[at] == values, at, -1)

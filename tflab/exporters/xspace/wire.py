@@ -1,13 +1,13 @@
 """Wire: protocol buffers written by hand, many messages of one form at once. No TensorFlow in here.
 
-A message is a row of fields: the field's number and kind as a varint (its tag), then the value; a
-nested message is its length and then its own row. A varint holds seven bits a byte, the lowest
-first, and the highest bit of each byte says that another follows. That is the whole format
-(https://protobuf.dev/programming-guides/encoding).
+A message is a sequence of fields: the field's number and kind as a varint (its tag), then the
+value; a nested message is its length and then its own fields. A varint holds seven bits per byte,
+the lowest first, and the highest bit of each byte says that another byte follows. That is the whole
+format (https://protobuf.dev/programming-guides/encoding).
 
-A trace is a million messages that differ in numbers only. Such `Rows` are built by columns: for
-every value the bytes it might need, and a mask of those it does need. What the mask keeps, row by
-row, is the file.
+A trace is a million messages that differ only in numbers. Such `Rows` are built by columns: for
+every value the bytes it might need, and a mask of those it does need. The bytes that the mask
+keeps, row by row, are the file.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ MORE = 0x80  # another byte follows
 def varint(value: int) -> bytes:
     """A whole number; a negative one as the 64 bits of its two's complement."""
     value &= 2**64 - 1
-    found = bytearray()
+    encoded = bytearray()
     while value >= MORE:
-        found.append(value % MORE | MORE)
+        encoded.append(value % MORE | MORE)
         value >>= GROUP
-    found.append(value)
-    return bytes(found)
+    encoded.append(value)
+    return bytes(encoded)
 
 
 def field(number: int, value: int | str | bytes) -> bytes:
@@ -45,7 +45,7 @@ def field(number: int, value: int | str | bytes) -> bytes:
 
 
 def framed(number: int, parts: list[bytes]) -> list[bytes]:
-    """A field that holds the message of these parts. Nothing is joined, so nothing is copied."""
+    """A field that holds the message of these parts, which are not joined, to save a copy."""
     return [varint(number << 3 | LENGTH) + varint(sum(map(len, parts))), *parts]
 
 
@@ -56,7 +56,7 @@ def framed(number: int, parts: list[bytes]) -> list[bytes]:
 class Rows:
     """Messages of one form, or parts of them: a row each, in blocks that lie side by side."""
 
-    blocks: tuple[tuple[np.ndarray, np.ndarray], ...]  # bytes, and which of them are needed
+    blocks: tuple[tuple[np.ndarray, np.ndarray], ...]  # bytes, and a mask of those needed
     lengths: np.ndarray  # of the rows, in bytes
 
     def encoded(self) -> bytes:
@@ -71,7 +71,7 @@ def varints(values: np.ndarray) -> Rows:
     most = int(bits.max(initial=0))
     bits = bits.astype(np.min_scalar_type(most), copy=False)[:, None]
     shifts = np.arange(0, max(1, most.bit_length()), GROUP, dtype=bits.dtype)
-    left = bits >> shifts  # what this byte and those after it have to hold
+    left = bits >> shifts  # the bits that this byte and those after it have to hold
     needed = left > 0
     needed[:, 0] = True
     more = (left >= MORE).view(np.uint8) << GROUP

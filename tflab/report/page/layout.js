@@ -4,6 +4,8 @@
  * here, from the inside out, and then their places, from the outside in.
  */
 
+// What stands where in a version of a node, as Python sends it
+const [FIRST, LAST, OP, DEVICE, INPUTS, CONTROLS] = [0, 1, 2, 3, 4, 5];
 const NODE_GAP = 14; // between boxes of a row
 const ROW_GAP = 24;
 const TRACK_GAP = 64; // room for the edges between forward, backward and update
@@ -21,8 +23,8 @@ function spaced(desired, weights, sizes, gap) {
   const offsets = [];
   sizes.forEach((size, i) => offsets.push(i ? offsets[i - 1] + (sizes[i - 1] + size) / 2 + gap : 0));
   const pools = [];
-  desired.forEach((want, i) => {
-    pools.push({ sum: weights[i] * (want - offsets[i]), weight: weights[i], count: 1 });
+  desired.forEach((x, i) => {
+    pools.push({ sum: weights[i] * (x - offsets[i]), weight: weights[i], count: 1 });
     while (pools.length > 1) {
       const [a, b] = pools.slice(-2);
       if (a.sum / a.weight <= b.sum / b.weight) break;
@@ -37,34 +39,33 @@ function spaced(desired, weights, sizes, gap) {
 }
 
 class Layout {
-  constructor(data, graphs, fonts) {
+  constructor(data, fonts) {
     this.data = data;
     this.fonts = fonts;
     this.boxOf = new Map(data.boxes.flatMap((box, id) => (box.node === null ? [] : [[box.node, id]])));
-    this.types = data.nodes.map(() => new Set());
+    this.types = data.nodes.map((node) => new Set(node.versions.map((version) => version[OP])));
     const pairs = new Map(); // container -> pairs of boxes in it that edges join
-    for (const graph of graphs) {
-      for (const [node, op, , inputs, controls] of graph.values()) {
-        this.types[node].add(op);
-        for (const source of [...inputs, ...controls]) this.joined(pairs, source, node);
+    data.nodes.forEach((node, number) => {
+      for (const version of node.versions) {
+        for (const source of [...version[INPUTS], ...version[CONTROLS]]) this.joined(pairs, source, number);
       }
-    }
+    });
     this.pairs = pairs;
   }
 
   ancestors(id) {
-    const found = [id];
-    while (this.data.boxes[found[0]].parent !== null) found.unshift(this.data.boxes[found[0]].parent);
-    return found;
+    const way = [id];
+    while (this.data.boxes[way[0]].parent !== null) way.unshift(this.data.boxes[way[0]].parent);
+    return way;
   }
 
   /* The box around both, and the two boxes in it that the ends of an edge are in. */
   meeting(a, b) {
-    const one = this.ancestors(a);
-    const other = this.ancestors(b);
+    const ofA = this.ancestors(a);
+    const ofB = this.ancestors(b);
     let depth = 0;
-    while (one[depth] === other[depth] && depth < one.length && depth < other.length) depth++;
-    return [depth ? one[depth - 1] : null, one[depth], other[depth]];
+    while (ofA[depth] === ofB[depth] && depth < ofA.length && depth < ofB.length) depth++;
+    return [depth ? ofA[depth - 1] : null, ofA[depth], ofB[depth]];
   }
 
   joined(pairs, source, target) {
@@ -82,15 +83,15 @@ class Layout {
     this.lanes = new Map();
     this.solid = []; // what an edge must not pass behind
     const inner = this.data.tracks.map((track) => this.arranged(track));
-    const count = Math.max(...inner.map((one) => one.rows.length));
+    const count = Math.max(...inner.map((arranged) => arranged.rows.length));
     const heights = Array.from({ length: count }, (_, row) =>
-      Math.max(0, ...inner.map((one) => one.heights[row] || 0)),
+      Math.max(0, ...inner.map((arranged) => arranged.heights[row] || 0)),
     );
     let x = MARGIN;
-    this.tracks = inner.map((one, index) => {
-      const track = { x, width: Math.max(one.width, 120) };
-      const shift = x + (track.width - one.width) / 2;
-      this.settle(one, shift, HEAD + MARGIN, heights);
+    this.tracks = inner.map((arranged, index) => {
+      const track = { x, width: Math.max(arranged.width, 120) };
+      const shift = x + (track.width - arranged.width) / 2;
+      this.settle(arranged, shift, HEAD + MARGIN, heights);
       x += track.width + TRACK_GAP;
       return track;
     });
@@ -135,58 +136,58 @@ class Layout {
     );
     this.link(container, rows);
     rows.forEach((row) => {
-      const total = row.reduce((sum, one) => sum + one.width + NODE_GAP, -NODE_GAP);
+      const total = row.reduce((sum, entry) => sum + entry.width + NODE_GAP, -NODE_GAP);
       let x = -total / 2;
-      row.forEach((one) => {
-        one.x = x + one.width / 2;
-        x += one.width + NODE_GAP;
+      row.forEach((entry) => {
+        entry.x = x + entry.width / 2;
+        x += entry.width + NODE_GAP;
       });
     });
     for (let sweep = 0; sweep < SWEEPS; sweep++) {
       const order = sweep % 2 ? [...rows].reverse() : rows;
       const side = sweep > SWEEPS - 3 ? null : sweep % 2 ? "below" : "above";
       for (const row of order) {
-        const wishes = row.map((one) => this.wish(one, side));
-        const known = wishes.filter((wish) => wish.x !== null);
-        const mean = known.reduce((sum, wish) => sum + wish.x, 0) / (known.length || 1);
-        wishes.forEach((wish) => (wish.x = wish.x ?? mean));
+        const goals = row.map((entry) => this.goal(entry, side));
+        const known = goals.filter((goal) => goal.x !== null);
+        const mean = known.reduce((sum, goal) => sum + goal.x, 0) / (known.length || 1);
+        goals.forEach((goal) => (goal.x = goal.x ?? mean));
         spaced(
-          wishes.map((wish) => wish.x),
-          wishes.map((wish) => wish.weight),
-          row.map((one) => one.width),
+          goals.map((goal) => goal.x),
+          goals.map((goal) => goal.weight),
+          row.map((entry) => entry.width),
           NODE_GAP,
         ).forEach((x, i) => (row[i].x = x));
       }
     }
     const all = rows.flat();
-    const start = Math.min(...all.map((one) => one.x - one.width / 2));
-    all.forEach((one) => (one.x -= start));
-    const heights = rows.map((row) => Math.max(0, ...row.map((one) => one.height)));
+    const start = Math.min(...all.map((entry) => entry.x - entry.width / 2));
+    all.forEach((entry) => (entry.x -= start));
+    const heights = rows.map((row) => Math.max(0, ...row.map((entry) => entry.height)));
     const filled = heights.filter((height) => height > 0).length;
     return {
       container,
       rows,
       heights,
-      width: all.length ? Math.max(...all.map((one) => one.x + one.width / 2)) : 0,
+      width: all.length ? Math.max(...all.map((entry) => entry.x + entry.width / 2)) : 0,
       height: heights.reduce((sum, height) => sum + height, 0) + ROW_GAP * Math.max(0, filled - 1),
     };
   }
 
   /* Where an entry would best stand, by those that edges join it to. What only gives or only
    * takes follows the others. */
-  wish(one, side) {
+  goal(entry, side) {
     let [sum, weight] = [0, 0];
     const pull = (others, far) =>
       others.forEach((other) => {
-        const force = one.lane && other.lane ? 4 : other[far].length ? 1 : LITTLE;
+        const force = entry.lane && other.lane ? 4 : other[far].length ? 1 : LITTLE;
         sum += force * other.x;
         weight += force;
       });
-    if (side !== "below") pull(one.above, "above");
-    if (side !== "above") pull(one.below, "below");
+    if (side !== "below") pull(entry.above, "above");
+    if (side !== "above") pull(entry.below, "below");
     if (weight) return { x: sum / weight, weight };
-    const alone = one.above.length + one.below.length === 0;
-    return { x: alone ? null : one.x, weight: LITTLE };
+    const alone = entry.above.length + entry.below.length === 0;
+    return { x: alone ? null : entry.x, weight: LITTLE };
   }
 
   /* Which entries of neighbouring rows an edge joins, through its lanes. */
@@ -194,19 +195,19 @@ class Layout {
     const chains = new Map();
     const at = new Map();
     rows.forEach((row, number) =>
-      row.forEach((one) => {
-        Object.assign(one, { above: [], below: [], row: number });
-        if (one.lane) {
-          const key = `${one.lane[0]}>${one.lane[1]}`;
-          chains.set(key, [...(chains.get(key) || []), one]);
-        } else at.set(one.id, one);
+      row.forEach((entry) => {
+        Object.assign(entry, { above: [], below: [], row: number });
+        if (entry.lane) {
+          const key = `${entry.lane[0]}>${entry.lane[1]}`;
+          chains.set(key, [...(chains.get(key) || []), entry]);
+        } else at.set(entry.id, entry);
       }),
     );
     const outside = [...chains.values()].map((chain) => chain[0].lane).filter((lane) => lane.includes(-1));
     for (const [a, b] of [...(this.pairs.get(container) || new Map()).values(), ...outside]) {
       const ends = [at.get(a), at.get(b)].filter(Boolean);
       const chain = [...ends, ...(chains.get(`${a}>${b}`) || [])];
-      chain.sort((one, other) => one.row - other.row);
+      chain.sort((entry, other) => entry.row - other.row);
       for (let i = 1; i < chain.length; i++) {
         if (chain[i].row === chain[i - 1].row) continue;
         chain[i - 1].below.push(chain[i]);
@@ -219,22 +220,22 @@ class Layout {
     const heights = shared || inner.heights;
     inner.rows.forEach((row, number) => {
       const height = heights[number];
-      for (const one of row) {
-        const left = x + one.x - one.width / 2;
-        if (one.lane) {
-          const key = `${one.lane[0]}>${one.lane[1]}`;
+      for (const entry of row) {
+        const left = x + entry.x - entry.width / 2;
+        if (entry.lane) {
+          const key = `${entry.lane[0]}>${entry.lane[1]}`;
           if (!this.lanes.has(key)) this.lanes.set(key, []);
-          this.lanes.get(key).push({ x: x + one.x, top: y, bottom: y + height });
+          this.lanes.get(key).push({ x: x + entry.x, top: y, bottom: y + height });
           continue;
         }
-        const top = y + (height - one.height) / 2;
-        const rect = { x: left, y: top, width: one.width, height: one.height, row: [y, y + height] };
-        this.rects.set(one.id, rect);
-        if (!one.inner) this.solid.push(rect);
+        const top = y + (height - entry.height) / 2;
+        const rect = { x: left, y: top, width: entry.width, height: entry.height, row: [y, y + height] };
+        this.rects.set(entry.id, rect);
+        if (!entry.inner) this.solid.push(rect);
         else {
-          const framed = this.data.boxes[one.id].framed;
-          const slack = (one.width - one.inner.width) / 2;
-          this.settle(one.inner, left + slack, top + (framed ? HEAD : 0), null);
+          const framed = this.data.boxes[entry.id].framed;
+          const slack = (entry.width - entry.inner.width) / 2;
+          this.settle(entry.inner, left + slack, top + (framed ? HEAD : 0), null);
         }
       }
       if (height) y += height + ROW_GAP;
@@ -274,9 +275,9 @@ class Layout {
 
   /* All lanes that an edge goes through: out of its scopes, on to the other, into its scopes. */
   lanesOf(a, b) {
-    const [around, one, other] = this.meeting(a, b);
+    const [around, boxOfA, boxOfB] = this.meeting(a, b);
     const deeper = (id) => this.ancestors(id).slice(this.ancestors(id).indexOf(around) + 2);
-    const keys = [...deeper(a).map((id) => `${id}>-1`), `${one}>${other}`, ...deeper(b).map((id) => `-1>${id}`)];
+    const keys = [...deeper(a).map((id) => `${id}>-1`), `${boxOfA}>${boxOfB}`, ...deeper(b).map((id) => `-1>${id}`)];
     return keys.flatMap((key) => this.lanes.get(key) || []);
   }
 
@@ -310,7 +311,7 @@ class Layout {
     const end = this.way(to, b, -1);
     const points = [start.gate, end.gate];
     if (b - a > 1) {
-      const row = this.gutters.find((one) => one.bottom >= to.y) || this.gutters.at(-1);
+      const row = this.gutters.find((row) => row.bottom >= to.y) || this.gutters.at(-1);
       const crossed = this.tracks[1];
       points.splice(1, 0, [crossed.x - TRACK_GAP / 4, row.gutter]);
       points.splice(2, 0, [crossed.x + crossed.width + TRACK_GAP / 4, row.gutter]);
@@ -324,9 +325,9 @@ class Layout {
     const edge = side > 0 ? rect.x + rect.width : rect.x;
     const [left, right] = [this.tracks[track].x, this.tracks[track].x + this.tracks[track].width];
     const blocked = this.solid.some(
-      (one) =>
-        one.y < middle && middle < one.y + one.height &&
-        (side > 0 ? one.x >= edge && one.x < right : one.x + one.width <= edge && one.x >= left),
+      (box) =>
+        box.y < middle && middle < box.y + box.height &&
+        (side > 0 ? box.x >= edge && box.x < right : box.x + box.width <= edge && box.x >= left),
     );
     if (!blocked) return { path: "", gate: [edge, middle] };
     const above = (track === 1) === side > 0; // gradients flow up

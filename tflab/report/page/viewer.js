@@ -1,4 +1,4 @@
-/* Viewer: draws a graph at each state of its life, and tells the life of any node in it. */
+/* Viewer: draws a graph in each of its states, and shows the history of any node in it. */
 
 const SMALLEST = 0.7; // of the scale at which a drawing is made to fit its box at first
 const HEATS = 7; // steps of the scale of times
@@ -6,29 +6,16 @@ const FATES = ["executed", "fused", "merged", "folded", "removed", "unreached", 
 const KINDS = ["forward", "gradient", "update", "runtime"];
 const KIND_WORDS = ["forward", "gradient", "update", "made by the runtime"];
 
-/* The graph at each state: node -> [node, op, device, inputs, control inputs]. */
-function replay(states) {
-  let graph = new Map();
-  return states.map((state) => {
-    graph = new Map(graph);
-    state.gone.forEach((node) => graph.delete(node));
-    state.nodes.forEach((node) => graph.set(node[0], node));
-    return graph;
-  });
-}
-
 class Viewer {
   constructor(root, data) {
     this.root = root;
     this.data = data;
-    this.graphs = replay(data.states);
-    this.born = data.nodes.map((_, node) => this.graphs.findIndex((graph) => graph.has(node)));
     const style = getComputedStyle(root);
     this.fonts = {
       name: `500 12.5px ${style.fontFamily}`,
       type: `10.5px ${style.fontFamily}`,
     };
-    this.layout = new Layout(data, this.graphs, this.fonts);
+    this.layout = new Layout(data, this.fonts);
     this.inside = data.boxes.map(() => []);
     data.boxes.forEach((box, id) => {
       if (box.node !== null) for (const around of this.layout.ancestors(id)) this.inside[around].push(box.node);
@@ -43,6 +30,18 @@ class Viewer {
     this.arrange();
     if (this.fitting() >= SMALLEST) this.scale(this.fitting());
     this.part("paper").style.height = `${Math.ceil(this.layout.height * this.zoom) + 20}px`;
+  }
+
+  /* The version of a node that stands in this state; none where it is not in the graph. */
+  version(node) {
+    return this.data.nodes[node].versions.find(
+      (version) => version[FIRST] <= this.state && this.state <= version[LAST],
+    );
+  }
+
+  /* Whether a node was in the graph in this state or before. */
+  seen(node) {
+    return this.data.nodes[node].versions[0][FIRST] <= this.state;
   }
 
   fitting() {
@@ -109,12 +108,12 @@ class Viewer {
   }
 
   find(text) {
-    const wanted = text.trim();
-    if (!wanted) return;
+    const query = text.trim();
+    if (!query) return;
     const names = this.data.nodes.map((node) => node.name);
-    let node = names.indexOf(wanted);
-    if (node < 0) node = names.findIndex((name) => name.toLowerCase().includes(wanted.toLowerCase()));
-    this.part("found").textContent = node < 0 ? "No node has this in its name." : "";
+    let node = names.indexOf(query);
+    if (node < 0) node = names.findIndex((name) => name.toLowerCase().includes(query.toLowerCase()));
+    this.part("search-result").textContent = node < 0 ? "No node has this in its name." : "";
     if (node >= 0) this.select(node, true);
   }
 
@@ -134,7 +133,7 @@ class Viewer {
     } else this.select(box.node, false);
   }
 
-  /* Show the life of a node; `reveal` opens what it is in and scrolls to it. */
+  /* Show the history of a node; `reveal` opens what it is in and scrolls to it. */
   select(node, reveal) {
     this.selected = node;
     const id = this.layout.boxOf.get(node);
@@ -144,7 +143,7 @@ class Viewer {
       this.arrange();
       this.scrollTo(id);
     } else this.draw();
-    this.tell();
+    this.showHistory();
     this.focus(id);
   }
 
@@ -210,27 +209,28 @@ class Viewer {
 
   /* Edges between visible boxes, those of closed scopes bundled. */
   edges() {
-    const found = new Map();
+    const bundles = new Map();
     const add = (source, target, control) => {
-      if (!this.graphs[this.state].has(source)) return;
+      if (!this.version(source)) return;
       const [a, b] = [this.visible(source), this.visible(target)];
       if (a === b) return;
       const key = `${a}>${b}`;
-      const edge = found.get(key) || { a, b, data: 0, control: 0, ends: [] };
+      const edge = bundles.get(key) || { a, b, data: 0, control: 0, ends: [] };
       edge[control ? "control" : "data"]++;
       edge.ends.push(source, target);
-      found.set(key, edge);
+      bundles.set(key, edge);
     };
-    for (const [node, , , inputs, controls] of this.graphs[this.state].values()) {
-      inputs.forEach((source) => add(source, node, false));
-      controls.forEach((source) => add(source, node, true));
+    for (const node of this.data.nodes.keys()) {
+      const version = this.version(node);
+      if (!version) continue;
+      version[INPUTS].forEach((source) => add(source, node, false));
+      version[CONTROLS].forEach((source) => add(source, node, true));
     }
-    return [...found.values()];
+    return [...bundles.values()];
   }
 
   draw() {
     const { layout, data } = this;
-    const graph = this.graphs[this.state];
     const state = data.states[this.state];
     const frames = make("g", {});
     const lines = make("g", { class: "edges" });
@@ -245,7 +245,7 @@ class Viewer {
         width: layout.width * this.zoom,
         height: layout.height * this.zoom,
         role: "group",
-        "aria-label": `${data.title}: ${state.title}, ${graph.size} nodes`,
+        "aria-label": `${data.title}: ${state.title}, ${state.count} nodes`,
         class: `colour-${this.colour}`,
       },
       this.markers(),
@@ -260,8 +260,8 @@ class Viewer {
       const box = data.boxes[id];
       const inner = layout.isOpen(id);
       if (layout.rects.has(id) && box.framed) {
-        const here = this.inside[id].filter((node) => graph.has(node));
-        if (this.inside[id].some((node) => this.born[node] <= this.state)) {
+        const here = this.inside[id].filter((node) => this.version(node));
+        if (this.inside[id].some((node) => this.seen(node))) {
           if (inner) frames.append(this.frame(id, here));
           boxes.append(inner ? this.head(id) : this.box(id, here, related));
           if (first === null || id === this.current) first = id;
@@ -276,7 +276,7 @@ class Viewer {
     [paper.scrollLeft, paper.scrollTop] = scroll;
     const stop = svg.querySelector(`[data-box="${first}"]`);
     if (stop) stop.setAttribute("tabindex", "0");
-    this.caption(state, graph);
+    this.caption(state);
     this.legend();
   }
 
@@ -298,7 +298,7 @@ class Viewer {
       if (!nodes.length) return;
       const x = track.x + track.width / 2;
       group.append(make("text", { x, y: MARGIN + 8 }, words[index]));
-      const later = Math.min(...nodes.map((node) => this.born[node]));
+      const later = Math.min(...nodes.map((node) => this.data.nodes[node].versions[0][FIRST]));
       if (later <= this.state) return;
       const stages = [...new Set(this.data.states.map((state) => state.stage))];
       const step = 1 + stages.indexOf(this.data.states[later].stage);
@@ -364,14 +364,13 @@ class Viewer {
     const box = this.data.boxes[id];
     const rect = this.layout.rects.get(id);
     const scope = box.rows.length > 0;
-    const graph = this.graphs[this.state];
     const all = this.inside[id];
-    const known = all.filter((node) => this.born[node] <= this.state);
+    const known = all.filter((node) => this.seen(node));
     const leaving = all.filter((node) => this.leaving.has(node)).length;
-    const changed = all.filter((node) => this.touched.has(node) && graph.has(node)).length;
+    const changed = all.filter((node) => this.touched.has(node) && this.version(node)).length;
     const below = scope
       ? here.length === known.length ? `${here.length} nodes` : `${here.length} of ${known.length} nodes`
-      : here.length ? graph.get(box.node)[1] : "";
+      : here.length ? this.version(box.node)[OP] : "";
     const classes = ["box", scope ? "scope" : "node", this.kindOf(id), this.colourOf(id, here)];
     if (!here.length) classes.push("gone");
     if (leaving) classes.push("leaving");
@@ -424,7 +423,7 @@ class Viewer {
       return ns ? `heat-${this.heat(ns)}` : "heat-none";
     }
     if (this.colour === "device") {
-      const devices = new Set(here.map((node) => this.graphs[this.state].get(node)[2]).filter(Boolean));
+      const devices = new Set(here.map((node) => this.version(node)[DEVICE]).filter(Boolean));
       if (!devices.size) return "device-none";
       return devices.size > 1 ? "device-many" : `device-${this.data.devices.indexOf([...devices][0]) % 6}`;
     }
@@ -445,10 +444,10 @@ class Viewer {
     return Math.min(HEATS - 1, Math.floor(Math.sqrt(ns / largest) * HEATS));
   }
 
-  caption(state, graph) {
+  caption(state) {
     const slider = this.part("slider");
-    const before = this.state ? this.graphs[this.state - 1].size : 0;
-    const count = this.state && before !== graph.size ? `${before} → ${graph.size} nodes` : `${graph.size} nodes`;
+    const before = this.state ? this.data.states[this.state - 1].count : 0;
+    const count = this.state && before !== state.count ? `${before} → ${state.count} nodes` : `${state.count} nodes`;
     slider.value = this.state;
     slider.setAttribute("aria-valuetext", `${state.title}, ${count}`);
     this.part("before").disabled = this.state === 0;
@@ -488,14 +487,14 @@ class Viewer {
     this.part("legend").replaceChildren(...entries);
   }
 
-  /* The life of the selected node. */
-  tell() {
+  /* The history of the selected node. */
+  showHistory() {
     const node = this.data.nodes[this.selected];
     const panel = this.part("panel");
     const parts = [
       make("h4", {}, node.name),
       make("p", { class: "op" }, node.op),
-      ...node.life.flatMap((section) => this.section(section)),
+      ...node.history.flatMap((section) => this.section(section)),
     ];
     if (node.times.rows.length) parts.push(...this.times(node.times));
     panel.replaceChildren(...parts);
@@ -505,7 +504,8 @@ class Viewer {
   section(section) {
     const heading = make("h5", {});
     if (section.state === null) heading.append(section.title);
-    else heading.append(this.link(section.title, "moment", () => this.go(section.state)));
+    else heading.append(this.link(section.title, "state", () => this.go(section.state)));
+    if (section.about) heading.append(" ", make("span", {}, section.about));
     const items = section.lines.map((line) => make("li", {}, ...line.map((part) => this.phrase(part))));
     return [heading, make("ul", {}, ...items)];
   }
@@ -516,7 +516,7 @@ class Viewer {
     if (part.node !== undefined) {
       return this.link(part.text, "link", () => this.select(part.node, true));
     }
-    return this.link(part.text, "moment", () => this.go(part.state));
+    return this.link(part.text, "state", () => this.go(part.state));
   }
 
   link(text, kind, action) {
@@ -539,7 +539,7 @@ class Viewer {
   /* Paper has no controls: it gets a drawing of each stage, with its scopes closed. */
   print() {
     const { open, state, selected, colour } = this;
-    const states = this.data.states.map((one) => one.stage);
+    const states = this.data.states.map((state) => state.stage);
     this.open = new Set();
     this.selected = null;
     const figures = [...new Set(states)].map((stage) => {
@@ -550,7 +550,7 @@ class Viewer {
       svg.removeAttribute("width");
       svg.removeAttribute("height");
       const button = this.root.querySelector(`[data-stage="${stage}"]`);
-      const words = `${button.textContent.trim()}: ${this.graphs[this.state].size} nodes`;
+      const words = `${button.textContent.trim()}: ${this.data.states[this.state].count} nodes`;
       return make("figure", {}, make("figcaption", {}, words), svg);
     });
     this.part("prints").replaceChildren(...figures);

@@ -1,4 +1,4 @@
-"""Curves: what TensorBoard's own reader finds in the event files."""
+"""Summaries: what TensorBoard's own reader finds in the event files."""
 
 import io
 import math
@@ -11,7 +11,7 @@ from PIL import Image
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 
 from tflab.records import Epoch, TrainingStep
-from tflab.train import curves, gallery
+from tflab.train import prediction_images, summaries
 
 pytestmark = pytest.mark.tensorflow
 
@@ -29,19 +29,19 @@ def shown(folder, run):
 
 
 def test_a_step_is_a_point_on_three_curves(tmp_path):
-    with curves.opened(tmp_path, 0) as drawn:
+    with summaries.opened(tmp_path, 0) as drawn:
         for step in STEPS:
-            curves.add_step(drawn, step)
-    found = shown(tmp_path, "train")
-    assert found.keys() == {"step/loss", "step/accuracy", "step/learning rate"}
+            summaries.add_step(drawn, step)
+    points_of_tag = shown(tmp_path, "train")
+    assert points_of_tag.keys() == {"step/loss", "step/accuracy", "step/learning rate"}
     for tag, name in (("loss", "loss"), ("accuracy", "accuracy"), ("learning rate", "rate")):
         points = [(step.step, np.float32(getattr(step, name))) for step in STEPS]
-        assert found[f"step/{tag}"] == points
+        assert points_of_tag[f"step/{tag}"] == points
 
 
 def test_training_and_test_share_the_tags_of_an_epoch(tmp_path):
-    with curves.opened(tmp_path, 0) as drawn:
-        curves.add_epoch(drawn, EPOCH)
+    with summaries.opened(tmp_path, 0) as drawn:
+        summaries.add_epoch(drawn, EPOCH)
     assert shown(tmp_path, "train") == {
         "epoch/loss": [(4, 1.5)],
         "epoch/accuracy": [(4, 0.5)],
@@ -51,44 +51,44 @@ def test_training_and_test_share_the_tags_of_an_epoch(tmp_path):
 
 
 def test_what_a_model_does_not_tell_has_no_curve(tmp_path):
-    with curves.opened(tmp_path, 0) as drawn:
-        curves.add_step(drawn, replace(STEPS[0], accuracy=math.nan, rate=math.nan))
+    with summaries.opened(tmp_path, 0) as drawn:
+        summaries.add_step(drawn, replace(STEPS[0], accuracy=math.nan, rate=math.nan))
     assert shown(tmp_path, "train").keys() == {"step/loss"}
 
 
 def test_data_that_stand_in_for_others_are_named_in_every_chart(tmp_path):
-    with curves.opened(tmp_path, 0, "digits, not MNIST") as drawn:
-        curves.add_step(drawn, STEPS[0])
-        curves.add_epoch(drawn, EPOCH)
-        curves.add_image(drawn, 4, "predictions/first", gallery.Picture(b"", 1, 1))
+    with summaries.opened(tmp_path, 0, "digits, not MNIST") as drawn:
+        summaries.add_step(drawn, STEPS[0])
+        summaries.add_epoch(drawn, EPOCH)
+        summaries.add_image(drawn, 4, "predictions/first", prediction_images.Picture(b"", 1, 1))
     tags = [*shown(tmp_path, "train"), *shown(tmp_path, "test")]
     assert len(tags) == 9
     assert all(tag.endswith(" (digits, not MNIST)") for tag in tags)
 
 
 def test_after_a_restart_no_step_is_shown_twice_nor_what_never_came_again(tmp_path):
-    with curves.opened(tmp_path, 0) as drawn:
+    with summaries.opened(tmp_path, 0) as drawn:
         for step in STEPS:
-            curves.add_step(drawn, step)
-        curves.add_epoch(drawn, EPOCH)
-    with curves.opened(tmp_path, 2) as drawn:
-        curves.add_step(drawn, replace(STEPS[2], loss=9.0))
+            summaries.add_step(drawn, step)
+        summaries.add_epoch(drawn, EPOCH)
+    with summaries.opened(tmp_path, 2) as drawn:
+        summaries.add_step(drawn, replace(STEPS[2], loss=9.0))
     assert shown(tmp_path, "train")["step/loss"] == [(1, 1.0), (2, 0.5), (3, 9.0)]
     assert not shown(tmp_path, "train")["epoch/loss"]
     assert not shown(tmp_path, "test")["epoch/loss"]
 
 
 def test_what_was_flushed_can_be_read_while_the_file_is_open(tmp_path):
-    with curves.opened(tmp_path, 0) as drawn:
-        curves.add_step(drawn, STEPS[0])
+    with summaries.opened(tmp_path, 0) as drawn:
+        summaries.add_step(drawn, STEPS[0])
         drawn.flush()
         assert shown(tmp_path, "train")["step/loss"] == [(1, 1.0)]
 
 
 def test_a_histogram_counts_every_weight(tmp_path):
     weights = np.random.default_rng(1).normal(size=(30, 40)).astype(np.float32)
-    with curves.opened(tmp_path, 0) as drawn:
-        curves.add_weights(drawn, 4, {"dense/kernel": weights})
+    with summaries.opened(tmp_path, 0) as drawn:
+        summaries.add_weights(drawn, 4, {"dense/kernel": weights})
     ((step, bins),) = shown(tmp_path, "train")["dense/kernel"]
     left, right, count = bins.T
     expected, _ = np.histogram(weights, bins=len(count))
@@ -98,9 +98,11 @@ def test_a_histogram_counts_every_weight(tmp_path):
 
 
 def test_a_picture_is_shown_as_it_was_drawn(tmp_path):
-    picture = gallery.draw(np.zeros((3, 8, 8, 1)), np.array([1, 2, 3]), np.array([1, 2, 2]))
-    with curves.opened(tmp_path, 0) as drawn:
-        curves.add_image(drawn, 4, "predictions/first", picture)
+    picture = prediction_images.draw(
+        np.zeros((3, 8, 8, 1)), np.array([1, 2, 3]), np.array([1, 2, 2])
+    )
+    with summaries.opened(tmp_path, 0) as drawn:
+        summaries.add_image(drawn, 4, "predictions/first", picture)
     ((step, (width, height, png)),) = shown(tmp_path, "test")["predictions/first"]
     assert (step, int(width), int(height)) == (4, picture.width, picture.height)
     assert Image.open(io.BytesIO(png)).size == (picture.width, picture.height)

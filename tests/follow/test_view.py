@@ -1,0 +1,335 @@
+"""The view of a node's history: all of its parts, and how they read as text."""
+
+from dataclasses import replace
+
+from tests.shown import grid
+from tflab.analysis import ledger
+from tflab.follow import view
+from tflab.follow.view import Code, NodeLink, PassLink, Section
+from tflab.records import (
+    Assignment,
+    Fate,
+    Kernel,
+    Machined,
+    NodeHistory,
+    Origin,
+    Row,
+    Source,
+    Tensor,
+    Touch,
+)
+from tflab.records.blocks import Frame, Strip
+
+MANY = tuple(f"near{n}" for n in range(1, 27))  # two more than are named
+HISTORY = NodeHistory(
+    name="conv",
+    op="Conv2D",
+    kind="gradient",
+    source=Source("project/model.py", 7, "build", "y = tf.nn.conv2d(x, w)"),
+    inputs=("split:1", "read"),
+    control_inputs=("ready",),
+    outputs=(Tensor("float32", (None, 3)), Tensor("int64", None)),
+    consumers=("relu", "loss"),
+    gradient_function="_Conv2DGrad (nn_grad.py:577)",
+    gradient_nodes=("grads/conv", "grads/conv_1"),
+    no_gradient="is not to be shown",
+    derived_from="square",
+    fate=Fate("conv", "fused", "remapper", "relu"),
+    origin=Origin("conv", "layout"),
+    touches=(
+        Touch("placer", 0, "moved", ""),
+        Touch("layout", 1, "rewired", ""),
+        Touch("MklLayoutRewritePass", 4, "rewritten", "Conv2D to _MklConv2D"),
+        Touch("remapper", 6, "fused", "relu"),
+    ),
+    carrier="relu",
+    carries=("bias:0", "twin"),
+    ran_as="_FusedConv2D",
+    ran_outputs=(Tensor("float32", (16, 3)),),
+    assignment=Assignment("relu", "/job:localhost/device:CPU:1", "the default device"),
+    kernel=Kernel("relu", "_FusedConv2D", "CPU", "T=float", 2, "label 'mkl'", "GPU: cuDNN"),
+    code=(Machined("conv", "dot in fusion", ("fmul a", "fmul b", "fmul c"), (), 8, True, ()),),
+    times=(
+        (
+            4,
+            Row(
+                key="relu",
+                ops=("_FusedConv2D",),
+                nodes=("relu",),
+                fused_from=("conv",),
+                calls=1_203,
+                total_ns=9_000_000,
+                self_ns=8_000_000,
+                mean_ns=150_000,
+                median_ns=120_000,
+                p95_ns=310_000,
+                share=0.375,
+                cumulative_share=0.875,
+                requested_bytes=3 * 2**10,
+                flops=1_254_400,
+                gflops=8.36,
+                intensity=12.5,
+                roof_share=0.125,
+                std_ns=7_000,
+                step_ns=451_000,
+                step_std_ns=21_000,
+                peak_bytes=5 * 2**10,
+            ),
+        ),
+        (
+            16,
+            Row(
+                key="relu",
+                ops=("_FusedConv2D",),
+                nodes=("relu",),
+                fused_from=("conv",),
+                calls=301,
+                total_ns=70_000_000,
+                self_ns=60_000_000,
+                mean_ns=420_000,
+                median_ns=400_000,
+                p95_ns=530_000,
+                share=0.45,
+                cumulative_share=0.95,
+                requested_bytes=12 * 2**10,
+                flops=None,
+                gflops=None,
+                intensity=None,
+                roof_share=None,
+                std_ns=8_000,
+                step_ns=1_260_000,
+                step_std_ns=None,
+                peak_bytes=None,
+            ),
+        ),
+    ),
+    slack_ns=2_400.0,
+)
+PLAIN = NodeHistory("x", "Placeholder", "runtime", None, (), (), ())
+SLACK = ("slack 2.40 us: it could take that much longer at no cost to the step",)
+
+
+def lines(history):
+    """The lines of each section by its title."""
+    return {section.title: section.lines for section in view.sections(history)}
+
+
+def test_the_history_of_a_fused_node_in_parts():
+    relu = NodeLink("relu", "relu")
+    assert view.sections(HISTORY) == (
+        Section(
+            "frontend",
+            "Written",
+            "made by a gradient function",
+            (
+                ("model.py:7  ", Code("y = tf.nn.conv2d(x, w)")),
+                ("takes ", NodeLink("split", "split:1"), ", ", NodeLink("read", "read")),
+                ("waits for ", NodeLink("ready", "ready")),
+                ("makes float32 [?, 3], int64 [...]",),
+                ("is used by ", relu, ", ", NodeLink("loss", "loss")),
+            ),
+        ),
+        Section(
+            "backward",
+            "Differentiated",
+            "",
+            (
+                ("derives ", NodeLink("square", "square")),
+                (
+                    "_Conv2DGrad (nn_grad.py:577) made ",
+                    NodeLink("grads/conv", "grads/conv"),
+                    ", ",
+                    NodeLink("grads/conv_1", "grads/conv_1"),
+                ),
+            ),
+        ),
+        Section(
+            "placement",
+            "Placed",
+            "fused into a node that does its work too",
+            (
+                (PassLink(0, "placer"), " (pass 1): given its device"),
+                (PassLink(1, "layout"), " (pass 2): its inputs changed"),
+                (
+                    PassLink(4, "MklLayoutRewritePass"),
+                    " (pass 5): rewritten",
+                    " from ",
+                    "Conv2D to _MklConv2D",
+                ),
+                (PassLink(6, "remapper"), " (pass 7): fused", " into ", relu),
+                ("comes from: layout",),
+                (
+                    "does the work of ",
+                    NodeLink("bias", "bias:0"),
+                    ", ",
+                    NodeLink("twin", "twin"),
+                    " too",
+                ),
+                ("lives on in ", relu, ": device and kernel are that node's"),
+                ("device CPU:1: the default device",),
+                ("kernel of _FusedConv2D: label 'mkl'",),
+                ("a GPU would use (not run): GPU: cuDNN",),
+                ("code that XLA generates for it:",),
+                (Code("HLO      dot in fusion"),),
+                (Code("LLVM     fmul a"),),
+                (Code("         fmul b   (1 more like it)"),),
+                (
+                    Code(
+                        "         8 elements at once, a fused multiply-add: one instruction for "
+                        "two operations"
+                    ),
+                ),
+            ),
+        ),
+        Section(
+            "execution",
+            "Executed",
+            "",
+            (("its work was done by ", relu, ", which ran as _FusedConv2D"), SLACK),
+        ),
+    )
+
+
+def test_the_history_of_a_fused_node_as_text():
+    strip, table = view.blocks(replace(HISTORY, code=()))
+    assert strip == Strip(
+        "The life of conv (Conv2D)",
+        (
+            Frame(
+                "1  Written",
+                "made by a gradient function",
+                (
+                    "model.py:7  y = tf.nn.conv2d(x, w)",
+                    "takes split:1, read",
+                    "waits for ready",
+                    "makes float32 [?, 3], int64 [...]",
+                    "is used by relu, loss",
+                ),
+            ),
+            Frame(
+                "2  Differentiated",
+                "",
+                ("derives square", "_Conv2DGrad (nn_grad.py:577) made grads/conv, grads/conv_1"),
+            ),
+            Frame(
+                "3  Placed",
+                "fused into a node that does its work too",
+                (
+                    "placer (pass 1): given its device",
+                    "layout (pass 2): its inputs changed",
+                    "MklLayoutRewritePass (pass 5): rewritten from Conv2D to _MklConv2D",
+                    "remapper (pass 7): fused into relu",
+                    "comes from: layout",
+                    "does the work of bias:0, twin too",
+                    "lives on in relu: device and kernel are that node's",
+                    "device CPU:1: the default device",
+                    "kernel of _FusedConv2D: label 'mkl'",
+                    "a GPU would use (not run): GPU: cuDNN",
+                ),
+            ),
+            Frame(
+                "4  Executed",
+                "",
+                ("its work was done by relu, which ran as _FusedConv2D", *SLACK),
+            ),
+        ),
+    )
+    assert grid(table) == [
+        "What it took in a warm, traced step, all of relu",
+        (
+            *("batch", "calls", "mean", "median", "p95", "share"),
+            *("memory", "FLOPs", "GFLOP/s", "of roof"),
+        ),
+        (
+            *("4", "1,203", "150 us", "120 us", "310 us", "37.5 %"),
+            *("3.00 KB", "1,254,400", "8.4", "12.5 %"),
+        ),
+        ("16", "301", "420 us", "400 us", "530 us", "45.0 %", "12.0 KB", "", "", ""),
+        0,
+    ]
+
+
+def test_stages_that_have_nothing_to_say_are_left_out_and_the_others_keep_their_numbers():
+    (strip,) = view.blocks(replace(PLAIN, carrier="x", ran_as="_Arg"))
+    assert strip.frames == (
+        Frame("1  Written", "made by the runtime", ()),
+        Frame("4  Executed", "as _Arg", ()),
+    )
+
+
+def test_the_times_of_a_node_that_ran_itself_are_its_own():
+    assert view.times(replace(HISTORY, carrier="conv")).title == (
+        "What it took in a warm, traced step"
+    )
+
+
+def test_a_node_without_a_line_is_written_by_a_program_or_read_from_a_file():
+    forward = replace(PLAIN, kind="forward")
+    origins = [
+        view.origin(history)
+        for history in (
+            forward,
+            replace(forward, from_file=True),
+            replace(forward, from_file=True, source=HISTORY.source),
+        )
+    ]
+    assert origins == ["written by the program", "read from a file", "written by the program"]
+
+
+def test_a_node_that_ran_itself_gives_its_outputs_where_they_are_others():
+    ran = replace(HISTORY, carrier="conv")
+    made = ("made float32 [16, 3]",)
+    waited = ("on the longest chain of dependent ops: the step waits for it",)
+    assert view.sections(ran)[-1].about == "as _FusedConv2D"
+    assert list(view.execution_lines(ran)) == [made, SLACK]
+    assert list(view.execution_lines(replace(ran, critical=True))) == [made, waited]
+    assert list(view.execution_lines(replace(ran, ran_outputs=ran.outputs))) == [SLACK]
+    assert list(view.execution_lines(replace(ran, ran_outputs=(), slack_ns=None))) == []
+    assert not [line for line in lines(ran)["Placed"] if line[0] == "lives on in "]
+
+
+def test_a_node_whose_work_nobody_did_did_not_run():
+    removed = Fate("conv", "removed", "dependency_optimizer", None)
+    gone = replace(HISTORY, carrier=None, fate=removed)
+    assert list(view.execution_lines(gone)) == [("it did not run",)]
+    assert list(view.execution_lines(replace(gone, fate=None))) == [("it did not run",)]
+    assert list(view.execution_lines(replace(gone, fate=None, touches=()))) == []
+
+
+def test_a_removed_node_was_passed_over_or_needed_by_nothing():
+    of = [Fate("a", "removed", "a pass", "b"), Fate("a", "removed", "a pass", None)]
+    assert list(map(view.fate_words, of)) == [
+        "removed: what used it takes its value from another node",
+        "removed, because nothing needed it any more",
+    ]
+
+
+def test_a_history_says_why_there_is_no_gradient_and_no_kernel():
+    blank = replace(HISTORY, gradient_nodes=(), derived_from=None)
+    assert list(view.backward_lines(blank)) == [("no gradient: is not to be shown",)]
+    kernel = replace(HISTORY.kernel, constraints="", on_gpu=None)
+    assert list(view.placement_lines(replace(PLAIN, kernel=kernel))) == [
+        ("kernel of _FusedConv2D: needs none",)
+    ]
+
+
+def test_every_change_has_its_preposition_and_every_fate_its_words():
+    changes = ("removed", "folded", "merged", "compiled")
+    other = NodeLink("other", "other")
+    of_pass = PassLink(2, "a pass")
+    assert [tuple(view.parts_of_touch(Touch("a pass", 2, what, "other"))) for what in changes] == [
+        (of_pass, " (pass 3): removed", " for ", other),
+        (of_pass, " (pass 3): folded", " into ", other),
+        (of_pass, " (pass 3): merged", " with ", other),
+        (of_pass, " (pass 3): compiled", " into ", other),
+    ]
+    added = tuple(view.parts_of_touch(Touch("a pass", 2, "added", "")))
+    assert added == (of_pass, " (pass 3): added")
+    assert set(view.FATES) == set(ledger.FATES)
+
+
+def test_of_very_many_neighbours_the_first_are_links_and_the_others_a_number():
+    parts = list(view.links(MANY))
+    assert parts[0::2] == [NodeLink(name, name) for name in MANY[:24]]
+    assert parts[1::2] == [", "] * 23 + [" and 2 more"]
+    assert list(view.links(MANY[:24]))[-1] == NodeLink("near24", "near24")
