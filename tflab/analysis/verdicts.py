@@ -53,15 +53,18 @@ def verdict(ratios: Sequence[float], p: float, different: bool) -> Verdict:
 
 
 def interval(ratios: Sequence[float], confidence: float = 1 - ERROR) -> tuple[float, float]:
-    """The interval of the true ratio, by Student's distribution of the logarithms' mean.
+    """The interval of the true ratio: that of the logarithms' mean."""
+    low, high = mean_interval(list(map(log, ratios)), confidence)
+    return exp(low), exp(high)
 
-    Of fewer than LEAST observations it is all ratios there are.
-    """
-    if len(ratios) < LEAST:
-        return 0.0, inf
-    logarithms = list(map(log, ratios))
-    reach = stdtrit(len(ratios) - 1, (1 + confidence) / 2) * standard_error(logarithms)
-    return exp(fmean(logarithms) - reach), exp(fmean(logarithms) + reach)
+
+def mean_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
+    """The interval of the true mean, by Student's distribution; of fewer than LEAST values it is
+    without ends."""
+    if len(values) < LEAST:
+        return -inf, inf
+    reach = stdtrit(len(values) - 1, (1 + confidence) / 2) * standard_error(values)
+    return fmean(values) - reach, fmean(values) + reach
 
 
 def p_value(ratios: Sequence[float]) -> float:

@@ -70,7 +70,7 @@ from tflab.records.timed import (
     StepTime,
 )
 from tflab.records.trained import Epoch, History, TrainingStep
-from tflab.records.verdicts import Verdict
+from tflab.records.verdicts import Experiment, Experiments, Untried, Verdict
 
 __all__ = [
     "SWITCHES",
@@ -87,6 +87,8 @@ __all__ = [
     "CriticalPath",
     "Epoch",
     "Execution",
+    "Experiment",
+    "Experiments",
     "Fate",
     "FateChange",
     "Fit",
@@ -134,6 +136,7 @@ __all__ = [
     "Touch",
     "TrainingStep",
     "Transfer",
+    "Untried",
     "Verdict",
     "edge_count",
     "node_of",

@@ -15,3 +15,34 @@ class Verdict:
     p_value: float  # of the ratios, if both ways took the same time
     observations: int  # independent of one another
     word: str  # slower, faster, alike, or cannot tell
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """What running an op once more added to an untraced step; of the control, running nothing."""
+
+    name: str
+    op: str  # the type that ran
+    once_more_ns: float  # median of the observations
+    low_ns: float  # of the interval that holds the true mean in 95 of 100 experiments
+    high_ns: float
+
+
+@dataclass(frozen=True)
+class Untried:
+    """An op that was not run once more."""
+
+    name: str
+    op: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Experiments:
+    """The largest ops of a step, each run once more in place."""
+
+    observations: int  # each with sessions of its own
+    steps: int  # of each way, untraced
+    control: Experiment | None  # the unchanged step against itself
+    ops: tuple[Experiment, ...]
+    untried: tuple[Untried, ...]

@@ -86,7 +86,7 @@ def warmups(columns: Sequence[datasets.Column], rows: int, size: int, count: int
 def several_rotations(
     columns: Sequence[datasets.Column], batch_sizes: Sequence[int], jobs: int, rounds: int
 ) -> Plan:
-    """A rotation at each batch size, one size after the other; the data begin anew where they end."""
+    """A rotation at each batch size, one size after the other; the data may begin anew."""
 
     def turns(size: int) -> Iterator[Turn]:
         whole = len(columns[0]) // size * size if columns else size

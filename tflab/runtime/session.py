@@ -179,6 +179,17 @@ def feed_batches(
         yield list(batch.values()) if program.model.feeds else []
 
 
+def types_that_run(
+    live: tf1.Session, step: Step, start: Start, values: Sequence[np.ndarray]
+) -> dict[str, str]:
+    """Node -> op type, of the graph that runs when this session does the step."""
+    metadata = tf1.RunMetadata()
+    run = step.callable(live, output_partition_graphs=True)
+    begin(live, start)
+    run(*values, run_metadata=metadata)
+    return {node.name: node.op for graph in metadata.partition_graphs for node in graph.node}
+
+
 def timed_step(traced: Any, values: Sequence[np.ndarray], index: int) -> tuple[StepTime, Any]:
     """One traced step: its time as the caller sees it, and its RunMetadata."""
     metadata = tf1.RunMetadata()
