@@ -18,7 +18,7 @@ from tflab.analysis import step_times, verdicts
 from tflab.cli import progress
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
-from tflab.records import ConfigTimes, Options, Program
+from tflab.records import ConfigTimes, Options, Program, Verdict
 from tflab.runtime import devices, elsewhere, measure, session
 
 OBSERVATIONS = 10  # of each configuration, where the time allows
@@ -106,9 +106,17 @@ def judged(
         for config in configs:
             all_ns = [ns for times in observed for ns in times[config][size]]
             spread = step_times.spread(all_ns)
+            usual = step_times.spread([ns for times in observed for ns in times[default][size]])
             verdict = against.get((size, config))
+            if verdict and not agrees(verdict, spread.median / usual.median):
+                verdict = replace(verdict, word="cannot tell")
             rows.append(ConfigTimes(config, size, spread, 1e9 * size / spread.median, verdict))
     return tuple(rows)
+
+
+def agrees(verdict: Verdict, of_medians: float) -> bool:
+    """Whether the medians that stand beside a verdict say the same."""
+    return {"slower": of_medians > 1, "faster": of_medians < 1}.get(verdict.word, True)
 
 
 def ratio(times: Sequence[int], usual: Sequence[int]) -> float:
