@@ -21,6 +21,7 @@ from tflab.analysis import (
     step_times,
     timeline,
 )
+from tflab.lifecycle import experiments
 from tflab.records import Execution, Node, OpRun, Options, Placement, Program, Race, StepTime
 from tflab.runtime import measure, nodes, plans, session, trace
 
@@ -66,7 +67,7 @@ def execute(placement: Placement, options: Options) -> Execution:
     of_nodes = [run for run in measured.runs if run.name != trace.EXECUTOR]
     stats = op_stats.fold(of_nodes)
     steps, images = len(measured.steps), len(measured.steps) * options.batch_size
-    return Execution(
+    execution = Execution(
         program=program,
         nodes=executed,
         batch_size=options.batch_size,
@@ -86,6 +87,17 @@ def execute(placement: Placement, options: Options) -> Execution:
         race=None if ending.interrupted else race_passes(program, step, options),
         interrupted=ending.interrupted,
     )
+    if options.experiments and not ending.interrupted:
+        return with_experiments(execution, placement, options)
+    return execution
+
+
+def with_experiments(execution: Execution, placement: Placement, options: Options) -> Execution:
+    """The execution with what its largest ops cost a step, each run once more."""
+    made = experiments.run(placement, execution.top_ops, options)
+    if made is None:
+        return replace(execution, interrupted=True)
+    return replace(execution, experiments=made.ops, control=made.control, untried=made.untried)
 
 
 def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:

@@ -20,7 +20,7 @@ from tflab.analysis import verdicts
 from tflab.cli import progress
 from tflab.errors import TflabError
 from tflab.lifecycle import once_more
-from tflab.records import Execution, Experiment, Experiments, Options, Placement, Untried
+from tflab.records import Experiment, Experiments, OpStats, Options, Placement, Untried
 from tflab.runtime import measure, plans, session
 
 LARGEST = 10  # ops that are tried
@@ -38,42 +38,34 @@ class Variant:
     job: measure.Job
 
 
-def run(
-    placement: Placement, execution: Execution, options: Options, seconds: float
-) -> Experiments | None:
+def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> Experiments | None:
     """Run each of the largest ops once more, and say what that added to an untraced step.
 
-    `seconds` is about how long the measuring may take. None where Ctrl-C came before there were
-    LEAST observations. Raises TflabError when a step fails.
+    It takes about `options.experiments` seconds. None where Ctrl-C came before there were LEAST
+    observations. Raises TflabError when a step fails.
     """
-    variants, untried = ways(placement, execution, options)
+    variants, untried = ways(placement, top_ops, options)
     step = session.step_of(placement.program, placement.fetches)
     usual = measure.job_of(placement.program, step, options)
     jobs = [usual, usual, *(variant.job for variant in variants)]
-    added = list(observations(jobs, placement, options, seconds)) if variants else []
+    added = list(observations(jobs, placement, options)) if variants else []
     if variants and len(added) < LEAST:
         return None
-    control, *costs = zip(*added, strict=True) if added else ((),)
-    return Experiments(
-        observations=len(added),
-        steps=len(added) * ROUNDS,
-        control=summary("control", "", control) if added else None,
-        ops=tuple(
-            summary(variant.name, variant.op, cost)
-            for variant, cost in zip(variants, costs, strict=True)
-        ),
-        untried=tuple(untried),
-    )
+    if not variants:
+        return Experiments((), None, tuple(untried))
+    control, *costs = zip(*added, strict=True)
+    ops = (summary(each.name, each.op, cost) for each, cost in zip(variants, costs, strict=True))
+    return Experiments(tuple(ops), summary("control", "", control), tuple(untried))
 
 
 def observations(
-    jobs: Sequence[measure.Job], placement: Placement, options: Options, seconds: float
+    jobs: Sequence[measure.Job], placement: Placement, options: Options
 ) -> Iterator[list[float]]:
     """How much longer than the first job's each other's step took, in ns, again and again."""
     size = options.batch_size
     start = time.monotonic()
     done = 0
-    while done < LEAST or time.monotonic() - start < seconds:
+    while done < LEAST or time.monotonic() - start < options.experiments:
         batches = session.feed_batches(placement.program, size)
         plan = replace(
             plans.rotation(batches, size, len(jobs), ROUNDS), label=f"experiments, part {done + 1}"
@@ -90,14 +82,14 @@ def observations(
 
 def summary(name: str, op: str, added_ns: Sequence[float]) -> Experiment:
     low, high = verdicts.mean_interval(added_ns, CONFIDENCE)
-    return Experiment(name, op, median(added_ns), low, high)
+    return Experiment(name, op, median(added_ns), low, high, len(added_ns))
 
 
 def ways(
-    placement: Placement, execution: Execution, options: Options
+    placement: Placement, top_ops: Sequence[OpStats], options: Options
 ) -> tuple[list[Variant], list[Untried]]:
     """For each of the largest ops the step that runs it twice, or why there is none."""
-    largest = [row for row in execution.top_ops if row.ops][:LARGEST]
+    largest = top_ops[:LARGEST]
     variants, untried = [], []
     for row in progress.track("experiments, preparing", largest, len(largest)):
         names = once_more.parts(row.key, placement.ledger)

@@ -238,6 +238,9 @@ class Execution(Shown):
     critical_path: CriticalPath
     memory: Memory
     race: Race | None = None  # when passes were switched off
+    experiments: tuple[Experiment, ...] = ()  # where they were asked for
+    control: Experiment | None = None  # of the experiments
+    untried: tuple[Untried, ...] = ()  # ops that no experiment was made with
     interrupted: bool = False  # these are the steps until Ctrl-C
 
 

@@ -19,13 +19,14 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Experiment:
-    """What running an op once more added to an untraced step; of the control, running nothing."""
+    """What running an op once more, in place, added to an untraced step."""
 
     name: str
     op: str  # the type that ran
     once_more_ns: float  # median of the observations
     low_ns: float  # of the interval that holds the true mean in 95 of 100 experiments
     high_ns: float
+    observations: int  # each with sessions of its own
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,8 @@ class Untried:
 
 @dataclass(frozen=True)
 class Experiments:
-    """The largest ops of a step, each run once more in place."""
+    """The largest ops of a step, each run once more, measured in turn with the unchanged step."""
 
-    observations: int  # each with sessions of its own
-    steps: int  # of each way, untraced
-    control: Experiment | None  # the unchanged step against itself
     ops: tuple[Experiment, ...]
+    control: Experiment | None  # the unchanged step against itself; None where nothing was tried
     untried: tuple[Untried, ...]
