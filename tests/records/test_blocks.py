@@ -15,6 +15,13 @@ def test_a_cell_is_its_columns_function_of_the_row():
     assert list(Table("numbers", COLUMNS, (1, 20)).cells()) == [("1", "2"), ("20", "40")]
 
 
+def test_rows_are_dicts_of_headers_and_cells_too():
+    assert Table("numbers", COLUMNS, (1, 20)).dicts() == [
+        {"name": "1", "twice": "2"},
+        {"name": "20", "twice": "40"},
+    ]
+
+
 def test_a_shortened_table_remembers_how_many_rows_there_were():
     assert blocks.shortened("t", COLUMNS, [1, 2, 3], 2) == Table("t", COLUMNS, (1, 2), more=1)
 
