@@ -17,7 +17,7 @@ from tflab import datasets, lifecycle
 from tflab.analysis import op_table
 from tflab.compare import sweep
 from tflab.lifecycle import placement
-from tflab.records import Options, Program, Row
+from tflab.records import OpStats, Options, Program
 from tflab.runtime import measure, session
 
 WARMUP = 50  # steps of each kind before anything is measured
@@ -49,7 +49,7 @@ class Steps:
             self.traced(*values, run_metadata=tf1.RunMetadata())
 
     def fold(self, count: int, every: int = 1) -> sweep.Measured:
-        """So many steps at batch 1, of which one in `every` is traced and folded into a tally."""
+        """So many steps at batch 1, of which one in `every` is traced and folded."""
         measured = sweep.Measured(1, count)
         runner = measure.Runner(self.untraced, self.traced)
         for number, values in enumerate(self.batches(1, count)):
@@ -59,10 +59,12 @@ class Steps:
                 measured.fold(turn, timed, metadata, self.types)
         return measured
 
-    def table(self, measured: sweep.Measured) -> tuple[Row, ...]:
-        tally = measured.tally
-        stats = tally.stats(self.types, {}, {})
-        return op_table.rows(stats, "op", tally.steps, quantile=tally.quantile)
+    def table(self, measured: sweep.Measured) -> tuple[OpStats, ...]:
+        accumulator = measured.accumulator
+        nodes = accumulator.stats(self.types, {}, {})
+        return op_table.table(
+            nodes, "op", accumulator.steps, measured.rows, quantile=accumulator.quantile
+        )
 
 
 @cache

@@ -181,7 +181,7 @@ def measure(names: Sequence[str], children: int, page: Path | None) -> int:
     }
     everything = [mutant for mutants in rooms.values() for mutant in mutants]
     diffs = {name: diff for own in shown.values() for name, diff in own.items()}
-    excused, stale = matched(listed, everything, diffs)
+    excused, stale = matched(listed, everything, diffs, whole=len(rooms) == len(ROOMS))
     for room, own in shown.items():
         untested = (f"# {m.name}: {UNTESTED}\n" for m in rooms[room] if m.status == UNTESTED)
         survivors = (diff for name, diff in own.items() if name not in excused)
@@ -265,11 +265,15 @@ def equivalents(source: str) -> list[Equivalent]:
 
 
 def matched(
-    listed: Sequence[Equivalent], mutants: Sequence[Mutant], diffs: Mapping[str, str]
+    listed: Sequence[Equivalent],
+    mutants: Sequence[Mutant],
+    diffs: Mapping[str, str],
+    whole: bool,
 ) -> tuple[set[str], list[Equivalent]]:
     """The names of the survivors that are listed, and the entries that match none.
 
-    An entry of a module that was not tried says nothing.
+    Unless all rooms were tried as a `whole`, an entry of a function that was not tried may have
+    its survivor in another room: modules of two rooms may share a name.
     """
     survivors = {
         (mutant.where, *changed(diffs[mutant.name])): mutant.name
@@ -282,11 +286,11 @@ def matched(
         for mutant in mutants
         if mutant.name in diffs and (mutant.where, *changed(diffs[mutant.name])) in keys
     }
-    tried = {mutant.module.rpartition(".")[2] for mutant in mutants}
+    tried = {mutant.where for mutant in mutants}
     stale = [
         entry
         for key, entry in keys.items()
-        if key not in survivors and entry.where.partition(".")[0] in tried
+        if key not in survivors and (whole or entry.where in tried)
     ]
     return excused, stale
 

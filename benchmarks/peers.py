@@ -85,8 +85,7 @@ def tools(steps: Any, metadata: Any) -> dict[str, Callable[[], object]]:
     import tensorflow.compat.v1 as tf1
     from tensorflow.python.client.timeline import Timeline
 
-    from tflab.analysis import tables
-    from tflab.analysis.op_stats import Tally
+    from tflab.analysis import op_stats, op_table
     from tflab.runtime import trace
 
     builder = tf1.profiler.ProfileOptionBuilder
@@ -96,15 +95,15 @@ def tools(steps: Any, metadata: Any) -> dict[str, Callable[[], object]]:
     def records() -> list[Any]:
         return list(trace.op_runs(0, stats, steps.types))
 
-    def tally() -> object:
-        folded = Tally()
-        folded.add(*trace.durations(stats, 0))
-        return folded.stats(steps.types, {}, {})
+    def statistics() -> object:
+        accumulator = op_stats.Accumulator()
+        accumulator.add(*trace.durations(stats, 0))
+        return accumulator.stats(steps.types, {}, {})
 
-    return {  # a table is made from records, statistics from a tally
-        BASE: lambda: tables.top_ops(records()),
+    return {  # a table is made from records, statistics from an accumulator
+        BASE: lambda: op_table.table(op_stats.fold(records()), "node", 1, None),
         "tflab: records": records,
-        "tflab: tally": tally,
+        "tflab: statistics": statistics,
         "Timeline": lambda: Timeline(stats).generate_chrome_trace_format(),
         "Timeline, show_memory": lambda: Timeline(stats).generate_chrome_trace_format(
             show_memory=True

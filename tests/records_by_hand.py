@@ -1,6 +1,8 @@
 """Records by hand: what several tests of views share, and how they read what a view yields."""
 
-from tflab.records import Source
+from typing import Any
+
+from tflab.records import OpStats, Source
 from tflab.records.blocks import Block, Strip, Table
 
 CPU_0 = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -9,6 +11,47 @@ CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"
 
 def source(line: int, code: str = "", file: str = "model.py") -> Source:
     return Source(f"project/models/{file}", line, "build", code)
+
+
+# What a test does not say of op statistics is -1 or unknown, so that a view that shows it is wrong
+UNSAID: dict[str, Any] = {
+    "ops": (),
+    "nodes": (),
+    "fused_from": (),
+    **dict.fromkeys(("calls", "total_ns", "self_ns", "mean_ns", "median_ns", "p95_ns"), -1),
+    **dict.fromkeys(("share", "cumulative_share", "requested_bytes", "std_ns", "step_ns"), -1),
+    **dict.fromkeys(("flops", "gflops", "intensity", "roof_share", "step_std_ns"), None),
+    "peak_bytes": None,
+    "image_ns": None,
+}
+
+
+def op_stats(key: str, **said: Any) -> OpStats:
+    """A row of a table of ops of which a test says what it needs."""
+    return OpStats(key, **UNSAID | said)
+
+
+def op_total(
+    name: str, op: str, calls: int, total_ns: int, self_ns: int, mean_ns: float, share: float
+) -> OpStats:
+    """All runs of one node or type."""
+    times = {"total_ns": total_ns, "self_ns": self_ns, "mean_ns": mean_ns}
+    return op_stats(name, ops=(op,), nodes=(name,), calls=calls, share=share, **times)
+
+
+def op_at_size(
+    calls: int,
+    total_ns: int,
+    mean_ns: float,
+    image_ns: float,
+    share: float,
+    requested_bytes: int,
+    gflops: float | None,
+) -> OpStats:
+    """A row at one batch size, as a comparison has it."""
+    times = {"total_ns": total_ns, "mean_ns": mean_ns, "image_ns": image_ns}
+    rest = {"share": share, "requested_bytes": requested_bytes, "gflops": gflops}
+    return op_stats("at this size", calls=calls, **times, **rest)
 
 
 def read(block: Block) -> str | list | Strip:

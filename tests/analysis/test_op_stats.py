@@ -1,4 +1,4 @@
-"""Tally: exact sums and 1 % quantiles of runs that nobody keeps."""
+"""Op statistics: exact sums and 1 % quantiles of runs that nobody keeps."""
 
 import tracemalloc
 from dataclasses import replace
@@ -9,8 +9,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tflab.analysis import op_stats
-from tflab.analysis.op_stats import Tally
-from tflab.records import NodeStats
+from tflab.analysis.op_stats import Accumulator
+from tflab.records import NodeStats, OpRun
 
 WITHIN_1_PERCENT = 0.01 * (1 + 1e-9)  # a duration may lie on the very bound of its bucket
 
@@ -19,25 +19,25 @@ RUNS = st.tuples(st.sampled_from("abcd"), st.integers(0, 2**20), DURATIONS)
 STEPS = st.lists(st.lists(RUNS, max_size=8), max_size=8)
 
 
-def tallied(*steps) -> Tally:
-    """A tally of steps, each a list of runs: (node, start, duration)."""
-    found = Tally()
+def accumulated(*steps) -> Accumulator:
+    """Statistics of steps, each a list of runs: (node, start, duration)."""
+    accumulator = Accumulator()
     for step in steps:
         names, starts, durations = zip(*step, strict=True) if step else ((), (), ())
-        found.add(list(names), list(starts), list(durations))
-    return found
+        accumulator.add(list(names), list(starts), list(durations))
+    return accumulator
 
 
-def of_one_node(durations) -> Tally:
-    return tallied(*([("a", 0, duration)] for duration in durations))
+def of_one_node(durations) -> Accumulator:
+    return accumulated(*([("a", 0, duration)] for duration in durations))
 
 
-def stats(found: Tally) -> tuple[NodeStats, ...]:
-    return found.stats(dict.fromkeys("abcd", "Mul"), {}, {})
+def stats(accumulator: Accumulator) -> tuple[NodeStats, ...]:
+    return accumulator.stats(dict.fromkeys("abcd", "Mul"), {}, {})
 
 
-def exact(found: Tally) -> tuple[NodeStats, ...]:
-    return tuple(replace(node, median_ns=0, p95_ns=0, std_ns=0) for node in stats(found))
+def exact(accumulator: Accumulator) -> tuple[NodeStats, ...]:
+    return tuple(replace(node, median_ns=0, p95_ns=0, std_ns=0) for node in stats(accumulator))
 
 
 def about(duration: float):
@@ -45,20 +45,65 @@ def about(duration: float):
     return pytest.approx(duration, rel=WITHIN_1_PERCENT, abs=0 if duration else 1)
 
 
+# Runs that were kept
+
+
+def test_kept_runs_are_folded_exactly():
+    runs = [
+        OpRun(0, "a", "Mul", "CPU:0", 1_005, 10, 64),
+        OpRun(0, "b", "Add", "CPU:1", 1_000, 7),
+        OpRun(1, "a", "Mul", "CPU:0", 5_001, 40, 100),
+        OpRun(1, "a", "Mul", "CPU:0", 5_000, 16, 100),
+    ]
+    assert op_stats.fold(runs) == (
+        NodeStats("a", "Mul", "CPU:0", 3, 66, 10, 40, 22, 16, 40, 2, 88, pytest.approx(168**0.5)),
+        NodeStats("b", "Add", "CPU:1", 1, 7, 7, 7, 7, 7, 7, 0, 0, 0),
+    )
+    assert op_stats.fold([]) == ()
+
+
+def test_a_node_that_ran_as_two_types_is_folded_as_two():
+    runs = [OpRun(0, "x", op, "GPU:0", 0, ns) for op, ns in (("Conv2D", 5), ("Kernel", 4))] * 2
+    assert [(node.name, node.op, node.calls, node.total_ns) for node in op_stats.fold(runs)] == [
+        ("x", "Conv2D", 2, 10),
+        ("x", "Kernel", 2, 8),
+    ]
+
+
+@settings(max_examples=30, deadline=None)
+@given(STEPS)
+def test_kept_runs_and_an_accumulator_agree(steps):
+    runs = [
+        OpRun(step, name, "Mul", "", 10**18 + start, duration)
+        for step, runs_of_step in enumerate(steps)
+        for name, start, duration in [("", 0, 0), *runs_of_step]
+    ]
+    kept = [node for node in op_stats.fold(runs) if node.name]
+    for exactly, nearly in zip(kept, stats(accumulated(*steps)), strict=True):
+        assert exactly == replace(
+            nearly,
+            mean_ns=pytest.approx(nearly.mean_ns),
+            median_ns=pytest.approx(nearly.median_ns, rel=WITHIN_1_PERCENT, abs=1),
+            p95_ns=pytest.approx(nearly.p95_ns, rel=WITHIN_1_PERCENT, abs=1),
+            start_ns=pytest.approx(nearly.start_ns),
+            std_ns=pytest.approx(nearly.std_ns, rel=1e-6, abs=1e-3),
+        )
+
+
 # Exactly
 
 
 def test_the_runs_of_a_node_are_folded_into_one_record():
-    found = tallied([("a", 5, 10), ("b", 20, 7)], [("a", 7, 30)])
-    assert exact(found) == (
-        NodeStats("a", "Mul", "", 2, 40, 10, 30, 20, 0, 0, start_ns=6, requested_bytes=0),
-        NodeStats("b", "Mul", "", 1, 7, 7, 7, 7, 0, 0, start_ns=20, requested_bytes=0),
+    accumulator = accumulated([("a", 5, 10), ("b", 20, 7)], [("a", 7, 30)])
+    assert exact(accumulator) == (
+        NodeStats("a", "Mul", "", 2, 40, 10, 30, 20, 0, 0, start_ns=6, requested_bytes=0, std_ns=0),
+        NodeStats("b", "Mul", "", 1, 7, 7, 7, 7, 0, 0, start_ns=20, requested_bytes=0, std_ns=0),
     )
-    assert (found.steps, found.total_ns()) == (2, 47)
+    assert (accumulator.steps, accumulator.total_ns()) == (2, 47)
 
 
 def test_type_device_and_memory_are_looked_up_by_name():
-    (a, b) = tallied([("a", 0, 1), ("b", 0, 1)]).stats(
+    (a, b) = accumulated([("a", 0, 1), ("b", 0, 1)]).stats(
         {"a": "_FusedConv2D", "b": "Mul"}, {"a": "CPU:0"}, {"a": 64}
     )
     assert (a.op, a.device, a.requested_bytes) == ("_FusedConv2D", "CPU:0", 64)
@@ -66,13 +111,13 @@ def test_type_device_and_memory_are_looked_up_by_name():
 
 
 def test_what_has_no_type_is_a_node_of_no_graph_and_left_out():
-    found = tallied([("_SOURCE", 0, 1), ("a", 1, 2)])
-    assert [node.name for node in stats(found)] == ["a"]
+    accumulator = accumulated([("_SOURCE", 0, 1), ("a", 1, 2)])
+    assert [node.name for node in stats(accumulator)] == ["a"]
 
 
 def test_nodes_stand_in_the_order_in_which_they_were_first_seen():
-    found = tallied([("c", 0, 1), ("a", 0, 1)], [("b", 0, 1), ("a", 0, 1)])
-    assert [node.name for node in stats(found)] == ["c", "a", "b"]
+    accumulator = accumulated([("c", 0, 1), ("a", 0, 1)], [("b", 0, 1), ("a", 0, 1)])
+    assert [node.name for node in stats(accumulator)] == ["c", "a", "b"]
 
 
 @pytest.mark.slow
@@ -86,11 +131,13 @@ def test_counts_sums_extremes_and_means_are_those_of_numpy(steps):
         total, mean = int(times.sum()), times.mean()
         extremes = int(times.min()), int(times.max())
         expected.append(
-            NodeStats(name, "Mul", "", len(times), total, *extremes, mean, 0, 0, starts.mean(), 0)
+            NodeStats(
+                name, "Mul", "", len(times), total, *extremes, mean, 0, 0, starts.mean(), 0, 0
+            )
         )
-    found = tallied(*steps)
-    assert exact(found) == tuple(expected)
-    assert (found.steps, found.total_ns()) == (len(steps), sum(run[2] for run in runs))
+    accumulator = accumulated(*steps)
+    assert exact(accumulator) == tuple(expected)
+    assert (accumulator.steps, accumulator.total_ns()) == (len(steps), sum(run[2] for run in runs))
 
 
 @pytest.mark.parametrize(
@@ -104,31 +151,33 @@ def test_no_run_is_lost_or_counted_twice_at_the_border_of_a_chunk(runs):
 
 
 def test_a_node_that_first_appears_late_has_only_its_own_runs():
-    found = of_one_node([50] * op_stats.CHUNK)
-    found.add(["b", "a"], [3, 0], [2, 1])
-    (a, b) = exact(found)
+    accumulator = of_one_node([50] * op_stats.CHUNK)
+    accumulator.add(["b", "a"], [3, 0], [2, 1])
+    (a, b) = exact(accumulator)
     assert (a.calls, a.min_ns, a.max_ns) == (op_stats.CHUNK + 1, 1, 50)
-    assert b == NodeStats("b", "Mul", "", 1, 2, 2, 2, 2, 0, 0, start_ns=3, requested_bytes=0)
+    assert b == NodeStats(
+        "b", "Mul", "", 1, 2, 2, 2, 2, 0, 0, start_ns=3, requested_bytes=0, std_ns=0
+    )
 
 
 def test_asking_in_between_changes_nothing():
-    asked, left_alone = tallied([("a", 1, 2)]), tallied([("a", 1, 2)])
-    assert stats(asked) == stats(asked)
-    for found in (asked, left_alone):
-        found.add(["b", "a"], [4, 5], [6, 7])
-    assert stats(asked) == stats(left_alone)
+    read_between, left_alone = accumulated([("a", 1, 2)]), accumulated([("a", 1, 2)])
+    assert stats(read_between) == stats(read_between)
+    for accumulator in (read_between, left_alone):
+        accumulator.add(["b", "a"], [4, 5], [6, 7])
+    assert stats(read_between) == stats(left_alone)
 
 
 def test_ctrl_c_while_folding_counts_nothing_twice(monkeypatch):
-    found = tallied([("a", 0, 5)])
+    accumulator = accumulated([("a", 0, 5)])
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
         patch.setattr(np, "unique", interrupted)
-        found.total_ns()
-    assert found.total_ns() == 5
+        accumulator.total_ns()
+    assert accumulator.total_ns() == 5
 
 
 # Deviations
@@ -148,7 +197,7 @@ def steps_in(steps, names) -> list[int]:
 @settings(max_examples=60, deadline=None)
 @given(STEPS)
 def test_the_deviation_of_a_node_is_that_of_its_calls(steps):
-    for node in stats(tallied(*steps)):
+    for node in stats(accumulated(*steps)):
         durations = [run[2] for step in steps for run in step if run[0] == node.name]
         assert node.std_ns == deviation(durations)
 
@@ -157,20 +206,20 @@ def test_the_deviation_of_a_node_is_that_of_its_calls(steps):
 @settings(max_examples=60, deadline=None)
 @given(STEPS.filter(len), st.sets(st.sampled_from("abcd")))
 def test_the_deviation_of_several_nodes_is_that_of_their_sum_in_a_step(steps, names):
-    found = tallied(*steps)
-    assert found.step_std_ns([*names, *names]) == deviation(steps_in(steps, names))
+    accumulator = accumulated(*steps)
+    assert accumulator.step_std_ns([*names, *names]) == deviation(steps_in(steps, names))
 
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(STEPS.filter(len))
 def test_deviations_are_the_same_however_often_they_are_asked_for(steps):
-    asked = Tally()
+    read_between = Accumulator()
     for step in steps:
-        asked.add(*([run[at] for run in step] for at in range(3)))
-        asked.total_ns()  # folds
-    assert asked.step_std_ns("abcd") == deviation(steps_in(steps, "abcd"))
-    for often, once in zip(stats(asked), stats(tallied(*steps)), strict=True):
+        read_between.add(*([run[at] for run in step] for at in range(3)))
+        read_between.total_ns()  # folds
+    assert read_between.step_std_ns("abcd") == deviation(steps_in(steps, "abcd"))
+    for often, once in zip(stats(read_between), stats(accumulated(*steps)), strict=True):
         assert often.std_ns == pytest.approx(once.std_ns, rel=1e-9, abs=1e-12 * once.max_ns)
 
 
@@ -182,7 +231,7 @@ def test_deviations_grow_with_every_step_that_is_folded():
         [("b", 0, 12)],
         [("a", 0, 90), ("b", 0, 1)],
     ]
-    found = Tally()
+    found = Accumulator()
     for folded, step in enumerate(steps, start=1):
         found.add(*([run[at] for run in step] for at in range(3)))
         if folded == 3:
@@ -195,8 +244,8 @@ def test_deviations_grow_with_every_step_that_is_folded():
 
 
 def test_nodes_that_are_slow_together_deviate_more_than_nodes_that_take_turns():
-    together = tallied([("a", 0, 10), ("b", 0, 10)], [("a", 0, 30), ("b", 0, 30)])
-    in_turn = tallied([("a", 0, 10), ("b", 0, 30)], [("a", 0, 30), ("b", 0, 10)])
+    together = accumulated([("a", 0, 10), ("b", 0, 10)], [("a", 0, 30), ("b", 0, 30)])
+    in_turn = accumulated([("a", 0, 10), ("b", 0, 30)], [("a", 0, 30), ("b", 0, 10)])
     assert [node.std_ns for node in (*stats(together), *stats(in_turn))] == [10, 10, 10, 10]
     assert (together.step_std_ns("ab"), in_turn.step_std_ns("ab")) == (20, 0)
 
@@ -204,28 +253,28 @@ def test_nodes_that_are_slow_together_deviate_more_than_nodes_that_take_turns():
 def test_a_small_deviation_of_long_runs_is_neither_lost_nor_overflowing():
     hour = 3_600 * 10**9
     durations = [hour + 1, hour - 1] * op_stats.CHUNK
-    found = of_one_node(durations)
-    (node,) = stats(found)
-    assert (node.std_ns, found.step_std_ns("a")) == (1, 1)
+    accumulator = of_one_node(durations)
+    (node,) = stats(accumulator)
+    assert (node.std_ns, accumulator.step_std_ns("a")) == (1, 1)
 
 
 def test_a_loop_deviates_by_call_and_by_step():
-    found = tallied([("a", 0, 10), ("a", 10, 30)], [("a", 0, 10), ("a", 10, 30)])
-    assert (stats(found)[0].std_ns, found.step_std_ns("a")) == (10, 0)
+    accumulator = accumulated([("a", 0, 10), ("a", 10, 30)], [("a", 0, 10), ("a", 10, 30)])
+    assert (stats(accumulator)[0].std_ns, accumulator.step_std_ns("a")) == (10, 0)
 
 
 def test_of_too_many_nodes_only_each_has_a_deviation(monkeypatch):
     monkeypatch.setattr(op_stats, "PAIRED", 1)
-    found = tallied([("a", 0, 10)], [("a", 0, 30)])
-    assert found.step_std_ns("a") == 10
-    found.add(["b"], [0], [1])
-    assert found.step_std_ns("a") is None
-    assert [node.std_ns for node in stats(found)] == [10, 0]
+    accumulator = accumulated([("a", 0, 10)], [("a", 0, 30)])
+    assert accumulator.step_std_ns("a") == 10
+    accumulator.add(["b"], [0], [1])
+    assert accumulator.step_std_ns("a") is None
+    assert [node.std_ns for node in stats(accumulator)] == [10, 0]
 
 
 def test_without_steps_there_is_no_deviation():
-    assert Tally().step_std_ns("a") is None
-    assert tallied([], []).step_std_ns("a") == 0
+    assert Accumulator().step_std_ns("a") is None
+    assert accumulated([], []).step_std_ns("a") == 0
 
 
 # Quantiles
@@ -260,7 +309,7 @@ def test_the_p95_of_twenty_calls_is_not_the_longest():
 
 
 def test_a_quantile_is_of_the_nodes_that_were_asked_for_and_of_no_others():
-    found = tallied([("a", 0, 10), ("b", 0, 1_000), ("b", 0, 1_000)])
+    found = accumulated([("a", 0, 10), ("b", 0, 1_000), ("b", 0, 1_000)])
     assert found.quantile(["a"], 0.95) == about(10)
     with pytest.raises(ValueError, match=r"^there is no quantile of no runs$"):
         found.quantile(["c"], 0.5)
@@ -278,8 +327,8 @@ def test_durations_beyond_the_whole_numbers_of_a_float_are_exact():
 @example([0, 1, 10**12], 50)
 @given(st.lists(DURATIONS, min_size=1, max_size=60), st.integers(0, 100))
 def test_a_quantile_is_within_1_percent_of_the_true_one(durations, percent):
-    found = of_one_node(durations)
-    assert found.quantile(["a"], percent / 100) == about(nearest_rank(durations, percent))
+    accumulator = of_one_node(durations)
+    assert accumulator.quantile(["a"], percent / 100) == about(nearest_rank(durations, percent))
 
 
 @pytest.mark.parametrize("durations", [[10**power] for power in range(13)])
@@ -290,7 +339,7 @@ def test_a_duration_of_any_magnitude_is_told_within_1_percent(durations):
 
 def test_quantiles_of_no_time_are_no_time():
     (node,) = stats(of_one_node([0, 0]))
-    assert node == NodeStats("a", "Mul", "", 2, 0, 0, 0, 0, 0, 0, 0, 0)
+    assert node == NodeStats("a", "Mul", "", 2, 0, 0, 0, 0, 0, 0, 0, 0, 0)
 
 
 @pytest.mark.slow
@@ -298,33 +347,33 @@ def test_quantiles_of_no_time_are_no_time():
 @given(STEPS, st.sets(st.sampled_from("abcd")))
 def test_the_quantile_of_several_nodes_is_that_of_all_their_runs(steps, names):
     durations = [run[2] for step in steps for run in step if run[0] in names]
-    found = tallied(*steps)
+    accumulator = accumulated(*steps)
     if durations:
-        found_ns = found.quantile([*names, *names], 0.95)
+        found_ns = accumulator.quantile([*names, *names], 0.95)
         assert found_ns == about(nearest_rank(durations, 95))
     else:
         with pytest.raises(ValueError, match="there is no quantile of no runs"):
-            found.quantile(names, 0.5)
+            accumulator.quantile(names, 0.5)
 
 
 def test_the_inverted_distribution_function_of_many_runs_agrees():
     durations = np.random.default_rng(0).lognormal(10, 3, 20_000).astype(int)
-    found = of_one_node(durations.tolist())
+    accumulator = of_one_node(durations.tolist())
     for q in (0.01, 0.5, 0.95, 0.999):
         expected = np.percentile(durations, 100 * q, method="inverted_cdf")
-        assert found.quantile(["a"], q) == about(expected)
+        assert accumulator.quantile(["a"], q) == about(expected)
 
 
 # No runs
 
 
 def test_without_runs_there_are_no_statistics():
-    for found in (Tally(), tallied([], [])):
-        assert (stats(found), found.total_ns()) == ((), 0)
+    for accumulator in (Accumulator(), accumulated([], [])):
+        assert (stats(accumulator), accumulator.total_ns()) == ((), 0)
 
 
 def test_a_step_without_runs_is_a_step():
-    assert tallied([("a", 0, 1)], []).steps == 2
+    assert accumulated([("a", 0, 1)], []).steps == 2
 
 
 # Size
@@ -334,12 +383,12 @@ def test_a_step_without_runs_is_a_step():
 def test_memory_does_not_grow_with_the_number_of_steps():
     names = [f"node{index}" for index in range(40)]
     durations = np.random.default_rng(0).lognormal(10, 1, (3_000, len(names))).astype(int)
-    found = Tally()
+    accumulator = Accumulator()
 
     def bytes_after(steps):
         for row in steps:
-            found.add(names, [0] * len(names), row.tolist())
-        found.total_ns()  # nothing waits any more
+            accumulator.add(names, [0] * len(names), row.tolist())
+        accumulator.total_ns()  # nothing waits any more
         return tracemalloc.get_traced_memory()[0]
 
     tracemalloc.start()
@@ -352,9 +401,9 @@ def test_memory_does_not_grow_with_the_number_of_steps():
 
 def test_statistics_of_many_nodes_agree_with_their_quantiles():
     names = [f"node{index}" for index in range(3_000)]
-    found = Tally()
+    accumulator = Accumulator()
     for step in range(10):
-        found.add(names, [0] * len(names), [2**step] * len(names))
-    stats = found.stats(dict.fromkeys(names, "Mul"), {}, {})
+        accumulator.add(names, [0] * len(names), [2**step] * len(names))
+    stats = accumulator.stats(dict.fromkeys(names, "Mul"), {}, {})
     for node in (stats[0], stats[1_500], stats[-1]):
-        assert node.median_ns == found.quantile([node.name], 0.5)
+        assert node.median_ns == accumulator.quantile([node.name], 0.5)

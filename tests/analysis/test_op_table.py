@@ -1,15 +1,16 @@
-"""Rows: a few nodes, put together by hand and by tflab."""
+"""Op table: a few nodes, put together by hand and by tflab."""
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab.analysis import op_table
+from tflab.analysis import op_stats, op_table
 from tflab.errors import UsageError
-from tflab.records import Costs, Fate, NodeStats, Peaks, Row, Source
+from tflab.records import Costs, Fate, NodeStats, OpRun, OpStats, Peaks, Source
 
 STEPS = 2
+IMAGES = 8  # that the steps worked on
 CPU = "/device:CPU:0"
 
 
@@ -64,11 +65,11 @@ SOURCES = {
 
 def tabulated(by, **options):
     given = {"costs": COSTS, "ledger": LEDGER, "sources": SOURCES, "peaks": PEAKS} | options
-    return op_table.rows(STATS, by, STEPS, **given)
+    return op_table.table(STATS, by, STEPS, IMAGES, **given)
 
 
 def test_a_row_by_type():
-    assert tabulated("op")[0] == Row(
+    assert tabulated("op")[0] == OpStats(
         key="_FusedConv2D",
         ops=("_FusedConv2D",),
         nodes=("conv/Relu", "conv2/Relu"),
@@ -90,11 +91,13 @@ def test_a_row_by_type():
         std_ns=pytest.approx(((2 * (500 / 3) ** 2 + 2 * 10**2 + 4 * (250 / 3) ** 2) / 6) ** 0.5),
         step_ns=400,
         step_std_ns=None,
+        peak_bytes=None,
+        image_ns=100,
     )
 
 
 def test_a_row_by_node():
-    assert tabulated("node")[2] == Row(
+    assert tabulated("node")[2] == OpStats(
         key="pool/MaxPool",
         ops=("MaxPool",),
         nodes=("pool/MaxPool",),
@@ -115,6 +118,8 @@ def test_a_row_by_node():
         std_ns=5,
         step_ns=50,
         step_std_ns=5,
+        peak_bytes=None,
+        image_ns=12.5,
     )
 
 
@@ -130,7 +135,80 @@ def test_nodes_and_types_stand_in_the_order_of_self_time():
         ("_Arg", 20),
     ]
     equal = [node("b", "Op", 5), node("a", "Op", 5), node("c", "Op", 6)]
-    assert summary(op_table.rows(equal, "node", 1)) == [("c", 6), ("a", 5), ("b", 5)]
+    assert summary(op_table.table(equal, "node", 1, None)) == [("c", 6), ("a", 5), ("b", 5)]
+
+
+def run(name, op, duration, step=0):
+    return OpRun(step, name, op, CPU, 0, duration)
+
+
+def of_runs(runs, by):
+    rows = op_table.table(op_stats.fold(runs), by, 1, None)
+    return [
+        (row.key, row.op, row.calls, row.total_ns, row.self_ns, row.mean_ns, row.share)
+        for row in rows
+    ]
+
+
+RUNS = [
+    run("conv1/Relu", "_FusedConv2D", 50),
+    run("add", "AddV2", 10),
+    run("conv2/Relu", "_FusedConv2D", 20),
+    run("conv1/Relu", "_FusedConv2D", 30, step=1),
+    run("add", "AddV2", 10, step=1),
+    run("conv2/Relu", "_FusedConv2D", 40, step=1),
+]
+
+
+def test_kept_runs_have_a_row_for_each_node_the_most_expensive_first():
+    assert of_runs(RUNS, "node") == [
+        ("conv1/Relu", "_FusedConv2D", 2, 80, 80, 40, 80 / 160),
+        ("conv2/Relu", "_FusedConv2D", 2, 60, 60, 30, 60 / 160),
+        ("add", "AddV2", 2, 20, 20, 10, 20 / 160),
+    ]
+
+
+def test_kept_runs_have_a_row_for_each_type_that_ran():
+    assert of_runs(RUNS, "op") == [
+        ("_FusedConv2D", "_FusedConv2D", 4, 140, 140, 35, 140 / 160),
+        ("AddV2", "AddV2", 2, 20, 20, 10, 20 / 160),
+    ]
+
+
+def test_a_node_that_ran_as_two_types_has_two_rows():
+    runs = [run("x", "Conv2D", 5), run("x", "_FusedConv2D", 4)]
+    assert of_runs(runs, "node") == [
+        ("x", "Conv2D", 1, 5, 5, 5, 5 / 9),
+        ("x", "_FusedConv2D", 1, 4, 4, 4, 4 / 9),
+    ]
+
+
+def test_ops_that_took_no_time_have_no_share():
+    assert of_runs([run("a", "Op", 0)], "node") == [("a", "Op", 1, 0, 0, 0, 0)]
+
+
+OP_RUNS = st.builds(
+    run, st.sampled_from("abc"), st.sampled_from(["Mul", "Add"]), st.integers(1, 2**40)
+)
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(OP_RUNS, min_size=1), st.sampled_from(["op", "node"]))
+def test_rows_add_up_to_all_runs(runs, by):
+    rows = op_table.table(op_stats.fold(runs), by, 1, None)
+    assert sum(row.calls for row in rows) == len(runs)
+    assert sum(row.total_ns for row in rows) == sum(run.duration_ns for run in runs)
+    assert sum(row.share for row in rows) == pytest.approx(1)
+
+
+def test_the_time_of_an_image_is_not_known_where_the_images_are_not():
+    (row,) = op_table.table([node("a", "Op", 5)], "node", 1, None)
+    assert row.image_ns is None
+
+
+def test_the_peak_of_a_row_comes_from_whoever_has_the_allocations():
+    rows = tabulated("op", peak_bytes=len)
+    assert [(row.key, row.peak_bytes) for row in rows[:2]] == [("_FusedConv2D", 2), ("MaxPool", 1)]
 
 
 def test_layers_stand_in_the_order_of_execution():
@@ -149,7 +227,7 @@ def test_a_layer_stands_where_its_last_node_runs_since_variables_are_read_early(
         node("a/y", "Y", 1, start=9),
         node("a/x", "X", 1, start=1),
     ]
-    found = op_table.rows(stats, "layer", 1)
+    found = op_table.table(stats, "layer", 1, None)
     assert [(row.key, row.nodes, row.ops) for row in found] == [
         ("b", ("b/x",), ("X",)),
         ("a", ("a/x", "a/y"), ("X", "Y")),
@@ -198,7 +276,7 @@ def test_layers_within_calls_are_rows_of_their_own_names():
         node(f"{call}/conv1/Conv2D", "Conv2D", 1, start=2),
         node(f"{call}/dense/MatMul", "MatMul", 1, start=3),
     ]
-    found = op_table.rows(nodes, "layer", 1)
+    found = op_table.table(nodes, "layer", 1, None)
     assert [row.key for row in found] == ["StatefulPartitionedCall", "net/conv1", "net/dense"]
 
 
@@ -218,7 +296,7 @@ def test_layers_that_run_as_one_op_are_one_row_where_that_runs():
         node("cluster_0/xla_run", "_XlaRun", 3, start=9),
     ]
     sources = dict.fromkeys(fate.name for fate in ledger)
-    assert summary(op_table.rows(stats, "layer", 1, ledger=ledger, sources=sources)) == [
+    assert summary(op_table.table(stats, "layer", 1, None, ledger=ledger, sources=sources)) == [
         ("block/conv + bn + relu", 93),
         ("block/add", 5),
         ("cluster_0", 3),
@@ -237,12 +315,12 @@ def test_layers_that_run_as_one_op_are_one_row_where_that_runs():
 )
 @pytest.mark.parametrize("by", ["layer", "line"])
 def test_the_runtimes_own_nodes_have_a_row_of_their_own(by, name, op):
-    assert [row.key for row in op_table.rows([node(name, op, 1)], by, 1)] == ["(runtime)"]
+    assert [row.key for row in op_table.table([node(name, op, 1)], by, 1, None)] == ["(runtime)"]
 
 
 def test_layers_that_start_at_once_stand_in_the_order_of_their_names():
     stats = [node("b/x", "X", 1, start=2), node("a/x", "Y", 1, start=2)]
-    assert [row.key for row in op_table.rows(stats, "layer", 1)] == ["a", "b"]
+    assert [row.key for row in op_table.table(stats, "layer", 1, None)] == ["a", "b"]
 
 
 def test_the_name_of_a_node_directly_in_calls_keeps_the_outermost_one():
@@ -290,14 +368,14 @@ def test_a_fused_nodes_time_belongs_to_its_line_and_the_other_lines_are_named():
 
 def test_a_node_without_a_line_says_so():
     stats = [node("ConstantFolding/mul", "Const", 1), node("imported", "Mul", 1)]
-    (row,) = op_table.rows(stats, "line", 1, sources={"imported": None})
+    (row,) = op_table.table(stats, "line", 1, None, sources={"imported": None})
     assert (row.key, row.nodes) == ("(no line)", ("ConstantFolding/mul", "imported"))
 
 
 def test_a_fused_node_without_a_line_says_so():
     ledger = [Fate("a/x", "fused", "remapper", "a/y"), Fate("a/y", "executed", None, None)]
-    (row,) = op_table.rows(
-        [node("a/y", "Y", 1)], "line", 1, ledger=ledger, sources={"a/y": line(1)}
+    (row,) = op_table.table(
+        [node("a/y", "Y", 1)], "line", 1, None, ledger=ledger, sources={"a/y": line(1)}
     )
     assert (row.key, row.fused_from) == ("net.py:1", ("(no line)",))
 
@@ -305,7 +383,7 @@ def test_a_fused_node_without_a_line_says_so():
 def test_two_files_of_one_name_are_not_mixed_up():
     stats = [node("a", "X", 3), node("b", "X", 2), node("c", "X", 1)]
     sources = {"a": line(1, "/one/net.py"), "b": line(1, "/two/net.py"), "c": line(1, "/main.py")}
-    assert [row.key for row in op_table.rows(stats, "line", 1, sources=sources)] == [
+    assert [row.key for row in op_table.table(stats, "line", 1, None, sources=sources)] == [
         "/one/net.py:1",
         "/two/net.py:1",
         "main.py:1",
@@ -360,7 +438,7 @@ def test_the_deviation_of_a_row_is_that_of_all_its_calls(durations):
         node(f"a/{index}", "X", sum(times), len(times), std=float(np.std(times)))
         for index, times in enumerate(durations)
     ]
-    (row,) = op_table.rows(stats, "layer", 1)
+    (row,) = op_table.table(stats, "layer", 1, None)
     assert row.std_ns == pytest.approx(np.std(np.concatenate(durations)), rel=1e-9, abs=1e-3)
 
 
@@ -369,7 +447,7 @@ def test_the_deviation_of_a_row_is_that_of_all_its_calls(durations):
 
 def unknown(*costs):
     stats = [node("a/x", "X", 10), node("a/y", "Y", 10)]
-    (row,) = op_table.rows(stats, "layer", STEPS, costs=costs, peaks=PEAKS)
+    (row,) = op_table.table(stats, "layer", STEPS, None, costs=costs, peaks=PEAKS)
     return row.flops, row.gflops, row.intensity, row.roof_share
 
 
@@ -399,19 +477,21 @@ def test_without_peaks_there_is_no_roof():
 
 
 def test_nodes_that_took_no_time_have_no_speed_and_no_share():
-    (row,) = op_table.rows([node("a", "X", 0)], "node", 1, costs=[Costs("a", 5, 5)], peaks=PEAKS)
+    (row,) = op_table.table(
+        [node("a", "X", 0)], "node", 1, None, costs=[Costs("a", 5, 5)], peaks=PEAKS
+    )
     assert (row.gflops, row.intensity, row.roof_share) == (None, 1, None)
     assert (row.share, row.cumulative_share) == (0, 0)
 
 
 @pytest.mark.parametrize("by", op_table.KEYS)
 def test_without_statistics_there_are_no_rows(by):
-    assert op_table.rows([], by, 0) == ()
+    assert op_table.table([], by, 0, 0) == ()
 
 
 def test_an_unknown_key_is_refused_with_those_there_are():
     with pytest.raises(UsageError, match="by 'colour'; choose from op, node, layer, line"):
-        op_table.rows(STATS, "colour", STEPS)
+        op_table.table(STATS, "colour", STEPS, IMAGES)
 
 
 # Any statistics
@@ -440,7 +520,7 @@ MANY = st.lists(
 @given(MANY, st.integers(1, 50), st.sampled_from(op_table.KEYS))
 def test_rows_by_any_key_account_for_every_node_and_nanosecond(stats, steps, by):
     sources = {"a/x": line(1), "b/x": line(1), "c/d/e": line(2)}
-    found = op_table.rows(stats, by, steps, costs=COSTS, ledger=LEDGER, sources=sources)
+    found = op_table.table(stats, by, steps, None, costs=COSTS, ledger=LEDGER, sources=sources)
     everything = sum(one.total_ns for one in stats)
     assert sorted(name for row in found for name in row.nodes) == sorted(n.name for n in stats)
     assert sum(row.self_ns for row in found) == everything

@@ -1,7 +1,6 @@
 """Compare: every image is worked on once at each batch size, and every nanosecond has one row."""
 
 import csv
-import dataclasses
 import importlib
 import io
 import json
@@ -21,6 +20,7 @@ import tensorflow.compat.v1 as tf1
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.records_by_hand import op_stats
 from tflab import models
 from tflab.analysis import memory, step_times
 from tflab.analysis.op_table import KEYS, RUNTIME
@@ -30,13 +30,12 @@ from tflab.compare import comparison, race, sweep
 from tflab.datasets import Dataset
 from tflab.errors import UsageError
 from tflab.records import (
-    Cell,
     Compared,
     Model,
     OpRun,
+    OpStats,
     Options,
     Peaks,
-    Row,
     Spread,
     StepTime,
     StepTimes,
@@ -200,22 +199,21 @@ def test_counts_and_times_an_image_are_those_of_the_traced_steps():
         for size, cell in row.cells.items():
             steps = found.steps[size]
             assert cell.calls == steps.steps
-            assert cell.ns_per_image == pytest.approx(cell.total_ns / steps.images)
+            assert cell.image_ns == pytest.approx(cell.total_ns / steps.images)
 
 
 # A record by hand
 
 
-def row_of(key: str, **values) -> Row:
-    unmeasured = {field.name: 0 for field in dataclasses.fields(Row)}
+def row_of(key: str, **values) -> OpStats:
     names = {"ops": (key,), "nodes": (f"{key}_1",), "fused_from": (f"{key}_0",)}
-    return Row(**unmeasured | {"key": key} | names | values)
+    return op_stats(key, **names | values)
 
 
 def test_every_field_of_the_steps_of_a_batch_size():
     measured = sweep.Measured(
         batch_size=4,
-        wanted=22,  # six steps, of which the last has two rows
+        planned_rows=22,  # six steps, of which the last has two rows
         untraced_ns=[100, 200, 300, 400, 500, 700],
         rows=12,
         traced_ns=[1_000, 2_000, 6_000],
@@ -223,7 +221,7 @@ def test_every_field_of_the_steps_of_a_batch_size():
         runs=[OpRun(0, "a", "A", "CPU:0", 11_000, 5, 64, ((12, 64, "cpu"), (14, -64, "cpu")))],
     )
     for _ in range(3):
-        measured.tally.add(["a"], [0], [5])
+        measured.accumulator.add(["a"], [0], [5])
     rows_of_step = (row_of("A", self_ns=1_500, total_ns=9), row_of("B", self_ns=900, total_ns=9))
     assert comparison.times(measured, rows_of_step) == StepTimes(
         steps=3,
@@ -247,17 +245,8 @@ def test_every_field_of_the_rows_side_by_side():
     alone = row_of("B", calls=9, total_ns=90, self_ns=84, mean_ns=10, median_ns=8, **measured)
     compared = comparison.side_by_side({4: (alone, small), 16: (large,)}, steps)
     assert compared == (
-        Compared(
-            key="A",
-            ops=("A",),
-            fused_from=("A_0",),
-            cells={
-                4: Cell(6, 660, 110, 50, 0.25, 64, 1.5),
-                16: Cell(4, 1_000, 250, 30, 0.25, 64, None),
-            },
-            fit=None,
-        ),
-        Compared("B", ("B",), ("B_0",), {4: Cell(9, 90, 10, 7, 0.25, 64, 1.5)}, None),
+        Compared(key="A", ops=("A",), fused_from=("A_0",), cells={4: small, 16: large}, fit=None),
+        Compared("B", ("B",), ("B_0",), {4: alone}, None),
     )
     assert [list(row.cells) for row in compared] == [[4, 16], [4]]
 
@@ -282,7 +271,7 @@ def test_totals_are_plain_sums_over_the_step_stats(lenet, size):
 def test_rows_of_every_grouping_add_up_to_the_same_time(lenet, by, size):
     cells = [row.cells[size] for row in lenet.by[by].rows]
     same = [row.cells[size] for row in lenet.by["node"].rows]
-    for name in ("total_ns", "calls", "ns_per_image"):
+    for name in ("total_ns", "calls", "image_ns"):
         total = sum(getattr(cell, name) for cell in same)
         assert sum(getattr(cell, name) for cell in cells) == pytest.approx(total)
     assert sum(cell.share for cell in cells) == pytest.approx(1)
@@ -300,7 +289,7 @@ def test_means_are_totals_by_calls_and_by_images(lenet, size):
     for row in lenet.by["op"].rows:
         cell = row.cells[size]
         assert cell.mean_ns == pytest.approx(cell.total_ns / cell.calls)
-        assert cell.ns_per_image == pytest.approx(cell.total_ns / IMAGES)
+        assert cell.image_ns == pytest.approx(cell.total_ns / IMAGES)
 
 
 # Whose it is
@@ -331,18 +320,18 @@ def test_nodes_of_the_runtime_stand_apart(lenet):
 
 def test_the_cold_step_is_in_no_row_and_shown_from_its_slowest_op_on(lenet):
     found = lenet.by["op"]
-    times = [op.self_ns for op in found.cold]
+    times = [row.self_ns for row in found.cold]
     assert times == sorted(times, reverse=True)
     assert len(times) == comparison.COLD
     assert found.cold_step_ns > times[0]
     assert sum(row.cells[1].calls for row in found.rows) == len(lenet.by["node"].rows) * IMAGES
-    assert SOURCE not in [op.name for op in found.cold]
+    assert SOURCE not in [row.key for row in found.cold]
 
 
 def test_ops_of_the_cold_step_are_held_against_their_warm_mean(lenet):
     means = {row.key: row.cells[1].mean_ns for row in lenet.by["node"].rows}
     found = lenet.by["op"]
-    assert found.warm_ns == {op.name: pytest.approx(means[op.name]) for op in found.cold}
+    assert found.warm_ns == {row.key: pytest.approx(means[row.key]) for row in found.cold}
 
 
 def test_the_cold_step_runs_the_same_ops_as_the_warm_ones(monkeypatch):
@@ -350,7 +339,7 @@ def test_the_cold_step_runs_the_same_ops_as_the_warm_ones(monkeypatch):
     options = Options(without=("remapper",))
     found = comparison.compare("lenet", (16,), by="node", images=16, options=options)
     warm = {row.key: row.ops for row in found.rows}
-    assert {op.name: (op.op,) for op in found.cold} == warm
+    assert {row.key: row.ops for row in found.cold} == warm
     assert warm["dense1/Relu"] == ("Relu",)
 
 
@@ -710,7 +699,7 @@ def test_text_and_markdown_tell_the_same_story(capsys):
     text = printed(capsys, "--top 2 --trace-every 2")
     page = printed(capsys, "--top 2 --trace-every 2 --format markdown")
     for said in (
-        "Batch 4: the time it took, the dearest first",
+        "Batch 4: the time it took, the most expensive first",
         "Batch 4: the work it did in a step, in the same order",
         "One step in 2 was traced",
         "Cold: the first step of all, at batch 4, took",

@@ -5,19 +5,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.records_by_hand import op_at_size
 from tflab.analysis import batch_fit
 from tflab.compare import findings
-from tflab.records import Cell, Compared, ConfigTimes, Fit, Spread, StepTimes
+from tflab.records import Compared, ConfigTimes, Fit, OpStats, Spread, StepTimes
 
 SIZES = (1, 16, 64)
 CALLS = 10  # of a row, and steps, unless a test says otherwise
 
 
-def cell(mean: float = 100, share: float = 0.5) -> Cell:
-    return Cell(CALLS, round(CALLS * mean), mean, mean, share, bytes=0, gflops=None)
+def cell(mean: float = 100, share: float = 0.5) -> OpStats:
+    return op_at_size(CALLS, round(CALLS * mean), mean, mean, share, requested_bytes=0, gflops=None)
 
 
-def row(key: str = "Conv2D", fit: Fit | None = None, **cells: Cell) -> Compared:
+def row(key: str = "Conv2D", fit: Fit | None = None, **cells: OpStats) -> Compared:
     """A row with a cell for each batch size: `b16=cell(...)`."""
     by_size = {int(name[1:]): value for name, value in cells.items()}
     return Compared(key, (key,), (), by_size, fit)
@@ -118,7 +119,10 @@ def test_calls_that_took_no_time_are_not_compared():
 
 
 # Of a batch of 16 a call takes twice as long, and a step makes twice as many
-TWICE = {"b1": Cell(20, 2_000, 100, 0, 1, 0, None), "b16": Cell(40, 8_000, 200, 0, 1, 0, None)}
+TWICE = {
+    "b1": op_at_size(20, 2_000, 100, 0, 1, 0, None),
+    "b16": op_at_size(40, 8_000, 200, 0, 1, 0, None),
+}
 
 
 @pytest.mark.parametrize("by", ["op", "node"])
@@ -187,9 +191,15 @@ def test_a_tenth_more_is_worth_a_larger_batch():
     assert throughput(100, 110) == ["Batch 16 does 1.10 x the images per second of batch 1."]
 
 
-def test_fewer_images_per_second_are_no_help():
+def test_fewer_images_per_second_are_a_loss():
     assert throughput(100, 50) == [
-        "From batch 1 to 16 images per second change by a factor of only 0.50: "
+        "From batch 1 to 16 images per second fall to 0.50 x: a larger batch is a loss."
+    ]
+
+
+def test_as_many_images_per_second_are_no_help_and_no_loss():
+    assert throughput(1_000, 996) == [
+        "From batch 1 to 16 images per second change by a factor of only 1.00: "
         "a larger batch no longer helps."
     ]
 
@@ -289,7 +299,7 @@ LINES = st.integers(0, 10**9), st.integers(1, 10**7)  # fixed cost, cost an imag
 SEVERAL = st.lists(st.integers(1, 512), min_size=3, max_size=5, unique=True)
 
 
-def measured(times: dict[int, float]) -> dict[int, Cell]:
+def measured(times: dict[int, float]) -> dict[int, OpStats]:
     """Cells of a row that takes this long in a step of each batch size."""
     return {size: cell(ns) for size, ns in times.items()}
 
@@ -325,9 +335,9 @@ def test_the_error_is_the_largest_relative_one():
 
 def test_a_fit_is_of_a_step_however_many_calls_and_steps_there_were():
     cells = {
-        1: Cell(4, 600, 150, 0, 1, 0, None),
-        16: Cell(8, 18_000, 2_250, 0, 1, 0, None),
-        64: Cell(6, 53_820, 8_970, 0, 1, 0, None),
+        1: op_at_size(4, 600, 150, 0, 1, 0, None),
+        16: op_at_size(8, 18_000, 2_250, 0, 1, 0, None),
+        64: op_at_size(6, 53_820, 8_970, 0, 1, 0, None),
     }
     spread = Spread(1, 1, 1)
     by_size = {n: StepTimes(s, 1, spread, spread, 1, 1) for n, s in ((1, 2), (16, 4), (64, 3))}

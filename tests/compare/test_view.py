@@ -11,35 +11,33 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from tests.records_by_hand import op_at_size, op_stats, op_total
 from tflab.analysis import batch_fit
 from tflab.cli import environment
-from tflab.compare import view as story
+from tflab.compare import view
 from tflab.exporters import csv as exported_csv
 from tflab.exporters import json as exported_json
 from tflab.exporters import markdown, text
 from tflab.records import (
-    Cell,
     Compared,
     Comparison,
     ConfigTimes,
     Fit,
-    OpTotal,
     Peaks,
-    Row,
     Spread,
     StepTimes,
 )
 from tflab.records.blocks import Strip, Table
 from tflab.records.timed import Holder, LiveBytes
-from tflab.views import op_table as story_rows
+from tflab.views import op_table
 
 CONV = Compared(
     key="_FusedConv2D",
     ops=("_FusedConv2D",),
     fused_from=("conv1/Conv2D", "conv1/Relu"),
     cells={
-        1: Cell(64, 6_400_000, 100_000, 100_000, 0.4, 2**20, 6.24),
-        16: Cell(4, 1_200_000, 300_000, 18_750, 0.75, 2**24, None),
+        1: op_at_size(64, 6_400_000, 100_000, 100_000, 0.4, 2**20, 6.24),
+        16: op_at_size(4, 1_200_000, 300_000, 18_750, 0.75, 2**24, None),
     },
     fit=Fit(87_000, 13_300, 0.05),
 )
@@ -48,12 +46,12 @@ POOL = Compared(
     ops=("MaxPool",),
     fused_from=(),
     cells={
-        1: Cell(64, 9_600_000, 150_000, 150_000, 0.6, 0, 0.06),
-        16: Cell(4, 400_000, 100_000, 6_250, 0.25, 0, 1),
+        1: op_at_size(64, 9_600_000, 150_000, 150_000, 0.6, 0, 0.06),
+        16: op_at_size(4, 400_000, 100_000, 6_250, 0.25, 0, 1),
     },
     fit=None,
 )
-CONST = Compared("Const", ("Const",), (), {1: Cell(64, 64, 1, 1, 0, 0, None)}, fit=None)
+CONST = Compared("Const", ("Const",), (), {1: op_at_size(64, 64, 1, 1, 0, 0, None)}, fit=None)
 CURVE = LiveBytes(
     step=1,
     points=((2_000, 4_096), (9_000, 0)),
@@ -84,7 +82,7 @@ STEPS = {
         peak_bytes=2**20,
     ),
 }
-WHOLE = Row(
+WHOLE = op_stats(
     key="_FusedConv2D",
     ops=("_FusedConv2D",),
     nodes=("conv1/Relu", "conv2/Relu"),
@@ -103,6 +101,7 @@ WHOLE = Row(
     intensity=12.5,
     roof_share=0.125,
     peak_bytes=2**19,
+    image_ns=100_000.0,
 )
 PLAIN = replace(
     WHOLE,
@@ -130,7 +129,7 @@ FOUND = Comparison(
     steps=STEPS,
     configs=(),
     findings=("Batch 16 does 6.00 x the images per second of batch 1.",),
-    cold=(OpTotal("conv1/Relu", "_FusedConv2D", 1, 486_000, 486_000, 486_000, 0.5),),
+    cold=(op_total("conv1/Relu", "_FusedConv2D", 1, 486_000, 486_000, 486_000, 0.5),),
     cold_step_ns=2_170_000,
     uncovered=("Relu",),
     tables={1: (WHOLE, PLAIN)},
@@ -141,7 +140,7 @@ FOUND = Comparison(
 
 
 def told(found: Comparison = FOUND, top: int = 10) -> list:
-    return list(story.tell(found, top))
+    return list(view.blocks(found, top))
 
 
 def shown(found: Comparison, top: int = 10) -> list[str]:
@@ -217,7 +216,7 @@ def called(name: str, **means: int) -> Compared:
     by_size = {int(size[1:]): mean for size, mean in means.items()}
     counts = {size: 10 * STEPS_OF_3[size].steps for size in by_size}
     of_size = {
-        size: Cell(counts[size], counts[size] * mean, mean, 1, 0.1, 0, None)
+        size: op_at_size(counts[size], counts[size] * mean, mean, 1, 0.1, 0, None)
         for size, mean in by_size.items()
     }
     return Compared(name, (name,), (), of_size, batch_fit.fit(of_size, STEPS_OF_3))
@@ -287,7 +286,7 @@ def test_many_batch_sizes_take_several_tables_with_no_number_cut():
 
 
 def test_a_batch_size_has_the_time_of_its_rows():
-    assert cells(tables()["Batch 1: the time it took, the dearest first"]) == [
+    assert cells(tables()["Batch 1: the time it took, the most expensive first"]) == [
         (
             *("_FusedConv2D", "64", "6.40 ms", "6.40 ms", "100 us", "90.0 us", "180 us"),
             *("40.0 %", "40.0 %"),
@@ -339,10 +338,10 @@ def test_layers_stand_in_the_order_of_execution():
     ],
 )
 def test_flops_have_three_digits(flops, said):
-    assert story_rows.amount(flops) == said
+    assert op_table.amount(flops) == said
 
 
-@pytest.mark.parametrize("by, header", story_rows.NAMES.items())
+@pytest.mark.parametrize("by, header", op_table.NAMES.items())
 def test_the_first_column_says_what_a_row_is(by, header):
     found = tables(replace(FOUND, by=by))
     first = {title: table.columns[0].header for title, table in found.items()}
@@ -436,7 +435,7 @@ def test_default_alone_has_no_table_of_configurations():
 
 
 def test_three_batch_sizes_fit_into_100_columns_with_no_number_cut():
-    slow = Cell(10_000, 10**12, 123_456_789, 123_456_789, 1, 2**30, 1234.5)
+    slow = op_at_size(10_000, 10**12, 123_456_789, 123_456_789, 1, 2**30, 1234.5)
     means = {1: 2e8, 16: 1.1e9, 64: 1.61e10}  # far from a straight line
     by_size = {size: replace(slow, mean_ns=mean) for size, mean in means.items()}
     row = Compared("x" * 60, ("Op",), (), by_size, None)
@@ -468,7 +467,7 @@ NAMES = st.text("abc_/.-0123456789", min_size=1, max_size=150)
 
 @pytest.mark.slow
 @settings(max_examples=25, deadline=None)
-@given(NAMES, NAMES, st.integers(1, 8), st.sampled_from([*story_rows.NAMES]))
+@given(NAMES, NAMES, st.integers(1, 8), st.sampled_from([*op_table.NAMES]))
 def test_no_line_has_over_100_columns(name, sentence, count, by):
     sizes = tuple(10**power for power in range(count))
     row = replace(CONV, key=name, cells=dict.fromkeys(sizes, CONV.cells[1]))
@@ -482,7 +481,7 @@ def test_no_line_has_over_100_columns(name, sentence, count, by):
         tables=dict.fromkeys(sizes, (replace(WHOLE, key=name, fused_from=(sentence, name)),)),
         configs=(config("default", 1, False), config(name, 2, True)),
         findings=(sentence,),
-        cold=(replace(FOUND.cold[0], name=name, op=sentence),),
+        cold=(replace(FOUND.cold[0], key=name, ops=(sentence,)),),
         uncovered=(name, sentence),
     )
     assert max(map(cell_len, shown(found))) <= 100
@@ -535,7 +534,10 @@ def test_json_has_rows_with_a_cell_for_each_batch_size():
 
 
 def test_json_has_all_that_is_known_of_each_row():
-    assert as_json(FOUND)["tables"] == {"1": json.loads(json.dumps([asdict(WHOLE), asdict(PLAIN)]))}
+    known = [asdict(row) for row in (WHOLE, PLAIN)]
+    for row in known:
+        del row["image_ns"]  # stands in the cells
+    assert as_json(FOUND)["tables"] == {"1": json.loads(json.dumps(known))}
 
 
 def test_json_has_steps_findings_and_their_setting():
@@ -570,7 +572,17 @@ def test_json_has_steps_findings_and_their_setting():
         "batch_sizes": [1, 16],
         "configs": [],
         "findings": [*FOUND.findings],
-        "cold": [asdict(FOUND.cold[0])],
+        "cold": [
+            {
+                "name": "conv1/Relu",
+                "op": "_FusedConv2D",
+                "calls": 1,
+                "total_ns": 486_000,
+                "self_ns": 486_000,
+                "mean_ns": 486_000,
+                "share": 0.5,
+            }
+        ],
         "cold_step_ns": 2_170_000,
         "uncovered": ["Relu"],
         "interrupted": False,

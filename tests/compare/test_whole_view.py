@@ -9,25 +9,22 @@ from dataclasses import replace
 
 import pytest
 
+from tests.records_by_hand import op_at_size, op_stats, op_total
 from tflab.compare import findings, view
-from tflab.compare import view as story
 from tflab.exporters import csv
 from tflab.exporters import json as exported_json
 from tflab.records import (
-    Cell,
     Compared,
     Comparison,
     ConfigTimes,
     Fit,
-    OpTotal,
     Peaks,
-    Row,
     Spread,
     StepTimes,
 )
 from tflab.records.blocks import Block, Strip, Table
 from tflab.records.timed import Holder, LiveBytes
-from tflab.views import op_table as story_rows
+from tflab.views import op_table
 
 # 600 images are 150 steps of 4, 38 of 16 and 10 of 64, of which 38, 10 and 3 were traced.
 POOL = Compared(
@@ -35,9 +32,9 @@ POOL = Compared(
     ops=("MaxPool",),
     fused_from=(),
     cells={
-        4: Cell(190, 11_400_000, 60_000, 70_000, 0.75, 2_048, 0.09),
-        16: Cell(50, 6_000_000, 120_000, 35_500, 0.71, 8_192, 0.17),
-        64: Cell(15, 3_600_000, 240_000, 17_500, 0.61, 32_768, 0.35),
+        4: op_at_size(190, 11_400_000, 60_000, 70_000, 0.75, 2_048, 0.09),
+        16: op_at_size(50, 6_000_000, 120_000, 35_500, 0.71, 8_192, 0.17),
+        64: op_at_size(15, 3_600_000, 240_000, 17_500, 0.61, 32_768, 0.35),
     },
     # The relative errors of its line are 2, -5 and 2 parts of 33 (a call: 1,680 / 33 + 105 n / 33)
     fit=Fit(254_545, 15_909, 0.152),
@@ -47,9 +44,9 @@ CONV = Compared(
     ops=("_FusedConv2D", "Conv2D"),
     fused_from=("conv1/Conv2D", "conv1/BiasAdd"),
     cells={
-        4: Cell(76, 3_040_000, 40_000, 19_000, 0.24, 1_024, 16.5),
-        16: Cell(20, 2_000_000, 100_000, 12_000, 0.28, 4_096, 26.4),
-        64: Cell(6, 2_040_000, 340_000, 9_500, 0.38, 16_384, 31.0),
+        4: op_at_size(76, 3_040_000, 40_000, 19_000, 0.24, 1_024, 16.5),
+        16: op_at_size(20, 2_000_000, 100_000, 12_000, 0.28, 4_096, 26.4),
+        64: op_at_size(6, 2_040_000, 340_000, 9_500, 0.38, 16_384, 31.0),
     },
     fit=Fit(40_000, 10_000, 0.001),
 )
@@ -58,9 +55,9 @@ SOFTMAX = Compared(
     ops=("Softmax",),
     fused_from=(),
     cells={
-        4: Cell(114, 102_600, 900, 640, 0.007, 160, None),
-        16: Cell(30, 24_000, 800, 140, 0.004, 640, None),
-        64: Cell(9, 6_300, 700, 32, 0.002, 2_560, None),
+        4: op_at_size(114, 102_600, 900, 640, 0.007, 160, None),
+        16: op_at_size(30, 24_000, 800, 140, 0.004, 640, None),
+        64: op_at_size(9, 6_300, 700, 32, 0.002, 2_560, None),
     },
     fit=Fit(2_600, -8, 0.04),
 )
@@ -69,8 +66,8 @@ CONST = Compared(
     ops=("Const",),
     fused_from=(),
     cells={
-        4: Cell(228, 13_680, 60, 88, 0.003, 96, None),
-        64: Cell(18, 1_440, 80, 7, 0.001, 97, None),
+        4: op_at_size(228, 13_680, 60, 88, 0.003, 96, None),
+        64: op_at_size(18, 1_440, 80, 7, 0.001, 97, None),
     },
     fit=None,
 )
@@ -113,7 +110,7 @@ STEPS = {
         peak_bytes=49_152,
     ),
 }
-POOL_AT_4 = Row(
+POOL_AT_4 = op_stats(
     key="MaxPool",
     ops=("MaxPool",),
     nodes=("pool1/MaxPool", "pool2/MaxPool"),
@@ -135,8 +132,9 @@ POOL_AT_4 = Row(
     step_ns=300_000,
     step_std_ns=21_000,
     peak_bytes=1_536,
+    image_ns=70_000.0,
 )
-CONV_AT_4 = Row(
+CONV_AT_4 = op_stats(
     key="_FusedConv2D",
     ops=("_FusedConv2D", "Conv2D"),
     nodes=("conv1/Relu", "conv2/Relu"),
@@ -158,8 +156,9 @@ CONV_AT_4 = Row(
     step_ns=80_000,
     step_std_ns=4_500,
     peak_bytes=768,
+    image_ns=19_000.0,
 )
-CONST_AT_4 = Row(
+CONST_AT_4 = op_stats(
     key="Const",
     ops=("Const",),
     nodes=("one",),
@@ -181,8 +180,9 @@ CONST_AT_4 = Row(
     step_ns=360,
     step_std_ns=None,
     peak_bytes=None,
+    image_ns=87.5,
 )
-CONV_AT_16 = Row(
+CONV_AT_16 = op_stats(
     key="_FusedConv2D",
     ops=("_FusedConv2D",),
     nodes=("conv1/Relu",),
@@ -204,6 +204,7 @@ CONV_AT_16 = Row(
     step_ns=200_000,
     step_std_ns=8_500,
     peak_bytes=3_584,
+    image_ns=12_000.0,
 )
 
 
@@ -240,9 +241,9 @@ COMPARISON = Comparison(
     configs=CONFIGS,
     findings=("One finding.", "And another."),
     cold=(
-        OpTotal("conv1/Relu", "_FusedConv2D", 1, 990_000, 950_000, 991_000, 0.5),
-        OpTotal("loop/Mul", "Mul", 4, 92_000, 80_000, 23_000, 0.1),
-        OpTotal("loss/w", "VariableV2", 1, 7_000, 6_000, 7_001, 0.01),
+        op_total("conv1/Relu", "_FusedConv2D", 1, 990_000, 950_000, 991_000, 0.5),
+        op_total("loop/Mul", "Mul", 4, 92_000, 80_000, 23_000, 0.1),
+        op_total("loss/w", "VariableV2", 1, 7_000, 6_000, 7_001, 0.01),
     ),
     cold_step_ns=5_170_000,
     uncovered=("MaxPool", "Softmax"),
@@ -273,7 +274,7 @@ def gist(block: Block) -> str:
 
 
 def test_the_blocks_come_in_the_order_of_a_readers_questions():
-    assert [gist(block) for block in story.tell(COMPARISON, 10)] == [
+    assert [gist(block) for block in view.blocks(COMPARISON, 10)] == [
         "lenet, inference, 600",
         "Steps: median, and the middle eight tenths",
         "Untraced and traced:",
@@ -283,9 +284,9 @@ def test_the_blocks_come_in_the_order_of_a_readers_questions():
         CONFIGURED,
         CONFIGURED,
         "Findings, each computed from the tables",
-        "Batch 4: the time it took, the dearest first",
+        "Batch 4: the time it took, the most expensive first",
         "Batch 4: the work it did in a step, in the same order",
-        "Batch 16: the time it took, the dearest first",
+        "Batch 16: the time it took, the most expensive first",
         "Batch 16: the work it did in a step, in the same order",
         "Asked for: bytes",
         "Cold: the first step of all, at batch 4, took 5.17 ms, a warm one 920 us; kernels and "
@@ -294,7 +295,7 @@ def test_the_blocks_come_in_the_order_of_a_readers_questions():
 
 
 def test_only_tables_say_which_option_shows_more():
-    blocks = list(story.tell(COMPARISON, 1))
+    blocks = list(view.blocks(COMPARISON, 1))
     assert {block.option for block in blocks if isinstance(block, Table)} == {"--top"}
     assert [block.more for block in blocks if isinstance(block, Table)] == [
         *(0, 3, 3, 3, 0, 0),  # steps; in all, a call, an image; configurations
@@ -303,11 +304,17 @@ def test_only_tables_say_which_option_shows_more():
 
 
 def test_the_opening_has_the_images_the_warm_up_and_the_passes_that_are_off():
-    assert story.opening(COMPARISON) == (
+    assert view.opening(COMPARISON) == (
         "lenet, inference, 600 images of MNIST at each batch size, each worked on untraced and "
         "traced in turn. Warm: the first 3 steps of each batch size are not counted. One step in "
         "4 was traced: calls, totals and all that is told of ops are those of the traced steps. "
         "Graph passes switched off: remapper, layout."
+    )
+
+
+def test_a_single_warm_up_step_is_one():
+    assert " Warm: the first step of each batch size is not counted. " in view.opening(
+        replace(COMPARISON, warmup=1)
     )
 
 
@@ -322,13 +329,13 @@ def test_the_opening_has_the_images_the_warm_up_and_the_passes_that_are_off():
     ],
 )
 def test_what_is_partial_says_so_and_how_many_images_it_was_to_be(change, sentence):
-    first, opening, *_ = story.tell(replace(COMPARISON, **change), 10)
+    first, opening, *_ = view.blocks(replace(COMPARISON, **change), 10)
     assert first == sentence
     assert opening.startswith("lenet, inference, up to 600 images of MNIST at each batch size,")
 
 
 def test_below_the_steps_it_says_what_each_number_is_of():
-    assert story.units(COMPARISON) == (
+    assert view.units(COMPARISON) == (
         "Untraced and traced: the median step, with p10 and p90 of the untraced ones. Images a "
         "second: all images over the time of all untraced steps, slow ones among them, so it is "
         "not the batch size over the median. Its ops: the time of all ops in a traced step, mean."
@@ -336,7 +343,7 @@ def test_below_the_steps_it_says_what_each_number_is_of():
 
 
 def test_the_findings_are_one_strip():
-    strips = [block for block in story.tell(COMPARISON, 10) if isinstance(block, Strip)]
+    strips = [block for block in view.blocks(COMPARISON, 10) if isinstance(block, Strip)]
     assert [(strip.title, strip.frames[0].lines) for strip in strips] == [
         ("Findings, each computed from the tables", ("One finding.", "And another."))
     ]
@@ -346,7 +353,7 @@ def test_the_findings_are_one_strip():
 
 
 def test_every_column_of_the_steps():
-    assert whole(story.steps(COMPARISON)) == (
+    assert whole(view.steps(COMPARISON)) == (
         "Steps: median, and the middle eight tenths",
         [
             *("batch", "traced steps", "untraced", "p10", "p90"),
@@ -371,7 +378,7 @@ def test_every_column_of_the_steps():
 
 
 def test_every_total_and_number_of_calls():
-    assert whole(story.in_all(COMPARISON, 10, SIZES)) == (
+    assert whole(view.in_all(COMPARISON, 10, SIZES)) == (
         "In all at each batch size (and the number of calls)",
         ["type that ran", "batch 4", "batch 16", "batch 64"],
         [
@@ -400,11 +407,11 @@ CALL_HEADERS = ["type that ran", "batch 4", "batch 16", "batch 64", "fit", "erro
 
 
 def test_every_call_its_ratio_and_its_fit():
-    assert whole(story.side_by_side(COMPARISON, 10)) == (PER_CALL, CALL_HEADERS, CALLS, 0)
+    assert whole(view.side_by_side(COMPARISON, 10)) == (PER_CALL, CALL_HEADERS, CALLS, 0)
 
 
 def test_rows_beyond_the_cut_off_are_left_out_of_the_end():
-    assert whole(story.side_by_side(COMPARISON, 3, SIZES)) == (
+    assert whole(view.side_by_side(COMPARISON, 3, SIZES)) == (
         *(PER_CALL, CALL_HEADERS),
         *(CALLS[:3], 1),
     )
@@ -412,7 +419,7 @@ def test_rows_beyond_the_cut_off_are_left_out_of_the_end():
 
 @pytest.mark.parametrize("by", ["layer", "line"])
 def test_every_step_of_layers_and_lines_its_ratio_and_its_fit(by):
-    assert whole(story.side_by_side(replace(COMPARISON, by=by), 10)) == (
+    assert whole(view.side_by_side(replace(COMPARISON, by=by), 10)) == (
         PER_STEP,
         [by, "batch 4", "batch 16", "batch 64", "fit", "error"],
         [
@@ -432,7 +439,7 @@ def test_every_step_of_layers_and_lines_its_ratio_and_its_fit(by):
 
 
 def test_every_time_of_an_image_and_its_share():
-    assert whole(story.an_image(COMPARISON, 10, SIZES)) == (
+    assert whole(view.an_image(COMPARISON, 10, SIZES)) == (
         "An image at each batch size (and its share of the time of all ops)",
         ["type that ran", "batch 4", "batch 16", "batch 64"],
         [
@@ -446,7 +453,7 @@ def test_every_time_of_an_image_and_its_share():
 
 
 def test_a_fourth_batch_size_has_tables_of_its_own_and_keeps_its_ratio_to_the_third():
-    by_size = CONV.cells | {128: Cell(14, 9_240_000, 660_000, 9_000, 0.45, 70_000, 32.0)}
+    by_size = CONV.cells | {128: op_at_size(14, 9_240_000, 660_000, 9_000, 0.45, 70_000, 32.0)}
     more = replace(
         COMPARISON,
         batch_sizes=(*SIZES, 128),
@@ -455,7 +462,7 @@ def test_a_fourth_batch_size_has_tables_of_its_own_and_keeps_its_ratio_to_the_th
     )
     parts = [
         whole(block)
-        for block in story.blocks(more, 10)
+        for block in view.parts(more, 10)
         if isinstance(block, Table) and block.title.startswith(("In all", "A call", "An image"))
     ]
     name, three = "type that ran", ["batch 4", "batch 16", "batch 64"]
@@ -497,8 +504,8 @@ def test_a_fourth_batch_size_has_tables_of_its_own_and_keeps_its_ratio_to_the_th
 
 
 def test_every_time_of_the_rows_of_a_batch_size():
-    assert whole(story_rows.costs(COMPARISON, 4, 10)) == (
-        "Batch 4: the time it took, the dearest first",
+    assert whole(op_table.costs(COMPARISON, 4, 10)) == (
+        "Batch 4: the time it took, the most expensive first",
         [
             *("type that ran", "calls", "total", "self", "mean", "median", "p95"),
             *("share", "cumulative"),
@@ -522,10 +529,10 @@ def test_every_time_of_the_rows_of_a_batch_size():
 
 
 @pytest.mark.parametrize(
-    "by, order", [("layer", "in the order of execution"), ("line", "the dearest first")]
+    "by, order", [("layer", "in the order of execution"), ("line", "the most expensive first")]
 )
 def test_every_time_of_the_layers_and_lines_of_a_batch_size(by, order):
-    assert whole(story_rows.costs(replace(COMPARISON, by=by), 4, 2)) == (
+    assert whole(op_table.costs(replace(COMPARISON, by=by), 4, 2)) == (
         f"Batch 4: the time it took, {order}",
         [by, "calls", "total", "self", "a step", "± deviation", "share", "cumulative"],
         [
@@ -543,7 +550,7 @@ def test_every_time_of_the_layers_and_lines_of_a_batch_size(by, order):
 
 
 def test_all_work_of_the_rows_of_a_batch_size():
-    assert whole(story_rows.work(COMPARISON, 4, 10)) == (
+    assert whole(op_table.work(COMPARISON, 4, 10)) == (
         "Batch 4: the work it did in a step, in the same order",
         [
             *("type that ran", "asked for", "peak", "FLOPs", "GFLOP/s", "FLOP/byte"),
@@ -562,7 +569,7 @@ def test_all_work_of_the_rows_of_a_batch_size():
 
 
 def test_another_batch_size_has_its_own_rows():
-    assert whole(story_rows.costs(COMPARISON, 16, 10))[2:] == (
+    assert whole(op_table.costs(COMPARISON, 16, 10))[2:] == (
         [
             (
                 *("_FusedConv2D", "20", "2.00 ms", "1.92 ms", "100 us", "97.0 us", "130 us"),
@@ -571,7 +578,7 @@ def test_another_batch_size_has_its_own_rows():
         ],
         0,
     )
-    assert whole(story_rows.work(COMPARISON, 16, 10))[2:] == (
+    assert whole(op_table.work(COMPARISON, 16, 10))[2:] == (
         [
             (
                 *("_FusedConv2D", "4.00 KB", "3.50 KB", "5.02 M", "26.4", "13.5", "20.0 %"),
@@ -583,7 +590,7 @@ def test_another_batch_size_has_its_own_rows():
 
 
 def test_the_legend_names_every_type_without_flops_and_both_peaks():
-    assert story_rows.legend(COMPARISON) == (
+    assert op_table.legend(COMPARISON) == (
         "Asked for: bytes that the ops of a row asked their allocators for; peak: the most of them "
         "alive at once. FLOPs are those of the framework's registry, which has none for MaxPool, "
         "Softmax: they have none here either, and are not counted as 0. The roof is what this "
@@ -596,7 +603,7 @@ def test_the_legend_names_every_type_without_flops_and_both_peaks():
 
 
 def test_every_configuration_of_both_tables():
-    assert [whole(table) for table in story.configs(COMPARISON)] == [
+    assert [whole(table) for table in view.configs(COMPARISON)] == [
         (
             CONFIGURED,
             ["batch", "default", "xla", "no-onednn", "no-grappler", "one-thread"],
@@ -628,7 +635,7 @@ def test_every_configuration_of_both_tables():
 
 
 def test_every_op_of_the_cold_step_stands_beside_as_many_warm_calls():
-    assert whole(story.cold(COMPARISON)) == (
+    assert whole(view.cold(COMPARISON)) == (
         "Cold: the first step of all, at batch 4, took 5.17 ms, a warm one 920 us; kernels and "
         "memory were set up",
         ["node", "type that ran", "first run", "warm", "ratio"],
@@ -674,8 +681,8 @@ def test_every_finding_of_the_comparison():
 
 def test_of_layers_the_findings_compare_steps():
     unequal = {
-        4: Cell(38, 380_000, 10_000, 1, 0.5, 0, None),
-        16: Cell(30, 600_000, 20_000, 1, 0.5, 0, None),  # three times as many calls a step
+        4: op_at_size(38, 380_000, 10_000, 1, 0.5, 0, None),
+        16: op_at_size(30, 600_000, 20_000, 1, 0.5, 0, None),  # three times as many calls a step
     }
     row = Compared("conv1", ("Conv2D",), (), unequal, None)
     steps = {size: STEPS[size] for size in (4, 16)}
@@ -999,7 +1006,7 @@ def json_config(name, batch_size, median, p10, p90, rate, ratio, significant) ->
 
 def test_a_notebook_shows_ten_rows_of_a_comparison_and_counts_the_others():
     rows = tuple(replace(CONV, key=f"row {number}") for number in range(12))
-    blocks = list(view.brief(replace(COMPARISON, rows=rows)))
+    blocks = list(view.blocks(replace(COMPARISON, rows=rows)))
     in_all = next(block for block in blocks if gist(block).startswith("In all"))
     assert [cells[0] for cells in in_all.cells()] == [f"row {number}" for number in range(10)]
     assert in_all.more == 2

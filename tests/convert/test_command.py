@@ -106,7 +106,7 @@ def test_json_keeps_its_contract(run):
     }
 
 
-def test_the_dearest_ops_are_told_apart_by_what_was_timed(run):
+def test_the_ops_that_cost_most_are_told_apart_by_what_was_timed(run):
     found = json.loads(output(run, "gpu gpu --to json"))
     assert found["top_ops"] == [
         {

@@ -10,12 +10,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.records_by_hand import op_total
 from tflab.analysis import tracks
-from tflab.convert import conversion, op_runs
-from tflab.convert import view as story
-from tflab.convert.conversion import Conversion, Dear
+from tflab.convert import conversion, op_runs, view
+from tflab.convert.conversion import Conversion
 from tflab.convert.reading import Recorded, Track
-from tflab.records import CriticalPath, Memory, Node, OpMemory, OpRun, OpTotal, Owner, StepTime
+from tflab.records import CriticalPath, Memory, Node, OpMemory, OpRun, Owner, StepTime
 from tflab.records.blocks import Table
 from tflab.records.timed import Holder, LiveBytes, Occupancy, Saving, StepShape
 
@@ -75,7 +75,7 @@ RECORDED = Recorded(
 
 def told(found: Conversion) -> list:
     """Each sentence; of each table title, headers, rows and how many are left out."""
-    return [shown(block) if isinstance(block, Table) else block for block in story.tell(found)]
+    return [shown(block) if isinstance(block, Table) else block for block in view.blocks(found)]
 
 
 def shown(table: Table) -> tuple:
@@ -216,8 +216,11 @@ def test_what_steps_add_up_to_is_worked_out_kind_by_kind():
         ("no op running between ops", 22_000),
         ("after the last op", 0),
     ]
-    assert found.top_ops == tuple(
-        Dear(kind, OpTotal(name, TYPES[name], calls, ns, ns, mean, pytest.approx(share)))
+    assert [
+        (kind, row.key, row.op, row.calls, row.total_ns, row.self_ns, row.mean_ns, row.share)
+        for kind, row in conversion.ranked(found)
+    ] == [
+        (kind, name, TYPES[name], calls, ns, ns, mean, pytest.approx(share))
         for kind, name, calls, ns, mean, share in (
             (tracks.KERNELS, "conv", 4, 190_000, 47_500, 1),
             (tracks.OPS, "neg", 3, 105_000, 35_000, 105 / 170),
@@ -225,7 +228,12 @@ def test_what_steps_add_up_to_is_worked_out_kind_by_kind():
             (tracks.LAUNCHES, "conv", 3, 15_000, 5_000, 1),
             (tracks.OPS, "y", 1, 5_000, 5_000, 5 / 170),
         )
-    )
+    ]
+    assert {kind: [row.key for row in table] for kind, table in found.top_ops.items()} == {
+        tracks.OPS: ["neg", "x", "y"],
+        tracks.KERNELS: ["conv"],
+        tracks.LAUNCHES: ["conv"],
+    }
     assert found.critical_path.nodes == ("x", "untimed", "conv")
     assert found.critical_path.ns == 80_000
     assert found.critical_path.parallelism == 1.5
@@ -257,7 +265,7 @@ SMALL = Conversion(
     ),
     wall_ns=100,
     time_ledger=(Owner("busy", 95), Owner("gaps", 5)),
-    top_ops=(Dear(tracks.KERNELS, OpTotal("conv", "Conv2D", 7, 56, 55, 8.0, 0.875)),),
+    top_ops={tracks.KERNELS: (op_total("conv", "Conv2D", 7, 56, 55, 8.0, 0.875),)},
     critical_path=CriticalPath(
         ("x", "conv"), 95.0, 1.5, 1.25, (("x", 0.5),), (Saving("x", "Const", 20.0, 40.0),)
     ),

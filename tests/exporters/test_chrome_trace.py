@@ -127,6 +127,129 @@ def of(events: list[dict], phase: str, *keys: str) -> list[tuple]:
 STEP = StepTime(0, 1_000, 100)
 
 
+# Whole charts
+
+SENT = (
+    Node("a", "Op"),
+    Node("a/_1", "_Send", ("a",)),
+    Node("a/_2", "_Recv"),
+    Node("b", "Op", ("a/_2",)),
+)
+TRANSFER = Transfer("a", "a/_1", "a/_2", CPU, OTHER, "float32", (4,), 16)
+TWO_CAPTURES = (
+    Capture(
+        "one",
+        (StepTime(0, 10_000_000, 9_000),),
+        (
+            OpRun(
+                0,
+                "a",
+                "Conv2D",
+                CPU,
+                10_001_500,
+                2_000,
+                7,
+                ((10_001, 64, "cpu"), (10_004, -64, "cpu")),
+            ),
+            OpRun(0, "b", "Relu", OTHER, 10_005_250, 1_001),
+        ),
+    ),
+    Capture(
+        "two",
+        (StepTime(3, 20_000_000, 1_000),),
+        (
+            OpRun(3, "a", "Conv2D", CPU, 20_000_100, 1),
+            OpRun(3, "b", "Relu", OTHER, 20_000_200, 1),
+        ),
+    ),
+)
+
+
+def named(pid: int, process: str) -> list[dict]:
+    """What names a process of one lane, whose number is the next."""
+    return [
+        {"ph": "M", "pid": pid, "tid": tid, "name": f"{what}_{key}", "args": {key: value}}
+        for tid, what, name in ((pid, "process", process), (pid + 1, "thread", "lane 1"))
+        for key, value in (("name", name), ("sort_index", tid))
+    ]
+
+
+def drawn(tid: int, ts: str, dur: str, node: str, op: str, step: int, size: int = 0) -> dict:
+    args = {"node": node, "op": op, "step": step, "bytes": size}
+    place = {"pid": tid - 1, "tid": tid, "ts": Decimal(ts)}
+    return {"ph": "X", **place, "dur": Decimal(dur), "name": op, "cat": "op", "args": args}
+
+
+def point(pid: int, ts: str, name: str, unit: str, value: int) -> dict:
+    place = {"pid": pid, "tid": pid, "ts": Decimal(ts)}
+    return {"ph": "C", **place, "name": name, "args": {unit: value}}
+
+
+def at_once(pid: int, ts: str, ops: int) -> dict:
+    return point(pid, ts, "ops at once", "ops", ops)
+
+
+def end(phase: str, tid: int, ts: str, number: int) -> dict:
+    """The beginning or the end of an arrow."""
+    place = {"pid": tid - 1, "tid": tid, "ts": Decimal(ts), "id": number}
+    bound = {"bp": "e"} if phase == "f" else {}
+    return {"ph": phase, **bound, **place, "name": "data (inferred)", "cat": "data"}
+
+
+EVENTS = [
+    *named(1, "one: steps"),
+    *named(3, f"one: {CPU}"),
+    *named(5, f"one: {OTHER}"),
+    *named(7, "one: transfers CPU:0 to CPU:1 (inferred)"),
+    *named(9, "two: steps"),
+    *named(11, f"two: {CPU}"),
+    *named(13, f"two: {OTHER}"),
+    *named(15, "two: transfers CPU:0 to CPU:1 (inferred)"),
+    drawn(2, "0", "9", "steps", "step 0", 0),
+    point(3, "1", "memory of cpu", "bytes", 64),
+    drawn(4, "1.5", "2", "a", "Conv2D", 0, 7),
+    at_once(3, "1.5", 1),
+    end("s", 4, "3.4995", 1),
+    at_once(3, "3.5", 0),
+    drawn(8, "3.5", "1.75", "a/_2", "a (inferred)", 0, 16),
+    end("f", 8, "3.5005", 1),
+    point(3, "4", "memory of cpu", "bytes", 0),
+    end("s", 8, "5.2495", 0),
+    drawn(6, "5.25", "1.001", "b", "Relu", 0),
+    at_once(5, "5.25", 1),
+    end("f", 6, "5.2505", 0),
+    at_once(5, "6.251", 0),
+    drawn(10, "10000", "1", "steps", "step 3", 3),
+    drawn(12, "10000.1", "0.001", "a", "Conv2D", 3),
+    at_once(11, "10000.1", 1),
+    end("s", 12, "10000.1005", 3),
+    at_once(11, "10000.101", 0),
+    drawn(16, "10000.101", "0.099", "a/_2", "a (inferred)", 3, 16),
+    end("f", 16, "10000.1015", 3),
+    end("s", 16, "10000.1995", 2),
+    drawn(14, "10000.2", "0.001", "b", "Relu", 3),
+    at_once(13, "10000.2", 1),
+    end("f", 14, "10000.2005", 2),
+    at_once(13, "10000.201", 0),
+]
+
+
+@pytest.mark.parametrize("stride", [1_000, 3, 2, 1])
+def test_every_event_of_two_captures_in_order_however_many_are_written_together(
+    monkeypatch, stride
+):
+    monkeypatch.setattr(chrome_trace, "STRIDE", stride)
+    assert chart(*TWO_CAPTURES, nodes=SENT, transfers=(TRANSFER,)) == EVENTS
+
+
+def test_many_events_of_one_track_are_written_in_portions(monkeypatch):
+    monkeypatch.setattr(chrome_trace, "STRIDE", 2)
+    runs = tuple(run("a", 1_000 + 10 * number, 10) for number in range(7))
+    events = chart(Capture("one", (), runs))
+    assert of(events, "X", "ts") == [(10 * number,) for number in range(7)]
+    assert of(events, "C", "ts", "args") == [(0, {"ops": 1}), (70, {"ops": 0})]
+
+
 # Slices
 
 
@@ -186,6 +309,7 @@ def test_letters_are_written_as_they_are():
 
 def test_nothing_at_all_is_a_chart_too():
     assert chart() == []
+    assert json.loads(chart_text())["otherData"] == {"origin_ns_since_1970": 0}
     assert names(chart(Capture("one", (), ())), "process") == ["steps"]
 
 
@@ -290,16 +414,31 @@ def test_without_a_graph_there_are_no_arrows():
     assert arrows(chart(Capture("one", (), (run("a", 0, 5), run("b", 9, 5))))) == []
 
 
-def test_a_transfer_is_drawn_and_marked_as_inferred():
+def test_a_node_that_is_called_steps_is_not_the_steps():
+    nodes = (Node("steps", "Op"), Node("b", "Op", ("steps",)))
+    step, late = StepTime(0, 1_000, 10), run("b", 1_020, 5)
+    assert arrows(chart(Capture("one", (step,), (late,)), nodes=nodes)) == []
+
+
+def test_arrows_that_begin_at_once_are_written_in_order():
+    takes = {f"b{number}": f"a{number % 3}" for number in range(40)}
     nodes = (
-        Node("a", "Op"),
-        Node("a/_1", "_Send", ("a",)),
-        Node("a/_2", "_Recv"),
-        Node("b", "Op", ("a/_2",)),
+        *(Node(f"a{number}", "Op") for number in range(3)),
+        *(Node(name, "Op", (producer,)) for name, producer in takes.items()),
     )
-    sent = Transfer("a", "a/_1", "a/_2", CPU, OTHER, "float32", (4,), 16)
+    runs = (
+        *(run(f"a{number}", 0, 10 + number) for number in range(3)),
+        *(run(name, 20, 5) for name in takes),
+    )
+    events = chart(Capture("one", (), runs), nodes=nodes)
+    begun = [*range(0, 40, 3), *range(1, 40, 3), *range(2, 40, 3)]
+    assert of(events, "s", "id") == [(number,) for number in begun]
+    assert of(events, "f", "id") == [(number,) for number in range(40)]
+
+
+def test_a_transfer_is_drawn_and_marked_as_inferred():
     runs = (run("a", 0, 10), run("b", 40, 5, OTHER))
-    events = chart(Capture("one", (), runs), nodes=nodes, transfers=(sent,))
+    events = chart(Capture("one", (), runs), nodes=SENT, transfers=(TRANSFER,))
     assert names(events, "process")[-1] == "transfers CPU:0 to CPU:1 (inferred)"
     assert of(events, "X", "name", "ts", "dur")[1] == ("a (inferred)", 10, 30)
     assert len(arrows(events)) == 2

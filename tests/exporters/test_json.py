@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from tests.records_by_hand import op_stats, op_total
 from tflab.exporters import json as exported
 from tflab.records import (
     Assignment,
@@ -27,7 +28,6 @@ from tflab.records import (
     NodeHistory,
     OpMemory,
     OpRun,
-    OpTotal,
     Origin,
     Owner,
     Partition,
@@ -87,8 +87,8 @@ EXECUTION = Execution(
     traced_step_ns=Spread(100, 100, 100),
     runs=(OpRun(0, "neg", "Neg", "CPU:0", 1000, 60, 64, ((1, 64, "cpu"), (2, -64, "cpu"))),),
     step_times=(StepTime(0, 990, 100),),
-    top_ops=(OpTotal("neg", "Neg", 1, 60, 60, 60.0, 1.0),),
-    top_types=(OpTotal("Neg", "Neg", 1, 60, 60, 60.0, 1.0),),
+    top_ops=(op_total("neg", "Neg", 1, 60, 60, 60.0, 1.0),),
+    top_types=(op_total("Neg", "Neg", 1, 60, 60, 60.0, 1.0),),
     time_ledger=(Owner("busy", 60), Owner("idle", 40)),
     wall_ns=100,
     critical_path=CriticalPath(("x", "neg"), 60, 1.0),
@@ -492,8 +492,8 @@ def test_every_field_of_the_execution():
             StepTime(0, 990, 111),
             StepTime(1, 1_990, 112, StepShape(4, 1.5, 6, (Occupancy("CPU:0", 70, 0.25),))),
         ),
-        top_ops=(OpTotal("b", "Add", 12, 720, 660, 61.5, 0.8),),
-        top_types=(OpTotal("Add", "Add", 24, 1_440, 1_320, 60.5, 0.9),),
+        top_ops=(op_total("b", "Add", 12, 720, 660, 61.5, 0.8),),
+        top_types=(op_total("Add", "Add", 24, 1_440, 1_320, 60.5, 0.9),),
         time_ledger=(Owner("busy", 63), Owner("idle", 40)),
         wall_ns=103,
         critical_path=CriticalPath(
@@ -642,3 +642,33 @@ def test_the_history_of_a_node_stands_beside_its_model_and_machine():
     assert list(document) == ["model", "environment", "life"]
     assert (document["model"], document["environment"]) == ("toy", {"cpus": 2})
     assert (document["life"]["name"], document["life"]["inputs"]) == ("neg", ["x"])
+
+
+def test_the_times_of_a_node_are_pairs_of_a_batch_size_and_all_of_a_row_but_its_images():
+    row = op_stats("b", ops=("Add", "Mul"), calls=3, flops=7, share=0.5, image_ns=11.0)
+    node = NodeHistory("b", "Add", "forward", None, (), (), (), times={4: row, 16: row})
+    (size, small), (larger, _) = exported.plain(node)["times"]
+    assert (size, larger) == (4, 16)
+    assert small == {
+        "key": "b",
+        "ops": ["Add", "Mul"],
+        "nodes": [],
+        "fused_from": [],
+        "calls": 3,
+        "total_ns": -1,
+        "self_ns": -1,
+        "mean_ns": -1,
+        "median_ns": -1,
+        "p95_ns": -1,
+        "share": 0.5,
+        "cumulative_share": -1,
+        "requested_bytes": -1,
+        "flops": 7,
+        "gflops": None,
+        "intensity": None,
+        "roof_share": None,
+        "std_ns": -1,
+        "step_ns": -1,
+        "step_std_ns": None,
+        "peak_bytes": None,
+    }

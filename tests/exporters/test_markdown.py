@@ -99,6 +99,12 @@ def test_every_line_of_a_page_of_stages(monkeypatch):
     ]
 
 
+def test_what_is_to_be_expanded_reaches_the_view(monkeypatch):
+    monkeypatch.setattr(stages, "blocks", lambda stage, expanded=None: [f"expanded: {expanded}"])
+    page = markdown.render("toy", ENVIRONMENT, [STAGE], ("a", "b"))
+    assert page.splitlines()[-1] == "expanded: ('a', 'b')"
+
+
 def test_a_table_aligns_numbers_on_the_right():
     rows = (("mul", "18.3 us"), ("add", "2.40 ms"))
     assert markdown.table(Table("Nodes", COLUMNS, rows)).splitlines() == [
@@ -148,6 +154,7 @@ def test_a_table_without_rows_is_its_header():
         ("[text](url)", "\\[text\\](url)"),
         ("a\\b", "a\\\\b"),
         ("conv1/Conv2D", "conv1/Conv2D"),
+        ("MaxPool & X~Y", "MaxPool &amp; X\\~Y"),
     ],
 )
 def test_names_become_neither_markdown_nor_html(name, escaped):

@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 
 from tflab.exporters import notebook
-from tflab.records import Frontend, Node
+from tflab.records import Frontend, Node, shown
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.records.options import Program
 from tflab.views import stages
@@ -94,8 +94,8 @@ def test_a_table_shows_its_title_its_rows_and_how_many_there_are_more():
 
 
 def test_a_strip_shows_its_frames():
-    page = Texts(Strip("Film", (Frame("pass", HOSTILE, ("one", "two")),))._repr_html_())
-    assert page.texts == ["Film", "pass", HOSTILE, "one", "two"]
+    page = Texts(Strip("Passes", (Frame("pass", HOSTILE, ("one", "two")),))._repr_html_())
+    assert page.texts == ["Passes", "pass", HOSTILE, "one", "two"]
     assert "script" not in page.tags
 
 
@@ -110,3 +110,18 @@ def test_a_stage_shows_its_title_and_its_blocks():
 
 def test_rows_are_plain_dicts_for_a_data_frame():
     assert TABLE.dicts() == [{"name": HOSTILE, "n": "1"}, {"name": "b", "n": "2"}]
+
+
+def test_a_record_is_shown_as_the_blocks_of_its_view(monkeypatch):
+    html: dict = {}
+    monkeypatch.setattr(shown, "HTML", html)
+    monkeypatch.setattr(notebook, "HTML", html)
+
+    class Result(shown.Shown):
+        name = "a & b"
+
+    assert Result()._repr_html_() is None
+    notebook.show_as(Result, lambda result: [result.name, "second"])
+    page = Result()._repr_html_()
+    assert page is not None
+    assert page.split() == ["<p>a", "&amp;", "b</p>", "<p>second</p>"]

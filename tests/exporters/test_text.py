@@ -1,12 +1,14 @@
 """Text: what reaches the stream stays within its columns, whatever the names are."""
 
 import io
+from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
+from rich.console import Console
 
 from tflab.exporters import text
 from tflab.records import Frontend, Node, Source, Tensor
@@ -99,11 +101,11 @@ def test_every_line_of_a_stage_with_all_kinds_of_blocks(monkeypatch):
 
 def test_a_long_line_of_a_strip_takes_four_lines_and_its_heading_one():
     stream = io.StringIO()
-    long = Strip("Film", (Frame("pass", "y" * 200, ("x" * 1000, "short")),))
+    long = Strip("Passes", (Frame("pass", "y" * 200, ("x" * 1000, "short")),))
     text.show_block(text.console(stream), long)
     assert stream.getvalue().splitlines() == [
         "",
-        "Film",
+        "Passes",
         f"  pass  {'y' * 91}…",
         " " * 6 + "x" * 94,
         " " * 8 + "x" * 92,
@@ -117,15 +119,15 @@ def test_what_would_steer_a_terminal_is_replaced_in_every_block():
     stream = io.StringIO()
     for block in (
         "a\x1bb\nc",
-        Strip("Film", (Frame("d\x1be", "f\x1bg", ("h\x1bi",)),)),
-        Table("Nodes", COLUMNS[:1], (("j\x1bk",),)),
+        Strip("Passes of l\x1bm", (Frame("d\x1be", "f\x1bg", ("h\x1bi",)),)),
+        Table("Nodes of n\x1bo", COLUMNS[:1], (("j\x1bk",),)),
     ):
         text.show_block(text.console(stream), block)
     lines = [line.strip() for line in stream.getvalue().splitlines()]
     assert [line for line in lines if line] == [
         *("a\ufffdb", "c"),
-        *("Film", "d\ufffde  f\ufffdg", "h\ufffdi"),
-        *("Nodes", "node", "────", "j\ufffdk"),
+        *("Passes of l\ufffdm", "d\ufffde  f\ufffdg", "h\ufffdi"),
+        *("Nodes of n\ufffdo", "node", "────", "j\ufffdk"),
     ]
 
 
@@ -161,6 +163,11 @@ def test_a_table_without_rows_is_its_header():
         "  node  types  time",
         "  ─────────────────",
     ]
+
+
+def test_a_header_that_is_too_long_stays_within_its_line():
+    lines = shown(Table("Nodes", (Column("a header " * 20, str),), ("x",)))
+    assert lines == ["Nodes", f"  {('a header ' * 20)[:97]}…", f"  {'─' * 98}", "  x"]
 
 
 def test_markup_in_names_is_printed_as_it_is():
@@ -232,6 +239,72 @@ class Terminal(io.StringIO):
         return True
 
 
+def coloured(show: Callable[[Console], None]) -> list[str]:
+    """The lines in a terminal, with all their spaces; colours as what turns them on and off."""
+    stream = Terminal()
+    show(text.console(stream))
+    return stream.getvalue().splitlines()
+
+
+BOLD, DIM, TITLE, OFF = "\x1b[1m", "\x1b[2m", "\x1b[1;36m", "\x1b[0m"
+
+
+def test_titles_headings_and_headers_are_bold_and_what_is_of_less_use_is_dim(plain_environment):
+    columns = (
+        Column("node", lambda row: row[0]),
+        Column("calls", lambda row: str(row[1]), right=True),
+    )
+    rows = (("a", 1), ("bcdefg", 20))
+    strip = Strip("The passes", (Frame("remapper", "2 nodes", ("fused",)),))
+    table = Table("Ops", columns, rows, more=3)
+    drawing = Table("Graph", columns, rows, drawing=True)
+    assert coloured(
+        lambda out: [text.show_block(out, block) for block in ("Two.", strip, table, drawing)]
+    ) == [
+        "",
+        "Two.",
+        "",
+        f"{TITLE}The passes{OFF}",
+        f"  {BOLD}remapper{OFF}  2 nodes",
+        "      fused",
+        "",
+        f"{TITLE}Ops{OFF}",
+        f"  {BOLD}node  {OFF}{BOLD} {OFF} {BOLD}calls{OFF}",
+        f"  {'─' * 13}",
+        "  a           1",
+        "  bcdefg     20",
+        f"{DIM}  ... and 3 more{OFF}",
+        "",
+        f"{TITLE}Graph{OFF}",
+        f"  {DIM}node  {OFF}{DIM}  {OFF}{DIM}calls{OFF}",
+        "  a           1",
+        "  bcdefg     20",
+    ]
+
+
+def test_a_stage_in_full_has_a_bold_title_and_one_on_the_way_is_dim(plain_environment):
+    stage = frontend(Node("x", "Placeholder"))
+    title = "1  Frontend: Python calls become nodes"
+    full = coloured(lambda out: text.show(out, 1, stage))
+    assert full[1].startswith(f"{BOLD}{title}{OFF}")
+    assert len(full) > 2
+    assert coloured(lambda out: text.show(out, 1, stage, whole=False)) == [
+        f"{DIM}{title}: 1 node, 0 edges.{OFF}"
+    ]
+
+
+def test_a_sentence_is_printed_as_it_is(plain_environment):
+    sentence = "[red]x[/red] :smile: 12 'a'"
+    assert coloured(lambda out: out.print(sentence)) == [sentence]
+
+
+def test_what_is_to_be_expanded_reaches_the_view(monkeypatch):
+    monkeypatch.setattr(stages, "blocks", lambda stage, expanded=None: [f"expanded: {expanded}"])
+    stream = io.StringIO()
+    text.show(text.console(stream), 1, frontend(), ("a", "b"))
+    assert stream.getvalue().splitlines()[-1] == "expanded: ('a', 'b')"
+
+
 def test_only_a_terminal_gets_colours(plain_environment):
     assert escapes(Terminal())
     assert not escapes(io.StringIO())
@@ -254,6 +327,33 @@ def test_what_is_no_terminal_has_100_columns(plain_environment, monkeypatch):
 def test_a_name_loses_its_middle_and_prose_its_end():
     assert text.cut("gradients/conv1/Conv2D_grad", 15, at_end=False) == "gradien…2D_grad"
     assert text.cut("Conv2D, BiasAdd, Relu", 15, at_end=True) == "Conv2D, BiasAd…"
+
+
+ELASTIC, FIXED = Column("", str, elastic=True), Column("", str)
+
+
+@pytest.mark.parametrize(
+    "columns, lengths, available, widths",
+    [
+        ((ELASTIC, ELASTIC), (20, 30), 60, [20, 30]),  # there is room for all
+        ((ELASTIC, ELASTIC), (40, 60), 62, [40, 20]),  # the widest elastic one gives way first,
+        ((ELASTIC, ELASTIC), (40, 60), 52, [34, 16]),  # down to its least, then the other,
+        ((ELASTIC, FIXED), (10, 60), 62, [10, 50]),  # and then whichever is the widest
+        ((FIXED,), (10,), 7, [7]),
+        ((FIXED, FIXED, FIXED), (5, 5, 5), 8, [1, 1, 2]),
+        ((FIXED, FIXED, FIXED), (5, 5, 5), 5, [1, 1, 1]),  # nothing is left out altogether
+    ],
+)
+def test_the_columns_that_give_way(columns, lengths, available, widths):
+    cells = ["x" * length for length in lengths]
+    assert text.fit_widths(Table("t", columns, ()), [cells], available) == widths
+
+
+def test_wide_letters_stay_within_the_line_of_their_row():
+    lines = shown(Table("Nodes", COLUMNS, (("日" * 60, "本" * 60, "1.00 s"),)))
+    assert len(lines) == 4
+    assert max(map(cell_len, lines)) <= 100
+    assert lines[-1].endswith("1.00 s")
 
 
 @settings(max_examples=30, deadline=None)

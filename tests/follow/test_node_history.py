@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.records_by_hand import op_stats
 from tests.report import test_pass_log
 from tflab.errors import UsageError
 from tflab.follow import node_history
@@ -19,11 +20,11 @@ from tflab.records import (
     Machined,
     Node,
     NodeHistory,
+    OpStats,
     Origin,
     Pass,
     Placement,
     Rewrite,
-    Row,
     Source,
     Taken,
     Tensor,
@@ -86,8 +87,21 @@ PATH = CriticalPath(("relu",), 10.0, 1.0, slack=(("_arg_x", 5.0), ("relu", 0.0))
 EXECUTION = replace(test_pass_log.EXECUTION, nodes=(FEED, FUSED), critical_path=PATH)
 
 
-def row(key: str) -> Row:
-    return Row(key, ("_FusedMatMul",), (key,), (), 1, 8, 8, 8, 8, 8, 1, 1, 64, 32, 4.0, 0.5, 0.1)
+def row(key: str) -> OpStats:
+    return op_stats(
+        key,
+        ops=("_FusedMatMul",),
+        nodes=(key,),
+        calls=1,
+        mean_ns=8,
+        median_ns=8,
+        p95_ns=8,
+        share=1,
+        requested_bytes=64,
+        flops=32,
+        gflops=4.0,
+        roof_share=0.1,
+    )
 
 
 @pytest.fixture(scope="module")
@@ -150,7 +164,7 @@ def test_times_and_slack_are_those_of_the_carrier():
     history = node_history.with_times(
         node_history.histories((FRONTEND, BACKWARD, PLACEMENT))["matmul"], PATH, {16: rows}
     )
-    assert history.times == ((16, row("relu")),)
+    assert history.times == {16: row("relu")}
     assert (history.slack_ns, history.critical) == (0.0, True)
 
 
@@ -212,7 +226,7 @@ def test_a_history_holds_all_that_its_stages_and_tables_say():
         ran_outputs=(Tensor("float32", (16, 4)),),
         assignment=Assignment("relu", CPU, "the default device"),
         kernel=PLACEMENT.kernels[0],
-        times=((4, row("relu")), (16, other)),
+        times={4: row("relu"), 16: other},
         slack_ns=0.0,
         critical=True,
     )
@@ -230,7 +244,7 @@ def test_a_history_holds_all_that_its_stages_and_tables_say():
         carries=("x",),
         ran_as="_Arg",
         ran_outputs=(Tensor("float32", (16, 4)),),
-        times=((4, row("_arg_x")), (16, row("_arg_x"))),
+        times={4: row("_arg_x"), 16: row("_arg_x")},
         slack_ns=5.0,
     )
 

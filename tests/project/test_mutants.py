@@ -73,16 +73,18 @@ def test_survivors_that_are_listed_are_excused_and_entries_without_one_are_told(
     diffs = {FATES: DIFF, verdicts[2].name: diff("a = 1", "a = 2")}
     killed = Equivalent("ledger.heir", "a = 0", "a = 1", "was killed since")
     elsewhere = Equivalent("ledger.fates", "a = 1", "a = 2", "of another function")
-    untried = Equivalent("text.render", "a = 1", "a = 2", "its room was not tried")
+    untried = Equivalent("ledger.render", "a = 1", "a = 2", "of another room's module ledger")
     listed = [FATES_ENTRY, killed, elsewhere, untried]
-    assert mutants.matched(listed, verdicts, diffs) == ({FATES}, [killed, elsewhere])
+    stale = [killed, elsewhere]
+    assert mutants.matched(listed, verdicts, diffs, whole=False) == ({FATES}, stale)
+    assert mutants.matched(listed, verdicts, diffs, whole=True) == ({FATES}, [*stale, untried])
 
 
 def test_equal_changes_of_one_function_share_an_entry():
     twins = [Mutant(f"tflab.a.x_b__mutmut_{number}", "survived") for number in (1, 2)]
     diffs = {mutant.name: diff("a = 1", "a = 2") for mutant in twins}
     entry = Equivalent("a.b", "a = 1", "a = 2", "a reason")
-    assert mutants.matched([entry], twins, diffs) == (set(diffs), [])
+    assert mutants.matched([entry], twins, diffs, whole=True) == (set(diffs), [])
 
 
 def test_the_list_is_read_entry_by_entry_and_the_one_of_the_project_is_complete():

@@ -8,12 +8,12 @@ from dataclasses import replace
 
 import pytest
 
+from tests.records_by_hand import op_at_size, op_stats, op_total
 from tests.report import test_pass_log as walk
 from tests.shown import grid, layout
 from tflab.exporters import plots
 from tflab.follow import node_history
 from tflab.records import (
-    Cell,
     Compared,
     Comparison,
     Epoch,
@@ -21,10 +21,8 @@ from tflab.records import (
     Frontend,
     History,
     Node,
-    OpTotal,
     Peaks,
     Placement,
-    Row,
     Spread,
     StepTimes,
     TrainingStep,
@@ -38,7 +36,7 @@ PEAKS = Peaks(gflops=214.6, gigabytes_per_s=38.72)
 
 
 def cell(calls, total_ns, mean_ns, share):
-    return Cell(calls, total_ns, mean_ns, 7_777, share, 2**20, 6.24)
+    return op_at_size(calls, total_ns, mean_ns, 7_777, share, 2**20, 6.24)
 
 
 CONV = Compared(
@@ -98,7 +96,7 @@ STEPS = {
 
 
 def row(rank):
-    return Row(
+    return op_stats(
         key=f"Op{rank}",
         ops=(f"Op{rank}",),
         nodes=(f"n{rank}",),
@@ -132,8 +130,8 @@ COMPARED = Comparison(
     configs=(),
     findings=("The first finding.", "The last finding."),
     cold=(
-        OpTotal("conv1/Relu", "_FusedConv2D", 1, 486_000, 484_000, 485_000, 0.5),
-        OpTotal("only/cold", "Const", 1, 96_000, 94_000, 95_000, 0.25),
+        op_total("conv1/Relu", "_FusedConv2D", 1, 486_000, 484_000, 485_000, 0.5),
+        op_total("only/cold", "Const", 1, 96_000, 94_000, 95_000, 0.25),
     ),
     cold_step_ns=21_700_000,
     uncovered=(),
@@ -383,7 +381,7 @@ def test_the_ten_nodes_and_the_ten_types_that_cost_most():
         ],
         Recipe(WARM, WALKING),
         [
-            "Batch 64: the time it took, the dearest first",
+            "Batch 64: the time it took, the most expensive first",
             (
                 *("type that ran", "calls", "total", "self", "mean", "median", "p95"),
                 *("share", "cumulative"),

@@ -7,9 +7,10 @@ import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
+from tests.records_by_hand import op_stats
 from tests.report.test_drawing import STAGES
 from tflab.follow import node_history
-from tflab.records import Fate, Frontend, Node, NodeHistory, Row, Touch
+from tflab.records import Fate, Frontend, Node, NodeHistory, Touch
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, html
 from tflab.report.contents import Chapter, DrawnGraph, Picture, Recipe, Report
@@ -239,9 +240,17 @@ def test_a_picture_stands_in_the_page_as_svg():
 
 CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"
 PLAIN = {"op": "Op", "source": None, "inputs": (), "control_inputs": (), "outputs": ()}
-COSTS = Row(
-    *("b", ("_Op",), ("b",), (), 1_203, 9_000_000, 8_000_000, 150_000, 120_000, 310_000),
-    *(0.375, 0.875, 3_072, 1_254_400, 8.36, 12.5, 0.125),
+COSTS = op_stats(
+    "b",
+    calls=1_203,
+    mean_ns=150_000,
+    median_ns=120_000,
+    p95_ns=310_000,
+    share=0.375,
+    requested_bytes=3_072,
+    flops=1_254_400,
+    gflops=8.36,
+    roof_share=0.125,
 )
 LIVES = {
     "s/a": NodeHistory(
@@ -252,7 +261,7 @@ LIVES = {
         touches=(Touch("remapper", 2, "fused", "b"),),
         carrier="b",
         ran_as="_Op",
-        times=((4, COSTS), (16, replace(COSTS, calls=9, flops=None, gflops=None))),
+        times={4: COSTS, 16: replace(COSTS, calls=9, flops=None, gflops=None)},
         **PLAIN,
     ),
     "b": NodeHistory(

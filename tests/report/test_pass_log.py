@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.records_by_hand import op_total
 from tests.shown import grid, layout
 from tflab.analysis import passes
 from tflab.records import (
@@ -18,7 +19,6 @@ from tflab.records import (
     Node,
     OpMemory,
     OpRun,
-    OpTotal,
     Origin,
     Owner,
     Partition,
@@ -154,7 +154,7 @@ PLACEMENT = Placement(
 )
 
 TOTALS = tuple(
-    OpTotal(
+    op_total(
         f"n{rank}",
         f"Op{rank}",
         3 * rank,

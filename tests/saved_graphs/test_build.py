@@ -61,7 +61,7 @@ def test_every_form_goes_through_all_stages_and_its_account_closes(form, tmp_pat
 
 def test_a_loop_body_has_a_run_for_every_iteration(tmp_path):
     stages = walk(FORMS["old loop"](tmp_path), stop="execution")
-    calls = {top.name: top.calls for top in stages["execution"].top_ops}
+    calls = {row.key: row.calls for row in stages["execution"].top_ops}
     assert calls["loop/body"] == 5 * stages["execution"].steps
 
 

@@ -2,13 +2,12 @@
 
 from dataclasses import replace
 
-from tests.records_by_hand import CPU_0, CPU_1, read
+from tests.records_by_hand import CPU_0, CPU_1, op_total, read
 from tflab.records import (
     CriticalPath,
     Execution,
     Memory,
     OpMemory,
-    OpTotal,
     Owner,
     Race,
     Spread,
@@ -18,13 +17,13 @@ from tflab.records.timed import Holder, LiveBytes, Occupancy, Saving, StepShape
 from tflab.views import stages
 
 TYPES = (
-    OpTotal("Conv2D", "_FusedConv2D", 8, 6_400_000, 5_600_000, 800_000.0, 0.7),
-    OpTotal("MatMul", "_MklMatMul", 12, 2_400_000, 1_920_000, 200_000.0, 0.24),
-    OpTotal("Const", "Const", 1_004, 602_400, 480_000, 600.0, 0.06),
+    op_total("Conv2D", "_FusedConv2D", 8, 6_400_000, 5_600_000, 800_000.0, 0.7),
+    op_total("MatMul", "_MklMatMul", 12, 2_400_000, 1_920_000, 200_000.0, 0.24),
+    op_total("Const", "Const", 1_004, 602_400, 480_000, 600.0, 0.06),
 )
 OPS = (
-    OpTotal("conv1/Relu", "_FusedConv2D", 4, 4_000_000, 3_600_000, 1_000_000.0, 0.45),
-    OpTotal("dense/add", "_MklMatMul", 16, 2_080_000, 2_000_000, 130_000.0, 0.25),
+    op_total("conv1/Relu", "_FusedConv2D", 4, 4_000_000, 3_600_000, 1_000_000.0, 0.45),
+    op_total("dense/add", "_MklMatMul", 16, 2_080_000, 2_000_000, 130_000.0, 0.25),
 )
 PATH = CriticalPath(
     nodes=("x", "conv1/Relu", "loss"),
@@ -170,7 +169,7 @@ def test_the_view_tells_where_the_time_of_a_step_went():
 
 def test_ten_types_and_ten_nodes_are_shown_and_the_others_counted():
     totals = tuple(
-        OpTotal(f"n{n}", f"Op{n}", n + 2, 9_000 + n, 800 + n, 100.0 + n, n / 1000)
+        op_total(f"n{n}", f"Op{n}", n + 2, 9_000 + n, 800 + n, 100.0 + n, n / 1000)
         for n in range(1_013)
     )
     _, _, _, types, nodes, *_ = told(top_types=totals, top_ops=totals[:13])

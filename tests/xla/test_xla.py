@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tflab import xla
 from tflab.errors import TflabError
-from tflab.xla import listings
+from tflab.xla import expressions, links, listings
 from tflab.xla.listings import Instruction
 
 HLO = """\
@@ -118,11 +118,13 @@ def test_llvm_instructions_know_their_lanes():
 
 @pytest.mark.parametrize("literal", ["0.0625", "6.250000e-02", "0x3FB0000000000000"])
 def test_hlo_and_llvm_write_the_same_float_differently(literal):
-    assert listings.float32_bits(literal) == struct.pack(">f", 0.0625)
+    assert expressions.float32_bits(literal) == struct.pack(">f", 0.0625)
 
 
 def test_what_is_no_number_has_no_bits():
-    assert [listings.float32_bits(text) for text in ("{1, 2}", "0xzz", "", "undef")] == [None] * 4
+    assert [expressions.float32_bits(text) for text in ("{1, 2}", "0xzz", "", "undef")] == [
+        None
+    ] * 4
 
 
 def test_code_is_disassembled_for_the_processor_of_the_file():
@@ -167,7 +169,7 @@ def test_a_damaged_object_file_is_refused_or_read_but_never_crashes(noise, posit
     ],
 )
 def test_float_instructions_are_told_by_mnemonic_and_width(mnemonic, operands, kind):
-    assert xla.machine_kind(Instruction(0, "", mnemonic, operands)) == kind
+    assert links.machine_kind(Instruction(0, "", mnemonic, operands)) == kind
 
 
 # A whole dump, small enough to write by hand.
@@ -176,7 +178,7 @@ def test_float_instructions_are_told_by_mnemonic_and_width(mnemonic, operands, k
 def test_each_operation_is_followed_to_the_instruction(tmp_path):
     (module,) = xla.read(dump(tmp_path, data=elf(X86_64, FMSUB)))
     assert (module.number, module.name) == (3, "cluster_0")
-    product, difference = xla.arithmetic_links(module)
+    product, difference = links.arithmetic_links(module)
     assert (product.node, product.kernel, product.lanes, product.fused) == ("a/mul", "f", 8, True)
     assert [i.text for i in product.llvm] == ["fmul <8 x float> %7, %wide"]
     assert [i.name for i in difference.llvm] == ["%9"]
@@ -185,22 +187,22 @@ def test_each_operation_is_followed_to_the_instruction(tmp_path):
         == ["vfmsub213ps"]
         == [i.mnemonic for i in difference.code]
     )
-    assert product.inferred == difference.inferred == (xla.BY_WIDTH,)
+    assert product.inferred == difference.inferred == (links.BY_WIDTH,)
 
 
 def test_another_expression_of_the_same_kind_is_only_inferred(tmp_path):
     llvm = LLVM.replace("%7, %wide", "%7, %7")
     (module,) = xla.read(dump(tmp_path, llvm=llvm, data=elf(X86_64, FMSUB)))
-    assert [link.inferred for link in xla.arithmetic_links(module)] == [
-        (xla.BY_KIND, xla.BY_WIDTH)
+    assert [link.inferred for link in links.arithmetic_links(module)] == [
+        (links.BY_KIND, links.BY_WIDTH)
     ] * 2
 
 
 def test_an_operation_without_instructions_says_so(tmp_path):
     llvm = "\n".join(line for line in LLVM.splitlines() if "fsub" not in line)
     (module,) = xla.read(dump(tmp_path, llvm=llvm, data=elf(X86_64, FMSUB)))
-    difference = xla.arithmetic_links(module)[1]
-    assert (difference.llvm, difference.code, difference.inferred) == ((), (), (xla.GONE,))
+    difference = links.arithmetic_links(module)[1]
+    assert (difference.llvm, difference.code, difference.inferred) == ((), (), (links.GONE,))
 
 
 def test_a_constant_does_not_lend_its_node_to_the_fusions_that_share_it(tmp_path):
@@ -223,10 +225,10 @@ def test_equal_fusions_share_one_function(tmp_path):
     hlo = HLO.replace("ENTRY", second + "ENTRY").replace("  %conv.1", line + "  %conv.1")
     (module,) = xla.read(dump(tmp_path, hlo=hlo, data=elf(X86_64, FMSUB)))
     assert [(k.name, k.function) for k in module.kernels][:2] == [("f", "f"), ("g", "f")]
-    links = [link for link in xla.arithmetic_links(module) if link.kernel == "g"]
-    assert [(link.node, link.inferred[0]) for link in links] == [
-        ("b/mul", xla.SHARED),
-        ("b/sub", xla.SHARED),
+    of_g = [link for link in links.arithmetic_links(module) if link.kernel == "g"]
+    assert [(link.node, link.inferred[0]) for link in of_g] == [
+        ("b/mul", links.SHARED),
+        ("b/sub", links.SHARED),
     ]
     hlo = hlo.replace("subtract(%mul.5, %b.1)", "subtract(%b.1, %mul.5)")
     (module,) = xla.read(dump(tmp_path, hlo=hlo, data=elf(X86_64, FMSUB)))
@@ -336,17 +338,17 @@ def toy(tmp_path_factory):
 @pytest.mark.tensorflow
 def test_the_multiply_and_the_add_of_the_toy_are_found_at_every_level(toy):
     _, module, _ = toy
-    links = xla.arithmetic_links(module)
-    assert [(link.node, link.operation.opcode) for link in links] == [
+    path = links.arithmetic_links(module)
+    assert [(link.node, link.operation.opcode) for link in path] == [
         ("mul", "multiply"),
         ("add", "add"),
     ]
-    for link, opcode in zip(links, ("fmul", "fadd"), strict=True):
+    for link, opcode in zip(path, ("fmul", "fadd"), strict=True):
         assert {i.opcode for i in link.llvm} == {opcode}
         assert link.lanes > 1
-        assert xla.BY_KIND not in link.inferred  # it is the same expression
+        assert links.BY_KIND not in link.inferred  # it is the same expression
         kind = "fma" if link.fused else opcode
-        assert {xla.machine_kind(i) for i in link.code} == {(kind, link.lanes)}
+        assert {links.machine_kind(i) for i in link.code} == {(kind, link.lanes)}
         assert len(link.code) == len(link.llvm)  # none is left over on either side
 
 
@@ -387,6 +389,6 @@ def test_a_training_step_of_lenet_is_one_cluster_with_its_convolutions(tmp_path)
     nodes = {node for kernel in module.kernels for node in kernel.nodes}
     assert {"conv1/Conv2D", "conv1/Relu", "pool2/MaxPool", "dense3/MatMul"} <= nodes
     assert "dense2/BiasAdd" in {
-        link.node for link in xla.arithmetic_links(module) if link.lanes > 1
+        link.node for link in links.arithmetic_links(module) if link.lanes > 1
     }
     assert len(xla.listing_files(module)) > 50

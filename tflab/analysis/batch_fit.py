@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tflab.analysis.op_table import STEPWISE
-from tflab.records import Cell, Fit, StepTimes
+from tflab.records import Fit, OpStats, StepTimes
 
 LINE = 3  # points that a line has to fit: through two there always is one
 
 
-def fit(cells: Mapping[int, Cell], steps: Mapping[int, StepTimes]) -> Fit | None:
+def fit(cells: Mapping[int, OpStats], steps: Mapping[int, StepTimes]) -> Fit | None:
     """The line through the time that a step spends in a row at each batch size."""
-    return line({size: step_ns(cell, steps[size]) for size, cell in cells.items()})
+    return line({size: step_ns(row, steps[size]) for size, row in cells.items()})
 
 
 def line(times: Mapping[int, float]) -> Fit | None:
@@ -37,9 +37,9 @@ def line(times: Mapping[int, float]) -> Fit | None:
     return Fit(fixed, slope, error)
 
 
-def step_ns(cell: Cell, steps: StepTimes) -> float:
+def step_ns(row: OpStats, steps: StepTimes) -> float:
     """The time that a step spends in a row."""
-    return cell.total_ns / steps.steps
+    return row.total_ns / steps.steps
 
 
 def unit(by: str) -> str:
@@ -47,6 +47,6 @@ def unit(by: str) -> str:
     return "step" if by in STEPWISE else "call"
 
 
-def unit_ns(cell: Cell, steps: StepTimes, by: str) -> float:
+def unit_ns(row: OpStats, steps: StepTimes, by: str) -> float:
     """The mean time of a `unit`."""
-    return step_ns(cell, steps) if unit(by) == "step" else cell.mean_ns
+    return step_ns(row, steps) if unit(by) == "step" else row.mean_ns

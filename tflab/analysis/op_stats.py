@@ -1,28 +1,31 @@
-"""Tally: op runs folded into statistics a step at a time, so that a long run needs no memory.
+"""Op statistics: the runs of each node, folded into their number, sum, extremes and quantiles.
 
-No TensorFlow in here. Count, sum, least and most are exact. Quantiles are nearest-rank: the
+No TensorFlow in here. Runs that were kept are folded at once, exactly (`fold`). Those of a long
+measurement are not kept: an `Accumulator` takes a step at a time, and its memory does not grow.
+Its count, sum, least and most are exact too. All quantiles are nearest-rank: the
 q-quantile of n runs is the run of rank ceil(q * n), the shortest that at least q of all do not
 exceed (definition 1 of Hyndman and Fan, "Sample quantiles in statistical packages", 1996). So the
-p95 of fewer than 20 runs is the longest. They come from a sketch: durations are counted in buckets
-whose bounds grow by 2 %, which puts every quantile within 1 % of the true one (DDSketch: Masson,
-Rim and Lee 2019, "a fast and fully-mergeable quantile sketch"; it takes another rank).
+p95 of fewer than 20 runs is the longest. Those of an accumulator come from a sketch: durations are
+counted in buckets whose bounds grow by 2 %, which puts every quantile within 1 % of the true one
+(DDSketch: Masson, Rim and Lee 2019, "a fast and fully-mergeable quantile sketch"; it takes another
+rank).
 
-Deviations are exact but for rounding. Squares are taken around the mean of the runs that are folded
-at once, and such parts put together as Chan, Golub and LeVeque do ("Updating formulae and a
-pairwise algorithm for computing sample variances", 1979): nothing overflows and nothing cancels.
+Deviations are exact but for rounding. An accumulator takes squares around the mean of the runs that
+it folds at once, and puts such parts together as Chan, Golub and LeVeque do ("Updating formulae and
+a pairwise algorithm for computing sample variances", 1979): nothing overflows and nothing cancels.
 All are of the runs that were seen (divided by their number, not by one less), 0 for a single one.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from math import ceil, log, sqrt
 
 import numpy as np
 
-from tflab.records import NodeStats
+from tflab.records import NodeStats, OpRun
 
 ERROR = 0.01  # of a quantile, relative
 GROWTH = (1 + ERROR) / (1 - ERROR)  # of a bucket's bounds
@@ -30,7 +33,44 @@ CHUNK = 4096  # runs that wait to be folded; folding is NumPy's work, and cheap 
 PAIRED = 1000  # nodes at most whose times are held against each other: 8 MB
 
 
-class Tally:
+def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:
+    """One NodeStats for each node and type of runs that were kept, in the order of the runs.
+
+    A recorded trace may have a node as several types: what launched a kernel, and the kernel.
+    """
+    step_starts: dict[int, int] = {}
+    groups: dict[tuple[str, str], list[OpRun]] = {}
+    for run in runs:
+        first = step_starts.get(run.step, run.start_ns)
+        step_starts[run.step] = min(first, run.start_ns)
+        groups.setdefault((run.name, run.op), []).append(run)
+    return tuple(folded(group, step_starts) for group in groups.values())
+
+
+def folded(runs: Sequence[OpRun], step_starts: Mapping[int, int]) -> NodeStats:
+    """The statistics of the runs of one node as one type."""
+    calls, first = len(runs), runs[0]
+    durations = sorted(run.duration_ns for run in runs)
+    total = sum(durations)
+    squares = sum(duration**2 for duration in durations)
+    return NodeStats(
+        name=first.name,
+        op=first.op,
+        device=first.device,
+        calls=calls,
+        total_ns=total,
+        min_ns=durations[0],
+        max_ns=durations[-1],
+        mean_ns=total / calls,
+        median_ns=durations[rank(0.5, calls) - 1],
+        p95_ns=durations[rank(0.95, calls) - 1],
+        start_ns=sum(run.start_ns - step_starts[run.step] for run in runs) / calls,
+        requested_bytes=round(sum(run.requested_bytes for run in runs) / calls),
+        std_ns=sqrt(calls * squares - total**2) / calls,  # whole numbers until the root
+    )
+
+
+class Accumulator:
     """Statistics of the runs of every node. `add` steps, then ask for `stats`."""
 
     def __init__(self) -> None:
@@ -201,12 +241,17 @@ def quantile(runs: Mapping[int, int], q: float) -> float:
     """The q-quantile of runs that were counted by bucket; ValueError where there are none."""
     if not runs:
         raise ValueError("there is no quantile of no runs")
-    # As a fraction of the decimals that were written: 0.1 * 30 is a little more than 3.
-    rank = ceil(Fraction(str(q)) * sum(runs.values()))
+    place = rank(q, sum(runs.values()))
     seen = 0
     for bucket in sorted(runs):
         seen += runs[bucket]
-        if seen >= rank:
+        if seen >= place:
             break
     # The middle of the bucket, in relative terms.
     return 2 * GROWTH ** (bucket - 1) / (GROWTH + 1) if bucket else 0.0
+
+
+def rank(q: float, runs: int) -> int:
+    """The rank of the q-quantile among so many runs in the order of their durations, from 1."""
+    # As a fraction of the decimals that were written: 0.1 * 30 is a little more than 3.
+    return ceil(Fraction(str(q)) * runs)

@@ -1,7 +1,7 @@
-"""Rows: the statistics of nodes as a table, by type, node, layer or source line.
+"""Op table: the statistics of nodes as rows, by type, node, layer or source line.
 
-No TensorFlow in here. Every node is in exactly one row, so the rows of any table add up to the
-same time.
+No TensorFlow in here. Every table of ops is made here, of what `tflab.analysis.op_stats` folds. A
+node is in exactly one row, so the rows of any table add up to the same time.
 
 Self and total time mean what they mean in profilers since Graham, Kessler and McKusick, "gprof:
 a call graph execution profiler" (SIGPLAN Symposium on Compiler Construction, 1982): *self* is
@@ -27,7 +27,7 @@ from math import sqrt
 from tflab.analysis.ledger import ROLES
 from tflab.analysis.roofline import roof
 from tflab.errors import UsageError
-from tflab.records import Costs, Fate, NodeStats, Peaks, Row, Source
+from tflab.records import Costs, Fate, NodeStats, OpStats, Peaks, Source
 
 KEYS = ("op", "node", "layer", "line")
 STEPWISE = ("layer", "line")  # a row's ops are of many kinds: only a whole step of it means much
@@ -41,12 +41,14 @@ GRADIENTS = re.compile(r"gradients(_\d+)?")  # the scope that tf.gradients opens
 Sources = Mapping[str, Source | None]
 Quantile = Callable[[Sequence[str], float], float]
 StepStd = Callable[[Sequence[str]], float | None]
+PeakBytes = Callable[[Sequence[str]], int]
 
 
-def rows(
-    stats: Sequence[NodeStats],
+def table(
+    nodes: Sequence[NodeStats],
     by: str,
     steps: int,
+    images: int | None,
     *,
     costs: Iterable[Costs] = (),
     ledger: Sequence[Fate] = (),
@@ -54,13 +56,16 @@ def rows(
     peaks: Peaks | None = None,
     quantile: Quantile | None = None,
     step_std_ns: StepStd | None = None,
-) -> tuple[Row, ...]:
+    peak_bytes: PeakBytes | None = None,
+) -> tuple[OpStats, ...]:
     """The rows by one of KEYS: layers in the order of execution, others by self time, most first.
+    A node that ran as several types is a row for each of them.
 
-    `steps` is the number of steps that `stats` are of; `requested_bytes` and `flops` are per
-    step. `sources` gives the lines of nodes. `fused_from` names the user's nodes
-    that the ledger says were fused into those of the row; by line it has their lines instead,
-    where they are others: a node's time belongs to the line of the node whose name it bears.
+    `steps` is the number of steps that `nodes` are of, and `images` how many they worked on, None
+    where nobody knows; `requested_bytes` and `flops` are per step. `sources` gives the lines of
+    nodes. `fused_from` names the user's nodes that the ledger says were fused into those of the
+    row; by line it has their lines instead, where they are others: a node's time belongs to the
+    line of the node whose name it bears.
 
     `quantile(names, q)` gives the q-quantile of all runs of some nodes, in ns. Without it, the
     median and p95 of a row of several nodes are the means of theirs, weighted by calls, which
@@ -70,52 +75,60 @@ def rows(
     differ, so in a row of several it says little of how steady they are. `step_std_ns` is that of
     the time that a step spends in the row, which goes with its mean `step_ns`. Nodes of a step
     are slow together, so it cannot be had from theirs: `step_std_ns(names)` gives it. Without
-    that, only the row of one node that runs once in every step has one.
+    that, only the row of one node that runs once in every step has one. `peak_bytes(names)` gives
+    the most that some nodes had alive at once in a step.
 
     GFLOP/s and intensity (FLOPs a byte) are lower bounds where FLOPs of a row are not covered;
     they are None where none are, and the intensity also where the bytes of any node are not
     known. `roof_share` needs `peaks`; the registry counts too many FLOPs for some gradients (see
     `tflab.runtime.costs`), so it can come out above 1. Raises UsageError for another `by`.
     """
-    groups: dict[str, list[NodeStats]] = {}
-    for label, node in zip(labels_of(stats, by, sources or {}, ledger), stats, strict=True):
-        groups.setdefault(label, []).append(node)
+    groups: dict[tuple[str, str], list[NodeStats]] = {}
+    for label, node in zip(labels_of(nodes, by, sources or {}, ledger), nodes, strict=True):
+        groups.setdefault((label, node.op if by == "node" else ""), []).append(node)
     for members in groups.values():
         members.sort(key=lambda node: (node.start_ns, node.name))
-    ordered = sorted(groups.items(), key=by_start if by == "layer" else by_time)
+    labelled = ((label, members) for (label, _), members in groups.items())
+    ordered = sorted(labelled, key=by_start if by == "layer" else by_time)
     cost_of = {cost.name: cost for cost in costs}
     parts = fused_into(ledger)
     if by == "line":
         lines = line_labels(sources or {})
         parts = {into: [lines.get(name, NO_LINE) for name in parts[into]] for into in parts}
-    found = [
+    rows = [
         with_work(
-            row(key, members, steps, parts, quantile, step_std_ns), members, steps, cost_of, peaks
+            measured(key, members, steps, images, parts, quantile, step_std_ns, peak_bytes),
+            members,
+            steps,
+            cost_of,
+            peaks,
         )
         for key, members in ordered
     ]
-    everything = sum(each.self_ns for each in found) or 1
-    so_far = accumulate(each.self_ns for each in found)
+    everything = sum(row.self_ns for row in rows) or 1
+    so_far = accumulate(row.self_ns for row in rows)
     return tuple(
-        replace(each, share=each.self_ns / everything, cumulative_share=until / everything)
-        for each, until in zip(found, so_far, strict=True)
+        replace(row, share=row.self_ns / everything, cumulative_share=until / everything)
+        for row, until in zip(rows, so_far, strict=True)
     )
 
 
-def row(
+def measured(
     key: str,
     members: Sequence[NodeStats],
     steps: int,
+    images: int | None,
     parts: Mapping[str, Sequence[str]],
     quantile: Quantile | None,
     step_std_ns: StepStd | None,
-) -> Row:
+    peak_bytes: PeakBytes | None,
+) -> OpStats:
     """What was measured of one group of nodes, in their order of execution; no shares yet."""
     names = tuple(dict.fromkeys(node.name for node in members))
     calls = sum(node.calls for node in members)
     requested = sum(node.requested_bytes * node.calls for node in members)
     fused = dict.fromkeys(part for name in names for part in parts.get(name, ()))
-    return Row(
+    return OpStats(
         key=key,
         ops=tuple(dict.fromkeys(node.op for node in members)),
         nodes=names,
@@ -136,16 +149,18 @@ def row(
         std_ns=std_ns(members),
         step_ns=total_ns(members) / steps,
         step_std_ns=step_std_of(members, names, steps, step_std_ns),
+        peak_bytes=peak_bytes(names) if peak_bytes else None,
+        image_ns=None if images is None else total_ns(members) / images,
     )
 
 
 def with_work(
-    row: Row,
+    row: OpStats,
     members: Iterable[NodeStats],
     steps: int,
     cost_of: Mapping[str, Costs],
     peaks: Peaks | None,
-) -> Row:
+) -> OpStats:
     """The row with the work it stands for: the FLOPs that are known, the bytes if all are."""
     costs = [(node.calls, cost_of.get(node.name, Costs(node.name, None, None))) for node in members]
     known = [calls * cost.flops for calls, cost in costs if cost.flops is not None]
@@ -219,22 +234,24 @@ def fused_into(ledger: Iterable[Fate]) -> dict[str, list[str]]:
 
 
 def labels_of(
-    stats: Sequence[NodeStats], by: str, sources: Sources, ledger: Sequence[Fate]
+    nodes: Sequence[NodeStats], by: str, sources: Sources, ledger: Sequence[Fate]
 ) -> list[str]:
     """The key of each node's row."""
     if by == "op":
-        return [node.op for node in stats]
+        return [node.op for node in nodes]
     if by == "node":
-        return [node.name for node in stats]
+        return [node.name for node in nodes]
     if by == "layer":
-        names = (*sources, *(node.name for node in stats))
+        names = (*sources, *(node.name for node in nodes))
         homes = {called(name).rpartition("/")[0] for name in names}
-        of = [RUNTIME if is_runtime(node) else layer(node.name, homes) for node in stats]
+        layers = [RUNTIME if is_runtime(node) else layer(node.name, homes) for node in nodes]
         joined = joined_layers(ledger, homes)
-        return [joined.get(label, label) for label in of]
+        return [joined.get(label, label) for label in layers]
     if by == "line":
         lines = line_labels(sources)
-        return [lines.get(n.name) or (RUNTIME if is_runtime(n) else NO_LINE) for n in stats]
+        return [
+            lines.get(node.name) or (RUNTIME if is_runtime(node) else NO_LINE) for node in nodes
+        ]
     raise UsageError(f"There are no rows by '{by}'; choose from {', '.join(KEYS)}.")
 
 
@@ -290,15 +307,15 @@ def joined_layers(ledger: Sequence[Fate], homes: Set[str]) -> dict[str, str]:
     for into, parts in fused_into(ledger).items():
         if into in order:  # a node of the user's, and not a cluster of XLA
             fused = [layer(name, homes) for name in sorted((*parts, into), key=order.__getitem__)]
-            group = list(dict.fromkeys(one for each in fused for one in groups.get(each, [each])))
+            group = list(dict.fromkeys(part for name in fused for part in groups.get(name, [name])))
             groups |= dict.fromkeys(group, group)
-    return {each: together(group) for each, group in groups.items() if len(group) > 1}
+    return {name: together(group) for name, group in groups.items() if len(group) > 1}
 
 
 def together(layers: Sequence[str]) -> str:
-    """`block1/conv1 + bn1`: what all of them are in is said once."""
+    """`block1/conv1 + bn1`: the scope that they share stands once."""
     scope = layers[0].rpartition("/")[0]
-    return " + ".join((layers[0], *(each.removeprefix(f"{scope}/") for each in layers[1:])))
+    return " + ".join((layers[0], *(name.removeprefix(f"{scope}/") for name in layers[1:])))
 
 
 def line_labels(sources: Sources) -> dict[str, str]:

@@ -106,16 +106,16 @@ def run(args: argparse.Namespace) -> int:
     saved = arguments.saved_of(args)
     models.find(args.model, saved)
     with plots_of(args) as folder:
-        found = measured(args, sizes, saved)
-        show(found, args)
+        comparison = measured(args, sizes, saved)
+        show(comparison, args)
         if folder:
-            draw(found, folder)
+            draw(comparison, folder)
     if args.plots:
         stream = sys.stdout if args.format == "text" else sys.stderr
         print(f"\nThe plots are in {args.plots}", file=stream)
-    if found.failure:
-        raise RefusedError(found.failure)
-    return command.INTERRUPTED if found.interrupted else 0
+    if comparison.failure:
+        raise RefusedError(comparison.failure)
+    return command.INTERRUPTED if comparison.interrupted else 0
 
 
 def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
@@ -144,33 +144,34 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], saved: Saved) -> Co
     )
 
 
-def draw(found: Comparison, folder: Path) -> None:
+def draw(comparison: Comparison, folder: Path) -> None:
     """Each batch size by itself, and all of them, if there are several, beside one another."""
     from tflab.exporters import plots
 
-    dearest = "layers" if found.by == "layer" else "top_ops"
-    for size, rows in found.tables.items():
-        plots.save(plots.PICTURES[dearest](rows), folder / f"batch-{size}-{dearest}")
-        if found.peaks:
-            plots.save(plots.roofline.draw(rows, found.peaks), folder / f"batch-{size}-roofline")
-    if len(found.tables) > 1:
-        plots.save(plots.batch_sizes.draw(found), folder / "batch_sizes")
+    bars, peaks = "layers" if comparison.by == "layer" else "top_ops", comparison.peaks
+    for size, rows in comparison.tables.items():
+        plots.save(plots.PICTURES[bars](rows), folder / f"batch-{size}-{bars}")
+        if peaks:
+            plots.save(plots.roofline.draw(rows, peaks), folder / f"batch-{size}-roofline")
+    if len(comparison.tables) > 1:
+        plots.save(plots.batch_sizes.draw(comparison), folder / "batch_sizes")
 
 
-def show(found: Comparison, args: argparse.Namespace) -> None:
-    from tflab.compare import view as story
+def show(comparison: Comparison, args: argparse.Namespace) -> None:
+    from tflab.compare import view
     from tflab.exporters import csv, json, markdown, text
 
     about = environment.describe()
     if args.format == "json":
-        print(json.comparison(found, about))
+        print(json.comparison(comparison, about))
     elif args.format == "csv":
-        print(csv.comparison(found), end="")
+        print(csv.comparison(comparison), end="")
     elif args.format == "markdown":
-        print(markdown.page(f"{args.model} by batch size", about, story.tell(found, args.top)))
+        blocks = view.blocks(comparison, args.top)
+        print(markdown.page(f"{args.model} by batch size", about, blocks))
     else:
         out = text.console()
-        for block in story.tell(found, args.top):
+        for block in view.blocks(comparison, args.top):
             text.show_block(out, block)
 
 

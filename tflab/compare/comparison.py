@@ -6,25 +6,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tflab import lifecycle
-from tflab.analysis import batch_fit, memory, step_times, tables
-from tflab.analysis import op_table as rows
+from tflab.analysis import batch_fit, memory, op_stats, op_table, step_times
 from tflab.compare import findings, race, sweep, view
 from tflab.errors import UsageError
 from tflab.exporters import notebook
 from tflab.lifecycle import placement
 from tflab.records import (
     Backward,
-    Cell,
     Compared,
     Comparison,
     ConfigTimes,
     Costs,
     OpRun,
+    OpStats,
     Options,
     Peaks,
     Placement,
     Program,
-    Row,
     StepTimes,
 )
 from tflab.runtime import costs, dumps, machine, measure, session, trace
@@ -33,9 +31,9 @@ SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it work
 TRAINING_IMAGES = 2_000  # of the training split: enough steps, and over in a few seconds
 COLD = 5  # ops of the first step that are shown
 
-Tabulated = dict[int, tuple[Row, ...]]  # by batch size
+Tables = dict[int, tuple[OpStats, ...]]  # by batch size
 
-notebook.show_as(Comparison, view.brief)
+notebook.show_as(Comparison, view.blocks)
 
 
 def compare(
@@ -62,27 +60,28 @@ def compare(
     *_, backward = lifecycle.walk(model, options, stop="backward")
     assert isinstance(backward, Backward)
     program = backward.program
-    wanted = amount(program, phase, batch_sizes, images)
+    images = amount(program, phase, batch_sizes, images)
     split, smallest = SPLITS[phase], batch_sizes[0]
-    placed = placements(backward, phase, batch_sizes, wanted, options)
+    placed = placements(backward, phase, batch_sizes, images, options)
     first = placed[smallest]
     step = session.step_of(program, first.fetches)
     cold_step_ns, cold_runs = measure.cold_elsewhere(program, step, smallest, split, options)
-    cold = tables.top_ops(run for run in cold_runs if run.name != trace.EXECUTOR)[:COLD]
+    of_nodes = [run for run in cold_runs if run.name != trace.EXECUTOR]
+    cold = op_table.table(op_stats.fold(of_nodes), "node", steps=1, images=smallest)[:COLD]
     types = {node.name: node.op for node in first.nodes}
-    swept = sweep.run(program, step, batch_sizes, wanted, options, split, types, trace_every)
+    swept = sweep.run(program, step, batch_sizes, images, options, split, types, trace_every)
     done, ending = swept.batches, swept.ending
 
-    def tabulate(peaks: Peaks) -> Tabulated:
+    def tabulate(peaks: Peaks) -> Tables:
         return {
-            size: table(batch, placed[size], by, peaks, placed.get(wanted % size))
+            size: table(batch, placed[size], by, peaks, placed.get(images % size))
             for size, batch in done.items()
         }
 
-    tabulated, peaks = under_a_roof(tabulate)
-    steps = {size: times(batch, tabulated[size]) for size, batch in done.items()}
-    warm = {node.name: node.mean_ns for node in done[smallest].tally.stats(types, {}, {})}
-    compared = side_by_side(tabulated, steps)
+    tables, peaks = under_a_roof(tabulate)
+    steps = {size: times(batch, tables[size]) for size, batch in done.items()}
+    warm = {node.name: node.mean_ns for node in done[smallest].accumulator.stats(types, {}, {})}
+    compared = side_by_side(tables, steps)
     raced: tuple[ConfigTimes, ...] = ()
     if len(configs) > 1 and ending == measure.Ending():
         try:
@@ -97,7 +96,7 @@ def compare(
         warmup=options.warmup,
         batch_sizes=tuple(steps),
         rows=compared,
-        tables=tabulated,
+        tables=tables,
         steps=steps,
         configs=raced,
         findings=findings.sentences(compared, steps, by, raced),
@@ -106,25 +105,25 @@ def compare(
         uncovered=tuple(costs.uncovered(costs.of_placement(first), first.nodes, first.ledger)),
         interrupted=ending.interrupted,
         failure=str(ending.failure) if ending.failure else None,
-        images=wanted,
+        images=images,
         trace_every=trace_every,
         without=options.without,
-        warm_ns={op.name: warm[op.name] for op in cold if op.name in warm},
+        warm_ns={row.key: warm[row.key] for row in cold if row.key in warm},
         peaks=peaks,
     )
 
 
-def under_a_roof(tabulate: Callable[[Peaks], Tabulated]) -> tuple[Tabulated, Peaks]:
+def under_a_roof(tabulate: Callable[[Peaks], Tables]) -> tuple[Tables, Peaks]:
     """Tables by batch size, and the peaks of the machine that they are held against.
 
     Where a row is above its roof, that is measured once more: it may have been too low.
     """
     peaks = machine.peaks()
-    found = tabulate(peaks)
-    if any((row.roof_share or 0) > 1 for table in found.values() for row in table):
+    tables = tabulate(peaks)
+    if any((row.roof_share or 0) > 1 for table in tables.values() for row in table):
         peaks = machine.measure_again(peaks)
-        found = tabulate(peaks)
-    return found, peaks
+        tables = tabulate(peaks)
+    return tables, peaks
 
 
 def amount(program: Program, phase: str, batch_sizes: Sequence[int], images: int | None) -> int:
@@ -135,28 +134,28 @@ def amount(program: Program, phase: str, batch_sizes: Sequence[int], images: int
         )
     dataset = program.dataset(SPLITS[phase])
     usual = min(TRAINING_IMAGES, dataset.size) if phase == "training" else dataset.size
-    wanted = images or usual
+    count = images or usual
     if not images and batch_sizes[-1] > usual:
         raise UsageError(
             f"A batch of {batch_sizes[-1]:,} was asked for, of {usual:,} images: those of the "
             f"{dataset.split} split of {dataset.name} that are taken where no number is given. "
             "Give smaller batches with --batch-sizes."
         )
-    if wanted > dataset.size or batch_sizes[-1] > wanted:
+    if count > dataset.size or batch_sizes[-1] > count:
         raise UsageError(
-            f"{wanted:,} images were asked for, and batches of up to {batch_sizes[-1]:,}; the "
+            f"{count:,} images were asked for, and batches of up to {batch_sizes[-1]:,}; the "
             f"{dataset.split} split of {dataset.name} has {dataset.size:,}. Give a batch size "
             "and a number of images within that."
         )
-    return wanted
+    return count
 
 
 def placements(
-    backward: Backward, phase: str, batch_sizes: Sequence[int], wanted: int, options: Options
+    backward: Backward, phase: str, batch_sizes: Sequence[int], images: int, options: Options
 ) -> dict[int, Placement]:
     """The graph that runs at each batch size, and for the smaller batch that the data end with."""
     fetches = (backward.program.model.output.name,) if phase == "inference" else ()
-    rests = {wanted % size for size in batch_sizes} - {0}
+    rests = {images % size for size in batch_sizes} - {0}
     return {
         size: placement.place_once(backward, replace(options, batch_size=size, fetches=fetches))
         for size in sorted(rests.union(batch_sizes))
@@ -169,29 +168,30 @@ def table(
     by: str,
     peaks: Peaks,
     last: Placement | None = None,
-) -> tuple[Row, ...]:
+) -> tuple[OpStats, ...]:
     """The rows of one batch size, with what is known of their costs.
 
     `last` is the placement of the smaller batch that the data end with, where there is one.
     """
     devices = {node.name: node.device for node in placed.nodes}
     types = {node.name: node.op for node in placed.nodes}
-    requested = {one.name: one.requested_bytes for one in memory.memory(batch.runs).per_op}
-    of_node: dict[str, list[OpRun]] = {}
+    requested = {node.name: node.requested_bytes for node in op_stats.fold(batch.runs)}
+    runs_of: dict[str, list[OpRun]] = {}
     for run in batch.runs:
-        of_node.setdefault(run.name, []).append(run)
-    found = rows.rows(
-        batch.tally.stats(types, devices, requested),
+        runs_of.setdefault(run.name, []).append(run)
+    return op_table.table(
+        batch.accumulator.stats(types, devices, requested),
         by,
-        batch.tally.steps,
+        batch.accumulator.steps,
+        batch.rows,
         costs=mean_costs(batch, placed, last),
         ledger=placed.ledger,
         sources={node.name: node.source for node in (*placed.user_nodes, *placed.nodes)},
         peaks=peaks,
-        quantile=batch.tally.quantile,
-        step_std_ns=batch.tally.step_std_ns,
+        quantile=batch.accumulator.quantile,
+        step_std_ns=batch.accumulator.step_std_ns,
+        peak_bytes=lambda names: peak_bytes(runs_of, names),
     )
-    return tuple(replace(row, peak_bytes=peak_bytes(of_node, row.nodes)) for row in found)
 
 
 def mean_costs(batch: sweep.Measured, placed: Placement, last: Placement | None) -> Iterator[Costs]:
@@ -202,7 +202,7 @@ def mean_costs(batch: sweep.Measured, placed: Placement, last: Placement | None)
     def mean(usual: int | None, once: int | None) -> int | None:
         if usual is None or once is None:
             return usual
-        return round(usual + (once - usual) / batch.tally.steps)
+        return round(usual + (once - usual) / batch.accumulator.steps)
 
     for name, cost in whole.items():
         once = shorter.get(name, cost)
@@ -210,8 +210,8 @@ def mean_costs(batch: sweep.Measured, placed: Placement, last: Placement | None)
 
 
 def costs_of(placed: Placement) -> dict[str, Costs]:
-    found = costs.costs(costs.of_placement(placed), placed.nodes, placed.ledger)
-    return {cost.name: cost for cost in found}
+    known = costs.costs(costs.of_placement(placed), placed.nodes, placed.ledger)
+    return {cost.name: cost for cost in known}
 
 
 def peak_bytes(runs: Mapping[str, Sequence[OpRun]], nodes: Iterable[str]) -> int:
@@ -219,46 +219,32 @@ def peak_bytes(runs: Mapping[str, Sequence[OpRun]], nodes: Iterable[str]) -> int
     return memory.memory(run for name in nodes for run in runs.get(name, ())).peak_bytes
 
 
-def times(batch: sweep.Measured, rows: Sequence[Row]) -> StepTimes:
+def times(batch: sweep.Measured, rows: Sequence[OpStats]) -> StepTimes:
     held = memory.memory(batch.runs, batch.kept)
-    worked_on = min(len(batch.untraced_ns) * batch.batch_size, batch.wanted)
+    worked_on = min(len(batch.untraced_ns) * batch.batch_size, batch.planned_rows)
     return StepTimes(
         steps=len(batch.traced_ns),
         images=batch.rows,
         untraced_ns=step_times.spread(batch.untraced_ns),
         traced_ns=step_times.spread(batch.traced_ns),
         images_per_second=1e9 * worked_on / sum(batch.untraced_ns),
-        ops_ns=sum(row.self_ns for row in rows) / batch.tally.steps,
+        ops_ns=sum(row.self_ns for row in rows) / batch.accumulator.steps,
         untraced_steps=len(batch.untraced_ns),
         peak_bytes=held.peak_bytes,
         curve=held.curve,
     )
 
 
-def side_by_side(
-    tabulated: Mapping[int, Sequence[Row]], steps: Mapping[int, StepTimes]
-) -> tuple[Compared, ...]:
+def side_by_side(tables: Tables, steps: Mapping[int, StepTimes]) -> tuple[Compared, ...]:
     """One row for each key, in the order of the largest batch, then of the others."""
-    found: dict[str, dict[int, Row]] = {}
-    for size in sorted(tabulated, reverse=True):
-        for row in tabulated[size]:
-            found.setdefault(row.key, {})[size] = row
+    by_key: dict[str, dict[int, OpStats]] = {}
+    for size in sorted(tables, reverse=True):
+        for row in tables[size]:
+            by_key.setdefault(row.key, {})[size] = row
     compared = []
-    for key, by_size in found.items():
-        cells = {size: cell(by_size[size], steps[size]) for size in sorted(by_size)}
-        any_row = next(iter(by_size.values()))
-        fitted = batch_fit.fit(cells, steps)
-        compared.append(Compared(key, any_row.ops, any_row.fused_from, cells, fitted))
+    for key, by_size in by_key.items():
+        cells = {size: by_size[size] for size in sorted(by_size)}
+        of_largest = next(iter(by_size.values()))
+        fit = batch_fit.fit(cells, steps)
+        compared.append(Compared(key, of_largest.ops, of_largest.fused_from, cells, fit))
     return tuple(compared)
-
-
-def cell(row: Row, steps: StepTimes) -> Cell:
-    return Cell(
-        calls=row.calls,
-        total_ns=row.total_ns,
-        mean_ns=row.mean_ns,
-        ns_per_image=row.self_ns / steps.images,
-        share=row.share,
-        bytes=row.requested_bytes,
-        gflops=row.gflops,
-    )

@@ -9,7 +9,7 @@ from tflab.analysis import batch_fit
 from tflab.records import Compared, ConfigTimes, StepTimes
 from tflab.units import percent, time
 
-TOP = 3  # rows that are spoken of
+TOP = 3  # rows that have sentences of their own
 FIXED = 0.5  # a larger share of fixed cost is worth a sentence
 HELPS = 1.1  # a batch size has to bring at least this factor in images per second
 
@@ -89,10 +89,15 @@ def fixed_costs(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]
 
 
 def throughput(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[str]:
-    """How images per second grow, and from where on a larger batch no longer helps."""
+    """How images per second grow, from where on a larger batch no longer helps, or is a loss."""
     for small, large in pairwise(sizes):
         gain = steps[large].images_per_second / steps[small].images_per_second
-        if gain < HELPS:
+        if round(gain, 2) < 1:
+            yield (
+                f"From batch {small} to {large} images per second fall to {gain:.2f} x: a larger "
+                "batch is a loss."
+            )
+        elif gain < HELPS:
             yield (
                 f"From batch {small} to {large} images per second change by a factor of only "
                 f"{gain:.2f}: a larger batch no longer helps."
@@ -119,14 +124,14 @@ def configurations(configs: Sequence[ConfigTimes]) -> Iterator[str]:
     the middle eight tenths of the usual steps.
     """
     usual = {row.batch_size: row.untraced_ns for row in configs if row.config == "default"}
-    found: dict[str, list[str]] = {}
+    parts_of: dict[str, list[str]] = {}
     for row in configs:
         default, now = usual[row.batch_size], row.untraced_ns.median
         factor = max(row.ratio, 1 / row.ratio) if row.ratio else 0.0
         if row.significant and factor >= HELPS and not default.p10 <= now <= default.p90:
-            found.setdefault(row.config, []).append(
+            parts_of.setdefault(row.config, []).append(
                 f"{row.ratio:.2f} x as long at batch {row.batch_size} "
                 f"({time(now)} against {time(default.median)})"
             )
-    for config, parts in found.items():
+    for config, parts in parts_of.items():
         yield f"Against default, an untraced step under {config} takes {', '.join(parts)}."

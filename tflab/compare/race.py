@@ -33,7 +33,7 @@ def run(
 ) -> tuple[ConfigTimes, ...]:
     """Untraced steps of every configuration at every batch size, round after round.
 
-    Each round of each has a process that has run nothing before: what ran in it would tell.
+    Each configuration has a new process in each round: what ran before in one would change times.
     """
     columns = list(session.feed_columns(program, split).values())
     rows = [datasets.head(column, STEPS * max(batch_sizes)) for column in columns]

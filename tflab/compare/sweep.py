@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tflab.analysis.op_stats import Tally
+from tflab.analysis.op_stats import Accumulator
 from tflab.records import OpRun, Options, Program, StepTime
 from tflab.runtime import measure, session, trace
 
@@ -18,11 +18,11 @@ class Measured:
     """What was measured at one batch size, as far as it came."""
 
     batch_size: int
-    wanted: int  # rows of data to work on
+    planned_rows: int  # of data to work on
     untraced_ns: list[int] = field(default_factory=list)
     rows: int = 0  # of data that the traced steps worked on
     traced_ns: list[int] = field(default_factory=list)
-    tally: Tally = field(default_factory=Tally)
+    accumulator: Accumulator = field(default_factory=Accumulator)  # of all traced steps
     kept: list[StepTime] = field(default_factory=list)
     runs: list[OpRun] = field(default_factory=list)  # of the kept steps
 
@@ -34,7 +34,7 @@ class Measured:
             self.untraced_ns.append(step.wall_ns)
             return
         rows = len(turn.values[0]) if turn.values else self.batch_size
-        self.tally.add(*trace.durations(metadata.step_stats, step.start_ns))
+        self.accumulator.add(*trace.durations(metadata.step_stats, step.start_ns))
         if len(self.kept) < KEPT and rows == self.batch_size:
             self.runs += trace.op_runs(step.step, metadata.step_stats, types)
             self.kept.append(step)

@@ -1,75 +1,77 @@
-"""The story of a comparison: the same ops at several batch sizes, side by side, then one by one."""
+"""View of a comparison: the same ops at several batch sizes, side by side, then one by one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
 from typing import TypeVar
 
 from tflab.analysis import batch_fit
-from tflab.records import Cell, Compared, Comparison, Fit, OpTotal, StepTimes
+from tflab.records import Compared, Comparison, Fit, OpStats, StepTimes
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
 from tflab.units import percent, plural, size, time
-from tflab.views.op_table import NAMES, costs, legend, work
+from tflab.views import op_table
+from tflab.views.op_table import costs, legend, work
 
 BRIEF = 10  # rows of each table
 SIZES_ABREAST = 3  # that fit beside a name and a fit
 CONFIGS_ABREAST = 4  # that fit beside `default`
-LEVEL_NS = 0.5  # an image; a fit that rises less is not told
+LEVEL_NS = 0.5  # an image; a fit that rises less is not shown
 
 Item = TypeVar("Item")
 
 
-def tell(found: Comparison, top: int) -> Iterable[Block]:
+def blocks(comparison: Comparison, top: int = BRIEF) -> Iterable[Block]:
     """All that the command prints; its option says how many rows of a table are shown."""
-    for block in blocks(found, top):
+    for block in parts(comparison, top):
         yield replace(block, option="--top") if isinstance(block, Table) else block
 
 
-def brief(found: Comparison) -> Iterable[Block]:
-    """The same with the first rows of each table, for a notebook."""
-    return tell(found, BRIEF)
-
-
-def blocks(found: Comparison, top: int) -> Iterator[Block]:
-    if found.interrupted:
+def parts(comparison: Comparison, top: int) -> Iterator[Block]:
+    if comparison.interrupted:
         yield "Partial: interrupted, what follows was measured until then."
-    if found.failure:
-        yield f"Partial: what follows was measured until a step failed. {found.failure}"
-    yield opening(found)
-    yield steps(found)
-    yield units(found)
+    if comparison.failure:
+        yield f"Partial: what follows was measured until a step failed. {comparison.failure}"
+    yield opening(comparison)
+    yield steps(comparison)
+    yield units(comparison)
     for table in (in_all, side_by_side, an_image):
-        for sizes in chunks(found.batch_sizes, SIZES_ABREAST):
-            yield table(found, top, sizes)
-    yield from configs(found)
-    if found.findings:
-        yield Strip("Findings, each computed from the tables", (Frame("", "", found.findings),))
-    for batch in found.tables:
-        yield costs(found, batch, top)
-        yield work(found, batch, top)
-    yield legend(found)
-    yield cold(found)
+        for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
+            yield table(comparison, top, sizes)
+    yield from configs(comparison)
+    if comparison.findings:
+        yield Strip(
+            "Findings, each computed from the tables", (Frame("", "", comparison.findings),)
+        )
+    for batch in comparison.tables:
+        yield costs(comparison, batch, top)
+        yield work(comparison, batch, top)
+    yield legend(comparison)
+    yield cold(comparison)
 
 
-def opening(found: Comparison) -> str:
-    upto = "up to " if found.interrupted or found.failure else ""
-    traced = (
-        f" One step in {found.trace_every:,} was traced: calls, totals and all that is told of ops "
-        "are those of the traced steps."
-        if found.trace_every > 1
-        else ""
-    )
-    off = f" Graph passes switched off: {', '.join(found.without)}." if found.without else ""
-    return (
-        f"{found.model}, {found.phase}, {upto}{plural(found.images, 'image')} of {found.data} at "
-        "each batch size, each worked on untraced and traced in turn. Warm: the first "
-        f"{found.warmup} steps of each batch size are not counted.{traced}{off}"
-    )
+def opening(comparison: Comparison) -> str:
+    partial = comparison.interrupted or comparison.failure
+    images = f"{'up to ' if partial else ''}{plural(comparison.images, 'image')}"
+    one_step = comparison.warmup == 1
+    warm_up = "first step" if one_step else f"first {comparison.warmup} steps"
+    sentences = [
+        f"{comparison.model}, {comparison.phase}, {images} of {comparison.data} at each batch "
+        "size, each worked on untraced and traced in turn.",
+        f"Warm: the {warm_up} of each batch size {'is' if one_step else 'are'} not counted.",
+    ]
+    if comparison.trace_every > 1:
+        sentences.append(
+            f"One step in {comparison.trace_every:,} was traced: calls, totals and all that is "
+            "told of ops are those of the traced steps."
+        )
+    if comparison.without:
+        sentences.append(f"Graph passes switched off: {', '.join(comparison.without)}.")
+    return " ".join(sentences)
 
 
-def steps(found: Comparison) -> Table:
+def steps(comparison: Comparison) -> Table:
     def traced(row: tuple[int, StepTimes]) -> str:
         some, all_ = row[1].steps, row[1].untraced_steps
         return f"{some:,}" if some == all_ else f"{some:,} of {all_:,}"
@@ -87,11 +89,11 @@ def steps(found: Comparison) -> Table:
             Column("its ops", lambda row: time(row[1].ops_ns), right=True),
             Column("memory peak", lambda row: size(row[1].peak_bytes), right=True),
         ),
-        tuple(found.steps.items()),
+        tuple(comparison.steps.items()),
     )
 
 
-def units(found: Comparison) -> str:
+def units(comparison: Comparison) -> str:
     """What each number of `steps` is of: a median and a rate are not of the same time."""
     return (
         "Untraced and traced: the median step, with p10 and p90 of the untraced ones. Images a "
@@ -103,42 +105,40 @@ def units(found: Comparison) -> str:
 # All batch sizes
 
 
-def in_all(found: Comparison, top: int, sizes: Sequence[int]) -> Table:
+def in_all(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """All calls of a row together."""
-
-    def cell(cell: Cell) -> str:
-        return f"{time(cell.total_ns)} ({cell.calls:,})"
-
     title = "In all at each batch size (and the number of calls)"
-    return shortened(title, (key(found), *columns(sizes, cell)), found.rows, top)
+    columns = at_each(sizes, "total", "calls")
+    return shortened(title, (key(comparison), *columns), comparison.rows, top)
 
 
-def an_image(found: Comparison, top: int, sizes: Sequence[int]) -> Table:
+def an_image(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """A row's share of an image."""
-
-    def cell(cell: Cell) -> str:
-        return f"{time(cell.ns_per_image)} ({percent(cell.share)})"
-
     title = "An image at each batch size (and its share of the time of all ops)"
-    return shortened(title, (key(found), *columns(sizes, cell)), found.rows, top)
+    columns = at_each(sizes, "image", "share")
+    return shortened(title, (key(comparison), *columns), comparison.rows, top)
 
 
-def columns(sizes: Iterable[int], say: Callable[[Cell], str]) -> Iterator[Column]:
+def at_each(sizes: Iterable[int], value: str, about: str) -> Iterator[Column]:
+    """`70.0 us (75.0 %)`: a column for each batch size with two of the columns of an op table."""
     for batch in sizes:
 
         def cell(row: Compared, batch: int = batch) -> str:
-            return say(row.cells[batch]) if batch in row.cells else ""
+            stats = row.cells.get(batch)
+            if stats is None:
+                return ""
+            return f"{op_table.text(value, stats)} ({op_table.text(about, stats)})"
 
         yield Column(f"batch {batch}", cell, right=True)
 
 
-def side_by_side(found: Comparison, top: int, sizes: Sequence[int] = ()) -> Table:
+def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) -> Table:
     """A call at every batch size, and how much longer it takes than at the one before.
 
     Where the ops of a row are of many kinds, it is a step instead.
     """
-    before = dict(pairwise(reversed(found.batch_sizes)))
-    times = {row.key: unit_times(found, row) for row in found.rows}
+    before = dict(pairwise(reversed(comparison.batch_sizes)))
+    times = {row.key: unit_times(comparison, row) for row in comparison.rows}
     fits = {key: rising(batch_fit.line(by_size)) for key, by_size in times.items()}
 
     def column(batch: int) -> Column:
@@ -158,20 +158,24 @@ def side_by_side(found: Comparison, top: int, sizes: Sequence[int] = ()) -> Tabl
         line = fits[row.key]
         return percent(line.error) if line else ""
 
-    sizes = sizes or found.batch_sizes
-    title = f"A {batch_fit.unit(found.by)} at each batch size (and its ratio to the one before)"
+    sizes = sizes or comparison.batch_sizes
+    title = (
+        f"A {batch_fit.unit(comparison.by)} at each batch size (and its ratio to the one before)"
+    )
     fitted: tuple[Column, ...] = ()
-    if sizes[-1:] == found.batch_sizes[-1:] and any(fits[row.key] for row in found.rows[:top]):
+    if sizes[-1:] == comparison.batch_sizes[-1:] and any(
+        fits[row.key] for row in comparison.rows[:top]
+    ):
         title += "; fixed cost + cost an image"
         fitted = (Column("fit", fit, right=True), Column("error", error, right=True))
-    return shortened(title, (key(found), *map(column, sizes), *fitted), found.rows, top)
+    return shortened(title, (key(comparison), *map(column, sizes), *fitted), comparison.rows, top)
 
 
-def unit_times(found: Comparison, row: Compared) -> dict[int, float]:
+def unit_times(comparison: Comparison, row: Compared) -> dict[int, float]:
     """By batch size, the time of a row that is shown."""
     return {
-        size: batch_fit.unit_ns(cell, found.steps[size], found.by)
-        for size, cell in row.cells.items()
+        size: batch_fit.unit_ns(stats, comparison.steps[size], comparison.by)
+        for size, stats in row.cells.items()
     }
 
 
@@ -181,14 +185,14 @@ def rising(line: Fit | None) -> Fit | None:
     return line if line and line.per_image_ns >= LEVEL_NS else None
 
 
-def key(found: Comparison) -> Column:
-    return Column(NAMES[found.by], lambda row: row.key, elastic=True, least=24, name=True)
+def key(comparison: Comparison) -> Column:
+    return op_table.key(comparison.by, 24)
 
 
-def configs(found: Comparison) -> Iterator[Table]:
+def configs(comparison: Comparison) -> Iterator[Table]:
     """The untraced step with a column for each configuration of the runtime."""
-    measured = {(row.batch_size, row.config): row for row in found.configs}
-    others = list(dict.fromkeys(row.config for row in found.configs))[1:]
+    measured = {(row.batch_size, row.config): row for row in comparison.configs}
+    others = list(dict.fromkeys(row.config for row in comparison.configs))[1:]
 
     def column(config: str) -> Column:
         def cell(batch: int) -> str:
@@ -203,7 +207,7 @@ def configs(found: Comparison) -> Iterator[Table]:
         yield Table(
             "The untraced step under other configurations, in turn (ratio to default, or noise)",
             (Column("batch", str, right=True), *map(column, ("default", *part))),
-            tuple(dict.fromkeys(row.batch_size for row in found.configs)),
+            tuple(dict.fromkeys(row.batch_size for row in comparison.configs)),
         )
 
 
@@ -211,32 +215,28 @@ def chunks(items: Sequence[Item], count: int) -> Iterator[Sequence[Item]]:
     return (items[start : start + count] for start in range(0, len(items), count))
 
 
-def cold(found: Comparison) -> Table:
+def cold(comparison: Comparison) -> Table:
     """The very first step beside a warm one: this is not what an op costs."""
-    batch, warm = next(iter(found.steps.items()))
+    batch, steps = next(iter(comparison.steps.items()))
+    cold_step, warm_step = time(comparison.cold_step_ns), time(steps.traced_ns.median)
 
-    def usual_ns(row: OpTotal) -> float | None:
+    def warm_ns(row: OpStats) -> float | None:
         # In a loop a node runs more than once in a step.
-        known = found.warm_ns.get(row.name)
-        return None if known is None else row.calls * known
+        a_call = comparison.warm_ns.get(row.key)
+        return None if a_call is None else row.calls * a_call
 
-    def usual(row: OpTotal) -> str:
-        known = usual_ns(row)
-        return "" if known is None else time(known)
-
-    def ratio(row: OpTotal) -> str:
-        known = usual_ns(row)
-        return f"{row.self_ns / known:,.0f} x" if known else ""
+    def ratio(row: OpStats) -> str:
+        ns = warm_ns(row)
+        return f"{row.self_ns / ns:,.0f} x" if ns else ""
 
     return Table(
-        f"Cold: the first step of all, at batch {batch}, took {time(found.cold_step_ns)}, a warm "
-        f"one {time(warm.traced_ns.median)}; kernels and memory were set up",
+        f"Cold: the first step of all, at batch {batch}, took {cold_step}, a warm one "
+        f"{warm_step}; kernels and memory were set up",
         (
-            Column("node", lambda row: row.name, elastic=True, least=30, name=True),
-            Column("type that ran", lambda row: row.op),
-            Column("first run", lambda row: time(row.self_ns), right=True),
-            Column("warm", usual, right=True),
+            op_table.key("node", 30),
+            *op_table.columns(("type", "self"), {"self": "first run"}),
+            Column("warm", lambda row: op_table.known(warm_ns(row), time), right=True),
             Column("ratio", ratio, right=True),
         ),
-        found.cold,
+        comparison.cold,
     )

@@ -77,17 +77,17 @@ def read(args: argparse.Namespace) -> Recorded:
     """What is in the files. In a chart all steps share one axis, which must not get too long."""
     from tflab.convert import reading
 
-    found = reading.read(args.files, args.graph)
-    for note in found.notes:
+    recorded = reading.read(args.files, args.graph)
+    for note in recorded.notes:
         print(f"tflab: {note}", file=sys.stderr)
-    starts = [step.start_ns for step in found.steps]
+    starts = [step.start_ns for step in recorded.steps]
     apart = max(starts) - min(starts)
     if args.to in ("xspace", "chrome") and apart > LONGEST_NS:
         raise UsageError(
             f"The steps lie {plural(apart // DAY_NS, 'day')} apart, too many for one time axis; "
             "convert them one by one."
         )
-    return found
+    return recorded
 
 
 @contextmanager
@@ -109,38 +109,37 @@ def output(name: str | None) -> Iterator[TextIO]:
         half.unlink(missing_ok=True)
 
 
-def write_text(stream: TextIO, found: Recorded) -> None:
-    from tflab.convert import conversion
-    from tflab.convert import view as story
+def write_text(stream: TextIO, recorded: Recorded) -> None:
+    from tflab.convert import conversion, view
     from tflab.exporters import text
 
     out = text.console(stream)
-    for block in story.tell(conversion.convert(found)):
+    for block in view.blocks(conversion.convert(recorded)):
         text.show_block(out, block)
 
 
-def write_json(stream: TextIO, found: Recorded) -> None:
+def write_json(stream: TextIO, recorded: Recorded) -> None:
     from tflab.convert import conversion, op_runs
 
-    op_runs.write_json(stream, conversion.convert(found))
+    op_runs.write_json(stream, conversion.convert(recorded))
 
 
-def write_csv(stream: TextIO, found: Recorded) -> None:
+def write_csv(stream: TextIO, recorded: Recorded) -> None:
     from tflab.convert import op_runs
 
-    op_runs.write_csv(stream, found)
+    op_runs.write_csv(stream, recorded)
 
 
-def write_chrome(stream: TextIO, found: Recorded) -> None:
+def write_chrome(stream: TextIO, recorded: Recorded) -> None:
     from tflab.exporters import chrome_trace
 
-    chrome_trace.write(stream, [found.capture()], found.nodes, found.transfers)
+    chrome_trace.write(stream, [recorded.capture()], recorded.nodes, recorded.transfers)
 
 
-def write_xspace(folder: Path, found: Recorded) -> None:
+def write_xspace(folder: Path, recorded: Recorded) -> None:
     from tflab.exporters import xspace
 
-    xspace.write(folder, [found.capture()])
+    xspace.write(folder, [recorded.capture()])
 
 
 WRITERS: dict[str, Callable[[Any, Recorded], None]] = {

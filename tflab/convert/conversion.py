@@ -5,21 +5,14 @@ No TensorFlow in here.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tflab.analysis import critical_path as paths
-from tflab.analysis import lanes, memory, tables, timeline, tracks
+from tflab.analysis import lanes, memory, op_stats, op_table, timeline, tracks
 from tflab.convert.reading import Recorded
-from tflab.records import CriticalPath, Memory, OpTotal, Owner, StepTime
+from tflab.records import CriticalPath, Memory, OpRun, OpStats, Owner, StepTime
 from tflab.runtime import trace
-
-
-@dataclass(frozen=True)
-class Dear:
-    """All runs of one node of one kind; its share is of that kind."""
-
-    kind: str  # see `tflab.analysis.tracks`
-    total: OpTotal
 
 
 @dataclass(frozen=True)
@@ -28,32 +21,42 @@ class Conversion:
     step_times: tuple[StepTime, ...]
     wall_ns: int
     time_ledger: tuple[Owner, ...]
-    top_ops: tuple[Dear, ...]
+    top_ops: Mapping[str, tuple[OpStats, ...]]  # by kind of track; shares are of that kind
     critical_path: CriticalPath | None  # without a graph nobody knows
     memory: Memory
 
 
-def convert(found: Recorded) -> Conversion:
+def convert(recorded: Recorded) -> Conversion:
     """The account of recorded steps.
 
     A node that ran on a GPU has a launch and kernels, which are not added up: they are rows of two
     kinds, and on the critical path stands what its kernels took.
     """
-    of_nodes = [run for run in found.runs if run.name != trace.EXECUTOR]
-    of_kind: dict[str, list] = {}
-    kinds = {track.device: track.kind for track in found.tracks}
+    of_nodes = [run for run in recorded.runs if run.name != trace.EXECUTOR]
+    of_kind: dict[str, list[OpRun]] = {}
+    kinds = {track.device: track.kind for track in recorded.tracks}
     for run in of_nodes:
         of_kind.setdefault(kinds[run.device], []).append(run)
-    dear = [Dear(kind, row) for kind, runs in of_kind.items() for row in tables.top_ops(runs)]
+    steps = len(recorded.steps)
     path = None
-    if found.nodes:
-        path = paths.critical_path(found.nodes, tracks.work_runs(found.runs), found.transfers)
+    if recorded.nodes:
+        at_work = tracks.work_runs(recorded.runs)
+        path = paths.critical_path(recorded.nodes, at_work, recorded.transfers)
     return Conversion(
-        recorded=found,
-        step_times=lanes.steps_with_shape(found.runs, found.steps),
-        wall_ns=sum(step.wall_ns for step in found.steps),
-        time_ledger=timeline.time_ledger(found.runs, found.steps),
-        top_ops=tuple(sorted(dear, key=lambda one: (-one.total.self_ns, one.total.name))),
+        recorded=recorded,
+        step_times=lanes.steps_with_shape(recorded.runs, recorded.steps),
+        wall_ns=sum(step.wall_ns for step in recorded.steps),
+        time_ledger=timeline.time_ledger(recorded.runs, recorded.steps),
+        top_ops={
+            kind: op_table.table(op_stats.fold(runs), "node", steps, images=None)
+            for kind, runs in of_kind.items()
+        },
         critical_path=path,
-        memory=memory.memory(of_nodes, found.steps),
+        memory=memory.memory(of_nodes, recorded.steps),
     )
+
+
+def ranked(conversion: Conversion) -> list[tuple[str, OpStats]]:
+    """The rows of all kinds, each with its kind, by self time, most first."""
+    rows = [(kind, row) for kind, table in conversion.top_ops.items() for row in table]
+    return sorted(rows, key=lambda item: (-item[1].self_ns, item[1].key))

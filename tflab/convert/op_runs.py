@@ -7,30 +7,30 @@ import json
 from dataclasses import fields
 from typing import TextIO
 
-from tflab.convert.conversion import Conversion
+from tflab.convert.conversion import Conversion, ranked
 from tflab.convert.reading import Recorded
-from tflab.exporters.json import plain
+from tflab.exporters.json import op_stats, plain
 from tflab.records import OpRun
 
 COLUMNS = ("step", "name", "op", "device", "kind", "start_ns", "duration_ns", "requested_bytes")
 
 
-def write_json(stream: TextIO, found: Conversion) -> None:
+def write_json(stream: TextIO, conversion: Conversion) -> None:
     """The contract of `convert --to json`: `steps`, `devices`, `top_ops`, what else they add up
     to, and at last the `runs`."""
-    recorded = found.recorded
+    recorded = conversion.recorded
     about = {
         "files": recorded.files,
         "steps": len(recorded.steps),
         "devices": recorded.tracks,
-        "step_times": found.step_times,
-        "wall_ns": found.wall_ns,
-        "time_ledger": found.time_ledger,
-        "critical_path": found.critical_path,
-        "memory": found.memory,
+        "step_times": conversion.step_times,
+        "wall_ns": conversion.wall_ns,
+        "time_ledger": conversion.time_ledger,
+        "critical_path": conversion.critical_path,
+        "memory": conversion.memory,
         "notes": recorded.notes,
     }
-    top_ops = [{**plain(dear.total), "kind": dear.kind} for dear in found.top_ops]
+    top_ops = [op_stats(row, "top_ops") | {"kind": kind} for kind, row in ranked(conversion)]
     head = json.dumps(plain(about) | {"top_ops": top_ops}, indent=1)
     stream.write(head.removesuffix("\n}") + ',\n "runs": [')
     names = [item.name for item in fields(OpRun)]
@@ -40,12 +40,12 @@ def write_json(stream: TextIO, found: Conversion) -> None:
     stream.write("\n ]\n}\n")
 
 
-def write_csv(stream: TextIO, found: Recorded) -> None:
+def write_csv(stream: TextIO, recorded: Recorded) -> None:
     """One line for each op run."""
-    kinds = {track.device: track.kind for track in found.tracks}
+    kinds = {track.device: track.kind for track in recorded.tracks}
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
-    for run in found.runs:
+    for run in recorded.runs:
         kind = kinds[run.device]
         times = (run.start_ns, run.duration_ns, run.requested_bytes)
         writer.writerow((run.step, run.name, run.op, run.device, kind, *times))

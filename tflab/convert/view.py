@@ -1,4 +1,4 @@
-"""The story of recorded steps: what was in the files, where the time went, which ops cost most."""
+"""View of recorded steps: what was in the files, where the time went, which ops cost most."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from pathlib import Path
 
 from tflab.analysis import critical_path, tracks
 from tflab.analysis.timeline import busy_spans, by_step, covered
-from tflab.convert.conversion import Conversion
+from tflab.convert.conversion import Conversion, ranked
 from tflab.records import CriticalPath
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.runtime import trace
 from tflab.units import percent, plural, time
-from tflab.views import execution
+from tflab.views import execution, op_table
 from tflab.views.words import LONGEST
 
 TOP = 10
 
 
-def tell(found: Conversion) -> Iterable[Block]:
-    recorded = found.recorded
+def blocks(conversion: Conversion) -> Iterable[Block]:
+    recorded = conversion.recorded
     starts = sum(run.name == trace.EXECUTOR for run in recorded.runs)
     own = f", {starts:,} of them the executor's own ({trace.EXECUTOR})" if starts else ""
     yield (
@@ -27,8 +27,8 @@ def tell(found: Conversion) -> Iterable[Block]:
         f"{own}. How long a session.run took is not in a RunMetadata: each step is taken from the "
         "start of its first op to the end of its last one."
     )
-    yield from devices(found)
-    yield steps(found)
+    yield from devices(conversion)
+    yield steps(conversion)
     yield Table(
         "Who owned the time of the steps",
         (
@@ -36,23 +36,23 @@ def tell(found: Conversion) -> Iterable[Block]:
             Column("a step", lambda owner: time(owner.ns / len(recorded.steps)), right=True),
             Column(
                 "share",
-                lambda owner: percent(owner.ns / found.wall_ns if found.wall_ns else 0),
+                lambda owner: percent(owner.ns / conversion.wall_ns if conversion.wall_ns else 0),
                 right=True,
             ),
         ),
-        tuple(owner for owner in found.time_ledger if owner.ns),
+        tuple(owner for owner in conversion.time_ledger if owner.ns),
     )
-    yield top(found)
-    if found.critical_path:
-        yield from path(found, found.critical_path)
+    yield top(conversion)
+    if conversion.critical_path:
+        yield from path(conversion, conversion.critical_path)
     else:
         yield "The trace comes without its graph; with --graph there is also the critical path."
-    yield from execution.remembered(found.memory)
+    yield from execution.remembered(conversion.memory)
 
 
-def devices(found: Conversion) -> Iterable[Block]:
+def devices(conversion: Conversion) -> Iterable[Block]:
     """Everything under which there are rows, and what the rows are."""
-    all_tracks = found.recorded.tracks
+    all_tracks = conversion.recorded.tracks
     repeated = Column("left out", lambda track: f"{track.left_out:,}", right=True)
     yield Table(
         "What was recorded",
@@ -72,16 +72,16 @@ def devices(found: Conversion) -> Iterable[Block]:
         )
 
 
-def steps(found: Conversion) -> Table:
-    runs = by_step(found.recorded.runs)
-    busy = {step.step: covered(busy_spans(runs[step.step], step)) for step in found.step_times}
+def steps(conversion: Conversion) -> Table:
+    runs = by_step(conversion.recorded.runs)
+    busy = {step.step: covered(busy_spans(runs[step.step], step)) for step in conversion.step_times}
     return shortened(
         "The steps",
         (
             Column("step", lambda step: str(step.step), right=True),
             Column(
                 "file",
-                lambda step: Path(found.recorded.files[step.step]).name,
+                lambda step: Path(conversion.recorded.files[step.step]).name,
                 elastic=True,
                 name=True,
             ),
@@ -90,42 +90,36 @@ def steps(found: Conversion) -> Table:
             Column("op runs", lambda step: f"{len(runs[step.step]):,}", right=True),
             Column("at most at once", lambda step: str(step.shape.most_at_once), right=True),
         ),
-        found.step_times,
+        conversion.step_times,
         LONGEST,
     )
 
 
-def top(found: Conversion) -> Table:
-    kinds = {dear.kind for dear in found.top_ops}
-    kind = Column("kind", lambda dear: dear.kind)
+def top(conversion: Conversion) -> Table:
+    """The nodes of all kinds; where there are several, with the kind, which the share is of."""
+    several = len(conversion.top_ops) > 1
+    headers = {"mean": "a call"} | ({"share": "share of kind"} if several else {})
+    node, op_type, *numbers = op_table.within(
+        (op_table.key("node"), *op_table.columns(op_table.MOST_EXPENSIVE, headers)),
+        lambda item: item[1],
+    )
+    kind = (Column("kind", lambda item: item[0]),) if several else ()
     return shortened(
         "The nodes that cost most (self time)",
-        (
-            Column("node", lambda dear: dear.total.name, elastic=True, name=True),
-            Column("type that ran", lambda dear: dear.total.op),
-            *([kind] if len(kinds) > 1 else []),
-            Column("calls", lambda dear: f"{dear.total.calls:,}", right=True),
-            Column("self", lambda dear: time(dear.total.self_ns), right=True),
-            Column("a call", lambda dear: time(dear.total.mean_ns), right=True),
-            Column(
-                "share of kind" if len(kinds) > 1 else "share",
-                lambda dear: percent(dear.total.share),
-                right=True,
-            ),
-        ),
-        found.top_ops,
+        (node, op_type, *kind, *numbers),
+        ranked(conversion),
         TOP,
     )
 
 
-def path(found: Conversion, critical: CriticalPath) -> Iterable[Block]:
+def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
     """The longest chain, without what took no time on it."""
     yield (
         f"The longest chain of dependent ops has {plural(len(critical.nodes), 'node')} and takes "
         f"{time(critical.ns)}. All ops together are {critical.parallelism:.2f} x as much work; "
         f"gaps aside, they ran {critical.achieved_parallelism:.2f} x as fast as one by one."
     )
-    runs = tracks.work_runs(found.recorded.runs)
+    runs = tracks.work_runs(conversion.recorded.runs)
     cost = critical_path.median_per_step(runs)
     types = {run.name: run.op for run in runs}
     yield shortened(

@@ -110,9 +110,9 @@ def blocks(findings: Sequence[Finding]) -> Iterator[Block]:
     )
     for verdict, title in ((WRONG, "What is wrong, and what to do"), (NOTE, "Notes")):
         frames = tuple(
-            Frame(f"{one.subject}: {one.looked_at}", "", (one.found, one.advice))
-            for one in findings
-            if one.verdict == verdict
+            Frame(f"{finding.subject}: {finding.looked_at}", "", (finding.found, finding.advice))
+            for finding in findings
+            if finding.verdict == verdict
         )
         if frames:
             yield Strip(title, frames)

@@ -10,12 +10,43 @@ from __future__ import annotations
 import functools
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from tflab.records import Comparison, NodeHistory, Stage, edge_count
+from tflab.records import Comparison, NodeHistory, OpStats, Stage, edge_count
 from tflab.views import stages as views
+
+# What is written of op statistics: the field that holds them -> key -> attribute of OpStats
+TOTALS = {
+    "name": "key",
+    "op": "op",
+    "calls": "calls",
+    "total_ns": "total_ns",
+    "self_ns": "self_ns",
+    "mean_ns": "mean_ns",
+    "share": "share",
+}
+CELL = {
+    "calls": "calls",
+    "total_ns": "total_ns",
+    "mean_ns": "mean_ns",
+    "ns_per_image": "image_ns",
+    "share": "share",
+    "bytes": "requested_bytes",
+    "gflops": "gflops",
+}
+ROW = {item.name: item.name for item in fields(OpStats) if item.name != "image_ns"}
+OP_STATS: Mapping[str, Mapping[str, str]] = {
+    "top_ops": TOTALS,
+    "top_types": TOTALS,
+    "cold": TOTALS,
+    "cells": CELL,
+    "tables": ROW,
+    "times": ROW,
+    "csv": ROW | {"ns_per_image": "image_ns"},
+}
+PAIRED = ("times",)  # mappings that are written as a list of pairs
 
 
 def document(**parts: Any) -> str:
@@ -50,15 +81,27 @@ def node_history(model: str, environment: dict[str, Any], history: NodeHistory) 
     return document(model=model, environment=environment, life=history)
 
 
-def plain(value: Any) -> Any:
-    """Records as dicts, tuples as lists, all the way down; live objects left out."""
+def op_stats(row: OpStats, within: str) -> dict[str, Any]:
+    """What is written of a row, which depends on the field that holds it."""
+    return {key: plain(getattr(row, name)) for key, name in OP_STATS[within].items()}
+
+
+def plain(value: Any, within: str = "tables") -> Any:
+    """Records as dicts, tuples as lists, all the way down; live objects left out.
+
+    `within` is the field of a record that the value comes from.
+    """
     record: Any = type(value)
+    if isinstance(value, OpStats):
+        return op_stats(value, within)
     if is_dataclass(value):
-        return {key: plain(getattr(value, name)) for name, key in keys(record)}
+        return {key: plain(getattr(value, name), name) for name, key in keys(record)}
     if isinstance(value, tuple | list):
-        return [plain(item) for item in value]
+        return [plain(item, within) for item in value]
+    if isinstance(value, dict) and within in PAIRED:
+        return [[key, plain(item, within)] for key, item in value.items()]
     if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
+        return {str(key): plain(item, within) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return None  # JSON has no word for it
     return value

@@ -63,7 +63,7 @@ def show_block(out: Console, block: Block) -> None:
 
 
 def show_strip(out: Console, strip: Strip) -> None:
-    out.print(Text(strip.title, style="bold cyan"))
+    out.print(Text(printable(strip.title), style="bold cyan"))
     for frame in strip.frames:
         if frame.heading:
             heading = Text.assemble("  ", (printable(frame.heading), "bold"))
@@ -78,7 +78,7 @@ def show_strip(out: Console, strip: Strip) -> None:
 
 
 def show_table(out: Console, table: Table) -> None:
-    out.print(Text(table.title, style="bold cyan"))
+    out.print(Text(printable(table.title), style="bold cyan"))
     grid = RichTable(
         box=None if table.drawing else box.SIMPLE_HEAD,
         header_style="dim" if table.drawing else "bold",

@@ -30,7 +30,7 @@ def follow(
 
 def measured(
     stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
-) -> tuple[comparison.Tabulated, CriticalPath | None]:
+) -> tuple[comparison.Tables, CriticalPath | None]:
     """The rows by node of the step that the stages were walked with, by batch size, and the
     critical path at the batch size of the walk, or the nearest to it."""
     backward = next(stage for stage in stages if isinstance(stage, Backward))
@@ -48,7 +48,7 @@ def measured(
         size: placement.place_once(backward, replace(options, batch_size=size)) for size in batches
     }
 
-    def tabulate(peaks: Peaks) -> comparison.Tabulated:
+    def tabulate(peaks: Peaks) -> comparison.Tables:
         return {
             size: comparison.table(batches[size], placement_at, "node", peaks)
             for size, placement_at in placed.items()

@@ -25,9 +25,9 @@ from tflab.records import (
     Machined,
     Node,
     NodeHistory,
+    OpStats,
     Pass,
     Placement,
-    Row,
     Stage,
     Touch,
     node_of,
@@ -42,7 +42,7 @@ notebook.show_as(NodeHistory, view.blocks)
 
 def histories(
     stages: Sequence[Stage],
-    tables: Mapping[int, Sequence[Row]] | None = None,
+    tables: Mapping[int, Sequence[OpStats]] | None = None,
     path: CriticalPath | None = None,
 ) -> Histories:
     """The history of every node that any stage knows: the user's in the order in which they were
@@ -144,19 +144,16 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
 
 
 def with_times(
-    history: NodeHistory, path: CriticalPath | None, tables: Mapping[int, Sequence[Row]]
+    history: NodeHistory, path: CriticalPath | None, tables: Mapping[int, Sequence[OpStats]]
 ) -> NodeHistory:
     """What its carrier took, and whether the step waited for it."""
     if history.carrier is None:
         return history
     return replace(
         history,
-        times=tuple(
-            (size, row)
-            for size, rows in tables.items()
-            for row in rows
-            if row.key == history.carrier
-        ),
+        times={
+            size: row for size, rows in tables.items() for row in rows if row.key == history.carrier
+        },
         slack_ns=dict(path.slack).get(history.carrier) if path else None,
         critical=path is not None and history.carrier in path.nodes,
     )

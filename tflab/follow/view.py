@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tflab.records import Fate, NodeHistory, Row, Touch, node_of
+from tflab.records import Fate, NodeHistory, Touch, node_of
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
-from tflab.units import percent, short_device, size, time
-from tflab.views import stages
+from tflab.units import short_device, time
+from tflab.views import op_table, stages
 from tflab.views.generated_code import steps
 from tflab.views.words import place, tensor
 
@@ -195,31 +195,15 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
 
 
 def times(history: NodeHistory) -> Table:
-    def work(row: tuple[int, Row]) -> str:
-        return "" if row[1].flops is None else f"{row[1].flops:,}"
-
-    def rate(row: tuple[int, Row]) -> str:
-        return "" if row[1].gflops is None else f"{row[1].gflops:.1f}"
-
-    def roof(row: tuple[int, Row]) -> str:
-        return "" if row[1].roof_share is None else percent(row[1].roof_share)
-
     whose = "" if history.carrier == history.name else f", all of {history.carrier}"
+    measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
     return Table(
         f"What it took in a warm, traced step{whose}",
         (
-            Column("batch", lambda row: str(row[0]), right=True),
-            Column("calls", lambda row: f"{row[1].calls:,}", right=True),
-            Column("mean", lambda row: time(row[1].mean_ns), right=True),
-            Column("median", lambda row: time(row[1].median_ns), right=True),
-            Column("p95", lambda row: time(row[1].p95_ns), right=True),
-            Column("share", lambda row: percent(row[1].share), right=True),
-            Column("memory", lambda row: size(row[1].requested_bytes), right=True),
-            Column("FLOPs", work, right=True),
-            Column("GFLOP/s", rate, right=True),
-            Column("of roof", roof, right=True),
+            Column("batch", lambda item: str(item[0]), right=True),
+            *op_table.within(measured, lambda item: item[1]),
         ),
-        history.times,
+        tuple(history.times.items()),
     )
 
 

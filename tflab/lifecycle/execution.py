@@ -11,7 +11,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tflab.analysis import critical_path, lanes, memory, significance, step_times, tables, timeline
+from tflab.analysis import (
+    critical_path,
+    lanes,
+    memory,
+    op_stats,
+    op_table,
+    significance,
+    step_times,
+    timeline,
+)
 from tflab.records import Execution, Node, OpRun, Options, Placement, Program, Race, StepTime
 from tflab.runtime import measure, nodes, session, trace
 
@@ -55,19 +64,21 @@ def execute(placement: Placement, options: Options) -> Execution:
     ending.check(kept=bool(measured.steps) and ending.failure is None)
     executed = renumber(measured.graphs, placement) or placement.nodes
     of_nodes = [run for run in measured.runs if run.name != trace.EXECUTOR]
+    stats = op_stats.fold(of_nodes)
+    steps, images = len(measured.steps), len(measured.steps) * options.batch_size
     return Execution(
         program=program,
         nodes=executed,
         batch_size=options.batch_size,
         data=program.dataset("train").name,
         warmup_steps=options.warmup,
-        steps=len(measured.steps),
+        steps=steps,
         untraced_step_ns=step_times.spread(measured.untraced_ns),
         traced_step_ns=step_times.spread([step.wall_ns for step in measured.steps]),
         runs=tuple(measured.runs),
         step_times=lanes.steps_with_shape(measured.runs, measured.steps),
-        top_ops=tables.top_ops(of_nodes),
-        top_types=tables.top_types(of_nodes),
+        top_ops=op_table.table(stats, "node", steps, images),
+        top_types=op_table.table(stats, "op", steps, images),
         time_ledger=timeline.time_ledger(measured.runs, measured.steps),
         wall_ns=sum(step.wall_ns for step in measured.steps),
         critical_path=critical_path.critical_path(executed, measured.runs, placement.transfers),

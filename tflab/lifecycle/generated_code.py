@@ -9,6 +9,7 @@ from tflab import xla
 from tflab.lifecycle import instrumented_step
 from tflab.records import Generated, Machined, Options, Program
 from tflab.runtime import session
+from tflab.xla import links
 
 ROWS = 1024  # enough for XLA to write a loop over vectors; a small batch is unrolled to scalars
 
@@ -35,12 +36,12 @@ def of_modules(
                 (kernel.name, kernel.opcodes, kernel.code.size_bytes if kernel.code else 0)
                 for kernel in module.kernels
             ),
-            path=tuple(map(code_of, xla.arithmetic_links(module))),
+            path=tuple(map(code_of, links.arithmetic_links(module))),
             listings=xla.listing_files(module),
         )
 
 
-def code_of(link: xla.Link) -> Machined:
+def code_of(link: links.Link) -> Machined:
     return Machined(
         node=link.node,
         hlo=f"{link.operation.opcode} in {link.kernel}",

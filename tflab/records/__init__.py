@@ -26,15 +26,14 @@ from tflab.records.graph import (
     node_of,
 )
 from tflab.records.measured import (
-    Cell,
     Compared,
     Comparison,
     ConfigTimes,
     Costs,
     Fit,
     NodeStats,
+    OpStats,
     Peaks,
-    Row,
     StepTimes,
 )
 from tflab.records.node_history import NodeHistory, Touch
@@ -63,7 +62,6 @@ from tflab.records.timed import (
     Memory,
     OpMemory,
     OpRun,
-    OpTotal,
     Owner,
     Race,
     Spread,
@@ -78,7 +76,6 @@ __all__ = [
     "Backward",
     "Call",
     "Capture",
-    "Cell",
     "Compared",
     "Comparison",
     "ConfigTimes",
@@ -105,7 +102,7 @@ __all__ = [
     "NodeStats",
     "OpMemory",
     "OpRun",
-    "OpTotal",
+    "OpStats",
     "Options",
     "Origin",
     "Owner",
@@ -117,7 +114,6 @@ __all__ = [
     "Race",
     "Recipe",
     "Rewrite",
-    "Row",
     "Saved",
     "Shape",
     "Snapshot",
@@ -230,8 +226,8 @@ class Execution(Shown):
     traced_step_ns: Spread
     runs: tuple[OpRun, ...] = field(repr=False)
     step_times: tuple[StepTime, ...]
-    top_ops: tuple[OpTotal, ...]
-    top_types: tuple[OpTotal, ...]
+    top_ops: tuple[OpStats, ...]
+    top_types: tuple[OpStats, ...]
     time_ledger: tuple[Owner, ...]
     wall_ns: int
     critical_path: CriticalPath

@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tflab.records.shown import Shown
-from tflab.records.timed import LiveBytes, OpTotal, Spread
+from tflab.records.timed import LiveBytes, Spread
 
 
 @dataclass(frozen=True)
 class NodeStats:
-    """All runs of one node, folded as they came. Times in nanoseconds."""
+    """All runs of one node as one type: what a table of `OpStats` is made of.
+
+    An accumulator gives one for each node, whatever the table is to be; the table puts those of a
+    type, layer or line together, and adds shares and work. Times in nanoseconds.
+    """
 
     name: str
     op: str  # the type that ran
@@ -21,11 +25,11 @@ class NodeStats:
     min_ns: int
     max_ns: int
     mean_ns: float
-    median_ns: float  # by a sketch, within 1 %
-    p95_ns: float  # by a sketch, within 1 %
+    median_ns: float  # within 1 %
+    p95_ns: float  # within 1 %
     start_ns: float  # mean time from the start of the step: the order of execution
     requested_bytes: int  # that a call asked its allocators for, mean over the steps looked at
-    std_ns: float = 0.0  # standard deviation of the calls
+    std_ns: float  # standard deviation of the calls
 
 
 @dataclass(frozen=True)
@@ -46,10 +50,11 @@ class Peaks:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One line of a table of costs: a node, a type, a layer or a source line."""
+class OpStats:
+    """One row of a table of op statistics: a node, a type, a layer or a source line, over many
+    runs. Every table of ops is made of these, and None stands where nobody knows a value."""
 
-    key: str
+    key: str  # what the row is called
     ops: tuple[str, ...]  # the types that ran
     nodes: tuple[str, ...]
     fused_from: tuple[str, ...]  # the user's nodes whose work they do
@@ -66,23 +71,16 @@ class Row:
     gflops: float | None  # 10^9 FLOPs a second of self time
     intensity: float | None  # FLOPs a byte of inputs and outputs
     roof_share: float | None  # of what the machine could do at that intensity
-    std_ns: float = 0.0  # of all calls around their mean; large where the nodes differ
-    step_ns: float = 0.0  # that a step spends here, mean over the steps
-    step_std_ns: float | None = None  # of that over the steps; None where it is not known
-    peak_bytes: int | None = None  # the most its nodes had alive at once in a step, if it is known
+    std_ns: float  # of all calls around their mean; large where the nodes differ
+    step_ns: float  # that a step spends here, mean over the steps
+    step_std_ns: float | None  # of that over the steps
+    peak_bytes: int | None  # the most its nodes had alive at once in a step
+    image_ns: float | None  # self time an image
 
-
-@dataclass(frozen=True)
-class Cell:
-    """One row at one batch size."""
-
-    calls: int
-    total_ns: int
-    mean_ns: float  # a call
-    ns_per_image: float
-    share: float  # of the self time of all rows
-    bytes: int  # asked for in a step
-    gflops: float | None
+    @property
+    def op(self) -> str:
+        """The types that ran, as one text."""
+        return ", ".join(self.ops)
 
 
 @dataclass(frozen=True)
@@ -101,7 +99,7 @@ class Compared:
     key: str
     ops: tuple[str, ...]
     fused_from: tuple[str, ...]
-    cells: Mapping[int, Cell]  # by batch size; only where it ran
+    cells: Mapping[int, OpStats]  # by batch size; only where it ran
     fit: Fit | None  # of a step; None for fewer than three batch sizes
 
 
@@ -144,13 +142,13 @@ class Comparison(Shown):
     steps: Mapping[int, StepTimes]
     configs: tuple[ConfigTimes, ...]
     findings: tuple[str, ...]
-    cold: tuple[OpTotal, ...]  # ops of the very first step that took longest
+    cold: tuple[OpStats, ...]  # ops of the very first step that took longest
     cold_step_ns: int
     uncovered: tuple[str, ...]  # types whose FLOPs the framework's registry does not know
     interrupted: bool = False
     failure: str | None = None  # of a step: these are the measurements until then
     # By batch size: all that is known of each row
-    tables: Mapping[int, tuple[Row, ...]] = field(default_factory=dict)
+    tables: Mapping[int, tuple[OpStats, ...]] = field(default_factory=dict)
     images: int = 0  # that were asked for, at each batch size
     trace_every: int = 1  # one step in so many was traced
     without: tuple[str, ...] = ()  # graph passes that were switched off

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from tflab.records.graph import Source, Tensor
-from tflab.records.measured import Row
+from tflab.records.measured import OpStats
 from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
 from tflab.records.shown import Shown
 
@@ -51,6 +52,6 @@ class NodeHistory(Shown):
     assignment: Assignment | None = None
     kernel: Kernel | None = None
     code: tuple[Machined, ...] = ()
-    times: tuple[tuple[int, Row], ...] = ()  # (batch size, the carrier's row) in a step
+    times: Mapping[int, OpStats] = field(default_factory=dict)  # of the carrier, by batch size
     slack_ns: float | None = None  # how much longer it could take without lengthening the step
     critical: bool = False

@@ -82,19 +82,6 @@ class Race:
 
 
 @dataclass(frozen=True)
-class OpTotal:
-    """All runs of one node, or of one op type, added up."""
-
-    name: str
-    op: str
-    calls: int
-    total_ns: int
-    self_ns: int
-    mean_ns: float
-    share: float  # of the self time of all ops
-
-
-@dataclass(frozen=True)
 class Owner:
     """A part of the wall time and what it belongs to."""
 

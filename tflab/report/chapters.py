@@ -190,11 +190,10 @@ def epochs(history: History) -> Table:
 
 def top_ops(lab: Lab) -> Iterator[Part]:
     step, largest = lab.walked.execution, BATCH_SIZES[-1]
-    node = Column("node", lambda row: row.name, elastic=True)
     yield picture("top_ops", plots.top_ops.draw(step.top_ops))
     trains = "updates" in more_than_forward(lab.walked)
     heading = "A training step's nodes" if trains else "A step's nodes"
-    yield execution.top_table(heading, step.top_ops, step, (node,))
+    yield execution.top_table(heading, step.top_ops, step, "node")
     yield Recipe(warm(step), walking(lab.walked))
     yield view.costs(lab.compared, largest, TOP)
     yield swept(lab.compared)

@@ -1,13 +1,14 @@
-"""The story of the execution: how long a step took, where it went, which ops cost most."""
+"""View of the execution: how long a step took, where it went, which ops cost most."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from tflab.analysis.step_times import median_step
-from tflab.records import Execution, Memory, OpTotal, Race, StepTime
-from tflab.records.blocks import Block, Column, Table
+from tflab.records import Execution, Memory, OpStats, Race, StepTime
+from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.units import percent, plural, short_device, size, time
+from tflab.views import op_table
 
 TOP = 10
 HOLDERS = 3  # of memory at its peak; the rest is in the JSON
@@ -42,9 +43,8 @@ def blocks(stage: Execution) -> Iterable[Block]:
         ),
         stage.time_ledger,
     )
-    yield top_table("The op types that cost most", stage.top_types, stage, ())
-    name = Column("node", lambda row: row.name, elastic=True)
-    yield top_table("The nodes that cost most", stage.top_ops, stage, (name,))
+    yield top_table("The op types that cost most", stage.top_types, stage, "op")
+    yield top_table("The nodes that cost most", stage.top_ops, stage, "node")
     yield from parallel(stage)
     yield from remembered(stage.memory)
 
@@ -82,8 +82,8 @@ def shaped(step: StepTime) -> Iterable[Block]:
     """How many ops ran at once, and how long each device stood idle."""
     if step.shape and step.shape.devices:
         idle = (
-            f"{short_device(one.device)} for {percent(one.idle_share)}"
-            for one in step.shape.devices
+            f"{short_device(device.device)} for {percent(device.idle_share)}"
+            for device in step.shape.devices
         )
         yield (
             f"In the step of median length at most {plural(step.shape.most_at_once, 'op')} ran at "
@@ -95,15 +95,15 @@ def remembered(memory: Memory) -> Iterable[Block]:
     """How much was alive at most, and who had allocated it."""
     if not memory.peak_bytes:
         return
-    dearest, curve = memory.per_op[0], memory.curve
+    most, curve = memory.per_op[0], memory.curve
     text = (
-        f"The ops had at most {size(memory.peak_bytes)} alive at once; {dearest.name} asked for "
-        f"most, {size(dearest.requested_bytes)} a step."
+        f"The ops had at most {size(memory.peak_bytes)} alive at once; {most.name} asked for "
+        f"most, {size(most.requested_bytes)} a step."
     )
     if curve and curve.holders:
         held = (
-            f"{one.name} ({size(one.bytes)}{', still running' if one.running else ''})"
-            for one in curve.holders[:HOLDERS]
+            f"{holder.name} ({size(holder.bytes)}{', still running' if holder.running else ''})"
+            for holder in curve.holders[:HOLDERS]
         )
         text += (
             f" The step of median length had most alive after {time(curve.peak_ns)}: "
@@ -128,19 +128,12 @@ def raced(race: Race) -> str:
     )
 
 
-def top_table(
-    heading: str, rows: Sequence[OpTotal], stage: Execution, first: tuple[Column, ...]
-) -> Table:
-    return Table(
+def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) -> Table:
+    """The first rows by node or by type; a type is its own name, and stands there once."""
+    names = () if by == "op" else (op_table.key(by, name=False),)
+    return shortened(
         f"{heading} (self time, {plural(stage.steps, 'traced step')})",
-        (
-            *first,
-            Column("type that ran", lambda row: row.op),
-            Column("calls", lambda row: f"{row.calls:,}", right=True),
-            Column("self", lambda row: time(row.self_ns), right=True),
-            Column("a call", lambda row: time(row.mean_ns), right=True),
-            Column("share", lambda row: percent(row.share), right=True),
-        ),
-        tuple(rows[:TOP]),
-        more=max(0, len(rows) - TOP),
+        (*names, *op_table.columns(op_table.MOST_EXPENSIVE, {"mean": "a call"})),
+        rows,
+        TOP,
     )

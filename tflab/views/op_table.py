@@ -1,77 +1,26 @@
-"""The rows of one batch size: what its ops took, and what they did in that time."""
+"""Op table: every column that op statistics can be shown in, and the tables of one batch size.
+
+A new column is an entry of COLUMNS, and its name in the tables that are to have it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from typing import Any
 
 from tflab.analysis import batch_fit
-from tflab.records import Comparison, Row
+from tflab.records import Comparison, OpStats
 from tflab.records.blocks import Column, Table, shortened
 from tflab.units import ROUNDS_UP, percent, size, three_digits, time
 
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 
 
-def costs(found: Comparison, batch: int, top: int) -> Table:
-    """The time that the rows took."""
-    order = "in the order of execution" if found.by == "layer" else "the dearest first"
-    return shortened(
-        f"Batch {batch}: the time it took, {order}",
-        (
-            key(found),
-            Column("calls", lambda row: f"{row.calls:,}", right=True),
-            Column("total", lambda row: time(row.total_ns), right=True),
-            Column("self", lambda row: time(row.self_ns), right=True),
-            *each(found.by),
-            Column("share", lambda row: percent(row.share), right=True),
-            Column("cumulative", lambda row: percent(row.cumulative_share), right=True),
-        ),
-        found.tables.get(batch, ()),
-        top,
-    )
-
-
-def each(by: str) -> Iterator[Column]:
-    """How its calls are distributed; of a row with ops of many kinds, what a step spends in it."""
-    if batch_fit.unit(by) == "step":
-        yield Column("a step", lambda row: time(row.step_ns), right=True)
-        yield Column("± deviation", lambda row: known(row.step_std_ns, time), right=True)
-    else:
-        yield Column("mean", lambda row: time(row.mean_ns), right=True)
-        yield Column("median", lambda row: time(row.median_ns), right=True)
-        yield Column("p95", lambda row: time(row.p95_ns), right=True)
-
-
-def work(found: Comparison, batch: int, top: int) -> Table:
-    """What the same rows did in that time."""
-    return shortened(
-        f"Batch {batch}: the work it did in a step, in the same order",
-        (
-            key(found),
-            Column("asked for", lambda row: size(row.requested_bytes), right=True),
-            Column("peak", lambda row: known(row.peak_bytes, size), right=True),
-            Column("FLOPs", lambda row: known(row.flops, amount), right=True),
-            Column("GFLOP/s", lambda row: known(row.gflops, three_digits), right=True),
-            Column("FLOP/byte", lambda row: known(row.intensity, three_digits), right=True),
-            Column("of roof", lambda row: known(row.roof_share, percent), right=True),
-            Column("fused from", parts, elastic=True, least=15),
-        ),
-        found.tables.get(batch, ()),
-        top,
-    )
-
-
-def key(found: Comparison) -> Column:
-    return Column(NAMES[found.by], lambda row: row.key, elastic=True, least=18, name=True)
-
-
-def known(value: float | None, say: Callable[[float], str]) -> str:
-    return "" if value is None else say(value)
-
-
-def parts(row: Row) -> str:
-    """The last parts of the names: the whole ones do not fit, and begin like the row's."""
-    return ", ".join(dict.fromkeys(part.rpartition("/")[2] for part in row.fused_from))
+def known(value: float | None, write: Callable[[float], str]) -> str:
+    """Nothing where nobody knows the value."""
+    return "" if value is None else write(value)
 
 
 def amount(flops: float) -> str:
@@ -82,21 +31,119 @@ def amount(flops: float) -> str:
     return f"{flops:.0f}"
 
 
-def legend(found: Comparison) -> str:
+def last_parts(row: OpStats) -> str:
+    """The last parts of the names: the whole ones do not fit, and begin like the row's."""
+    return ", ".join(dict.fromkeys(name.rpartition("/")[2] for name in row.fused_from))
+
+
+def number(header: str, cell: Callable[[OpStats], str]) -> Column:
+    return Column(header, cell, right=True)
+
+
+COLUMNS = {
+    "type": Column("type that ran", lambda row: row.op),
+    "calls": number("calls", lambda row: f"{row.calls:,}"),
+    "total": number("total", lambda row: time(row.total_ns)),
+    "self": number("self", lambda row: time(row.self_ns)),
+    "mean": number("mean", lambda row: time(row.mean_ns)),
+    "median": number("median", lambda row: time(row.median_ns)),
+    "p95": number("p95", lambda row: time(row.p95_ns)),
+    "step": number("a step", lambda row: time(row.step_ns)),
+    "step deviation": number("± deviation", lambda row: known(row.step_std_ns, time)),
+    "image": number("an image", lambda row: known(row.image_ns, time)),
+    "share": number("share", lambda row: percent(row.share)),
+    "cumulative": number("cumulative", lambda row: percent(row.cumulative_share)),
+    "requested": number("asked for", lambda row: size(row.requested_bytes)),
+    "peak": number("peak", lambda row: known(row.peak_bytes, size)),
+    "flops": number("FLOPs", lambda row: known(row.flops, amount)),
+    "all flops": number("FLOPs", lambda row: known(row.flops, "{:,}".format)),
+    "gflops": number("GFLOP/s", lambda row: known(row.gflops, three_digits)),
+    "tenth gflops": number("GFLOP/s", lambda row: known(row.gflops, "{:.1f}".format)),
+    "intensity": number("FLOP/byte", lambda row: known(row.intensity, three_digits)),
+    "roof": number("of roof", lambda row: known(row.roof_share, percent)),
+    "fused from": Column("fused from", last_parts, elastic=True, least=15),
+}
+
+# The columns of each table, besides the key of a row
+MOST_EXPENSIVE = ("type", "calls", "self", "mean", "share")
+TIME_OF_CALLS = ("calls", "total", "self", "mean", "median", "p95", "share", "cumulative")
+TIME_OF_STEPS = ("calls", "total", "self", "step", "step deviation", "share", "cumulative")
+WORK = ("requested", "peak", "flops", "gflops", "intensity", "roof", "fused from")
+ONE_NODE = (
+    *("calls", "mean", "median", "p95", "share"),
+    *("requested", "all flops", "tenth gflops", "roof"),
+)
+
+
+def columns(names: Iterable[str], headers: Mapping[str, str] | None = None) -> Iterator[Column]:
+    """The columns of these names, some of them under other headers."""
+    for name in names:
+        column = COLUMNS[name]
+        yield replace(column, header=(headers or {}).get(name, column.header))
+
+
+def key(by: str, least: int = 16, *, name: bool = True) -> Column:
+    """What the rows are called; `name` says where a long one is cut, see `Column`."""
+    return Column(NAMES[by], lambda row: row.key, elastic=True, least=least, name=name)
+
+
+def within(chosen: Iterable[Column], row_of: Callable[[Any], OpStats]) -> Iterator[Column]:
+    """The same columns for a table whose rows hold op statistics among other things."""
+    for column in chosen:
+        yield replace(column, cell=partial(cell_within, column, row_of))
+
+
+def cell_within(column: Column, row_of: Callable[[Any], OpStats], item: Any) -> str:
+    return column.cell(row_of(item))
+
+
+def text(name: str, row: OpStats) -> str:
+    """One value as its column shows it."""
+    return COLUMNS[name].cell(row)
+
+
+# Of one batch size
+
+
+def costs(comparison: Comparison, batch: int, top: int) -> Table:
+    """The time that the rows took, and of it that of a call; where ops are of many kinds, of a
+    step."""
+    by = comparison.by
+    order = "in the order of execution" if by == "layer" else "the most expensive first"
+    names = TIME_OF_STEPS if batch_fit.unit(by) == "step" else TIME_OF_CALLS
+    return shortened(
+        f"Batch {batch}: the time it took, {order}",
+        (key(by, 18), *columns(names)),
+        comparison.tables.get(batch, ()),
+        top,
+    )
+
+
+def work(comparison: Comparison, batch: int, top: int) -> Table:
+    """What the same rows did in that time."""
+    return shortened(
+        f"Batch {batch}: the work it did in a step, in the same order",
+        (key(comparison.by, 18), *columns(WORK)),
+        comparison.tables.get(batch, ()),
+        top,
+    )
+
+
+def legend(comparison: Comparison) -> str:
     """What the columns of the work are, where their names are too short for it."""
-    text = (
+    sentences = (
         "Asked for: bytes that the ops of a row asked their allocators for; peak: the most of "
         "them alive at once. FLOPs are those of the framework's registry"
     )
-    if found.uncovered:
-        text += (
-            f", which has none for {', '.join(found.uncovered)}: they have none here either, and "
-            "are not counted as 0"
+    if comparison.uncovered:
+        sentences += (
+            f", which has none for {', '.join(comparison.uncovered)}: they have none here either, "
+            "and are not counted as 0"
         )
-    if found.peaks:
-        text += (
+    if comparison.peaks:
+        sentences += (
             ". The roof is what this machine could do at that many FLOPs a byte: at most "
-            f"{found.peaks.gflops:,.0f} GFLOP/s, with {found.peaks.gigabytes_per_s:,.1f} GB/s "
-            "from memory, as a short benchmark found"
+            f"{comparison.peaks.gflops:,.0f} GFLOP/s, with "
+            f"{comparison.peaks.gigabytes_per_s:,.1f} GB/s from memory, as a short benchmark found"
         )
-    return f"{text}."
+    return f"{sentences}."

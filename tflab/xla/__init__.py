@@ -8,23 +8,14 @@ of the processor's instructions. All of it is read from XLA's own dump. No Tenso
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from tflab.errors import TflabError
 from tflab.xla import listings
-from tflab.xla.listings import (
-    ARITHMETIC,
-    MOVES,
-    Code,
-    Hlo,
-    Instruction,
-    LlvmFunction,
-    LlvmInstruction,
-    Operation,
-)
+from tflab.xla.expressions import MOVES
+from tflab.xla.listings import Code, Hlo, LlvmFunction, Operation
 
 PASSIVE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}  # they run nothing
 
@@ -77,25 +68,6 @@ class Module:
     hlo_after: str = field(repr=False)
     kernels: tuple[Kernel, ...]
 
-
-@dataclass(frozen=True)
-class Link:
-    """One arithmetic operation, from the graph node to the processor's instructions.
-
-    `inferred` lists the connections that the dump does not state, and how they were inferred.
-    """
-
-    node: str
-    operation: Operation
-    kernel: str
-    llvm: tuple[LlvmInstruction, ...]  # several, where a loop was unrolled
-    lanes: int  # elements per instruction: 1 is scalar
-    code: tuple[Instruction, ...]  # all instructions of its kind in the kernel
-    fused: bool  # the same machine instruction multiplies and adds
-    inferred: tuple[str, ...]
-
-
-# From the folder to the records.
 
 BEFORE = re.compile(r"(module_(\d+)\.(.+)\.)before_optimizations\.txt")
 
@@ -215,84 +187,3 @@ def listing_files(module: Module) -> dict[str, str]:
             )
             listing_of_file[f"{number:03}-{name}.s"] = "".join(lines)
     return listing_of_file
-
-
-# From the multiply of the graph to the multiply of the processor.
-
-BY_KIND = "HLO -> LLVM by kind of operation: no expression of the same form was found"
-SHARED = "fusion -> function: the dump has none of its own, but one of an equal fusion"
-GONE = "HLO -> LLVM: no instruction of its kind is left"
-BY_WIDTH = "LLVM -> machine by kind and vector width: the object file has no line table"
-
-
-def arithmetic_links(module: Module) -> tuple[Link, ...]:
-    """Each float multiply, add, subtract and divide of the cluster, with its instructions.
-
-    An HLO operation and an LLVM instruction are linked when both compute the same expression of the
-    kernel's arguments, such as `a1 * a0 + a2`.
-    """
-    return tuple(
-        link
-        for kernel in module.kernels
-        if kernel.llvm and kernel.code
-        for link in links_of_kernel(kernel, kernel.llvm, kernel.code)
-    )
-
-
-def links_of_kernel(kernel: Kernel, function: LlvmFunction, code: Code) -> Iterator[Link]:
-    numbers = listings.ExpressionIds()
-    hlo_ids = listings.hlo_expressions(kernel.operations, numbers)
-    llvm_ids = listings.llvm_expressions(function, numbers)
-    machine = [(machine_kind(i), i) for i in code.instructions]
-    can_fuse = any(kind and kind[0] == "fma" for kind, _ in machine)
-    fusable = multiply_adds(function) if can_fuse else set()
-    shared = (SHARED,) if kernel.function != kernel.name else ()
-    for op in kernel.operations:
-        if op.opcode not in ARITHMETIC or not op.shape.startswith(("f", "bf")):
-            continue
-        candidates = [i for i in function.body if i.opcode == ARITHMETIC[op.opcode]]
-        same = [i for i in candidates if llvm_ids[i.name] == hlo_ids[op.name]]
-        chosen = same or [i for i in candidates if llvm_ids[i.name] not in hlo_ids.values()]
-        kinds = {("fma" if i.name in fusable else i.opcode, i.lanes) for i in chosen}
-        yield Link(
-            node=op.node,
-            operation=op,
-            kernel=kernel.name,
-            llvm=tuple(chosen),
-            lanes=max((i.lanes for i in chosen), default=0),
-            code=tuple(i for kind, i in machine if kind in kinds),
-            fused="fma" in {kind for kind, _ in kinds},
-            inferred=shared + ((BY_WIDTH,) if same else (BY_KIND, BY_WIDTH) if chosen else (GONE,)),
-        )
-
-
-def multiply_adds(function: LlvmFunction) -> set[str]:
-    """Products that only one sum uses, and that sum: one instruction can compute both."""
-    uses = Counter(re.findall(listings.VALUE, function.text))  # its definition counts as one
-    products = {line.name for line in function.body if line.opcode == "fmul"}
-    fused: set[str] = set()
-    for line in function.body:
-        if line.opcode in ("fadd", "fsub"):
-            for operand in line.operands:
-                if operand in products and uses[operand] == 2:
-                    fused |= {operand, line.name}
-                    break
-    return fused
-
-
-X86 = re.compile(r"v?(?:(mul|add|sub|div)|fn?m(?:add|sub)(?:132|213|231))([ps])([sd])$")
-ARM = re.compile(r"f(?:(mul|add|sub|div)|ml[as]|n?m(?:add|sub))$")
-
-
-def machine_kind(instruction: Instruction) -> tuple[str, int] | None:
-    """What a float instruction does and on how many elements: ("fma", 8), ("fadd", 1)."""
-    mnemonic, operands = instruction.mnemonic, instruction.operands
-    if match := X86.match(mnemonic):
-        bits = 512 if "zmm" in operands else 256 if "ymm" in operands else 128
-        lanes = 1 if match[2] == "s" else bits // (32 if match[3] == "s" else 64)
-    elif match := ARM.match(mnemonic):
-        vector = re.search(r"\.(\d+)[hsd]", operands)
-        lanes = int(vector[1]) if vector else 1
-    else:
-        return None
-    return (f"f{match[1]}" if match[1] else "fma", lanes)

@@ -6,8 +6,9 @@ import pytest
 from matplotlib.colors import to_hex
 
 from tests.pictures import caption, points, ticks, title, words
+from tests.records_by_hand import op_at_size
 from tflab.exporters.plots import batch_sizes, style
-from tflab.records import Cell, Compared, Comparison, Spread, StepTimes
+from tflab.records import Compared, Comparison, Spread, StepTimes
 
 # 3 traced steps of 4 images, and 5 of 16
 SHAPES = {4: (3, 12), 16: (5, 80)}
@@ -17,13 +18,13 @@ def row(key, **cells) -> Compared:
     """`b4=(total ns, share)`, and the same of batch 16: a call is neither a step nor an image."""
     sizes = {int(name[1:]): values for name, values in cells.items()}
     by_size = {
-        size: Cell(
+        size: op_at_size(
             calls=2 * SHAPES[size][0],
             total_ns=total,
             mean_ns=total / (2 * SHAPES[size][0]),
-            ns_per_image=total / SHAPES[size][1],
+            image_ns=total / SHAPES[size][1],
             share=share,
-            bytes=77,
+            requested_bytes=77,
             gflops=None,
         )
         for size, (total, share) in sizes.items()
@@ -173,7 +174,7 @@ def test_a_single_batch_size_is_named_in_the_title():
     assert [points(line) for line in below.lines] == [[(16, 100_000)], [(16, 25_000)]]
     assert title(drawn) == "lenet at batch 16, the only one measured"
     assert caption(drawn) == (
-        "lenet, training, MNIST. Whole step: untraced, median. Others: self time of 1 row of the "
-        "1 by layer, those with the largest share. Level in the lower panel means that a larger "
-        "batch saves nothing. The measurement was not finished."
+        "lenet, training, MNIST. Whole step: untraced, median. Others: self time of the only row "
+        "by layer. Level in the lower panel means that a larger batch saves nothing. The "
+        "measurement was not finished."
     )

@@ -3,13 +3,14 @@
 import pytest
 
 from tests.pictures import bars, caption, ticks, title, words
+from tests.records_by_hand import op_stats
 from tflab.exporters.plots import layers, style
-from tflab.records import Row
+from tflab.records import OpStats
 
 
-def row(key, ops, step_us, std_us, share) -> Row:
+def row(key, ops, step_us, std_us, share) -> OpStats:
     """A layer whose share is that of 3 steps of 2 calls: no two of its times agree."""
-    return Row(
+    return op_stats(
         key=key,
         ops=ops,
         nodes=(f"{key}/node",),

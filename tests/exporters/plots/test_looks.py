@@ -7,6 +7,7 @@ import pytest
 from matplotlib.colors import to_hex
 
 from tests.pictures import caption, look, points, stroke, title, words
+from tests.records_by_hand import op_at_size, op_stats, op_total
 from tflab.exporters.plots import (
     batch_sizes,
     label_placement,
@@ -16,9 +17,9 @@ from tflab.exporters.plots import (
     style,
     top_ops,
 )
-from tflab.records import Cell, Compared, Comparison, OpTotal, Peaks, Row, Spread, StepTimes
+from tflab.records import Compared, Comparison, OpStats, Peaks, Spread, StepTimes
 
-ROW = Row(
+ROW = op_stats(
     key="conv1",
     ops=("_FusedConv2D",),
     nodes=("conv1/Conv2D",),
@@ -48,10 +49,10 @@ INK, BLACK = style.INK, style.BLACK
 # Top ops
 
 
-def totals(count: int) -> list[OpTotal]:
+def totals(count: int) -> list[OpStats]:
     """Ops of 1000, 999, ... ns; the shares are those of 10 us."""
     return [
-        OpTotal(f"net/{n}", f"Op{n}", 7, 2_000, 1_000 - n, 2_000 / 7, (1_000 - n) / 10_000)
+        op_total(f"net/{n}", f"Op{n}", 7, 2_000, 1_000 - n, 2_000 / 7, (1_000 - n) / 10_000)
         for n in range(count)
     ]
 
@@ -127,7 +128,7 @@ def test_bars_of_layers_have_no_edge_and_lie_below_their_deviations():
     )
 
 
-def kind_row(op: str, share: float) -> Row:
+def kind_row(op: str, share: float) -> OpStats:
     return replace(ROW, key=op, ops=("ReadVariableOp", op), share=share)
 
 
@@ -320,8 +321,8 @@ def steps(size: int, ns: int) -> StepTimes:
     return StepTimes(10, 10 * size, spread(ns), spread(2 * ns), 1e4, ns, 7, 99, None)
 
 
-def cell(size: int, ns: int, share: float) -> Cell:
-    return Cell(10, 10 * ns, ns, ns / size, share, 0, None)
+def cell(size: int, ns: int, share: float) -> OpStats:
+    return op_at_size(10, 10 * ns, ns, ns / size, share, 0, None)
 
 
 COMPARISON = Comparison(
@@ -332,7 +333,13 @@ COMPARISON = Comparison(
     warmup=3,
     batch_sizes=(1, 1024),
     rows=(
-        Compared("Conv", ("Conv",), (), {1: cell(1, 400, 0.8), 1024: cell(1024, 1600, 0.8)}, None),
+        Compared(
+            "Conv",
+            ("Conv",),
+            (),
+            {1: cell(1, 400, 0.8), 1024: cell(1024, 1600, 0.8)},
+            None,
+        ),
     ),
     steps={1: steps(1, 600), 1024: steps(1024, 2400)},
     configs=(),

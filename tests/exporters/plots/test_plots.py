@@ -18,6 +18,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from tests.pictures import caption, plain, points, title
+from tests.records_by_hand import op_at_size, op_stats, op_total
 from tflab.exporters import plots
 from tflab.exporters.plots import (
     files,
@@ -26,16 +27,14 @@ from tflab.exporters.plots import (
     timeline,
 )
 from tflab.records import (
-    Cell,
     Compared,
     Comparison,
     CriticalPath,
     Epoch,
     History,
     OpRun,
-    OpTotal,
+    OpStats,
     Peaks,
-    Row,
     Spread,
     StepTime,
     StepTimes,
@@ -51,11 +50,11 @@ CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 PEAKS = Peaks(gflops=100.0, gigabytes_per_s=10.0)
 
 
-def row(key, ops, share, std=None, intensity=None, gflops=None) -> Row:
+def row(key, ops, share, std=None, intensity=None, gflops=None) -> OpStats:
     ns = round(share * 1e6)
-    return Row(
-        key, ops, (key,), (), 10, 10 * ns, 10 * ns, ns, ns, ns, share, 0, 0, None, gflops,
-        intensity, None, step_ns=ns, step_std_ns=std,
+    return op_stats(
+        key, ops=ops, nodes=(key,), calls=10, total_ns=10 * ns, self_ns=10 * ns, share=share,
+        gflops=gflops, intensity=intensity, step_ns=ns, step_std_ns=std,
     )  # fmt: skip
 
 
@@ -68,8 +67,8 @@ LAYERS = (
 )
 
 
-def total(name, op, ns, everything) -> OpTotal:
-    return OpTotal(name, op, 10, ns, ns, ns / 10, ns / everything)
+def total(name, op, ns, everything) -> OpStats:
+    return op_total(name, op, 10, ns, ns, ns / 10, ns / everything)
 
 
 OPS = tuple(total(f"layer{n}/Relu", "_FusedConv2D", 1000 * (n + 1), 78_000) for n in range(12))
@@ -91,7 +90,7 @@ def trained(steps=600, every=100) -> History:
 
 def compared(**cells) -> tuple[Compared, ...]:
     return tuple(
-        Compared(key, (key,), (), {size: Cell(10, 10 * ns, ns, ns / size, share, 0, None)
+        Compared(key, (key,), (), {size: op_at_size(10, 10 * ns, ns, ns / size, share, 0, None)
                  for size, (ns, share) in by_size.items()}, None)
         for key, by_size in cells.items()
     )  # fmt: skip
@@ -326,7 +325,7 @@ def test_a_panel_that_does_not_begin_at_0_says_so():
 # Top ops
 
 
-def test_the_ten_dearest_and_the_rest_have_bars_as_long_as_their_shares():
+def test_the_ten_most_expensive_and_the_rest_have_bars_as_long_as_their_shares():
     (axes,) = drawn("top_ops").axes
     shares = [bar.get_width() for bar in axes.patches]
     assert shares == pytest.approx([n / 78 for n in range(12, 2, -1)] + [3 / 78])
@@ -347,7 +346,9 @@ def test_bars_bear_names_types_shares_and_times():
 
 
 def test_what_ten_of_them_take_is_the_title():
-    assert title(drawn("top_ops")) == "The 10 dearest of 12 take 96.2 % of the time of all ops"
+    assert (
+        title(drawn("top_ops")) == "The 10 most expensive of 12 take 96.2 % of the time of all ops"
+    )
 
 
 def test_rows_of_a_comparison_do_as_well_and_a_type_is_not_said_twice():
@@ -479,7 +480,7 @@ def test_rows_with_known_work_are_points_below_the_roof_of_the_machine():
     assert "1 row without known FLOPs or bytes left out." in caption(figure)
 
 
-def test_the_dearest_row_is_held_against_the_roof():
+def test_the_most_expensive_row_is_held_against_the_roof():
     expected = "conv2 computes at 50.0 % of what the machine could do at its intensity"
     assert title(drawn("roofline")) == expected
 
@@ -568,7 +569,7 @@ def test_the_threshold_is_a_line():
     assert list(axes.lines[-1].get_xdata()) == [100_000, 100_000]
 
 
-def layer(name, op, share) -> Row:
+def layer(name, op, share) -> OpStats:
     return row(name, (op,), share)
 
 

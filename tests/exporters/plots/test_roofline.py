@@ -3,15 +3,16 @@
 import pytest
 
 from tests.pictures import caption, points, ticks, title, words
+from tests.records_by_hand import op_stats
 from tflab.exporters.plots import roofline
-from tflab.records import Peaks, Row
+from tflab.records import OpStats, Peaks
 
 PEAKS = Peaks(gflops=80.0, gigabytes_per_s=20.0)  # they meet at 4 FLOPs a byte
 
 
-def row(key, us, share, gflops, intensity) -> Row:
+def row(key, us, share, gflops, intensity) -> OpStats:
     """A row whose self time is neither its total nor that of a step."""
-    return Row(
+    return op_stats(
         key=key,
         ops=("Op",),
         nodes=(key,),
@@ -97,7 +98,7 @@ def test_each_name_belongs_to_its_point_and_both_parts_of_the_roof_to_their_peak
     assert [name.xy for name in names] == [(16, 48), (1, 10), (0.25, 3)]
 
 
-def test_the_title_holds_the_dearest_row_against_the_roof_at_its_intensity(figure):
+def test_the_title_holds_the_most_expensive_row_against_the_roof_at_its_intensity(figure):
     assert title(figure) == (
         "conv computes at 60.0 % of what the machine could do at its intensity"
     )
@@ -117,7 +118,7 @@ def test_the_caption_counts_the_rows_that_have_no_place(figure):
     assert caption(roofline.draw([ROWS[1]], PEAKS)) == how
 
 
-def test_only_the_twelve_dearest_have_names():
+def test_only_the_twelve_most_expensive_have_names():
     rows = [row(f"op{n}", 100 - n, 0.01, 2.0**n / 100, 2.0**n / 50) for n in range(13)]
     (axes,) = roofline.draw(rows, PEAKS).axes
     assert len(axes.collections[0].get_offsets()) == 13

@@ -1,12 +1,13 @@
-"""The plot of the dearest ops: every bar and word, worked out by hand."""
+"""The plot of the ops that cost most: every bar and word, worked out by hand."""
 
 from dataclasses import replace
 
 import pytest
 
 from tests.pictures import bars, caption, title, words
+from tests.records_by_hand import op_stats, op_total
 from tflab.exporters.plots import style, top_ops
-from tflab.records import OpTotal, Row
+from tflab.records import OpStats
 
 # Self times in us, of 1000 us in all; they do not come in their order.
 SPENT = {
@@ -15,9 +16,9 @@ SPENT = {
 }  # fmt: skip
 
 
-def total(name, us, calls=7) -> OpTotal:
+def total(name, us, calls=7) -> OpStats:
     """An op that held others up: its total is more than its self time."""
-    return OpTotal(
+    return op_total(
         name=f"net/{name}",
         op=f"Op{name.upper()}",
         calls=calls,
@@ -38,11 +39,11 @@ def figure():
 
 def test_ten_bars_are_as_long_as_shares_and_the_last_is_the_rest(figure):
     (axes,) = figure.axes
-    dearest = [0.25, 0.18, 0.14, 0.11, 0.075, 0.06, 0.05, 0.045, 0.03, 0.025]
+    shares = [0.25, 0.18, 0.14, 0.11, 0.075, 0.06, 0.05, 0.045, 0.03, 0.025]
     assert bars(axes) == [
         *(
             (pytest.approx(place), 0, pytest.approx(share), style.BLUE, None)
-            for place, share in enumerate(dearest)
+            for place, share in enumerate(shares)
         ),
         (pytest.approx(10), 0, pytest.approx(0.035), style.PALE, "////"),
     ]
@@ -75,14 +76,14 @@ def test_words_stand_at_their_own_bar(figure):
 
 
 def test_the_title_adds_up_the_ten_and_the_caption_says_how_often_each_ran(figure):
-    assert title(figure) == "The 10 dearest of 12 take 96.5 % of the time of all ops"
+    assert title(figure) == "The 10 most expensive of 12 take 96.5 % of the time of all ops"
     assert caption(figure) == (
         "Self time in 7 calls each, and its share of that of all ops. Ops run in parallel, so all "
         "of it may be more than the wall time."
     )
 
 
-def test_ten_ops_have_no_rest_and_the_dearest_is_the_title():
+def test_ten_ops_have_no_rest_and_the_most_expensive_is_the_title():
     ten = top_ops.draw([*OPS[:9], total("m", 300, calls=3)])
     assert len(ten.axes[0].patches) == 10
     assert "all others" not in words(ten.axes[0])
@@ -93,7 +94,7 @@ def test_ten_ops_have_no_rest_and_the_dearest_is_the_title():
     )
 
 
-ROW = Row(
+ROW = op_stats(
     key="conv1",
     ops=("ReadVariableOp", "conv1", "_FusedConv2D"),
     nodes=("conv1/w", "conv1/Conv2D"),

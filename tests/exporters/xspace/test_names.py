@@ -11,6 +11,7 @@ from tflab.exporters.xspace import names as xnames
         ("conv1/Relu", "_MklNativeFusedConv2D", "conv1/Relu:_MklNativeFusedConv2D"),
         ("_arg_images_0_0", "_Arg", "runtime/arg_images_0_0:_Arg"),
         ("_SOURCE", "NoOp", "runtime/SOURCE:NoOp"),
+        ("__X_", "NoOp", "runtime/X_:NoOp"),
         ("a:b", "Op", "a_b:Op"),
         ("Größe", "Op", "Gr__e:Op"),
         ("日本", "Op", "./__:Op"),
@@ -53,7 +54,7 @@ def test_the_types_of_one_node_are_told_apart():
 
 @pytest.mark.parametrize(
     "node, shown",
-    [("conv1/Relu", "Relu (conv1/Relu)"), ("mul", "mul"), ("/x", "/x"), ("x/", "x/"), ("", "")],
+    [("a/conv1/Relu", "Relu (a/conv1/Relu)"), ("mul", "mul"), ("/x", "/x"), ("x/", "x/"), ("", "")],
 )
 def test_what_tells_most_is_shown_first(node, shown):
     assert xnames.display_name(node) == shown
@@ -73,6 +74,16 @@ def test_devices_are_named_without_their_task():
 def test_devices_of_several_tasks_are_named_with_their_task():
     names = [f"/job:worker/replica:0/task:{task}/device:CPU:0" for task in (0, 1)]
     assert list(xnames.short_device_names(names).values()) == ["worker 0, CPU:0", "worker 1, CPU:0"]
+
+
+def test_a_device_without_a_task_has_none_beside_those_of_several_tasks():
+    names = [f"/job:worker/replica:0/task:{task}/device:CPU:0" for task in (0, 1)]
+    short = xnames.short_device_names([*names, "/device:XLA_CPU:0"])
+    assert short == {
+        "/device:XLA_CPU:0": "XLA_CPU:0",
+        names[0]: "worker 0, CPU:0",
+        names[1]: "worker 1, CPU:0",
+    }
 
 
 def test_devices_that_cannot_be_told_apart_keep_their_names():

@@ -29,7 +29,8 @@ Line = tuple[str, Mapping[int, float], tuple]  # name, ns by batch size, look
 
 @style.applied()
 def draw(comparison: Comparison) -> Figure:
-    """Above the time in a step, below the same for each image; the dearest rows and the step.
+    """Above the time in a step, below the same for each image, of the rows that cost most
+    and of the step.
 
     An op's time is its self time (mean over the traced steps), the step's the median of the
     untraced ones. Both axes are logarithmic: what doubles with the batch is a straight line.
@@ -52,8 +53,8 @@ def draw(comparison: Comparison) -> Figure:
         axes.grid(axis="y")
     panels[1].set_xlabel("batch size")
     style.settle(figure)
-    for axes, found in zip(panels, labels, strict=True):
-        line_labels.spread(axes, found)
+    for axes, names in zip(panels, labels, strict=True):
+        line_labels.spread(axes, names)
     return figure
 
 
@@ -61,24 +62,24 @@ def lines(comparison: Comparison, unit: str) -> list[Line]:
     """The step, and the rows with the largest share at any batch size; ns a step or an image."""
     steps = comparison.steps
     part = {size: size if unit == "image" else 1 for size in steps}
-    found: list[Line] = [
+    drawn: list[Line] = [
         ("whole step", {size: steps[size].untraced_ns.median / part[size] for size in steps}, STEP)
     ]
-    rows = dearest(comparison)[: len(LOOKS)]
+    rows = most_expensive(comparison)[: len(LOOKS)]
     names = lettering.distinct([row.key for row in rows], 24)
     for row, name, look in zip(rows, names, LOOKS, strict=False):
         times = {
-            size: cell.ns_per_image if unit == "image" else cell.total_ns / steps[size].steps
-            for size, cell in row.cells.items()
-            if cell.total_ns  # there is no logarithm of nothing
+            size: (stats.image_ns or 0) if unit == "image" else stats.total_ns / steps[size].steps
+            for size, stats in row.cells.items()
+            if stats.total_ns  # there is no logarithm of nothing
         }
-        found.append((name, times, look))
-    return found
+        drawn.append((name, times, look))
+    return drawn
 
 
-def dearest(comparison: Comparison) -> list[Compared]:
+def most_expensive(comparison: Comparison) -> list[Compared]:
     share = {
-        row.key: max((cell.share for cell in row.cells.values()), default=0.0)
+        row.key: max((stats.share for stats in row.cells.values()), default=0.0)
         for row in comparison.rows
     }
     return sorted((row for row in comparison.rows if share[row.key]), key=lambda r: -share[r.key])
@@ -112,13 +113,15 @@ def headline(comparison: Comparison) -> str:
 
 
 def caption(comparison: Comparison) -> str:
-    shown = min(len(LOOKS), len(dearest(comparison)))
+    shown, rows = min(len(LOOKS), len(most_expensive(comparison))), len(comparison.rows)
+    which = "that" if shown == 1 else "those"
+    counted = f"{plural(shown, 'row')} of the {rows:,} by {comparison.by}, {which} with the largest"
+    others = f"the only row by {comparison.by}" if shown == rows == 1 else f"{counted} share"
     partial = " The measurement was not finished." if is_partial(comparison) else ""
     return (
         f"{lettering.short(comparison.model)}, {comparison.phase}, {comparison.data}. Whole step: "
-        f"untraced, median. Others: self time of {plural(shown, 'row')} of the "
-        f"{len(comparison.rows):,} by {comparison.by}, those with the largest share. Level in the "
-        f"lower panel means that a larger batch saves nothing.{partial}"
+        f"untraced, median. Others: self time of {others}. Level in the lower panel means that a "
+        f"larger batch saves nothing.{partial}"
     )
 
 

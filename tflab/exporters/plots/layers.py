@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tflab.exporters.plots import lettering, style
-from tflab.records import Row
+from tflab.records import OpStats
 from tflab.units import percent, time
 
 THRESHOLD = 0.05  # of the time of all ops
@@ -19,8 +19,8 @@ BAR = 0.7  # of that
 COLUMNS = (54, 122, 168)  # points from the panel to the right edges of its numbers
 FRAME = 1.6  # of the longest bar, at most; a deviation may reach out of it
 
-# (one, several, types): the first whose types a layer has. They are looked for within the names of
-# types, because fusion and oneDNN add to them: `_MklNativeFusedConv2D`, `Conv2DBackpropFilter`.
+# (singular, plural, types): the first whose types a layer has. They are looked for within the names
+# of types, because fusion and oneDNN add to them: `_MklNativeFusedConv2D`, `Conv2DBackpropFilter`.
 KINDS = (
     ("convolution", "convolutions", ("Conv2D", "Conv3D", "DepthwiseConv")),
     ("matrix product", "matrix products", ("MatMul", "Einsum")),
@@ -35,7 +35,7 @@ Kind = tuple[str, str]
 
 
 @style.applied()
-def draw(rows: Sequence[Row], threshold: float = THRESHOLD) -> Figure:
+def draw(rows: Sequence[OpStats], threshold: float = THRESHOLD) -> Figure:
     """A bar for each row: the time that a step spends there, and its deviation over the steps.
 
     Bars whose share is above the threshold have another colour and a hatch. The title is the
@@ -70,7 +70,7 @@ def draw(rows: Sequence[Row], threshold: float = THRESHOLD) -> Figure:
     return figure
 
 
-def bar(axes: Axes, place: int, row: Row, marked: bool) -> None:
+def bar(axes: Axes, place: int, row: OpStats, marked: bool) -> None:
     """The bar, its deviation as a line with ends, and both numbers right of the panel."""
     axes.barh(
         place,
@@ -117,19 +117,19 @@ def beside(
         )
 
 
-def kind(row: Row) -> Kind:
+def kind(row: OpStats) -> Kind:
     """Of what kind a layer is, told from the types that ran."""
     return next(
-        ((one, several) for one, several, types in KINDS if has(row, types)),
+        ((singular, plural) for singular, plural, types in KINDS if has(row, types)),
         OTHER,
     )
 
 
-def has(row: Row, types: Sequence[str]) -> bool:
+def has(row: OpStats, types: Sequence[str]) -> bool:
     return any(part in op for op in row.ops for part in types)
 
 
-def sentence(rows: Sequence[Row], threshold: float = THRESHOLD) -> str:
+def sentence(rows: Sequence[OpStats], threshold: float = THRESHOLD) -> str:
     """Which kind of layer the bars above the threshold are, and whether that is all of the kind."""
     above = [row for row in rows if row.share > threshold]
     border = f"{100 * threshold:g} % of the time of all ops"
@@ -139,7 +139,7 @@ def sentence(rows: Sequence[Row], threshold: float = THRESHOLD) -> str:
     (first, count), *others = kinds.most_common()
     if others:
         counted = [
-            f"{n} {'is a' if n == 1 else 'are'} {words(each, n)}" for each, n in kinds.most_common()
+            f"{n} {'is a' if n == 1 else 'are'} {words(kind, n)}" for kind, n in kinds.most_common()
         ]
         return f"Of the {len(above)} bars above {border}, {listed(counted)}"
     alike = sum(kind(row) == first for row in rows) - count
@@ -157,7 +157,7 @@ def listed(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]])
 
 
-def caption(rows: Sequence[Row], threshold: float) -> str:
+def caption(rows: Sequence[OpStats], threshold: float) -> str:
     """How to read it, and a warning where means are made by a few steps."""
     known = [row for row in rows if row.step_std_ns is not None]
     wild = sum((row.step_std_ns or 0) > row.step_ns for row in known)

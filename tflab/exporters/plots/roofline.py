@@ -16,7 +16,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from tflab.analysis.roofline import roof
 from tflab.exporters.plots import label_placement, lettering, style
-from tflab.records import Peaks, Row
+from tflab.records import OpStats, Peaks
 from tflab.units import percent, plural
 
 MOST = 12  # names at most
@@ -30,7 +30,7 @@ SMALLEST, LARGEST = 5.0, 22.0  # diameters of points, in points
 
 
 @style.applied()
-def draw(rows: Sequence[Row], peaks: Peaks) -> Figure:
+def draw(rows: Sequence[OpStats], peaks: Peaks) -> Figure:
     """Each row at its intensity and speed, both logarithmic, below the roof; its area is its share.
 
     Rows of which FLOPs or bytes are not known, or are 0, have no place and are counted. An op may
@@ -88,12 +88,13 @@ def draw(rows: Sequence[Row], peaks: Peaks) -> Figure:
     return figure
 
 
-def has_place(row: Row) -> bool:
+def has_place(row: OpStats) -> bool:
     return bool(row.gflops and row.intensity)
 
 
-def names(drawn: Sequence[Row]) -> list[list[str]]:
-    """The names of the dearest, each in lines, shortened if they still differ; none for others."""
+def names(drawn: Sequence[OpStats]) -> list[list[str]]:
+    """The names of the rows that cost most, in lines, shortened if they still differ; none for
+    others."""
     keys = [row.key for row in drawn[:MOST]]
     short = list(map(lettering.essential, keys))
     clear = short if len(set(short)) == len(short) else keys
@@ -103,7 +104,7 @@ def names(drawn: Sequence[Row]) -> list[list[str]]:
     return lines + [[]] * (len(drawn) - len(lines))
 
 
-def diameter(row: Row) -> float:
+def diameter(row: OpStats) -> float:
     """In points: the area of a circle, as far as it can be seen, is the row's share."""
     return max(SMALLEST, LARGEST * sqrt(row.share))
 
@@ -121,7 +122,7 @@ def name_roof(
         label_placement.square(label_placement.on_page(axes, mark.x, mark.y), mark.radius)
         for mark in marks
     ]
-    found: list[label_placement.Box] = []
+    written: list[label_placement.Box] = []
 
     def free(boxes: Sequence[label_placement.Box]) -> bool:
         clear = not any(label_placement.overlap(box, other) for box in boxes for other in taken)
@@ -141,7 +142,7 @@ def name_roof(
             places.append((x, above, under(at, turn, above, room)))
         x, above, boxes = next((place for place in places if free(place[2])), places[0])
         taken += boxes
-        found += boxes
+        written += boxes
         axes.annotate(
             words,
             (x, roof(peaks, x)),
@@ -153,7 +154,7 @@ def name_roof(
             size=style.SMALL,
             color=style.INK,
         )
-    return found
+    return written
 
 
 def under(
@@ -168,7 +169,7 @@ def under(
     ]
 
 
-def headline(drawn: Sequence[Row], peaks: Peaks) -> str:
+def headline(drawn: Sequence[OpStats], peaks: Peaks) -> str:
     first = drawn[0]
     reached = (first.gflops or 0.0) / roof(peaks, first.intensity or 0.0)
     return (
@@ -177,7 +178,7 @@ def headline(drawn: Sequence[Row], peaks: Peaks) -> str:
     )
 
 
-def caption(rows: Sequence[Row], drawn: Sequence[Row]) -> str:
+def caption(rows: Sequence[OpStats], drawn: Sequence[OpStats]) -> str:
     missing = len(rows) - len(drawn)
     left_out = (
         f" {plural(missing, 'row')} without known FLOPs or bytes left out." if missing else ""

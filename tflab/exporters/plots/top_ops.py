@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tflab.exporters.plots import lettering, style
-from tflab.records import OpTotal, Row
+from tflab.records import OpStats
 from tflab.units import percent, plural, time
 
 MOST = 10
@@ -18,7 +18,7 @@ ROOM = 1.3  # of the longest bar, so that its label has a place
 
 
 @style.applied()
-def draw(rows: Sequence[OpTotal | Row]) -> Figure:
+def draw(rows: Sequence[OpStats]) -> Figure:
     """A bar for each of the ten, its share and its self time beside it, and one for the rest.
 
     Names stand above their bars: a node's name is too long to stand beside one.
@@ -70,21 +70,20 @@ def title(axes: Axes, place: int, name: str, kind: str) -> None:
         )
 
 
-def names(row: OpTotal | Row) -> tuple[str, str]:
+def names(row: OpStats) -> tuple[str, str]:
     """What it is called, and the types that ran where the name is not the type itself."""
-    name, types = (row.key, row.ops) if isinstance(row, Row) else (row.name, (row.op,))
-    others = ", ".join(kind for kind in types if kind != name)
-    return lettering.short(name, 52), lettering.short(others, 34)
+    others = ", ".join(kind for kind in row.ops if kind != row.key)
+    return lettering.short(row.key, 52), lettering.short(others, 34)
 
 
-def headline(top: Sequence[OpTotal | Row], rest: Sequence[OpTotal | Row]) -> str:
+def headline(top: Sequence[OpStats], rest: Sequence[OpStats]) -> str:
     if not rest:
         return f"{names(top[0])[0]} takes {percent(top[0].share)} of the time of all ops"
-    share = percent(sum(row.share for row in top))
-    return f"The {len(top)} dearest of {len(top) + len(rest)} take {share} of the time of all ops"
+    share, all_rows = percent(sum(row.share for row in top)), len(top) + len(rest)
+    return f"The {len(top)} most expensive of {all_rows} take {share} of the time of all ops"
 
 
-def caption(top: Sequence[OpTotal | Row]) -> str:
+def caption(top: Sequence[OpStats]) -> str:
     calls = {row.calls for row in top}
     often = f" in {plural(calls.pop(), 'call')} each" if len(calls) == 1 else ""
     return (

@@ -114,7 +114,7 @@ def encoded_parts(
         metadata.event(name, stats={"Hlo Proto": proto})
     environment = Plane("Task Environment")
     environment.stat("profile_start_time", max(zero, 0))
-    environment.stat("profile_stop_time", end)
+    environment.stat("profile_stop_time", max(end, 0))
     planes = (traced, metadata, environment)
     return [part for plane in planes for part in plane.parts()] + [wire.field(4, host)]
 

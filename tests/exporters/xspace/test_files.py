@@ -1,0 +1,96 @@
+"""Files: a new folder for each capture, whole or not at all."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests import xplane
+from tflab.exporters import xspace
+from tflab.records import Capture, OpRun
+
+
+def capture(name: str) -> Capture:
+    return Capture(name, (), (OpRun(0, f"op of {name}", "Op", "CPU:0", 1_000, 1),))
+
+
+def test_each_capture_is_a_file_in_a_folder_of_its_own(tmp_path):
+    captures = [capture("lenet-batch-1"), capture("lenet-batch-16")]
+    modules = {"cluster_0": b"\x01"}
+    paths = xspace.write(tmp_path / "new" / "log", captures, host="here", modules=modules)
+    profiles = tmp_path / "new/log/plugins/profile"
+    assert paths == [
+        profiles / "lenet-batch-1/here.xplane.pb",
+        profiles / "lenet-batch-16/here.xplane.pb",
+    ]
+    assert [path.read_bytes() for path in paths] == [
+        xspace.encode(recorded, host="here", modules=modules) for recorded in captures
+    ]
+    metadata = xplane.planes(paths[0].read_bytes())["/host:metadata"]
+    assert xplane.names(metadata["event_metadata"]) == {1: "cluster_0"}
+
+
+@pytest.mark.parametrize("host, file", [("my host", "my-host"), ("...", "localhost")])
+def test_the_file_is_named_for_the_machine(tmp_path, monkeypatch, host, file):
+    monkeypatch.setattr(xspace.socket, "gethostname", lambda: host)
+    (path,) = xspace.write(str(tmp_path), [capture("toy")])
+    assert path == tmp_path / "plugins/profile/toy" / f"{file}.xplane.pb"
+    assert xplane.read(path.read_bytes())["hostnames"] == [file]
+    (named,) = xspace.write(tmp_path, [capture("toy")], host="other")
+    assert named.name == "other.xplane.pb"
+
+
+def test_a_folder_that_exists_is_never_written_to(tmp_path):
+    paths = [xspace.write(tmp_path, [capture("toy")])[0] for _ in range(3)]
+    assert [path.parent.name for path in paths] == ["toy", "toy-2", "toy-3"]
+    assert all(os.listdir(path.parent) == [path.name] for path in paths)
+
+
+@pytest.mark.parametrize(
+    "name, safe",
+    [
+        ("my.models:build-batch-1", "my.models-build-batch-1"),
+        ("../../x", "x"),
+        ("a b/c", "a-b-c"),
+        ("_größe-1.2_", "_größe-1.2_"),
+        ("X", "X"),
+        ("-.x.-", "x"),
+        ("..", "other"),
+        ("", "other"),
+    ],
+)
+def test_a_name_never_becomes_a_path(name, safe):
+    assert xspace.file_name(name, "other") == safe
+
+
+def test_a_capture_without_a_usable_name_is_a_profile(tmp_path):
+    (path,) = xspace.write(tmp_path, [capture("..")], host="h")
+    assert path == tmp_path / "plugins/profile/profile/h.xplane.pb"
+
+
+def test_a_file_has_its_name_once_it_is_complete(tmp_path):
+    def parts():
+        yield b"ab"
+        assert os.listdir(tmp_path / "toy") == [".file.pb"]
+        yield b"c"
+
+    path = xspace.write_file(tmp_path, "toy", "file.pb", parts())
+    assert (path, path.read_bytes()) == (tmp_path / "toy/file.pb", b"abc")
+    assert os.listdir(tmp_path / "toy") == ["file.pb"]
+
+
+@pytest.mark.parametrize("error", [OSError, KeyboardInterrupt])
+def test_a_failure_leaves_nothing(tmp_path, error):
+    def parts():
+        yield b"ab"
+        raise error
+
+    with pytest.raises(error):
+        xspace.write_file(tmp_path / "new", "toy", "file.pb", parts())
+    assert os.listdir(tmp_path / "new") == []
+
+
+def test_an_existing_file_of_that_name_is_no_folder_to_write_to(tmp_path):
+    Path(tmp_path, "toy").write_text("kept")
+    assert xspace.new_folder(tmp_path, "toy") == tmp_path / "toy-2"
+    assert Path(tmp_path, "toy").read_text() == "kept"
