@@ -127,3 +127,13 @@ def test_twelve_kernels_are_listed_and_the_others_counted():
 def test_the_bytes_of_a_kernel_stand_right_and_what_it_fuses_gives_way():
     (table,) = [block for block in generated_code.blocks(CODE, STAGE) if isinstance(block, Table)]
     assert layout(table) == ["kernel", "fuses gives way to 16", "bytes of code right"]
+
+
+def test_two_kernels_have_a_table_and_two_lanes_are_several():
+    two = replace(CODE, kernels=CODE.kernels[:2], path=(replace(EXP, lanes=2),))
+    *_, strip, _, table = map(read, generated_code.blocks(two, STAGE))
+    assert strip.frames[0].lines[-1] == "         2 elements at once"
+    assert [row[0] for row in table[2:-1]] == ["large", "small"]
+    assert (
+        read([*generated_code.blocks(replace(two, kernels=CODE.kernels[:1]), STAGE)][-1]) != table
+    )
