@@ -5,6 +5,7 @@ from matplotlib.axis import Axis
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.text import Annotation
 
 
 def title(figure: Figure) -> str:
@@ -26,6 +27,35 @@ def points(line: Line2D) -> list[tuple]:
 def words(axes: Axes) -> list[str]:
     """All that is written within a panel, in the order in which it was."""
     return [text.get_text() for text in axes.texts if text.get_text()]
+
+
+def look(text: Annotation) -> tuple:
+    """(words, point, offset, align, vertical align, size, colour, weight) of what is written at a
+    point."""
+    return (
+        text.get_text(),
+        text.xy,
+        text.get_position(),
+        text.get_ha(),
+        text.get_va(),
+        text.get_size(),
+        text.get_color(),
+        text.get_weight(),
+    )
+
+
+def stroke(line: Line2D) -> tuple:
+    """(colour, width, dashes, marker, its size, its edge, clipped, layer) of a line."""
+    return (
+        line.get_color(),
+        line.get_linewidth(),
+        line.get_linestyle(),
+        line.get_marker(),
+        line.get_markersize(),
+        line.get_markeredgecolor(),
+        line.get_clip_on(),
+        line.get_zorder(),
+    )
 
 
 def ticks(axis: Axis) -> list[tuple[float, str]]:

@@ -7,3 +7,14 @@ def grid(table: Table) -> list:
     """The title, the headers, and the cells of every row; in the end how many rows were cut."""
     headers = tuple(column.header for column in table.columns)
     return [table.title, headers, *table.cells(), table.more]
+
+
+def layout(table: Table) -> list[str]:
+    """How each column stands: `nodes right`, `types gives way to 20`, `node in the middle`."""
+    return [
+        column.header
+        + " right" * (column.right is True)
+        + f" gives way to {column.least}" * (column.elastic is True)
+        + " in the middle" * (column.name is True)
+        for column in table.columns
+    ]

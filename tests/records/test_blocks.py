@@ -15,6 +15,13 @@ def test_a_cell_is_its_columns_function_of_the_row():
     assert list(Table("numbers", COLUMNS, (1, 20)).cells()) == [("1", "2"), ("20", "40")]
 
 
+def test_rows_are_dicts_of_headers_and_cells_too():
+    assert Table("numbers", COLUMNS, (1, 20)).dicts() == [
+        {"name": "1", "twice": "2"},
+        {"name": "20", "twice": "40"},
+    ]
+
+
 def test_a_shortened_table_remembers_how_many_rows_there_were():
     assert blocks.shortened("t", COLUMNS, [1, 2, 3], 2) == Table("t", COLUMNS, (1, 2), more=1)
 
@@ -91,3 +98,15 @@ def test_one_is_singular_and_thousands_are_set_apart():
         "2 nodes",
         "1,234 nodes",
     ]
+
+
+def test_what_rounds_up_to_the_next_unit_or_digit_is_written_there():
+    assert units.time(999.5) == "1.00 us"
+    assert units.size(1024 * units.ROUNDS_UP) == "1.00 KB"
+    assert units.three_digits(9.995) == "10.0"
+    assert units.time(1e9 * units.ROUNDS_UP) == "1.00 s"
+    assert units.time(1e6 * units.ROUNDS_UP) == "1.00 ms"
+
+
+def test_a_device_is_what_follows_the_last_mark_of_one():
+    assert units.short_device("/job:my-device:1/device:CPU:2") == "CPU:2"

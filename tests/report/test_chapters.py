@@ -10,7 +10,7 @@ import pytest
 
 from tests.records_by_hand import op_at_size, op_stats, op_total
 from tests.report import test_pass_log as walk
-from tests.shown import grid
+from tests.shown import grid, layout
 from tflab.exporters import plots
 from tflab.follow import node_history
 from tflab.records import (
@@ -593,3 +593,31 @@ def test_a_picture_is_a_figure_with_its_label_in_both_formats(monkeypatch):
     assert drawn == Picture("roofline", "What it shows.", drawn.svg, drawn.png)
     assert drawn.svg.startswith("<svg ")
     assert drawn.png.startswith(b"\x89PNG")
+
+
+def test_numbers_stand_right_and_what_is_long_gives_way():
+    def layouts(parts):
+        return [layout(part) for part in parts if isinstance(part, Table)]
+
+    assert layouts(chapters.environment(LAB)) == 2 * [["", " gives way to 16"]]
+    assert layouts(chapters.training(LAB)) == [
+        [
+            *("epoch right", "steps right", "train loss right", "train accuracy right"),
+            *("test loss right", "test accuracy right", "seconds right"),
+            "images a second right",
+        ]
+    ]
+    assert layouts(chapters.top_ops(LAB))[0] == [
+        *("node gives way to 16", "type that ran", "calls right", "self right"),
+        *("a call right", "share right"),
+    ]
+    assert layout(chapters.table_of_batch_sizes(COMPARED)) == [
+        *("batch right", "a step, median right", "an image right"),
+        *("images a second, mean right", "found gives way to 16"),
+    ]
+    assert layouts(chapters.methods(LAB)) == [
+        [
+            *("numbers gives way to 16", "steps right", "warm-up, not counted right"),
+            "traced or not",
+        ]
+    ]

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.records_by_hand import op_total
-from tests.shown import grid
+from tests.shown import grid, layout
 from tflab.analysis import passes
 from tflab.records import (
     Backward,
@@ -443,4 +443,10 @@ def test_the_changes_say_of_every_state_what_it_left_and_what_happened():
             "50.0 %; 3 other runs of passes changed nothing: layout, memory_optimizer",
         ),
         0,
+    ]
+
+
+def test_numbers_of_nodes_stand_right_and_what_happened_gives_way():
+    assert layout(pass_log.changes(pass_log.states(STAGES))) == [
+        *("step", "nodes before right", "after right", "what happened gives way to 16")
     ]

@@ -239,3 +239,14 @@ def test_a_deep_graph_is_drawn_without_recursion_and_in_linear_time():
     assert ascii_graph.draw(order) == ["●"] * len(chain)
     # A step that looks through its whole stack takes 10 s, this one a third of a second.
     assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize(
+    ("rail", "ends", "sign"),
+    [
+        *((2, True, "╰"), (2, False, "├"), (5, True, "╯"), (5, False, "┤")),
+        *((3, True, "┴"), (3, False, "┼")),
+    ],
+)
+def test_a_rail_joins_a_line_at_its_ends_or_between_them(rail, ends, sign):
+    assert ascii_graph.joint(rail, 2, 5, ends) == sign

@@ -5,7 +5,9 @@ from dataclasses import replace
 import pytest
 
 from tests.records_by_hand import read
+from tests.shown import layout
 from tflab.records import Backward, Call, Function, Gradient, GradientCheck, Node
+from tflab.records.blocks import Table
 from tflab.views import stages
 
 FORWARD = (
@@ -195,4 +197,20 @@ def test_gradients_in_a_file_are_known_by_their_names():
 def test_a_model_without_a_loss_has_nothing_added():
     assert shown(Backward(None, FORWARD)) == [
         "The model has no loss or no optimiser: nothing to differentiate, nothing added."
+    ]
+
+
+def test_numbers_stand_right_and_what_is_long_gives_way():
+    tables = [block for block in stages.blocks(STAGE) if isinstance(block, Table)]
+    assert list(map(layout, tables)) == [
+        [
+            *("forward node", "type", "gradient function", "nodes right"),
+            "types gives way to 28",
+        ],
+        ["because", "nodes right", "which gives way to 16"],
+        [
+            *("function in the middle", "called by gives way to 34", "nodes right"),
+            "types gives way to 20",
+        ],
+        ["variable", "elements right", "largest relative error right"],
     ]

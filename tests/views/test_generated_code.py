@@ -3,8 +3,9 @@
 from dataclasses import replace
 
 from tests.records_by_hand import read, source
+from tests.shown import layout
 from tflab.records import Generated, Machined, Node, Placement
-from tflab.records.blocks import Frame, Strip
+from tflab.records.blocks import Frame, Strip, Table
 from tflab.views import generated_code
 
 STAGE = Placement(
@@ -121,3 +122,18 @@ def test_twelve_kernels_are_listed_and_the_others_counted():
         *((f"k{n}", f"{n + 2} add", f"{100 + n}") for n in range(14, 2, -1)),
         "... and 3 more",
     ]
+
+
+def test_the_bytes_of_a_kernel_stand_right_and_what_it_fuses_gives_way():
+    (table,) = [block for block in generated_code.blocks(CODE, STAGE) if isinstance(block, Table)]
+    assert layout(table) == ["kernel", "fuses gives way to 16", "bytes of code right"]
+
+
+def test_two_kernels_have_a_table_and_two_lanes_are_several():
+    two = replace(CODE, kernels=CODE.kernels[:2], path=(replace(EXP, lanes=2),))
+    *_, strip, _, table = map(read, generated_code.blocks(two, STAGE))
+    assert strip.frames[0].lines[-1] == "         2 elements at once"
+    assert [row[0] for row in table[2:-1]] == ["large", "small"]
+    assert (
+        read([*generated_code.blocks(replace(two, kernels=CODE.kernels[:1]), STAGE)][-1]) != table
+    )

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.records_by_hand import CPU_0, CPU_1, read
+from tests.shown import layout
 from tflab.records import (
     Assignment,
     Fate,
@@ -22,7 +23,7 @@ from tflab.records import (
     Toggle,
     Transfer,
 )
-from tflab.records.blocks import Frame, Strip
+from tflab.records.blocks import Frame, Strip, Table
 from tflab.views import placement, stages
 
 FATES = (  # fate, pass, nodes
@@ -433,3 +434,21 @@ def test_the_pass_log_knows_what_is_unreached_and_the_types_of_written_and_runni
             ),
         ),
     )
+
+
+def test_numbers_stand_right_and_what_is_long_gives_way():
+    tables = [block for block in stages.blocks(STAGE) if isinstance(block, Table)]
+    assert list(map(layout, tables)) == [
+        ["fate", "nodes right", " gives way to 16"],
+        ["device", "because gives way to 16", "nodes right"],
+        ["usual fate", "fate now", "nodes right", "which gives way to 16"],
+        ["device", "nodes right", "types gives way to 16"],
+        [
+            *("tensor", "from", "to", "shape", "bytes right"),
+            "send and receive gives way to 16",
+        ],
+        [
+            *("written", "runs as", "nodes right", "registered for gives way to 20"),
+            "on a GPU (not run) gives way to 18",
+        ],
+    ]

@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
-from tests.pictures import caption, points, ticks, title, words
+from tests.pictures import caption, look, points, stroke, ticks, title, words
 from tflab.exporters.plots import curves, style
 from tflab.records import Epoch, History, TrainingStep
 
@@ -155,3 +156,139 @@ def test_an_untrained_model_has_a_sentence():
     drawn = curves.draw(replace(HISTORY, steps=(), epochs=()))
     assert (drawn.axes, title(drawn)) == ([], "Nothing was learned")
     assert caption(drawn) == "lenet has not done a step."
+
+
+def test_lines_of_a_panel_and_their_labels_have_their_looks():
+    axes = Figure().subplots()
+    train, test = [(1, 0.5), (2, 0.25)], [(1, 0.75), (2, 0.125)]
+    labels = curves.panel(axes, train, test, 1, curves.percent)
+    line, dots = axes.lines
+    assert (points(line), points(dots)) == (train, test)
+    assert stroke(line) == (style.BLUE, 1.2, "-", ".", 6, style.BLUE, True, 2)
+    assert stroke(dots) == (style.VERMILION, 1.4, "--", "o", 6, "white", False, 3)
+    assert [look(text) for text in axes.texts[::2]] == [
+        ("━", (2, 0.25), (10, 0), "left", "center", 9.5, style.BLUE, "normal"),
+        ("●", (2, 0.125), (10, 0), "left", "center", 9.5, style.VERMILION, "normal"),
+    ]
+    assert [text.get_text() for text in axes.texts[1::2]] == ["training 25 %", "test 12.5 %"]
+    assert labels == list(axes.texts[::2])
+    assert not axes.collections
+    assert [line.get_visible() for line in axes.get_ygridlines()[:1]] == [True]
+    assert [line.get_visible() for line in axes.get_xgridlines()[:1]] == [False]
+
+
+def test_the_band_of_blocks_is_pale_and_the_line_ends_at_the_last_step():
+    axes = Figure().subplots()
+    train = [(step, float(step)) for step in range(1, 5)]
+    (label,) = curves.panel(axes, train, [], 2, curves.plain)
+    (line,), (band,) = axes.lines, axes.collections
+    assert points(line) == [(1.5, 1.5), (3.5, 3.5)]
+    assert label.xy == (4, 3.5)
+    assert (to_hex(band.get_facecolor()[0]).upper(), band.get_alpha()) == (style.PALE, 0.7)
+    assert band.get_linewidth() == [0]
+    box = band.get_paths()[0].get_extents()
+    assert (box.x0, box.x1) == (1.5, 3.5)
+    assert (box.y0, box.y1) == pytest.approx((1.1, 3.9))
+
+
+def test_forty_points_and_more_have_no_marker():
+    markers = []
+    for count in (39, 40):
+        axes = Figure().subplots()
+        curves.panel(axes, [(step, 1.0) for step in range(count)], [], 1, curves.plain)
+        markers.append(axes.lines[0].get_marker())
+    assert markers == [".", "None"]
+
+
+def test_a_panel_without_losses_has_no_line():
+    axes = Figure().subplots()
+    assert curves.panel(axes, [], [], 1, curves.plain) == []
+    assert not axes.lines
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "lengths"),
+    [
+        (1, 3, [1]),
+        (2, 3, [2]),
+        (3, 3, [3]),
+        (5, 3, [5]),
+        (6, 3, [3, 3]),
+        (8, 3, [3, 5]),
+        (2, 1, [1, 1]),
+    ],
+)
+def test_what_is_left_over_joins_the_last_block(count, size, lengths):
+    steps = [(float(n), 0.0) for n in range(count)]
+    blocks = curves.blocks(steps, size)
+    assert [len(block) for block in blocks] == lengths
+    assert [point for block in blocks for point in block] == steps
+
+
+def test_means_and_bands_are_those_of_each_block():
+    values = [(1, 1.0), (2, 3.0), (4, 11.0), (6, 21.0), (8, 31.0)]
+    assert curves.means(values, 2) == [(1.5, 2.0), (6, 21.0)]
+    assert curves.bands(values, 2) == [pytest.approx((1.2, 2.8)), pytest.approx((13.0, 29.0))]
+
+
+@pytest.mark.parametrize(
+    ("losses", "logarithmic"),
+    [((1, 20), False), ((1, 20.1), True), ((0, 30), False), ((-1, 30), False), ((), False)],
+)
+def test_the_axis_of_losses_is_logarithmic_above_a_ratio_of_twenty(losses, logarithmic):
+    assert curves.needs_log_scale(list(enumerate(losses))) is logarithmic
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "edge"),
+    [
+        ((0.9, 0.9), (), 0.85),
+        ((0.9, 0.9), (0.72, 0.95), 0.7),
+        ((0.9, 0.9), (0.7,), 0.65),
+        ((0.55, 0.55), (), 0.0),
+        ((0.56, 0.56), (), 0.55),
+        ((0.6, 0.8), (), 0.6),
+    ],
+)
+def test_the_axis_of_right_answers_begins_at_a_round_share_below_them(train, test, edge):
+    """The lower tenth of 0.6 and 0.8 is 0.62."""
+    points_of = [list(enumerate(values)) for values in (train, test)]
+    assert curves.lower_edge(*points_of) == pytest.approx(edge)
+
+
+def test_twelve_epochs_have_a_tick_each_and_thirteen_every_second():
+    shown = []
+    for count in (12, 13):
+        axes = Figure().subplots()
+        epochs = tuple(Epoch(n, n, 1, 0.5, 1, 0.5, 1, 48) for n in range(1, count + 1))
+        steps = tuple(TrainingStep(n, 1.0, 0.5, 0.1) for n in range(1, count + 1))
+        curves.epochs_axis(axes, replace(HISTORY, steps=steps, epochs=epochs, batch_size=1))
+        shown.append([label for _, label in ticks(axes.xaxis)])
+    assert shown == [[str(n) for n in range(1, 13)], [str(n) for n in range(2, 13, 2)]]
+    assert axes.get_xlabel() == "epoch (the first is 1 step of 1 image)"
+
+
+def test_steps_on_the_axis_are_whole_numbers():
+    axes = Figure().subplots()
+    curves.epochs_axis(axes, replace(HISTORY, steps=HISTORY.steps[:1], epochs=(), batch_size=1))
+    assert axes.get_xlim() == (0, 1)
+    assert [place for place, _ in ticks(axes.xaxis)] == [0, 1]
+    assert axes.get_xlabel() == "step (of 1 image)"
+    steps = tuple(TrainingStep(n, 1.0, 0.5, 0.1) for n in range(1, 18))
+    curves.epochs_axis(axes, replace(HISTORY, steps=steps, epochs=()))
+    assert axes.get_xlim() == (0, 17)
+    assert [place for place, _ in ticks(axes.xaxis)] == [0, 3, 6, 9, 12, 15]
+
+
+def test_a_loss_that_is_no_number_is_left_out_and_counted():
+    steps = (HISTORY.steps[0], replace(HISTORY.steps[1], loss=float("nan")), *HISTORY.steps[2:])
+    drawn = curves.draw(replace(HISTORY, steps=steps))
+    assert [step for step, _ in points(drawn.axes[0].lines[0])] == [1, 3, 4, 5, 6]
+    assert caption(drawn).endswith("1 step had no finite loss and cannot be drawn.")
+
+
+def test_numbers_have_three_digits_and_shares_two_decimals_without_zeros_at_the_end():
+    assert [curves.plain(value) for value in (2.3456, 0.5, 100.0)] == ["2.35", "0.5", "100"]
+    assert [curves.percent(share) for share in (0.9905, 0.905, 1.0, 0.12345, 0.0)] == [
+        *("99.05 %", "90.5 %", "100 %", "12.35 %", "0 %")
+    ]

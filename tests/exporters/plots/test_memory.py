@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
-from tests.pictures import caption, points, ticks, title, words
+from tests.pictures import caption, look, points, stroke, ticks, title, words
 from tflab.exporters.plots import memory, style
 from tflab.records.timed import Holder, LiveBytes
 
@@ -93,3 +94,49 @@ def test_a_step_without_allocations_says_which_one():
     drawn = memory.draw(LiveBytes(8, (), 0, 0, ()))
     assert (drawn.axes, title(drawn)) == ([], "No op asked for memory")
     assert caption(drawn) == "Step 8 has no allocations."
+
+
+def panel():
+    axes = Figure().subplots()
+    axes.set_xlim(0, 20_000)
+    return axes
+
+
+def test_the_peak_is_a_large_point_and_its_words_are_bold():
+    axes = panel()
+    memory.mark_peak(axes, CURVE)
+    (peak,), (words_of_peak,) = axes.lines, axes.texts
+    assert points(peak) == [(9_000, 12 * KB)]
+    assert stroke(peak) == (style.VERMILION, 1.5, "None", "o", 8, style.VERMILION, False, 2)
+    assert look(words_of_peak) == (
+        *("12.0 KB after 9.00 us", (9_000, 12 * KB), (4, 10)),
+        *("left", "baseline", 10, "black", "bold"),
+    )
+    assert words_of_peak.anncoords == "offset points"
+
+
+def test_the_words_of_a_peak_in_the_second_half_stand_on_its_left():
+    places = []
+    for ns in (10_000, 10_001):
+        axes = panel()
+        memory.mark_peak(axes, replace(CURVE, peak_ns=ns))
+        (label,) = axes.texts
+        places.append((label.get_ha(), label.get_position()))
+    assert places == [("left", (4, 10)), ("right", (-4, 10))]
+
+
+def test_without_holders_the_caption_ends_with_what_is_not_counted():
+    assert memory.caption(replace(CURVE, holders=())) == (
+        "Step 6: bytes that its ops had allocated and not released yet. Variables and feeds are "
+        "not among them."
+    )
+
+
+def test_a_holder_of_a_long_name_loses_its_middle():
+    long = Holder("a" * 30 + "b" * 30, "Relu", 2 * KB, True)
+    assert memory.headline(replace(CURVE, holders=(long,))) == (
+        "At most 12.0 KB are alive at once, allocated by 1 op"
+    )
+    assert memory.caption(replace(CURVE, holders=(long,))).endswith(
+        "is held by " + "a" * 24 + "…" + "b" * 25 + " (2.00 KB)."
+    )

@@ -6,14 +6,12 @@ import re
 import subprocess
 import sys
 from dataclasses import replace
-from itertools import combinations, pairwise
+from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
 import matplotlib
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
@@ -21,16 +19,10 @@ from PIL import Image
 
 from tests.pictures import caption, plain, points, title
 from tests.records_by_hand import op_at_size, op_stats, op_total
-from tflab import units
-from tflab.errors import UsageError
 from tflab.exporters import plots
 from tflab.exporters.plots import (
-    curves,
     files,
-    label_placement,
     layers,
-    lettering,
-    line_labels,
     style,
     timeline,
 )
@@ -286,17 +278,6 @@ def test_names_can_hold_anything(name, tmp_path):
 TAGS = ("svg", "g", "path", "text", "tspan", "defs", "clipPath", "rect", "use", "pattern")
 
 
-def test_a_long_name_loses_its_middle():
-    assert lettering.short("scope/" * 20 + "Relu", 15) == "scope/s…pe/Relu"
-
-
-def test_names_that_would_look_the_same_get_more_letters():
-    long = [f"gradients/conv{n}/Conv2D_grad/Conv2DBackpropInput" for n in (1, 2)]
-    short = lettering.distinct(long, 16)
-    assert short == ["gradients/conv1…2DBackpropInput", "gradients/conv2…2DBackpropInput"]
-    assert lettering.distinct(["a", "a"], 16) == ["a", "a"]
-
-
 # Curves
 
 
@@ -319,27 +300,11 @@ def test_many_steps_are_put_together_in_blocks_and_the_caption_says_so():
     assert "mean of 3 steps, with their middle eight tenths" in caption(figure)
 
 
-@given(st.integers(1, 50), st.integers(1, 9))
-def test_every_step_is_in_one_block(count, size):
-    steps = [(float(n), 0.0) for n in range(count)]
-    blocks = curves.blocks(steps, size)
-    assert [point for block in blocks for point in block] == steps
-    assert all(len(block) >= min(size, count) for block in blocks)
-
-
 def test_the_title_says_how_good_it_became():
     assert title(drawn("curves")) == "lenet is right about 96 % of the test images after 6 epochs"
     before = replace(trained(7), epochs=(), interrupted=True)
     assert title(drawn("curves", before)) == "lenet after 7 steps, before its first test"
     assert caption(drawn("curves", before)).endswith("The training was interrupted.")
-
-
-def test_a_loss_that_is_no_number_is_left_out_and_counted():
-    history = trained(3, 9)
-    broken = replace(history.steps[1], loss=float("nan"))
-    figure = drawn("curves", replace(history, steps=(history.steps[0], broken, history.steps[2])))
-    assert points(figure.axes[0].lines[0]) == [(1, 2), (3, 2 / 3)]
-    assert "1 step had no finite loss" in caption(figure)
 
 
 def test_losses_over_a_wide_range_have_a_logarithmic_axis():
@@ -473,24 +438,6 @@ def test_names_stand_in_the_bars_that_have_room_for_them():
     assert said(drawn("timeline"))[-3:] == ["conv1/Relu", "pool1/MaxPool", "side"]
 
 
-@pytest.mark.parametrize(
-    ("room", "lines", "words"),
-    [
-        (300, 1, "gradients/conv2/Conv2D_grad/Conv2DBackpropInput"),
-        (190, 1, "gradients/conv2/Conv2DBackpropInput"),
-        (100, 3, "gradients/conv2/\nConv2D_grad/\nConv2DBackpropInput"),
-        (100, 2, "gradients/conv2/\nConv2DBackpropInput"),
-        (100, 1, "Conv2DBackpropInput"),
-        (80, 2, "Conv2DBackprop\nInput"),
-        (80, 1, ""),
-        (10, 9, ""),
-    ],
-)
-def test_a_name_that_does_not_fit_is_shortened(room, lines, words):
-    name = "gradients/conv2/Conv2D_grad/Conv2DBackpropInput"
-    assert timeline.fitting(name, room, lines) == words
-
-
 def test_each_device_has_lanes_of_its_own():
     second = replace(RUNS[2], device=CPU[:-1] + "1")
     (axes,) = drawn("timeline", (RUNS[1], second, RUNS[3]), STEP, PATH).axes
@@ -580,16 +527,6 @@ def test_both_parts_of_the_roof_have_room_for_their_words(intensity, gflops):
     boxes += [text.get_window_extent() for text in axes.texts if " delivers " in text.get_text()]
     assert len(boxes) == 2
     assert all(frame.x0 <= box.x0 and box.x1 <= frame.x1 for box in boxes)
-
-
-def test_a_name_without_a_place_is_left_out():
-    axes = style.canvas("", "", 2)[1][0]
-    assert (
-        label_placement.place_labels(
-            axes, [label_placement.LabelledPoint(0.5, 0.5, 5, ["W" * 200])]
-        )
-        == []
-    )
 
 
 # Layers
@@ -691,52 +628,6 @@ def test_the_kind_of_a_layer_is_told_from_its_types(ops, kind):
     assert layers.kind(row("x", ops, 1))[0] == kind
 
 
-# Labels at the ends of lines
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.floats(-1e3, 1e3), max_size=12), st.floats(0.1, 50))
-def test_labels_that_are_spread_keep_their_order_and_their_distance(targets, gap):
-    positions = line_labels.spread_positions(targets, gap)
-    ranked = sorted(zip(targets, positions, strict=True))
-    for (_, low), (_, high) in pairwise(ranked):
-        assert high - low >= gap * (1 - 1e-6)
-    assert sum(positions) == pytest.approx(sum(targets), abs=1e-6 * (1 + len(targets) * 1e3))
-
-
-@pytest.mark.parametrize(
-    ("targets", "positions"),
-    [
-        ([], []),
-        ([3], [3]),
-        ([0, 20], [0, 20]),
-        ([0, 4], [-3, 7]),
-        ([5, 5, 5], [-5, 5, 15]),
-        ([100, 4, 0], [100, 7, -3]),
-    ],
-)
-def test_labels_move_only_as_far_as_they_have_to(targets, positions):
-    assert line_labels.spread_positions(targets, 10) == positions
-
-
-# Ticks
-
-
-@pytest.mark.parametrize(
-    ("limit", "words", "ticks"),
-    [
-        (4.5e6, units.time, ["0 ms", "1 ms", "2 ms", "3 ms", "4 ms"]),
-        (1, units.time, ["0 ns", "0.2 ns", "0.4 ns", "0.6 ns", "0.8 ns", "1 ns"]),
-        (600e3, units.time, ["0 us", "200 us", "400 us", "600 us"]),
-        (2.5 * 2**20, units.size, ["0 MB", "0.5 MB", "1 MB", "1.5 MB", "2 MB", "2.5 MB"]),
-    ],
-)
-def test_ticks_are_round_numbers_of_one_unit(limit, words, ticks):
-    (axes,) = style.canvas("", "", 2)[1]
-    style.ruled(axes.xaxis, limit, words)
-    assert [label.get_text() for label in axes.get_xticklabels()] == ticks
-
-
 # Files
 
 
@@ -754,53 +645,6 @@ def test_a_picture_is_saved_as_png_and_svg(figure, tmp_path):
     assert paths[1].read_text() == plots.svg(figure)
 
 
-def test_formats_are_chosen_from_those_there_are(figure, tmp_path):
-    assert plots.save(figure, tmp_path / "a", ("svg",)) == [tmp_path / "a.svg"]
-    with pytest.raises(UsageError, match="No picture format 'gif'; choose from png, svg"):
-        plots.save(figure, tmp_path / "b", ("png", "gif"))
-    assert [path.name for path in tmp_path.iterdir()] == ["a.svg"]
-
-
-def test_nothing_is_overwritten_and_then_nothing_is_written(figure, tmp_path):
-    (tmp_path / "a.svg").write_text("mine")
-    with pytest.raises(UsageError, match=r"a\.svg' exists already; remove it or give another path"):
-        plots.save(figure, tmp_path / "a")
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.svg", "mine")]
-
-
-def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path):
-    path = tmp_path / "a.svg"
-    path.write_text("somebody else's")
-    with pytest.raises(UsageError, match="exists already"):
-        files.write(path, b"mine")
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [
-        ("a.svg", "somebody else's")
-    ]
-
-
-def test_a_dangling_link_is_not_written_through(figure, tmp_path):
-    (tmp_path / "a.svg").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(UsageError, match="exists already"):
-        plots.save(figure, tmp_path / "a", ("svg",))
-    assert not (tmp_path / "elsewhere").exists()
-
-
-def test_a_place_that_cannot_be_written_is_named(figure, tmp_path):
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UsageError, match=r"file/a\.svg' cannot be written: .*Give a path"):
-        plots.save(figure, tmp_path / "file" / "a", ("svg",))
-
-
-def test_a_write_that_fails_leaves_nothing(figure, tmp_path, monkeypatch):
-    def full(*_):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(UsageError, match="cannot be written: No space left on device"):
-        plots.save(figure, tmp_path / "a", ("svg",))
-    assert list(tmp_path.iterdir()) == []
-
-
 # SVG
 
 
@@ -810,10 +654,6 @@ def test_the_same_input_gives_the_same_bytes(name):
     files.png(drawn(name))
     assert plots.svg(drawn(name)) == first
     assert plots.svg(drawn(name, *EXAMPLES[name])) == first
-
-
-def test_the_same_figure_gives_the_same_png(figure):
-    assert files.png(figure) == files.png(drawn("memory", CURVE))
 
 
 def test_another_process_writes_the_same_bytes():

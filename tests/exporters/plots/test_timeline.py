@@ -4,8 +4,9 @@ from dataclasses import replace
 
 import pytest
 from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
 
-from tests.pictures import caption, points, ticks, title, words
+from tests.pictures import caption, points, stroke, ticks, title, words
 from tflab.exporters.plots import style, timeline
 from tflab.records import CriticalPath, OpRun, StepTime
 
@@ -129,3 +130,163 @@ def test_what_reaches_out_of_the_step_is_cut_off():
 def test_a_step_without_ops_says_which_one_and_how_long_it_took():
     drawn = timeline.draw(RUNS, StepTime(9, START, 340_000), PATH)
     assert (drawn.axes, title(drawn), caption(drawn)) == ([], "No op ran", "Step 9 took 340 us.")
+
+
+def panel(lanes=3):
+    """A panel of 400 by 300 points: a nanosecond of the step is 1 / 5000 of a point."""
+    axes = Figure(figsize=(8, 6), dpi=144).add_axes((0.1, 0.1, 400 / 576, 300 / 432))
+    axes.set_xlim(0, 2_000_000)
+    axes.set_ylim(lanes - 0.4, -0.6)
+    return axes
+
+
+def test_a_device_has_as_many_lanes_as_ops_run_at_once_and_its_name_at_the_first():
+    long = "gpu-" + "a" * 20
+    runs = [
+        *RUNS[1:],
+        replace(RUNS[1], name="far", device=long),
+    ]
+    assert [
+        (label, [run.name for run in lane]) for label, lane in timeline.lanes_by_device(runs)
+    ] == [
+        ("CPU:0", ["net/conv", "net/dense"]),
+        ("", ["net/side"]),
+        ("CPU:1", ["net/copy", "net/late"]),
+        ("gpu-aaa…aaaaaaaa", ["far"]),
+    ]
+
+
+def test_an_op_within_another_does_not_lie_in_its_lane():
+    inner = run("net/inner", "Mul", "CPU:0", 200, 100)
+    lanes = timeline.lanes_by_device([RUNS[2], inner])
+    assert [[run.name for run in lane] for _, lane in lanes] == [["net/conv"], ["net/inner"]]
+
+
+def test_times_are_cut_off_at_both_edges_of_the_step():
+    early = run("early", "Mul", "CPU:0", -50, 100)
+    late = run("late", "Mul", "CPU:0", 1_900, 500)
+    assert timeline.span_in_step(early, STEP) == (0, 50_000)
+    assert timeline.span_in_step(late, STEP) == (1_900_000, 2_000_000)
+    assert timeline.gaps((early, late), STEP) == [(50_000, 1_900_000)]
+    assert timeline.gaps((), STEP) == [(0, 2_000_000)]
+
+
+def test_up_to_two_thousand_runs_are_drawn_one_by_one_and_more_are_joined():
+    spans = [(100, 200), (1_000, 1_500), (2_100, 3_900)]
+    assert timeline.merged_if_many(spans, 2_000, 2_000_000) == spans
+    # A pixel is 2000 ns.
+    assert [*timeline.merged_if_many(spans, 2_001, 2_000_000)] == [(0, 4_000)]
+    apart = [(100, 200), (6_500, 7_000), (9_000, 9_100)]
+    assert [*timeline.merged_if_many(apart, 2_001, 2_000_000)] == [(0, 2_000), (6_000, 10_000)]
+    assert [*timeline.merged_if_many([(3, 5), (7, 8)], 2_001, 999)] == [(3, 5), (7, 8)]
+    assert [*timeline.merged_if_many([(3, 5), (10, 11)], 2_001, 3_000)] == [(3, 6), (9, 12)]
+
+
+def test_gaps_of_very_many_runs_end_at_the_end_of_the_step():
+    runs = [OpRun(5, f"x{n}", "Mul", JOB + "CPU:0", START + 400 * n, 399) for n in range(2_500)]
+    step = replace(STEP, wall_ns=999_999)
+    assert timeline.gaps(runs, step) == []
+    assert timeline.gaps(runs, STEP) == [(1_000_000, 2_000_000)]
+    assert timeline.gaps(runs[:2_000], replace(STEP, wall_ns=799_999))[:2] == [
+        (399, 400),
+        (799, 800),
+    ]
+
+
+def test_a_bar_fills_eight_tenths_of_its_lane_above_the_line_of_the_path():
+    axes = panel()
+    timeline.draw_bars(axes, 2, [(100, 600), (900, 1_600)], style.BLUE)
+    (bars,) = axes.collections
+    assert spans(axes, style.BLUE) == [(1.6, 2.4, 0.1, 0.6), (1.6, 2.4, 0.9, 1.6)]
+    assert (bars.get_linewidth(), bars.get_zorder()) == ([0.5], 2)
+
+
+def test_the_line_of_the_path_goes_from_lane_to_lane_in_the_order_of_time():
+    axes = panel()
+    lanes = [("CPU:0", [RUNS[1], RUNS[4]]), ("", [RUNS[2]]), ("CPU:1", [RUNS[5]])]
+    timeline.draw_critical_path(axes, lanes, STEP, {"net/conv", "net/dense", "net/late"})
+    (line,) = axes.lines
+    assert points(line) == [
+        *((100_000, 1), (600_000, 1)),
+        *((900_000, 0), (1_600_000, 0)),
+        *((1_700_000, 2), (1_940_000, 2)),
+    ]
+    assert stroke(line)[:4] == (style.BLUE, 1, "-", "None")
+    assert line.get_zorder() == 1
+
+
+def test_a_name_is_white_on_the_path_and_stands_in_the_middle_of_its_bar():
+    axes = panel()
+    lanes = [("CPU:0", [RUNS[2], RUNS[1]]), ("", [RUNS[4]])]
+    timeline.write_names(axes, lanes, STEP, {"net/conv"})
+    looks = [
+        (t.get_text(), t.get_position(), t.get_color(), t.get_ha(), t.get_va(), t.get_size())
+        for t in axes.texts
+    ]
+    around = ("center", "center", 8.5)
+    assert looks == [
+        ("net/conv", (350_000, 0), "white", *around),
+        ("net/dense", (1_250_000, 0), style.INK, *around),
+        ("net/side", (500_000, 1), style.INK, *around),
+    ]
+    assert {(text.get_zorder(), text._linespacing) for text in axes.texts} == {(3, 1.15)}
+
+
+@pytest.mark.parametrize(
+    ("us", "words"), [(60, None), (100, None), (150, "net/\nconv"), (240, "net/conv")]
+)
+def test_a_name_is_written_where_its_bar_is_three_points_longer_on_both_sides(us, words):
+    """`conv` is 20 points wide, the whole name 38: a microsecond is 1 / 5 of a point."""
+    axes = panel()
+    timeline.write_names(axes, [("", [run("net/conv", "Op", "CPU:0", 100, us)])], STEP, set())
+    assert [text.get_text() for text in axes.texts] == ([words] if words else [])
+
+
+@pytest.mark.parametrize(
+    ("lanes", "expected"),
+    [(7, "net/\nconv/\n2d"), (8, "net/\n2d"), (11, "net/\n2d"), (12, "2d"), (23, "2d"), (24, None)],
+)
+def test_a_name_has_as_many_lines_as_its_lane_has_room_for(lanes, expected):
+    """Of 300 points in all, a lane's bar has 8 tenths, and a line needs 10.2."""
+    axes = panel(lanes)
+    packed = [("", [run("net/conv/2d", "Op", "CPU:0", 100, 150)]), *[("", [])] * (lanes - 1)]
+    timeline.write_names(axes, packed, STEP, set())
+    assert [text.get_text() for text in axes.texts] == ([expected] if expected else [])
+
+
+NAME = "gradients/conv2/Conv2D_grad/Conv2DBackpropInput"
+
+
+@pytest.mark.parametrize(
+    ("room", "lines", "words"),
+    [
+        (300, 1, NAME),
+        (190, 1, "gradients/conv2/Conv2DBackpropInput"),
+        (100, 3, "gradients/conv2/\nConv2D_grad/\nConv2DBackpropInput"),
+        (100, 2, "gradients/conv2/\nConv2DBackpropInput"),
+        (100, 1, "Conv2DBackpropInput"),
+        (80, 2, "Conv2DBackprop\nInput"),
+        (80, 1, ""),
+        (10, 9, ""),
+    ],
+)
+def test_a_name_that_does_not_fit_is_shortened(room, lines, words):
+    assert timeline.fitting(NAME, room, lines) == words
+
+
+def test_no_name_stands_in_a_bar_narrower_than_one_and_a_half_letters():
+    assert timeline.fitting("i", 1.5 * 8.5, 1) == "i"
+    assert timeline.fitting("i", 1.5 * 8.5 - 0.01, 1) == ""
+
+
+def test_a_name_of_more_than_eighty_letters_loses_its_middle():
+    assert timeline.fitting("a" * 80, 10_000, 1) == "a" * 80
+    assert timeline.fitting("a" * 50 + "b" * 31, 10_000, 1) == "a" * 39 + "…" + "a" * 9 + "b" * 31
+
+
+def test_the_caption_of_a_step_without_length_divides_by_nothing():
+    none = replace(STEP, wall_ns=0)
+    assert timeline.caption((), none).startswith(
+        "Step 5. Dark: the critical path, joined by a line. Grey columns: no op was running, for "
+        "0.0 % of the step (0 ns before the first op, 0 ns between ops, 0 ns after the last)."
+    )

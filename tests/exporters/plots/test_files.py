@@ -1,0 +1,163 @@
+"""Files of pictures: which are written, what they are called, and what is in them."""
+
+import os
+import re
+from xml.etree import ElementTree
+
+import pytest
+from matplotlib.figure import Figure
+from PIL import Image
+
+from tflab.errors import UsageError
+from tflab.exporters import plots
+from tflab.exporters.plots import files
+
+
+def small() -> Figure:
+    """A square inch with a line that is clipped by its panel."""
+    figure = Figure(figsize=(1, 1))
+    figure.set_label("Loss. It falls.")
+    axes = figure.subplots()
+    axes.plot([1, 2], [2, 1], marker="o")
+    axes.set_title("a < b & 2 $")
+    return figure
+
+
+@pytest.fixture(scope="module")
+def figure() -> Figure:
+    return small()
+
+
+def test_a_picture_is_saved_as_png_and_svg(figure, tmp_path):
+    paths = plots.save(figure, tmp_path / "new" / "folder" / "lenet-v1.5")
+    folder = tmp_path / "new" / "folder"
+    assert paths == [folder / "lenet-v1.5.png", folder / "lenet-v1.5.svg"]
+    assert sorted(folder.iterdir()) == paths
+    assert paths[0].read_bytes() == files.png(figure)
+    assert paths[1].read_text() == plots.svg(figure)
+
+
+def test_a_second_picture_goes_into_the_same_folder(figure, tmp_path):
+    for name in ("a", "b"):
+        plots.save(figure, tmp_path / "new" / name, ("svg",))
+    assert sorted(path.name for path in (tmp_path / "new").iterdir()) == ["a.svg", "b.svg"]
+
+
+def test_a_png_has_160_pixels_an_inch_and_does_not_say_what_wrote_it(figure, tmp_path):
+    plots.save(figure, tmp_path / "a", ("png",))
+    with Image.open(tmp_path / "a.png") as png:
+        assert (png.format, png.size, set(png.info)) == ("PNG", (160, 160), {"dpi"})
+        assert png.info["dpi"] == pytest.approx((160, 160), abs=0.1)
+
+
+def test_an_unknown_format_is_answered_with_those_there_are(figure, tmp_path):
+    with pytest.raises(UsageError) as error:
+        plots.save(figure, tmp_path / "b", ("png", "gif"))
+    assert str(error.value) == "No picture format 'gif'; choose from png, svg."
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_nothing_is_overwritten_and_then_nothing_is_written(figure, tmp_path):
+    (tmp_path / "a.svg").write_text("mine")
+    with pytest.raises(UsageError) as error:
+        plots.save(figure, tmp_path / "a")
+    assert str(error.value) == (
+        f"The picture '{tmp_path / 'a.svg'}' exists already; remove it or give another path."
+    )
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.svg", "mine")]
+
+
+def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path):
+    path = tmp_path / "a.svg"
+    path.write_text("somebody else's")
+    with pytest.raises(UsageError) as error:
+        files.write(path, b"mine")
+    assert (
+        str(error.value) == f"The picture '{path}' exists already; remove it or give another path."
+    )
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [
+        ("a.svg", "somebody else's")
+    ]
+
+
+def test_a_dangling_link_is_not_written_through(figure, tmp_path):
+    (tmp_path / "a.svg").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(UsageError, match="exists already"):
+        plots.save(figure, tmp_path / "a", ("svg",))
+    assert not (tmp_path / "elsewhere").exists()
+
+
+def test_a_place_that_cannot_be_written_is_named(figure, tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(UsageError) as error:
+        plots.save(figure, tmp_path / "file" / "a", ("svg",))
+    assert re.fullmatch(
+        re.escape(f"The picture '{tmp_path / 'file' / 'a.svg'}' cannot be written: ")
+        + "[^.]+"
+        + re.escape(". Give a path that you may write to."),
+        str(error.value),
+    )
+
+
+def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
+    drafts = []
+
+    def full(draft, path):
+        drafts.append((draft.name, draft.read_bytes(), path.name, path.read_bytes()))
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(UsageError, match="cannot be written: No space left on device"):
+        files.write(tmp_path / "a.svg", b"<svg />")
+    assert drafts == [(f".a.svg.{os.getpid()}", b"<svg />", "a.svg", b"")]
+    assert list(tmp_path.iterdir()) == []
+
+
+def ids(root: ElementTree.Element) -> list[str]:
+    return [part.attrib["id"] for part in root.iter() if "id" in part.attrib]
+
+
+def test_an_svg_can_stand_in_a_page(figure):
+    svg = plots.svg(figure)
+    assert svg.startswith("<svg ")
+    for absent in ("<?xml", "<!DOCTYPE", "<style", "<metadata", "ns0:", "xlink", "http://purl"):
+        assert absent not in svg
+    root = ElementTree.fromstring(svg)
+    assert {part.tag.rpartition("}")[0] for part in root.iter()} == {"{http://www.w3.org/2000/svg"}
+    assert root.attrib == {
+        "width": "72pt",
+        "height": "72pt",
+        "viewBox": "0 0 72 72",
+        "version": "1.1",
+        "stroke-linejoin": "round",
+        "stroke-linecap": "butt",
+        "role": "img",
+        "aria-label": "Loss. It falls.",
+        "style": "max-width: 100%; height: auto",
+    }
+
+
+def test_text_of_an_svg_is_text(figure):
+    root = ElementTree.fromstring(plots.svg(figure))
+    texts = [text.text for text in root.iter(f"{{{files.SVG}}}text")]
+    assert texts[-1] == "a < b & 2 $"
+
+
+def test_ids_begin_with_a_hash_of_the_picture_and_references_lead_to_them(figure):
+    svg = plots.svg(figure)
+    own = ids(ElementTree.fromstring(svg))
+    assert len(set(own)) == len(own) > 5
+    assert {re.fullmatch("(p[0-9a-f]{10}-).+", id_).group(1) for id_ in own} == {own[0][:12]}
+    links, clips = (set(re.findall(f'{name}#([^")]+)', svg)) for name in ('href="', r"url\("))
+    assert links and links <= set(own)
+    assert clips and clips <= set(own)
+    figure = small()
+    figure.axes[0].set_title("another")
+    others = ids(ElementTree.fromstring(plots.svg(figure)))
+    assert not set(own) & set(others)
+
+
+def test_the_same_figure_gives_the_same_bytes(figure):
+    svg = plots.svg(figure)
+    assert files.png(figure) == files.png(small())
+    assert svg == plots.svg(figure) == plots.svg(small())

@@ -1,0 +1,90 @@
+"""Lettering: names and numbers as a picture writes them, cut to the points that there are."""
+
+import pytest
+
+from tflab.exporters.plots import lettering
+
+GRADIENT = "gradients/conv2/Conv2D_grad/Conv2DBackpropInput"
+SPACE = "\N{NO-BREAK SPACE}"
+
+
+def test_a_name_of_thirty_letters_is_whole_and_a_longer_one_loses_its_middle():
+    assert lettering.short("a" * 30) == "a" * 30
+    assert lettering.short("a" * 20 + "b" * 11) == "a" * 14 + "…" + "a" * 4 + "b" * 11
+    assert lettering.short("scope/" * 20 + "Relu", 15) == "scope/s…pe/Relu"
+
+
+def test_a_text_has_one_line_and_no_characters_that_a_font_cannot_hold():
+    assert lettering.printable("conv\n2\x00") == "conv 2\N{REPLACEMENT CHARACTER}"
+    assert lettering.short("conv\n2\x00") == "conv 2\N{REPLACEMENT CHARACTER}"
+
+
+def test_names_that_would_look_the_same_get_more_letters():
+    names = [f"gradients/conv{n}/Conv2D_grad/Conv2DBackpropInput" for n in (1, 2)]
+    assert lettering.distinct(names, 16) == [
+        "gradients/conv1…2DBackpropInput",
+        "gradients/conv2…2DBackpropInput",
+    ]
+    assert lettering.distinct(["conv1/a", "conv1/a"], 5) == ["co…/a", "co…/a"]
+
+
+def test_names_stay_alike_where_twice_the_letters_do_not_tell_them_apart():
+    names = ["a" * 20 + letter + "a" * 20 for letter in "bc"]
+    assert lettering.distinct(names, 5) == ["aaaa…aaaa", "aaaa…aaaa"]
+
+
+def test_a_text_is_wrapped_between_words_but_not_between_a_number_and_its_unit():
+    """A letter of DejaVu Sans at 10 points is between 2.8 and 9.9 points wide."""
+    words = "A step of 2.00 ms: 2 ops of 5"
+    step = lettering.width("A step of", 10)
+    assert lettering.wrapped(words, step + 1, 10) == [
+        *("A step of", f"2.00{SPACE}ms:", f"2{SPACE}ops of", "5")
+    ]
+    assert lettering.wrapped(words, step, 10)[0] == "A step"
+    assert lettering.wrapped(words, 10_000, 10) == [f"A step of 2.00{SPACE}ms: 2{SPACE}ops of 5"]
+    assert lettering.wrapped(words, 1, 10) == [
+        *("A", "step", "of", f"2.00{SPACE}ms:", f"2{SPACE}ops", "of", "5")
+    ]
+    assert lettering.wrapped("", 100, 10) == [""]
+
+
+def test_bold_words_need_more_room():
+    room = lettering.width("A step of", 10) + 1
+    assert lettering.wrapped("A step of", room, 10) == ["A step of"]
+    assert lettering.wrapped("A step of", room, 10, "bold") == ["A step", "of"]
+    assert lettering.wrapped("A step of", room, 11) == ["A step", "of"]
+
+
+def test_the_essential_of_a_name_leaves_out_the_scopes_within_its_layer():
+    assert lettering.essential(GRADIENT) == "gradients/conv2/Conv2DBackpropInput"
+    assert lettering.essential("conv1/Relu") == "conv1/Relu"
+    assert lettering.essential("x") == "x"
+
+
+@pytest.mark.parametrize(
+    ("room", "lines"),
+    [
+        (300, [GRADIENT]),
+        (200, ["gradients/conv2/Conv2D_grad/", "Conv2DBackpropInput"]),
+        (100, ["gradients/conv2/", "Conv2D_grad/", "Conv2DBackpropInput"]),
+        (80, ["gradients/conv2/", "Conv2D_grad/", "Conv2DBackprop", "Input"]),
+        (70, []),
+    ],
+)
+def test_a_name_is_folded_between_its_scopes_and_where_need_be_between_their_words(room, lines):
+    assert lettering.folded(GRADIENT, room, 8.5) == lines
+
+
+def test_a_part_that_is_exactly_as_wide_as_the_room_fits():
+    name = "conv1/Relu"
+    assert lettering.folded(name, lettering.width(name, 9), 9) == [name]
+    assert lettering.folded(name, lettering.width("conv1/", 9), 9) == ["conv1/", "Relu"]
+    assert lettering.folded("batch_norm", lettering.width("batch_", 9), 9) == ["batch_", "norm"]
+    assert lettering.folded("Relu", lettering.width("Relu", 9) - 0.1, 9) == []
+
+
+def test_ticks_are_round_times():
+    times = {1: "1 ns", 1_000: "1 us", 2_500: "2.5 us", 10**6: "1 ms", 2.5e9: "2.5 s"}
+    assert {ns: lettering.time_tick(ns) for ns in times} == times
+    assert lettering.time_tick(200_000, 3) == "200 us"
+    assert lettering.brief("10.0 KB") == "10 KB"

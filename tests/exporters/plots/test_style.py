@@ -1,0 +1,98 @@
+"""Style: the sheet of a picture and round ticks, in inches and points."""
+
+import pytest
+from matplotlib.figure import Figure
+
+from tests.pictures import caption, ticks, title
+from tflab import units
+from tflab.exporters.plots import lettering, style
+
+WORDS = "Ops run in parallel, so all of it may be more than the wall time."
+
+
+def test_title_and_sentence_stand_below_each_other_above_the_panels():
+    figure, panels = style.canvas("A title", "A sentence.", 3.0)
+    head = 0.12 + 1.4 * (13 + 9.5) / 72 + 0.08
+    whole = head + 3.0
+    assert figure.get_size_inches().tolist() == pytest.approx([7.5, whole])
+    assert figure.get_facecolor() == (1, 1, 1, 1)
+    assert figure.get_label() == "A title. A sentence."
+    assert len(panels) == 1
+    left = 0.12 / 7.5
+    assert [
+        (t.get_text(), t.get_position(), t.get_size(), t.get_weight(), t.get_color(), t.get_va())
+        for t in figure.texts
+    ] == [
+        ("A title", pytest.approx((left, 1 - 0.12 / whole)), 13, "bold", style.INK, "top"),
+        (
+            "A sentence.",
+            pytest.approx((left, 1 - (0.12 + 1.4 * 13 / 72) / whole)),
+            *(9.5, "normal", style.FAINT, "top"),
+        ),
+    ]
+    assert not any(text.get_in_layout() for text in figure.texts)
+    layout = figure.get_layout_engine().get()
+    assert layout["rect"] == pytest.approx((0, 0, 1, 3.0 / whole))
+    assert (layout["w_pad"], layout["h_pad"]) == (0.1, 0.1)
+
+
+def test_long_words_are_wrapped_within_the_margins_and_the_sheet_grows():
+    figure, _ = style.canvas(WORDS * 2, WORDS * 4, 3.0)
+    room = (7.5 - 2 * 0.12) * 72
+    lines = [line.get_text() for line in figure.texts]
+    bold = [line.get_text() for line in figure.texts if line.get_weight() == "bold"]
+    assert lines == [
+        *lettering.wrapped(WORDS * 2, room, 13, "bold"),
+        *lettering.wrapped(WORDS * 4, room, 9.5),
+    ]
+    assert (len(bold), len(lines)) == (2, 5)
+    assert (title(figure), caption(figure)) == (WORDS * 2, WORDS * 4)
+    head = 0.12 + 1.4 * (2 * 13 + 3 * 9.5) / 72 + 0.08
+    assert figure.get_figheight() == pytest.approx(head + 3.0)
+
+
+def test_panels_lie_below_each_other():
+    figure, (above, below) = style.canvas("A title", "", 4.0, panels=2)
+    assert figure.get_label() == "A title"
+    assert figure.axes == [above, below]
+    style.settle(figure)
+    assert above.get_position().y0 > below.get_position().y1
+
+
+def test_what_a_font_cannot_hold_is_replaced():
+    figure, _ = style.canvas("conv\n1", "a\x00b", 1)
+    assert [text.get_text() for text in figure.texts] == ["conv 1", "a\N{REPLACEMENT CHARACTER}b"]
+
+
+def test_a_message_has_no_panel():
+    figure = style.message("No op ran", "Step 9 took 340 us.")
+    assert (figure.axes, title(figure), caption(figure)) == ([], "No op ran", "Step 9 took 340 us.")
+    assert figure.get_figheight() == pytest.approx(2 * 0.12 + 1.4 * 22.5 / 72 + 0.08)
+
+
+def test_a_settled_figure_keeps_the_positions_of_its_panels():
+    figure, (axes,) = style.canvas("A title", "", 3.0)
+    before = axes.get_position().bounds
+    style.settle(figure)
+    after = axes.get_position().bounds
+    assert after != before
+    axes.set_ylabel("a label\nof three\nlines")
+    figure.draw_without_rendering()
+    assert axes.get_position().bounds == after
+
+
+@pytest.mark.parametrize(
+    ("limit", "words", "expected"),
+    [
+        (4.5e6, units.time, [(n * 10**6, f"{n} ms") for n in range(5)]),
+        (1, units.time, [(pytest.approx(n / 5), f"{n / 5:g} ns") for n in range(6)]),
+        (600e3, units.time, [(n * 1000, f"{n} us") for n in (0, 200, 400, 600)]),
+        (1.2e3, units.time, [(n * 250, f"{n / 4:g} us") for n in range(5)]),
+        (2.5 * 2**20, units.size, [(n * 2**19, f"{n / 2:g} MB") for n in range(6)]),
+    ],
+)
+def test_ticks_are_round_numbers_of_one_unit_from_0_to_the_limit(limit, words, expected):
+    axes = Figure().subplots()
+    axes.set_xlim(0, 2 * limit)
+    style.ruled(axes.xaxis, limit, words)
+    assert ticks(axes.xaxis) == expected
