@@ -391,6 +391,12 @@ def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
         "GFLOP/s, with 38.7 GB/s from memory, as a short benchmark found."
     )
     assert told(replace(FOUND, uncovered=(), peaks=None))[-2] == f"{legend}."
+    corrected = {"A": "it counts too much", "B": "it counts none", "C": "it counts too much"}
+    own = told(replace(FOUND, uncovered=(), peaks=None, corrected=corrected))[-2]
+    assert own == (
+        f"{legend}. Those of B are by tflab's own formula: it counts none. Those of A, C are by "
+        "tflab's own formula: it counts too much."
+    )
 
 
 def test_findings_are_sentences_below_a_heading():
@@ -580,6 +586,7 @@ def test_json_has_steps_findings_and_their_setting():
         "without": [],
         "warm_ns": {"conv1/Relu": 54_000},
         "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72},
+        "corrected": {},
     }
 
 

@@ -89,6 +89,7 @@ def compare(
             raced = race.run(program, step, configs, batch_sizes, options, split)
         except KeyboardInterrupt:
             ending = measure.Ending(interrupted=True)  # the sweep is kept
+    graph = costs.of_placement(first)
     return Comparison(
         model=model,
         phase=phase,
@@ -103,7 +104,7 @@ def compare(
         findings=findings.sentences(compared, steps, by, raced),
         cold=cold,
         cold_step_ns=cold_step_ns,
-        uncovered=tuple(costs.uncovered(costs.of_placement(first), first.nodes, first.ledger)),
+        uncovered=tuple(costs.uncovered(graph, first.nodes, first.ledger)),
         interrupted=ending.interrupted,
         failure=str(ending.failure) if ending.failure else None,
         images=wanted,
@@ -111,6 +112,7 @@ def compare(
         without=options.without,
         warm_ns={op.name: warm[op.name] for op in cold if op.name in warm},
         peaks=peaks,
+        corrected=costs.corrected(graph, first.nodes, first.ledger),
     )
 
 
@@ -206,7 +208,7 @@ def mean_costs(batch: sweep.Measured, placed: Placement, last: Placement | None)
 
     for name, cost in whole.items():
         once = shorter.get(name, cost)
-        yield Costs(name, mean(cost.flops, once.flops), mean(cost.bytes, once.bytes))
+        yield replace(cost, flops=mean(cost.flops, once.flops), bytes=mean(cost.bytes, once.bytes))
 
 
 def costs_of(placed: Placement) -> dict[str, Costs]:

@@ -93,6 +93,9 @@ def legend(found: Comparison) -> str:
             f", which has none for {', '.join(found.uncovered)}: they have none here either, and "
             "are not counted as 0"
         )
+    for fault in sorted(set(found.corrected.values())):
+        types = ", ".join(op for op in found.corrected if found.corrected[op] == fault)
+        text += f". Those of {types} are by tflab's own formula: {fault}"
     if found.peaks:
         text += (
             ". The roof is what this machine could do at that many FLOPs a byte: at most "
