@@ -1,7 +1,11 @@
 """Machine: peaks are measured once for each machine, and no op can be above the roof."""
 
+import fcntl
 import json
 import math
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -58,14 +62,102 @@ def test_what_is_whole_is_believed(tmp_path, benchmark):
 
 
 def test_another_look_raises_what_was_measured_too_low(tmp_path, benchmark):
-    kept = Peaks(50.0, 30.0)
-    assert machine.measure_again(kept, tmp_path) == machine.peaks(tmp_path) == Peaks(100.0, 30.0)
+    cache_file(tmp_path).write_text(whole(gigabytes_per_s=30.0))
+    low = machine.peaks(tmp_path)
+    assert low == Peaks(50.0, 30.0)
+    assert machine.measure_again(low, tmp_path) == machine.peaks(tmp_path) == Peaks(100.0, 30.0)
     assert len(benchmark) == 1
 
 
-def test_another_look_that_finds_nothing_better_writes_nothing(tmp_path, benchmark):
-    assert machine.measure_again(Peaks(200.0, 30.0), tmp_path) == Peaks(200.0, 30.0)
-    assert not list(tmp_path.iterdir())
+def test_what_was_not_measured_here_never_gets_into_the_cache(tmp_path, benchmark):
+    made_up = Peaks(200.0, 30.0)
+    assert machine.measure_again(made_up, tmp_path) == made_up
+    assert machine.peaks(tmp_path) == MEASURED
+    assert len(benchmark) == 1
+
+
+def test_kept_peaks_only_get_better(tmp_path, benchmark):
+    path, key = cache_file(tmp_path), machine.description()
+    assert machine.keep(path, key, Peaks(50.0, 30.0)) == Peaks(50.0, 30.0)
+    assert machine.keep(path, key, MEASURED) == Peaks(100.0, 30.0)
+    assert machine.keep(path, key, Peaks(1.0, 1.0)) == machine.peaks(tmp_path)
+    assert machine.peaks(tmp_path) == Peaks(100.0, 30.0)
+    assert not benchmark
+
+
+def test_what_is_no_better_is_not_written(tmp_path, monkeypatch):
+    path, key = cache_file(tmp_path), machine.description()
+    machine.keep(path, key, MEASURED)
+    monkeypatch.setattr(machine, "write", None)
+    assert machine.keep(path, key, Peaks(1.0, 20.0)) == MEASURED
+
+
+WRITER = """
+import sys, time
+from pathlib import Path
+from tflab.records import Peaks
+from tflab.runtime import machine
+
+path, what = Path(sys.argv[1]), sys.argv[2]
+if what == "slowly":
+    reading = machine.read
+
+    def read(*arguments):
+        kept = reading(*arguments)
+        (path.parent / "reading").touch()
+        patience = time.monotonic() + 2
+        while time.monotonic() < patience and not path.exists():
+            time.sleep(0.01)
+        return kept
+
+    machine.read = read
+    machine.keep(path, machine.description(), Peaks(70.0, 1.0))
+else:
+    for number in range(1, 101):
+        peaks = Peaks(number, 1.0) if what == "gflops" else Peaks(1.0, number)
+        machine.keep(path, machine.description(), peaks)
+        kept = machine.read(path, machine.description())
+        assert getattr(kept, what) >= number, kept
+"""
+
+
+def writer(path, what):
+    return subprocess.Popen([sys.executable, "-c", WRITER, str(path), what])
+
+
+@pytest.mark.slow
+def test_a_process_waits_until_another_has_written_what_it_read(tmp_path):
+    path = cache_file(tmp_path)
+    slow = writer(path, "slowly")
+    try:
+        while not (tmp_path / "reading").exists():
+            assert slow.poll() is None
+            time.sleep(0.01)
+        both = machine.keep(path, machine.description(), Peaks(1.0, 9.0))
+        assert slow.wait(60) == 0
+    finally:
+        slow.kill()
+        slow.wait()
+    assert both == machine.read(path, machine.description()) == Peaks(70.0, 9.0)
+
+
+@pytest.mark.slow
+def test_two_processes_that_write_at_once_lose_nothing(tmp_path):
+    path = cache_file(tmp_path)
+    writers = [writer(path, what) for what in ("gflops", "gigabytes_per_s")]
+    assert [process.wait(120) for process in writers] == [0, 0]
+    assert machine.read(path, machine.description()) == Peaks(100.0, 100.0)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("trouble", [OSError, ImportError])
+def test_without_locks_the_peaks_are_kept_all_the_same(tmp_path, monkeypatch, trouble):
+    def fail(*_):
+        raise trouble
+
+    monkeypatch.setattr(fcntl, "flock", fail)
+    machine.keep(cache_file(tmp_path), machine.description(), MEASURED)
+    assert machine.peaks(tmp_path) == MEASURED
 
 
 @pytest.mark.parametrize(

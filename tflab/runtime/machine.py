@@ -11,9 +11,9 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -42,26 +42,27 @@ def peaks(cache: Path | None = None) -> Peaks:
     if path and (kept := read(path, machine)):
         return kept
     measured = measure()
-    if path:
-        write(path, machine, measured)
-    return measured
+    return keep(path, machine, measured) if path else measured
 
 
 def measure_again(known: Peaks, cache: Path | None = None) -> Peaks:
     """The peaks after another look, for when an op was faster than they allow.
 
     They were measured while something else ran, or that op does less than its FLOPs are said to
-    be. The better of either look is true, and goes into the cache.
+    be. The better of either look is true. Into the cache goes only what was measured here and now:
+    `known` may be of another machine, or made up.
     """
     machine = description()
     again = measure()
-    better = Peaks(
-        max(known.gflops, again.gflops), max(known.gigabytes_per_s, again.gigabytes_per_s)
-    )
     path = cache_file(machine, cache)
-    if path and better != known:
-        write(path, machine, better)
-    return better
+    return best(known, keep(path, machine, again) if path else again)
+
+
+def best(first: Peaks, second: Peaks) -> Peaks:
+    """The better of either: nothing makes a machine faster than it is."""
+    return Peaks(
+        max(first.gflops, second.gflops), max(first.gigabytes_per_s, second.gigabytes_per_s)
+    )
 
 
 # The cache
@@ -106,11 +107,39 @@ def read(path: Path, machine: dict[str, Any]) -> Peaks | None:
     return peaks if all(0 < peak < math.inf for peak in asdict(peaks).values()) else None
 
 
+def keep(path: Path, machine: dict[str, Any], measured: Peaks) -> Peaks:
+    """The best of what was measured and what is in the cache, which it holds from then on.
+
+    Others may measure at the same time: each reads and writes while the rest wait, so that no
+    better number is lost.
+    """
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with alone(path.parent):
+        kept = read(path, machine)
+        better = best(kept, measured) if kept else measured
+        if better != kept:
+            write(path, machine, better)
+    return better
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """One process after the other. Where the system or the disk has no locks, nobody waits."""
+    with ExitStack() as ending:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            descriptor = os.open(folder, os.O_RDONLY)
+            ending.callback(os.close, descriptor)  # with its lock
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+
+
 def write(path: Path, machine: dict[str, Any], measured: Peaks) -> None:
     """Replace the cache file in one step, so that nobody reads half of it."""
     draft = path.with_suffix(f".{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         draft.write_text(json.dumps({"machine": machine, **asdict(measured)}, indent=2) + "\n")
         os.replace(draft, path)
     except OSError:  # it will be measured again; that costs two seconds
