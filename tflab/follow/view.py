@@ -14,7 +14,7 @@ from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.units import percent, short_device, size, time
 from tflab.views import stages
 from tflab.views.generated_code import steps
-from tflab.views.words import place, tensor
+from tflab.views.words import of_roof, place, tensor
 
 KINDS = {
     "forward": "written by the program",
@@ -201,12 +201,11 @@ def times(history: NodeHistory) -> Table:
     def rate(row: tuple[int, Row]) -> str:
         return "" if row[1].gflops is None else f"{row[1].gflops:.1f}"
 
-    def roof(row: tuple[int, Row]) -> str:
-        return "" if row[1].roof_share is None else percent(row[1].roof_share)
-
     whose = "" if history.carrier == history.name else f", all of {history.carrier}"
+    is_above = any((row.roof_share or 0) > 1 for _, row in history.times)
+    note = " (above: above the roof measured here)" if is_above else ""
     return Table(
-        f"What it took in a warm, traced step{whose}",
+        f"What it took in a warm, traced step{whose}{note}",
         (
             Column("batch", lambda row: str(row[0]), right=True),
             Column("calls", lambda row: f"{row[1].calls:,}", right=True),
@@ -217,7 +216,7 @@ def times(history: NodeHistory) -> Table:
             Column("memory", lambda row: size(row[1].requested_bytes), right=True),
             Column("FLOPs", work, right=True),
             Column("GFLOP/s", rate, right=True),
-            Column("of roof", roof, right=True),
+            Column("of roof", lambda row: of_roof(row[1].roof_share), right=True),
         ),
         history.times,
     )

@@ -41,11 +41,21 @@ class Costs:
 
 
 @dataclass(frozen=True)
+class Level:
+    """How fast bytes come where all that is worked on has this size: from a cache, or memory."""
+
+    working_set_bytes: int
+    one_thread_gb_s: float
+    all_threads_gb_s: float  # each works on its part
+
+
+@dataclass(frozen=True)
 class Peaks:
     """What this machine can do at most, measured by a short benchmark."""
 
     gflops: float  # float32 multiply-adds, all cores, counted as two operations each
-    gigabytes_per_s: float
+    gigabytes_per_s: float  # from memory
+    levels: tuple[Level, ...] = ()  # the smallest working set first
 
 
 @dataclass(frozen=True)

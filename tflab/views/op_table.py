@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from tflab.analysis import batch_fit
-from tflab.records import Comparison, Row
+from tflab.analysis.roofline import bandwidth
+from tflab.records import Comparison, Peaks, Row
 from tflab.records.blocks import Column, Table, shortened
 from tflab.units import ROUNDS_UP, percent, size, three_digits, time
+from tflab.views.words import of_roof
 
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 
@@ -53,7 +55,7 @@ def work(found: Comparison, batch: int, top: int) -> Table:
             Column("FLOPs", lambda row: known(row.flops, amount), right=True),
             Column("GFLOP/s", lambda row: known(row.gflops, three_digits), right=True),
             Column("FLOP/byte", lambda row: known(row.intensity, three_digits), right=True),
-            Column("of roof", lambda row: known(row.roof_share, percent), right=True),
+            Column("of roof", lambda row: of_roof(row.roof_share), right=True),
             Column("fused from", parts, elastic=True, least=15),
         ),
         found.tables.get(batch, ()),
@@ -82,6 +84,17 @@ def amount(flops: float) -> str:
     return f"{flops:.0f}"
 
 
+def from_caches(peaks: Peaks) -> str:
+    """The most that a cache delivers, where that was measured."""
+    if not peaks.levels:
+        return ""
+    smallest = peaks.levels[0].working_set_bytes
+    return (
+        f" and up to {bandwidth(peaks, smallest):,.0f} GB/s from caches, where a call's inputs and "
+        "outputs fit into them"
+    )
+
+
 def legend(found: Comparison) -> str:
     """What the columns of the work are, where their names are too short for it."""
     text = (
@@ -100,6 +113,10 @@ def legend(found: Comparison) -> str:
         text += (
             ". The roof is what this machine could do at that many FLOPs a byte: at most "
             f"{found.peaks.gflops:,.0f} GFLOP/s, with {found.peaks.gigabytes_per_s:,.1f} GB/s "
-            "from memory, as a short benchmark found"
+            f"from memory{from_caches(found.peaks)}, as a short benchmark found"
+        )
+    if any((row.roof_share or 0) > 1 for table in found.tables.values() for row in table):
+        text += (
+            ". Above: above the roof measured here, which is what NumPy reached in a single process"
         )
     return f"{text}."
