@@ -154,6 +154,27 @@ def test_each_level_is_a_thin_line_with_its_size_and_rate_up_to_where_it_meets_t
         assert text.xy[1] == pytest.approx(rate * text.xy[0])
 
 
+def test_levels_without_room_for_words_between_them_are_not_drawn():
+    """A very slow row makes 70 GB/s lie close to the 20 of memory, and 200 close to 100."""
+    (axes,) = roofline.draw([ROWS[1], row("slow", 1, 0.1, 1e-7, 0.1)], CACHED).axes
+    assert [word for word in words(axes) if word.startswith("up to")] == ["up to 1 MiB: 100 GB/s"]
+    assert len(axes.lines) == 2
+
+
+def test_no_words_of_a_slope_lie_on_another():
+    drawn = roofline.draw(ROWS, CACHED)
+    (axes,) = drawn.axes
+    pixels = drawn.dpi / 72
+    for text in axes.texts[:4]:
+        x, y = axes.transData.transform(text.xy)
+        for line in axes.lines:
+            (left, low), (ridge, high) = points(line)[:2]
+            ends = axes.transData.transform([(left, low), (ridge, high)])
+            slope = (ends[1][1] - ends[0][1]) / (ends[1][0] - ends[0][0])
+            above = (ends[0][1] + slope * (x - ends[0][0]) - y) / (1 + slope**2) ** 0.5 / pixels
+            assert abs(above) < 0.1 or not -4 < above < 5 + 8, (text.get_text(), above)
+
+
 def test_the_caption_says_what_the_thin_lines_are():
     thin = (
         " Thin lines: what reaches the processor from caches, for ops whose inputs and outputs "

@@ -26,7 +26,7 @@ NAME = 125  # points of a line of a name
 HEIGHTS = (5.0, 17.0, 29.0)
 ALONG = (0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85)
 WIDE = 3 / 7  # of the other part, at least, so that either has room for its words
-APART = 1.5  # times the next slower level, at least, so that words fit between two lines
+ROOM = HEIGHTS[0] + 1.3 * style.SMALL  # points between two slopes, for words between them
 LETTER = 0.5 * style.SMALL  # points around the middle of a letter
 SMALLEST, LARGEST = 5.0, 22.0  # diameters of points, in points
 
@@ -65,14 +65,6 @@ def draw(rows: Sequence[Row], peaks: Peaks) -> Figure:
         color=style.INK,
         linewidth=1.8,
     )
-    for _, rate in slopes:
-        top = peaks.gflops / rate
-        axes.plot(
-            (left, top, ridge),
-            (left * rate, peaks.gflops, peaks.gflops),
-            color=style.INK,
-            linewidth=0.6,
-        )
     axes.scatter(
         [x for x, _ in points],
         [y for _, y in points],
@@ -93,6 +85,15 @@ def draw(rows: Sequence[Row], peaks: Peaks) -> Figure:
         label_placement.LabelledPoint(x, y, diameter(row) / 2, name)
         for (x, y), row, name in zip(points, drawn, names(drawn), strict=True)
     ]
+    slopes = slopes_with_room(axes, peaks, slopes)
+    for _, rate in slopes:
+        top = peaks.gflops / rate
+        axes.plot(
+            (left, top, ridge),
+            (left * rate, peaks.gflops, peaks.gflops),
+            color=style.INK,
+            linewidth=0.6,
+        )
     parts = [
         (left, ridge, peaks.gigabytes_per_s, f"memory delivers {peaks.gigabytes_per_s:.3g} GB/s"),
         (ridge, right, inf, f"the processor does {peaks.gflops:.3g} GFLOP/s"),
@@ -128,18 +129,35 @@ def diameter(row: Row) -> float:
 
 
 def cache_slopes(peaks: Peaks) -> list[tuple[str, float]]:
-    """The levels that are drawn, largest and slowest first: what to call each, and its GB/s.
-
-    Of levels that are too close for words between them, the largest stands for all.
-    """
+    """What to call each level, and its GB/s: the largest, and slowest, first. Of levels that
+    deliver the same the largest stands for all, and memory for those that are no faster."""
     slopes: list[tuple[str, float]] = []
     last = peaks.gigabytes_per_s
     for level in reversed(peaks.levels):
         rate = bandwidth(peaks, level.working_set_bytes)
-        if rate >= APART * last:
+        if rate > last:
             slopes.append((f"up to {whole(level.working_set_bytes)}: {rate:.3g} GB/s", rate))
             last = rate
     return slopes
+
+
+def slopes_with_room(
+    axes: Axes, peaks: Peaks, slopes: Sequence[tuple[str, float]]
+) -> list[tuple[str, float]]:
+    """Those that have room for words below them, above memory and the others."""
+    x = axes.get_xlim()[0]
+    last = peaks.gigabytes_per_s
+    shown: list[tuple[str, float]] = []
+    for words, rate in slopes:
+        foot, above, ahead = (
+            label_placement.on_page(axes, *point)
+            for point in ((x, x * last), (x, x * rate), (10 * x, 10 * x * last))
+        )
+        turn = atan2(ahead[1] - foot[1], ahead[0] - foot[0])
+        if (above[1] - foot[1]) * cos(turn) >= ROOM:
+            shown.append((words, rate))
+            last = rate
+    return shown
 
 
 def whole(size: int) -> str:
