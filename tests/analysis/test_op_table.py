@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from tflab.analysis import op_stats, op_table
 from tflab.errors import UsageError
-from tflab.records import Costs, Fate, NodeStats, OpRun, OpStats, Peaks, Source
+from tflab.records import Costs, Fate, Level, NodeStats, OpRun, OpStats, Peaks, Source
 
 STEPS = 2
 IMAGES = 8  # that the steps worked on
@@ -466,6 +466,22 @@ def test_no_covered_flops_are_not_zero_flops():
 @pytest.mark.parametrize("other", [(), (Costs("a/y", None, None),), (Costs("a/y", 7, None),)])
 def test_bytes_that_are_not_known_leave_no_intensity(other):
     assert unknown(Costs("a/x", 40, 10), *other)[2:] == (None, None)
+
+
+def test_the_roof_is_that_of_the_mean_bytes_of_a_call_that_moves_any():
+    levels = (Level(20, 9.0, 10.0), Level(30, 5.0, 5.0))
+    peaks = Peaks(gflops=1000.0, gigabytes_per_s=1.0, levels=levels)
+    stats = [node("a/x", "X", 40, 3), node("a/y", "Y", 10, 1), node("a/z", "Z", 50, 9)]
+
+    def share(small, large):
+        costs = [Costs("a/x", 40, small), Costs("a/y", 0, large), Costs("a/z", None, 0)]
+        (row,) = op_table.table(stats, "layer", 1, None, costs=costs, peaks=peaks)
+        assert (row.gflops, row.intensity) == (120 / 100, 120 / (3 * small + large))
+        return row.roof_share * row.intensity / row.gflops
+
+    assert share(10, 50) == pytest.approx(1 / 10)  # 80 bytes in 4 calls: 20
+    assert share(10, 54) == pytest.approx(1 / 5)
+    assert share(10, 91) == pytest.approx(1 / 1)  # 30.25: they fit into no cache
 
 
 def test_zero_flops_have_no_roof():

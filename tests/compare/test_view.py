@@ -23,6 +23,7 @@ from tflab.records import (
     Comparison,
     ConfigTimes,
     Fit,
+    Level,
     Peaks,
     Spread,
     StepTimes,
@@ -390,6 +391,22 @@ def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
         "GFLOP/s, with 38.7 GB/s from memory, as a short benchmark found."
     )
     assert told(replace(FOUND, uncovered=(), peaks=None))[-2] == f"{legend}."
+    levels = (Level(2**14, 201.4, 150.0), Level(2**27, 30.0, 40.0))
+    table = (replace(FOUND.tables[1][0], roof_share=7.83),)
+    cached = replace(FOUND.peaks, levels=levels)
+    held = told(replace(FOUND, uncovered=(), peaks=cached, tables={1: table}))[-2]
+    assert held == (
+        f"{legend}. The roof is what this machine could do at that many FLOPs a byte: at most 215 "
+        "GFLOP/s, with 38.7 GB/s from memory and up to 201 GB/s from caches, where a call's inputs "
+        "and outputs fit into them, as a short benchmark found. Above: above the roof measured "
+        "here, which is what NumPy reached in a single process."
+    )
+    corrected = {"A": "it counts too much", "B": "it counts none", "C": "it counts too much"}
+    own = told(replace(FOUND, uncovered=(), peaks=None, corrected=corrected))[-2]
+    assert own == (
+        f"{legend}. Those of B are by tflab's own formula: it counts none. Those of A, C are by "
+        "tflab's own formula: it counts too much."
+    )
 
 
 def test_findings_are_sentences_below_a_heading():
@@ -594,7 +611,8 @@ def test_json_has_steps_findings_and_their_setting():
         "trace_every": 1,
         "without": [],
         "warm_ns": {"conv1/Relu": 54_000},
-        "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72},
+        "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72, "levels": []},
+        "corrected": {},
     }
 
 

@@ -990,7 +990,8 @@ def test_every_field_of_the_json():
         "trace_every": 4,
         "without": ["remapper", "layout"],
         "warm_ns": {"conv1/Relu": 38_000, "loop/Mul": 2_000},
-        "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72},
+        "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72, "levels": []},
+        "corrected": {},
     }
 
 

@@ -251,6 +251,15 @@ def test_stages_that_have_nothing_to_say_are_left_out_and_the_others_keep_their_
     )
 
 
+def test_a_node_above_the_roof_is_said_to_be_there_and_not_how_far():
+    times = {batch: replace(row, roof_share=7.83) for batch, row in HISTORY.times.items()}
+    title, _, *rows, _ = grid(view.times(replace(HISTORY, times=times)))
+    assert title == (
+        "What it took in a warm, traced step, all of relu (above: above the roof measured here)"
+    )
+    assert [row[-1] for row in rows] == ["above", "above"]
+
+
 def test_the_times_of_a_node_that_ran_itself_are_its_own():
     assert view.times(replace(HISTORY, carrier="conv")).title == (
         "What it took in a warm, traced step"

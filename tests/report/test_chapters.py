@@ -545,9 +545,9 @@ def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
     assert list(chapters.roofline(LAB)) == [
         ("roofline", ("roofline", ROWS, PEAKS)),
         Recipe(
-            "Inference at batch 64. FLOPs are told by the framework's registry from shapes, bytes "
-            "are those of all inputs and outputs. The roof is this machine's, by a benchmark of 2 "
-            "seconds: 215 GFLOP/s and 38.7 GB/s.",
+            "Inference at batch 64. FLOPs are counted from shapes, bytes are those of all inputs "
+            "and outputs. The roof is this machine's, by a benchmark of 3 seconds: 215 GFLOP/s and "
+            "38.7 GB/s.",
             "python -m tflab.compare --model lenet --batch-sizes 64",
         ),
     ]

@@ -80,8 +80,9 @@ def table(
 
     GFLOP/s and intensity (FLOPs a byte) are lower bounds where FLOPs of a row are not covered;
     they are None where none are, and the intensity also where the bytes of any node are not
-    known. `roof_share` needs `peaks`; the registry counts too many FLOPs for some gradients (see
-    `tflab.runtime.costs`), so it can come out above 1. Raises UsageError for another `by`.
+    known. `roof_share` needs `peaks`; the roof is that of the mean bytes of a call that moves any.
+    It can come out above 1, for the roof is what a short benchmark reached. Raises UsageError for
+    another `by`.
     """
     groups: dict[tuple[str, str], list[NodeStats]] = {}
     for label, node in zip(labels_of(nodes, by, sources or {}, ledger), nodes, strict=True):
@@ -170,7 +171,8 @@ def with_work(
     flops, size = sum(known), sum(sizes)
     gflops = flops / row.self_ns if row.self_ns else None  # FLOPs a ns
     intensity = flops / size if size and len(sizes) == len(costs) else None
-    highest = roof(peaks, intensity) if peaks and intensity else None
+    moving = sum(calls for calls, cost in costs if cost.bytes)  # that read or write anything
+    highest = roof(peaks, intensity, size / moving) if peaks and intensity else None
     return replace(
         row,
         flops=round(flops / steps),

@@ -90,6 +90,7 @@ def compare(
             raced = race.run(program, step, configs, batch_sizes, options, split)
         except KeyboardInterrupt:
             ending = measure.Ending(interrupted=True)  # the sweep is kept
+    graph = costs.of_placement(first)
     return Comparison(
         model=model,
         phase=phase,
@@ -104,7 +105,7 @@ def compare(
         findings=findings.sentences(compared, steps, by, raced),
         cold=cold,
         cold_step_ns=cold_step_ns,
-        uncovered=tuple(costs.uncovered(costs.of_placement(first), first.nodes, first.ledger)),
+        uncovered=tuple(costs.uncovered(graph, first.nodes, first.ledger)),
         interrupted=ending.interrupted,
         failure=str(ending.failure) if ending.failure else None,
         images=images,
@@ -112,6 +113,7 @@ def compare(
         without=options.without,
         warm_ns={row.key: warm[row.key] for row in cold if row.key in warm},
         peaks=peaks,
+        corrected=costs.corrected(graph, first.nodes, first.ledger),
     )
 
 
@@ -208,7 +210,7 @@ def mean_costs(batch: sweep.Measured, placed: Placement, last: Placement | None)
 
     for name, cost in whole.items():
         once = shorter.get(name, cost)
-        yield Costs(name, mean(cost.flops, once.flops), mean(cost.bytes, once.bytes))
+        yield replace(cost, flops=mean(cost.flops, once.flops), bytes=mean(cost.bytes, once.bytes))
 
 
 def costs_of(placed: Placement) -> dict[str, Costs]:

@@ -196,9 +196,11 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
 
 def times(history: NodeHistory) -> Table:
     whose = "" if history.carrier == history.name else f", all of {history.carrier}"
+    is_above = any((row.roof_share or 0) > 1 for row in history.times.values())
+    note = " (above: above the roof measured here)" if is_above else ""
     measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
     return Table(
-        f"What it took in a warm, traced step{whose}",
+        f"What it took in a warm, traced step{whose}{note}",
         (
             Column("batch", lambda item: str(item[0]), right=True),
             *op_table.within(measured, lambda item: item[1]),

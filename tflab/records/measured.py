@@ -38,8 +38,20 @@ class Costs:
     """What one call of a node does, from its definition and shapes; not measured."""
 
     name: str
-    flops: int | None  # None where the framework's registry does not cover a type
+    flops: int | None  # None where neither a formula nor the framework's registry covers a type
     bytes: int | None  # of all inputs and outputs; None where a shape is not known
+    # Who counts the FLOPs: "formula" (tflab's own), "registry" (the framework's), or "both" where
+    # ops of either kind were fused; None where nobody does
+    flops_from: str | None = None
+
+
+@dataclass(frozen=True)
+class Level:
+    """How fast bytes come where all that is worked on has this size: from a cache, or memory."""
+
+    working_set_bytes: int
+    one_thread_gb_s: float
+    all_threads_gb_s: float  # each works on its part
 
 
 @dataclass(frozen=True)
@@ -47,7 +59,8 @@ class Peaks:
     """What this machine can do at most, measured by a short benchmark."""
 
     gflops: float  # float32 multiply-adds, all cores, counted as two operations each
-    gigabytes_per_s: float
+    gigabytes_per_s: float  # from memory
+    levels: tuple[Level, ...] = ()  # the smallest working set first
 
 
 @dataclass(frozen=True)
@@ -144,7 +157,7 @@ class Comparison(Shown):
     findings: tuple[str, ...]
     cold: tuple[OpStats, ...]  # ops of the very first step that took longest
     cold_step_ns: int
-    uncovered: tuple[str, ...]  # types whose FLOPs the framework's registry does not know
+    uncovered: tuple[str, ...]  # types whose FLOPs are not known
     interrupted: bool = False
     failure: str | None = None  # of a step: these are the measurements until then
     # By batch size: all that is known of each row
@@ -154,3 +167,5 @@ class Comparison(Shown):
     without: tuple[str, ...] = ()  # graph passes that were switched off
     warm_ns: Mapping[str, float] = field(default_factory=dict)  # mean call of the `cold` nodes
     peaks: Peaks | None = None  # of the machine: what `roof_share` is a share of
+    # Types whose FLOPs are not what the framework's registry says, and what is wrong with that
+    corrected: Mapping[str, str] = field(default_factory=dict)

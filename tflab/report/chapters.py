@@ -277,9 +277,9 @@ def roofline(lab: Lab) -> Iterator[Part]:
         return
     yield picture("roofline", plots.roofline.draw(lab.compared.tables[largest], peaks))
     yield Recipe(
-        f"Inference at batch {largest}. FLOPs are told by the framework's registry from shapes, "
+        f"Inference at batch {largest}. FLOPs are counted from shapes, "
         "bytes are those of all inputs and outputs. The roof is this machine's, by a benchmark of "
-        f"2 seconds: {peaks.gflops:.0f} GFLOP/s and {peaks.gigabytes_per_s:.1f} GB/s.",
+        f"3 seconds: {peaks.gflops:.0f} GFLOP/s and {peaks.gigabytes_per_s:.1f} GB/s.",
         f"python -m tflab.compare --model {lab.model} --batch-sizes {largest}",
     )
 

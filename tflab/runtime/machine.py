@@ -1,7 +1,8 @@
 """Machine: what this computer can do at most, which no op can beat. No TensorFlow in here.
 
-Two numbers bound every op: how fast the processor multiplies and adds, and how fast memory
-delivers. Both are measured by a short benchmark, once for each machine, and kept in the cache.
+Two numbers bound every op: how fast the processor multiplies and adds, and how fast memory, or a
+cache, delivers. They are measured by a short benchmark, once for each machine, and kept in the
+cache folder of the user.
 """
 
 from __future__ import annotations
@@ -11,9 +12,9 @@ import json
 import math
 import os
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -22,46 +23,66 @@ from typing import Any
 import numpy as np
 
 from tflab.cli import environment
-from tflab.records import Peaks
+from tflab.records import Level, Peaks
 
 MATRIX_SIDES = (1024, 1536, 2048)  # large enough that multiplying hides the reading
 ARRAY_BYTES = 128 * 2**20  # each of three: far beyond the caches of most processors
-BENCHMARK_SECONDS = 1.0  # for each of the two
+BENCHMARK_SECONDS = 0.7  # for each of the two
+WORKING_SETS = tuple(2**power for power in (14, 16, 18, 20, 22, 24, 27))  # 16 KiB to 128 MiB
+LEVEL_SECONDS = 0.02  # for each of two ways, at each working set, with one thread and with all
+SWEPT_BYTES = 2**26  # of a working set, again and again: starting threads is little beside it
+FLOAT32 = 4  # bytes
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # what NumPy's BLAS obeys
 
 
 def peaks(cache: Path | None = None) -> Peaks:
-    """The peaks of this machine, from the cache or else measured, in about 2 seconds.
+    """The peaks of this machine, from the cache or else measured, in about 3 seconds.
 
     `cache` is a folder; without one it is `tflab` in $XDG_CACHE_HOME or ~/.cache. A file there
-    that is damaged, or was written on another machine, is measured again and replaced. Where
+    that is damaged, was written on another machine or lacks a level is measured again. Where
     the folder cannot be written, the peaks are measured every time. Nothing is raised for that.
     """
     machine = description()
     path = cache_file(machine, cache)
-    if path and (kept := read(path, machine)):
+    if path and (kept := read(path, machine)) and is_whole(kept):
         return kept
     measured = measure()
-    if path:
-        write(path, machine, measured)
-    return measured
+    return keep(path, machine, measured) if path else measured
 
 
 def measure_again(known: Peaks, cache: Path | None = None) -> Peaks:
     """The peaks after another look, for when an op was faster than they allow.
 
     They were measured while something else ran, or that op does less than its FLOPs are said to
-    be. The better of either look is true, and goes into the cache.
+    be. The better of either look is true. Into the cache goes only what was measured here and now:
+    `known` may be of another machine, or made up.
     """
     machine = description()
     again = measure()
-    better = Peaks(
-        max(known.gflops, again.gflops), max(known.gigabytes_per_s, again.gigabytes_per_s)
-    )
     path = cache_file(machine, cache)
-    if path and better != known:
-        write(path, machine, better)
-    return better
+    return best(known, keep(path, machine, again) if path else again)
+
+
+def best(first: Peaks, second: Peaks) -> Peaks:
+    """The better of either: nothing makes a machine faster than it is."""
+    levels: dict[int, Level] = {}
+    for level in (*first.levels, *second.levels):
+        other = levels.setdefault(level.working_set_bytes, level)
+        levels[level.working_set_bytes] = Level(
+            level.working_set_bytes,
+            max(level.one_thread_gb_s, other.one_thread_gb_s),
+            max(level.all_threads_gb_s, other.all_threads_gb_s),
+        )
+    return Peaks(
+        max(first.gflops, second.gflops),
+        max(first.gigabytes_per_s, second.gigabytes_per_s),
+        tuple(levels[size] for size in sorted(levels)),
+    )
+
+
+def is_whole(peaks: Peaks) -> bool:
+    """Whether every working set was measured; older versions of tflab measured memory alone."""
+    return {level.working_set_bytes for level in peaks.levels}.issuperset(WORKING_SETS)
 
 
 # The cache
@@ -100,20 +121,62 @@ def read(path: Path, machine: dict[str, Any]) -> Peaks | None:
         content = json.loads(path.read_bytes())
         if content["machine"] != machine:
             return None
-        peaks = Peaks(float(content["gflops"]), float(content["gigabytes_per_s"]))
-    except (OSError, ValueError, LookupError, TypeError, RecursionError):
+        peaks = Peaks(
+            float(content["gflops"]),
+            float(content["gigabytes_per_s"]),
+            tuple(
+                Level(
+                    int(level["working_set_bytes"]),
+                    float(level["one_thread_gb_s"]),
+                    float(level["all_threads_gb_s"]),
+                )
+                for level in content.get("levels", ())
+            ),
+        )
+    except (ArithmeticError, LookupError, OSError, RecursionError, TypeError, ValueError):
         return None
-    return peaks if all(0 < peak < math.inf for peak in asdict(peaks).values()) else None
+    numbers = [peaks.gflops, peaks.gigabytes_per_s]
+    for level in peaks.levels:
+        numbers += (level.working_set_bytes, level.one_thread_gb_s, level.all_threads_gb_s)
+    return peaks if all(0 < number < math.inf for number in numbers) else None
+
+
+def keep(path: Path, machine: dict[str, Any], measured: Peaks) -> Peaks:
+    """The best of what was measured and what is in the cache, which it holds from then on.
+
+    Others may measure at the same time: each reads and writes while the rest wait, so that no
+    better number is lost.
+    """
+    with suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    with alone(path.parent):
+        kept = read(path, machine)
+        better = best(kept, measured) if kept else measured
+        if better != kept:
+            write(path, machine, better)
+    return better
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """One process after the other. Where the system or the disk has no locks, nobody waits."""
+    with ExitStack() as ending:
+        with suppress(ImportError, OSError):
+            import fcntl
+
+            descriptor = os.open(folder, os.O_RDONLY)
+            ending.callback(os.close, descriptor)  # with its lock
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
 
 
 def write(path: Path, machine: dict[str, Any], measured: Peaks) -> None:
     """Replace the cache file in one step, so that nobody reads half of it."""
     draft = path.with_suffix(f".{os.getpid()}")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
         draft.write_text(json.dumps({"machine": machine, **asdict(measured)}, indent=2) + "\n")
         os.replace(draft, path)
-    except OSError:  # it will be measured again; that costs two seconds
+    except OSError:  # it will be measured again; that costs three seconds
         with suppress(OSError):
             draft.unlink()
 
@@ -132,8 +195,15 @@ def measure() -> Peaks:
     GB/s: the copy and add of McCalpin's STREAM benchmark (1995) with a thread for each processor,
     counting the bytes that are read and written, but not those that a cache fetches of its own
     accord before it overwrites them.
+
+    Levels: the add of that benchmark on ever larger arrays, one sum for all turns; see `level`.
     """
-    return Peaks(best_gflops(MATRIX_SIDES), best_gigabytes_per_s(ARRAY_BYTES))
+    threads = environment.describe()["cpus"]
+    return Peaks(
+        best_gflops(MATRIX_SIDES),
+        best_gigabytes_per_s(ARRAY_BYTES),
+        tuple(level(size, threads) for size in WORKING_SETS),
+    )
 
 
 def best_gflops(sides: Sequence[int]) -> float:
@@ -160,6 +230,43 @@ def best_gigabytes_per_s(array_bytes: int) -> float:
         copying = quickest(lambda: all_of(pool.map(copy, *parts)), BENCHMARK_SECONDS / 2)
         adding = quickest(lambda: all_of(pool.map(add, *parts)), BENCHMARK_SECONDS / 2)
     return max(2 * array_bytes / copying, 3 * array_bytes / adding) / 1e9
+
+
+def level(size: int, threads: int) -> Level:
+    """How fast one thread, and all, read and write over and over again what has this size."""
+    return Level(size, sweeping_gb_s(size, 1), sweeping_gb_s(size, threads))
+
+
+def sweeping_gb_s(size: int, threads: int) -> float:
+    """GB/s of adding one array to another, in turns, where both together have this size.
+
+    Each turn reads two arrays and writes one. The quicker of two ways counts: all turns in one
+    call of NumPy, so that no small array waits for Python, or a call for each, which is quicker
+    for large ones. The first turn within one call copies: it reads one array.
+    """
+    elements = max(1, size // (2 * FLOAT32) // threads)
+    turns = max(1, SWEPT_BYTES // size)
+    arrays: list[list[np.ndarray]] = [
+        [np.ones(elements, np.float32) for _ in range(threads)] for _ in range(2)
+    ]
+    bytes_a_turn = 3 * FLOAT32 * elements * threads
+    with ThreadPoolExecutor(threads) as pool:
+
+        def seconds(work: Callable[[int, np.ndarray, np.ndarray], None]) -> float:
+            return quickest(lambda: all_of(pool.map(partial(work, turns), *arrays)), LEVEL_SECONDS)
+
+        within = bytes_a_turn * (turns - 1 / 3) / seconds(add_in_one_call)
+        between = bytes_a_turn * turns / seconds(add_in_turns)
+    return max(within, between) / 1e9
+
+
+def add_in_one_call(turns: int, a: np.ndarray, total: np.ndarray) -> None:
+    np.add.reduce(np.broadcast_to(a, (turns, len(a))), axis=0, out=total)
+
+
+def add_in_turns(turns: int, a: np.ndarray, total: np.ndarray) -> None:
+    for _ in range(turns):
+        np.add(a, total, out=total)
 
 
 def copy(a: np.ndarray, _: np.ndarray, c: np.ndarray) -> None:

@@ -11,9 +11,11 @@ from functools import partial
 from typing import Any
 
 from tflab.analysis import batch_fit
-from tflab.records import Comparison, OpStats
+from tflab.analysis.roofline import bandwidth
+from tflab.records import Comparison, OpStats, Peaks
 from tflab.records.blocks import Column, Table, shortened
 from tflab.units import ROUNDS_UP, percent, size, three_digits, time
+from tflab.views.words import of_roof
 
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 
@@ -60,7 +62,7 @@ COLUMNS = {
     "gflops": number("GFLOP/s", lambda row: known(row.gflops, three_digits)),
     "tenth gflops": number("GFLOP/s", lambda row: known(row.gflops, "{:.1f}".format)),
     "intensity": number("FLOP/byte", lambda row: known(row.intensity, three_digits)),
-    "roof": number("of roof", lambda row: known(row.roof_share, percent)),
+    "roof": number("of roof", lambda row: of_roof(row.roof_share)),
     "fused from": Column("fused from", last_parts, elastic=True, least=15),
 }
 
@@ -129,6 +131,17 @@ def work(comparison: Comparison, batch: int, top: int) -> Table:
     )
 
 
+def from_caches(peaks: Peaks) -> str:
+    """The most that a cache delivers, where that was measured."""
+    if not peaks.levels:
+        return ""
+    smallest = peaks.levels[0].working_set_bytes
+    return (
+        f" and up to {bandwidth(peaks, smallest):,.0f} GB/s from caches, where a call's inputs and "
+        "outputs fit into them"
+    )
+
+
 def legend(comparison: Comparison) -> str:
     """What the columns of the work are, where their names are too short for it."""
     sentences = (
@@ -140,10 +153,19 @@ def legend(comparison: Comparison) -> str:
             f", which has none for {', '.join(comparison.uncovered)}: they have none here either, "
             "and are not counted as 0"
         )
+    for fault in sorted(set(comparison.corrected.values())):
+        types = ", ".join(op for op, why in comparison.corrected.items() if why == fault)
+        sentences += f". Those of {types} are by tflab's own formula: {fault}"
     if comparison.peaks:
+        peaks = comparison.peaks
         sentences += (
             ". The roof is what this machine could do at that many FLOPs a byte: at most "
-            f"{comparison.peaks.gflops:,.0f} GFLOP/s, with "
-            f"{comparison.peaks.gigabytes_per_s:,.1f} GB/s from memory, as a short benchmark found"
+            f"{peaks.gflops:,.0f} GFLOP/s, with {peaks.gigabytes_per_s:,.1f} GB/s "
+            f"from memory{from_caches(peaks)}, as a short benchmark found"
+        )
+    tables = comparison.tables.values()
+    if any((row.roof_share or 0) > 1 for table in tables for row in table):
+        sentences += (
+            ". Above: above the roof measured here, which is what NumPy reached in a single process"
         )
     return f"{sentences}."

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from tflab.records import Source, Tensor
+from tflab.units import percent
 
 LONGEST = 40  # rows of a table; the rest is in the JSON
 
@@ -21,6 +22,13 @@ def tensor(output: Tensor) -> str:
         return f"{output.dtype} [...]"
     dims = ", ".join("?" if dim is None else str(dim) for dim in output.shape)
     return f"{output.dtype} [{dims}]"
+
+
+def of_roof(share: float | None) -> str:
+    """`12.5 %`; an op above the roof shows that the roof is too low, but not by how much."""
+    if share is None:
+        return ""
+    return "above" if share > 1 else percent(share)
 
 
 def counted(things: Iterable[str]) -> str:

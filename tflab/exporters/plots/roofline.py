@@ -1,20 +1,21 @@
 """Roofline: how fast ops compute, against what the machine could do.
 
-The model is that of Williams, Waterman and Patterson (see `tflab.analysis.roofline.roof`).
+The model is that of Williams, Waterman and Patterson, with a roof for each cache (see
+`tflab.analysis.roofline`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from math import atan2, cos, degrees, sin, sqrt
+from math import atan2, cos, degrees, inf, sin, sqrt
 
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
-from tflab.analysis.roofline import roof
+from tflab.analysis.roofline import bandwidth, roof
 from tflab.exporters.plots import label_placement, lettering, style
 from tflab.records import OpStats, Peaks
 from tflab.units import percent, plural
@@ -25,6 +26,7 @@ NAME = 125  # points of a line of a name
 HEIGHTS = (5.0, 17.0, 29.0)
 ALONG = (0.5, 0.35, 0.65, 0.25, 0.75, 0.15, 0.85)
 WIDE = 3 / 7  # of the other part, at least, so that either has room for its words
+ROOM = HEIGHTS[0] + 1.3 * style.SMALL  # points between two slopes, for words between them
 LETTER = 0.5 * style.SMALL  # points around the middle of a letter
 SMALLEST, LARGEST = 5.0, 22.0  # diameters of points, in points
 
@@ -42,10 +44,12 @@ def draw(rows: Sequence[OpStats], peaks: Peaks) -> Figure:
             "No op has a place below the roof",
             f"Of {plural(len(rows), 'row')} none has known FLOPs and bytes.",
         )
-    figure, (axes,) = style.canvas(headline(drawn, peaks), caption(rows, drawn), 4.6)
+    slopes = cache_slopes(peaks)
+    words = caption(rows, drawn, bool(slopes))
+    figure, (axes,) = style.canvas(headline(drawn, peaks), words, 4.6)
     ridge = peaks.gflops / peaks.gigabytes_per_s
     points = [(row.intensity or 0.0, row.gflops or 0.0) for row in drawn]
-    left = min(ridge, *(x for x, _ in points)) / 3
+    left = min(ridge, *(peaks.gflops / rate for _, rate in slopes), *(x for x, _ in points)) / 3
     right = max(ridge, *(x for x, _ in points)) * 4
     right = max(right, ridge * (ridge / left) ** WIDE)
     left = min(left, ridge / (right / ridge) ** WIDE)
@@ -81,10 +85,26 @@ def draw(rows: Sequence[OpStats], peaks: Peaks) -> Figure:
         label_placement.LabelledPoint(x, y, diameter(row) / 2, name)
         for (x, y), row, name in zip(points, drawn, names(drawn), strict=True)
     ]
-    words = name_roof(axes, peaks, ridge, marks)
-    label_placement.place_labels(
-        axes, marks, [(x, roof(peaks, x)) for x in np.geomspace(left, right, 150)], words
-    )
+    slopes = slopes_with_room(axes, peaks, slopes)
+    for _, rate in slopes:
+        top = peaks.gflops / rate
+        axes.plot(
+            (left, top, ridge),
+            (left * rate, peaks.gflops, peaks.gflops),
+            color=style.INK,
+            linewidth=0.6,
+        )
+    parts = [
+        (left, ridge, peaks.gigabytes_per_s, f"memory delivers {peaks.gigabytes_per_s:.3g} GB/s"),
+        (ridge, right, inf, f"the processor does {peaks.gflops:.3g} GFLOP/s"),
+        *((left, peaks.gflops / rate, rate, words) for words, rate in slopes),
+    ]
+    taken = name_parts(axes, peaks, parts, marks)
+    rates = (peaks.gigabytes_per_s, *(rate for _, rate in slopes))
+    lines = [
+        (x, min(peaks.gflops, x * rate)) for rate in rates for x in np.geomspace(left, right, 150)
+    ]
+    label_placement.place_labels(axes, marks, lines, taken)
     return figure
 
 
@@ -109,14 +129,54 @@ def diameter(row: OpStats) -> float:
     return max(SMALLEST, LARGEST * sqrt(row.share))
 
 
-def name_roof(
-    axes: Axes, peaks: Peaks, ridge: float, marks: Sequence[label_placement.LabelledPoint]
-) -> list[label_placement.Box]:
-    """Write along both parts of the roof what they are; where these words stand.
+def cache_slopes(peaks: Peaks) -> list[tuple[str, float]]:
+    """What to call each level, and its GB/s: the largest, and slowest, first. Of levels that
+    deliver the same the largest stands for all, and memory for those that are no faster."""
+    slopes: list[tuple[str, float]] = []
+    last = peaks.gigabytes_per_s
+    for level in reversed(peaks.levels):
+        rate = bandwidth(peaks, level.working_set_bytes)
+        if rate > last:
+            slopes.append((f"up to {whole(level.working_set_bytes)}: {rate:.3g} GB/s", rate))
+            last = rate
+    return slopes
 
-    An op may lie on the roof or above it: the first place is taken that is free of points.
+
+def slopes_with_room(
+    axes: Axes, peaks: Peaks, slopes: Sequence[tuple[str, float]]
+) -> list[tuple[str, float]]:
+    """Those that have room for words below them, above memory and the others."""
+    x = axes.get_xlim()[0]
+    last = peaks.gigabytes_per_s
+    shown: list[tuple[str, float]] = []
+    for words, rate in slopes:
+        foot, above, ahead = (
+            label_placement.on_page(axes, *point)
+            for point in ((x, x * last), (x, x * rate), (10 * x, 10 * x * last))
+        )
+        turn = atan2(ahead[1] - foot[1], ahead[0] - foot[0])
+        if (above[1] - foot[1]) * cos(turn) >= ROOM:
+            shown.append((words, rate))
+            last = rate
+    return shown
+
+
+def whole(size: int) -> str:
+    """`64 KiB`: a working set is a power of two."""
+    return f"{size >> 20} MiB" if size >= 2**20 else f"{size >> 10} KiB"
+
+
+def name_parts(
+    axes: Axes,
+    peaks: Peaks,
+    parts: Sequence[tuple[float, float, float, str]],
+    marks: Sequence[label_placement.LabelledPoint],
+) -> list[label_placement.Box]:
+    """Write along each part of the roof what it is; where these words stand.
+
+    A part is where it starts and stops, its GB/s, and its words. An op may lie on the roof or
+    above it: the first place is taken that is free of points.
     """
-    left, right = axes.get_xlim()
     frame = label_placement.frame_of(axes)
     taken = [
         label_placement.square(label_placement.on_page(axes, mark.x, mark.y), mark.radius)
@@ -128,24 +188,25 @@ def name_roof(
         clear = not any(label_placement.overlap(box, other) for box in boxes for other in taken)
         return clear and all(label_placement.inside(box, frame) for box in boxes)
 
-    for start, stop, words in (
-        (left, ridge, f"memory delivers {peaks.gigabytes_per_s:.3g} GB/s"),
-        (ridge, right, f"the processor does {peaks.gflops:.3g} GFLOP/s"),
-    ):
-        foot, top = (label_placement.on_page(axes, x, roof(peaks, x)) for x in (start, stop))
+    for start, stop, rate, words in parts:
+
+        def height(x: float, rate: float = rate) -> float:
+            return min(peaks.gflops, x * rate)
+
+        foot, top = (label_placement.on_page(axes, x, height(x)) for x in (start, stop))
         turn = atan2(top[1] - foot[1], top[0] - foot[0])
         room = lettering.width(words, style.SMALL)
         places = []
         for above, part in product(HEIGHTS, ALONG):
             x = start * (stop / start) ** part
-            at = label_placement.on_page(axes, x, roof(peaks, x))
+            at = label_placement.on_page(axes, x, height(x))
             places.append((x, above, under(at, turn, above, room)))
         x, above, boxes = next((place for place in places if free(place[2])), places[0])
         taken += boxes
         written += boxes
         axes.annotate(
             words,
-            (x, roof(peaks, x)),
+            (x, height(x)),
             (-above * sin(turn), above * cos(turn)),
             textcoords="offset points",
             rotation=degrees(turn),
@@ -153,6 +214,7 @@ def name_roof(
             ha="center",
             size=style.SMALL,
             color=style.INK,
+            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.5},  # lines pass below
         )
     return written
 
@@ -171,19 +233,27 @@ def under(
 
 def headline(drawn: Sequence[OpStats], peaks: Peaks) -> str:
     first = drawn[0]
-    reached = (first.gflops or 0.0) / roof(peaks, first.intensity or 0.0)
-    return (
-        f"{lettering.short(first.key, 50)} computes at {percent(reached)} of what the machine "
-        "could do at its intensity"
-    )
+    reached = first.roof_share
+    if reached is None:  # a table that was made without peaks
+        reached = (first.gflops or 0.0) / roof(peaks, first.intensity or 0.0)
+    name = lettering.short(first.key, 50)
+    if reached > 1:
+        return f"{name} computes above the roof measured here"
+    return f"{name} computes at {percent(reached)} of what the machine could do at its intensity"
 
 
-def caption(rows: Sequence[OpStats], drawn: Sequence[OpStats]) -> str:
+def caption(rows: Sequence[OpStats], drawn: Sequence[OpStats], has_levels: bool) -> str:
     missing = len(rows) - len(drawn)
     left_out = (
         f" {plural(missing, 'row')} without known FLOPs or bytes left out." if missing else ""
     )
+    caches = (
+        " Thin lines: what reaches the processor from caches, for ops whose inputs and outputs "
+        "have that size or less."
+        if has_levels
+        else ""
+    )
     return (
         "The larger a point, the larger its share of the time. Under the slope memory sets the "
-        f"limit, under the level part the processor.{left_out}"
+        f"limit, under the level part the processor.{caches}{left_out}"
     )
