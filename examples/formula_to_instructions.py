@@ -22,7 +22,7 @@ from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.records import Generated, Model, Options, Placement
 from tflab.records.blocks import Strip
-from tflab.runtime import measure, session
+from tflab.runtime import session
 from tflab.views import generated_code
 
 SIZES = (1_024, 1_048_576)
@@ -74,7 +74,7 @@ def main() -> None:
     rows = []
     for size in SIZES:
         ways = (Options(batch_size=size), Options(batch_size=size, xla=True))
-        usual_ns, xla_ns = measure.in_rotation(placed.program, step, ways, ROUNDS)
+        usual_ns, xla_ns = lesson.in_rotation(placed.program, step, ways, ROUNDS)
         rows += [
             (size, "node by node", *lesson.spread(usual_ns), ""),
             (size, "XLA", *lesson.spread(xla_ns), lesson.against(usual_ns, xla_ns)),

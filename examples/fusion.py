@@ -18,7 +18,7 @@ from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.lifecycle import placement
 from tflab.records import Backward, Model, Options, Placement
-from tflab.runtime import costs, measure, session
+from tflab.runtime import costs, session
 from tflab.units import size
 
 OPS = ("Conv2D", "BiasAdd", "Relu")
@@ -62,7 +62,7 @@ def main() -> None:
     assert isinstance(built, Backward)
     on, off = (placement.place_once(built, options) for options in (ON, OFF))
     step = session.step_of(on.program, on.fetches)
-    on_ns, off_ns = measure.in_rotation(on.program, step, (ON, OFF), ROUNDS)
+    on_ns, off_ns = lesson.in_rotation(on.program, step, (ON, OFF), ROUNDS)
     change = lesson.against(on_ns, off_ns)
     rows = (
         ("on", len(on.nodes), bytes_moved(on), *lesson.spread(on_ns), ""),

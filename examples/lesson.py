@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # tflab need not b
 from tflab.analysis import significance, step_times
 from tflab.cli import command
 from tflab.exporters import text
-from tflab.records import OpRun
+from tflab.records import OpRun, Options, Program
 from tflab.records.blocks import Block, Column, Table
 from tflab.runtime import dumps
 from tflab.units import time as duration
@@ -28,7 +28,7 @@ NUMBER = re.compile(r"-?\d[\d,.]*(e[-+]\d+)?( (x|%|s|ms|us|ns|B|KB|MB|GB))?")
 
 dumps.prepare()
 with command.chatter_kept():  # TensorFlow logs while it is imported
-    from tflab.runtime import session, trace
+    from tflab.runtime import measure, plans, session, trace
 
 
 def give(chapter: Callable[[], None]) -> None:
@@ -86,6 +86,15 @@ def in_turn(
             ways[which]()
             times[which].append(time.perf_counter_ns() - start)
     return times
+
+
+def in_rotation(
+    program: Program, step: session.Step, setups: Sequence[Options], rounds: int
+) -> list[list[int]]:
+    """The times of untraced steps under several setups, which take turns, in ns."""
+    size = setups[0].batch_size
+    plan = plans.rotation(session.feed_batches(program, size), size, len(setups), rounds)
+    return measure.in_rotation([measure.job_of(program, step, each) for each in setups], plan)
 
 
 def traced(

@@ -19,7 +19,7 @@ import tensorflow.compat.v1 as tf1
 from tflab import lifecycle
 from tflab.datasets import Dataset
 from tflab.records import Model, Options, Placement, node_of
-from tflab.runtime import measure, session
+from tflab.runtime import session
 from tflab.units import short_device
 from tflab.views import placement
 from tflab.views.words import place
@@ -64,7 +64,7 @@ def main() -> None:
     *_, placed = lifecycle.walk("__main__:build", TWO, stop="placement")
     assert isinstance(placed, Placement)
     step = session.step_of(placed.program, placed.fetches)
-    one_ns, two_ns = measure.in_rotation(placed.program, step, (ONE, TWO), ROUNDS)
+    one_ns, two_ns = lesson.in_rotation(placed.program, step, (ONE, TWO), ROUNDS)
     lesson.show(
         lesson.table("What runs where", ("device", "node", "type", "takes", "line"), rows(placed)),
         placement.transfers(placed),

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tflab.records import OpStats, Source
+from tflab.records import OpStats, Source, Verdict
 from tflab.records.blocks import Block, Strip, Table
 
 CPU_0 = "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -60,3 +60,9 @@ def read(block: Block) -> str | list | Strip:
         return block
     headers = tuple(column.header for column in block.columns)
     return [block.title, headers, *block.cells(), block.rest()]
+
+
+def verdict(ratio: float, different: bool) -> Verdict:
+    """Of 7 observations; its interval is a tenth to each side."""
+    word = ("slower" if ratio > 1 else "faster") if different else "cannot tell"
+    return Verdict(ratio, 0.9 * ratio, 1.1 * ratio, 0.001, 7, word)

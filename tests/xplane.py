@@ -131,13 +131,13 @@ def names(entries: list[dict[str, Any]]) -> dict[int, Any]:
     }
 
 
-def stats(plane: dict[str, Any], written: list[dict[str, Any]]) -> dict[str, Any]:
+def stats(plane: dict[str, Any], numbered: list[dict[str, Any]]) -> dict[str, Any]:
     """Stats by their names; those that refer to a text have it as their value."""
     texts = names(plane.get("stat_metadata", []))
     values: dict[str, Any] = {}
-    for stat in written:
+    for stat in numbered:
         (kind, value) = next((key, stat[key]) for key in stat if key != "metadata_id")
         assert len(stat) == 2
         values[texts[stat["metadata_id"]]] = texts[value] if kind == "ref_value" else value
-    assert len(values) == len(written)
+    assert len(values) == len(numbered)
     return values

@@ -41,7 +41,7 @@ from tflab.records import (
     StepTimes,
 )
 from tflab.records.timed import Holder, LiveBytes
-from tflab.runtime import child, dumps, machine, measure, trace
+from tflab.runtime import child, dumps, elsewhere, machine, plans, trace
 
 pytestmark = pytest.mark.tensorflow
 
@@ -126,7 +126,7 @@ def test_the_last_batch_is_smaller_where_it_does_not_come_out_even(lenet):
 @given(st.sets(st.integers(1, 70), min_size=1, max_size=3), st.integers(70, 1_000))
 def test_every_row_is_worked_on_once_and_only_the_last_batch_is_smaller(sizes, images):
     worked = defaultdict(list)
-    for turns in measure.sweep([np.arange(images)], images, sorted(sizes), warmup=2).rounds:
+    for turns in plans.sweep([np.arange(images)], images, sorted(sizes), warmup=2).rounds:
         for turn in turns:
             if not turn.warmup:
                 worked[turn.batch_size, turn.traced].append(turn.values[0])
@@ -150,14 +150,14 @@ def test_the_op_runs_of_the_first_whole_batches_are_kept_one_by_one(lenet):
 @given(st.integers(1, 50), st.integers(1, 200), st.integers(1, 5))
 def test_every_shape_that_will_come_is_warmed_up(size, rows, count):
     size = min(size, rows)
-    turns = list(measure.warmups([np.arange(rows)], rows, size, count))
+    turns = list(plans.warmups([np.arange(rows)], rows, size, count))
     fed = [(len(turn.values[0]), turn.traced, turn.warmup) for turn in turns]
     shapes = [size] * count + [rows % size] * (count if rows % size else 0)
     assert fed == [(shape, traced, True) for shape in shapes for traced in (False, True)]
 
 
 def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured():
-    rounds = measure.sweep([np.arange(40)], 40, [16], warmup=1).rounds
+    rounds = plans.sweep([np.arange(40)], 40, [16], warmup=1).rounds
     turns = [turn for turns in rounds for turn in turns]
     warm = [(size, traced, True) for size in (16, 8) for traced in (False, True)]
     measured = [(size, traced, False) for size in (16, 16, 8) for traced in (False, True)]
@@ -174,7 +174,7 @@ def test_the_last_smaller_batch_is_warmed_up_before_anything_is_measured():
 )
 def test_one_step_in_so_many_is_traced_from_the_first_on(steps, every, order):
     rows = 4 * steps
-    _, *rounds = measure.sweep([np.arange(rows)], rows, [4], 0, every).rounds
+    _, *rounds = plans.sweep([np.arange(rows)], rows, [4], 0, every).rounds
     second = [[*turns][len([*turns]) // 2 :] for turns in map(list, rounds)]
     passed = [turn for turns in second for turn in turns]
     assert "".join("T" if turn.traced else "u" for turn in passed) == order
@@ -183,7 +183,7 @@ def test_one_step_in_so_many_is_traced_from_the_first_on(steps, every, order):
 
 
 def test_traced_steps_are_spread_over_all_rounds():
-    rounds = measure.sweep([np.arange(40)], 40, [1], 0, 5).rounds
+    rounds = plans.sweep([np.arange(40)], 40, [1], 0, 5).rounds
     traced = [turn.values[0].item() for turns in rounds for turn in turns if turn.traced]
     assert traced == [0, 5, 10, 15, 20, 25, 30, 35]
 
@@ -452,7 +452,7 @@ def test_ctrl_c_among_the_configurations_keeps_the_sweep(monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(measure, "untraced_here", interrupted)
+    monkeypatch.setattr(elsewhere, "untraced_here", interrupted)
     line = "--model toy --batch-sizes 16 --images 64 --configs no-grappler --format json"
     assert run(line) == 130
     out, err = capsys.readouterr()
@@ -613,6 +613,7 @@ def test_a_gpu_that_is_not_there_is_one_sentence_and_status_2(monkeypatch, capsy
 
 def test_configurations_are_measured_at_every_batch_size_against_default(monkeypatch):
     monkeypatch.setattr(race, "ROUNDS", 1)
+    monkeypatch.setattr(race, "OBSERVATIONS", 3)
     configs = ("default", "no-grappler", "one-thread")
     found = comparison.compare("toy", (4, 16), images=64, configs=configs).configs
     assert [(row.batch_size, row.config) for row in found] == [
@@ -621,27 +622,21 @@ def test_configurations_are_measured_at_every_batch_size_against_default(monkeyp
     for row in found:
         rate = 1e9 * row.batch_size / row.untraced_ns.median
         assert row.images_per_second == pytest.approx(rate)
-        assert row.config != "default" or (row.ratio, row.significant) == (1, False)
+        assert (row.verdict is None) == (row.config == "default")
+        assert row.verdict is None or row.verdict.observations == 3
 
 
-def test_progress_names_the_configuration_that_runs(monkeypatch):
-    told = []
+def test_progress_counts_the_observations(monkeypatch):
+    labels = []
 
     def track(label, items, total, about=None):
-        for item in items:
-            if about:
-                told.append(f"{label}: {about(item)}")
-            yield item
+        labels.append((label, total))
+        return items
 
     monkeypatch.setattr(progress, "track", track)
-    monkeypatch.setattr(race, "ROUNDS", 2)
+    monkeypatch.setattr(race, "ROUNDS", 1)
     comparison.compare("toy", (16,), images=16, configs=("default", "no-grappler"))
-    assert told[-4:] == [
-        "configurations: default, round 1 of 2",
-        "configurations: no-grappler, round 1 of 2",
-        "configurations: default, round 2 of 2",
-        "configurations: no-grappler, round 2 of 2",
-    ]
+    assert ("configurations", race.OBSERVATIONS) in labels
 
 
 # The command

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from tests.records_by_hand import op_at_size, op_stats, op_total
+from tests.records_by_hand import op_at_size, op_stats, op_total, verdict
 from tflab.analysis import batch_fit
 from tflab.cli import environment
 from tflab.compare import view
@@ -411,20 +411,23 @@ def test_what_was_interrupted_is_marked_before_anything_else():
 
 
 def config(name: str, ratio: float, significant: bool) -> ConfigTimes:
-    return ConfigTimes(name, 16, Spread(8e5, 7e5, 9e5), 20_000, ratio, significant)
+    against = None if name == "default" else verdict(ratio, significant)
+    return ConfigTimes(name, 16, Spread(8e5, 7e5, 9e5), 20_000, against)
 
 
-def test_configurations_are_columns_and_a_difference_within_the_noise_is_called_that():
+def test_configurations_are_columns_with_intervals_and_what_nobody_can_tell_is_called_that():
     raced = (
         config("default", 1, False),
         config("xla", 0.5, True),
         config("one-thread", 1.02, False),
     )
     table = tables(replace(FOUND, configs=raced))[
-        "The untraced step under other configurations, in turn (ratio to default, or noise)"
+        "The untraced step under other configurations, in turn (times as long as default)"
     ]
     assert [column.header for column in table.columns] == ["batch", "default", "xla", "one-thread"]
-    assert cells(table) == [("16", "800 us", "800 us (0.50 x)", "800 us (noise)")]
+    assert cells(table) == [
+        ("16", "800 us", "800 us (0.50 x [0.45, 0.55])", "800 us (cannot tell)")
+    ]
 
 
 def test_default_alone_has_no_table_of_configurations():

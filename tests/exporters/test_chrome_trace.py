@@ -261,7 +261,7 @@ def test_a_run_is_a_slice_with_its_op_for_a_name():
     ]
 
 
-def test_time_begins_at_the_first_event_and_it_is_told_when_that_was():
+def test_time_begins_at_the_first_event_and_the_file_says_when_that_was():
     capture = Capture("one", (), (run("a", 1_795_000_000_000_000_123, 1),))
     assert json.loads(chart_text(capture))["otherData"] == {
         "origin_ns_since_1970": 1_795_000_000_000_000_123
@@ -329,7 +329,7 @@ def curves(events: list[dict]) -> dict[str, list[tuple[int, int]]]:
     return trace
 
 
-def test_a_curve_tells_how_many_ops_run_at_once():
+def test_a_curve_shows_how_many_ops_run_at_once():
     runs = (run("a", 1_000, 30), run("b", 1_010, 20), run("c", 1_030, 5), run("d", 1_012, 0))
     assert curves(chart(Capture("one", (), runs)))["ops at once"] == [
         (0, 1),

@@ -14,6 +14,7 @@ from tflab.records import (
     Call,
     CriticalPath,
     Execution,
+    Experiment,
     Fate,
     FateChange,
     Frontend,
@@ -42,6 +43,7 @@ from tflab.records import (
     Tensor,
     Toggle,
     Transfer,
+    Untried,
 )
 from tflab.records.timed import Holder, LiveBytes, Occupancy, Saving, StepShape
 
@@ -505,6 +507,9 @@ def test_every_field_of_the_execution():
             LiveBytes(1, ((5, 66), (9, 0)), 67, 5, (Holder("b", "Add", 68, False),)),
         ),
         race=Race(21, Spread(91, 81, 99), Spread(190, 180, 199), 2.125, 0.03125, True),
+        experiments=(Experiment("b", "Add", 12.5, 11.0, 14.0, 6),),
+        control=Experiment("control", "", 0.5, -1.0, 2.0, 7),
+        untried=(Untried("w", "AssignAdd", "it changes something"),),
         interrupted=True,
     )
     assert object_of(stage) == {
@@ -606,6 +611,25 @@ def test_every_field_of_the_execution():
             "p_value": 0.03125,
             "significant": True,
         },
+        "experiments": [
+            {
+                "name": "b",
+                "op": "Add",
+                "once_more_ns": 12.5,
+                "low_ns": 11.0,
+                "high_ns": 14.0,
+                "observations": 6,
+            }
+        ],
+        "control": {
+            "name": "control",
+            "op": "",
+            "once_more_ns": 0.5,
+            "low_ns": -1.0,
+            "high_ns": 2.0,
+            "observations": 7,
+        },
+        "untried": [{"name": "w", "op": "AssignAdd", "reason": "it changes something"}],
         "interrupted": True,
     }
 

@@ -94,8 +94,8 @@ def test_a_table_shows_its_title_its_rows_and_how_many_there_are_more():
 
 
 def test_a_strip_shows_its_frames():
-    page = Texts(Strip("Passes", (Frame("pass", HOSTILE, ("one", "two")),))._repr_html_())
-    assert page.texts == ["Passes", "pass", HOSTILE, "one", "two"]
+    page = Texts(Strip("Passes", (Frame("pass", HOSTILE, ("first", "second")),))._repr_html_())
+    assert page.texts == ["Passes", "pass", HOSTILE, "first", "second"]
     assert "script" not in page.tags
 
 

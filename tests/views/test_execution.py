@@ -6,12 +6,14 @@ from tests.records_by_hand import CPU_0, CPU_1, op_total, read
 from tflab.records import (
     CriticalPath,
     Execution,
+    Experiment,
     Memory,
     OpMemory,
     Owner,
     Race,
     Spread,
     StepTime,
+    Untried,
 )
 from tflab.records.timed import Holder, LiveBytes, Occupancy, Saving, StepShape
 from tflab.views import stages
@@ -248,3 +250,36 @@ def test_of_memory_without_a_curve_only_the_peak_is_told():
 
 def test_where_nothing_was_allocated_memory_is_not_told():
     assert told(memory=Memory((), 0)) == told()[:-1]
+
+
+def test_experiments_stand_below_their_control_with_interval_and_self_time():
+    blocks = told(
+        control=Experiment("control", "", -1_500.0, -4_000.0, 2_500.0, 6),
+        experiments=(
+            Experiment("conv1/Relu", "_FusedConv2D", 812_000.0, 790_000.0, 845_000.0, 6),
+            Experiment("loss", "Mean", 3_000.0, -2_000.0, 9_000.0, 6),
+        ),
+        untried=(Untried("train/w", "ResourceApplyAdam", "it changes something"),),
+    )
+    at = next(place for place, block in enumerate(blocks) if block[0][:7] == "What an")
+    assert blocks[at : at + 3] == [
+        [
+            "What an op costs a step: run once more in place, it adds",
+            ("node", "type that ran", "adds", "from", "to", "self a step"),
+            ("control", "", "-1.50 us", "-4.00 us", "2.50 us", ""),
+            ("conv1/Relu", "_FusedConv2D", "812 us", "790 us", "845 us", "900 us"),
+            ("loss", "Mean", "3.00 us", "-2.00 us", "9.00 us", ""),
+            *blocks[at][5:],
+        ],
+        "Median of 6 observations, each with sessions of its own in which all of these steps took "
+        "turns, untraced; from and to: the interval that holds the true mean in 95 of 100 "
+        "experiments. The control is the unchanged step against itself: what is not clear of it "
+        "cannot be told from nothing.",
+        "Not run once more: train/w (ResourceApplyAdam): it changes something.",
+    ]
+
+
+def test_where_nothing_could_be_run_once_more_only_the_reasons_are_told():
+    blocks = told(untried=(Untried("a", "Op", "it is part of a loop"),))
+    assert "Not run once more: a (Op): it is part of a loop." in blocks
+    assert not any(block[0][:7] == "What an" for block in blocks)

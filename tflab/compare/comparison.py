@@ -25,7 +25,7 @@ from tflab.records import (
     Program,
     StepTimes,
 )
-from tflab.runtime import costs, dumps, machine, measure, session, trace
+from tflab.runtime import costs, dumps, elsewhere, machine, measure, session, trace
 
 SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it works on
 TRAINING_IMAGES = 2_000  # of the training split: enough steps, and over in a few seconds
@@ -65,7 +65,9 @@ def compare(
     placed = placements(backward, phase, batch_sizes, images, options)
     first = placed[smallest]
     step = session.step_of(program, first.fetches)
-    cold_step_ns, cold_runs = measure.cold_elsewhere(program, step, smallest, split, options)
+    values = next(session.feed_batches(program, smallest, split))
+    job = measure.job_of(program, step, options)
+    cold_step_ns, cold_runs = elsewhere.cold(job, values, smallest)
     of_nodes = [run for run in cold_runs if run.name != trace.EXECUTOR]
     cold = op_table.table(op_stats.fold(of_nodes), "node", steps=1, images=smallest)[:COLD]
     types = {node.name: node.op for node in first.nodes}

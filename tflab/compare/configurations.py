@@ -20,8 +20,6 @@ CONFIGURATIONS = {
     "xla": Configuration({"xla": True}),
     "no-onednn": Configuration(environment={"TF_ENABLE_ONEDNN_OPTS": "0"}),
     "no-grappler": Configuration({"without": ("grappler",)}),
-    "one-thread": Configuration(
-        environment={"TF_NUM_INTRAOP_THREADS": "1", "TF_NUM_INTEROP_THREADS": "1"}
-    ),
+    "one-thread": Configuration({"threads": 1}),
     "gpu": Configuration({"soft_placement": True}),
 }

@@ -118,20 +118,18 @@ def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[s
 
 
 def configurations(configs: Sequence[ConfigTimes]) -> Iterator[str]:
-    """Where a step under another configuration takes clearly more or less time than usual.
-
-    Clearly: by the sign test, by a factor of HELPS at least, and with a median that lies outside
-    the middle eight tenths of the usual steps.
-    """
+    """Where a step under another configuration takes more or less time than usual, by its verdict
+    and by a factor of HELPS at least."""
     usual = {row.batch_size: row.untraced_ns for row in configs if row.config == "default"}
     parts_of: dict[str, list[str]] = {}
     for row in configs:
-        default, now = usual[row.batch_size], row.untraced_ns.median
-        factor = max(row.ratio, 1 / row.ratio) if row.ratio else 0.0
-        if row.significant and factor >= HELPS and not default.p10 <= now <= default.p90:
+        default, verdict = usual[row.batch_size], row.verdict
+        if verdict is None or verdict.word not in ("slower", "faster"):
+            continue
+        if max(verdict.ratio, 1 / verdict.ratio) >= HELPS:
             parts_of.setdefault(row.config, []).append(
-                f"{row.ratio:.2f} x as long at batch {row.batch_size} "
-                f"({time(now)} against {time(default.median)})"
+                f"{verdict.ratio:.2f} x as long [{verdict.low:.2f}, {verdict.high:.2f}] at batch "
+                f"{row.batch_size} ({time(row.untraced_ns.median)} against {time(default.median)})"
             )
     for config, parts in parts_of.items():
         yield f"Against default, an untraced step under {config} takes {', '.join(parts)}."

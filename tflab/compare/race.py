@@ -1,20 +1,34 @@
-"""Race: the same untraced step under several configurations, measured in turn."""
+"""Race: the same untraced step under several configurations, in turn, with a verdict for each.
+
+What can be set within a process (graph passes, XLA, threads) takes turns with `default` step by
+step. What is read when TensorFlow is imported needs a process of its own, which runs just before or
+just after that of `default`. Steps of one process are not independent of one another, so a process,
+or a pair of them, is one observation, however many steps it runs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 
 from tflab import datasets
-from tflab.analysis import significance
+from tflab.analysis import step_times, verdicts
 from tflab.cli import progress
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
-from tflab.records import ConfigTimes, Options, Program
-from tflab.runtime import devices, measure, session
+from tflab.records import ConfigTimes, Options, Program, Verdict
+from tflab.runtime import devices, elsewhere, measure, session
 
-ROUNDS = 3
-STEPS = 40  # of each batch size in a round
+OBSERVATIONS = 10  # of each configuration, where the time allows
+BUDGET_S = 300.0  # after which no further observation begins
+ROUNDS = 40  # steps of each configuration and batch size in an observation
+# Else the threads of the first session are those of all (core/common_runtime/local_device.cc).
+OWN_THREADS = {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"}
+
+Times = Mapping[int, Sequence[int]]  # batch size -> ns of its steps
+Jobs = Mapping[str, measure.Job]  # by configuration
 
 
 def check(configs: Sequence[str]) -> None:
@@ -31,46 +45,80 @@ def run(
     options: Options,
     split: str,
 ) -> tuple[ConfigTimes, ...]:
-    """Untraced steps of every configuration at every batch size, round after round.
-
-    Each configuration has a new process in each round: what ran before in one would change times.
-    """
+    """Untraced steps of every configuration at every batch size, each held against `default`."""
     columns = list(session.feed_columns(program, split).values())
-    rows = [datasets.head(column, STEPS * max(batch_sizes)) for column in columns]
-    times: dict[tuple[str, int], list[int]] = {}
-    plan = [(turn, config) for turn in range(ROUNDS) for config in configs]
-    for _, config in progress.track("configurations", plan, len(plan), about):
-        chosen = CONFIGURATIONS[config]
-        by_size = measure.untraced_elsewhere(
-            *(program, step, rows, batch_sizes, STEPS),
-            replace(options, **chosen.options),
-            chosen.environment,
-        )
-        for size, new in by_size.items():
-            times.setdefault((config, size), []).extend(new)
-    return tuple(
-        config_times(config, size, times["default", size], times[config, size])
-        for size in batch_sizes
+    rows = [datasets.head(column, ROUNDS * max(batch_sizes)) for column in columns]
+    jobs = {
+        config: measure.job_of(program, step, replace(options, **CONFIGURATIONS[config].options))
         for config in configs
+    }
+    groups = by_environment(configs)
+    plan = progress.track("configurations", range(OBSERVATIONS), OBSERVATIONS)
+    return judged(list(observations(jobs, groups, rows, batch_sizes, plan)), configs, batch_sizes)
+
+
+def by_environment(configs: Sequence[str]) -> list[tuple[Mapping[str, str], list[str]]]:
+    """The configurations that share a process, with its environment; that of `default` first."""
+    groups: dict[tuple, list[str]] = {(): []}
+    for config in configs:
+        environment = tuple(CONFIGURATIONS[config].environment.items())
+        groups.setdefault(environment, []).append(config)
+    return [(OWN_THREADS | dict(environment), names) for environment, names in groups.items()]
+
+
+def observations(
+    jobs: Jobs,
+    groups: Sequence[tuple[Mapping[str, str], Sequence[str]]],
+    rows: Sequence[datasets.Column],
+    batch_sizes: Sequence[int],
+    numbers: Iterator[int],
+) -> Iterator[dict[str, Times]]:
+    """The times of every configuration, from processes that ran one after the other; their order
+    is turned around every time."""
+    start = time.monotonic()
+    for number in numbers:
+        if number >= verdicts.LEAST and time.monotonic() - start > BUDGET_S:
+            return
+        times: dict[str, Times] = {}
+        for environment, names in groups if number % 2 else reversed(groups):
+            measured = elsewhere.untraced(
+                [jobs[name] for name in names], rows, batch_sizes, ROUNDS, environment
+            )
+            times |= dict(zip(names, measured, strict=True))
+        yield times
+
+
+def judged(
+    observed: Sequence[Mapping[str, Times]], configs: Sequence[str], batch_sizes: Sequence[int]
+) -> tuple[ConfigTimes, ...]:
+    """Every configuration with its verdict; all verdicts are made together."""
+    default, *others = configs
+    pairs = [(size, config) for size in batch_sizes for config in others]
+    found = verdicts.verdicts(
+        [
+            [ratio(times[config][size], times[default][size]) for times in observed]
+            for size, config in pairs
+        ]
     )
+    against = dict(zip(pairs, found, strict=True))
+    rows = []
+    for size in batch_sizes:
+        for config in configs:
+            all_ns = [ns for times in observed for ns in times[config][size]]
+            spread = step_times.spread(all_ns)
+            usual = step_times.spread([ns for times in observed for ns in times[default][size]])
+            verdict = against.get((size, config))
+            if verdict and not agrees(verdict, spread.median / usual.median):
+                verdict = replace(verdict, word="cannot tell")
+            rows.append(ConfigTimes(config, size, spread, 1e9 * size / spread.median, verdict))
+    return tuple(rows)
 
 
-def about(part: tuple[int, str]) -> str:
-    """`xla, round 2 of 3`"""
-    turn, config = part
-    return f"{config}, round {turn + 1} of {ROUNDS}"
+def agrees(verdict: Verdict, of_medians: float) -> bool:
+    """Whether the medians that stand beside a verdict say the same."""
+    return {"slower": of_medians > 1, "faster": of_medians < 1}.get(verdict.word, True)
 
 
-def config_times(
-    config: str, size: int, usual_ns: Sequence[int], other_ns: Sequence[int]
-) -> ConfigTimes:
-    """Against `default`, step by step in the order in which they were measured."""
-    race = significance.race(usual_ns, other_ns)
-    return ConfigTimes(
-        config=config,
-        batch_size=size,
-        untraced_ns=race.without_step_ns,
-        images_per_second=1e9 * size / race.without_step_ns.median,
-        ratio=race.ratio,
-        significant=race.significant and config != "default",
-    )
+def ratio(times: Sequence[int], usual: Sequence[int]) -> float:
+    """One observation: how many times as long the median step takes."""
+    return median(times) / median(usual)

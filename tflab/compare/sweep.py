@@ -8,7 +8,7 @@ from typing import Any
 
 from tflab.analysis.op_stats import Accumulator
 from tflab.records import OpRun, Options, Program, StepTime
-from tflab.runtime import measure, session, trace
+from tflab.runtime import measure, plans, session, trace
 
 KEPT = 3  # traced steps of each batch size, all of whole batches, whose op runs are kept
 
@@ -69,8 +69,8 @@ def run(
     def observe(turn: measure.Turn, timed: StepTime, metadata: Any) -> None:
         batches[turn.batch_size].fold(turn, timed, metadata, types)
 
-    plan = measure.sweep(columns, rows, batch_sizes, options.warmup, trace_every)
-    ending = measure.run(measure.job_of(program, step), [options], plan, observe)
+    plan = plans.sweep(columns, rows, batch_sizes, options.warmup, trace_every)
+    ending = measure.run([measure.job_of(program, step, options)], plan, observe)
     done = {size: batch for size, batch in batches.items() if batch.traced_ns}
     ending.check(kept=bool(done))
     return Sweep(done, ending)

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TypeVar
 
 from tflab.analysis import batch_fit
-from tflab.records import Compared, Comparison, Fit, OpStats, StepTimes
+from tflab.records import Compared, Comparison, Fit, OpStats, StepTimes, Verdict
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
 from tflab.units import percent, plural, size, time
 from tflab.views import op_table
@@ -16,7 +16,7 @@ from tflab.views.op_table import costs, legend, work
 
 BRIEF = 10  # rows of each table
 SIZES_ABREAST = 3  # that fit beside a name and a fit
-CONFIGS_ABREAST = 4  # that fit beside `default`
+CONFIGS_ABREAST = 2  # that fit beside `default`
 LEVEL_NS = 0.5  # an image; a fit that rises less is not shown
 
 Item = TypeVar("Item")
@@ -189,7 +189,7 @@ def key(comparison: Comparison) -> Column:
     return op_table.key(comparison.by, 24)
 
 
-def configs(comparison: Comparison) -> Iterator[Table]:
+def configs(comparison: Comparison) -> Iterator[Block]:
     """The untraced step with a column for each configuration of the runtime."""
     measured = {(row.batch_size, row.config): row for row in comparison.configs}
     others = list(dict.fromkeys(row.config for row in comparison.configs))[1:]
@@ -197,17 +197,35 @@ def configs(comparison: Comparison) -> Iterator[Table]:
     def column(config: str) -> Column:
         def cell(batch: int) -> str:
             row = measured[batch, config]
-            against = f"{row.ratio:.2f} x" if row.significant else "noise"
             step = time(row.untraced_ns.median)
-            return step if config == "default" else f"{step} ({against})"
+            return f"{step} ({against(row.verdict)})" if row.verdict else step
 
         return Column(config, cell, right=True)
 
     for part in chunks(others, CONFIGS_ABREAST):
         yield Table(
-            "The untraced step under other configurations, in turn (ratio to default, or noise)",
+            "The untraced step under other configurations, in turn (times as long as default)",
             (Column("batch", str, right=True), *map(column, ("default", *part))),
             tuple(dict.fromkeys(row.batch_size for row in comparison.configs)),
+        )
+    yield from basis(comparison)
+
+
+def against(verdict: Verdict) -> str:
+    """`1.35 x [1.30, 1.40]`, or that there is no difference, or that nobody can tell."""
+    if verdict.word in ("slower", "faster"):
+        return f"{verdict.ratio:.2f} x [{verdict.low:.2f}, {verdict.high:.2f}]"
+    return verdict.word
+
+
+def basis(comparison: Comparison) -> Iterator[str]:
+    """What the verdicts were told from."""
+    numbers = [row.verdict.observations for row in comparison.configs if row.verdict]
+    if numbers:
+        yield (
+            f"Each ratio is that of {plural(min(numbers), 'observation')}, medians of steps in "
+            "processes of their own; its interval holds the true one in 99 of 100 comparisons. "
+            "Alike: within 5 %. Cannot tell: too few observations, or too noisy a machine."
         )
 
 

@@ -82,8 +82,9 @@ def node_history(model: str, environment: dict[str, Any], history: NodeHistory) 
 
 
 def op_stats(row: OpStats, within: str) -> dict[str, Any]:
-    """What is written of a row, which depends on the field that holds it."""
-    return {key: plain(getattr(row, name)) for key, name in OP_STATS[within].items()}
+    """What is written of a row: it depends on the field that holds it; alone as in tables."""
+    names = OP_STATS.get(within, ROW)
+    return {key: plain(getattr(row, name)) for key, name in names.items()}
 
 
 def plain(value: Any, within: str = "tables") -> Any:

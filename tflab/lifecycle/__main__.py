@@ -24,6 +24,7 @@ from tflab.views import name_scopes
 from tflab.views import stages as views
 
 FORMATS = ("text", "json", "markdown")
+SECONDS = 60  # for experiments
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,6 +84,15 @@ def parser() -> argparse.ArgumentParser:
         metavar="SCOPE",
         help="name scopes, and functions of the graph, to open in the frontend's tree",
     )
+    add(
+        "--experiments",
+        nargs="?",
+        const=SECONDS,
+        type=command.count("number of seconds for experiments"),
+        metavar="SECONDS",
+        help="run each of the largest ops once more in place, and say what that adds to a step "
+        f"(takes about {SECONDS} s where no number is given)",
+    )
     arguments.output_format(parser, FORMATS)
     add(
         "--logdir",
@@ -106,6 +116,7 @@ def run(args: argparse.Namespace) -> int:
         without=tuple(args.without),
         soft_placement=args.soft_placement,
         xla=args.xla,
+        experiments=args.experiments or 0,
         saved=arguments.saved_of(args),
     )
     dumps.prepare()

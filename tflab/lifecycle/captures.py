@@ -9,7 +9,7 @@ from typing import Any
 
 from tflab.exporters.tensorboard import Captured
 from tflab.records import Capture, Options, Placement, Program, StepTime
-from tflab.runtime import dumps, measure, session, trace
+from tflab.runtime import dumps, measure, plans, session, trace
 
 BATCH_SIZES = (1, 16, 64)  # those that the lab compares
 STEPS = 5  # of each batch size
@@ -35,7 +35,7 @@ def take(placement: Placement, options: Options) -> tuple[tuple[Captured, ...], 
 
     plan = measure.Plan("captures", rounds(), len(BATCH_SIZES))
     step = session.step_of(program, placement.fetches)
-    ending = measure.run(measure.job_of(program, step), [options], plan, observe)
+    ending = measure.run([measure.job_of(program, step, options)], plan, observe)
     if ending.failure:
         raise ending.failure
     after = [*list(known.values())[1:], protos(folder)]
@@ -51,8 +51,8 @@ def take(placement: Placement, options: Options) -> tuple[tuple[Captured, ...], 
 def turns(program: Program, size: int) -> Iterator[measure.Turn]:
     """XLA compiles for the traced step by itself, so that is the one to warm up."""
     batches = session.feed_batches(program, size)
-    first = -measure.WARMUP_STEPS
-    for number, values in enumerate(islice(batches, measure.WARMUP_STEPS + STEPS), first):
+    first = -plans.WARMUP_STEPS
+    for number, values in enumerate(islice(batches, plans.WARMUP_STEPS + STEPS), first):
         yield measure.Turn(values, size, number, traced=True, warmup=number < 0)
 
 

@@ -21,8 +21,9 @@ from tflab.analysis import (
     step_times,
     timeline,
 )
+from tflab.lifecycle import experiments
 from tflab.records import Execution, Node, OpRun, Options, Placement, Program, Race, StepTime
-from tflab.runtime import measure, nodes, session, trace
+from tflab.runtime import measure, nodes, plans, session, trace
 
 ROUNDS = 50  # of a comparison: enough for the sign test to see a difference of a few percent
 
@@ -59,14 +60,14 @@ def execute(placement: Placement, options: Options) -> Execution:
     step = session.step_of(program, placement.fetches)
     measured = Measured({node.name: node.op for node in placement.nodes})
     batches = session.feed_batches(program, options.batch_size)
-    plan = measure.pairs(batches, options.batch_size, options.warmup, options.steps)
-    ending = measure.run(measure.job_of(program, step), [options], plan, measured.observe)
+    plan = plans.pairs(batches, options.batch_size, options.warmup, options.steps)
+    ending = measure.run([measure.job_of(program, step, options)], plan, measured.observe)
     ending.check(kept=bool(measured.steps) and ending.failure is None)
     executed = renumber(measured.graphs, placement) or placement.nodes
     of_nodes = [run for run in measured.runs if run.name != trace.EXECUTOR]
     stats = op_stats.fold(of_nodes)
     steps, images = len(measured.steps), len(measured.steps) * options.batch_size
-    return Execution(
+    execution = Execution(
         program=program,
         nodes=executed,
         batch_size=options.batch_size,
@@ -86,6 +87,17 @@ def execute(placement: Placement, options: Options) -> Execution:
         race=None if ending.interrupted else race_passes(program, step, options),
         interrupted=ending.interrupted,
     )
+    if options.experiments and not ending.interrupted:
+        return with_experiments(execution, placement, options)
+    return execution
+
+
+def with_experiments(execution: Execution, placement: Placement, options: Options) -> Execution:
+    """The execution with what its largest ops cost a step, each run once more."""
+    made = experiments.run(placement, execution.top_ops, options)
+    if made is None:
+        return replace(execution, interrupted=True)
+    return replace(execution, experiments=made.ops, control=made.control, untried=made.untried)
 
 
 def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:
@@ -99,6 +111,9 @@ def race_passes(program: Program, step: session.Step, options: Options) -> Race 
     """With passes switched off: what they are worth in time, against all passes on."""
     if not options.without:
         return None
-    variants = (replace(options, without=()), options)
-    times = measure.in_rotation(program, step, variants, max(options.steps, ROUNDS))
+    ways = (replace(options, without=()), options)
+    jobs = [measure.job_of(program, step, way) for way in ways]
+    batches = session.feed_batches(program, options.batch_size)
+    rounds = max(options.steps, ROUNDS)
+    times = measure.in_rotation(jobs, plans.rotation(batches, options.batch_size, 2, rounds))
     return significance.race(*times) if times[0] else None

@@ -68,6 +68,7 @@ from tflab.records.timed import (
     StepTime,
 )
 from tflab.records.trained import Epoch, History, TrainingStep
+from tflab.records.verdicts import Experiment, Experiments, Untried, Verdict
 
 __all__ = [
     "SWITCHES",
@@ -83,6 +84,8 @@ __all__ = [
     "CriticalPath",
     "Epoch",
     "Execution",
+    "Experiment",
+    "Experiments",
     "Fate",
     "FateChange",
     "Fit",
@@ -129,6 +132,8 @@ __all__ = [
     "Touch",
     "TrainingStep",
     "Transfer",
+    "Untried",
+    "Verdict",
     "edge_count",
     "node_of",
 ]
@@ -233,6 +238,9 @@ class Execution(Shown):
     critical_path: CriticalPath
     memory: Memory
     race: Race | None = None  # when passes were switched off
+    experiments: tuple[Experiment, ...] = ()  # where they were asked for
+    control: Experiment | None = None  # of the experiments
+    untried: tuple[Untried, ...] = ()  # ops that no experiment was made with
     interrupted: bool = False  # these are the steps until Ctrl-C
 
 

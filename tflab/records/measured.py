@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from tflab.records.shown import Shown
 from tflab.records.timed import LiveBytes, Spread
+from tflab.records.verdicts import Verdict
 
 
 @dataclass(frozen=True)
@@ -126,8 +127,7 @@ class ConfigTimes:
     batch_size: int
     untraced_ns: Spread
     images_per_second: float
-    ratio: float  # median over the rounds of: its time / that of `default`
-    significant: bool
+    verdict: Verdict | None  # against `default`; None for that one itself
 
 
 @dataclass(frozen=True)

@@ -78,6 +78,8 @@ class Options:
     without: tuple[str, ...] = ()  # graph passes to switch off, by their names in SWITCHES
     soft_placement: bool = False  # what a device cannot do, another does
     xla: bool = False  # let XLA compile what it can
+    experiments: int = 0  # seconds for running the largest ops once more; 0 is not at all
+    threads: int = 0  # of a session of its own; 0 are as many as the runtime takes by itself
     saved: Saved = Saved()
 
 

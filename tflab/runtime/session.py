@@ -29,6 +29,9 @@ def config_of(options: Options) -> tf1.ConfigProto:
         allow_soft_placement=options.soft_placement,
         operation_timeout_in_ms=TIME_LIMIT_S * 1000,
     )
+    if options.threads:
+        config.use_per_session_threads = True
+        config.inter_op_parallelism_threads = config.intra_op_parallelism_threads = options.threads
     if options.xla:
         config.graph_options.optimizer_options.global_jit_level = tf1.OptimizerOptions.ON_2
     rewrites = config.graph_options.rewrite_options
@@ -174,6 +177,17 @@ def feed_batches(
     columns = feed_columns(program, split) or dataset.columns
     for batch in datasets.batches(replace(dataset, columns=columns), batch_size):
         yield list(batch.values()) if program.model.feeds else []
+
+
+def types_that_run(
+    live: tf1.Session, step: Step, start: Start, values: Sequence[np.ndarray]
+) -> dict[str, str]:
+    """Node -> op type, of the graph that runs when this session does the step."""
+    metadata = tf1.RunMetadata()
+    run = step.callable(live, output_partition_graphs=True)
+    begin(live, start)
+    run(*values, run_metadata=metadata)
+    return {node.name: node.op for graph in metadata.partition_graphs for node in graph.node}
 
 
 def timed_step(traced: Any, values: Sequence[np.ndarray], index: int) -> tuple[StepTime, Any]:

@@ -15,10 +15,10 @@ import tensorflow.compat.v1 as tf1
 from tflab.exporters import tensorboard, xspace
 from tflab.lifecycle import captures
 from tflab.records import Program, StepTime
-from tflab.runtime import measure, session
+from tflab.runtime import plans, session
 from tflab.train.trainer import Trainer
 
-WARM = measure.WARMUP_STEPS
+WARM = plans.WARMUP_STEPS
 STEPS = range(WARM, WARM + captures.STEPS)  # of a training, counted from 0
 
 

@@ -48,14 +48,14 @@ def point(allocator: str, start: int, held: int) -> tuple:
 
 
 def test_every_event_of_two_steps_two_allocators_and_a_run_of_no_step():
-    written = lines(
+    both = lines(
         run(3, "conv", (10, 100, "cpu"), (12, 50, "cpu"), (14, -100, "cpu")),
         run(3, "relu", (12, 8, "gpu"), (12, -30, "cpu"), (12, 30, "cpu")),
         run(5, "conv", (20, 101, "cpu"), (25, -101, "cpu")),
         run(9, "late", (9, 7, "gpu")),  # before the profile began, and of no step
         groups={3: 1, 5: 2},
     )
-    assert written == [
+    assert both == [
         (
             LINE,
             "memory",
@@ -88,12 +88,12 @@ def test_every_event_of_two_steps_two_allocators_and_a_run_of_no_step():
 
 
 def test_the_allocator_that_is_named_first_comes_first_and_a_step_begins_anew():
-    written = lines(
+    both = lines(
         run(1, "add", (30, 5, "z"), (31, 6, "a")),
         run(0, "mul", (10, 3, "z"), (10, -1, "z"), (11, 9, "a")),
         groups={0: 1, 1: 2},
     )
-    (_, _, events), (_, _, points) = written
+    (_, _, events), (_, _, points) = both
     assert events == [
         event(1, 3, 2, 2, 4, 1, "mul z"),
         event(2, -1, 2, 2, 3, 1, "mul z"),
@@ -110,16 +110,16 @@ def test_the_allocator_that_is_named_first_comes_first_and_a_step_begins_anew():
 
 
 def test_allocators_of_one_microsecond_and_step_are_apart():
-    written = lines(run(0, "add", (10, 5, "z"), (10, 3, "a")), groups={0: 1})
-    assert [(name, events) for _, name, events in written] == [
+    both = lines(run(0, "add", (10, 5, "z"), (10, 3, "a")), groups={0: 1})
+    assert [(name, events) for _, name, events in both] == [
         ("memory", [event(1, 5, 5, 5, 1, 1, "add z"), event(1, 3, 3, 3, 2, 1, "add a")]),
         ("_counters_", [point("z", 1, 5), point("a", 1, 3)]),
     ]
 
 
 def test_steps_of_one_microsecond_are_apart():
-    written = lines(run(0, "add", (10, 5, "z")), run(1, "add", (10, 7, "z")), groups={0: 1, 1: 2})
-    assert [(name, events) for _, name, events in written] == [
+    both = lines(run(0, "add", (10, 5, "z")), run(1, "add", (10, 7, "z")), groups={0: 1, 1: 2})
+    assert [(name, events) for _, name, events in both] == [
         ("memory", [event(1, 5, 5, 5, 1, 1, "add z"), event(1, 7, 7, 7, 2, 2, "add z")]),
         ("_counters_", [point("z", 1, 5), point("z", 1, 7)]),
     ]
@@ -136,8 +136,8 @@ def test_without_allocations_both_lines_are_empty(runs):
 
 
 def test_more_events_than_a_microsecond_has_nanoseconds_stay_within_it():
-    written = lines(run(0, "a", *[(10, 1, "cpu")] * 1_003), groups={0: 1})
-    (_, _, events), (_, _, points) = written
+    both = lines(run(0, "a", *[(10, 1, "cpu")] * 1_003), groups={0: 1})
+    (_, _, events), (_, _, points) = both
     starts = [start // 1000 for _, start, *_ in events]
     assert starts == [*range(1, 1_001), 1_000, 1_000, 1_000]
     assert {stats["bytes_allocated"] for *_, stats in events} == {1_003}

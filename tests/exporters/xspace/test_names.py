@@ -56,7 +56,7 @@ def test_the_types_of_one_node_are_told_apart():
     "node, shown",
     [("a/conv1/Relu", "Relu (a/conv1/Relu)"), ("mul", "mul"), ("/x", "/x"), ("x/", "x/"), ("", "")],
 )
-def test_what_tells_most_is_shown_first(node, shown):
+def test_the_last_part_of_a_name_is_shown_first(node, shown):
     assert xnames.display_name(node) == shown
 
 

@@ -149,8 +149,8 @@ def test_more_events_than_are_encoded_together_are_all_written_once_and_in_order
         {"op": column(texts)},
     )
     plane.line("line", events)
-    ((_, _, written),) = xplane.lines(read(plane))
-    assert written == [
+    ((_, _, events_of_line),) = xplane.lines(read(plane))
+    assert events_of_line == [
         (
             f"e{number}",
             (10 + number) * 1000,

@@ -345,7 +345,7 @@ def test_the_curve_of_ops_running_at_once_goes_up_and_down_with_them():
 # Memory
 
 
-def test_memory_at_the_peak_is_told_by_op():
+def test_memory_at_the_peak_is_listed_by_op():
     recorded = capture(
         run("old", 0, 2000, allocations=[(0, 100, "cpu"), (1, 100, "cpu"), (2, -100, "cpu")]),
         run("new", 3000, 2000, allocations=[(3, 50, "cpu"), (3, 7, "cpu"), (3, -7, "cpu")]),

@@ -1,0 +1,92 @@
+"""Verdicts: whether one way to run a step takes another time than a second. No TensorFlow in here.
+
+What is compared are observations that are independent of one another: each is the ratio of two
+medians, of steps that took turns in two sessions made for it, or of two processes one after the
+other. Steps of one session are not independent of one another, so any number of them is one
+observation (Kalibera and Jones, "Rigorous benchmarking in reasonable time", ISMM 2013).
+
+The interval is Student's for the mean of their logarithms, so that twice and half as long weigh the
+same; its ends, as ratios, contain the true one in 99 of 100 such comparisons. Where several are
+made at once each is told from 1 more strictly, so that all of them together err once in a hundred
+times (Holm, "A simple sequentially rejective multiple test procedure", 1979).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import exp, inf, log, sqrt
+from statistics import fmean, stdev
+
+from scipy.special import stdtr, stdtrit
+
+from tflab.records import Verdict
+
+ERROR = 0.01  # of all verdicts made at once: the chance that any calls equals different
+ALIKE = 0.05  # an interval within so much of 1 says that there is no difference worth the name
+LEAST = 3  # observations, below which nothing can be told
+
+
+def verdicts(groups: Sequence[Sequence[float]]) -> tuple[Verdict, ...]:
+    """A verdict for each group of observed ratios, made together.
+
+    Raises ValueError where a ratio is not above 0.
+    """
+    p_values = [p_value(ratios) for ratios in groups]
+    allowed = holm(p_values, ERROR)
+    return tuple(
+        verdict(ratios, p, different)
+        for ratios, p, different in zip(groups, p_values, allowed, strict=True)
+    )
+
+
+def verdict(ratios: Sequence[float], p: float, different: bool) -> Verdict:
+    """What can be said of these observations, given whether the test tells them from 1."""
+    low, high = interval(ratios)
+    ratio = exp(fmean(map(log, ratios)))
+    if different and not low <= 1 <= high:
+        word = "slower" if ratio > 1 else "faster"
+    elif low >= 1 - ALIKE and high <= 1 + ALIKE:
+        word = "alike"
+    else:
+        word = "cannot tell"
+    return Verdict(ratio, low, high, p, len(ratios), word)
+
+
+def interval(ratios: Sequence[float], confidence: float = 1 - ERROR) -> tuple[float, float]:
+    """The interval of the true ratio: that of the logarithms' mean."""
+    low, high = mean_interval(list(map(log, ratios)), confidence)
+    return exp(low), exp(high)
+
+
+def mean_interval(values: Sequence[float], confidence: float) -> tuple[float, float]:
+    """The interval of the true mean, by Student's distribution; of fewer than LEAST values it is
+    without ends."""
+    if len(values) < LEAST:
+        return -inf, inf
+    reach = stdtrit(len(values) - 1, (1 + confidence) / 2) * standard_error(values)
+    return fmean(values) - reach, fmean(values) + reach
+
+
+def p_value(ratios: Sequence[float]) -> float:
+    """How likely a mean so far from 1 is of things that take the same time (two-sided t test)."""
+    if len(ratios) < LEAST:
+        return 1.0
+    logarithms = list(map(log, ratios))
+    error = standard_error(logarithms)
+    if error == 0:
+        return 0.0 if fmean(logarithms) else 1.0
+    return float(2 * stdtr(len(ratios) - 1, -abs(fmean(logarithms)) / error))
+
+
+def standard_error(values: Sequence[float]) -> float:
+    return stdev(values) / sqrt(len(values))
+
+
+def holm(p_values: Sequence[float], error: float) -> list[bool]:
+    """Which of several tests reject, so that with the given chance at most any does wrongly."""
+    rejected = [False] * len(p_values)
+    for rank, place in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        if p_values[place] > error / (len(p_values) - rank):
+            break
+        rejected[place] = True
+    return rejected

@@ -1,0 +1,147 @@
+"""Experiments: what an op costs a step, measured by running it once more in place.
+
+For each of the largest ops there is a step in which that op runs twice. All of these take turns
+with the step as it is, and with that step once more under another name, the control: what it seems
+to cost is what the method cannot tell from nothing. Sessions are made anew for every observation,
+because where one lies in memory makes it faster or slower than its twin for as long as it lives.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from statistics import median
+from typing import Any
+
+import tensorflow as tf
+
+from tflab.analysis import verdicts
+from tflab.cli import progress
+from tflab.errors import TflabError
+from tflab.lifecycle import once_more
+from tflab.records import Experiment, Experiments, OpStats, Options, Placement, Untried
+from tflab.runtime import measure, plans, session
+
+LARGEST = 10  # ops that are tried
+ROUNDS = 30  # steps of each way in an observation
+LEAST = 4  # observations, whatever the budget
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A step that runs one op twice."""
+
+    name: str
+    op: str
+    job: measure.Job
+
+
+def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> Experiments | None:
+    """Run each of the largest ops once more, and say what that added to an untraced step.
+
+    It takes about `options.experiments` seconds. None where Ctrl-C came before there were LEAST
+    observations. Raises TflabError when a step fails.
+    """
+    variants, untried = ways(placement, top_ops, options)
+    step = session.step_of(placement.program, placement.fetches)
+    usual = measure.job_of(placement.program, step, options)
+    jobs = [usual, usual, *(variant.job for variant in variants)]
+    added = list(observations(jobs, placement, options)) if variants else []
+    if variants and len(added) < LEAST:
+        return None
+    if not variants:
+        return Experiments((), None, tuple(untried))
+    control, *costs = zip(*added, strict=True)
+    ops = (summary(each.name, each.op, cost) for each, cost in zip(variants, costs, strict=True))
+    return Experiments(tuple(ops), summary("control", "", control), tuple(untried))
+
+
+def observations(
+    jobs: Sequence[measure.Job], placement: Placement, options: Options
+) -> Iterator[list[float]]:
+    """How much longer than the first job's each other's step took, in ns, again and again."""
+    size = options.batch_size
+    start = time.monotonic()
+    done = 0
+    while done < LEAST or time.monotonic() - start < options.experiments:
+        batches = session.feed_batches(placement.program, size)
+        plan = replace(
+            plans.rotation(batches, size, len(jobs), ROUNDS), label=f"experiments, part {done + 1}"
+        )
+        times = measure.in_rotation(jobs, plan)
+        if len(times[0]) < ROUNDS:  # Ctrl-C
+            return
+        usual, *others = times
+        yield [
+            median(now - then for now, then in zip(other, usual, strict=True)) for other in others
+        ]
+        done += 1
+
+
+def summary(name: str, op: str, added_ns: Sequence[float]) -> Experiment:
+    low, high = verdicts.mean_interval(added_ns, CONFIDENCE)
+    return Experiment(name, op, median(added_ns), low, high, len(added_ns))
+
+
+def ways(
+    placement: Placement, top_ops: Sequence[OpStats], options: Options
+) -> tuple[list[Variant], list[Untried]]:
+    """For each of the largest ops the step that runs it twice, or why there is none."""
+    largest = top_ops[:LARGEST]
+    variants, untried = [], []
+    for row in progress.track("experiments, preparing", largest, len(largest)):
+        names = once_more.parts(row.key, placement.ledger)
+        reason = once_more.refusal(names, placement)
+        job = None if reason else same_kernels(placement, names, options)
+        if job:
+            variants.append(Variant(row.key, row.ops[0], job))
+        else:
+            reason = reason or "the runtime would fuse it, or its neighbours, in another way"
+            untried.append(Untried(row.key, row.ops[0], reason))
+    return variants, untried
+
+
+def same_kernels(
+    placement: Placement, names: Sequence[str], options: Options
+) -> measure.Job | None:
+    """The step in which the copy runs with the original's kernel and all others with theirs.
+
+    It is told from the partition graphs; None where no way of copying comes to that.
+    """
+    graph_def = placement.program.graph.as_graph_def()
+    types = {node.name: node.op for node in placement.nodes}
+    for way in once_more.WAYS:
+        free: frozenset[str] = frozenset()
+        for _ in range(2):  # where a node that uses the op changed, it does not wait
+            changed, target = once_more.copied(graph_def, names, way, free)
+            job = job_of(placement, changed, target, options)
+            ran = types_that_run(job, placement, options)
+            others = {name for name, op in types.items() if ran.get(name) != op}
+            copied = ran.get(once_more.copy_of(names[-1])) == types[names[-1]]
+            if copied and not others:
+                return job
+            if not copied:
+                break
+            free = frozenset(others)
+    return None
+
+
+def job_of(placement: Placement, graph_def: Any, target: str, options: Options) -> measure.Job:
+    graph = tf.Graph()
+    with graph.as_default():
+        tf.import_graph_def(graph_def, name="")
+    step = session.step_of(placement.program, placement.fetches)
+    step = replace(step, targets=(*step.targets, target))
+    return measure.Job(graph, session.start_of(placement.program), step, options)
+
+
+def types_that_run(job: measure.Job, placement: Placement, options: Options) -> dict[str, str]:
+    """Node -> op type, of the graph that runs."""
+    values = next(session.feed_batches(placement.program, options.batch_size))
+    try:
+        with session.fresh(job.graph, session.config_of(job.options)) as live:
+            return session.types_that_run(live, job.step, job.start, values)
+    except TflabError:
+        return {}

@@ -1,0 +1,97 @@
+"""Plans: which steps are run in which order, so that what is compared meets the same machine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import cycle, islice
+from math import ceil
+
+from tflab import datasets
+from tflab.runtime.measure import Plan, Turn, Values
+
+WARMUP_STEPS = 3  # a new batch size means new shapes: kernels choose their algorithms again
+ROUNDS = 5  # of a sweep: each batch size meets the machine as often
+
+
+def pairs(batches: Iterator[Values], size: int, warmup: int, steps: int) -> Plan:
+    """Untraced and traced steps in turn, both on the same values."""
+
+    def rounds() -> Iterator[Sequence[Turn]]:
+        for number, values in enumerate(islice(batches, warmup + steps), -warmup):
+            turn = Turn(values, size, number, warmup=number < 0)
+            yield turn, replace(turn, traced=True)
+
+    return Plan("steps", rounds(), warmup + steps)
+
+
+def rotation(batches: Iterator[Values], size: int, jobs: int, rounds: int) -> Plan:
+    """Untraced steps of several jobs; the order is turned around every round."""
+
+    def turns() -> Iterator[list[Turn]]:
+        for number, values in enumerate(islice(batches, WARMUP_STEPS + rounds), -WARMUP_STEPS):
+            order = range(jobs) if number % 2 else reversed(range(jobs))
+            yield [Turn(values, size, number, job=at, warmup=number < 0) for at in order]
+
+    return Plan("rounds", turns(), WARMUP_STEPS + rounds, traced=False)
+
+
+def sweep(
+    columns: Sequence[datasets.Column],
+    rows: int,
+    batch_sizes: Sequence[int],
+    warmup: int,
+    trace_every: int = 1,
+) -> Plan:
+    """The same rows of data at several batch sizes, each once untraced and once more traced.
+
+    The rows are cut into rounds, in which every batch size does the same ones. Where one step in
+    `trace_every` is traced, those are spread evenly, the first of all among them, and the others
+    of that pass are warm-ups. The last batch is smaller where it does not come out even.
+    """
+    largest = max(batch_sizes)
+    a_round = max(1, ceil(rows / ROUNDS / largest)) * largest
+    starts = range(0, rows, a_round)
+
+    def whole(row: int, size: int) -> int:
+        return min(ceil(row / size) * size, rows)
+
+    def turns(start: int, size: int) -> Iterator[Turn]:
+        begin, end = whole(start, size), whole(start + a_round, size)
+        for values in datasets.slices(columns, begin, end, size):
+            yield Turn(values, size)
+        for number, values in enumerate(datasets.slices(columns, begin, end, size), begin // size):
+            traced = number % trace_every == 0
+            yield Turn(values, size, number // trace_every, traced, warmup=not traced)
+
+    def rounds() -> Iterator[Iterable[Turn]]:
+        for size in batch_sizes:
+            yield warmups(columns, rows, size, warmup)
+        for start in starts:
+            for size in batch_sizes:
+                yield turns(start, size)
+
+    return Plan("measuring", rounds(), len(batch_sizes) * (1 + len(starts)))
+
+
+def warmups(columns: Sequence[datasets.Column], rows: int, size: int, count: int) -> Iterator[Turn]:
+    """So many steps of every shape that will come: a new shape makes kernels choose anew."""
+    whole = rows // size * size
+    for start, stop in ((0, whole), (whole, rows)):
+        for values in islice(cycle(datasets.slices(columns, start, stop, size)), count):
+            yield Turn(values, size, warmup=True)
+            yield Turn(values, size, traced=True, warmup=True)
+
+
+def several_rotations(
+    columns: Sequence[datasets.Column], batch_sizes: Sequence[int], jobs: int, rounds: int
+) -> Plan:
+    """A rotation at each batch size, one size after the other; the data may begin anew."""
+
+    def turns(size: int) -> Iterator[Turn]:
+        whole = len(columns[0]) // size * size if columns else size
+        batches = cycle(datasets.slices(columns, 0, whole, size))
+        for turns in rotation(batches, size, jobs, rounds).rounds:
+            yield from turns
+
+    return Plan("steps", map(turns, batch_sizes), len(batch_sizes), traced=False)
