@@ -38,6 +38,6 @@ def test_numbers_stand_right_and_names_lose_their_middle():
 
 def test_a_configuration_is_a_column_of_numbers():
     spread = COMPARED.steps[4].untraced_ns
-    raced = tuple(ConfigTimes(name, 4, spread, 20_000.0, 0.5, True) for name in ("default", "xla"))
+    raced = tuple(ConfigTimes(name, 4, spread, 20_000.0, None) for name in ("default", "xla"))
     table = next(view.configs(replace(COMPARED, configs=raced)))
     assert layout(table) == ["batch right", "default right", "xla right"]
