@@ -292,3 +292,15 @@ def test_numbers_have_three_digits_and_shares_two_decimals_without_zeros_at_the_
     assert [curves.percent(share) for share in (0.9905, 0.905, 1.0, 0.12345, 0.0)] == [
         *("99.05 %", "90.5 %", "100 %", "12.35 %", "0 %")
     ]
+
+
+def test_the_headline_is_the_last_test_or_that_there_was_none():
+    assert curves.headline(HISTORY) == (
+        "lenet is right about 73.75 % of the test images after 2 epochs"
+    )
+    assert curves.headline(replace(HISTORY, epochs=HISTORY.epochs[:1])) == (
+        "lenet is right about 40 % of the test images after 1 epoch"
+    )
+    assert curves.headline(replace(HISTORY, epochs=())) == (
+        "lenet after 6 steps, before its first test"
+    )

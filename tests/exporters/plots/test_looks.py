@@ -126,6 +126,9 @@ def test_bars_of_layers_have_no_edge_and_lie_below_their_deviations():
     assert [(line.get_linewidth(), to_hex(line.get_color()[0])) for line in axes.collections] == (
         2 * [([1], INK)]
     )
+    assert [line.get_segments()[0].tolist() for line in axes.collections] == [
+        [[255_000, place], [345_000, place]] for place in (0, 1)
+    ]
 
 
 def kind_row(op: str, share: float) -> OpStats:
@@ -392,3 +395,18 @@ def test_rows_without_any_time_have_no_line_and_long_keys_lose_their_middle():
         assert words(axes) == ["✖", "whole step", "●", "k" * 11 + "…" + "l" * 12]
         assert [points(line)[-1] for line in axes.lines] == [(1024, step), (1024, row)]
     assert "self time of 1 row of the 3 by op" in caption(drawn)
+
+
+def test_titles_and_captions_of_rows_are_whole_sentences():
+    ops = totals(12)
+    assert top_ops.headline(ops[:2], ops[2:]) == (
+        "The 2 most expensive of 12 take 20.0 % of the time of all ops"
+    )
+    assert top_ops.headline(ops[:1], []) == "net/0 takes 10.0 % of the time of all ops"
+    assert roofline.headline([ROW], PEAKS) == (
+        "conv1 computes at 50.0 % of what the machine could do at its intensity"
+    )
+    assert roofline.caption([ROW, ROW, ROW], [ROW]) == (
+        "The larger a point, the larger its share of the time. Under the slope memory sets the "
+        "limit, under the level part the processor. 2 rows without known FLOPs or bytes left out."
+    )

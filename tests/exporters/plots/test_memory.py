@@ -140,3 +140,9 @@ def test_a_holder_of_a_long_name_loses_its_middle():
     assert memory.caption(replace(CURVE, holders=(long,))).endswith(
         "is held by " + "a" * 24 + "…" + "b" * 25 + " (2.00 KB)."
     )
+
+
+def test_holders_are_named_up_to_the_third():
+    assert memory.caption(CURVE).endswith(
+        "held by conv1/Relu (6.00 KB), pool1 (3.00 KB), dense (2.00 KB)."
+    )

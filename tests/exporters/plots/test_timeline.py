@@ -290,3 +290,14 @@ def test_the_caption_of_a_step_without_length_divides_by_nothing():
         "Step 5. Dark: the critical path, joined by a line. Grey columns: no op was running, for "
         "0.0 % of the step (0 ns before the first op, 0 ns between ops, 0 ns after the last)."
     )
+
+
+def test_the_caption_adds_up_the_times_without_an_op():
+    assert timeline.caption([*RUNS[1:]], STEP) == (
+        "Step 5. Dark: the critical path, joined by a line. Grey columns: no op was running, for "
+        "23.0 % of the step (100 us before the first op, 300 us between ops, 60.0 us after the "
+        "last). A row holds ops that did not overlap; it is not a thread."
+    )
+    assert timeline.headline([*RUNS[1:]], STEP, {"net/conv", "net/dense"}) == (
+        "A step of 2.00 ms: 2 ops of 5 are on the critical path"
+    )
