@@ -62,6 +62,14 @@ def test_kept_runs_are_folded_exactly():
     assert op_stats.fold([]) == ()
 
 
+def test_quantiles_of_kept_runs_are_those_of_nearest_rank():
+    durations = [10 * place for place in range(1, 41)]
+    runs = [OpRun(0, "a", "Mul", "", 0, duration) for duration in reversed(durations)]
+    (node,) = op_stats.fold(runs)
+    assert (node.median_ns, node.p95_ns) == (200, 380)
+    assert [nearest_rank(durations, percent) for percent in (50, 95)] == [200, 380]
+
+
 def test_a_node_that_ran_as_two_types_is_folded_as_two():
     runs = [OpRun(0, "x", op, "GPU:0", 0, ns) for op, ns in (("Conv2D", 5), ("Kernel", 4))] * 2
     assert [(node.name, node.op, node.calls, node.total_ns) for node in op_stats.fold(runs)] == [
@@ -80,13 +88,13 @@ def test_kept_runs_and_an_accumulator_agree(steps):
     ]
     kept = [node for node in op_stats.fold(runs) if node.name]
     for exactly, nearly in zip(kept, stats(accumulated(*steps)), strict=True):
-        assert exactly == replace(
-            nearly,
-            mean_ns=pytest.approx(nearly.mean_ns),
-            median_ns=pytest.approx(nearly.median_ns, rel=WITHIN_1_PERCENT, abs=1),
-            p95_ns=pytest.approx(nearly.p95_ns, rel=WITHIN_1_PERCENT, abs=1),
-            start_ns=pytest.approx(nearly.start_ns),
-            std_ns=pytest.approx(nearly.std_ns, rel=1e-6, abs=1e-3),
+        assert nearly == replace(
+            exactly,
+            mean_ns=pytest.approx(exactly.mean_ns),
+            median_ns=about(exactly.median_ns),
+            p95_ns=about(exactly.p95_ns),
+            start_ns=pytest.approx(exactly.start_ns),
+            std_ns=pytest.approx(exactly.std_ns, rel=1e-6, abs=1e-3),
         )
 
 

@@ -1,0 +1,93 @@
+"""The columns of op statistics: every one, of a row known and a row hardly known."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.records_by_hand import op_stats
+from tflab.records import OpStats
+from tflab.records.blocks import Table
+from tflab.views import op_table
+
+ROW = OpStats(
+    key="conv/Relu",
+    ops=("_FusedConv2D", "Conv2D"),
+    nodes=("conv/Relu",),
+    fused_from=("conv/Conv2D", "conv/BiasAdd", "twin/BiasAdd"),
+    calls=1_204,
+    total_ns=9_000_000,
+    self_ns=8_000_000,
+    mean_ns=150_000,
+    median_ns=120_000,
+    p95_ns=310_000,
+    share=0.375,
+    cumulative_share=0.875,
+    requested_bytes=3 * 2**10,
+    flops=1_254_400,
+    gflops=8.364,
+    intensity=12.53,
+    roof_share=0.125,
+    std_ns=7_000,
+    step_ns=451_000,
+    step_std_ns=21_000,
+    peak_bytes=5 * 2**10,
+    image_ns=28_200,
+)
+SHOWN = {
+    "type": ("type that ran", "_FusedConv2D, Conv2D"),
+    "calls": ("calls", "1,204"),
+    "total": ("total", "9.00 ms"),
+    "self": ("self", "8.00 ms"),
+    "mean": ("mean", "150 us"),
+    "median": ("median", "120 us"),
+    "p95": ("p95", "310 us"),
+    "step": ("a step", "451 us"),
+    "step deviation": ("± deviation", "21.0 us"),
+    "image": ("an image", "28.2 us"),
+    "share": ("share", "37.5 %"),
+    "cumulative": ("cumulative", "87.5 %"),
+    "requested": ("asked for", "3.00 KB"),
+    "peak": ("peak", "5.00 KB"),
+    "flops": ("FLOPs", "1.25 M"),
+    "all flops": ("FLOPs", "1,254,400"),
+    "gflops": ("GFLOP/s", "8.36"),
+    "tenth gflops": ("GFLOP/s", "8.4"),
+    "intensity": ("FLOP/byte", "12.5"),
+    "roof": ("of roof", "12.5 %"),
+    "fused from": ("fused from", "Conv2D, BiasAdd"),
+}
+
+
+def test_every_column_shows_its_own_value():
+    shown = {name: (item.header, item.cell(ROW)) for name, item in op_table.COLUMNS.items()}
+    assert shown == SHOWN
+
+
+def test_what_nobody_knows_is_left_empty():
+    row = op_stats("a")
+    empty = {name for name, column in op_table.COLUMNS.items() if not column.cell(row)}
+    unknown = {"type", "fused from", "step deviation", "image", "peak", "intensity", "roof"}
+    assert empty == unknown | {"flops", "all flops", "gflops", "tenth gflops"}
+
+
+def test_columns_come_in_the_order_asked_for_and_some_under_another_header():
+    columns = op_table.columns(("mean", "calls"), {"mean": "a call"})
+    assert [(column.header, column.cell(ROW)) for column in columns] == [
+        ("a call", "150 us"),
+        ("calls", "1,204"),
+    ]
+
+
+def test_columns_find_the_statistics_within_other_rows():
+    other = replace(ROW, calls=7)
+    columns = op_table.within(op_table.columns(("calls", "self")), lambda item: item[1])
+    table = Table("t", tuple(columns), ((4, ROW), (16, other)))
+    assert [*table.cells()] == [("1,204", "8.00 ms"), ("7", "8.00 ms")]
+
+
+@pytest.mark.parametrize(
+    "by, header", [("op", "type that ran"), ("node", "node"), ("layer", "layer"), ("line", "line")]
+)
+def test_the_key_of_a_row_stands_under_what_it_is(by, header):
+    column = op_table.key(by)
+    assert (column.header, column.cell(ROW)) == (header, "conv/Relu")
