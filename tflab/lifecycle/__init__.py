@@ -11,7 +11,7 @@ from tflab.views.stages import NAMES, name
 STAGES = NAMES
 
 
-def walk(model: str, options: Options | None = None, stop: str = "execution") -> Iterator[Stage]:
+def walk(model: str, options: Options | None = None, stop: str = NAMES[-1]) -> Iterator[Stage]:
     """Yield the result of each stage, up to and including `stop`.
 
     `model` is a name in `models.MODELS`, `package.module:function`, or the path of a saved graph.

@@ -23,8 +23,27 @@ from tflab.runtime import dumps
 from tflab.views import name_scopes
 from tflab.views import stages as views
 
-FORMATS = ("text", "json", "markdown")
 SECONDS = 60  # for experiments
+
+
+def json_document(
+    args: argparse.Namespace, stages: Sequence[Stage], error: str | None = None
+) -> str:
+    from tflab.exporters import json
+
+    return json.stages(args.model, environment.describe(), stages, error)
+
+
+def markdown_page(
+    args: argparse.Namespace, stages: Sequence[Stage], error: str | None = None
+) -> str:
+    from tflab.exporters import markdown
+
+    return markdown.render(args.model, environment.describe(), stages, args.expand, error)
+
+
+DOCUMENTS = {"json": json_document, "markdown": markdown_page}  # of all stages at once
+FORMATS = ("text", *DOCUMENTS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -121,9 +140,9 @@ def run(args: argparse.Namespace) -> int:
     )
     dumps.prepare()
     models.find(args.model, options.saved)  # a wrong name is an error before a folder is made
-    stop = "execution" if args.stage == "all" else args.stage
+    stop = STAGES[-1] if args.stage == "all" else args.stage
     final = None
-    if args.logdir or stop == "execution":
+    if args.logdir or stop == STAGES[-1]:
         final = logdirs.choose(args.logdir, args.model)
     interrupted = False
     with logdirs.new_folder(final) if final else nullcontext() as folder:
@@ -133,8 +152,9 @@ def run(args: argparse.Namespace) -> int:
     if final:
         stream = sys.stdout if args.format == "text" else sys.stderr
         print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(final)}", file=stream)
-    last = stages[-1]
-    interrupted = interrupted or (isinstance(last, Execution) and last.interrupted)
+    interrupted = interrupted or any(
+        stage.interrupted for stage in stages if isinstance(stage, Execution)
+    )
     return command.INTERRUPTED if interrupted else 0
 
 
@@ -144,11 +164,10 @@ def write(folder: Path, stages: Sequence[Stage], options: Options) -> bool:
     from tflab.exporters import tensorboard
     from tflab.lifecycle import captures
 
-    last = stages[-1]
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
-    ran = isinstance(last, Execution) and not last.interrupted
+    ran = any(isinstance(stage, Execution) and not stage.interrupted for stage in stages)
     captured, interrupted = captures.take(placement, options) if placement and ran else ((), False)
-    tensorboard.write(folder, last, placement, captured)
+    tensorboard.write(folder, stages[-1], placement, captured)
     for code in placement.generated if placement else ():
         logdirs.write_listings(folder / "code" / code.cluster, code.listings)
     return interrupted
@@ -170,21 +189,11 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
                 text.show(out, number, stage, args.expand, whole)
     except (TflabError, KeyboardInterrupt) as failure:
         if stages and args.format != "text":
-            print(document(args, stages, str(failure) or "interrupted"))
+            print(DOCUMENTS[args.format](args, stages, str(failure) or "interrupted"))
         raise
     if args.format != "text":
-        print(document(args, stages))
+        print(DOCUMENTS[args.format](args, stages))
     return stages
-
-
-def document(args: argparse.Namespace, stages: Sequence[Stage], error: str | None = None) -> str:
-    """The stages as one JSON object or one page of Markdown."""
-    from tflab.exporters import json, markdown
-
-    about = environment.describe()
-    if args.format == "markdown":
-        return markdown.render(args.model, about, stages, args.expand, error)
-    return json.stages(args.model, about, stages, error)
 
 
 if __name__ == "__main__":

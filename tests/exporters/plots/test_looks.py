@@ -406,7 +406,7 @@ def test_titles_and_captions_of_rows_are_whole_sentences():
     assert roofline.headline([ROW], PEAKS) == (
         "conv1 computes at 50.0 % of what the machine could do at its intensity"
     )
-    assert roofline.caption([ROW, ROW, ROW], [ROW]) == (
+    assert roofline.caption([ROW, ROW, ROW], [ROW], has_levels=False) == (
         "The larger a point, the larger its share of the time. Under the slope memory sets the "
         "limit, under the level part the processor. 2 rows without known FLOPs or bytes left out."
     )
