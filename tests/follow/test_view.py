@@ -100,7 +100,7 @@ HISTORY = NodeHistory(
     slack_ns=2_400.0,
 )
 PLAIN = NodeHistory("x", "Placeholder", "runtime", None, (), (), ())
-SLACK = ("slack 2.40 us: it could take that much longer at no cost to the step",)
+SLACK = ("slack 2.40 us beside the longest chain, as if there were processors enough",)
 
 
 def lines(history):

@@ -505,10 +505,9 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
         "In the step of median length at most 4 ops ran at once, 1.75 on average. Idle: CPU:0 for "
         "25.0 %, CPU:1 for 40.0 % of it.",
         "The longest chain of dependent ops has 3 nodes and takes 9.60 us. All ops together are "
-        "1.25 x as much work: with any number of processors they could run at most that much "
-        "faster than one by one. Gaps aside, they ran 1.12 x as fast.",
+        "1.25 x as much work. While any of them ran, 1.12 ran at once on average.",
         [
-            "The largest ops, and what a step would save if one of them were twice as fast",
+            "The largest ops, and what the longest chain loses if one is twice as fast: a model",
             ("node", "type that ran", "self a step", "slack", "saves a step"),
             ("relu", "_FusedMatMul", "7.10 us", "critical", "3.55 us"),
             ("loss", "Mean", "2.10 us", "critical", "1.05 us"),

@@ -153,10 +153,9 @@ def test_the_view_tells_where_the_time_of_a_step_went():
         "In the step of median length at most 5 ops ran at once, 2.35 on average. Idle: CPU:0 for "
         "12.5 %, CPU:1 for 87.5 % of it.",
         "The longest chain of dependent ops has 3 nodes and takes 1.25 ms. All ops together are "
-        "2.51 x as much work: with any number of processors they could run at most that much "
-        "faster than one by one. Gaps aside, they ran 1.75 x as fast.",
+        "2.51 x as much work. While any of them ran, 1.75 ran at once on average.",
         [
-            "The largest ops, and what a step would save if one of them were twice as fast",
+            "The largest ops, and what the longest chain loses if one is twice as fast: a model",
             ("node", "type that ran", "self a step", "slack", "saves a step"),
             ("conv1/Relu", "_FusedConv2D", "900 us", "critical", "431 us"),
             ("dense/add", "_MklMatMul", "500 us", "142 us", "0 ns"),

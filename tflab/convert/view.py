@@ -116,8 +116,8 @@ def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
     """The longest chain, without what took no time on it."""
     yield (
         f"The longest chain of dependent ops has {plural(len(critical.nodes), 'node')} and takes "
-        f"{time(critical.ns)}. All ops together are {critical.parallelism:.2f} x as much work; "
-        f"gaps aside, they ran {critical.achieved_parallelism:.2f} x as fast as one by one."
+        f"{time(critical.ns)}. All ops together are {critical.parallelism:.2f} x as much work. "
+        f"While any of them ran, {critical.achieved_parallelism:.2f} ran at once on average."
     )
     runs = tracks.work_runs(conversion.recorded.runs)
     cost = critical_path.median_per_step(runs)

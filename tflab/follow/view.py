@@ -191,7 +191,7 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         yield ("on the longest chain of dependent ops: the step waits for it",)
     elif history.slack_ns is not None:
         slack = time(history.slack_ns)
-        yield (f"slack {slack}: it could take that much longer at no cost to the step",)
+        yield (f"slack {slack} beside the longest chain, as if there were processors enough",)
 
 
 def times(history: NodeHistory) -> Table:

@@ -87,13 +87,12 @@ def parallel(stage: Execution) -> Iterable[Block]:
         yield from shaped(median_step(stage.step_times))
     yield (
         f"The longest chain of dependent ops has {plural(len(path.nodes), 'node')} and takes "
-        f"{time(path.ns)}. All ops together are {path.parallelism:.2f} x as much work: with any "
-        f"number of processors they could run at most that much faster than one by one. Gaps "
-        f"aside, they ran {path.achieved_parallelism:.2f} x as fast."
+        f"{time(path.ns)}. All ops together are {path.parallelism:.2f} x as much work. While any "
+        f"of them ran, {path.achieved_parallelism:.2f} ran at once on average."
     )
     slack, critical = dict(path.slack), set(path.nodes)
     yield Table(
-        "The largest ops, and what a step would save if one of them were twice as fast",
+        "The largest ops, and what the longest chain loses if one is twice as fast: a model",
         (
             Column("node", lambda row: row.name, elastic=True),
             Column("type that ran", lambda row: row.op),
