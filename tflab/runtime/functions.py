@@ -58,8 +58,8 @@ def in_order(
         called_by.setdefault(name, []).append(call)
     order = dict.fromkeys(called_by)
     callees: dict[str, list[str]] = {}
-    for inside, definition in definitions.items():
-        for node_def in definition.node_def:
+    for inside in sorted(definitions):  # a graph's library has no order of its own
+        for node_def in definitions[inside].node_def:
             for name, call in calls_of(node_def, definitions, inside):
                 called_by.setdefault(name, []).append(call)
                 callees.setdefault(inside, []).append(name)
