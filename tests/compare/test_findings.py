@@ -1,12 +1,8 @@
 """Findings: each sentence from a table made by hand, and silence where there is nothing to say."""
 
-import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tests.records_by_hand import op_at_size, verdict
-from tflab.analysis import batch_fit
 from tflab.compare import findings
 from tflab.records import Compared, ConfigTimes, Fit, OpStats, Spread, StepTimes
 
@@ -291,60 +287,3 @@ def test_of_one_batch_size_only_the_overhead_can_be_told():
         "Python and the session cost more than the ops.",
     )
     assert findings.sentences([row(b16=cell())], steps_of(16)) == ()
-
-
-# Fit
-
-LINES = st.integers(0, 10**9), st.integers(1, 10**7)  # fixed cost, cost an image
-SEVERAL = st.lists(st.integers(1, 512), min_size=3, max_size=5, unique=True)
-
-
-def measured(times: dict[int, float]) -> dict[int, OpStats]:
-    """Cells of a row that takes this long in a step of each batch size."""
-    return {size: cell(ns) for size, ns in times.items()}
-
-
-@settings(max_examples=50, deadline=None)
-@given(*LINES, SEVERAL)
-def test_a_line_is_found_again(fixed, per_image, sizes):
-    cells = measured({size: fixed + per_image * size for size in sizes})
-    found = batch_fit.fit(cells, steps_of(*sizes))
-    largest = fixed + per_image * max(sizes)
-    assert found.fixed_ns == pytest.approx(fixed, abs=1e-6 * largest)
-    assert found.per_image_ns == pytest.approx(per_image, abs=1e-6 * largest)
-    assert found.error == pytest.approx(0, abs=1e-6)
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.dictionaries(st.integers(1, 512), st.integers(1, 10**9), min_size=3, max_size=5))
-def test_a_fit_is_the_least_squares_of_relative_errors_by_numpy(times):
-    sizes, ns = np.array([*times.items()], float).T
-    # The square root of the weights: polyfit squares them. Relative to the largest, for precision.
-    slope, fixed = np.polyfit(sizes, ns, 1, w=ns.min() / ns)
-    found = batch_fit.fit(measured(times), steps_of(*times))
-    assert found.fixed_ns == pytest.approx(fixed, rel=1e-4, abs=1e-6 * ns.max())
-    assert found.per_image_ns == pytest.approx(slope, rel=1e-4, abs=1e-6 * ns.max())
-    assert found.error == pytest.approx(np.max(np.abs(fixed + slope * sizes - ns) / ns), rel=1e-3)
-
-
-def test_the_error_is_the_largest_relative_one():
-    found = batch_fit.fit(measured({1: 100, 2: 100, 3: 200}), steps_of(1, 2, 3))
-    # The line is 800/9, 1100/9, 1400/9: off by a ninth of 100, by 2/9 of 100 and by 2/9 of 200.
-    assert found == Fit(pytest.approx(500 / 9), pytest.approx(100 / 3), pytest.approx(2 / 9))
-
-
-def test_a_fit_is_of_a_step_however_many_calls_and_steps_there_were():
-    cells = {
-        1: op_at_size(4, 600, 150, 0, 1, 0, None),
-        16: op_at_size(8, 18_000, 2_250, 0, 1, 0, None),
-        64: op_at_size(6, 53_820, 8_970, 0, 1, 0, None),
-    }
-    spread = Spread(1, 1, 1)
-    by_size = {n: StepTimes(s, 1, spread, spread, 1, 1) for n, s in ((1, 2), (16, 4), (64, 3))}
-    exact = pytest.approx(0, abs=1e-9)
-    assert batch_fit.fit(cells, by_size) == Fit(pytest.approx(20), pytest.approx(280), exact)
-
-
-@pytest.mark.parametrize("times", [{}, {16: 100}, {1: 100, 16: 200}, {1: 0, 16: 100, 64: 400}])
-def test_fewer_than_three_batch_sizes_have_no_fit(times):
-    assert batch_fit.fit(measured(times), steps_of(*SIZES)) is None
