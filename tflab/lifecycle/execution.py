@@ -97,7 +97,13 @@ def with_experiments(execution: Execution, placement: Placement, options: Option
     made = experiments.run(placement, execution.top_ops, options)
     if made is None:
         return replace(execution, interrupted=True)
-    return replace(execution, experiments=made.ops, control=made.control, untried=made.untried)
+    return replace(
+        execution,
+        experiments=made.ops,
+        control=made.control,
+        untried=made.untried,
+        simulation=made.simulation,
+    )
 
 
 def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:

@@ -4,27 +4,41 @@ For each of the largest ops there is a step in which that op runs twice. All of 
 with the step as it is, and with that step once more under another name, the control: what it seems
 to cost is what the method cannot tell from nothing. Sessions are made anew for every observation,
 because where one lies in memory makes it faster or slower than its twin for as long as it lives.
+
+Beside what was measured stands what the simulation of the executor predicts. It knows how long an
+op takes by itself from traced steps in which ops ran one by one, some in every observation.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any
 
 import tensorflow as tf
 
-from tflab.analysis import verdicts
-from tflab.cli import progress
+from tflab.analysis import critical_path, simulation, verdicts
+from tflab.cli import environment, progress
 from tflab.errors import TflabError
 from tflab.lifecycle import once_more
-from tflab.records import Experiment, Experiments, OpStats, Options, Placement, Untried
-from tflab.runtime import measure, plans, session
+from tflab.records import (
+    Experiment,
+    Experiments,
+    OpRun,
+    OpStats,
+    Options,
+    Placement,
+    Simulation,
+    StepTime,
+    Untried,
+)
+from tflab.runtime import measure, plans, session, trace
 
 LARGEST = 10  # ops that are tried
 ROUNDS = 30  # steps of each way in an observation
+TRACED = 5  # steps of an observation in which ops run one by one
 LEAST = 4  # observations, whatever the budget
 CONFIDENCE = 0.95
 
@@ -38,46 +52,112 @@ class Variant:
     job: measure.Job
 
 
-def run(placement: Placement, top_ops: Sequence[OpStats], options: Options) -> Experiments | None:
+@dataclass
+class Observed:
+    """What was seen, observation by observation."""
+
+    added_ns: list[list[float]] = field(default_factory=list)  # of each job but the first
+    usual_ns: list[float] = field(default_factory=list)  # medians of the unchanged step
+    before_ns: list[int] = field(default_factory=list)  # in traced steps: before the first op
+    runs: list[OpRun] = field(default_factory=list)  # of the traced steps
+
+
+def run(
+    placement: Placement, top_ops: Sequence[OpStats], options: Options, split: str = "train"
+) -> Experiments | None:
     """Run each of the largest ops once more, and say what that added to an untraced step.
 
-    It takes about `options.experiments` seconds. None where Ctrl-C came before there were LEAST
-    observations. Raises TflabError when a step fails.
+    It takes about `options.experiments` seconds; `split` is of the data that are fed. None where
+    Ctrl-C came before there were LEAST observations. Raises TflabError when a step fails.
     """
     variants, untried = ways(placement, top_ops, options)
+    if not variants:
+        return Experiments((), None, tuple(untried))
     step = session.step_of(placement.program, placement.fetches)
     usual = measure.job_of(placement.program, step, options)
     jobs = [usual, usual, *(variant.job for variant in variants)]
-    added = list(observations(jobs, placement, options)) if variants else []
-    if variants and len(added) < LEAST:
+    observed = observe(jobs, placement, options, split)
+    if len(observed.added_ns) < LEAST:
         return None
-    if not variants:
-        return Experiments((), None, tuple(untried))
-    control, *costs = zip(*added, strict=True)
-    ops = (summary(each.name, each.op, cost) for each, cost in zip(variants, costs, strict=True))
-    return Experiments(tuple(ops), summary("control", "", control), tuple(untried))
+    control, *costs = zip(*observed.added_ns, strict=True)
+    names = [variant.name for variant in variants]
+    simulated, predicted = simulate(placement, observed, names)
+    ops = (
+        replace(summary(each.name, each.op, cost), predicted_ns=predicted.get(each.name))
+        for each, cost in zip(variants, costs, strict=True)
+    )
+    unchanged = summary("control", "", control)
+    return Experiments(tuple(ops), unchanged, tuple(untried), simulated)
 
 
-def observations(
-    jobs: Sequence[measure.Job], placement: Placement, options: Options
-) -> Iterator[list[float]]:
-    """How much longer than the first job's each other's step took, in ns, again and again."""
+def observe(
+    jobs: Sequence[measure.Job], placement: Placement, options: Options, split: str
+) -> Observed:
+    """How much longer than the first job's each other's step takes, again and again until the time
+    is over, and the first job's ops one by one."""
     size = options.batch_size
+    usual = replace(jobs[0], options=replace(options, one_by_one=True))
+    observed = Observed()
     start = time.monotonic()
-    done = 0
-    while done < LEAST or time.monotonic() - start < options.experiments:
-        batches = session.feed_batches(placement.program, size)
-        plan = replace(
-            plans.rotation(batches, size, len(jobs), ROUNDS), label=f"experiments, part {done + 1}"
-        )
+    while len(observed.added_ns) < LEAST or time.monotonic() - start < options.experiments:
+        batches = session.feed_batches(placement.program, size, split)
+        label = f"experiments, part {len(observed.added_ns) + 1}"
+        plan = replace(plans.rotation(batches, size, len(jobs), ROUNDS), label=label)
         times = measure.in_rotation(jobs, plan)
-        if len(times[0]) < ROUNDS:  # Ctrl-C
-            return
-        usual, *others = times
-        yield [
-            median(now - then for now, then in zip(other, usual, strict=True)) for other in others
-        ]
-        done += 1
+        if len(times[0]) < ROUNDS or not one_by_one(usual, placement, batches, observed):
+            return observed  # Ctrl-C
+        observed.usual_ns.append(median(times[0]))
+        observed.added_ns.append(
+            [
+                median(now - then for now, then in zip(other, times[0], strict=True))
+                for other in times[1:]
+            ]
+        )
+    return observed
+
+
+def one_by_one(
+    job: measure.Job, placement: Placement, batches: Iterator[measure.Values], observed: Observed
+) -> bool:
+    """Add traced steps in which ops run one by one; False where Ctrl-C came."""
+    types = {node.name: node.op for node in placement.nodes}
+    done = len(observed.before_ns)
+
+    def keep(turn: measure.Turn, timed: StepTime, metadata: Any) -> None:
+        if turn.traced:
+            number = len(observed.before_ns)
+            runs = trace.op_runs(number, metadata.step_stats, types)
+            of_nodes = [run for run in runs if run.name != trace.EXECUTOR]
+            observed.runs += of_nodes
+            first = min((run.start_ns for run in of_nodes), default=timed.start_ns)
+            observed.before_ns.append(first - timed.start_ns)
+
+    size = job.options.batch_size
+    plan = plans.pairs(batches, size, plans.WARMUP_STEPS, TRACED)
+    ending = measure.run([job], replace(plan, label="ops one by one"), keep)
+    if ending.failure:
+        raise ending.failure
+    return len(observed.before_ns) == done + TRACED
+
+
+def simulate(
+    placement: Placement, observed: Observed, names: Sequence[str]
+) -> tuple[Simulation | None, dict[str, float]]:
+    """What the simulation says of the step, and of each op once more; of processors only."""
+    if any("CPU" not in run.device for run in observed.runs):
+        return None, {}
+    ops = simulation.profile(observed.runs)
+    processors = environment.describe()["cpus"]
+    parents = critical_path.in_order(
+        critical_path.dependencies(placement.nodes, placement.transfers)
+    )
+    step_ns = median(observed.before_ns) + simulation.step_ns(parents, ops, processors)
+    predicted = {
+        name: simulation.once_more_ns(parents, ops, processors, name)
+        for name in names
+        if name in ops.cost and name in parents
+    }
+    return Simulation(step_ns, median(observed.usual_ns), processors), predicted
 
 
 def summary(name: str, op: str, added_ns: Sequence[float]) -> Experiment:

@@ -69,7 +69,7 @@ from tflab.records.timed import (
     StepTime,
 )
 from tflab.records.trained import Epoch, History, TrainingStep
-from tflab.records.verdicts import Experiment, Experiments, Untried, Verdict
+from tflab.records.verdicts import Experiment, Experiments, Simulation, Untried, Verdict
 
 __all__ = [
     "SWITCHES",
@@ -243,6 +243,7 @@ class Execution(Shown):
     experiments: tuple[Experiment, ...] = ()  # where they were asked for
     control: Experiment | None = None  # of the experiments
     untried: tuple[Untried, ...] = ()  # ops that no experiment was made with
+    simulation: Simulation | None = None  # that the experiments are held against
     interrupted: bool = False  # these are the steps until Ctrl-C
 
 

@@ -80,6 +80,7 @@ class Options:
     xla: bool = False  # let XLA compile what it can
     experiments: int = 0  # seconds for running the largest ops once more; 0 is not at all
     threads: int = 0  # of a session of its own; 0 are as many as the runtime takes by itself
+    one_by_one: bool = False  # whether a single thread starts ops, each with all the processors
     saved: Saved = Saved()
 
 

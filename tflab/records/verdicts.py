@@ -27,6 +27,16 @@ class Experiment:
     low_ns: float  # of the interval that holds the true mean in 95 of 100 experiments
     high_ns: float
     observations: int  # each with sessions of its own
+    predicted_ns: float | None = None  # by the simulation; None where it knows nothing of the op
+
+
+@dataclass(frozen=True)
+class Simulation:
+    """A step as the simulation of the executor has it, beside the measured one."""
+
+    step_ns: float  # with the time before the first op, which is measured
+    untraced_ns: float  # median of the unchanged steps of the experiments
+    processors: int
 
 
 @dataclass(frozen=True)
@@ -45,3 +55,4 @@ class Experiments:
     ops: tuple[Experiment, ...]
     control: Experiment | None  # the unchanged step against itself; None where nothing was tried
     untried: tuple[Untried, ...]
+    simulation: Simulation | None = None  # None where nothing was tried, or not on processors only
