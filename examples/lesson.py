@@ -11,11 +11,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from operator import itemgetter
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # tflab need not be installed
 
-from tflab.analysis import significance, step_times
+from tflab.analysis import step_times, verdicts
 from tflab.cli import command
 from tflab.exporters import text
 from tflab.records import OpRun, Options, Program
@@ -23,6 +24,7 @@ from tflab.records.blocks import Block, Column, Table
 from tflab.runtime import dumps
 from tflab.units import time as duration
 
+OBSERVATIONS = 10  # stretches of the times that are compared
 WARMUP = 3  # calls of each way that are not counted: the first ones build kernels and buffers
 NUMBER = re.compile(r"-?\d[\d,.]*(e[-+]\d+)?( (x|%|s|ms|us|ns|B|KB|MB|GB))?")
 
@@ -117,7 +119,14 @@ def spread(times: Sequence[int]) -> tuple[str, str, str]:
 def against(usual_ns: Sequence[int], other_ns: Sequence[int]) -> str:
     """`0.31 x` the time, or that the two differ no more than the machine does by itself.
 
-    The times are those of `in_turn`: pairs, which a sign test compares.
+    The times are those of `in_turn` or `in_rotation`. Neighbours are alike, so that ten stretches
+    of them are ten observations, and no more.
     """
-    race = significance.race(usual_ns, other_ns)
-    return f"{race.ratio:.2f} x" if race.significant else "within the noise"
+    stretch = max(1, len(usual_ns) // OBSERVATIONS)
+    starts = range(0, len(usual_ns) - stretch + 1, stretch)
+    ratios = [
+        median(other_ns[start : start + stretch]) / median(usual_ns[start : start + stretch])
+        for start in starts
+    ]
+    (verdict,) = verdicts.verdicts([ratios])
+    return f"{verdict.ratio:.2f} x" if verdict.word in ("slower", "faster") else "within the noise"

@@ -1,4 +1,4 @@
-"""Paths: small graphs whose longest chains, slack and savings can be counted on fingers."""
+"""Paths: small graphs whose longest chains and slack can be counted on fingers."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tflab.analysis import critical_path
 from tflab.records import CriticalPath, Node, OpRun, Transfer
-from tflab.records.timed import Saving
 
 
 def run(name: str, start: int, duration: int, step: int = 0) -> OpRun:
@@ -42,12 +41,6 @@ def test_the_longer_side_of_a_diamond_is_critical_and_the_other_has_slack():
         parallelism=100 / 80,
         achieved_parallelism=100 / 85,  # from 45 to 50 nothing runs
         slack=(("top", 0), ("left", 10), ("right", 0), ("bottom", 0)),
-        savings=(
-            Saving("bottom", "Op", ns_per_step=20, self_ns=40),
-            Saving("right", "Op", ns_per_step=10, self_ns=30),  # then the left side takes over
-            Saving("left", "Op", ns_per_step=0, self_ns=20),
-            Saving("top", "Op", ns_per_step=5, self_ns=10),
-        ),
     )
 
 
@@ -88,11 +81,6 @@ def test_a_chain_goes_through_a_transfer_to_the_other_device():
     path = critical_path.critical_path(nodes, runs, [transfer])
     assert (path.nodes, path.ns, path.parallelism) == (("a", "send", "recv", "b"), 30, 55 / 30)
     assert dict(path.slack) == {"a": 0, "send": 0, "recv": 0, "b": 0, "c": 5}
-    assert [(saving.name, saving.ns_per_step) for saving in path.savings] == [
-        ("c", 0),
-        ("b", 5),
-        ("a", 5),
-    ]
     assert chain(nodes, runs) == (("c",), 25, 55 / 25)
 
 
@@ -109,7 +97,6 @@ def test_a_loop_is_a_chain_of_one_round_with_its_iterations_added_up(back):
     assert chain(nodes, runs) == (("enter", "merge", "body", "next"), 56, 1)
     path = critical_path.critical_path(nodes, runs)
     assert dict(path.slack)["exit"] == 53
-    assert path.savings[0] == Saving("body", "Op", ns_per_step=25, self_ns=50)
 
 
 def test_a_node_costs_its_median_over_the_steps():
@@ -122,10 +109,10 @@ def test_runs_and_inputs_of_unknown_nodes_do_not_count():
     assert chain(nodes, timed(a=1, elsewhere=9)) == (("a",), 1, 1)
 
 
-def test_without_runs_the_chain_takes_no_time_and_nothing_can_be_saved():
+def test_without_runs_the_chain_takes_no_time_and_nothing_has_slack():
     path = critical_path.critical_path(DIAMOND, [])
     assert (path.ns, path.parallelism, path.achieved_parallelism) == (0, 0, 0)
-    assert ({ns for _, ns in path.slack}, path.savings) == ({0}, ())
+    assert {ns for _, ns in path.slack} == {0}
 
 
 def test_without_nodes_there_is_no_chain():
@@ -143,7 +130,6 @@ def test_a_deep_graph_is_walked_without_recursion():
     path = critical_path.critical_path(nodes[::-1], [run(name, 0, 1) for name in MANY])
     assert (path.nodes, path.ns) == (tuple(MANY), 20_000)
     assert {ns for _, ns in path.slack} == {0}
-    assert [saving.ns_per_step for saving in path.savings] == [0.5] * 10
 
 
 def test_a_cycle_counts_one_round():
@@ -224,22 +210,6 @@ def test_an_op_may_end_later_by_its_slack_and_not_by_more(graph):
     assert all(dict(path.slack)[name] == 0 for name in path.nodes)
 
 
-@pytest.mark.slow
-@settings(max_examples=60, deadline=None)
-@given(graphs())
-def test_half_the_time_saves_what_the_shorter_graph_shows(graph):
-    nodes, runs = graph
-    path = critical_path.critical_path(nodes, runs)
-    assert len(path.savings) == min(len(nodes), critical_path.LARGEST)
-    assert [saving.self_ns for saving in path.savings] == sorted(
-        (run.duration_ns for run in runs), reverse=True
-    )[: critical_path.LARGEST]
-    for saving in path.savings:
-        halved = critical_path.critical_path(nodes, later(runs, saving.name, -saving.self_ns // 2))
-        assert saving.ns_per_step == path.ns - halved.ns
-        assert 0 <= saving.ns_per_step <= saving.self_ns / 2
-
-
 @settings(max_examples=60, deadline=None)
 @given(graphs())
 def test_the_chain_is_no_longer_than_the_work_and_no_shorter_than_any_op(graph):
@@ -258,12 +228,10 @@ def test_the_chain_is_no_longer_than_the_work_and_no_shorter_than_any_op(graph):
 
 @pytest.mark.tensorflow
 @pytest.mark.parametrize("model, options", [("lenet", {}), ("toy", {"devices": 2})])
-def test_a_walk_has_slack_and_savings_for_its_ops(walked, model, options):
+def test_a_walk_has_slack_for_its_ops(walked, model, options):
     stage = walked(model, **options)["execution"]
     path = stage.critical_path
     assert path.parallelism >= 1
     assert path.achieved_parallelism >= 1
     assert {name for name, _ in path.slack} == {node.name for node in stage.nodes}
     assert all(dict(path.slack)[name] == 0 for name in path.nodes)
-    assert len(path.savings) == critical_path.LARGEST
-    assert all(0 <= saving.ns_per_step <= saving.self_ns / 2 for saving in path.savings)

@@ -17,7 +17,7 @@ from tflab.convert.conversion import Conversion
 from tflab.convert.reading import Recorded, Track
 from tflab.records import CriticalPath, Memory, Node, OpMemory, OpRun, Owner, StepTime
 from tflab.records.blocks import Table
-from tflab.records.timed import Holder, LiveBytes, Occupancy, Saving, StepShape
+from tflab.records.timed import Holder, LiveBytes, Occupancy, StepShape
 
 CPU, GPU, STREAM, ALL = "/cpu:0", "/gpu:0", "/gpu:0/stream:13", "/gpu:0/stream:all"
 TYPES = {"_SOURCE": "NoOp", "x": "Const", "neg": "Neg", "y": "Range", "conv": "Conv2D"}
@@ -266,9 +266,7 @@ SMALL = Conversion(
     wall_ns=100,
     time_ledger=(Owner("busy", 95), Owner("gaps", 5)),
     top_ops={tracks.KERNELS: (op_total("conv", "Conv2D", 7, 56, 55, 8.0, 0.875),)},
-    critical_path=CriticalPath(
-        ("x", "conv"), 95.0, 1.5, 1.25, (("x", 0.5),), (Saving("x", "Const", 20.0, 40.0),)
-    ),
+    critical_path=CriticalPath(("x", "conv"), 95.0, 1.5, 1.25, (("x", 0.5),)),
     memory=Memory(
         (OpMemory("x", 8),),
         17,
@@ -315,7 +313,6 @@ def test_json_has_all_of_it():
             "parallelism": 1.5,
             "achieved_parallelism": 1.25,
             "slack": [["x", 0.5]],
-            "savings": [{"name": "x", "op": "Const", "ns_per_step": 20.0, "self_ns": 40.0}],
         },
         "memory": {
             "per_op": [{"name": "x", "requested_bytes": 8}],

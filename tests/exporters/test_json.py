@@ -36,6 +36,7 @@ from tflab.records import (
     Placement,
     Race,
     Rewrite,
+    Simulation,
     Source,
     Spread,
     StepTime,
@@ -44,8 +45,9 @@ from tflab.records import (
     Toggle,
     Transfer,
     Untried,
+    Verdict,
 )
-from tflab.records.timed import Holder, LiveBytes, Occupancy, Saving, StepShape
+from tflab.records.timed import Holder, LiveBytes, Occupancy, StepShape
 
 
 class Live:
@@ -498,18 +500,22 @@ def test_every_field_of_the_execution():
         top_types=(op_total("Add", "Add", 24, 1_440, 1_320, 60.5, 0.9),),
         time_ledger=(Owner("busy", 63), Owner("idle", 40)),
         wall_ns=103,
-        critical_path=CriticalPath(
-            ("a", "b"), 59, 1.25, 1.125, (("a", 0), ("b", 7.5)), (Saving("b", "Add", 31.5, 62.5),)
-        ),
+        critical_path=CriticalPath(("a", "b"), 59, 1.25, 1.125, (("a", 0), ("b", 7.5))),
         memory=Memory(
             (OpMemory("b", 64), OpMemory("a", 32)),
             65,
             LiveBytes(1, ((5, 66), (9, 0)), 67, 5, (Holder("b", "Add", 68, False),)),
         ),
-        race=Race(21, Spread(91, 81, 99), Spread(190, 180, 199), 2.125, 0.03125, True),
-        experiments=(Experiment("b", "Add", 12.5, 11.0, 14.0, 6),),
+        race=Race(
+            21,
+            Spread(91, 81, 99),
+            Spread(190, 180, 199),
+            Verdict(2.125, 2.0, 2.25, 0.03125, 11, "slower"),
+        ),
+        experiments=(Experiment("b", "Add", 12.5, 11.0, 14.0, 6, 13.5),),
         control=Experiment("control", "", 0.5, -1.0, 2.0, 7),
         untried=(Untried("w", "AssignAdd", "it changes something"),),
+        simulation=Simulation(90.5, 92.5, 3),
         interrupted=True,
     )
     assert object_of(stage) == {
@@ -587,7 +593,6 @@ def test_every_field_of_the_execution():
             "parallelism": 1.25,
             "achieved_parallelism": 1.125,
             "slack": [["a", 0], ["b", 7.5]],
-            "savings": [{"name": "b", "op": "Add", "ns_per_step": 31.5, "self_ns": 62.5}],
         },
         "memory": {
             "per_op": [
@@ -604,12 +609,17 @@ def test_every_field_of_the_execution():
             },
         },
         "race": {
-            "pairs": 21,
+            "steps": 21,
             "usual_step_ns": {"median": 91, "p10": 81, "p90": 99},
             "without_step_ns": {"median": 190, "p10": 180, "p90": 199},
-            "ratio": 2.125,
-            "p_value": 0.03125,
-            "significant": True,
+            "verdict": {
+                "ratio": 2.125,
+                "low": 2.0,
+                "high": 2.25,
+                "p_value": 0.03125,
+                "observations": 11,
+                "word": "slower",
+            },
         },
         "experiments": [
             {
@@ -619,6 +629,7 @@ def test_every_field_of_the_execution():
                 "low_ns": 11.0,
                 "high_ns": 14.0,
                 "observations": 6,
+                "predicted_ns": 13.5,
             }
         ],
         "control": {
@@ -628,7 +639,9 @@ def test_every_field_of_the_execution():
             "low_ns": -1.0,
             "high_ns": 2.0,
             "observations": 7,
+            "predicted_ns": None,
         },
+        "simulation": {"step_ns": 90.5, "untraced_ns": 92.5, "processors": 3},
         "untried": [{"name": "w", "op": "AssignAdd", "reason": "it changes something"}],
         "interrupted": True,
     }

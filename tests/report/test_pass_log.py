@@ -29,7 +29,7 @@ from tflab.records import (
     StepTime,
     Taken,
 )
-from tflab.records.timed import Holder, LiveBytes, Occupancy, Saving, StepShape
+from tflab.records.timed import Holder, LiveBytes, Occupancy, StepShape
 from tflab.report import pass_log
 from tflab.report.drawn import State
 
@@ -205,11 +205,6 @@ EXECUTION = Execution(
         parallelism=1.25,
         achieved_parallelism=1.125,
         slack=(("read", 0), ("relu", 0), ("loss", 0), ("decay", 2_400)),
-        savings=(
-            Saving("relu", "_FusedMatMul", 3_550, 7_100),
-            Saving("loss", "Mean", 1_050, 2_100),
-            Saving("decay", "Mul", 0, 800),
-        ),
     ),
     memory=Memory(
         per_op=(OpMemory("relu", 3_072), OpMemory("loss", 512)),

@@ -16,8 +16,4 @@ def test_numbers_stand_right_and_names_give_way():
             *("node gives way to 16", "type that ran", "calls right", "self right"),
             *("a call right", "share right"),
         ],
-        [
-            *("node gives way to 16", "type that ran", "self a step right", "slack right"),
-            "saves a step right",
-        ],
     ]

@@ -1,4 +1,4 @@
-"""Critical path: the chain of ops that held a step up, and what a faster op would save.
+"""Critical path: the chain of dependent ops that takes longest.
 
 The critical path method (Kelley and Walker, "Critical-path planning and scheduling", 1959): a pass
 forward finds when each op can end at the earliest, a pass backward when it must end at the latest;
@@ -10,14 +10,10 @@ No TensorFlow in here.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from heapq import nlargest
 from statistics import median
 
 from tflab.analysis.timeline import by_step, covered, union
 from tflab.records import CriticalPath, Node, OpRun, Transfer, node_of
-from tflab.records.timed import Saving
-
-LARGEST = 10  # ops whose savings are computed
 
 Parents = Mapping[str, Sequence[str]]  # node -> the nodes that it waits for
 Times = Mapping[str, float]  # node -> nanoseconds
@@ -32,7 +28,7 @@ def critical_path(
     speed-up that any number of processors could bring (work over span, Blumofe and Leiserson
     1999). A node without a measured run (`_Send`, `_Recv`) counts as 0. The runs of a node in a
     loop are added up, as if its iterations came one after another along one chain: there the path,
-    slack and savings are an estimate.
+    and slack are an estimate.
     """
     runs = list(runs)
     cost = median_per_step(runs)
@@ -48,7 +44,6 @@ def critical_path(
         parallelism=work / length if length else 0,
         achieved_parallelism=achieved_parallelism(runs),
         slack=tuple((name, end - ends[name]) for name, end in latest_ends(parents, cost, length)),
-        savings=savings(parents, cost, length, {run.name: run.op for run in runs}),
     )
 
 
@@ -135,28 +130,6 @@ def longest_chain(parents: Parents, ends: Times) -> tuple[str, ...]:
         chain.append(node)
         node = max(parents[node], key=ends.__getitem__, default=None)
     return tuple(reversed(chain))
-
-
-def savings(
-    parents: Parents, cost: Times, length: float, types: Mapping[str, str]
-) -> tuple[Saving, ...]:
-    """How much shorter than `length` the longest chain gets when an expensive op takes half its
-    time; in ns per step.
-
-    The longest chain is computed again for each op: where another chain takes over, less is saved
-    than half of the op's time, and nothing where the op has slack.
-    """
-    largest = nlargest(LARGEST, (name for name in parents if name in cost), key=cost.__getitem__)
-    return tuple(
-        Saving(
-            name=name,
-            op=types[name],
-            ns_per_step=length
-            - max(earliest_ends(parents, {**cost, name: cost[name] / 2}).values()),
-            self_ns=cost[name],
-        )
-        for name in largest
-    )
 
 
 def achieved_parallelism(runs: Iterable[OpRun]) -> float:

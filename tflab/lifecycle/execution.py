@@ -7,8 +7,11 @@ is the truth; the traced time explains it.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
+from statistics import median
 from typing import Any
 
 from tflab.analysis import (
@@ -17,15 +20,17 @@ from tflab.analysis import (
     memory,
     op_stats,
     op_table,
-    significance,
     step_times,
     timeline,
+    verdicts,
 )
 from tflab.lifecycle import experiments
 from tflab.records import Execution, Node, OpRun, Options, Placement, Program, Race, StepTime
 from tflab.runtime import measure, nodes, plans, session, trace
 
-ROUNDS = 50  # of a comparison: enough for the sign test to see a difference of a few percent
+OBSERVATIONS = 10  # of a comparison, each with sessions of its own
+ROUNDS = 20  # steps of each way in an observation
+BUDGET_S = 60.0  # after which no further observation begins
 
 
 @dataclass
@@ -114,12 +119,26 @@ def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:
 
 
 def race_passes(program: Program, step: session.Step, options: Options) -> Race | None:
-    """With passes switched off: what they are worth in time, against all passes on."""
+    """With passes switched off: what they are worth in time, against all passes on.
+
+    None where none are, or Ctrl-C came.
+    """
     if not options.without:
         return None
     ways = (replace(options, without=()), options)
     jobs = [measure.job_of(program, step, way) for way in ways]
     batches = session.feed_batches(program, options.batch_size)
-    rounds = max(options.steps, ROUNDS)
-    times = measure.in_rotation(jobs, plans.rotation(batches, options.batch_size, 2, rounds))
-    return significance.race(*times) if times[0] else None
+    observed: list[list[list[int]]] = []
+    start = time.monotonic()
+    while len(observed) < OBSERVATIONS:
+        if len(observed) >= verdicts.LEAST and time.monotonic() - start > BUDGET_S:
+            break
+        plan = plans.rotation(batches, options.batch_size, len(jobs), ROUNDS)
+        label = f"with and without, part {len(observed) + 1}"
+        times = measure.in_rotation(jobs, replace(plan, label=label))
+        if len(times[0]) < ROUNDS:  # Ctrl-C
+            return None
+        observed.append(times)
+    usual, without = (list(chain.from_iterable(times)) for times in zip(*observed, strict=True))
+    (verdict,) = verdicts.verdicts([[median(b) / median(a) for a, b in observed]])
+    return Race(len(usual), step_times.spread(usual), step_times.spread(without), verdict)

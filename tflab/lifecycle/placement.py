@@ -14,7 +14,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.analysis import ledger, passes, significance
+from tflab.analysis import ledger, passes, toggles
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import generated_code as code
 from tflab.lifecycle import instrumented_step
@@ -45,7 +45,7 @@ def place(backward: Backward, options: Options) -> Placement:
     if not options.without:
         return placement
     usual = place_once(backward, replace(options, without=()))
-    return replace(placement, toggle=significance.compare(usual, placement, options.without))
+    return replace(placement, toggle=toggles.compare(usual, placement, options.without))
 
 
 def place_once(backward: Backward, options: Options) -> Placement:

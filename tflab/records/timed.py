@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tflab.records.verdicts import Verdict
+
 # (time in us, bytes and negative when freed, the allocator asked)
 Allocation = tuple[int, int, str]
 
@@ -73,12 +75,10 @@ class Spread:
 class Race:
     """The untraced step with all graph passes and without some, measured in turn."""
 
-    pairs: int
+    steps: int  # of each way
     usual_step_ns: Spread
     without_step_ns: Spread
-    ratio: float  # median over the pairs of: without / usual
-    p_value: float
-    significant: bool
+    verdict: Verdict  # without, against usual
 
 
 @dataclass(frozen=True)
@@ -90,23 +90,12 @@ class Owner:
 
 
 @dataclass(frozen=True)
-class Saving:
-    """What a step would gain if one op took half its time."""
-
-    name: str
-    op: str  # the type that ran
-    ns_per_step: float  # that the longest chain would get shorter
-    self_ns: float  # of the op in a step, median
-
-
-@dataclass(frozen=True)
 class CriticalPath:
     nodes: tuple[str, ...]
     ns: float
     parallelism: float  # possible: work of all ops over the length of the path
     achieved_parallelism: float = 0  # work of all ops over the time with at least one running
     slack: tuple[tuple[str, float], ...] = ()  # (node, ns), parents before children
-    savings: tuple[Saving, ...] = ()  # for the largest ops, the largest first
 
 
 @dataclass(frozen=True)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tflab.analysis.step_times import median_step
-from tflab.records import Execution, Memory, OpStats, Race, StepTime
+from tflab.records import Execution, Experiment, Memory, OpStats, Race, Simulation, StepTime
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.units import percent, plural, short_device, size, time
 from tflab.views import op_table
 
 TOP = 10
+NEAR = 0.25  # of a measured cost: a model that is as near is right
 HOLDERS = 3  # of memory at its peak; the rest is in the JSON
 
 
@@ -62,6 +63,7 @@ def costs(stage: Execution) -> Iterable[Block]:
                 Column("adds", lambda row: time(row.once_more_ns), right=True),
                 Column("from", lambda row: time(row.low_ns), right=True),
                 Column("to", lambda row: time(row.high_ns), right=True),
+                Column("the model says", lambda row: known(row.predicted_ns), right=True),
                 Column("self a step", lambda row: known(self_ns.get(row.name)), right=True),
             ),
             (stage.control, *stage.experiments),
@@ -72,8 +74,32 @@ def costs(stage: Execution) -> Iterable[Block]:
             "that holds the true mean in 95 of 100 experiments. The control is the unchanged step "
             "against itself: what is not clear of it cannot be told from nothing."
         )
+    if stage.simulation:
+        yield modelled(stage.simulation, stage.experiments)
     for row in stage.untried:
         yield f"Not run once more: {row.name} ({row.op}): {row.reason}."
+
+
+def modelled(simulation: Simulation, experiments: Sequence[Experiment]) -> str:
+    """How good the model is: its step beside the measured one, its ops beside the experiments."""
+    error = simulation.step_ns / simulation.untraced_ns - 1
+    known = [row for row in experiments if row.predicted_ns is not None]
+    near = sum(map(is_near, known))
+    return (
+        "The model is a simulation of the executor on "
+        f"{plural(simulation.processors, 'processor')}, with every op as long as it takes in "
+        f"traced steps that run them one by one. It puts the step at {time(simulation.step_ns)}, "
+        f"and untraced it takes {time(simulation.untraced_ns)}: an error of {100 * error:+.1f} %. "
+        f"What it says of an op is in the interval, or within {percent(NEAR)} of what was "
+        f"measured, for {near} of {plural(len(known), 'op')}."
+    )
+
+
+def is_near(row: Experiment) -> bool:
+    """Whether the model's number agrees with the measured one."""
+    assert row.predicted_ns is not None
+    within = row.low_ns <= row.predicted_ns <= row.high_ns
+    return within or abs(row.predicted_ns - row.once_more_ns) <= NEAR * abs(row.once_more_ns)
 
 
 def known(ns: float | None) -> str:
@@ -81,7 +107,7 @@ def known(ns: float | None) -> str:
 
 
 def parallel(stage: Execution) -> Iterable[Block]:
-    """How much ran at once, how much could, and which ops hold a step up."""
+    """How much ran at once, and the longest chain."""
     path = stage.critical_path
     if stage.step_times:
         yield from shaped(median_step(stage.step_times))
@@ -90,34 +116,19 @@ def parallel(stage: Execution) -> Iterable[Block]:
         f"{time(path.ns)}. All ops together are {path.parallelism:.2f} x as much work. While any "
         f"of them ran, {path.achieved_parallelism:.2f} ran at once on average."
     )
-    slack, critical = dict(path.slack), set(path.nodes)
-    yield Table(
-        "The largest ops, and what the longest chain loses if one is twice as fast: a model",
-        (
-            Column("node", lambda row: row.name, elastic=True),
-            Column("type that ran", lambda row: row.op),
-            Column("self a step", lambda row: time(row.self_ns), right=True),
-            Column(
-                "slack",
-                lambda row: "critical" if row.name in critical else time(slack[row.name]),
-                right=True,
-            ),
-            Column("saves a step", lambda row: time(row.ns_per_step), right=True),
-        ),
-        path.savings,
-    )
 
 
 def shaped(step: StepTime) -> Iterable[Block]:
-    """How many ops ran at once, and how long each device stood idle."""
+    """How many ops ran at once, and how long none of a device's did."""
     if step.shape and step.shape.devices:
-        idle = (
-            f"{short_device(device.device)} for {percent(device.idle_share)}"
+        none = (
+            f"of {short_device(device.device)} for {percent(device.idle_share)}"
             for device in step.shape.devices
         )
         yield (
             f"In the step of median length at most {plural(step.shape.most_at_once, 'op')} ran at "
-            f"once, {step.shape.mean_at_once:.2f} on average. Idle: {', '.join(idle)} of it."
+            f"once, {step.shape.mean_at_once:.2f} on average. No op ran {', '.join(none)} of it: "
+            "the runtime itself may have worked meanwhile, so that is not idle time."
         )
 
 
@@ -146,15 +157,14 @@ def remembered(memory: Memory) -> Iterable[Block]:
 def raced(race: Race) -> str:
     """What the switched-off passes are worth, or that nothing can be told."""
     usual, without = race.usual_step_ns, race.without_step_ns
-    measured = (
-        f"{race.pairs} untraced steps each, in turn: {time(without.median)} without (p10 "
-        f"{time(without.p10)}, p90 {time(without.p90)}), {time(usual.median)} with all passes (p10 "
-        f"{time(usual.p10)}, p90 {time(usual.p90)})"
-    )
-    if not race.significant:
-        return f"{measured}: no significant difference (sign test, p = {race.p_value:.2g})."
+    verdict = race.verdict
     return (
-        f"{measured}: pair by pair {race.ratio:.2f} x the time (sign test, p = {race.p_value:.2g})."
+        f"{plural(race.steps, 'untraced step')} each, in turn: {time(without.median)} without (p10 "
+        f"{time(without.p10)}, p90 {time(without.p90)}), {time(usual.median)} with all passes (p10 "
+        f"{time(usual.p10)}, p90 {time(usual.p90)}). Without them a step takes "
+        f"{verdict.ratio:.2f} x as long [{verdict.low:.2f}, {verdict.high:.2f}], by "
+        f"{plural(verdict.observations, 'observation')} with sessions of their own: "
+        f"{verdict.word}."
     )
 
 
