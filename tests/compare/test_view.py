@@ -443,7 +443,7 @@ def test_configurations_are_columns_with_intervals_and_what_nobody_can_tell_is_c
     ]
     assert [column.header for column in table.columns] == ["batch", "default", "xla", "one-thread"]
     assert cells(table) == [
-        ("16", "800 us", "800 us (0.50 x [0.45, 0.55])", "800 us (cannot tell)")
+        ("16", "800 us", "800 us (0.50 x [0.45, 0.55])", "800 us (cannot tell [0.92, 1.12])")
     ]
 
 
@@ -611,6 +611,7 @@ def test_json_has_steps_findings_and_their_setting():
         "trace_every": 1,
         "without": [],
         "warm_ns": {"conv1/Relu": 54_000},
+        "experiments": {},
         "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72, "levels": []},
         "corrected": {},
     }

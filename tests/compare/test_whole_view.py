@@ -17,14 +17,18 @@ from tflab.records import (
     Compared,
     Comparison,
     ConfigTimes,
+    Experiment,
+    Experiments,
     Fit,
     Peaks,
+    Simulation,
     Spread,
     StepTimes,
+    Untried,
 )
 from tflab.records.blocks import Block, Strip, Table
 from tflab.records.timed import Holder, LiveBytes
-from tflab.views import op_table
+from tflab.views import experiments, op_table
 
 # 600 images are 150 steps of 4, 38 of 16 and 10 of 64, of which 38, 10 and 3 were traced.
 POOL = Compared(
@@ -230,6 +234,14 @@ CONFIGS = (
     config("one-thread", 64, 5_600_000, 11_000, 2.41, True),
     config("gpu", 64, 500_000, 120_000, 0.22, True),
 )
+EXPERIMENTS = {
+    4: Experiments(
+        ops=(Experiment("conv1/Relu", "_FusedConv2D", 41e3, 38e3, 44.5e3, 5, 40.2e3),),
+        control=Experiment("control", "", 300.0, -900.0, 1_100.0, 5),
+        untried=(Untried("w", "VarHandleOp", "it changes something"),),
+        simulation=Simulation(810e3, 800e3, 2),
+    )
+}
 COMPARISON = Comparison(
     model="lenet",
     phase="inference",
@@ -254,6 +266,7 @@ COMPARISON = Comparison(
     without=("remapper", "layout"),
     warm_ns={"conv1/Relu": 38_000, "loop/Mul": 2_000},
     peaks=Peaks(gflops=214.6, gigabytes_per_s=38.72),
+    experiments=EXPERIMENTS,
 )
 SIZES = COMPARISON.batch_sizes
 PER_CALL = "A call at each batch size (and its ratio to the one before); fixed cost + cost an image"
@@ -286,6 +299,10 @@ def test_the_blocks_come_in_the_order_of_a_readers_questions():
         CONFIGURED,
         CONFIGURED,
         "Each ratio is",
+        "What an op costs a step at batch 4: run once more in place, it adds",
+        "Median of 5",
+        "The model is",
+        "Not run once",
         "Findings, each computed from the tables",
         "Batch 4: the time it took, the most expensive first",
         "Batch 4: the work it did in a step, in the same order",
@@ -302,7 +319,7 @@ def test_only_tables_say_which_option_shows_more():
     assert {block.option for block in blocks if isinstance(block, Table)} == {"--top"}
     assert [block.more for block in blocks if isinstance(block, Table)] == [
         *(0, 3, 3, 3, 0, 0, 0),  # steps; in all, a call, an image; configurations
-        *(2, 2, 0, 0, 0),  # batch 4, batch 16; cold
+        *(0, 2, 2, 0, 0, 0),  # experiments; batch 4, batch 16; cold
     ]
 
 
@@ -602,6 +619,30 @@ def test_the_legend_names_every_type_without_flops_and_both_peaks():
     )
 
 
+# Experiments
+
+
+def test_the_ops_that_were_run_once_more_stand_by_batch_size_without_self_times():
+    table, interval, model, untried = experiments.blocks(EXPERIMENTS[4], {}, " at batch 4")
+    assert whole(table) == (
+        "What an op costs a step at batch 4: run once more in place, it adds",
+        ["node", "type that ran", "adds", "from", "to", "the model says"],
+        [
+            ("control", "", "300 ns", "-900 ns", "1.10 us", ""),
+            ("conv1/Relu", "_FusedConv2D", "41.0 us", "38.0 us", "44.5 us", "40.2 us"),
+        ],
+        0,
+    )
+    assert interval.startswith("Median of 5 observations, each with sessions of its own in which")
+    assert model.endswith(
+        "It puts the step at 810 us, and untraced it takes 800 us: an error of +1.2 %. What it "
+        "says of an op is in the interval, or within 25.0 % of what was measured, for 1 of 1 op."
+    )
+    assert untried == "Not run once more at batch 4: w (VarHandleOp): it changes something."
+    shown = list(view.blocks(COMPARISON))
+    assert shown[shown.index(interval) : shown.index(untried) + 1] == [interval, model, untried]
+
+
 # Configurations
 
 
@@ -613,7 +654,12 @@ def test_every_configuration_of_both_tables():
             ["batch", "default", "xla", "no-onednn"],
             [
                 ("4", "810 us", "405 us (0.51 x [0.46, 0.56])", "910 us (1.09 x [0.98, 1.20])"),
-                ("64", "2.31 ms", "2.42 ms (cannot tell)", "4.70 ms (2.04 x [1.84, 2.24])"),
+                (
+                    "64",
+                    "2.31 ms",
+                    "2.42 ms (cannot tell [0.93, 1.13])",
+                    "4.70 ms (2.04 x [1.84, 2.24])",
+                ),
             ],
             0,
         ),
@@ -621,7 +667,12 @@ def test_every_configuration_of_both_tables():
             CONFIGURED,
             ["batch", "default", "no-grappler", "one-thread"],
             [
-                ("4", "810 us", "1.01 ms (cannot tell)", "640 us (0.78 x [0.70, 0.86])"),
+                (
+                    "4",
+                    "810 us",
+                    "1.01 ms (cannot tell [1.10, 1.34])",
+                    "640 us (0.78 x [0.70, 0.86])",
+                ),
                 ("64", "2.31 ms", "2.35 ms (1.21 x [1.09, 1.33])", "5.60 ms (2.41 x [2.17, 2.65])"),
             ],
             0,
@@ -639,7 +690,8 @@ def test_every_configuration_of_both_tables():
     assert basis == (
         "Each ratio is that of 7 observations, medians of steps in processes of their own; its "
         "interval holds the true one in 99 of 100 comparisons. Alike: within 5 %. Cannot tell: too "
-        "few observations, or too noisy a machine."
+        "few observations, or too noisy a machine. The more comparisons, the stricter each, so "
+        "that an interval that just leaves out 1 may not do."
     )
 
 
@@ -990,6 +1042,32 @@ def test_every_field_of_the_json():
         "trace_every": 4,
         "without": ["remapper", "layout"],
         "warm_ns": {"conv1/Relu": 38_000, "loop/Mul": 2_000},
+        "experiments": {
+            "4": {
+                "ops": [
+                    {
+                        "name": "conv1/Relu",
+                        "op": "_FusedConv2D",
+                        "once_more_ns": 41_000.0,
+                        "low_ns": 38_000.0,
+                        "high_ns": 44_500.0,
+                        "observations": 5,
+                        "predicted_ns": 40_200.0,
+                    }
+                ],
+                "control": {
+                    "name": "control",
+                    "op": "",
+                    "once_more_ns": 300.0,
+                    "low_ns": -900.0,
+                    "high_ns": 1_100.0,
+                    "observations": 5,
+                    "predicted_ns": None,
+                },
+                "untried": [{"name": "w", "op": "VarHandleOp", "reason": "it changes something"}],
+                "simulation": {"step_ns": 810_000.0, "untraced_ns": 800_000.0, "processors": 2},
+            }
+        },
         "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72, "levels": []},
         "corrected": {},
     }

@@ -10,6 +10,7 @@ from tflab.errors import UsageError
 from tflab.records import SWITCHES, Options, Saved
 
 DEFAULTS = Options()
+EXPERIMENTS_S = 60
 
 
 def model(parser: argparse.ArgumentParser, names: Iterable[str], default: str) -> None:
@@ -61,6 +62,18 @@ def without(parser: argparse.ArgumentParser, meaning: str) -> None:
         type=command.one_of("graph pass to switch off", tuple(SWITCHES)),
         metavar="PASS",
         help=meaning,
+    )
+
+
+def experiments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--experiments",
+        nargs="?",
+        const=EXPERIMENTS_S,
+        type=command.count("number of seconds for experiments"),
+        metavar="SECONDS",
+        help="run each of the largest ops once more in place, and say what that adds to a step "
+        f"(takes about {EXPERIMENTS_S} s where no number is given)",
     )
 
 

@@ -84,6 +84,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="C",
         help=f"compare the untraced step under: {', '.join(CONFIGURATIONS)}",
     )
+    arguments.experiments(parser)
     add(
         "--plots",
         type=command.folder("folder for plots"),
@@ -140,7 +141,12 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], saved: Saved) -> Co
         images=args.images or (args.steps and args.steps * sizes[-1]),
         trace_every=args.trace_every,
         configs=tuple(dict.fromkeys(["default", *args.configs])),
-        options=Options(data_dir=args.data_dir, saved=saved, without=tuple(args.without)),
+        options=Options(
+            data_dir=args.data_dir,
+            saved=saved,
+            without=tuple(args.without),
+            experiments=args.experiments or 0,
+        ),
     )
 
 

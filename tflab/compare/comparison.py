@@ -10,13 +10,14 @@ from tflab.analysis import batch_fit, memory, op_stats, op_table, step_times
 from tflab.compare import findings, race, sweep, view
 from tflab.errors import UsageError
 from tflab.exporters import notebook
-from tflab.lifecycle import placement
+from tflab.lifecycle import experiments, placement
 from tflab.records import (
     Backward,
     Compared,
     Comparison,
     ConfigTimes,
     Costs,
+    Experiments,
     OpRun,
     OpStats,
     Options,
@@ -90,6 +91,15 @@ def compare(
             raced = race.run(program, step, configs, batch_sizes, options, split)
         except KeyboardInterrupt:
             ending = measure.Ending(interrupted=True)  # the sweep is kept
+    made: dict[int, Experiments] = {}
+    if options.experiments and ending == measure.Ending():
+        share = replace(options, experiments=max(1, options.experiments // len(done)))
+        for size, batch in done.items():
+            of_size = once_more(batch, placed[size], replace(share, batch_size=size), split)
+            if of_size is None:
+                ending = measure.Ending(interrupted=True)
+                break
+            made[size] = of_size
     graph = costs.of_placement(first)
     return Comparison(
         model=model,
@@ -112,9 +122,23 @@ def compare(
         trace_every=trace_every,
         without=options.without,
         warm_ns={row.key: warm[row.key] for row in cold if row.key in warm},
+        experiments=made,
         peaks=peaks,
         corrected=costs.corrected(graph, first.nodes, first.ledger),
     )
+
+
+def once_more(
+    batch: sweep.Measured, placed: Placement, options: Options, split: str
+) -> Experiments | None:
+    """What the largest ops of a batch size cost a step; None where Ctrl-C came."""
+    types = {node.name: node.op for node in placed.nodes}
+    stats = batch.accumulator.stats(types, {}, {})
+    nodes = op_table.table(stats, "node", batch.accumulator.steps, batch.rows)
+    try:
+        return experiments.run(placed, nodes, options, split)
+    except KeyboardInterrupt:
+        return None
 
 
 def under_a_roof(tabulate: Callable[[Peaks], Tables]) -> tuple[Tables, Peaks]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
+from math import isfinite
 from typing import TypeVar
 
 from tflab.analysis import batch_fit
 from tflab.records import Compared, Comparison, Fit, OpStats, StepTimes, Verdict
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
 from tflab.units import percent, plural, size, time
-from tflab.views import op_table
+from tflab.views import experiments, op_table
 from tflab.views.op_table import costs, legend, work
 
 BRIEF = 10  # rows of each table
@@ -40,6 +41,8 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
         for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
             yield table(comparison, top, sizes)
     yield from configs(comparison)
+    for batch, made in comparison.experiments.items():
+        yield from experiments.blocks(made, {}, f" at batch {batch}")
     if comparison.findings:
         yield Strip(
             "Findings, each computed from the tables", (Frame("", "", comparison.findings),)
@@ -212,9 +215,11 @@ def configs(comparison: Comparison) -> Iterator[Block]:
 
 
 def against(verdict: Verdict) -> str:
-    """`1.35 x [1.30, 1.40]`, or that there is no difference, or that nobody can tell."""
+    """`1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval that says so."""
     if verdict.word in ("slower", "faster"):
         return f"{verdict.ratio:.2f} x [{verdict.low:.2f}, {verdict.high:.2f}]"
+    if isfinite(verdict.low) and isfinite(verdict.high):
+        return f"{verdict.word} [{verdict.low:.2f}, {verdict.high:.2f}]"
     return verdict.word
 
 
@@ -225,7 +230,9 @@ def basis(comparison: Comparison) -> Iterator[str]:
         yield (
             f"Each ratio is that of {plural(min(numbers), 'observation')}, medians of steps in "
             "processes of their own; its interval holds the true one in 99 of 100 comparisons. "
-            "Alike: within 5 %. Cannot tell: too few observations, or too noisy a machine."
+            "Alike: within 5 %. Cannot tell: too few observations, or too noisy a machine. The "
+            "more comparisons, the stricter each, so that an interval that just leaves out 1 may "
+            "not do."
         )
 
 

@@ -23,8 +23,6 @@ from tflab.runtime import dumps
 from tflab.views import name_scopes
 from tflab.views import stages as views
 
-SECONDS = 60  # for experiments
-
 
 def json_document(
     args: argparse.Namespace, stages: Sequence[Stage], error: str | None = None
@@ -103,15 +101,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="SCOPE",
         help="name scopes, and functions of the graph, to open in the frontend's tree",
     )
-    add(
-        "--experiments",
-        nargs="?",
-        const=SECONDS,
-        type=command.count("number of seconds for experiments"),
-        metavar="SECONDS",
-        help="run each of the largest ops once more in place, and say what that adds to a step "
-        f"(takes about {SECONDS} s where no number is given)",
-    )
+    arguments.experiments(parser)
     arguments.output_format(parser, FORMATS)
     add(
         "--logdir",

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tflab.records.shown import Shown
 from tflab.records.timed import LiveBytes, Spread
-from tflab.records.verdicts import Verdict
+from tflab.records.verdicts import Experiments, Verdict
 
 
 @dataclass(frozen=True)
@@ -166,6 +166,8 @@ class Comparison(Shown):
     trace_every: int = 1  # one step in so many was traced
     without: tuple[str, ...] = ()  # graph passes that were switched off
     warm_ns: Mapping[str, float] = field(default_factory=dict)  # mean call of the `cold` nodes
+    # By batch size, where they were asked for
+    experiments: Mapping[int, Experiments] = field(default_factory=dict)
     peaks: Peaks | None = None  # of the machine: what `roof_share` is a share of
     # Types whose FLOPs are not what the framework's registry says, and what is wrong with that
     corrected: Mapping[str, str] = field(default_factory=dict)

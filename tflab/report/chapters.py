@@ -195,6 +195,9 @@ def top_ops(lab: Lab) -> Iterator[Part]:
     heading = "A training step's nodes" if trains else "A step's nodes"
     yield execution.top_table(heading, step.top_ops, step, "node")
     yield Recipe(warm(step), walking(lab.walked))
+    yield from execution.costs(step)
+    if step.control:
+        yield Recipe("Untraced, in turn.", f"{walking(lab.walked)} --experiments")
     yield view.costs(lab.compared, largest, TOP)
     yield swept(lab.compared)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -18,6 +19,7 @@ from tflab.report.contents import BATCH_SIZES, EPOCHS, Lab, Walked
 from tflab.train import history
 
 STEPS = 50  # measured ones of each walk
+EXPERIMENTS_S = 30  # for what the largest ops cost a step
 
 Announce = Callable[[str], None]  # gets the name of each part before it begins
 
@@ -34,7 +36,7 @@ def measure(
     announce("the life of x*y + z")
     toy = walk("toy", options)
     announce(f"the life of {model}")
-    walked = walk(model, options)
+    walked = walk(model, replace(options, experiments=EXPERIMENTS_S))
     if trained is None and has_loss(walked):
         announce(f"training {model} for {EPOCHS} epochs")
         trained = train(model, data)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tflab.analysis.step_times import median_step
-from tflab.records import Execution, Experiment, Memory, OpStats, Race, Simulation, StepTime
+from tflab.records import Execution, Experiments, Memory, OpStats, Race, StepTime
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.units import percent, plural, short_device, size, time
-from tflab.views import op_table
+from tflab.views import experiments, op_table
 
 TOP = 10
-NEAR = 0.25  # of a measured cost: a model that is as near is right
 HOLDERS = 3  # of memory at its peak; the rest is in the JSON
 
 
@@ -53,57 +52,9 @@ def blocks(stage: Execution) -> Iterable[Block]:
 
 def costs(stage: Execution) -> Iterable[Block]:
     """What the largest ops cost a step, by running each of them once more."""
-    if stage.control:
-        self_ns = {row.key: row.self_ns / stage.steps for row in stage.top_ops}
-        yield Table(
-            "What an op costs a step: run once more in place, it adds",
-            (
-                Column("node", lambda row: row.name, elastic=True, name=True),
-                Column("type that ran", lambda row: row.op),
-                Column("adds", lambda row: time(row.once_more_ns), right=True),
-                Column("from", lambda row: time(row.low_ns), right=True),
-                Column("to", lambda row: time(row.high_ns), right=True),
-                Column("the model says", lambda row: known(row.predicted_ns), right=True),
-                Column("self a step", lambda row: known(self_ns.get(row.name)), right=True),
-            ),
-            (stage.control, *stage.experiments),
-        )
-        yield (
-            f"Median of {plural(stage.control.observations, 'observation')}, each with sessions of "
-            "its own in which all of these steps took turns, untraced; from and to: the interval "
-            "that holds the true mean in 95 of 100 experiments. The control is the unchanged step "
-            "against itself: what is not clear of it cannot be told from nothing."
-        )
-    if stage.simulation:
-        yield modelled(stage.simulation, stage.experiments)
-    for row in stage.untried:
-        yield f"Not run once more: {row.name} ({row.op}): {row.reason}."
-
-
-def modelled(simulation: Simulation, experiments: Sequence[Experiment]) -> str:
-    """How good the model is: its step beside the measured one, its ops beside the experiments."""
-    error = simulation.step_ns / simulation.untraced_ns - 1
-    known = [row for row in experiments if row.predicted_ns is not None]
-    near = sum(map(is_near, known))
-    return (
-        "The model is a simulation of the executor on "
-        f"{plural(simulation.processors, 'processor')}, with every op as long as it takes in "
-        f"traced steps that run them one by one. It puts the step at {time(simulation.step_ns)}, "
-        f"and untraced it takes {time(simulation.untraced_ns)}: an error of {100 * error:+.1f} %. "
-        f"What it says of an op is in the interval, or within {percent(NEAR)} of what was "
-        f"measured, for {near} of {plural(len(known), 'op')}."
-    )
-
-
-def is_near(row: Experiment) -> bool:
-    """Whether the model's number agrees with the measured one."""
-    assert row.predicted_ns is not None
-    within = row.low_ns <= row.predicted_ns <= row.high_ns
-    return within or abs(row.predicted_ns - row.once_more_ns) <= NEAR * abs(row.once_more_ns)
-
-
-def known(ns: float | None) -> str:
-    return "" if ns is None else time(ns)
+    made = Experiments(stage.experiments, stage.control, stage.untried, stage.simulation)
+    self_ns = {row.key: row.self_ns / stage.steps for row in stage.top_ops}
+    return experiments.blocks(made, self_ns)
 
 
 def parallel(stage: Execution) -> Iterable[Block]:

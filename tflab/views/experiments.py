@@ -1,0 +1,68 @@
+"""View of experiments: what an op costs a step, with its interval, and beside it the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tflab.records import Experiment, Experiments, Simulation
+from tflab.records.blocks import Block, Column, Table
+from tflab.units import percent, plural, time
+
+NEAR = 0.25  # of a measured cost: a model that is as near is right
+
+
+def blocks(experiments: Experiments, self_ns: Mapping[str, float], at: str = "") -> Iterable[Block]:
+    """The experiments and what could not be tried. `self_ns` is of a step, by node, where it is
+    known; `at` says at which batch size, where there are several."""
+    own = Column("self a step", lambda row: known(self_ns.get(row.name)), right=True)
+    if experiments.control:
+        yield Table(
+            f"What an op costs a step{at}: run once more in place, it adds",
+            (
+                Column("node", lambda row: row.name, elastic=True, name=True),
+                Column("type that ran", lambda row: row.op),
+                Column("adds", lambda row: time(row.once_more_ns), right=True),
+                Column("from", lambda row: time(row.low_ns), right=True),
+                Column("to", lambda row: time(row.high_ns), right=True),
+                Column("the model says", lambda row: known(row.predicted_ns), right=True),
+                *([own] if self_ns else []),
+            ),
+            (experiments.control, *experiments.ops),
+        )
+        observations = experiments.control.observations
+        yield (
+            f"Median of {plural(observations, 'observation')}, each with sessions of its own in "
+            "which all of these steps took turns, untraced; from and to: the interval that holds "
+            "the true mean in 95 of 100 experiments. The control is the unchanged step against "
+            "itself: what is not clear of it cannot be told from nothing."
+        )
+    if experiments.simulation:
+        yield modelled(experiments.simulation, experiments.ops)
+    for row in experiments.untried:
+        yield f"Not run once more{at}: {row.name} ({row.op}): {row.reason}."
+
+
+def modelled(simulation: Simulation, experiments: Sequence[Experiment]) -> str:
+    """How good the model is: its step beside the measured one, its ops beside the experiments."""
+    error = simulation.step_ns / simulation.untraced_ns - 1
+    predicted = [row for row in experiments if row.predicted_ns is not None]
+    near = sum(map(is_near, predicted))
+    return (
+        "The model is a simulation of the executor on "
+        f"{plural(simulation.processors, 'processor')}, with every op as long as it takes in "
+        f"traced steps that run them one by one. It puts the step at {time(simulation.step_ns)}, "
+        f"and untraced it takes {time(simulation.untraced_ns)}: an error of {100 * error:+.1f} %. "
+        f"What it says of an op is in the interval, or within {percent(NEAR)} of what was "
+        f"measured, for {near} of {plural(len(predicted), 'op')}."
+    )
+
+
+def is_near(row: Experiment) -> bool:
+    """Whether the model's number agrees with the measured one."""
+    assert row.predicted_ns is not None
+    within = row.low_ns <= row.predicted_ns <= row.high_ns
+    return within or abs(row.predicted_ns - row.once_more_ns) <= NEAR * abs(row.once_more_ns)
+
+
+def known(ns: float | None) -> str:
+    return "" if ns is None else time(ns)
