@@ -92,3 +92,33 @@ def test_a_mean_of_few_values_has_no_interval():
     assert verdicts.mean_interval([1.0, 2.0], 0.95) == (-inf, inf)
     low, high = verdicts.mean_interval([1.0, 2.0, 3.0], 0.95)
     assert (low, high) == pytest.approx((2 - 4.30265 / 3**0.5, 2 + 4.30265 / 3**0.5), rel=1e-5)
+
+
+# Medians
+
+
+@pytest.mark.parametrize(
+    "count, k",
+    # By the tables of the binomial distribution: 2 x P(fewer than k heads) is at most 0.05
+    [(6, 1), (8, 1), (9, 2), (12, 3), (20, 6), (25, 8)],
+)
+def test_the_interval_of_a_median_is_between_the_kth_values_from_both_ends(count, k):
+    values = list(range(1, count + 1))[::-1]
+    assert verdicts.median_interval(values, 0.95) == (k, count + 1 - k)
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0] * 5])
+def test_of_too_few_values_the_interval_of_the_median_has_no_ends(values):
+    assert verdicts.median_interval(values, 0.95) == (-inf, inf)
+
+
+def test_one_wild_value_does_not_move_the_interval_of_the_median():
+    assert verdicts.median_interval([*range(1, 12), 10**9], 0.95) == (3, 10)
+
+
+def test_the_interval_of_the_median_holds_it_as_often_as_it_says():
+    drawn = np.random.default_rng(1).lognormal(size=(4_000, 11))
+    held = [
+        low <= 1 <= high for low, high in (verdicts.median_interval(row, 0.95) for row in drawn)
+    ]
+    assert 0.95 <= sum(held) / len(held) <= 0.995

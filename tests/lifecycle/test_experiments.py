@@ -50,7 +50,7 @@ def test_the_model_predicts_every_op_that_was_tried_and_the_step(made):
 
 def test_an_observation_is_the_median_of_the_differences_of_a_round(walked, monkeypatch):
     times = iter([[[100, 200, 300], [101, 203, 302], [150, 260, 340]]] * 4)
-    monkeypatch.setattr(measure, "in_rotation", lambda jobs, plan: next(times))
+    monkeypatch.setattr(measure, "in_rotation", lambda jobs, plan, seed: next(times))
     monkeypatch.setattr(experiments, "one_by_one", lambda *args: True)
     monkeypatch.setattr(experiments, "ROUNDS", 3)
     jobs = [measure.Job(None, None, None, Options())]
@@ -93,7 +93,7 @@ def test_a_step_of_updates_and_the_runtimes_own_nodes_has_nothing_to_try(walked)
 
 
 def test_ctrl_c_keeps_the_execution_and_says_so(walked, monkeypatch):
-    monkeypatch.setattr(measure, "in_rotation", lambda jobs, plan: [[] for _ in jobs])
+    monkeypatch.setattr(measure, "in_rotation", lambda jobs, plan, seed: [[] for _ in jobs])
     stages = walked("toy")
     kept = execution.with_experiments(
         stages["execution"], stages["placement"], Options(experiments=1)

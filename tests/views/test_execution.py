@@ -270,7 +270,7 @@ def test_experiments_stand_below_their_control_with_interval_and_self_time():
             "",
         ],
         "Median of 6 observations, each with sessions of its own in which all of these steps took "
-        "turns, untraced; from and to: the interval that holds the true mean in 95 of 100 "
+        "turns, untraced; from and to: the interval that holds the true median in 95 of 100 "
         "experiments. The control is the unchanged step against itself: what is not clear of it "
         "cannot be told from nothing.",
         "The model is a simulation of the executor on 2 processors, with every op as long as it "

@@ -8,6 +8,7 @@ or a pair of them, is one observation, however many steps it runs.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -81,6 +82,8 @@ def observations(
             return
         times: dict[str, Times] = {}
         for environment, names in groups if number % 2 else reversed(groups):
+            # No configuration is always the first whose session is made.
+            names = random.Random(number).sample(names, len(names))
             measured = elsewhere.untraced(
                 [jobs[name] for name in names], rows, batch_sizes, ROUNDS, environment
             )

@@ -135,7 +135,7 @@ def race_passes(program: Program, step: session.Step, options: Options) -> Race 
             break
         plan = plans.rotation(batches, options.batch_size, len(jobs), ROUNDS)
         label = f"with and without, part {len(observed) + 1}"
-        times = measure.in_rotation(jobs, replace(plan, label=label))
+        times = measure.in_rotation(jobs, replace(plan, label=label), seed=len(observed))
         if len(times[0]) < ROUNDS:  # Ctrl-C
             return None
         observed.append(times)

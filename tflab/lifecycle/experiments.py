@@ -37,9 +37,9 @@ from tflab.records import (
 from tflab.runtime import measure, plans, session, trace
 
 LARGEST = 10  # ops that are tried
-ROUNDS = 30  # steps of each way in an observation
+ROUNDS = 20  # steps of each way in an observation
 TRACED = 5  # steps of an observation in which ops run one by one
-LEAST = 4  # observations, whatever the budget
+LEAST = 6  # observations, whatever the budget: of fewer there is no interval
 CONFIDENCE = 0.95
 
 
@@ -103,7 +103,7 @@ def observe(
         batches = session.feed_batches(placement.program, size, split)
         label = f"experiments, part {len(observed.added_ns) + 1}"
         plan = replace(plans.rotation(batches, size, len(jobs), ROUNDS), label=label)
-        times = measure.in_rotation(jobs, plan)
+        times = measure.in_rotation(jobs, plan, seed=len(observed.added_ns))
         if len(times[0]) < ROUNDS or not one_by_one(usual, placement, batches, observed):
             return observed  # Ctrl-C
         observed.usual_ns.append(median(times[0]))
@@ -161,7 +161,7 @@ def simulate(
 
 
 def summary(name: str, op: str, added_ns: Sequence[float]) -> Experiment:
-    low, high = verdicts.mean_interval(added_ns, CONFIDENCE)
+    low, high = verdicts.median_interval(added_ns, CONFIDENCE)
     return Experiment(name, op, median(added_ns), low, high, len(added_ns))
 
 

@@ -24,7 +24,7 @@ class Experiment:
     name: str
     op: str  # the type that ran
     once_more_ns: float  # median of the observations
-    low_ns: float  # of the interval that holds the true mean in 95 of 100 experiments
+    low_ns: float  # of the interval that holds the true median in 95 of 100 experiments
     high_ns: float
     observations: int  # each with sessions of its own
     predicted_ns: float | None = None  # by the simulation; None where it knows nothing of the op

@@ -8,6 +8,7 @@ Nothing is added up in here.
 
 from __future__ import annotations
 
+import random
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -132,17 +133,20 @@ def ready(job: Job, traced: bool = True) -> Iterator[Runner]:
         yield Runner(job.step.callable(live), tracing)
 
 
-def in_rotation(jobs: Sequence[Job], plan: Plan) -> list[list[int]]:
+def in_rotation(jobs: Sequence[Job], plan: Plan, seed: int = 0) -> list[list[int]]:
     """The times of the untraced steps of each job, in ns, as many of each.
 
-    Ctrl-C keeps the whole rounds; a step that fails raises TflabError.
+    The seed says which job takes which place of the plan: a session that is made first, or a step
+    that comes first in a round, has it harder or easier than others, and it is not to be the same
+    job in every observation. Ctrl-C keeps the whole rounds; a step that fails raises TflabError.
     """
+    places = random.Random(seed).sample(range(len(jobs)), len(jobs))
     times: list[list[int]] = [[] for _ in jobs]
 
     def observe(turn: Turn, timed: StepTime, _: Any) -> None:
-        times[turn.job].append(timed.wall_ns)
+        times[places[turn.job]].append(timed.wall_ns)
 
-    ending = run(jobs, plan, observe)
+    ending = run([jobs[place] for place in places], plan, observe)
     if ending.failure:
         raise ending.failure
     whole = min(map(len, times))

@@ -33,7 +33,7 @@ def blocks(experiments: Experiments, self_ns: Mapping[str, float], at: str = "")
         yield (
             f"Median of {plural(observations, 'observation')}, each with sessions of its own in "
             "which all of these steps took turns, untraced; from and to: the interval that holds "
-            "the true mean in 95 of 100 experiments. The control is the unchanged step against "
+            "the true median in 95 of 100 experiments. The control is the unchanged step against "
             "itself: what is not clear of it cannot be told from nothing."
         )
     if experiments.simulation:
