@@ -49,14 +49,14 @@ def test_the_model_predicts_every_op_that_was_tried_and_the_step(made):
 
 
 def test_an_observation_is_the_median_of_the_differences_of_a_round(walked, monkeypatch):
-    times = iter([[[100, 200, 300], [101, 203, 302], [150, 260, 340]]] * 4)
+    times = iter([[[100, 200, 300], [101, 203, 302], [150, 260, 340]]] * experiments.LEAST)
     monkeypatch.setattr(measure, "in_rotation", lambda jobs, plan, seed: next(times))
     monkeypatch.setattr(experiments, "one_by_one", lambda *args: True)
     monkeypatch.setattr(experiments, "ROUNDS", 3)
     jobs = [measure.Job(None, None, None, Options())]
     observed = experiments.observe(jobs, walked("toy")["placement"], Options(), "train")
-    assert observed.added_ns == [[2, 50]] * 4  # differences 1, 3, 2 and 50, 60, 40
-    assert observed.usual_ns == [200] * 4
+    assert observed.added_ns == [[2, 50]] * experiments.LEAST  # differences 1, 3, 2 and 50, 60, 40
+    assert observed.usual_ns == [200] * experiments.LEAST
 
 
 def test_ops_of_other_devices_are_not_simulated(walked):

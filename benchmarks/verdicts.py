@@ -1,0 +1,225 @@
+"""Verdicts, put to the test: how often equals are called different, and how often a tenth is found.
+
+A training step of LeNet is raced, as `compare --configs` does it, against itself, and against
+itself with one op run once more: that whose cost, by the simulation, is nearest to a tenth of the
+step. Once all of them share a process, as graph passes and threads do, and once each has processes
+of its own, as oneDNN needs.
+
+    python -m benchmarks.verdicts --seconds 1800
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import count
+from statistics import fmean, median
+from typing import Any
+
+from tflab.cli import command, progress
+from tflab.exporters import json, text
+from tflab.records import Verdict
+from tflab.records.blocks import Block, Column, Table
+from tflab.runtime import child
+
+SIZES = (1, 16, 64)
+TENTH = 0.1
+SECONDS = 1_800
+SAME, SLOWER = "same", "slower"
+KINDS = ("within a process", "in processes of their own")
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One comparison, with what is known of it."""
+
+    kind: str
+    way: str  # SAME or SLOWER
+    batch_size: int
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Tried:
+    data: str
+    copied: dict[int, tuple[str, float]]  # batch size -> the op run twice, and its share by model
+    trials: list[Trial]
+
+    def of(self, way: str, kind: str = "", batch_size: int = 0) -> list[Trial]:
+        return [
+            trial
+            for trial in self.trials
+            if trial.way == way and kind in ("", trial.kind) and batch_size in (0, trial.batch_size)
+        ]
+
+
+def measure(seconds: float) -> Tried:
+    """Race for so long; at least once each way."""
+    from benchmarks import lenet
+    from tflab import datasets
+    from tflab.compare import race
+    from tflab.runtime import session
+
+    program = lenet.lenet()
+    columns = list(session.feed_columns(program, "train").values())
+    rows = [datasets.head(column, race.ROUNDS * max(SIZES)) for column in columns]
+    jobs, copied = prepared()
+    alone = [(race.OWN_THREADS | {"TFLAB_BENCHMARK": name}, [name]) for name in jobs]
+    groups = {KINDS[0]: [(race.OWN_THREADS, list(jobs))], KINDS[1]: alone}
+    trials: list[Trial] = []
+    start = time.monotonic()
+    for number in count():
+        if number >= len(KINDS) and time.monotonic() - start > seconds:
+            break
+        kind = KINDS[number % len(KINDS)]
+        plan = progress.track(
+            f"race {number + 1}, {kind}", range(race.OBSERVATIONS), race.OBSERVATIONS
+        )
+        observed = list(race.observations(jobs, groups[kind], rows, SIZES, plan))
+        trials += judged(kind, observed)
+    return Tried(program.dataset("train").name, copied, trials)
+
+
+def prepared() -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
+    """The step, the same once more under another name, and for each batch size a slower one."""
+    from tflab import lifecycle
+    from tflab.lifecycle import experiments, once_more, placement
+    from tflab.records import Options
+    from tflab.runtime import measure as engine
+    from tflab.runtime import session
+
+    *_, backward = lifecycle.walk("lenet", stop="backward")
+    jobs: dict[str, Any] = {}
+    copied: dict[int, tuple[str, float]] = {}
+    for size in SIZES:
+        options = Options(batch_size=size)
+        placed = placement.place_once(backward, options)
+        step = session.step_of(placed.program, placed.fetches)
+        usual = engine.job_of(placed.program, step, options)
+        jobs |= {"default": usual, SAME: usual}
+        for name, share in by_share(placed, usual):
+            names = once_more.parts(name, placed.ledger)
+            if once_more.refusal(names, placed):
+                continue
+            slower = experiments.same_kernels(placed, names, options)
+            if slower:
+                jobs[f"{SLOWER} {size}"] = slower
+                copied[size] = (name, share)
+                break
+    return jobs, copied
+
+
+def by_share(placed: Any, usual: Any) -> list[tuple[str, float]]:
+    """Every op with the share of a step that it would add, the nearest to a tenth first."""
+    from tflab.analysis import critical_path, simulation
+    from tflab.cli import environment
+    from tflab.lifecycle import experiments
+    from tflab.runtime import session
+
+    observed = experiments.Observed()
+    job = replace(usual, options=replace(usual.options, one_by_one=True))
+    batches = session.feed_batches(placed.program, usual.options.batch_size)
+    experiments.one_by_one(job, placed, batches, observed)
+    ops = simulation.profile(observed.runs)
+    parents = critical_path.in_order(critical_path.dependencies(placed.nodes, placed.transfers))
+    processors = environment.describe()["cpus"]
+    step_ns = median(observed.before_ns) + simulation.step_ns(parents, ops, processors)
+    shares = [
+        (name, simulation.once_more_ns(parents, ops, processors, name) / step_ns)
+        for name in parents
+        if name in ops.cost
+    ]
+    return sorted(shares, key=lambda row: abs(row[1] - TENTH))
+
+
+def judged(kind: str, observed: Sequence[Mapping[str, Any]]) -> Iterator[Trial]:
+    """The verdicts of one race, made together as `compare` makes them."""
+    from tflab.compare import race
+
+    rows = [
+        {
+            "default": times["default"],
+            SAME: times[SAME],
+            SLOWER: {size: times[f"{SLOWER} {size}"][size] for size in SIZES},
+        }
+        for times in observed
+    ]
+    for row in race.judged(rows, ("default", SAME, SLOWER), SIZES):
+        if row.verdict:
+            yield Trial(kind, row.config, row.batch_size, row.verdict)
+
+
+def summary(tried: Tried) -> dict[str, dict[str, int]]:
+    """The contract of `--format json`."""
+    same, slower = tried.of(SAME), tried.of(SLOWER)
+    return {
+        "same": {"tests": len(same), "called_different": sum(map(different, same))},
+        "slower_by_a_tenth": {"tests": len(slower), "found": sum(map(is_slower, slower))},
+    }
+
+
+def different(trial: Trial) -> bool:
+    return trial.verdict.word in ("slower", "faster")
+
+
+def is_slower(trial: Trial) -> bool:
+    return trial.verdict.word == "slower"
+
+
+def blocks(tried: Tried) -> Iterator[Block]:
+    rows = [(kind, size) for kind in KINDS for size in SIZES]
+
+    def count_of(way: str, right: Callable[[Trial], bool]) -> Callable[[tuple[str, int]], str]:
+        def cell(row: tuple[str, int]) -> str:
+            trials = tried.of(way, *row)
+            return f"{sum(map(right, trials))} of {len(trials)}"
+
+        return cell
+
+    def mean_ratio(row: tuple[str, int]) -> str:
+        ratios = [trial.verdict.ratio for trial in tried.of(SLOWER, *row)]
+        return f"{fmean(ratios):.3f}" if ratios else ""
+
+    yield Table(
+        f"Verdicts on a training step of LeNet, on {tried.data}",
+        (
+            Column("configurations", lambda row: row[0]),
+            Column("batch", lambda row: str(row[1]), right=True),
+            Column("same, called different", count_of(SAME, different), right=True),
+            Column("slower, found", count_of(SLOWER, is_slower), right=True),
+            Column("measured ratio", mean_ratio, right=True),
+            Column("by the model", lambda row: f"{1 + tried.copied[row[1]][1]:.3f}", right=True),
+            Column("run once more", lambda row: tried.copied[row[1]][0], elastic=True),
+        ),
+        tuple(rows),
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.verdicts",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--format", choices=("text", "json"), default="text")
+    parser.add_argument(
+        "--seconds",
+        type=command.count("number of seconds"),
+        default=SECONDS,
+        metavar="N",
+        help="after which no further race begins (default: %(default)s)",
+    )
+    args = parser.parse_args()
+    tried = child.call("benchmarks.verdicts:measure", args.seconds)
+    if args.format == "json":
+        print(json.document(**summary(tried)))
+        return
+    out = text.console()
+    for block in blocks(tried):
+        text.show_block(out, block)
+
+
+if __name__ == "__main__":
+    command.run(lambda: main() or 0)
