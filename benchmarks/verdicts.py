@@ -11,6 +11,7 @@ of its own, as oneDNN needs.
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -197,7 +198,7 @@ def blocks(tried: Tried) -> Iterator[Block]:
     )
 
 
-def main() -> None:
+def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.verdicts",
         description=__doc__,
@@ -215,11 +216,12 @@ def main() -> None:
     tried = child.call("benchmarks.verdicts:measure", args.seconds)
     if args.format == "json":
         print(json.document(**summary(tried)))
-        return
+        return 0
     out = text.console()
     for block in blocks(tried):
         text.show_block(out, block)
+    return 0
 
 
 if __name__ == "__main__":
-    command.run(lambda: main() or 0)
+    sys.exit(command.run(main))

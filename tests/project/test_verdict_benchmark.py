@@ -1,0 +1,64 @@
+"""The benchmark of verdicts: what it counts, and which times each verdict is made from."""
+
+import pytest
+
+from benchmarks import verdicts
+from benchmarks.verdicts import KINDS, Trial, Tried
+from tests.records_by_hand import verdict
+
+
+def trial(kind: int, way: str, size: int, word: str, ratio: float = 1.0) -> Trial:
+    made = verdict(ratio, word in ("slower", "faster"))
+    return Trial(KINDS[kind], way, size, made)
+
+
+TRIED = Tried(
+    data="MNIST",
+    copied={1: ("conv1/Relu", 0.12), 16: ("pool", 0.1), 64: ("dense", 0.085)},
+    trials=[
+        *(trial(0, "same", 1, "cannot tell"), trial(0, "same", 1, "faster", 0.9)),
+        *(trial(0, "same", 16, "cannot tell"), trial(1, "same", 64, "slower", 1.1)),
+        *(trial(0, "slower", 1, "slower", 1.1), trial(0, "slower", 1, "slower", 1.2)),
+        *(trial(0, "slower", 16, "cannot tell", 1.02), trial(1, "slower", 64, "faster", 0.9)),
+    ],
+)
+
+
+def test_equals_count_whichever_way_they_are_called_different_and_a_tenth_only_as_slower():
+    assert verdicts.summary(TRIED) == {
+        "same": {"tests": 4, "called_different": 2},
+        "slower_by_a_tenth": {"tests": 4, "found": 2},
+    }
+
+
+def test_every_kind_and_batch_size_has_its_row():
+    (table,) = verdicts.blocks(TRIED)
+    within, own = KINDS
+    assert [*table.cells()] == [
+        (within, "1", "1 of 2", "2 of 2", "1.150", "1.120", "conv1/Relu"),
+        (within, "16", "0 of 1", "0 of 1", "1.020", "1.100", "pool"),
+        (within, "64", "0 of 0", "0 of 0", "", "1.085", "dense"),
+        (own, "1", "0 of 0", "0 of 0", "", "1.120", "conv1/Relu"),
+        (own, "16", "0 of 0", "0 of 0", "", "1.100", "pool"),
+        (own, "64", "1 of 1", "0 of 1", "0.900", "1.085", "dense"),
+    ]
+
+
+def test_at_each_batch_size_the_step_that_was_slowed_for_it_is_judged():
+    usual = {size: [100] for size in verdicts.SIZES}
+    observed = [
+        {
+            "default": usual,
+            "same": {size: [100 + number] for size in verdicts.SIZES},
+            **{
+                f"slower {size}": {other: [size * 1000 + other] for other in verdicts.SIZES}
+                for size in verdicts.SIZES
+            },
+        }
+        for number in (-1, 0, 1)
+    ]
+    trials = list(verdicts.judged(KINDS[1], observed))
+    assert {made.kind for made in trials} == {KINDS[1]}
+    ratios = {made.batch_size: made.verdict.ratio for made in trials if made.way == "slower"}
+    assert ratios == pytest.approx({1: 10.01, 16: 160.16, 64: 640.64})
+    assert {made.batch_size for made in trials if made.way == "same"} == set(verdicts.SIZES)
