@@ -4,6 +4,7 @@ import csv
 import importlib
 import io
 import json
+import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -26,22 +27,25 @@ from tflab.analysis import memory, step_times
 from tflab.analysis.op_table import KEYS, RUNTIME
 from tflab.cli import progress
 from tflab.compare import __main__ as compare
-from tflab.compare import comparison, race, sweep
+from tflab.compare import comparison, findings, race, sweep
 from tflab.datasets import Dataset
 from tflab.errors import UsageError
 from tflab.records import (
     Compared,
+    Load,
     Model,
     OpRun,
     OpStats,
     Options,
     Peaks,
+    Quality,
     Spread,
     StepTime,
     StepTimes,
 )
 from tflab.records.timed import Holder, LiveBytes
 from tflab.runtime import child, dumps, elsewhere, machine, plans, trace
+from tflab.units import plural
 
 pytestmark = pytest.mark.tensorflow
 
@@ -625,6 +629,34 @@ def test_configurations_are_measured_at_every_batch_size_against_default(monkeyp
         assert row.images_per_second == pytest.approx(rate)
         assert (row.verdict is None) == (row.config == "default")
         assert row.verdict is None or row.verdict.observations == 3
+
+
+def test_on_a_machine_that_was_busy_before_nothing_is_concluded_from_times(monkeypatch):
+    monkeypatch.setattr(race, "ROUNDS", 1)
+    monkeypatch.setattr(race, "OBSERVATIONS", 3)
+    configs = ("default", "no-grappler")
+    cores = os.cpu_count() or 1
+    busy = comparison.compare("toy", (4, 16), images=64, configs=configs, load_average=cores + 0.5)
+    assert busy.quality.reasons[0] == (
+        f"the load average before the measurement was {cores}.50 on {plural(cores, 'core')}"
+    )
+    assert not busy.quality.quiet
+    assert (busy.quality.cores, busy.quality.load_average) == (cores, cores + 0.5)
+    assert busy.findings[-1] == findings.WITHHELD
+    assert not [sentence for sentence in busy.findings if "images per second" in sentence]
+    assert [row.verdict and row.verdict.word for row in busy.configs] == [None, "cannot tell"] * 2
+
+
+def test_the_quality_is_that_of_the_steps_at_all_batch_sizes():
+    steps = {
+        4: StepTimes(30, 64, Spread(2, 1, 2.5), Spread(4, 1, 1), 1, 1, untraced_steps=40),
+        16: StepTimes(10, 64, Spread(3, 2, 4), Spread(4, 1, 1), 1, 1, untraced_steps=20),
+        64: StepTimes(9, 64, Spread(9, 1, 2), Spread(1, 1, 1), 1, 1, untraced_steps=10),
+        65: StepTimes(9, 64, Spread(9, 1, 9), Spread(1, 1, 1), 1, 1, untraced_steps=9),
+    }
+    assert comparison.judged(steps, Load(7, 1.5, 0.01)) == Quality(
+        True, (), 7, 1.5, 0.01, p90_to_p10=2.5, untraced_to_traced=0.75
+    )
 
 
 def test_progress_counts_the_observations(monkeypatch):

@@ -631,6 +631,7 @@ def test_every_field_of_the_execution():
         },
         "untried": [{"name": "w", "op": "AssignAdd", "reason": "it changes something"}],
         "interrupted": True,
+        "quality": None,
     }
 
 

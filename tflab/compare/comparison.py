@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tflab import lifecycle
-from tflab.analysis import batch_fit, memory, op_stats, op_table, step_times
+from tflab.analysis import batch_fit, memory, op_stats, op_table, quality, step_times
 from tflab.compare import findings, race, sweep, view
 from tflab.errors import UsageError
 from tflab.exporters import notebook
@@ -17,15 +17,17 @@ from tflab.records import (
     Comparison,
     ConfigTimes,
     Costs,
+    Load,
     OpRun,
     OpStats,
     Options,
     Peaks,
     Placement,
     Program,
+    Quality,
     StepTimes,
 )
-from tflab.runtime import costs, dumps, elsewhere, machine, measure, session, trace
+from tflab.runtime import costs, dumps, elsewhere, load, machine, measure, session, trace
 
 SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it works on
 TRAINING_IMAGES = 2_000  # of the training split: enough steps, and over in a few seconds
@@ -46,16 +48,19 @@ def compare(
     trace_every: int = 1,
     configs: Sequence[str] = ("default",),
     options: Options | None = None,
+    load_average: float | None = None,
 ) -> Comparison:
     """Measure a model's step at each batch size and say what the numbers mean.
 
     `images` counts from the start of the test split (training: of the training split). Of the
     steps one in `trace_every` is traced; all counts and totals are those of the traced ones.
+    `load_average` is that of the machine before tflab itself kept it busy, where that was earlier.
     Raises UsageError where there are fewer images than a batch needs, TflabError when a step
     fails.
     """
     dumps.prepare()
     race.check(configs)
+    before = load.load_average() if load_average is None else load_average
     options = options or Options()
     *_, backward = lifecycle.walk(model, options, stop="backward")
     assert isinstance(backward, Backward)
@@ -67,6 +72,7 @@ def compare(
     step = session.step_of(program, first.fetches)
     values = next(session.feed_batches(program, smallest, split))
     job = measure.job_of(program, step, options)
+    start = load.beginning(before)
     cold_step_ns, cold_runs = elsewhere.cold(job, values, smallest)
     of_nodes = [run for run in cold_runs if run.name != trace.EXECUTOR]
     cold = op_table.table(op_stats.fold(of_nodes), "node", steps=1, images=smallest)[:COLD]
@@ -90,6 +96,9 @@ def compare(
             raced = race.run(program, step, configs, batch_sizes, options, split)
         except KeyboardInterrupt:
             ending = measure.Ending(interrupted=True)  # the sweep is kept
+    judgement = judged(steps, load.since(start))
+    if not judgement.quiet:
+        raced = race.undecided(raced)
     graph = costs.of_placement(first)
     return Comparison(
         model=model,
@@ -102,7 +111,7 @@ def compare(
         tables=tables,
         steps=steps,
         configs=raced,
-        findings=findings.sentences(compared, steps, by, raced),
+        findings=findings.sentences(compared, steps, by, raced, judgement),
         cold=cold,
         cold_step_ns=cold_step_ns,
         uncovered=tuple(costs.uncovered(graph, first.nodes, first.ledger)),
@@ -114,6 +123,18 @@ def compare(
         warm_ns={row.key: warm[row.key] for row in cold if row.key in warm},
         peaks=peaks,
         corrected=costs.corrected(graph, first.nodes, first.ledger),
+        quality=judgement,
+    )
+
+
+def judged(steps: Mapping[int, StepTimes], during: Load) -> Quality:
+    """Whether the machine was quiet enough to conclude anything from the times of the steps."""
+    return quality.judge(
+        during,
+        [
+            quality.Steps(size, row.untraced_steps, row.steps, row.untraced_ns, row.traced_ns)
+            for size, row in steps.items()
+        ],
     )
 
 

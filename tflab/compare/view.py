@@ -11,7 +11,7 @@ from tflab.analysis import batch_fit
 from tflab.records import Compared, Comparison, Fit, OpStats, StepTimes, Verdict
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
 from tflab.units import percent, plural, size, time
-from tflab.views import op_table
+from tflab.views import execution, op_table
 from tflab.views.op_table import costs, legend, work
 
 BRIEF = 10  # rows of each table
@@ -29,6 +29,7 @@ def blocks(comparison: Comparison, top: int = BRIEF) -> Iterable[Block]:
 
 
 def parts(comparison: Comparison, top: int) -> Iterator[Block]:
+    yield from execution.busy(comparison.quality)
     if comparison.interrupted:
         yield "Partial: interrupted, what follows was measured until then."
     if comparison.failure:

@@ -78,7 +78,7 @@ class Race:
     without_step_ns: Spread
     ratio: float  # median over the pairs of: without / usual
     p_value: float
-    significant: bool
+    significant: bool | None  # None where the machine was too busy to tell
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from matplotlib.figure import Figure
 
 from tflab import models
-from tflab.analysis import critical_path, step_times
+from tflab.analysis import critical_path, quality, step_times
 from tflab.compare import view
 from tflab.exporters import plots
 from tflab.exporters.plots import files
@@ -241,7 +241,7 @@ def finding_at(comparison: Comparison, size: int) -> str:
     cell = largest.cells[size]
     words = f"{largest.key} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call"
     before = max((smaller for smaller in comparison.batch_sizes if smaller < size), default=None)
-    if before is None:
+    if before is None or quality.disturbed(comparison.quality):
         return words
     longer = comparison.steps[size].untraced_ns.median / comparison.steps[before].untraced_ns.median
     return f"{words}; {size / before:g} x the images of batch {before} take {longer:.1f} x as long"
@@ -249,9 +249,8 @@ def finding_at(comparison: Comparison, size: int) -> str:
 
 def times(walked: Walked) -> Iterator[Part]:
     step = walked.execution
-    _, lengths, owners, *_ = execution.blocks(step)
-    yield lengths
-    yield owners
+    yield execution.lengths(step)
+    yield execution.owners(step)
     middle = step_times.median_step(step.step_times)
     runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
     yield picture("timeline", plots.timeline.draw(runs, middle, step.critical_path))

@@ -1,0 +1,106 @@
+"""Quality: which numbers say that a machine was busy, and the sentence made of them."""
+
+from dataclasses import replace
+
+import pytest
+
+from tflab.analysis import quality
+from tflab.records import Load, Quality, Spread
+
+QUIET = Load(cores=4, average=0.5, stolen_share=0.001)
+AT_4 = quality.Steps(
+    batch_size=4,
+    untraced=40,
+    traced=20,
+    untraced_ns=Spread(200_000, 100_000, 150_000),
+    traced_ns=Spread(400_000, 300_000, 500_000),
+)
+AT_16 = quality.Steps(
+    batch_size=16,
+    untraced=40,
+    traced=20,
+    untraced_ns=Spread(900_000, 500_000, 1_000_000),
+    traced_ns=Spread(1_200_000, 1_100_000, 1_300_000),
+)
+
+
+def judged(load: Load = QUIET, at_16: quality.Steps = AT_16) -> Quality:
+    return quality.judge(load, [AT_4, at_16])
+
+
+def test_a_quiet_machine_has_its_numbers_and_no_reason():
+    assert judged() == Quality(
+        quiet=True,
+        reasons=(),
+        cores=4,
+        load_average=0.5,
+        stolen_share=0.001,
+        p90_to_p10=2.0,
+        untraced_to_traced=0.75,
+    )
+
+
+@pytest.mark.parametrize("average, quiet", [(4.0, True), (4.01, False), (None, True)])
+def test_more_load_than_cores_is_a_reason(average, quiet):
+    judgement = judged(replace(QUIET, average=average))
+    reasons = ("the load average before the measurement was 4.01 on 4 cores",)
+    assert (judgement.quiet, judgement.reasons) == (quiet, () if quiet else reasons)
+    assert judgement.load_average == average
+
+
+def test_a_single_core_is_one():
+    judgement = judged(Load(cores=1, average=1.5, stolen_share=None))
+    assert judgement.reasons == ("the load average before the measurement was 1.50 on 1 core",)
+
+
+@pytest.mark.parametrize("share, quiet", [(0.02, True), (0.035, False), (None, True)])
+def test_stolen_time_is_a_reason(share, quiet):
+    judgement = judged(replace(QUIET, stolen_share=share))
+    reasons = ("during it the host took 3.5 % of the processor time away",)
+    assert (judgement.quiet, judgement.reasons) == (quiet, () if quiet else reasons)
+    assert judgement.stolen_share == share
+
+
+@pytest.mark.parametrize(
+    "p90, steps, quiet", [(15e5, 40, True), (16e5, 40, False), (16e5, 9, True)]
+)
+def test_steps_that_differ_widely_are_a_reason_where_they_are_many(p90, steps, quiet):
+    spread = replace(AT_16.untraced_ns, p90=p90)
+    judgement = judged(at_16=replace(AT_16, untraced=steps, untraced_ns=spread))
+    reasons = ("p90 of the untraced steps at batch 16 is 3.2 x p10 (1.60 ms and 500 us)",)
+    assert (judgement.quiet, judgement.reasons) == (quiet, () if quiet else reasons)
+    assert judgement.p90_to_p10 == (p90 / 5e5 if steps == 40 else 1.5)
+
+
+@pytest.mark.parametrize(
+    "median, traced, quiet", [(1.26e6, 20, True), (1.32e6, 20, False), (1.32e6, 9, True)]
+)
+def test_untraced_steps_that_take_longer_than_traced_ones_are_a_reason(median, traced, quiet):
+    spread = replace(AT_16.untraced_ns, median=median)
+    judgement = judged(at_16=replace(AT_16, traced=traced, untraced_ns=spread))
+    reasons = (
+        "at batch 16 the untraced step took 1.10 x as long as the traced one (1.32 ms and 1.20 "
+        "ms), though tracing only adds work",
+    )
+    assert (judgement.quiet, judgement.reasons) == (quiet, () if quiet else reasons)
+    assert judgement.untraced_to_traced == (median / 1.2e6 if traced == 20 else 0.5)
+
+
+def test_of_no_steps_nothing_is_known():
+    assert quality.judge(QUIET, []) == Quality(True, (), 4, 0.5, 0.001, None, None)
+
+
+def test_all_reasons_are_one_sentence():
+    busy = judged(Load(2, 3.5, 0.1))
+    assert quality.sentence(busy.reasons) == (
+        "This machine was busy: the load average before the measurement was 3.50 on 2 cores; "
+        "during it the host took 10.0 % of the processor time away. Conclusions that need a quiet "
+        "machine are withheld: repeat it on one."
+    )
+
+
+@pytest.mark.parametrize(
+    "judgement, disturbed", [(None, False), (judged(), False), (judged(Load(1, 2.0, None)), True)]
+)
+def test_where_nobody_looked_nothing_is_withheld(judgement, disturbed):
+    assert quality.disturbed(judgement) is disturbed
