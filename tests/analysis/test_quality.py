@@ -14,6 +14,7 @@ AT_4 = quality.Steps(
     traced=20,
     untraced_ns=Spread(200_000, 100_000, 150_000),
     traced_ns=Spread(400_000, 300_000, 500_000),
+    fed_bytes=4_096,
 )
 AT_16 = quality.Steps(
     batch_size=16,
@@ -21,6 +22,7 @@ AT_16 = quality.Steps(
     traced=20,
     untraced_ns=Spread(900_000, 500_000, 1_000_000),
     traced_ns=Spread(1_200_000, 1_100_000, 1_300_000),
+    fed_bytes=2**20,
 )
 
 
@@ -92,11 +94,36 @@ def test_of_no_steps_nothing_is_known():
 
 def test_all_reasons_are_one_sentence():
     busy = judged(Load(2, 3.5, 0.1))
-    assert quality.sentence(busy.reasons) == (
+    assert quality.sentence(busy) == (
         "This machine was busy: the load average before the measurement was 3.50 on 2 cores; "
         "during it the host took 10.0 % of the processor time away. Conclusions that need a quiet "
         "machine are withheld: repeat it on one."
     )
+
+
+def test_steps_that_only_differ_widely_may_do_so_by_themselves():
+    wide = replace(AT_16, untraced_ns=replace(AT_16.untraced_ns, p90=16e5))
+    assert quality.sentence(judged(at_16=wide)).startswith(
+        "This machine was busy, or its steps differ by themselves: p90 of the untraced steps"
+    )
+    loaded = judged(replace(QUIET, average=5.0), wide)
+    assert quality.sentence(loaded).startswith("This machine was busy: the load average")
+
+
+def test_short_steps_may_differ_widely():
+    spread = Spread(99_000, 20_000, 110_000)
+    judgement = judged(at_16=replace(AT_16, untraced_ns=spread))
+    assert (judgement.quiet, judgement.p90_to_p10) == (True, 1.5)
+    judgement = judged(at_16=replace(AT_16, untraced_ns=replace(spread, median=100_000)))
+    assert (judgement.quiet, judgement.p90_to_p10) == (False, 5.5)
+
+
+def test_steps_that_are_fed_more_than_a_cache_holds_say_nothing():
+    spread = Spread(1_400_000, 100_000, 1_600_000)
+    slow = replace(AT_16, untraced_ns=spread, fed_bytes=2**20 + 1)
+    judgement = judged(at_16=slow)
+    assert (judgement.quiet, judgement.p90_to_p10, judgement.untraced_to_traced) == (True, 1.5, 0.5)
+    assert len(judged(at_16=replace(slow, fed_bytes=2**20)).reasons) == 2
 
 
 @pytest.mark.parametrize(

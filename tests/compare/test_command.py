@@ -34,14 +34,17 @@ from tflab.records import (
     Compared,
     Load,
     Model,
+    Node,
     OpRun,
     OpStats,
     Options,
     Peaks,
+    Placement,
     Quality,
     Spread,
     StepTime,
     StepTimes,
+    Tensor,
 )
 from tflab.records.timed import Holder, LiveBytes
 from tflab.runtime import child, dumps, elsewhere, machine, plans, trace
@@ -648,13 +651,23 @@ def test_on_a_machine_that_was_busy_before_nothing_is_concluded_from_times(monke
 
 
 def test_the_quality_is_that_of_the_steps_at_all_batch_sizes():
+    def spread(*us: float) -> Spread:
+        return Spread(*(1e3 * value for value in us))
+
+    def placed(fed: int) -> Placement:
+        fed_to = Node("_arg_x_0_0", "_Arg", outputs=(Tensor("float32", (fed,)),))
+        return Placement(None, (fed_to,))
+
+    usual, wide = spread(400, 100, 100), spread(900, 100, 900)
     steps = {
-        4: StepTimes(30, 64, Spread(2, 1, 2.5), Spread(4, 1, 1), 1, 1, untraced_steps=40),
-        16: StepTimes(10, 64, Spread(3, 2, 4), Spread(4, 1, 1), 1, 1, untraced_steps=20),
-        64: StepTimes(9, 64, Spread(9, 1, 2), Spread(1, 1, 1), 1, 1, untraced_steps=10),
-        65: StepTimes(9, 64, Spread(9, 1, 9), Spread(1, 1, 1), 1, 1, untraced_steps=9),
+        4: StepTimes(30, 64, spread(200, 100, 250), usual, 1, 1, untraced_steps=40),
+        16: StepTimes(10, 64, spread(300, 200, 400), usual, 1, 1, untraced_steps=20),
+        64: StepTimes(9, 64, spread(900, 100, 200), usual, 1, 1, untraced_steps=10),
+        65: StepTimes(9, 64, wide, usual, 1, 1, untraced_steps=9),
+        99: StepTimes(20, 64, wide, usual, 1, 1, untraced_steps=20),
     }
-    assert comparison.judged(steps, Load(7, 1.5, 0.01)) == Quality(
+    fed = {size: placed(2**20 if size == 99 else size) for size in steps}
+    assert comparison.judged(steps, fed, Load(7, 1.5, 0.01)) == Quality(
         True, (), 7, 1.5, 0.01, p90_to_p10=2.5, untraced_to_traced=0.75
     )
 

@@ -17,12 +17,13 @@ from tflab.records import (
     Compared,
     Comparison,
     ConfigTimes,
+    Diagnosis,
     Fit,
     Peaks,
     Spread,
     StepTimes,
 )
-from tflab.records.blocks import Block, Strip, Table
+from tflab.records.blocks import Block, Frame, Strip, Table
 from tflab.records.timed import Holder, LiveBytes
 from tflab.views import op_table
 
@@ -258,6 +259,10 @@ COMPARISON = Comparison(
 SIZES = COMPARISON.batch_sizes
 PER_CALL = "A call at each batch size (and its ratio to the one before); fixed cost + cost an image"
 PER_STEP = "A step at each batch size (and its ratio to the one before); fixed cost + cost an image"
+DIAGNOSIS = (
+    Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement"),
+    Diagnosis("The session is next.", 250_000, 0.11, 64, "session"),
+)
 CONFIGURED = "The untraced step under other configurations, in turn (times as long as default)"
 
 
@@ -731,6 +736,15 @@ def test_that_the_machine_was_busy_is_said_first():
     assert len(rest) == len([*view.blocks(COMPARISON)])
 
 
+def test_why_a_step_is_slow_is_said_before_all_else_of_a_whole_comparison():
+    strip, *others = view.blocks(replace(COMPARISON, diagnosis=DIAGNOSIS))
+    assert strip == Strip(
+        "Why a step is slow, what costs most first",
+        (Frame("", "", ("Transposes cost most.", "The session is next.")),),
+    )
+    assert [*map(gist, others)] == [*map(gist, view.blocks(COMPARISON))]
+
+
 def test_of_a_quiet_machine_nothing_is_said():
     quiet = replace(COMPARISON, quality=replace(BUSY, quiet=True, reasons=()))
     assert [*map(gist, view.blocks(quiet))] == [*map(gist, view.blocks(COMPARISON))]
@@ -782,7 +796,11 @@ def test_a_comparison_that_ended_early_is_partial_in_every_line_of_the_csv():
 
 
 def test_every_field_of_the_json():
-    assert json.loads(exported_json.comparison(replace(COMPARISON, quality=BUSY), {"cpus": 2})) == {
+    assert json.loads(
+        exported_json.comparison(
+            replace(COMPARISON, quality=BUSY, diagnosis=DIAGNOSIS), {"cpus": 2}
+        )
+    ) == {
         "environment": {"cpus": 2},
         "model": "lenet",
         "phase": "inference",
@@ -1040,7 +1058,22 @@ def test_every_field_of_the_json():
             "p90_to_p10": 3.75,
             "untraced_to_traced": 1.0625,
         },
-        "diagnosis": [],
+        "diagnosis": [
+            {
+                "sentence": "Transposes cost most.",
+                "cost_ns": 120_000,
+                "share": 0.15,
+                "batch_size": 4,
+                "kind": "movement",
+            },
+            {
+                "sentence": "The session is next.",
+                "cost_ns": 250_000,
+                "share": 0.11,
+                "batch_size": 64,
+                "kind": "session",
+            },
+        ],
     }
 
 

@@ -159,8 +159,8 @@ def test_spreads_are_those_of_numpy(name, walked):
 def test_a_busy_machine_is_told_by_its_load_from_before_and_decides_no_race(walked, average, quiet):
     stage, during = walked("lenet")["execution"], Load(4, average, 0.001)
     won = Race(9, Spread(2, 2, 2), Spread(4, 4, 4), 2.0, 0.001, significant=True)
-    lengths = {"untraced_step_ns": Spread(3, 2, 4), "traced_step_ns": Spread(4, 1, 9)}
-    judged = execution.judged(replace(stage, race=won, steps=10, **lengths), during)
+    lengths = {"untraced_step_ns": Spread(3e5, 2e5, 4e5), "traced_step_ns": Spread(4e5, 1, 9e5)}
+    judged = execution.judged(replace(stage, race=won, steps=10, **lengths), during, 4_096)
     reasons = () if quiet else ("the load average before the measurement was 5.00 on 4 cores",)
     assert judged.quality == Quality(quiet, reasons, 4, average, 0.001, 2.0, 0.75)
     assert judged.race == (won if quiet else replace(won, significant=None))

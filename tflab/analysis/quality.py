@@ -10,7 +10,7 @@ ones, though tracing only adds work.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from tflab.records import Spread
@@ -20,6 +20,9 @@ from tflab.units import percent, plural, time
 STOLEN = 0.02  # LeNet on a quiet virtual machine: up to 0.8 %
 WIDE = 3.0  # LeNet and x*y + z on a quiet machine: p90 up to 2.1 x p10
 SLOWER = 1.05  # medians of the same step in turn differ by less on a quiet machine
+SHORT_NS = 100_000  # shorter steps differ by the waking of a thread: up to 5.4 x when quiet
+# More than that is fed from memory to the untraced step, and then to the traced one from a cache.
+CACHED_BYTES = 2**20
 LEAST_STEPS = 10  # of fewer, p90 is the slowest one, and p10 a smaller last batch
 
 WITHHELD = "Conclusions that need a quiet machine are withheld: repeat it on one"
@@ -34,13 +37,19 @@ class Steps:
     traced: int
     untraced_ns: Spread
     traced_ns: Spread
+    fed_bytes: int  # to each step
 
 
 def judge(load: Load, steps: Iterable[Steps]) -> Quality:
     """Whether conclusions can be drawn from these steps. What is not known is no reason."""
-    many = [batch for batch in steps if batch.untraced >= LEAST_STEPS]
+    many = [
+        batch
+        for batch in steps
+        if batch.untraced >= LEAST_STEPS and batch.fed_bytes <= CACHED_BYTES
+    ]
+    long = [batch for batch in many if batch.untraced_ns.median >= SHORT_NS]
     traced = [batch for batch in many if batch.traced >= LEAST_STEPS]
-    widest = max(many, key=width, default=None)
+    widest = max(long, key=width, default=None)
     slowest = max(traced, key=slowdown, default=None)
     reasons = (*of_load(load), *of_width(widest), *of_slowdown(slowest))
     return Quality(
@@ -90,9 +99,11 @@ def of_slowdown(steps: Steps | None) -> Iterator[str]:
         )
 
 
-def sentence(reasons: Sequence[str]) -> str:
-    """What stands above a measurement that was disturbed."""
-    return f"This machine was busy: {'; '.join(reasons)}. {WITHHELD}."
+def sentence(judgement: Quality) -> str:
+    """What stands above a measurement that was disturbed. Steps may differ widely by themselves."""
+    wide = judgement.p90_to_p10 is not None and judgement.p90_to_p10 > WIDE
+    own = ", or its steps differ by themselves" if wide and len(judgement.reasons) == 1 else ""
+    return f"This machine was busy{own}: {'; '.join(judgement.reasons)}. {WITHHELD}."
 
 
 def disturbed(quality: Quality | None) -> bool:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tflab import lifecycle
 from tflab.analysis import batch_fit, memory, op_stats, op_table, quality, step_times
-from tflab.compare import findings, race, sweep, view
+from tflab.compare import diagnosis, evidence, findings, race, sweep, view
 from tflab.errors import UsageError
 from tflab.exporters import notebook
 from tflab.lifecycle import placement
@@ -17,6 +17,7 @@ from tflab.records import (
     Comparison,
     ConfigTimes,
     Costs,
+    Diagnosis,
     Load,
     OpRun,
     OpStats,
@@ -96,7 +97,7 @@ def compare(
             raced = race.run(program, step, configs, batch_sizes, options, split)
         except KeyboardInterrupt:
             ending = measure.Ending(interrupted=True)  # the sweep is kept
-    judgement = judged(steps, load.since(start))
+    judgement = judged(steps, placed, load.since(start))
     if not judgement.quiet:
         raced = race.undecided(raced)
     graph = costs.of_placement(first)
@@ -124,15 +125,45 @@ def compare(
         peaks=peaks,
         corrected=costs.corrected(graph, first.nodes, first.ledger),
         quality=judgement,
+        diagnosis=diagnosed(done, placed, peaks, raced) if judgement.quiet else (),
     )
 
 
-def judged(steps: Mapping[int, StepTimes], during: Load) -> Quality:
+def diagnosed(
+    done: Mapping[int, sweep.Measured],
+    placed: Mapping[int, Placement],
+    peaks: Peaks,
+    raced: Sequence[ConfigTimes],
+) -> tuple[Diagnosis, ...]:
+    """Why a step is slow, from what was measured of every node at every batch size."""
+    batches = [
+        evidence.of_batch(
+            batch,
+            placed[size],
+            table(batch, placed[size], "node", peaks),
+            costs_of(placed[size]),
+            peaks,
+        )
+        for size, batch in done.items()
+    ]
+    return diagnosis.diagnose(batches, raced)
+
+
+def judged(
+    steps: Mapping[int, StepTimes], placed: Mapping[int, Placement], during: Load
+) -> Quality:
     """Whether the machine was quiet enough to conclude anything from the times of the steps."""
     return quality.judge(
         during,
         [
-            quality.Steps(size, row.untraced_steps, row.steps, row.untraced_ns, row.traced_ns)
+            quality.Steps(
+                size,
+                row.untraced_steps,
+                row.steps,
+                row.untraced_ns,
+                row.traced_ns,
+                costs.fed_bytes(placed[size].nodes),
+            )
             for size, row in steps.items()
         ],
     )

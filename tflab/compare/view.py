@@ -34,6 +34,7 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
         yield "Partial: interrupted, what follows was measured until then."
     if comparison.failure:
         yield f"Partial: what follows was measured until a step failed. {comparison.failure}"
+    yield from diagnosis(comparison)
     yield opening(comparison)
     yield steps(comparison)
     yield units(comparison)
@@ -50,6 +51,13 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
         yield work(comparison, batch, top)
     yield legend(comparison)
     yield cold(comparison)
+
+
+def diagnosis(comparison: Comparison) -> Iterator[Strip]:
+    """Why a step is slow, before any table; nothing where the machine was busy."""
+    if comparison.diagnosis:
+        sentences = tuple(reason.sentence for reason in comparison.diagnosis)
+        yield Strip("Why a step is slow, what costs most first", (Frame("", "", sentences),))
 
 
 def opening(comparison: Comparison) -> str:

@@ -24,7 +24,7 @@ from tflab.analysis import (
 )
 from tflab.lifecycle import experiments
 from tflab.records import Execution, Load, Node, OpRun, Options, Placement, Program, Race, StepTime
-from tflab.runtime import load, measure, nodes, plans, session, trace
+from tflab.runtime import costs, load, measure, nodes, plans, session, trace
 
 ROUNDS = 50  # of a comparison: enough for the sign test to see a difference of a few percent
 
@@ -89,13 +89,13 @@ def execute(placement: Placement, options: Options) -> Execution:
         race=None if ending.interrupted else race_passes(program, step, options),
         interrupted=ending.interrupted,
     )
-    execution = judged(execution, load.since(start))
+    execution = judged(execution, load.since(start), costs.fed_bytes(placement.nodes))
     if options.experiments and not ending.interrupted:
         return with_experiments(execution, placement, options)
     return execution
 
 
-def judged(execution: Execution, during: Load) -> Execution:
+def judged(execution: Execution, during: Load, fed_bytes: int) -> Execution:
     """The execution with what its times are worth: on a busy machine, the race has no winner."""
     lengths = quality.Steps(
         execution.batch_size,
@@ -103,6 +103,7 @@ def judged(execution: Execution, during: Load) -> Execution:
         execution.steps,
         execution.untraced_step_ns,
         execution.traced_step_ns,
+        fed_bytes,
     )
     judgement = quality.judge(during, [lengths])
     race = execution.race

@@ -32,6 +32,7 @@ class Diagnosis:
     """One reason why a step is slow: what it costs, what shows it, what to try."""
 
     sentence: str
-    cost_ns: float  # of a step, that is lost to it at most
+    cost_ns: float  # of a step that is lost to it, at most; 0 where nothing stands out
+    share: float  # of the untraced step at that batch size: what reasons are ranked by
     batch_size: int
-    kind: str  # movement, small ops, session, feeds, one op, configuration
+    kind: str  # movement, format, small ops, one op, session, feeds, configuration, or none

@@ -44,6 +44,7 @@ def report(lab: Lab, command: str) -> Report:
         ),
         command=command,
         chapters=(
+            *why_slow(lab.compared),
             Chapter("Environment", tuple(environment(lab))),
             Chapter("The life of x*y + z", tuple(graph(lab.toy, "x*y + z"))),
             Chapter(f"The life of {lab.model}", tuple(graph(lab.walked, lab.model))),
@@ -56,6 +57,13 @@ def report(lab: Lab, command: str) -> Report:
             Chapter("How each number was obtained", tuple(methods(lab))),
         ),
     )
+
+
+def why_slow(comparison: Comparison) -> Iterator[Chapter]:
+    """That the machine was busy, or else what a step's time is lost to; before all numbers."""
+    parts: list[Part] = [*execution.busy(comparison.quality), *view.diagnosis(comparison)]
+    if parts:
+        yield Chapter("Why a step is slow", (*parts, swept(comparison)))
 
 
 def environment(lab: Lab) -> Iterator[Part]:
@@ -249,6 +257,7 @@ def finding_at(comparison: Comparison, size: int) -> str:
 
 def times(walked: Walked) -> Iterator[Part]:
     step = walked.execution
+    yield from execution.busy(step.quality)
     yield execution.lengths(step)
     yield execution.owners(step)
     middle = step_times.median_step(step.step_times)

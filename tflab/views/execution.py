@@ -38,7 +38,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
 def busy(judgement: Quality | None) -> Iterable[Block]:
     """What stands above all numbers of a machine that was busy."""
     if judgement and quality.disturbed(judgement):
-        yield quality.sentence(judgement.reasons)
+        yield quality.sentence(judgement)
 
 
 def lengths(stage: Execution) -> Table:
