@@ -176,6 +176,14 @@ def test_few_or_longer_ops_or_a_small_share_are_not_too_small(us, calls, kind):
     assert only(step(*COMPUTING, *loop(us, calls))).kind == kind
 
 
+@pytest.mark.parametrize("calls, kind", [(50, "small ops"), (49, "none")])
+def test_fifty_calls_are_many(calls, kind):
+    nodes = [work(f"n{n}", 1.0, op="Add") for n in range(calls - 1)]
+    assert only(
+        step(work("a", 20), work("b", 20), *nodes, work("arg", 1.0, hands_on=True))
+    ).kind == (kind)
+
+
 def test_without_an_op_that_hands_on_nobody_knows_what_is_small():
     nodes = [replace(node, hands_on=False) for node in loop()]
     assert only(step(*COMPUTING, *nodes)).kind == "none"
@@ -209,6 +217,10 @@ def test_an_op_far_below_the_roof_is_advised_otherwise(roof, reach, advice):
     sentence = only(step(work("big", 700, 1, roof_share=roof), work("a", 100))).sentence
     assert f"one op, big (MatMul){reach} it takes" in sentence
     assert sentence.endswith(advice)
+
+
+def test_an_op_that_takes_most_and_only_moves_data_is_told_as_that():
+    assert only(step(work("big", 700, moves=True), work("a", 100))).kind == "movement"
 
 
 def test_an_op_of_a_loop_has_its_calls():

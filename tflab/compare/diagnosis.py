@@ -244,7 +244,7 @@ def largest_line(nodes: Sequence[Work]) -> str:
 def one_op(batch: Evidence) -> Iterator[Reason]:
     """An op that takes more than all others together."""
     node = max(batch.nodes, key=lambda node: node.ns, default=None)
-    if node is None or node.moves or node.hands_on or node.ns <= ONE * batch.ops_ns:
+    if node is None or node.ns <= ONE * batch.ops_ns:
         return
     cost_ns = batch.cost_ns([node])
     if cost_ns <= ONE * batch.step_ns:
