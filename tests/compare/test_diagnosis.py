@@ -33,6 +33,7 @@ def step(*nodes: Work, **changes) -> Evidence:
         steps=12,
         step_ns=1_000_000,
         ops_span_ns=800_000,
+        traced_outside_ns=9_000_000,
         fed_bytes=4_096,
         reading_ns=100,
         nodes=nodes,
@@ -264,6 +265,12 @@ def test_large_feeds_are_named_where_reading_them_explains_the_time():
         kind="feeds",
     )
     assert only(replace(large, reading_ns=160_000)).kind == "session"
+
+
+def test_what_is_outside_is_no_more_than_in_a_traced_step():
+    # 1.6 ms are left of an untraced step: it was disturbed
+    disturbed = step(*COMPUTING, step_ns=2_400_000, traced_outside_ns=240_000)
+    assert only(disturbed).sentence.endswith("and 10.0 % is outside of all ops.")
 
 
 @pytest.mark.parametrize("step_us, kind", [(1_140, "none"), (1_150, "session"), (700, "none")])

@@ -68,7 +68,8 @@ def test_every_field_of_the_evidence():
     )
     fates = tuple(Fate(name, "executed", None, name) for name in ("t", "c"))
     placed = Placement(None, ran, user_nodes=user, ledger=fates)
-    batch = sweep.Measured(4, 24, untraced_ns=[900, 700, 800], ops_span_ns=[600, 500, 650])
+    batch = sweep.Measured(4, 24, untraced_ns=[900, 700, 800], traced_ns=[950, 1_100, 900])
+    batch.ops_span_ns += [600, 500, 650]
     batch.accumulator.steps = 3
     rows = (
         op_stats("c", ops=("Conv2D",), calls=3, median_ns=400.0, roof_share=0.25),
@@ -81,6 +82,7 @@ def test_every_field_of_the_evidence():
         steps=3,
         step_ns=800,
         ops_span_ns=600,
+        traced_outside_ns=350,
         fed_bytes=4 * 3 * 8 * 16 * 4,
         reading_ns=192,
         nodes=(

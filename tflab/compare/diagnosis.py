@@ -64,6 +64,7 @@ class Evidence:
     steps: int  # traced
     step_ns: float  # untraced, median
     ops_span_ns: float  # from the first op to the end of the last in a traced step, median
+    traced_outside_ns: float  # of a traced step before and after its ops, median
     fed_bytes: int
     reading_ns: float  # that reading those once from memory takes, at this machine's best
     nodes: tuple[Work, ...]
@@ -74,8 +75,12 @@ class Evidence:
 
     @property
     def outside_ns(self) -> float:
-        """Of an untraced step, what is before the first op or after the last; at least."""
-        return max(0.0, self.step_ns - self.ops_span_ns)
+        """Of an untraced step, what is before the first op or after the last; at least.
+
+        Tracing makes both the ops and what is outside of them longer, so neither what is left of an
+        untraced step nor what a traced one has is less than that, unless the machine was disturbed.
+        """
+        return max(0.0, min(self.step_ns - self.ops_span_ns, self.traced_outside_ns))
 
     def cost_ns(self, nodes: Iterable[Work]) -> float:
         """Of an untraced step, what these nodes cost; where ops run at once, at most."""
