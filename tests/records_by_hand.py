@@ -2,11 +2,27 @@
 
 from typing import Any
 
-from tflab.records import OpStats, Source, Verdict
+from tflab.records import OpStats, Quality, Source, Verdict
 from tflab.records.blocks import Block, Strip, Table
 
 CPU_0 = "/job:localhost/replica:0/task:0/device:CPU:0"
 CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"
+
+
+# A machine that was disturbed in two ways, and the line that stands above its measurement
+BUSY = Quality(
+    quiet=False,
+    reasons=("one thing was wrong", "another too"),
+    cores=2,
+    load_average=2.5,
+    stolen_share=0.125,
+    p90_to_p10=3.75,
+    untraced_to_traced=1.0625,
+)
+BUSY_LINE = (
+    "This machine was busy: one thing was wrong; another too. Conclusions that need a quiet "
+    "machine are withheld: repeat it on one."
+)
 
 
 def source(line: int, code: str = "", file: str = "model.py") -> Source:

@@ -4,6 +4,7 @@ import csv
 import importlib
 import io
 import json
+import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
@@ -26,22 +27,28 @@ from tflab.analysis import memory, step_times
 from tflab.analysis.op_table import KEYS, RUNTIME
 from tflab.cli import progress
 from tflab.compare import __main__ as compare
-from tflab.compare import comparison, race, sweep
+from tflab.compare import comparison, findings, race, sweep
 from tflab.datasets import Dataset
 from tflab.errors import UsageError
 from tflab.records import (
     Compared,
+    Load,
     Model,
+    Node,
     OpRun,
     OpStats,
     Options,
     Peaks,
+    Placement,
+    Quality,
     Spread,
     StepTime,
     StepTimes,
+    Tensor,
 )
 from tflab.records.timed import Holder, LiveBytes
 from tflab.runtime import child, dumps, elsewhere, machine, plans, trace
+from tflab.units import plural
 
 pytestmark = pytest.mark.tensorflow
 
@@ -439,7 +446,7 @@ def test_ctrl_c_prints_what_was_measured_and_exits_with_130(interrupt, capsys):
     interrupt(10)
     assert run("--model toy --batch-sizes 1 16 --images 64") == 130
     out, err = capsys.readouterr()
-    assert out.strip().startswith("Partial: interrupted")
+    assert "\nPartial: interrupted" in out
     assert err == ""
 
 
@@ -625,6 +632,44 @@ def test_configurations_are_measured_at_every_batch_size_against_default(monkeyp
         assert row.images_per_second == pytest.approx(rate)
         assert (row.verdict is None) == (row.config == "default")
         assert row.verdict is None or row.verdict.observations == 3
+
+
+def test_on_a_machine_that_was_busy_before_nothing_is_concluded_from_times(monkeypatch):
+    monkeypatch.setattr(race, "ROUNDS", 1)
+    monkeypatch.setattr(race, "OBSERVATIONS", 3)
+    configs = ("default", "no-grappler")
+    cores = os.cpu_count() or 1
+    busy = comparison.compare("toy", (4, 16), images=64, configs=configs, load_average=cores + 0.5)
+    assert busy.quality.reasons[0] == (
+        f"the load average before the measurement was {cores}.50 on {plural(cores, 'core')}"
+    )
+    assert not busy.quality.quiet
+    assert (busy.quality.cores, busy.quality.load_average) == (cores, cores + 0.5)
+    assert busy.findings[-1] == findings.WITHHELD
+    assert not [sentence for sentence in busy.findings if "images per second" in sentence]
+    assert [row.verdict and row.verdict.word for row in busy.configs] == [None, "cannot tell"] * 2
+
+
+def test_the_quality_is_that_of_the_steps_at_all_batch_sizes():
+    def spread(*us: float) -> Spread:
+        return Spread(*(1e3 * value for value in us))
+
+    def placed(fed: int) -> Placement:
+        fed_to = Node("_arg_x_0_0", "_Arg", outputs=(Tensor("float32", (fed,)),))
+        return Placement(None, (fed_to,))
+
+    usual, wide = spread(400, 100, 100), spread(900, 100, 900)
+    steps = {
+        4: StepTimes(30, 64, spread(200, 100, 250), usual, 1, 1, untraced_steps=40),
+        16: StepTimes(10, 64, spread(300, 200, 400), usual, 1, 1, untraced_steps=20),
+        64: StepTimes(9, 64, spread(900, 100, 200), usual, 1, 1, untraced_steps=10),
+        65: StepTimes(9, 64, wide, usual, 1, 1, untraced_steps=9),
+        99: StepTimes(20, 64, wide, usual, 1, 1, untraced_steps=20),
+    }
+    fed = {size: placed(2**20 if size == 99 else size) for size in steps}
+    assert comparison.judged(steps, fed, Load(7, 1.5, 0.01)) == Quality(
+        True, (), 7, 1.5, 0.01, p90_to_p10=2.5, untraced_to_traced=0.75
+    )
 
 
 def test_progress_counts_the_observations(monkeypatch):

@@ -614,6 +614,8 @@ def test_json_has_steps_findings_and_their_setting():
         "experiments": {},
         "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72, "levels": []},
         "corrected": {},
+        "quality": None,
+        "diagnosis": [],
     }
 
 

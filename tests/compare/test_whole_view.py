@@ -9,14 +9,15 @@ from dataclasses import replace
 
 import pytest
 
-from tests.records_by_hand import op_at_size, op_stats, op_total, verdict
-from tflab.compare import findings, view
+from tests.records_by_hand import BUSY, BUSY_LINE, op_at_size, op_stats, op_total, verdict
+from tflab.compare import findings, race, view
 from tflab.exporters import csv
 from tflab.exporters import json as exported_json
 from tflab.records import (
     Compared,
     Comparison,
     ConfigTimes,
+    Diagnosis,
     Experiment,
     Experiments,
     Fit,
@@ -26,7 +27,7 @@ from tflab.records import (
     StepTimes,
     Untried,
 )
-from tflab.records.blocks import Block, Strip, Table
+from tflab.records.blocks import Block, Frame, Strip, Table
 from tflab.records.timed import Holder, LiveBytes
 from tflab.views import experiments, op_table
 
@@ -271,6 +272,10 @@ COMPARISON = Comparison(
 SIZES = COMPARISON.batch_sizes
 PER_CALL = "A call at each batch size (and its ratio to the one before); fixed cost + cost an image"
 PER_STEP = "A step at each batch size (and its ratio to the one before); fixed cost + cost an image"
+DIAGNOSIS = (
+    Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement"),
+    Diagnosis("The session is next.", 250_000, 0.11, 64, "session"),
+)
 CONFIGURED = "The untraced step under other configurations, in turn (times as long as default)"
 
 
@@ -760,6 +765,54 @@ def test_of_layers_the_findings_compare_steps():
     assert of_ops[0] == "conv1: from 4 to 16 a call takes 2.00 x as long for 4 x the work."
 
 
+def test_of_a_busy_machine_only_shares_are_told():
+    assert findings.sentences(COMPARISON.rows, STEPS, "op", CONFIGS, BUSY) == (
+        "The share of _FusedConv2D rises from 24.0 % at batch 4 to 38.0 % at 64 by way of 28.0 % "
+        "at 16.",
+        "The share of MaxPool falls from 75.0 % at batch 4 to 61.0 % at 64 by way of 71.0 % at 16.",
+        "How times grow with the batch size, what is fixed cost, and which batch size or "
+        "configuration is faster, is withheld: this machine was busy.",
+    )
+
+
+# A busy machine
+
+
+def test_that_the_machine_was_busy_is_said_first():
+    busy = replace(COMPARISON, quality=BUSY, interrupted=True)
+    first, second, *rest = view.blocks(busy)
+    assert (first, second) == (
+        BUSY_LINE,
+        "Partial: interrupted, what follows was measured until then.",
+    )
+    assert len(rest) == len([*view.blocks(COMPARISON)])
+
+
+def test_why_a_step_is_slow_is_said_before_all_else_of_a_whole_comparison():
+    strip, *others = view.blocks(replace(COMPARISON, diagnosis=DIAGNOSIS))
+    assert strip == Strip(
+        "Why a step is slow, what costs most first",
+        (Frame("", "", ("Transposes cost most.", "The session is next.")),),
+    )
+    assert [*map(gist, others)] == [*map(gist, view.blocks(COMPARISON))]
+
+
+def test_of_a_quiet_machine_nothing_is_said():
+    quiet = replace(COMPARISON, quality=replace(BUSY, quiet=True, reasons=()))
+    assert [*map(gist, view.blocks(quiet))] == [*map(gist, view.blocks(COMPARISON))]
+
+
+def test_on_a_busy_machine_no_configuration_is_faster():
+    table, basis = view.configs(replace(COMPARISON, configs=race.undecided(CONFIGS[:3])))
+    assert whole(table) == (
+        CONFIGURED,
+        ["batch", "default", "xla", "no-onednn"],
+        [("4", "810 us", "405 us (cannot tell)", "910 us (cannot tell)")],
+        0,
+    )
+    assert basis.endswith("Cannot tell: too few observations, or too noisy a machine.")
+
+
 # For other programs
 
 
@@ -795,7 +848,11 @@ def test_a_comparison_that_ended_early_is_partial_in_every_line_of_the_csv():
 
 
 def test_every_field_of_the_json():
-    assert json.loads(exported_json.comparison(COMPARISON, {"cpus": 2})) == {
+    assert json.loads(
+        exported_json.comparison(
+            replace(COMPARISON, quality=BUSY, diagnosis=DIAGNOSIS), {"cpus": 2}
+        )
+    ) == {
         "environment": {"cpus": 2},
         "model": "lenet",
         "phase": "inference",
@@ -1070,6 +1127,31 @@ def test_every_field_of_the_json():
         },
         "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72, "levels": []},
         "corrected": {},
+        "quality": {
+            "quiet": False,
+            "reasons": ["one thing was wrong", "another too"],
+            "cores": 2,
+            "load_average": 2.5,
+            "stolen_share": 0.125,
+            "p90_to_p10": 3.75,
+            "untraced_to_traced": 1.0625,
+        },
+        "diagnosis": [
+            {
+                "sentence": "Transposes cost most.",
+                "cost_ns": 120_000,
+                "share": 0.15,
+                "batch_size": 4,
+                "kind": "movement",
+            },
+            {
+                "sentence": "The session is next.",
+                "cost_ns": 250_000,
+                "share": 0.11,
+                "batch_size": 64,
+                "kind": "session",
+            },
+        ],
     }
 
 

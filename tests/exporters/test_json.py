@@ -644,6 +644,7 @@ def test_every_field_of_the_execution():
         "simulation": {"step_ns": 90.5, "untraced_ns": 92.5, "processors": 3},
         "untried": [{"name": "w", "op": "AssignAdd", "reason": "it changes something"}],
         "interrupted": True,
+        "quality": None,
     }
 
 

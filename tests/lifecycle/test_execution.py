@@ -1,7 +1,9 @@
 """Execution: all op runs of all steps, of the types that ran, with the time given to its owners."""
 
 import json
+import os
 from collections import Counter, defaultdict
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,8 +16,8 @@ from tflab import datasets
 from tflab.analysis import op_stats, op_table
 from tflab.errors import TflabError
 from tflab.lifecycle import backward, execution, frontend, placement
-from tflab.records import Model, Options
-from tflab.runtime import session, trace
+from tflab.records import Load, Model, Options, Quality, Race, Spread, Verdict
+from tflab.runtime import load, measure, session, trace
 
 pytestmark = pytest.mark.tensorflow
 
@@ -148,6 +150,32 @@ def test_spreads_are_those_of_numpy(name, walked):
     spread = stage.traced_step_ns
     expected = np.percentile(times, [50, 10, 90])
     assert [spread.median, spread.p10, spread.p90] == pytest.approx(list(expected))
+
+
+# The machine meanwhile
+
+
+@pytest.mark.parametrize("average, quiet", [(0.0, True), (5.0, False)])
+def test_a_busy_machine_is_told_by_its_load_from_before_and_decides_no_race(walked, average, quiet):
+    stage, during = walked("lenet")["execution"], Load(4, average, 0.001)
+    slower = Verdict(2.0, 1.9, 2.1, 0.001, 9, "slower")
+    won = Race(9, Spread(2, 2, 2), Spread(4, 4, 4), slower)
+    lengths = {"untraced_step_ns": Spread(3e5, 2e5, 4e5), "traced_step_ns": Spread(4e5, 1, 9e5)}
+    judged = execution.judged(replace(stage, race=won, steps=10, **lengths), during, 4_096)
+    reasons = () if quiet else ("the load average before the measurement was 5.00 on 4 cores",)
+    assert judged.quality == Quality(quiet, reasons, 4, average, 0.001, 2.0, 0.75)
+    withheld = replace(won, verdict=replace(slower, word="cannot tell"))
+    assert judged.race == (won if quiet else withheld)
+
+
+def test_the_load_is_that_from_before_the_first_step(walked, monkeypatch):
+    moments = []
+    beginning, run = load.beginning, measure.run
+    monkeypatch.setattr(load, "beginning", lambda: moments.append("load") or beginning())
+    monkeypatch.setattr(measure, "run", lambda *args: moments.append("steps") or run(*args))
+    stage = execution.execute(walked("toy")["placement"], Options(steps=2))
+    assert moments == ["load", "steps"]
+    assert stage.quality.cores == os.cpu_count()
 
 
 # What was asked for

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.records_by_hand import op_at_size, op_stats, op_total
+from tests.records_by_hand import BUSY, BUSY_LINE, op_at_size, op_stats, op_total
 from tests.report import test_pass_log as walk
 from tests.shown import grid, layout
 from tflab.exporters import plots
@@ -16,6 +16,7 @@ from tflab.follow import node_history
 from tflab.records import (
     Compared,
     Comparison,
+    Diagnosis,
     Epoch,
     Fate,
     Frontend,
@@ -214,6 +215,36 @@ def test_the_report_opens_with_what_it_is_about():
         "clicked, and every number says how it was obtained."
     )
     assert report.command == "python -m tflab.report --model lenet"
+
+
+def test_a_report_with_a_diagnosis_begins_with_it():
+    slow = Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement")
+    lab = replace(LAB, compared=replace(COMPARED, diagnosis=(slow,)))
+    first, second, *_ = chapters.report(lab, "").chapters
+    assert (first.title, second.title) == ("Why a step is slow", "Environment")
+    sentences = Frame("", "", ("Transposes cost most.",))
+    assert first.parts == (
+        Strip("Why a step is slow, what costs most first", (sentences,)),
+        SWEPT,
+    )
+
+
+def test_a_report_of_a_busy_machine_begins_with_that_and_repeats_it_at_its_times():
+    times = replace(walk.EXECUTION, quality=BUSY)
+    stages = tuple(times if stage is walk.EXECUTION else stage for stage in STAGES)
+    walked = replace(LINEAR, stages=stages)
+    lab = replace(LAB, compared=replace(COMPARED, quality=BUSY))
+    assert chapters.report(lab, "").chapters[0].parts == (BUSY_LINE, SWEPT)
+    assert next(chapters.times(walked)) == BUSY_LINE
+    assert next(chapters.times(LINEAR)) != BUSY_LINE
+
+
+def test_on_a_busy_machine_batch_sizes_are_not_held_against_one_another():
+    assert "take" in chapters.finding_at(COMPARED, 16).partition(";")[2]
+    assert (
+        chapters.finding_at(replace(COMPARED, quality=BUSY), 16)
+        == (chapters.finding_at(COMPARED, 16).partition(";")[0])
+    )
 
 
 def test_each_chapter_holds_what_its_title_says():

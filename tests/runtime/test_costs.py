@@ -581,3 +581,42 @@ def test_feeds_that_do_not_fit_are_refused(feeds):
         tf.matmul(x, tf.ones([6, 5]), name="y")
     with pytest.raises(TflabError, match=r"does not take feeds of these shapes: \S"):
         costs.concrete(graph, feeds)
+
+
+# What only moves data
+
+
+def test_an_executed_node_moves_data_where_all_that_it_does_is_of_such_types():
+    user = [
+        Node("t", "Transpose"),
+        Node("fill", "Fill"),
+        Node("same", "Identity"),
+        Node("add", "AddV2"),
+        Node("cast", "Cast"),
+        Node("mul", "Mul"),
+    ]
+    executed = [
+        Node("t", "_MklTranspose"),
+        Node("fill", "Const"),  # folded: it only hands on
+        Node("same", "Copy"),  # of another type, for what only handed on
+        Node("add", "_Fused"),  # does the cast, and an addition
+        Node("mul", "Mul"),
+        Node("made", "Slice"),  # by the runtime
+        Node("unknown", "_MklSlice"),  # by the runtime, of a type that nobody knows
+    ]
+    ledger = [
+        *(Fate(name, "executed", None, None) for name in ("t", "fill", "same", "add", "mul")),
+        Fate("cast", "fused", None, "add"),
+    ]
+    assert costs.moving(executed, user, ledger) == {"t", "made"}
+
+
+def test_fed_bytes_are_those_of_all_that_is_fed_and_has_a_size():
+    fed = [
+        Node("_arg_x", "_Arg", outputs=(Tensor("float32", (4, 3)),)),
+        Node("_arg_n", "_Arg", outputs=(Tensor("uint8", (5,)),)),
+        Node("_arg_s", "_Arg", outputs=(Tensor("string", (7,)),)),
+        Node("_arg_lost", "_Arg"),
+        Node("x", "Mul", outputs=(Tensor("float32", (900,)),)),
+    ]
+    assert costs.fed_bytes(fed) == 4 * 4 * 3 + 5

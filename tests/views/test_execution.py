@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.records_by_hand import CPU_0, CPU_1, op_total, read
+from tests.records_by_hand import BUSY, BUSY_LINE, CPU_0, CPU_1, op_total, read
 from tflab.records import (
     CriticalPath,
     Execution,
@@ -187,6 +187,30 @@ def test_an_interruption_is_told_first():
     assert told(interrupted=True) == [
         "Interrupted: what follows was measured until then.",
         *told(),
+    ]
+
+
+def test_that_the_machine_was_busy_is_told_first_of_all():
+    line, interruption, *_ = told(quality=BUSY, interrupted=True)
+    assert (line, interruption) == (
+        BUSY_LINE,
+        "Interrupted: what follows was measured until then.",
+    )
+
+
+def test_of_a_quiet_machine_nothing_is_told():
+    assert told(quality=replace(BUSY, quiet=True, reasons=())) == told()
+
+
+def test_of_a_busy_machine_it_is_not_told_how_much_ran_at_once():
+    quiet = told()
+    assert told(quality=BUSY) == [
+        BUSY_LINE,
+        *quiet[:2],
+        *quiet[2:5],
+        "The longest chain of dependent ops has 3 nodes and takes 1.25 ms. How much ran at once is "
+        "withheld, for the machine was busy.",
+        *quiet[7:],
     ]
 
 

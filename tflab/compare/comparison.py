@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tflab import lifecycle
-from tflab.analysis import batch_fit, memory, op_stats, op_table, step_times
-from tflab.compare import findings, race, sweep, view
+from tflab.analysis import batch_fit, memory, op_stats, op_table, quality, step_times
+from tflab.compare import diagnosis, evidence, findings, race, sweep, view
 from tflab.errors import UsageError
 from tflab.exporters import notebook
 from tflab.lifecycle import experiments, placement
@@ -17,16 +17,19 @@ from tflab.records import (
     Comparison,
     ConfigTimes,
     Costs,
+    Diagnosis,
     Experiments,
+    Load,
     OpRun,
     OpStats,
     Options,
     Peaks,
     Placement,
     Program,
+    Quality,
     StepTimes,
 )
-from tflab.runtime import costs, dumps, elsewhere, machine, measure, session, trace
+from tflab.runtime import costs, dumps, elsewhere, load, machine, measure, session, trace
 
 SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it works on
 TRAINING_IMAGES = 2_000  # of the training split: enough steps, and over in a few seconds
@@ -47,16 +50,19 @@ def compare(
     trace_every: int = 1,
     configs: Sequence[str] = ("default",),
     options: Options | None = None,
+    load_average: float | None = None,
 ) -> Comparison:
     """Measure a model's step at each batch size and say what the numbers mean.
 
     `images` counts from the start of the test split (training: of the training split). Of the
     steps one in `trace_every` is traced; all counts and totals are those of the traced ones.
+    `load_average` is that of the machine before tflab itself kept it busy, where that was earlier.
     Raises UsageError where there are fewer images than a batch needs, TflabError when a step
     fails.
     """
     dumps.prepare()
     race.check(configs)
+    before = load.load_average() if load_average is None else load_average
     options = options or Options()
     *_, backward = lifecycle.walk(model, options, stop="backward")
     assert isinstance(backward, Backward)
@@ -68,6 +74,7 @@ def compare(
     step = session.step_of(program, first.fetches)
     values = next(session.feed_batches(program, smallest, split))
     job = measure.job_of(program, step, options)
+    start = load.beginning(before)
     cold_step_ns, cold_runs = elsewhere.cold(job, values, smallest)
     of_nodes = [run for run in cold_runs if run.name != trace.EXECUTOR]
     cold = op_table.table(op_stats.fold(of_nodes), "node", steps=1, images=smallest)[:COLD]
@@ -100,6 +107,9 @@ def compare(
                 ending = measure.Ending(interrupted=True)
                 break
             made[size] = of_size
+    judgement = judged(steps, placed, load.since(start))
+    if not judgement.quiet:
+        raced = race.undecided(raced)
     graph = costs.of_placement(first)
     return Comparison(
         model=model,
@@ -112,7 +122,7 @@ def compare(
         tables=tables,
         steps=steps,
         configs=raced,
-        findings=findings.sentences(compared, steps, by, raced),
+        findings=findings.sentences(compared, steps, by, raced, judgement),
         cold=cold,
         cold_step_ns=cold_step_ns,
         uncovered=tuple(costs.uncovered(graph, first.nodes, first.ledger)),
@@ -125,6 +135,48 @@ def compare(
         experiments=made,
         peaks=peaks,
         corrected=costs.corrected(graph, first.nodes, first.ledger),
+        quality=judgement,
+        diagnosis=diagnosed(done, placed, peaks, raced) if judgement.quiet else (),
+    )
+
+
+def diagnosed(
+    done: Mapping[int, sweep.Measured],
+    placed: Mapping[int, Placement],
+    peaks: Peaks,
+    raced: Sequence[ConfigTimes],
+) -> tuple[Diagnosis, ...]:
+    """Why a step is slow, from what was measured of every node at every batch size."""
+    batches = [
+        evidence.of_batch(
+            batch,
+            placed[size],
+            table(batch, placed[size], "node", peaks),
+            costs_of(placed[size]),
+            peaks,
+        )
+        for size, batch in done.items()
+    ]
+    return diagnosis.diagnose(batches, raced)
+
+
+def judged(
+    steps: Mapping[int, StepTimes], placed: Mapping[int, Placement], during: Load
+) -> Quality:
+    """Whether the machine was quiet enough to conclude anything from the times of the steps."""
+    return quality.judge(
+        during,
+        [
+            quality.Steps(
+                size,
+                row.untraced_steps,
+                row.steps,
+                row.untraced_ns,
+                row.traced_ns,
+                costs.fed_bytes(placed[size].nodes),
+            )
+            for size, row in steps.items()
+        ],
     )
 
 

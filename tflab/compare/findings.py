@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
-from tflab.analysis import batch_fit
-from tflab.records import Compared, ConfigTimes, StepTimes
+from tflab.analysis import batch_fit, quality
+from tflab.records import Compared, ConfigTimes, Quality, StepTimes
 from tflab.units import percent, time
 
 TOP = 3  # rows that have sentences of their own
 FIXED = 0.5  # a larger share of fixed cost is worth a sentence
 HELPS = 1.1  # a batch size has to bring at least this factor in images per second
+WITHHELD = (
+    "How times grow with the batch size, what is fixed cost, and which batch size or configuration "
+    "is faster, is withheld: this machine was busy."
+)
 
 
 def sentences(
@@ -19,10 +23,16 @@ def sentences(
     steps: Mapping[int, StepTimes],
     by: str = "op",
     configs: Sequence[ConfigTimes] = (),
+    judgement: Quality | None = None,
 ) -> tuple[str, ...]:
-    """What the table says, in the order in which a reader would ask."""
+    """What the table says, in the order in which a reader would ask.
+
+    Of a machine that was busy only shares are told: all that ran together was slowed together.
+    """
     sizes = sorted(steps)
     rows = sorted(rows, key=lambda row: -sum(cell.total_ns for cell in row.cells.values()))
+    if quality.disturbed(judgement):
+        return (*growth(rows, sizes), WITHHELD)
     return (
         *growth(rows, sizes),
         *longer(rows, steps, sizes, by),

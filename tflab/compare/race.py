@@ -117,6 +117,14 @@ def judged(
     return tuple(rows)
 
 
+def undecided(rows: Sequence[ConfigTimes]) -> tuple[ConfigTimes, ...]:
+    """The same times without a winner: the machine was too busy to tell one."""
+    return tuple(
+        replace(row, verdict=replace(row.verdict, word="cannot tell")) if row.verdict else row
+        for row in rows
+    )
+
+
 def agrees(verdict: Verdict, of_medians: float) -> bool:
     """Whether the medians that stand beside a verdict say the same."""
     return {"slower": of_medians > 1, "faster": of_medians < 1}.get(verdict.word, True)

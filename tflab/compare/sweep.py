@@ -22,6 +22,7 @@ class Measured:
     untraced_ns: list[int] = field(default_factory=list)
     rows: int = 0  # of data that the traced steps worked on
     traced_ns: list[int] = field(default_factory=list)
+    ops_span_ns: list[int] = field(default_factory=list)  # from the first op to the end of the last
     accumulator: Accumulator = field(default_factory=Accumulator)  # of all traced steps
     kept: list[StepTime] = field(default_factory=list)
     runs: list[OpRun] = field(default_factory=list)  # of the kept steps
@@ -34,12 +35,26 @@ class Measured:
             self.untraced_ns.append(step.wall_ns)
             return
         rows = len(turn.values[0]) if turn.values else self.batch_size
-        self.accumulator.add(*trace.durations(metadata.step_stats, step.start_ns))
+        names, starts, durations = trace.durations(metadata.step_stats, step.start_ns)
+        self.accumulator.add(names, starts, durations)
+        self.ops_span_ns.append(span_of(names, starts, durations))
         if len(self.kept) < KEPT and rows == self.batch_size:
             self.runs += trace.op_runs(step.step, metadata.step_stats, types)
             self.kept.append(step)
         self.traced_ns.append(step.wall_ns)
         self.rows += rows
+
+
+def span_of(names: Sequence[str], starts: Sequence[int], durations: Sequence[int]) -> int:
+    """The time from the start of a step's first op to the end of its last; 0 without ops."""
+    runs = [
+        (start, start + duration)
+        for name, start, duration in zip(names, starts, durations, strict=True)
+        if name != trace.EXECUTOR
+    ]
+    if not runs:
+        return 0
+    return max(end for _, end in runs) - min(start for start, _ in runs)
 
 
 @dataclass(frozen=True)

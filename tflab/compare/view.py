@@ -12,7 +12,7 @@ from tflab.analysis import batch_fit
 from tflab.records import Compared, Comparison, Fit, OpStats, StepTimes, Verdict
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
 from tflab.units import percent, plural, size, time
-from tflab.views import experiments, op_table
+from tflab.views import execution, experiments, op_table
 from tflab.views.op_table import costs, legend, work
 
 BRIEF = 10  # rows of each table
@@ -30,10 +30,12 @@ def blocks(comparison: Comparison, top: int = BRIEF) -> Iterable[Block]:
 
 
 def parts(comparison: Comparison, top: int) -> Iterator[Block]:
+    yield from execution.busy(comparison.quality)
     if comparison.interrupted:
         yield "Partial: interrupted, what follows was measured until then."
     if comparison.failure:
         yield f"Partial: what follows was measured until a step failed. {comparison.failure}"
+    yield from diagnosis(comparison)
     yield opening(comparison)
     yield steps(comparison)
     yield units(comparison)
@@ -52,6 +54,13 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
         yield work(comparison, batch, top)
     yield legend(comparison)
     yield cold(comparison)
+
+
+def diagnosis(comparison: Comparison) -> Iterator[Strip]:
+    """Why a step is slow, before any table; nothing where the machine was busy."""
+    if comparison.diagnosis:
+        sentences = tuple(reason.sentence for reason in comparison.diagnosis)
+        yield Strip("Why a step is slow, what costs most first", (Frame("", "", sentences),))
 
 
 def opening(comparison: Comparison) -> str:

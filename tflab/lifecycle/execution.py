@@ -20,13 +20,14 @@ from tflab.analysis import (
     memory,
     op_stats,
     op_table,
+    quality,
     step_times,
     timeline,
     verdicts,
 )
 from tflab.lifecycle import experiments
-from tflab.records import Execution, Node, OpRun, Options, Placement, Program, Race, StepTime
-from tflab.runtime import measure, nodes, plans, session, trace
+from tflab.records import Execution, Load, Node, OpRun, Options, Placement, Program, Race, StepTime
+from tflab.runtime import costs, load, measure, nodes, plans, session, trace
 
 OBSERVATIONS = 10  # of a comparison, each with sessions of its own
 ROUNDS = 20  # steps of each way in an observation
@@ -65,6 +66,7 @@ def execute(placement: Placement, options: Options) -> Execution:
     step = session.step_of(program, placement.fetches)
     measured = Measured({node.name: node.op for node in placement.nodes})
     batches = session.feed_batches(program, options.batch_size)
+    start = load.beginning()
     plan = plans.pairs(batches, options.batch_size, options.warmup, options.steps)
     ending = measure.run([measure.job_of(program, step, options)], plan, measured.observe)
     ending.check(kept=bool(measured.steps) and ending.failure is None)
@@ -92,9 +94,27 @@ def execute(placement: Placement, options: Options) -> Execution:
         race=None if ending.interrupted else race_passes(program, step, options),
         interrupted=ending.interrupted,
     )
+    execution = judged(execution, load.since(start), costs.fed_bytes(placement.nodes))
     if options.experiments and not ending.interrupted:
         return with_experiments(execution, placement, options)
     return execution
+
+
+def judged(execution: Execution, during: Load, fed_bytes: int) -> Execution:
+    """The execution with what its times are worth: on a busy machine, the race has no winner."""
+    lengths = quality.Steps(
+        execution.batch_size,
+        execution.steps,
+        execution.steps,
+        execution.untraced_step_ns,
+        execution.traced_step_ns,
+        fed_bytes,
+    )
+    judgement = quality.judge(during, [lengths])
+    race = execution.race
+    if race and not judgement.quiet:
+        race = replace(race, verdict=replace(race.verdict, word="cannot tell"))
+    return replace(execution, quality=judgement, race=race)
 
 
 def with_experiments(execution: Execution, placement: Placement, options: Options) -> Execution:

@@ -55,6 +55,7 @@ from tflab.records.placed import (
     Toggle,
     Transfer,
 )
+from tflab.records.quality import Diagnosis, Load, Quality
 from tflab.records.shown import Shown
 from tflab.records.timed import (
     Allocation,
@@ -83,6 +84,7 @@ __all__ = [
     "ConfigTimes",
     "Costs",
     "CriticalPath",
+    "Diagnosis",
     "Epoch",
     "Execution",
     "Experiment",
@@ -99,6 +101,7 @@ __all__ = [
     "Kernel",
     "Level",
     "Lines",
+    "Load",
     "Machined",
     "Memory",
     "Model",
@@ -116,6 +119,7 @@ __all__ = [
     "Peaks",
     "Placement",
     "Program",
+    "Quality",
     "Race",
     "Recipe",
     "Rewrite",
@@ -245,6 +249,7 @@ class Execution(Shown):
     untried: tuple[Untried, ...] = ()  # ops that no experiment was made with
     simulation: Simulation | None = None  # that the experiments are held against
     interrupted: bool = False  # these are the steps until Ctrl-C
+    quality: Quality | None = None  # of the measurement; None where nobody looked
 
 
 Stage = Frontend | Backward | Placement | Execution

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tflab.records.quality import Diagnosis, Quality
 from tflab.records.shown import Shown
 from tflab.records.timed import LiveBytes, Spread
 from tflab.records.verdicts import Experiments, Verdict
@@ -171,3 +172,5 @@ class Comparison(Shown):
     peaks: Peaks | None = None  # of the machine: what `roof_share` is a share of
     # Types whose FLOPs are not what the framework's registry says, and what is wrong with that
     corrected: Mapping[str, str] = field(default_factory=dict)
+    quality: Quality | None = None  # of the measurement; None where nobody looked
+    diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, what costs most first

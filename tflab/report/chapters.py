@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from matplotlib.figure import Figure
 
 from tflab import models
-from tflab.analysis import critical_path, step_times
+from tflab.analysis import critical_path, quality, step_times
 from tflab.compare import view
 from tflab.exporters import plots
 from tflab.exporters.plots import files
@@ -44,6 +44,7 @@ def report(lab: Lab, command: str) -> Report:
         ),
         command=command,
         chapters=(
+            *why_slow(lab.compared),
             Chapter("Environment", tuple(environment(lab))),
             Chapter("The life of x*y + z", tuple(graph(lab.toy, "x*y + z"))),
             Chapter(f"The life of {lab.model}", tuple(graph(lab.walked, lab.model))),
@@ -56,6 +57,13 @@ def report(lab: Lab, command: str) -> Report:
             Chapter("How each number was obtained", tuple(methods(lab))),
         ),
     )
+
+
+def why_slow(comparison: Comparison) -> Iterator[Chapter]:
+    """That the machine was busy, or else what a step's time is lost to; before all numbers."""
+    parts: list[Part] = [*execution.busy(comparison.quality), *view.diagnosis(comparison)]
+    if parts:
+        yield Chapter("Why a step is slow", (*parts, swept(comparison)))
 
 
 def environment(lab: Lab) -> Iterator[Part]:
@@ -244,7 +252,7 @@ def finding_at(comparison: Comparison, size: int) -> str:
     cell = largest.cells[size]
     words = f"{largest.key} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call"
     before = max((smaller for smaller in comparison.batch_sizes if smaller < size), default=None)
-    if before is None:
+    if before is None or quality.disturbed(comparison.quality):
         return words
     longer = comparison.steps[size].untraced_ns.median / comparison.steps[before].untraced_ns.median
     return f"{words}; {size / before:g} x the images of batch {before} take {longer:.1f} x as long"
@@ -252,9 +260,9 @@ def finding_at(comparison: Comparison, size: int) -> str:
 
 def times(walked: Walked) -> Iterator[Part]:
     step = walked.execution
-    _, lengths, owners, *_ = execution.blocks(step)
-    yield lengths
-    yield owners
+    yield from execution.busy(step.quality)
+    yield execution.lengths(step)
+    yield execution.owners(step)
     middle = step_times.median_step(step.step_times)
     runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
     yield picture("timeline", plots.timeline.draw(runs, middle, step.critical_path))

@@ -16,6 +16,7 @@ from tflab.follow import measurement
 from tflab.records import History, Options
 from tflab.report import hardware
 from tflab.report.contents import BATCH_SIZES, EPOCHS, Lab, Walked
+from tflab.runtime import load
 from tflab.train import history
 
 STEPS = 50  # measured ones of each walk
@@ -32,6 +33,7 @@ def measure(
     `trained` is the history of a training that exists; without one the model is trained briefly.
     Raises TflabError when a part fails, KeyboardInterrupt as soon as any was interrupted.
     """
+    load_average = load.load_average()  # before tflab itself keeps the machine busy
     options = Options(steps=STEPS, data_dir=data)
     announce("the life of x*y + z")
     toy = walk("toy", options)
@@ -41,7 +43,9 @@ def measure(
         announce(f"training {model} for {EPOCHS} epochs")
         trained = train(model, data)
     announce(f"{model} at batch sizes {', '.join(map(str, BATCH_SIZES))}")
-    compared = comparison.compare(model, BATCH_SIZES, options=Options(data_dir=data))
+    compared = comparison.compare(
+        model, BATCH_SIZES, options=Options(data_dir=data), load_average=load_average
+    )
     if compared.interrupted:
         raise KeyboardInterrupt
     if compared.failure:

@@ -122,6 +122,27 @@ def costs_of(graph: tf.Graph, node: Node, work: Sequence[str], moved: int | None
     return Costs(node.name, total, moved, sources.pop() if len(sources) == 1 else "both")
 
 
+def moving(
+    executed: Sequence[Node], user_nodes: Sequence[Node], ledger: Sequence[Fate]
+) -> set[str]:
+    """The executed nodes that move or convert data and compute nothing: all of the user's nodes
+    whose work they do are of such types, and not all of them only hand on."""
+    type_of = {node.name: node.op for node in user_nodes}
+    work = workers(ledger)
+    movers = set()
+    for node in executed:
+        types = {type_of.get(name, node.op) for name in work.get(node.name, (node.name,))}
+        if node.op not in HAND_ON and types <= NO_ARITHMETIC and not types <= HAND_ON:
+            movers.add(node.name)
+    return movers
+
+
+def fed_bytes(executed: Sequence[Node]) -> int:
+    """The bytes of all tensors that are fed to a step, where their sizes are known."""
+    fed = (tensor_bytes(node.outputs[0]) for node in executed if node.op == "_Arg" and node.outputs)
+    return sum(size or 0 for size in fed)
+
+
 def uncovered(graph: tf.Graph, executed: Sequence[Node], ledger: Sequence[Fate]) -> dict[str, str]:
     """The types whose FLOPs are missing from `costs`, in the order of their names, and why.
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tflab.analysis import quality
 from tflab.analysis.step_times import median_step
-from tflab.records import Execution, Experiments, Memory, OpStats, Race, StepTime
+from tflab.records import Execution, Experiments, Memory, OpStats, Quality, Race, StepTime
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.units import percent, plural, short_device, size, time
 from tflab.views import experiments, op_table
@@ -15,6 +16,7 @@ HOLDERS = 3  # of memory at its peak; the rest is in the JSON
 
 
 def blocks(stage: Execution) -> Iterable[Block]:
+    yield from busy(stage.quality)
     if stage.interrupted:
         yield "Interrupted: what follows was measured until then."
     yield (
@@ -22,7 +24,25 @@ def blocks(stage: Execution) -> Iterable[Block]:
         f"{plural(stage.warmup_steps, 'warm-up step')} of each that are not counted. Batch size "
         f"{stage.batch_size}, data: {stage.data}."
     )
-    yield Table(
+    yield lengths(stage)
+    if stage.race:
+        yield raced(stage.race)
+    yield owners(stage)
+    yield top_table("The op types that cost most", stage.top_types, stage, "op")
+    yield top_table("The nodes that cost most", stage.top_ops, stage, "node")
+    yield from costs(stage)
+    yield from parallel(stage)
+    yield from remembered(stage.memory)
+
+
+def busy(judgement: Quality | None) -> Iterable[Block]:
+    """What stands above all numbers of a machine that was busy."""
+    if judgement and quality.disturbed(judgement):
+        yield quality.sentence(judgement)
+
+
+def lengths(stage: Execution) -> Table:
+    return Table(
         "Time of a step",
         (
             Column("step", lambda row: row[0]),
@@ -32,9 +52,11 @@ def blocks(stage: Execution) -> Iterable[Block]:
         ),
         (("untraced", stage.untraced_step_ns), ("traced", stage.traced_step_ns)),
     )
-    if stage.race:
-        yield raced(stage.race)
-    yield Table(
+
+
+def owners(stage: Execution) -> Table:
+    """Every nanosecond of the traced steps, and what it belongs to."""
+    return Table(
         "Who owned the wall time of the traced steps",
         (
             Column("owner", lambda owner: owner.owner),
@@ -43,11 +65,6 @@ def blocks(stage: Execution) -> Iterable[Block]:
         ),
         stage.time_ledger,
     )
-    yield top_table("The op types that cost most", stage.top_types, stage, "op")
-    yield top_table("The nodes that cost most", stage.top_ops, stage, "node")
-    yield from costs(stage)
-    yield from parallel(stage)
-    yield from remembered(stage.memory)
 
 
 def costs(stage: Execution) -> Iterable[Block]:
@@ -60,12 +77,18 @@ def costs(stage: Execution) -> Iterable[Block]:
 def parallel(stage: Execution) -> Iterable[Block]:
     """How much ran at once, and the longest chain."""
     path = stage.critical_path
+    chain = (
+        f"The longest chain of dependent ops has {plural(len(path.nodes), 'node')} and takes "
+        f"{time(path.ns)}."
+    )
+    if quality.disturbed(stage.quality):
+        yield f"{chain} How much ran at once is withheld, for the machine was busy."
+        return
     if stage.step_times:
         yield from shaped(median_step(stage.step_times))
     yield (
-        f"The longest chain of dependent ops has {plural(len(path.nodes), 'node')} and takes "
-        f"{time(path.ns)}. All ops together are {path.parallelism:.2f} x as much work. While any "
-        f"of them ran, {path.achieved_parallelism:.2f} ran at once on average."
+        f"{chain} All ops together are {path.parallelism:.2f} x as much work. While any of them "
+        f"ran, {path.achieved_parallelism:.2f} ran at once on average."
     )
 
 

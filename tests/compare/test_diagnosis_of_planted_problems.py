@@ -1,0 +1,103 @@
+"""Diagnosis of models that run: of what was planted into each, the first sentence is about that."""
+
+import importlib
+import inspect
+from dataclasses import replace
+
+import pytest
+
+from tests import planted
+from tflab.analysis import quality
+from tflab.compare import comparison
+from tflab.records import Diagnosis, Peaks
+from tflab.runtime import child, machine
+
+pytestmark = pytest.mark.tensorflow
+
+BATCH_SIZE = 4  # 6 steps untraced, and 6 traced
+JUDGE = quality.judge
+
+
+@pytest.fixture(autouse=True)
+def known_machine(monkeypatch):
+    """Its peaks are given and it counts as quiet, whatever else it does; no other process runs."""
+
+    def here(function, *args, environment=None):
+        module, _, name = function.partition(":")
+        return getattr(importlib.import_module(module), name)(*args)
+
+    def quiet(*args):
+        return replace(JUDGE(*args), quiet=True, reasons=())
+
+    monkeypatch.setattr(machine, "peaks", lambda: Peaks(100.0, 20.0))
+    monkeypatch.setattr(machine, "measure_again", lambda known: known)
+    monkeypatch.setattr(child, "call", here)
+    monkeypatch.setattr(quality, "judge", quiet)
+
+
+def diagnosed(build) -> tuple[Diagnosis, ...]:
+    model = f"tests.planted:{build.__name__}"
+    return comparison.compare(model, (BATCH_SIZE,), images=planted.IMAGES).diagnosis
+
+
+def line_of(build, text: str) -> str:
+    """The line of a model function that has this text, as tables write it."""
+    lines, first = inspect.getsourcelines(build)
+    (number,) = (number for number, line in enumerate(lines, first) if text in line)
+    return f"planted.py:{number}"
+
+
+def test_useless_transposes_come_first_with_their_line():
+    first, *_ = diagnosed(planted.useless_transposes)
+    line = line_of(planted.useless_transposes, "# planted")
+    assert first.kind == "movement"
+    assert f"is {line}, 10 ops of type _MklTranspose that move or convert data" in first.sentence
+    assert "a call for 128 KB read and written" in first.sentence
+
+
+def test_small_ops_in_a_loop_come_first_with_its_turns():
+    first, *_ = diagnosed(planted.small_ops_in_a_loop)
+    assert first.kind == "small ops"
+    assert "in a loop, where a node runs up to 101 times" in first.sentence
+    assert "above all planted.py:" in first.sentence
+
+
+def test_small_ops_one_by_one_come_first_with_their_line():
+    first, *_ = diagnosed(planted.small_ops_one_by_one)
+    line = line_of(planted.small_ops_one_by_one, "# planted")
+    assert first.kind == "small ops"
+    assert f"calls of small ops, above all {line}: " in first.sentence
+
+
+def test_a_feed_that_is_too_large_comes_first_with_its_bytes():
+    first, *_ = diagnosed(planted.feed_too_large)
+    assert first.kind == "feeds"
+    assert "and 16.0 MB are fed to each step" in first.sentence
+
+
+def test_a_wrong_data_format_comes_first_with_all_of_its_transposes():
+    first, *_ = diagnosed(planted.wrong_data_format)
+    assert first.kind == "format"
+    forth = line_of(planted.wrong_data_format, "[0, 2, 3, 1]")
+    back = line_of(planted.wrong_data_format, "[0, 3, 1, 2]")
+    assert f"is 6 ops of type _MklTranspose at {forth}, {back} that move the channels" in (
+        first.sentence
+    )
+
+
+def test_one_op_on_the_chain_comes_first_with_its_name():
+    first, *_ = diagnosed(planted.one_op_on_the_chain)
+    assert first.kind == "one op"
+    assert "is one op, planted" in first.sentence
+    assert f"at {line_of(planted.one_op_on_the_chain, 'planted')}" in first.sentence
+
+
+def test_of_a_model_without_a_problem_it_says_that_there_is_none():
+    (only,) = diagnosed(planted.without_a_problem)
+    assert (only.kind, only.cost_ns) == ("none", 0)
+    assert only.sentence.startswith("No single thing stands out: of a step at batch 4")
+
+
+def test_on_a_busy_machine_there_is_no_diagnosis(monkeypatch):
+    monkeypatch.setattr(quality, "judge", lambda *args: replace(JUDGE(*args), quiet=False))
+    assert diagnosed(planted.useless_transposes) == ()

@@ -1,0 +1,87 @@
+"""Models with one planted problem each, small enough to run in a second, and one without."""
+
+import numpy as np
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab.datasets import Dataset
+from tflab.records import Model
+
+IMAGES = 24
+
+
+def model(x: tf.Tensor, output: tf.Tensor) -> Model:
+    """Of data in the shape of x, made up."""
+
+    def data(split, data_dir=None):
+        shape = (IMAGES, *x.shape.as_list()[1:])
+        return Dataset("made up", split, {"x": np.full(shape, 0.5, np.float32)})
+
+    return Model(output, {x: "x"}, data)
+
+
+def placeholder(*shape: int) -> tf.Tensor:
+    return tf1.placeholder(tf.float32, [None, *shape], name="x")
+
+
+def weights(name: str, *shape: int) -> tf.Variable:
+    initializer = tf1.glorot_uniform_initializer()
+    return tf1.get_variable(name, shape, initializer=initializer, use_resource=True)
+
+
+def without_a_problem() -> Model:
+    """Four equal products, which is what the model is there for."""
+    hidden = x = placeholder(1024)
+    for layer in range(4):
+        hidden = tf.nn.relu(tf.matmul(hidden, weights(f"w{layer}", 1024, 1024)))
+    return model(x, hidden)
+
+
+def useless_transposes() -> Model:
+    hidden = x = placeholder(64, 64)
+    for turn in range(10):
+        hidden = tf.transpose(hidden, [0, 2, 1] if turn % 2 else [2, 1, 0])  # planted
+        hidden = tf.nn.relu(hidden + 0.1 * turn)
+    return model(x, tf.reduce_sum(hidden))
+
+
+def small_ops_in_a_loop() -> Model:
+    x = placeholder(8)
+    _, y = tf.while_loop(
+        lambda turn, _: turn < 100,
+        lambda turn, value: (turn + 1, tf.tanh(value * 0.5 + 0.1)),
+        [tf.constant(0), x],
+    )
+    return model(x, tf.matmul(y, weights("w", 8, 8)))
+
+
+def small_ops_one_by_one() -> Model:
+    y = x = placeholder(8)
+    for _ in range(150):
+        y = tf.tanh(y * 0.5)  # planted
+    return model(x, y)
+
+
+def feed_too_large() -> Model:
+    """Of 4 MB that are fed for every image, 32 bytes are used."""
+    x = placeholder(1024, 1024)
+    return model(x, tf.matmul(x[:, :8, 0], weights("w", 8, 8)))
+
+
+def wrong_data_format() -> Model:
+    """Images with channels first, turned around for every convolution and back."""
+    hidden = x = placeholder(32, 64, 48)
+    for layer in range(3):
+        hidden = tf.transpose(hidden, [0, 2, 3, 1])
+        hidden = tf.nn.conv2d(hidden, weights(f"w{layer}", 1, 1, 32, 32), 1, "SAME")
+        hidden = tf.nn.relu(tf.transpose(hidden, [0, 3, 1, 2]))
+    return model(x, hidden)
+
+
+def one_op_on_the_chain() -> Model:
+    """One product that others wait for, beside small ones that nobody waits for."""
+    x = placeholder(64)
+    hidden = tf.nn.relu(tf.matmul(x, weights("in", 64, 1024)))
+    large = tf.matmul(hidden, weights("large", 1024, 4096), name="planted")
+    others = [tf.nn.relu(tf.matmul(x, weights(f"w{n}", 64, 64))) for n in range(3)]
+    return model(x, tf.concat([large, *others], 1))

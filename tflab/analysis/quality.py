@@ -1,0 +1,111 @@
+"""Quality: whether the machine was quiet enough to draw conclusions from times. No TensorFlow in
+here.
+
+Other programs only ever slow steps down, and not all steps alike, so a busy machine turns a
+comparison of times around. Four things give it away: how many wanted a core before the measurement
+began (after that, it is the measurement itself), how much time the host of a virtual machine took
+away during it, untraced steps that differ widely, and untraced steps that take longer than traced
+ones, though tracing only adds work.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from tflab.records import Spread
+from tflab.records.quality import Load, Quality
+from tflab.units import percent, plural, time
+
+STOLEN = 0.02  # LeNet on a quiet virtual machine: up to 0.8 %
+WIDE = 3.0  # LeNet and x*y + z on a quiet machine: p90 up to 2.1 x p10
+SLOWER = 1.05  # medians of the same step in turn differ by less on a quiet machine
+SHORT_NS = 100_000  # shorter steps differ by the waking of a thread: up to 5.4 x when quiet
+# More than that is fed from memory to the untraced step, and then to the traced one from a cache.
+CACHED_BYTES = 2**20
+LEAST_STEPS = 10  # of fewer, p90 is the slowest one, and p10 a smaller last batch
+
+WITHHELD = "Conclusions that need a quiet machine are withheld: repeat it on one"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """The steps of one batch size, untraced and traced in turn."""
+
+    batch_size: int
+    untraced: int
+    traced: int
+    untraced_ns: Spread
+    traced_ns: Spread
+    fed_bytes: int  # to each step
+
+
+def judge(load: Load, steps: Iterable[Steps]) -> Quality:
+    """Whether conclusions can be drawn from these steps. What is not known is no reason."""
+    many = [
+        batch
+        for batch in steps
+        if batch.untraced >= LEAST_STEPS and batch.fed_bytes <= CACHED_BYTES
+    ]
+    long = [batch for batch in many if batch.untraced_ns.median >= SHORT_NS]
+    traced = [batch for batch in many if batch.traced >= LEAST_STEPS]
+    widest = max(long, key=width, default=None)
+    slowest = max(traced, key=slowdown, default=None)
+    reasons = (*of_load(load), *of_width(widest), *of_slowdown(slowest))
+    return Quality(
+        quiet=not reasons,
+        reasons=reasons,
+        cores=load.cores,
+        load_average=load.average,
+        stolen_share=load.stolen_share,
+        p90_to_p10=width(widest) if widest else None,
+        untraced_to_traced=slowdown(slowest) if slowest else None,
+    )
+
+
+def width(steps: Steps) -> float:
+    return steps.untraced_ns.p90 / steps.untraced_ns.p10
+
+
+def slowdown(steps: Steps) -> float:
+    return steps.untraced_ns.median / steps.traced_ns.median
+
+
+def of_load(load: Load) -> Iterator[str]:
+    if load.average is not None and load.average > load.cores:
+        yield (
+            f"the load average before the measurement was {load.average:.2f} on "
+            f"{plural(load.cores, 'core')}"
+        )
+    if load.stolen_share is not None and load.stolen_share > STOLEN:
+        yield f"during it the host took {percent(load.stolen_share)} of the processor time away"
+
+
+def of_width(steps: Steps | None) -> Iterator[str]:
+    if steps and width(steps) > WIDE:
+        spread = steps.untraced_ns
+        yield (
+            f"p90 of the untraced steps at batch {steps.batch_size} is {width(steps):.1f} x p10 "
+            f"({time(spread.p90)} and {time(spread.p10)})"
+        )
+
+
+def of_slowdown(steps: Steps | None) -> Iterator[str]:
+    if steps and slowdown(steps) > SLOWER:
+        yield (
+            f"at batch {steps.batch_size} the untraced step took {slowdown(steps):.2f} x as long "
+            f"as the traced one ({time(steps.untraced_ns.median)} and "
+            f"{time(steps.traced_ns.median)}), though tracing only adds work"
+        )
+
+
+def sentence(judgement: Quality) -> str:
+    """What stands above a measurement that was disturbed. Steps may differ widely by themselves."""
+    wide = judgement.p90_to_p10 is not None and judgement.p90_to_p10 > WIDE
+    own = ", or its steps differ by themselves" if wide and len(judgement.reasons) == 1 else ""
+    return f"This machine was busy{own}: {'; '.join(judgement.reasons)}. {WITHHELD}."
+
+
+def disturbed(quality: Quality | None) -> bool:
+    """Whether conclusions are to be withheld; where nobody looked, they are not."""
+    return quality is not None and not quality.quiet

@@ -1,0 +1,89 @@
+"""Evidence: what a diagnosis is made from, for each batch size, out of the sweep and placement."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from tflab.analysis import op_table, roofline
+from tflab.compare import sweep
+from tflab.compare.diagnosis import Evidence, Work
+from tflab.records import Costs, Node, OpStats, Peaks, Placement, Shape, node_of
+from tflab.runtime import costs, private
+
+MOVING_CHANNELS = ((0, 3, 1, 2), (0, 2, 3, 1))
+WITHIN_IMAGES = ((0, 1, 3, 2), (0, 2, 1, 3))  # may come to the same shape
+
+
+def of_batch(
+    batch: sweep.Measured,
+    placed: Placement,
+    rows: Sequence[OpStats],
+    cost_of: Mapping[str, Costs],
+    peaks: Peaks,
+) -> Evidence:
+    """What is known of a step at one batch size; `rows` are its nodes."""
+    sources = {node.name: node.source for node in (*placed.user_nodes, *placed.nodes)}
+    lines = op_table.line_labels(sources)
+    movers = costs.moving(placed.nodes, placed.user_nodes, placed.ledger)
+    turned = movers & format_changes(placed.nodes)
+    return Evidence(
+        batch_size=batch.batch_size,
+        steps=batch.accumulator.steps,
+        step_ns=median(batch.untraced_ns),
+        ops_span_ns=median(batch.ops_span_ns),
+        traced_outside_ns=median(
+            wall - span for wall, span in zip(batch.traced_ns, batch.ops_span_ns, strict=True)
+        ),
+        fed_bytes=costs.fed_bytes(placed.nodes),
+        reading_ns=costs.fed_bytes(placed.nodes) / roofline.bandwidth(peaks),
+        nodes=tuple(
+            Work(
+                name=row.key,
+                op=row.op,
+                line=lines.get(row.key, ""),
+                calls=row.calls / batch.accumulator.steps,
+                call_ns=row.median_ns,
+                bytes=cost_of[row.key].bytes if row.key in cost_of else None,
+                roof_share=row.roof_share,
+                moves=row.key in movers,
+                turns=row.key in turned,
+                hands_on=set(row.ops) <= costs.HAND_ON,
+            )
+            for row in rows
+        ),
+    )
+
+
+def format_changes(nodes: Sequence[Node]) -> set[str]:
+    """The transposes beside a convolution, pooling or the like that, by their shapes, move the
+    channels from first to last, or from last to first, and can do nothing else."""
+    makers = {node.name: node for node in nodes}
+    formatted = {node.name for node in nodes if has_format(node.op)}
+    beside = {node_of(tensor) for name in formatted for tensor in makers[name].inputs}
+    beside |= {node.name for node in nodes if formatted & set(map(node_of, node.inputs))}
+    return {name for name in beside if name in makers and changes_format(makers[name], makers)}
+
+
+def has_format(op: str) -> bool:
+    """Whether ops of this type know which axis of their input has the channels."""
+    definition = private.op_def(op)
+    return definition is not None and any(attr.name == "data_format" for attr in definition.attr)
+
+
+def shape_of(tensor: str, makers: Mapping[str, Node]) -> Shape:
+    maker, index = makers.get(node_of(tensor)), int(tensor.partition(":")[2] or 0)
+    return maker.outputs[index].shape if maker and index < len(maker.outputs) else None
+
+
+def changes_format(node: Node, makers: Mapping[str, Node]) -> bool:
+    if "Transpose" not in node.op or not node.inputs:
+        return False
+    before, after = shape_of(node.inputs[0], makers), shape_of(node.name, makers)
+    if before is None or after is None or len(before) != 4 or len(after) != 4 or before == after:
+        return False
+
+    def comes_to(order: Sequence[int]) -> bool:
+        return tuple(before[axis] for axis in order) == after
+
+    return any(map(comes_to, MOVING_CHANNELS)) and not any(map(comes_to, WITHIN_IMAGES))
