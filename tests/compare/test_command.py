@@ -647,7 +647,7 @@ def test_on_a_machine_that_was_busy_before_nothing_is_concluded_from_times(monke
     assert (busy.quality.cores, busy.quality.load_average) == (cores, cores + 0.5)
     assert busy.findings[-1] == findings.WITHHELD
     assert not [sentence for sentence in busy.findings if "images per second" in sentence]
-    assert [row.verdict and row.verdict.word for row in busy.configs] == [None, "cannot tell"] * 2
+    assert [row.verdict and row.verdict.word for row in busy.configs] == [None, "withheld"] * 2
 
 
 def test_the_quality_is_that_of_the_steps_at_all_batch_sizes():

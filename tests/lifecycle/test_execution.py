@@ -164,7 +164,7 @@ def test_a_busy_machine_is_told_by_its_load_from_before_and_decides_no_race(walk
     judged = execution.judged(replace(stage, race=won, steps=10, **lengths), during, 4_096)
     reasons = () if quiet else ("the load average before the measurement was 5.00 on 4 cores",)
     assert judged.quality == Quality(quiet, reasons, 4, average, 0.001, 2.0, 0.75)
-    withheld = replace(won, verdict=replace(slower, word="cannot tell"))
+    withheld = replace(won, verdict=replace(slower, word="withheld"))
     assert judged.race == (won if quiet else withheld)
 
 

@@ -232,6 +232,14 @@ def test_a_race_stands_below_the_times_and_tells_what_the_passes_are_worth():
     assert blocks == [*told()[:2], raced, *told()[2:]]
 
 
+def test_a_race_on_a_busy_machine_has_no_winner():
+    verdict = replace(RACE.verdict, word="withheld")
+    (block,) = told(race=replace(RACE, verdict=verdict))[2:3]
+    assert block == RACED.removesuffix("Without them a step takes ") + (
+        "Which of them is faster is withheld, for the machine was busy."
+    )
+
+
 def test_a_race_that_tells_nothing_says_so():
     verdict = Verdict(1.02, 0.91, 1.14, 0.2345, 1, "cannot tell")
     blocks = told(race=replace(RACE, verdict=verdict))

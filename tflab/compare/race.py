@@ -120,7 +120,7 @@ def judged(
 def undecided(rows: Sequence[ConfigTimes]) -> tuple[ConfigTimes, ...]:
     """The same times without a winner: the machine was too busy to tell one."""
     return tuple(
-        replace(row, verdict=replace(row.verdict, word="cannot tell")) if row.verdict else row
+        replace(row, verdict=replace(row.verdict, word="withheld")) if row.verdict else row
         for row in rows
     )
 

@@ -227,7 +227,7 @@ def against(verdict: Verdict) -> str:
     """`1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval that says so."""
     if verdict.word in ("slower", "faster"):
         return f"{verdict.ratio:.2f} x [{verdict.low:.2f}, {verdict.high:.2f}]"
-    if isfinite(verdict.low) and isfinite(verdict.high):
+    if verdict.word != "withheld" and isfinite(verdict.low) and isfinite(verdict.high):
         return f"{verdict.word} [{verdict.low:.2f}, {verdict.high:.2f}]"
     return verdict.word
 

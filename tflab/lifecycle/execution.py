@@ -113,7 +113,7 @@ def judged(execution: Execution, during: Load, fed_bytes: int) -> Execution:
     judgement = quality.judge(during, [lengths])
     race = execution.race
     if race and not judgement.quiet:
-        race = replace(race, verdict=replace(race.verdict, word="cannot tell"))
+        race = replace(race, verdict=replace(race.verdict, word="withheld"))
     return replace(execution, quality=judgement, race=race)
 
 

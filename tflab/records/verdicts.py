@@ -14,7 +14,7 @@ class Verdict:
     high: float
     p_value: float  # of the ratios, if both ways took the same time
     observations: int  # independent of one another
-    word: str  # slower, faster, alike, or cannot tell
+    word: str  # slower, faster, alike, cannot tell, or withheld where the machine was busy
 
 
 @dataclass(frozen=True)

@@ -132,11 +132,16 @@ def raced(race: Race) -> str:
     """What the switched-off passes are worth, or that nothing can be told."""
     usual, without = race.usual_step_ns, race.without_step_ns
     verdict = race.verdict
-    return (
+    measured = (
         f"{plural(race.steps, 'untraced step')} each, in turn: {time(without.median)} without (p10 "
         f"{time(without.p10)}, p90 {time(without.p90)}), {time(usual.median)} with all passes (p10 "
-        f"{time(usual.p10)}, p90 {time(usual.p90)}). Without them a step takes "
-        f"{verdict.ratio:.2f} x as long [{verdict.low:.2f}, {verdict.high:.2f}], by "
+        f"{time(usual.p10)}, p90 {time(usual.p90)})."
+    )
+    if verdict.word == "withheld":
+        return f"{measured} Which of them is faster is withheld, for the machine was busy."
+    return (
+        f"{measured} Without them a step takes {verdict.ratio:.2f} x as long "
+        f"[{verdict.low:.2f}, {verdict.high:.2f}], by "
         f"{plural(verdict.observations, 'observation')} with sessions of their own: "
         f"{verdict.word}."
     )
