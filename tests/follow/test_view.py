@@ -48,7 +48,19 @@ HISTORY = NodeHistory(
     ran_outputs=(Tensor("float32", (16, 3)),),
     assignment=Assignment("relu", "/job:localhost/device:CPU:1", "the default device"),
     kernel=Kernel("relu", "_FusedConv2D", "CPU", "T=float", 2, "label 'mkl'", "GPU: cuDNN"),
-    code=(Machined("conv", "dot in fusion", ("fmul a", "fmul b", "fmul c"), (), 8, True, ()),),
+    code=(
+        Machined(
+            node="conv",
+            hlo="add in fusion",
+            llvm=("fadd a", "fadd b", "fadd c"),
+            machine=(),
+            lanes=8,
+            fused=True,
+            inferred=("HLO -> LLVM by kind: no expression of the same form was found",),
+            llvm_owners=("add of conv", "exponential of exp"),
+            machine_owners=(),
+        ),
+    ),
     times={
         4: op_stats(
             key="relu",
@@ -164,13 +176,15 @@ def test_the_history_of_a_fused_node_in_parts():
                 ("kernel of _FusedConv2D: label 'mkl'",),
                 ("a GPU would use (not run): GPU: cuDNN",),
                 ("code that XLA generates for it:",),
-                (Code("HLO      dot in fusion"),),
-                (Code("LLVM     fmul a"),),
-                (Code("         fmul b   (1 more like it)"),),
+                (Code("HLO      add in fusion"),),
+                (Code("LLVM     fadd a"),),
+                (Code("         fadd b   (1 more like it)"),),
+                (Code("         inferred: HLO -> LLVM by kind"),),
+                (Code("         of one or more of add of conv, exponential of exp"),),
                 (
                     Code(
-                        "         8 elements at once, a fused multiply-add: one instruction for "
-                        "two operations"
+                        "         up to 8 elements at once; some may be fused multiply-adds, one "
+                        "instruction for two"
                     ),
                 ),
             ),

@@ -10,6 +10,7 @@ from tflab.lifecycle import instrumented_step
 from tflab.records import Generated, Machined, Options, Program
 from tflab.runtime import session
 from tflab.xla import links
+from tflab.xla.listings import Operation
 
 ROWS = 1024  # enough for XLA to write a loop over vectors; a small batch is unrolled to scalars
 
@@ -50,4 +51,11 @@ def code_of(link: links.Link) -> Machined:
         lanes=link.lanes,
         fused=link.fused,
         inferred=link.inferred,
+        llvm_owners=owners(link.llvm_owners),
+        machine_owners=owners(link.code_owners),
     )
+
+
+def owners(operations: Iterable[Operation]) -> tuple[str, ...]:
+    """`add of dense/BiasAdd`, each name once; XLA makes operations for itself, too."""
+    return tuple(dict.fromkeys(f"{op.opcode} of {op.node or 'XLA itself'}" for op in operations))
