@@ -27,6 +27,7 @@ from tflab.report.contents import (
     Walked,
 )
 from tflab.runtime import trace
+from tflab.train import view as training_view
 from tflab.units import percent, plural, time
 from tflab.views import execution, placement
 
@@ -153,10 +154,17 @@ def training(lab: Lab) -> Iterator[Part]:
     origin = f"Read from {lab.logdir}." if lab.logdir else "Trained for this report."
     means = "Losses and accuracies are means" if classified(lab.history) else "Losses are means"
     yield Recipe(
-        f"{origin} {means} over images; the test reads all test images at the end of each epoch.",
+        f"{origin} {means} over images; the test reads all test images at the end of each epoch."
+        f"{left_out(lab.history)}",
         f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs)} "
         f"--batch-size {lab.history.batch_size} --seed {lab.history.seed}",
     )
+
+
+def left_out(history: History) -> str:
+    """Which steps the images a second are not of."""
+    traced = training_view.traced_steps(history)
+    return f" {traced}: they are in the seconds and not in the images a second." if traced else ""
 
 
 def classified(history: History) -> bool:
@@ -298,7 +306,9 @@ def methods(lab: Lab) -> Iterator[Part]:
         ("The cold step", "1", "0", "traced, in a process of its own"),
     ]
     if lab.history:
-        rows.append(("Loss and accuracy", f"{len(lab.history.steps):,}", "0", "untraced"))
+        traced = sum(step.traced for step in lab.history.steps)
+        how = f"untraced but for {traced}" if traced else "untraced"
+        rows.append(("Loss and accuracy", f"{len(lab.history.steps):,}", "0", how))
     yield Table(
         "Steps, warm-up, tracing",
         (
