@@ -112,7 +112,11 @@ HISTORY = NodeHistory(
     slack_ns=2_400.0,
 )
 PLAIN = NodeHistory("x", "Placeholder", "runtime", None, (), (), ())
-SLACK = ("slack 2.40 us beside the longest chain, as if there were processors enough",)
+MODEL = (
+    "longest chain of dependent ops by median traced times: a model in which every op has a "
+    "processor"
+)
+SLACK = (f"slack 2.40 us beside the {MODEL}",)
 
 
 def lines(history):
@@ -296,7 +300,7 @@ def test_a_node_without_a_line_is_written_by_a_program_or_read_from_a_file():
 def test_a_node_that_ran_itself_gives_its_outputs_where_they_are_others():
     ran = replace(HISTORY, carrier="conv")
     made = ("made float32 [16, 3]",)
-    waited = ("on the longest chain of dependent ops: the step waits for it",)
+    waited = (f"on the {MODEL}",)
     assert view.sections(ran)[-1].about == "as _FusedConv2D"
     assert list(view.execution_lines(ran)) == [made, SLACK]
     assert list(view.execution_lines(replace(ran, critical=True))) == [made, waited]

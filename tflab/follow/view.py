@@ -188,10 +188,16 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
     elif history.ran_outputs not in ((), history.outputs):
         yield (f"made {', '.join(map(tensor, history.ran_outputs))}",)
     if history.critical:
-        yield ("on the longest chain of dependent ops: the step waits for it",)
+        yield (
+            "on the longest chain of dependent ops by median traced times: a model in which "
+            "every op has a processor",
+        )
     elif history.slack_ns is not None:
         slack = time(history.slack_ns)
-        yield (f"slack {slack} beside the longest chain, as if there were processors enough",)
+        yield (
+            f"slack {slack} beside the longest chain of dependent ops by median traced times: a "
+            "model in which every op has a processor",
+        )
 
 
 def times(history: NodeHistory) -> Table:
