@@ -179,7 +179,8 @@ def caption(runs: Sequence[OpRun], step: StepTime) -> str:
     before, between, after = (
         time(ns_of_owner[owner]) for owner in (timeline.BEFORE, timeline.GAPS, timeline.AFTER)
     )
-    idle = 1 - ns_of_owner[timeline.BUSY] / step.wall_ns if step.wall_ns else 0
+    # As in `lanes.step_shape`, so that the text beside the picture has the same last digit.
+    idle = (step.wall_ns - ns_of_owner[timeline.BUSY]) / step.wall_ns if step.wall_ns else 0
     return (
         f"Step {step.step}. Dark: the critical path, joined by a line. Grey columns: no op was "
         f"running, for {percent(idle)} of the step ({before} before the first op, {between} "
