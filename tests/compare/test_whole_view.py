@@ -596,9 +596,9 @@ def test_the_legend_names_every_type_without_flops_and_both_peaks():
     assert op_table.legend(COMPARISON) == (
         "Asked for: bytes that the ops of a row asked their allocators for; peak: the most of them "
         "alive at once. FLOPs are those of the framework's registry, which has none for MaxPool, "
-        "Softmax: they have none here either, and are not counted as 0. The roof is what this "
-        "machine could do at that many FLOPs a byte: at most 215 GFLOP/s, with 38.7 GB/s from "
-        "memory, as a short benchmark found."
+        "Softmax: they have none here either, and are not counted as 0. The roof is what a "
+        "short benchmark reached at that many FLOPs a byte: at most 215 GFLOP/s, with 38.7 GB/s "
+        "from memory."
     )
 
 

@@ -177,7 +177,7 @@ def test_the_history_of_a_fused_node_in_parts():
                 ),
                 ("lives on in ", relu, ": device and kernel are that node's"),
                 ("device CPU:1: the default device",),
-                ("kernel of _FusedConv2D: label 'mkl'",),
+                ("kernel of _FusedConv2D, by registration: label 'mkl'",),
                 ("a GPU would use (not run): GPU: cuDNN",),
                 ("code that XLA generates for it:",),
                 (Code("HLO      add in fusion"),),
@@ -235,7 +235,7 @@ def test_the_history_of_a_fused_node_as_text():
                     "does the work of bias:0, twin too",
                     "lives on in relu: device and kernel are that node's",
                     "device CPU:1: the default device",
-                    "kernel of _FusedConv2D: label 'mkl'",
+                    "kernel of _FusedConv2D, by registration: label 'mkl'",
                     "a GPU would use (not run): GPU: cuDNN",
                 ),
             ),
@@ -317,6 +317,18 @@ def test_a_node_whose_work_nobody_did_did_not_run():
     assert list(view.execution_lines(replace(gone, fate=None, touches=()))) == []
 
 
+def test_of_a_folded_or_removed_node_nobody_did_the_work_in_the_step():
+    folded, removed, merged = (
+        next(
+            iter(view.execution_lines(replace(HISTORY, fate=Fate("conv", fate, "a pass", "relu"))))
+        )
+        for fate in ("folded", "removed", "merged")
+    )
+    assert folded[0] == "it was computed before the steps; its value is in "
+    assert removed[0] == "it did not run; what used it took its value from "
+    assert merged[0] == "its work was done by "
+
+
 def test_a_removed_node_was_passed_over_or_needed_by_nothing():
     of = [Fate("a", "removed", "a pass", "b"), Fate("a", "removed", "a pass", None)]
     assert list(map(view.fate_words, of)) == [
@@ -330,7 +342,7 @@ def test_a_history_says_why_there_is_no_gradient_and_no_kernel():
     assert list(view.backward_lines(blank)) == [("no gradient: is not to be shown",)]
     kernel = replace(HISTORY.kernel, constraints="", on_gpu=None)
     assert list(view.placement_lines(replace(PLAIN, kernel=kernel))) == [
-        ("kernel of _FusedConv2D: needs none",)
+        ("kernel of _FusedConv2D, by registration: needs none",)
     ]
 
 

@@ -211,7 +211,7 @@ def test_the_report_opens_with_what_it_is_about():
     assert report.about == (
         "What a framework does between a line of Python and the machine, followed through two "
         "graphs: x*y + z, small enough to follow by eye, and lenet. Every node of them can be "
-        "clicked, and every number says how it was obtained."
+        "clicked, and each chapter says how its numbers were obtained."
     )
     assert report.command == "python -m tflab.report --model lenet"
 
@@ -573,8 +573,10 @@ def test_it_closes_with_how_each_number_was_obtained():
     assert shown(chapters.methods(LAB)) == [
         [*METHODS, ("Loss and accuracy", "1,205", "0", "untraced but for 5"), 0],
         "In turn: an untraced step, then a traced one, so that both see the same machine. The "
-        "untraced time is the truth; the traced one explains it. Passes, devices and the graph "
-        "that ran are read from the runtime's own dumps, and nothing in the drawings is made up.",
+        "untraced time is what a step takes; the traced one, which is longer, says of what. "
+        "Passes, devices and the graph that ran are read from the runtime's own dumps; what "
+        "became of a "
+        "node is worked out from the graphs before and after each pass.",
     ]
 
 

@@ -117,7 +117,8 @@ def test_the_view_tells_the_way_from_the_line_to_the_instruction():
         "nothing is left: it was folded; LLVM -> machine by width: no line table; fusion -> "
         "function: of another.",
         [
-            "Kernels of the cluster; one without code is a call of a library",
+            "Kernels of the cluster; one without code has that of an equal one, or is the "
+            "runtime's work",
             COLUMNS,
             ("large", "multiply", "1,034"),
             ("small", "2 add, exponential", "200"),

@@ -34,12 +34,16 @@ def of_modules(
             fetches=fetches,
             batch_size=batch_size,
             kernels=tuple(
-                (kernel.name, kernel.opcodes, kernel.code.size_bytes if kernel.code else 0)
-                for kernel in module.kernels
+                (kernel.name, kernel.opcodes, own_bytes(kernel)) for kernel in module.kernels
             ),
             path=tuple(map(code_of, links.arithmetic_links(module))),
             listings=xla.listing_files(module),
         )
+
+
+def own_bytes(kernel: xla.Kernel) -> int:
+    """The bytes of a function that several kernels share are those of the first."""
+    return kernel.code.size_bytes if kernel.code and kernel.function == kernel.name else 0
 
 
 def code_of(link: links.Link) -> Machined:

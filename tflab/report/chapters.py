@@ -41,7 +41,7 @@ def report(lab: Lab, command: str) -> Report:
         about=(
             "What a framework does between a line of Python and the machine, followed through "
             f"two graphs: x*y + z, small enough to follow by eye, and {lab.model}. Every node of "
-            "them can be clicked, and every number says how it was obtained."
+            "them can be clicked, and each chapter says how its numbers were obtained."
         ),
         command=command,
         chapters=(
@@ -321,8 +321,9 @@ def methods(lab: Lab) -> Iterator[Part]:
     )
     yield (
         "In turn: an untraced step, then a traced one, so that both see the same machine. The "
-        "untraced time is the truth; the traced one explains it. Passes, devices and the graph "
-        "that ran are read from the runtime's own dumps, and nothing in the drawings is made up."
+        "untraced time is what a step takes; the traced one, which is longer, says of what. "
+        "Passes, devices and the graph that ran are read from the runtime's own dumps; what became "
+        "of a node is worked out from the graphs before and after each pass."
     )
 
 

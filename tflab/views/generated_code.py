@@ -44,7 +44,8 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
     larger = sorted(code.kernels, key=lambda kernel: -kernel[2])
     if len(code.kernels) > 1:
         yield shortened(
-            "Kernels of the cluster; one without code is a call of a library",
+            "Kernels of the cluster; one without code has that of an equal one, or is the "
+            "runtime's work",
             (
                 Column("kernel", lambda kernel: kernel[0]),
                 Column("fuses", lambda kernel: counted(kernel[1]), elastic=True),
