@@ -499,7 +499,7 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
             ("before the first op (session, feeds)", "600 us", "10.0 %"),
             ("at least one op running", "3.00 ms", "50.0 %"),
             ("no op running between ops (scheduling, waiting)", "1.50 ms", "25.0 %"),
-            ("after the last op (fetches, collecting the trace)", "900 us", "15.0 %"),
+            ("after the last op (fetches and collecting the trace, as one)", "900 us", "15.0 %"),
             0,
         ],
         ("timeline", ("timeline", runs, middle, walk.EXECUTION.critical_path)),

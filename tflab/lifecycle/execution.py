@@ -39,10 +39,11 @@ class Measured:
     runs: list[OpRun] = field(default_factory=list)
     graphs: tuple[Any, ...] = ()
 
-    def observe(self, turn: measure.Turn, timed: StepTime, metadata: Any) -> None:
-        if not turn.traced:
+    def observe(self, turn: measure.Turn, timed: StepTime, recorded: measure.Recorded) -> None:
+        if recorded is None:
             self.untraced_ns.append(timed.wall_ns)
             return
+        metadata = recorded.parsed()
         graphs = tuple(metadata.partition_graphs)
         types = {node.name: node.op for graph in graphs for node in graph.node} or self.types
         runs = list(trace.op_runs(timed.step, metadata.step_stats, types))
