@@ -21,6 +21,7 @@ PASSES = {  # one step in how many is traced, and what is asked for, to untraced
     "every step traced": (1, 1.15),
     "one step in 10 traced": (10, 1.10),
 }
+WHOLE = 5  # steps; more than those whose op runs are kept
 STEPS = {1: 100, 16: 50, 64: 25}  # batch size -> steps in a round: about a tenth of a second
 
 
@@ -33,6 +34,15 @@ class Overhead:
 
 
 @dataclass(frozen=True)
+class Folding:
+    """Traced steps at batch 1 whose traces are folded, beside those whose are never read."""
+
+    phase: str
+    unread: list[float]  # seconds a step, round by round
+    folded: list[float]
+
+
+@dataclass(frozen=True)
 class Captured:
     data: str  # what the images are of
     images: int
@@ -41,6 +51,7 @@ class Captured:
     peak: int  # bytes, the most that pass held at any moment
     untraced_grown: int  # bytes, by the untraced pass before it
     overheads: list[Overhead]
+    foldings: list[Folding]
 
 
 def measure(quick: bool) -> Captured:
@@ -62,7 +73,23 @@ def measure(quick: bool) -> Captured:
         passes = turns.take(timed, rounds)
     overheads = [record for phase in PHASES for record in overhead(phase, quick)]
     data = lenet.lenet().dataset("test").name
-    return Captured(data, images, passes, grown, peak, between - before, overheads)
+    foldings = [folding(phase, quick) for phase in PHASES]
+    return Captured(data, images, passes, grown, peak, between - before, overheads, foldings)
+
+
+def folding(phase: str, quick: bool) -> Folding:
+    from benchmarks import lenet
+
+    count, rounds = (2, 2) if quick else (STEPS[1] // 2, 100)
+    with lenet.steps(phase) as steps:
+        measured = steps.fold(WHOLE)  # only of the first steps every op run is kept
+        works = {
+            "unread": partial(turns.seconds, partial(steps.run_traced, 1, count)),
+            "folded": partial(turns.seconds, partial(steps.fold, count, into=measured)),
+        }
+        turns.take(works, 1)
+        times = turns.take(works, rounds)
+    return Folding(phase, *([s / count for s in times[name]] for name in works))
 
 
 def overhead(phase: str, quick: bool) -> Iterator[Overhead]:
@@ -108,6 +135,16 @@ def blocks(record: Captured) -> Iterator[Block]:
             Column("ratio", lambda row: turns.ratio(row.traced, row.untraced), right=True),
         ),
         tuple(record.overheads),
+    )
+    yield Table(
+        "Reading a trace and adding it up, at batch 1 (asked for: to 1.10)",
+        (
+            Column("step", lambda row: row.phase),
+            Column("traced, never read", lambda row: turns.duration(row.unread), right=True),
+            Column("traced and folded", lambda row: turns.duration(row.folded), right=True),
+            Column("ratio", lambda row: turns.ratio(row.folded, row.unread), right=True),
+        ),
+        tuple(record.foldings),
     )
 
 

@@ -18,7 +18,7 @@ from tflab.analysis import op_table
 from tflab.compare import sweep
 from tflab.lifecycle import placement
 from tflab.records import OpStats, Options, Program
-from tflab.runtime import measure, session
+from tflab.runtime import measure, private, session
 
 WARMUP = 50  # steps of each kind before anything is measured
 SPLITS = {"inference": "test", "training": "train"}
@@ -44,19 +44,21 @@ class Steps:
             self.untraced(*values)
 
     def run_traced(self, size: int, count: int) -> None:
-        """So many traced steps; nothing is done with the traces."""
+        """So many traced steps, whose traces are never read."""
         for values in self.batches(size, count):
-            self.traced(*values, run_metadata=tf1.RunMetadata())
+            self.traced(*values, run_metadata=private.Unparsed())
 
-    def fold(self, count: int, every: int = 1) -> sweep.Measured:
+    def fold(
+        self, count: int, every: int = 1, into: sweep.Measured | None = None
+    ) -> sweep.Measured:
         """So many steps at batch 1, of which one in `every` is traced and folded."""
-        measured = sweep.Measured(1, count)
+        measured = into or sweep.Measured(1, count)
         runner = measure.Runner(self.untraced, self.traced)
         for number, values in enumerate(self.batches(1, count)):
             turn = measure.Turn(values, 1, number // every, traced=number % every == 0)
-            timed, metadata = runner.take(turn)
+            timed, recorded = runner.take(turn)
             if turn.traced:
-                measured.fold(turn, timed, metadata, self.types)
+                measured.fold(turn, timed, recorded, self.types)
         return measured
 
     def table(self, measured: sweep.Measured) -> tuple[OpStats, ...]:

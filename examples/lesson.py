@@ -105,8 +105,8 @@ def traced(
     """Run a step in a session, once for each batch: its wall time in ns, and its ops by name."""
     run = step.callable(live, trace_level=session.FULL_TRACE)
     for number, values in enumerate(batches):
-        timed, metadata = session.timed_step(run, values, number)
-        runs = trace.op_runs(number, metadata.step_stats, {})
+        timed, recorded = session.timed_step(run, values, number)
+        runs = trace.op_runs(number, recorded.parsed().step_stats, {})
         yield timed.wall_ns, {run.name: run for run in runs}
 
 

@@ -82,10 +82,10 @@ def lenet():
     step_stats, sweeps = defaultdict(list), []
     sweep_run, fold = sweep.run, sweep.Measured.fold
 
-    def watched(measured, turn, step, metadata, types):
+    def watched(measured, turn, step, recorded, types):
         if turn.traced:
-            step_stats[measured.batch_size].append(metadata.step_stats)
-        fold(measured, turn, step, metadata, types)
+            step_stats[measured.batch_size].append(recorded.parsed().step_stats)
+        fold(measured, turn, step, recorded, types)
 
     def once(*args):
         if not sweeps:
@@ -412,14 +412,14 @@ def interrupt(monkeypatch):
 
     def when(step):
         steps = iter(range(1, step))
-        durations = trace.durations
+        columns = trace.columns
 
         def folding(*args):
             if next(steps, None) is None:
                 raise KeyboardInterrupt
-            return durations(*args)
+            return columns(*args)
 
-        monkeypatch.setattr(trace, "durations", folding)
+        monkeypatch.setattr(trace, "columns", folding)
 
     return when
 

@@ -143,10 +143,15 @@ def fixed(rows, sizes=SIZES):
 
 
 def test_a_row_of_mostly_fixed_cost_is_named_with_its_line_and_error():
-    assert fixed([row(fit=Fit(90_000, 10_000, 0.187), b1=cell(100_000))]) == [
-        "Conv2D costs 90.0 us a step before the first image and 10.0 us for each "
-        "(a straight line, within 18.7 %): at batch 1, 90.0 % of it is fixed cost."
+    assert fixed([row(fit=Fit(90_000, 10_000, 0.087), b1=cell(100_000))]) == [
+        "All of Conv2D in a step, its calls added up: a straight line within 8.7 % begins at "
+        "90.0 us and rises by 10.0 us an image, so at batch 1 about 90 % is fixed cost."
     ]
+
+
+@pytest.mark.parametrize("error, count", [(0.1, 1), (0.101, 0), (0.34, 0)])
+def test_nothing_is_concluded_from_a_line_that_does_not_fit(error, count):
+    assert len(fixed([row(fit=Fit(90_000, 10_000, error), b1=cell(100_000))])) == count
 
 
 @pytest.mark.parametrize(
@@ -260,7 +265,7 @@ def test_a_configuration_that_differs_little_or_by_chance_is_not_named(other):
 
 def test_sentences_come_in_the_order_of_a_readers_questions_and_dear_rows_first():
     rows = [
-        row("NoOp", Fit(9, 1, 0.5), b1=cell(10, share=0.1), b16=cell(10, share=0.01)),
+        row("NoOp", Fit(9, 1, 0.05), b1=cell(10, share=0.1), b16=cell(10, share=0.01)),
         row("Conv2D", Fit(0, 90, 0.1), b1=cell(90, share=0.9), b16=cell(990, share=0.99)),
     ]
     by_size = {16: steps(100), 1: steps(100, wall=900)}
@@ -270,8 +275,8 @@ def test_sentences_come_in_the_order_of_a_readers_questions_and_dear_rows_first(
         "The share of NoOp falls from 10.0 % at batch 1 to 1.0 % at 16.",
         "Conv2D: from 1 to 16 a call takes 11.00 x as long for 16 x the work.",
         "NoOp: from 1 to 16 a call takes 1.00 x as long for 16 x the work.",
-        "NoOp costs 9 ns a step before the first image and 1 ns for each (a straight line, "
-        "within 50.0 %): at batch 1, 90.0 % of it is fixed cost.",
+        "All of NoOp in a step, its calls added up: a straight line within 5.0 % begins at 9 ns "
+        "and rises by 1 ns an image, so at batch 1 about 90 % is fixed cost.",
         "From batch 1 to 16 images per second change by a factor of only 1.00: "
         "a larger batch no longer helps.",
         "At batch 1 an untraced step takes 900 ns, its ops together only 100 ns: "

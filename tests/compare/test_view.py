@@ -387,8 +387,8 @@ def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
     )
     assert told()[-2] == (
         f"{legend}, which has none for Relu: they have none here either, and are not counted as "
-        "0. The roof is what this machine could do at that many FLOPs a byte: at most 215 "
-        "GFLOP/s, with 38.7 GB/s from memory, as a short benchmark found."
+        "0. The roof is what a short benchmark reached at that many FLOPs a byte: at most 215 "
+        "GFLOP/s, with 38.7 GB/s from memory."
     )
     assert told(replace(FOUND, uncovered=(), peaks=None))[-2] == f"{legend}."
     levels = (Level(2**14, 201.4, 150.0), Level(2**27, 30.0, 40.0))
@@ -396,10 +396,10 @@ def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
     cached = replace(FOUND.peaks, levels=levels)
     held = told(replace(FOUND, uncovered=(), peaks=cached, tables={1: table}))[-2]
     assert held == (
-        f"{legend}. The roof is what this machine could do at that many FLOPs a byte: at most 215 "
-        "GFLOP/s, with 38.7 GB/s from memory and up to 201 GB/s from caches, where a call's inputs "
-        "and outputs fit into them, as a short benchmark found. Above: above the roof measured "
-        "here, which is what NumPy reached in a single process."
+        f"{legend}. The roof is what a short benchmark reached at that many FLOPs a byte: at most "
+        "215 GFLOP/s, with 38.7 GB/s from memory and up to 201 GB/s from caches, where a call's "
+        "inputs and outputs fit into them. Above: above the roof measured here, which is what "
+        "NumPy reached in a single process."
     )
     corrected = {"A": "it counts too much", "B": "it counts none", "C": "it counts too much"}
     own = told(replace(FOUND, uncovered=(), peaks=None, corrected=corrected))[-2]

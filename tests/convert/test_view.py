@@ -139,8 +139,9 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             ],
             0,
         ),
-        "The longest chain of dependent ops has 3 nodes and takes 80.0 us. All ops together are "
-        "1.50 x as much work. While any of them ran, 1.14 ran at once on average.",
+        "By the median times of its ops the longest chain has 3 nodes and takes 80.0 us: a model "
+        "in which every op has a processor. All ops together are 1.50 x as much work. While any of "
+        "them ran, 1.14 ran at once on average.",
         (
             "The critical path",
             ("node", "type that ran", "a step", "share"),

@@ -374,7 +374,11 @@ def test_every_field_of_the_placement():
         taken=(Taken("o", "fused", "q"), Taken("p", "removed", None)),
         definitions=GRAPH,
     )
-    machined = Machined("m", "multiply in f", ("fmul",), ("vmulps",), 8, True, ("by order",))
+    machined = Machined(
+        *("m", "multiply in f", ("fmul",), ("vmulps",), 8, True, ("by order",)),
+        llvm_owners=("multiply of m",),
+        machine_owners=("multiply of m", "add of n"),
+    )
     stage = Placement(
         PROGRAM,
         GRAPH,
@@ -464,6 +468,8 @@ def test_every_field_of_the_placement():
                         "lanes": 8,
                         "fused": True,
                         "inferred": ["by order"],
+                        "llvm_owners": ["multiply of m"],
+                        "machine_owners": ["multiply of m", "add of n"],
                     }
                 ],
             }

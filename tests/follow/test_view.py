@@ -48,7 +48,19 @@ HISTORY = NodeHistory(
     ran_outputs=(Tensor("float32", (16, 3)),),
     assignment=Assignment("relu", "/job:localhost/device:CPU:1", "the default device"),
     kernel=Kernel("relu", "_FusedConv2D", "CPU", "T=float", 2, "label 'mkl'", "GPU: cuDNN"),
-    code=(Machined("conv", "dot in fusion", ("fmul a", "fmul b", "fmul c"), (), 8, True, ()),),
+    code=(
+        Machined(
+            node="conv",
+            hlo="add in fusion",
+            llvm=("fadd a", "fadd b", "fadd c"),
+            machine=(),
+            lanes=8,
+            fused=True,
+            inferred=("HLO -> LLVM by kind: no expression of the same form was found",),
+            llvm_owners=("add of conv", "exponential of exp"),
+            machine_owners=(),
+        ),
+    ),
     times={
         4: op_stats(
             key="relu",
@@ -100,7 +112,11 @@ HISTORY = NodeHistory(
     slack_ns=2_400.0,
 )
 PLAIN = NodeHistory("x", "Placeholder", "runtime", None, (), (), ())
-SLACK = ("slack 2.40 us beside the longest chain, as if there were processors enough",)
+MODEL = (
+    "longest chain of dependent ops by median traced times: a model in which every op has a "
+    "processor"
+)
+SLACK = (f"slack 2.40 us beside the {MODEL}",)
 
 
 def lines(history):
@@ -161,16 +177,18 @@ def test_the_history_of_a_fused_node_in_parts():
                 ),
                 ("lives on in ", relu, ": device and kernel are that node's"),
                 ("device CPU:1: the default device",),
-                ("kernel of _FusedConv2D: label 'mkl'",),
+                ("kernel of _FusedConv2D, by registration: label 'mkl'",),
                 ("a GPU would use (not run): GPU: cuDNN",),
                 ("code that XLA generates for it:",),
-                (Code("HLO      dot in fusion"),),
-                (Code("LLVM     fmul a"),),
-                (Code("         fmul b   (1 more like it)"),),
+                (Code("HLO      add in fusion"),),
+                (Code("LLVM     fadd a"),),
+                (Code("         fadd b   (1 more like it)"),),
+                (Code("         inferred: HLO -> LLVM by kind"),),
+                (Code("         of one or more of add of conv, exponential of exp"),),
                 (
                     Code(
-                        "         8 elements at once, a fused multiply-add: one instruction for "
-                        "two operations"
+                        "         up to 8 elements at once; some may be fused multiply-adds, one "
+                        "instruction for two"
                     ),
                 ),
             ),
@@ -217,7 +235,7 @@ def test_the_history_of_a_fused_node_as_text():
                     "does the work of bias:0, twin too",
                     "lives on in relu: device and kernel are that node's",
                     "device CPU:1: the default device",
-                    "kernel of _FusedConv2D: label 'mkl'",
+                    "kernel of _FusedConv2D, by registration: label 'mkl'",
                     "a GPU would use (not run): GPU: cuDNN",
                 ),
             ),
@@ -282,7 +300,7 @@ def test_a_node_without_a_line_is_written_by_a_program_or_read_from_a_file():
 def test_a_node_that_ran_itself_gives_its_outputs_where_they_are_others():
     ran = replace(HISTORY, carrier="conv")
     made = ("made float32 [16, 3]",)
-    waited = ("on the longest chain of dependent ops: the step waits for it",)
+    waited = (f"on the {MODEL}",)
     assert view.sections(ran)[-1].about == "as _FusedConv2D"
     assert list(view.execution_lines(ran)) == [made, SLACK]
     assert list(view.execution_lines(replace(ran, critical=True))) == [made, waited]
@@ -299,6 +317,18 @@ def test_a_node_whose_work_nobody_did_did_not_run():
     assert list(view.execution_lines(replace(gone, fate=None, touches=()))) == []
 
 
+def test_of_a_folded_or_removed_node_nobody_did_the_work_in_the_step():
+    folded, removed, merged = (
+        next(
+            iter(view.execution_lines(replace(HISTORY, fate=Fate("conv", fate, "a pass", "relu"))))
+        )
+        for fate in ("folded", "removed", "merged")
+    )
+    assert folded[0] == "it was computed before the steps; its value is in "
+    assert removed[0] == "it did not run; what used it took its value from "
+    assert merged[0] == "its work was done by "
+
+
 def test_a_removed_node_was_passed_over_or_needed_by_nothing():
     of = [Fate("a", "removed", "a pass", "b"), Fate("a", "removed", "a pass", None)]
     assert list(map(view.fate_words, of)) == [
@@ -312,7 +342,7 @@ def test_a_history_says_why_there_is_no_gradient_and_no_kernel():
     assert list(view.backward_lines(blank)) == [("no gradient: is not to be shown",)]
     kernel = replace(HISTORY.kernel, constraints="", on_gpu=None)
     assert list(view.placement_lines(replace(PLAIN, kernel=kernel))) == [
-        ("kernel of _FusedConv2D: needs none",)
+        ("kernel of _FusedConv2D, by registration: needs none",)
     ]
 
 

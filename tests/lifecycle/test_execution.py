@@ -15,9 +15,11 @@ from tests import walks
 from tflab import datasets
 from tflab.analysis import op_stats, op_table
 from tflab.errors import TflabError
+from tflab.exporters.plots import timeline
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records import Load, Model, Options, Quality, Race, Spread, Verdict
 from tflab.runtime import load, measure, session, trace
+from tflab.units import percent
 
 pytestmark = pytest.mark.tensorflow
 
@@ -131,6 +133,15 @@ def test_the_time_ledger_is_the_wall_time(name, walked):
     assert sum(owner.ns for owner in stage.time_ledger) == stage.wall_ns
     assert sum(step.wall_ns for step in stage.step_times) == stage.wall_ns
     assert all(owner.ns >= 0 for owner in stage.time_ledger)
+
+
+@every_model
+def test_text_and_picture_give_the_same_idle_share(name, walked):
+    stage = walked(name)["execution"]
+    for step in stage.step_times:
+        (device,) = step.shape.devices
+        runs = [run for run in stage.runs if run.step == step.step and run.name != SOURCE]
+        assert f"for {percent(device.idle_share)} of the step" in timeline.caption(runs, step)
 
 
 @every_model

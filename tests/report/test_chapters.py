@@ -146,7 +146,7 @@ HISTORY = History(
     "points",
     50,
     9,
-    tuple(TrainingStep(step, 2.0, 0.1, 0.01) for step in range(1, 1_206)),
+    tuple(TrainingStep(n, 2.0, 0.1, 0.01, traced=4 <= n <= 8) for n in range(1, 1_206)),
     (
         Epoch(1, 402, 0.39312, 0.87491, 0.07424, 0.97713, 2.31, 25_974.4),
         Epoch(2, 804, 0.03384, 0.99932, 0.03051, 0.99264, 2.75, 26_667.3),
@@ -212,7 +212,7 @@ def test_the_report_opens_with_what_it_is_about():
     assert report.about == (
         "What a framework does between a line of Python and the machine, followed through two "
         "graphs: x*y + z, small enough to follow by eye, and lenet. Every node of them can be "
-        "clicked, and every number says how it was obtained."
+        "clicked, and each chapter says how its numbers were obtained."
     )
     assert report.command == "python -m tflab.report --model lenet"
 
@@ -360,7 +360,8 @@ def test_a_training_is_its_curves_and_all_of_its_epochs():
         ],
         Recipe(
             "Trained for this report. Losses and accuracies are means over images; the test reads "
-            "all test images at the end of each epoch.",
+            "all test images at the end of each epoch. Steps 4 to 8 were traced: they are in the "
+            "seconds and not in the images a second.",
             "python -m tflab.train --model lenet --epochs 3 --batch-size 50 --seed 9",
         ),
     ]
@@ -529,7 +530,7 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
             ("before the first op (session, feeds)", "600 us", "10.0 %"),
             ("at least one op running", "3.00 ms", "50.0 %"),
             ("no op running between ops (scheduling, waiting)", "1.50 ms", "25.0 %"),
-            ("after the last op (fetches, collecting the trace)", "900 us", "15.0 %"),
+            ("after the last op (fetches and collecting the trace, as one)", "900 us", "15.0 %"),
             0,
         ],
         ("timeline", ("timeline", runs, middle, walk.EXECUTION.critical_path)),
@@ -594,10 +595,12 @@ METHODS = [
 
 def test_it_closes_with_how_each_number_was_obtained():
     assert shown(chapters.methods(LAB)) == [
-        [*METHODS, ("Loss and accuracy", "1,205", "0", "untraced"), 0],
+        [*METHODS, ("Loss and accuracy", "1,205", "0", "untraced but for 5"), 0],
         "In turn: an untraced step, then a traced one, so that both see the same machine. The "
-        "untraced time is the truth; the traced one explains it. Passes, devices and the graph "
-        "that ran are read from the runtime's own dumps, and nothing in the drawings is made up.",
+        "untraced time is what a step takes; the traced one, which is longer, says of what. "
+        "Passes, devices and the graph that ran are read from the runtime's own dumps; what "
+        "became of a "
+        "node is worked out from the graphs before and after each pass.",
     ]
 
 

@@ -196,7 +196,7 @@ EXECUTION = Execution(
         Owner("before the first op (session, feeds)", 1_800_000),
         Owner("at least one op running", 9_000_000),
         Owner("no op running between ops (scheduling, waiting)", 4_500_000),
-        Owner("after the last op (fetches, collecting the trace)", 2_700_000),
+        Owner("after the last op (fetches and collecting the trace, as one)", 2_700_000),
     ),
     wall_ns=18_000_000,
     critical_path=CriticalPath(
@@ -299,8 +299,8 @@ EXECUTED = State(
     about="The ops ran in the order of their dependencies.",
     lines=(
         "12 nodes on 2 devices, 4.10 ms a step for a batch of 16",
-        "longest chain of dependent ops: 3 nodes, 9.60 us",
-        "largest owner of the wall time: at least one op running, 50.0 %",
+        "longest chain of dependent ops, by median times: 3 nodes, 9.60 us",
+        "largest owner of the wall time of traced steps: at least one op running, 50.0 %",
         "3 other runs of passes changed nothing: layout, memory_optimizer",
     ),
     gone=(),
@@ -434,8 +434,9 @@ def test_the_changes_say_of_every_state_what_it_left_and_what_happened():
             "12",
             "12",
             "12 nodes on 2 devices, 4.10 ms a step for a batch of 16; longest chain of dependent "
-            "ops: 3 nodes, 9.60 us; largest owner of the wall time: at least one op running, "
-            "50.0 %; 3 other runs of passes changed nothing: layout, memory_optimizer",
+            "ops, by median times: 3 nodes, 9.60 us; largest owner of the wall time of traced "
+            "steps: at least one op running, 50.0 %; 3 other runs of passes changed nothing: "
+            "layout, memory_optimizer",
         ),
         0,
     ]

@@ -261,6 +261,42 @@ def test_a_compiled_step_takes_its_feeds_and_is_traced(graph):
 
 
 @pytest.mark.tensorflow
+def test_a_trace_is_kept_as_it_came_and_parsed_when_it_is_asked_for(graph):
+    import tensorflow.compat.v1 as tf1
+
+    with tf1.Session(graph=graph) as session:
+        options = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
+        recorded = private.Unparsed()
+        step = private.compiled_step(session, ("x:0",), ("square:0",), (), options)
+        step(np.float32([1, 2, 3]), run_metadata=recorded)
+    recorded.graphs = (tf1.GraphDef(node=[tf1.NodeDef(name="ran")]),)
+    assert tf1.RunMetadata.FromString(recorded.serialized).step_stats.dev_stats
+    assert recorded.parsed().step_stats.dev_stats
+    assert recorded.parsed().partition_graphs[0].node[0].name == "ran"
+
+
+@pytest.mark.tensorflow
+def test_steps_that_share_a_graph_bring_it_only_where_it_is_asked_for(graph):
+    import tensorflow.compat.v1 as tf1
+
+    def step():
+        return private.shared_step(session, ("x:0",), ("square:0",), ())
+
+    traced, whole = private.Unparsed(), private.Unparsed()
+    full = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
+    graphs = tf1.RunOptions(output_partition_graphs=True)
+    with tf1.Session(graph=graph) as session:
+        step()(np.float32([1, 2]), run_options=full, run_metadata=traced)
+        step()(np.float32([1, 2]), run_options=graphs, run_metadata=whole)
+        names = {node.name for part in whole.parsed().partition_graphs for node in part.node}
+        rows = traced.parsed().step_stats.dev_stats[0].node_stats
+        assert {row.node_name for row in rows} - {"_SOURCE"} <= names
+        assert not traced.parsed().partition_graphs
+        session = SimpleNamespace()
+        lost(step, "Steps that share a graph")
+
+
+@pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "make, module, content, what",
     [

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tflab.exporters.xspace import wire
 from tflab.records import OpRun
 from tflab.runtime import trace
 
@@ -98,6 +99,32 @@ def test_old_traces_have_only_a_total_of_each_allocator():
 def test_microseconds_count_where_there_are_no_nanoseconds(micros, times):
     (run,) = trace.op_runs(0, step_stats(cpu=[node_stats("a", **micros)]), {})
     assert (run.start_ns, run.duration_ns) == times
+
+
+def serialised(*devices: list[dict[int, str | int]]) -> bytes:
+    """A RunMetadata with these rows on each device; a field is left out as proto3 leaves out 0."""
+    stats = b""
+    for rows in devices:
+        content = wire.field(1, "/device:CPU:0")
+        for row in rows:
+            other = wire.field(8, "a = Label()") + wire.field(6, wire.field(1, "cpu"))
+            fields = b"".join(wire.field(number, value) for number, value in row.items())
+            content += wire.field(2, fields + other)
+        stats += wire.field(1, content)
+    return wire.field(1, stats)
+
+
+def test_columns_hold_the_rows_of_all_devices_in_their_order():
+    first = [{1: "mul", 13: 2_000, 16: 30}, {1: "x", 13: 1_000, 16: 5}]
+    content = serialised(first, [{1: "add", 13: 3_000, 16: 7}])
+    assert trace.columns(content, 900) == (["mul", "x", "add"], [1_100, 100, 2_100], [30, 5, 7])
+
+
+def test_columns_are_refused_where_a_row_leaves_a_field_out():
+    whole, instant = {1: "mul", 13: 2_000, 16: 30}, {1: "x", 13: 1_000}
+    assert trace.columns(serialised([whole, instant]), 0) is None
+    assert trace.columns(serialised([{1: "old"}, whole]), 0) is None
+    assert trace.columns(b"", 0) == ([], [], [])
 
 
 def test_a_step_without_statistics_has_no_runs():

@@ -67,3 +67,18 @@ def test_an_epoch_is_a_mean_over_rows_not_over_batches():
         seconds=5.0,
         images_per_second=2.0,
     )
+
+
+def test_traced_steps_count_in_the_time_and_not_in_the_rate():
+    steps = [
+        TimedStep(step=1, loss=1.0, accuracy=0.0, rate=0.1, seconds=1.0),
+        TimedStep(step=2, loss=1.0, accuracy=0.0, rate=0.1, seconds=7.0, traced=True),
+        TimedStep(step=3, loss=1.0, accuracy=0.0, rate=0.1, seconds=0.5),  # of two rows
+    ]
+    epoch = epochs.epoch_of(SETTINGS, steps, 0.5, 0.75)
+    assert (epoch.seconds, epoch.images_per_second) == (8.5, 6 / 1.5)
+
+
+def test_an_epoch_of_traced_steps_alone_has_their_rate():
+    steps = [TimedStep(n, 1.0, 0.0, 0.1, seconds=1.0, traced=True) for n in (1, 2, 3)]
+    assert epochs.epoch_of(SETTINGS, steps, 0.5, 0.75).images_per_second == pytest.approx(10 / 3)

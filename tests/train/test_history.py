@@ -56,7 +56,8 @@ def test_a_line_holds_the_fields_of_its_record_by_name(tmp_path):
     assert path.read_text() == (
         '{"model": "toy", "data": "XOR", "train_rows": 20, "test_rows": 8, "batch_size": 4, '
         '"epochs": 3, "seed": 9, "one_thread": false}\n'
-        '{"step": 1, "loss": 2.5, "accuracy": 0.75, "rate": 0.01, "seconds": 0.125}\n'
+        '{"step": 1, "loss": 2.5, "accuracy": 0.75, "rate": 0.01, "traced": false, '
+        '"seconds": 0.125}\n'
         '{"epoch": 1, "step": 5, "train_loss": 1.5, "train_accuracy": 0.5, "test_loss": 1.25, '
         '"test_accuracy": 0.625, "seconds": 2.0, "images_per_second": 10.0}\n'
     )
@@ -78,12 +79,26 @@ def test_every_line_is_json_that_any_program_reads(path):
     nameless = replace(STEPS[0], accuracy=math.nan, rate=math.nan)
     write(path, [nameless])
     *_, last = (json.loads(line, parse_constant=refuse) for line in path.open())
-    assert last == {"step": 1, "loss": 1.0, "accuracy": None, "rate": None, "seconds": 0.5}
+    assert last == {
+        "step": 1,
+        "loss": 1.0,
+        "accuracy": None,
+        "rate": None,
+        "traced": False,
+        "seconds": 0.5,
+    }
 
 
 def test_what_a_model_does_not_tell_is_nan(path):
     write(path, [replace(STEPS[0], accuracy=math.nan)])
     assert math.isnan(history.read(path).steps[-1].accuracy)
+
+
+def test_a_step_of_before_tracing_was_recorded_is_untraced(path):
+    path.write_text(path.read_text().replace(', "traced": false', ""))
+    assert history.read(path).steps == tuple(STEPS)
+    write(path, [replace(STEPS[0], step=5, traced=True)])
+    assert history.read(path).steps[-1].traced
 
 
 def test_a_history_with_epochs_to_come_was_interrupted(tmp_path):

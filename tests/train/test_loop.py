@@ -80,7 +80,7 @@ def values(folder, step) -> dict[str, np.ndarray]:
 
 
 def untimed(record):
-    times = {"seconds": 0, "images_per_second": 0}
+    times = {"seconds", "images_per_second", "traced"}
     return replace(record, **{name: 0 for name in times if name in asdict(record)})
 
 

@@ -52,6 +52,13 @@ def test_profile_has_the_steps_after_the_warm_up_under_their_numbers(both):
     assert {row["occurrences"] for row in stats if row["type"] == "ResourceApplyAdam"} == {5}
 
 
+def test_the_steps_that_were_traced_are_recorded_as_such(both):
+    here, _ = both
+    for name, numbers in (("traced", [4, 5, 6, 7, 8]), ("untraced", [])):
+        steps = history.read(here / name / history.NAME).steps
+        assert [step.step for step in steps if step.traced] == numbers
+
+
 def test_graphs_has_what_ran_and_its_times(both):
     here, _ = both
     events = EventAccumulator(str(here / "traced" / "executed"))

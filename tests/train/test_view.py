@@ -4,6 +4,8 @@ import io
 import math
 from dataclasses import replace
 
+import pytest
+
 from tests.shown import grid
 from tflab.exporters import text
 from tflab.records import Epoch, History
@@ -65,6 +67,12 @@ def test_meanwhile_the_last_steps_are_told():
     )
 
 
+def test_meanwhile_the_rate_is_that_of_untraced_steps():
+    steps = [TimedStep(n, 2, 1, 0.1, 1 / n, traced=n < 10) for n in (1, 10)]
+    assert view.progress_line(SETTINGS, steps).endswith("right, 1,280 rows a second")
+    assert view.progress_line(SETTINGS, steps[:1]).endswith("right, 128 rows a second")
+
+
 def test_all_epochs_are_a_table():
     assert (
         printed(HISTORY).split("\n\n")[0]
@@ -119,6 +127,15 @@ def test_a_training_is_told_whole():
         "Loss and share of right answers are means over all rows: of training as each batch came, "
         "before it was learned from; of the test with the weights at the end of the epoch."
     )
+
+
+@pytest.mark.parametrize(
+    "numbers, said", [((4, 5, 6, 7, 8), "Steps 4 to 8 were traced"), ((4,), "Step 4 was traced")]
+)
+def test_a_training_says_which_steps_the_rate_leaves_out(numbers, said):
+    steps = tuple(TimedStep(n, 2, 1, 0.1, 0.01, traced=n in numbers) for n in range(1, 11))
+    *_, note = view.blocks(replace(HISTORY, steps=steps))
+    assert note == f"{said}: they are in the times and not in the rows a second."
 
 
 def test_a_long_training_has_a_row_for_every_epoch():

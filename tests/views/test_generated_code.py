@@ -8,6 +8,8 @@ from tflab.records import Generated, Machined, Node, Placement
 from tflab.records.blocks import Frame, Strip, Table
 from tflab.views import generated_code
 
+BY_FORM = "by kind: no expression of the same form"
+BY_WIDTH = "by width: no line table"
 STAGE = Placement(
     program=None,
     nodes=(Node("mul", "_Mul"),),
@@ -24,11 +26,28 @@ MUL = Machined(
     ("0x47 vmulps ymm2, ymm0", "0x4c vmulps ymm3, ymm0", "0x51 vmulps", "0x56 vmulps", "0x5b"),
     8,
     False,
-    ("by width", "by kind"),
+    (f"HLO -> LLVM {BY_FORM}", f"LLVM -> machine {BY_WIDTH}", "fusion -> function: of another"),
+    ("multiply of mul", "divide of XLA itself"),
+    ("multiply of mul", *(f"exponential of e{n}" for n in range(7))),
 )
-ADD = Machined("add", "add in fusion", ("fadd a", "fadd b"), ("0x60 vfma",), 4, True, ("by kind",))
-EXP = Machined("exp", "exponential", (), (), 1, False, ())
-RUNTIME = Machined("made", "copy", ("load",), (), 16, False, ())
+ADD = Machined(
+    "add",
+    "add in fusion",
+    ("fadd a", "fadd b"),
+    ("0x60 vfma",),
+    4,
+    True,
+    (f"LLVM -> machine {BY_WIDTH}",),
+    ("add of add",),
+    ("add of add",),
+)
+GONE = Machined(
+    *("exp", "subtract", (), (), 0, False),
+    inferred=("HLO -> LLVM, nothing is left: it was folded",),
+    llvm_owners=("subtract of exp",),
+    machine_owners=("subtract of exp",),
+)
+RUNTIME = Machined("made", "copy", ("load",), (), 1, False, (), ("copy of made",), ())
 CODE = Generated(
     cluster="cluster_0",
     fetches=("loss", "out"),
@@ -38,7 +57,7 @@ CODE = Generated(
         ("large", ("multiply",), 1_034),
         ("library", ("dot",), 0),
     ),
-    path=(MUL, ADD, EXP, RUNTIME),
+    path=(MUL, ADD, GONE, RUNTIME),
     listings={},
 )
 
@@ -52,11 +71,17 @@ FRAMES = (
         "t = x * y",
         (
             "HLO      multiply in fusion",
+            "         inferred: fusion -> function",
             "LLVM     fmul <8 x float> %a, %b",
             "         fmul <8 x float> %c, %d   (1 more like it)",
+            "         inferred: HLO -> LLVM by kind",
+            "         of one or more of multiply of mul, divide of XLA itself",
             "machine  0x47 vmulps ymm2, ymm0",
             "         0x4c vmulps ymm3, ymm0   (3 more like it)",
-            "         8 elements at once",
+            "         inferred: LLVM -> machine by width",
+            "         of one or more of multiply of mul, exponential of e0, exponential of e1, "
+            "exponential of e2, exponential of e3, exponential of e4 and 2 more",
+            "         up to 8 elements at once",
         ),
     ),
     Frame(
@@ -67,11 +92,13 @@ FRAMES = (
             "LLVM     fadd a",
             "         fadd b",
             "machine  0x60 vfma",
-            "         4 elements at once, a fused multiply-add: one instruction for two operations",
+            "         inferred: LLVM -> machine by width",
+            "         up to 4 elements at once; inferred: fused multiply-adds, one instruction "
+            "for two",
         ),
     ),
-    Frame("exp", "", ("HLO      exponential", "         one element at a time")),
-    Frame("made", "", ("HLO      copy", "LLVM     load", "         16 elements at once")),
+    Frame("exp", "", ("HLO      subtract", "         inferred: HLO -> LLVM, nothing is left")),
+    Frame("made", "", ("HLO      copy", "LLVM     load", "         one element at a time")),
 )
 LISTINGS = "With --logdir DIR the whole listings go to DIR/code/cluster_0."
 COLUMNS = ("kernel", "fuses", "bytes of code")
@@ -86,9 +113,12 @@ def test_the_view_tells_the_way_from_the_line_to_the_instruction():
         SENTENCE,
         Strip("From the line to the instruction", FRAMES),
         LISTINGS,
-        "Inferred, not read: by kind; by width.",
+        "Inferred, not read: HLO -> LLVM by kind: no expression of the same form; HLO -> LLVM, "
+        "nothing is left: it was folded; LLVM -> machine by width: no line table; fusion -> "
+        "function: of another.",
         [
-            "Kernels of the cluster; one without code is a call of a library",
+            "Kernels of the cluster; one without code has that of an equal one, or is the "
+            "runtime's work",
             COLUMNS,
             ("large", "multiply", "1,034"),
             ("small", "2 add, exponential", "200"),
@@ -96,6 +126,22 @@ def test_the_view_tells_the_way_from_the_line_to_the_instruction():
             "",
         ],
     ]
+
+
+def test_operations_that_own_llvm_and_machine_code_alike_are_named_once():
+    both = ("add of a", "exponential of b")
+    code = replace(MUL, llvm_owners=both, machine_owners=both)
+    assert [line.strip() for line in generated_code.steps(code) if " of " in line] == [
+        "of one or more of add of a, exponential of b",
+        "of one or more of the same",
+    ]
+
+
+def test_a_multiply_add_among_the_instructions_of_several_may_be_anothers():
+    fused = replace(MUL, fused=True)
+    assert list(generated_code.steps(fused))[-1].strip() == (
+        "up to 8 elements at once; some may be fused multiply-adds, one instruction for two"
+    )
 
 
 def test_four_operations_are_followed_and_the_others_counted():
@@ -130,9 +176,9 @@ def test_the_bytes_of_a_kernel_stand_right_and_what_it_fuses_gives_way():
 
 
 def test_two_kernels_have_a_table_and_two_lanes_are_several():
-    two = replace(CODE, kernels=CODE.kernels[:2], path=(replace(EXP, lanes=2),))
+    two = replace(CODE, kernels=CODE.kernels[:2], path=(replace(RUNTIME, lanes=2),))
     *_, strip, _, table = map(read, generated_code.blocks(two, STAGE))
-    assert strip.frames[0].lines[-1] == "         2 elements at once"
+    assert strip.frames[0].lines[-1] == "         up to 2 elements at once"
     assert [row[0] for row in table[2:-1]] == ["large", "small"]
     single = replace(two, kernels=CODE.kernels[:1])
     assert not any(isinstance(block, Table) for block in generated_code.blocks(single, STAGE))

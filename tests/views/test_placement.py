@@ -148,7 +148,7 @@ PARTITION_TABLE = [
     "",
 ]
 KERNEL_TITLE = (
-    "Kernels: the implementation on this device; a GPU's is told from its registration only"
+    "Kernels, inferred: the registration of highest priority that fits device, types and label"
 )
 KERNEL_COLUMNS = ("written", "runs as", "nodes", "registered for", "on a GPU (not run)")
 KERNEL_TABLE = [
@@ -187,7 +187,7 @@ def test_the_view_shows_what_runs_why_and_where():
         "7 executed under their own name + 4 that the runtime made (2 constant_folding, feed, "
         "fetch) = 11 that run.",
         [
-            "Why each node is where it is",
+            "Why each node is where it is, by the rules of the placer",
             ("device", "because", "nodes"),
             ("CPU:1", "colocated with another node", "3"),
             ("CPU:0", "it is where its resource is", "2"),

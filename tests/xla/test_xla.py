@@ -5,6 +5,7 @@ import shutil
 import struct
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -196,6 +197,53 @@ def test_another_expression_of_the_same_kind_is_only_inferred(tmp_path):
     assert [link.inferred for link in links.arithmetic_links(module)] == [
         (links.BY_KIND, links.BY_WIDTH)
     ] * 2
+
+
+def owners(link):
+    return [[op.name for op in of] for of in (link.llvm_owners, link.code_owners)]
+
+
+def test_an_operation_owns_its_expression_alone_and_a_fused_instruction_with_the_other(tmp_path):
+    (module,) = xla.read(dump(tmp_path, data=elf(X86_64, FMSUB)))
+    product, difference = links.arithmetic_links(module)
+    assert owners(product) == [["mul.0"], ["mul.0", "sub.0"]]
+    assert owners(difference) == [["sub.0"], ["mul.0", "sub.0"]]
+
+
+EXPONENTIAL = "  %exp.0 = f32[8]{0} exponential(%b.0)\n"
+
+
+def test_instructions_that_an_exponential_may_have_made_are_not_one_operations(tmp_path):
+    hlo = HLO.replace("  ROOT %sub.0", EXPONENTIAL + "  ROOT %sub.0")
+    llvm = LLVM.replace("%7, %wide", "%7, %7")  # of another form than the product
+    (module,) = xla.read(dump(tmp_path, hlo=hlo, llvm=llvm, data=elf(X86_64, FMSUB)))
+    every = [["mul.0", "exp.0", "sub.0"]] * 2
+    assert [owners(link) for link in links.arithmetic_links(module)] == [every, every]
+
+
+def test_an_exponential_owns_none_of_the_instructions_that_are_anothers_expression(tmp_path):
+    hlo = HLO.replace("  ROOT %sub.0", EXPONENTIAL + "  ROOT %sub.0")
+    llvm = LLVM.replace("  ret ptr", "  %10 = fmul <4 x float> %7, %7\n  ret ptr")
+    (module,) = xla.read(dump(tmp_path, hlo=hlo, llvm=llvm, data=elf(X86_64, FMSUB)))
+    product, _ = links.arithmetic_links(module)
+    assert owners(product) == [["mul.0"], ["mul.0", "sub.0"]]  # those of four lanes are others
+    llvm = llvm.replace("<4 x float> %7, %7", "<8 x float> %7, %7")
+    module = replace(module, kernels=tuple(kernels_with(module, llvm)))
+    product, _ = links.arithmetic_links(module)
+    assert owners(product) == [["mul.0"], ["mul.0", "sub.0"]]  # %8 is fused, this one is not
+
+
+def kernels_with(module, llvm):
+    for kernel in module.kernels:
+        yield replace(kernel, llvm=listings.llvm(llvm).get(kernel.function))
+
+
+def test_moves_and_comparisons_make_no_arithmetic(tmp_path):
+    more = "  %max.0 = f32[8]{0} maximum(%b.0, %b.1)\n"
+    hlo = HLO.replace("  ROOT %sub.0", more + "  ROOT %sub.0")
+    llvm = LLVM.replace("%7, %wide", "%7, %7")
+    (module,) = xla.read(dump(tmp_path, hlo=hlo, llvm=llvm, data=elf(X86_64, FMSUB)))
+    assert owners(links.arithmetic_links(module)[0]) == [["mul.0", "sub.0"]] * 2
 
 
 def test_an_operation_without_instructions_says_so(tmp_path):

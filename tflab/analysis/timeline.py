@@ -12,7 +12,8 @@ from tflab.records import OpRun, Owner, StepTime
 BEFORE = "before the first op (session, feeds)"
 BUSY = "at least one op running"
 GAPS = "no op running between ops (scheduling, waiting)"
-AFTER = "after the last op (fetches, collecting the trace)"
+# The runtime says of neither when it ended; reading the trace comes later and is in no step.
+AFTER = "after the last op (fetches and collecting the trace, as one)"
 
 START, DURATION = attrgetter("start_ns"), attrgetter("duration_ns")  # of a run; faster than lambdas
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from tflab.analysis.op_stats import Accumulator
 from tflab.records import OpRun, Options, Program, StepTime
@@ -28,18 +27,24 @@ class Measured:
     runs: list[OpRun] = field(default_factory=list)  # of the kept steps
 
     def fold(
-        self, turn: measure.Turn, step: StepTime, metadata: Any, types: Mapping[str, str]
+        self,
+        turn: measure.Turn,
+        step: StepTime,
+        recorded: measure.Recorded,
+        types: Mapping[str, str],
     ) -> None:
         """Take a step in: all of a traced one, of an untraced one its time."""
-        if not turn.traced:
+        if recorded is None:
             self.untraced_ns.append(step.wall_ns)
             return
         rows = len(turn.values[0]) if turn.values else self.batch_size
-        names, starts, durations = trace.durations(metadata.step_stats, step.start_ns)
-        self.accumulator.add(names, starts, durations)
-        self.ops_span_ns.append(span_of(names, starts, durations))
+        columns = trace.columns(recorded.serialized, step.start_ns)
+        if columns is None:
+            columns = trace.durations(recorded.parsed().step_stats, step.start_ns)
+        self.accumulator.add(*columns)
+        self.ops_span_ns.append(span_of(*columns))
         if len(self.kept) < KEPT and rows == self.batch_size:
-            self.runs += trace.op_runs(step.step, metadata.step_stats, types)
+            self.runs += trace.op_runs(step.step, recorded.parsed().step_stats, types)
             self.kept.append(step)
         self.traced_ns.append(step.wall_ns)
         self.rows += rows
@@ -81,8 +86,8 @@ def run(
     columns = list(session.feed_columns(program, split).values())
     batches = {size: Measured(size, rows) for size in batch_sizes}
 
-    def observe(turn: measure.Turn, timed: StepTime, metadata: Any) -> None:
-        batches[turn.batch_size].fold(turn, timed, metadata, types)
+    def observe(turn: measure.Turn, timed: StepTime, recorded: measure.Recorded) -> None:
+        batches[turn.batch_size].fold(turn, timed, recorded, types)
 
     plan = plans.sweep(columns, rows, batch_sizes, options.warmup, trace_every)
     ending = measure.run([measure.job_of(program, step, options)], plan, observe)

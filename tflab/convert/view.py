@@ -115,9 +115,10 @@ def top(conversion: Conversion) -> Table:
 def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
     """The longest chain, without what took no time on it."""
     yield (
-        f"The longest chain of dependent ops has {plural(len(critical.nodes), 'node')} and takes "
-        f"{time(critical.ns)}. All ops together are {critical.parallelism:.2f} x as much work. "
-        f"While any of them ran, {critical.achieved_parallelism:.2f} ran at once on average."
+        "By the median times of its ops the longest chain has "
+        f"{plural(len(critical.nodes), 'node')} and takes {time(critical.ns)}: a model in which "
+        f"every op has a processor. All ops together are {critical.parallelism:.2f} x as much "
+        f"work. While any of them ran, {critical.achieved_parallelism:.2f} ran at once on average."
     )
     runs = tracks.work_runs(conversion.recorded.runs)
     cost = critical_path.median_per_step(runs)

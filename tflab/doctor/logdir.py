@@ -145,7 +145,7 @@ def stale(run: Path, folder: Path) -> Iterator[Finding]:
         yield Finding(
             "Logdir",
             relative(run, folder),
-            f"{plural(len(old), 'cache')} older than the trace: Profile shows other numbers",
+            f"{plural(len(old), 'cache')} older than the trace: Profile may show other numbers",
             WRONG,
             f"rm {' '.join(map(quoted, old))}",
         )

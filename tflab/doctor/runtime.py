@@ -27,7 +27,7 @@ REMEDIES = {  # a part of an error message -> what helps
     "protobuf": "TensorFlow and protobuf do not agree: python -m pip install --upgrade protobuf",
     "Descriptors cannot": "protobuf is too new: python -m pip install -r requirements.txt",
     "numpy": "TensorFlow and NumPy do not agree: python -m pip install -r requirements.txt",
-    "status -4": "The processor lacks instructions (AVX) that it uses; run it on another machine.",
+    "status -4": "Most likely the processor lacks instructions (AVX); run it on another machine.",
     "status -9": "It was killed, most likely for want of memory; close other programs.",
     "did not end": "Try again when the machine is less busy.",
 }
@@ -55,7 +55,7 @@ def devices() -> Iterator[Finding]:
             'For steps on it: python -m pip install "tensorflow[and-cuda]"',
         )
     else:
-        yield Finding("TensorFlow", "GPU", "none; all works without one")
+        yield Finding("TensorFlow", "GPU", "none; everything but --configs gpu works without one")
 
 
 def imported() -> dict[str, Any]:

@@ -158,7 +158,7 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"device {short_device(history.assignment.device)}: {history.assignment.reason}",)
     if history.kernel:
         kernel = history.kernel
-        yield (f"kernel of {kernel.op}: {kernel.constraints or 'needs none'}",)
+        yield (f"kernel of {kernel.op}, by registration: {kernel.constraints or 'needs none'}",)
         if kernel.on_gpu:
             yield (f"a GPU would use (not run): {kernel.on_gpu}",)
     if history.code:
@@ -183,15 +183,30 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
             yield ("it did not run",)
         return
     if history.carrier != history.name:
-        carrier = links([history.carrier])
-        yield ("its work was done by ", *carrier, f", which ran as {history.ran_as}")
+        yield (*done_by(history), *links([history.carrier]), f", which ran as {history.ran_as}")
     elif history.ran_outputs not in ((), history.outputs):
         yield (f"made {', '.join(map(tensor, history.ran_outputs))}",)
     if history.critical:
-        yield ("on the longest chain of dependent ops: the step waits for it",)
+        yield (
+            "on the longest chain of dependent ops by median traced times: a model in which "
+            "every op has a processor",
+        )
     elif history.slack_ns is not None:
         slack = time(history.slack_ns)
-        yield (f"slack {slack} beside the longest chain, as if there were processors enough",)
+        yield (
+            f"slack {slack} beside the longest chain of dependent ops by median traced times: a "
+            "model in which every op has a processor",
+        )
+
+
+def done_by(history: NodeHistory) -> Line:
+    """What the carrier was to the node: of a folded or removed one it does no work."""
+    fate = history.fate.fate if history.fate else ""
+    if fate == "folded":
+        return ("it was computed before the steps; its value is in ",)
+    if fate == "removed":
+        return ("it did not run; what used it took its value from ",)
+    return ("its work was done by ",)
 
 
 def times(history: NodeHistory) -> Table:

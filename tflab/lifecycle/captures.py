@@ -30,8 +30,8 @@ def take(placement: Placement, options: Options) -> tuple[tuple[Captured, ...], 
             known[size] = protos(folder)
             yield turns(program, size)
 
-    def observe(turn: measure.Turn, timed: StepTime, metadata: Any) -> None:
-        traced[turn.batch_size].append((timed, metadata))
+    def observe(turn: measure.Turn, timed: StepTime, recorded: Any) -> None:
+        traced[turn.batch_size].append((timed, recorded.parsed()))
 
     plan = measure.Plan("captures", rounds(), len(BATCH_SIZES))
     step = session.step_of(program, placement.fetches)

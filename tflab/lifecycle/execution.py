@@ -45,10 +45,11 @@ class Measured:
     runs: list[OpRun] = field(default_factory=list)
     graphs: tuple[Any, ...] = ()
 
-    def observe(self, turn: measure.Turn, timed: StepTime, metadata: Any) -> None:
-        if not turn.traced:
+    def observe(self, turn: measure.Turn, timed: StepTime, recorded: measure.Recorded) -> None:
+        if recorded is None:
             self.untraced_ns.append(timed.wall_ns)
             return
+        metadata = recorded.parsed()
         graphs = tuple(metadata.partition_graphs)
         types = {node.name: node.op for graph in graphs for node in graph.node} or self.types
         runs = list(trace.op_runs(timed.step, metadata.step_stats, types))
@@ -84,10 +85,10 @@ def execute(placement: Placement, options: Options) -> Execution:
         untraced_step_ns=step_times.spread(measured.untraced_ns),
         traced_step_ns=step_times.spread([step.wall_ns for step in measured.steps]),
         runs=tuple(measured.runs),
-        step_times=lanes.steps_with_shape(measured.runs, measured.steps),
+        step_times=lanes.steps_with_shape(of_nodes, measured.steps),
         top_ops=op_table.table(stats, "node", steps, images),
         top_types=op_table.table(stats, "op", steps, images),
-        time_ledger=timeline.time_ledger(measured.runs, measured.steps),
+        time_ledger=timeline.time_ledger(of_nodes, measured.steps),
         wall_ns=sum(step.wall_ns for step in measured.steps),
         critical_path=critical_path.critical_path(executed, measured.runs, placement.transfers),
         memory=memory.memory(of_nodes, measured.steps),

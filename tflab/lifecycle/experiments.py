@@ -123,10 +123,10 @@ def one_by_one(
     types = {node.name: node.op for node in placement.nodes}
     done = len(observed.before_ns)
 
-    def keep(turn: measure.Turn, timed: StepTime, metadata: Any) -> None:
-        if turn.traced:
+    def keep(turn: measure.Turn, timed: StepTime, recorded: measure.Recorded) -> None:
+        if recorded is not None:
             number = len(observed.before_ns)
-            runs = trace.op_runs(number, metadata.step_stats, types)
+            runs = trace.op_runs(number, recorded.parsed().step_stats, types)
             of_nodes = [run for run in runs if run.name != trace.EXECUTOR]
             observed.runs += of_nodes
             first = min((run.start_ns for run in of_nodes), default=timed.start_ns)

@@ -10,6 +10,7 @@ from tflab.lifecycle import instrumented_step
 from tflab.records import Generated, Machined, Options, Program
 from tflab.runtime import session
 from tflab.xla import links
+from tflab.xla.listings import Operation
 
 ROWS = 1024  # enough for XLA to write a loop over vectors; a small batch is unrolled to scalars
 
@@ -33,12 +34,16 @@ def of_modules(
             fetches=fetches,
             batch_size=batch_size,
             kernels=tuple(
-                (kernel.name, kernel.opcodes, kernel.code.size_bytes if kernel.code else 0)
-                for kernel in module.kernels
+                (kernel.name, kernel.opcodes, own_bytes(kernel)) for kernel in module.kernels
             ),
             path=tuple(map(code_of, links.arithmetic_links(module))),
             listings=xla.listing_files(module),
         )
+
+
+def own_bytes(kernel: xla.Kernel) -> int:
+    """The bytes of a function that several kernels share are those of the first."""
+    return kernel.code.size_bytes if kernel.code and kernel.function == kernel.name else 0
 
 
 def code_of(link: links.Link) -> Machined:
@@ -50,4 +55,11 @@ def code_of(link: links.Link) -> Machined:
         lanes=link.lanes,
         fused=link.fused,
         inferred=link.inferred,
+        llvm_owners=owners(link.llvm_owners),
+        machine_owners=owners(link.code_owners),
     )
+
+
+def owners(operations: Iterable[Operation]) -> tuple[str, ...]:
+    """`add of dense/BiasAdd`, each name once; XLA makes operations for itself, too."""
+    return tuple(dict.fromkeys(f"{op.opcode} of {op.node or 'XLA itself'}" for op in operations))

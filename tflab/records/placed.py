@@ -108,6 +108,10 @@ class Machined:
     lanes: int  # elements an instruction works on; 1 is no vector
     fused: bool  # one machine instruction does this and another operation
     inferred: tuple[str, ...]  # which arrows were concluded, and from what
+    # `add of dense/BiasAdd`: the operations that the instructions may be of. More than one where
+    # nothing in the dump tells them apart.
+    llvm_owners: tuple[str, ...]
+    machine_owners: tuple[str, ...]
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True)
@@ -13,6 +13,8 @@ class TrainingStep:
     loss: float  # mean over the batch
     accuracy: float  # share of the batch
     rate: float  # learning rate
+    # Histories of before this was recorded have no such field.
+    traced: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -26,7 +28,7 @@ class Epoch:
     test_loss: float  # mean over the test images, with the weights at the end of the epoch
     test_accuracy: float
     seconds: float  # of the training alone, without the test
-    images_per_second: float
+    images_per_second: float  # in the steps that were not traced, if there are any
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from tflab.report.contents import (
     Walked,
 )
 from tflab.runtime import trace
+from tflab.train import view as training_view
 from tflab.units import percent, plural, time
 from tflab.views import execution, placement
 
@@ -40,7 +41,7 @@ def report(lab: Lab, command: str) -> Report:
         about=(
             "What a framework does between a line of Python and the machine, followed through "
             f"two graphs: x*y + z, small enough to follow by eye, and {lab.model}. Every node of "
-            "them can be clicked, and every number says how it was obtained."
+            "them can be clicked, and each chapter says how its numbers were obtained."
         ),
         command=command,
         chapters=(
@@ -161,10 +162,17 @@ def training(lab: Lab) -> Iterator[Part]:
     origin = f"Read from {lab.logdir}." if lab.logdir else "Trained for this report."
     means = "Losses and accuracies are means" if classified(lab.history) else "Losses are means"
     yield Recipe(
-        f"{origin} {means} over images; the test reads all test images at the end of each epoch.",
+        f"{origin} {means} over images; the test reads all test images at the end of each epoch."
+        f"{left_out(lab.history)}",
         f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs)} "
         f"--batch-size {lab.history.batch_size} --seed {lab.history.seed}",
     )
+
+
+def left_out(history: History) -> str:
+    """Which steps the images a second are not of."""
+    traced = training_view.traced_steps(history)
+    return f" {traced}: they are in the seconds and not in the images a second." if traced else ""
 
 
 def classified(history: History) -> bool:
@@ -309,7 +317,9 @@ def methods(lab: Lab) -> Iterator[Part]:
         ("The cold step", "1", "0", "traced, in a process of its own"),
     ]
     if lab.history:
-        rows.append(("Loss and accuracy", f"{len(lab.history.steps):,}", "0", "untraced"))
+        traced = sum(step.traced for step in lab.history.steps)
+        how = f"untraced but for {traced}" if traced else "untraced"
+        rows.append(("Loss and accuracy", f"{len(lab.history.steps):,}", "0", how))
     yield Table(
         "Steps, warm-up, tracing",
         (
@@ -322,8 +332,9 @@ def methods(lab: Lab) -> Iterator[Part]:
     )
     yield (
         "In turn: an untraced step, then a traced one, so that both see the same machine. The "
-        "untraced time is the truth; the traced one explains it. Passes, devices and the graph "
-        "that ran are read from the runtime's own dumps, and nothing in the drawings is made up."
+        "untraced time is what a step takes; the traced one, which is longer, says of what. "
+        "Passes, devices and the graph that ran are read from the runtime's own dumps; what became "
+        "of a node is worked out from the graphs before and after each pass."
     )
 
 

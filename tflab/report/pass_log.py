@@ -106,9 +106,10 @@ def as_run(before: Placement, stage: Execution) -> State:
     lines = [
         f"{plural(len(stage.nodes), 'node')} on {plural(len(before.partitions), 'device')}, "
         f"{time(stage.untraced_step_ns.median)} a step for a batch of {stage.batch_size}",
-        f"longest chain of dependent ops: {plural(len(stage.critical_path.nodes), 'node')}, "
+        f"longest chain of dependent ops, by median times: "
+        f"{plural(len(stage.critical_path.nodes), 'node')}, "
         f"{time(stage.critical_path.ns)}",
-        f"largest owner of the wall time: {largest}, {percent(owned[largest])}",
+        f"largest owner of the wall time of traced steps: {largest}, {percent(owned[largest])}",
     ]
     if idle:
         busy = {step.name for step in before.passes if changed(step)}

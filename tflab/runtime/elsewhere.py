@@ -80,8 +80,8 @@ def cold_here(job: Packed, values: measure.Values, batch_size: int) -> tuple[int
     observed: list[tuple[StepTime, Any]] = []
     plan = measure.Plan("steps", [[measure.Turn(values, batch_size, traced=True)]], 1)
     ending = measure.run(
-        [unpacked(job)], plan, lambda turn, timed, metadata: observed.append((timed, metadata))
+        [unpacked(job)], plan, lambda turn, timed, recorded: observed.append((timed, recorded))
     )
     ending.check(kept=False)
-    timed, metadata = observed[0]
-    return timed.wall_ns, list(trace.op_runs(0, metadata.step_stats, {}))
+    timed, recorded = observed[0]
+    return timed.wall_ns, list(trace.op_runs(0, recorded.parsed().step_stats, {}))

@@ -21,7 +21,7 @@ import tensorflow as tf
 from tflab.cli import progress
 from tflab.errors import RefusedError
 from tflab.records import Options, Program, Start, StepTime
-from tflab.runtime import session
+from tflab.runtime import private, session
 
 Values = Sequence[np.ndarray]
 
@@ -74,20 +74,32 @@ class Ending:
             raise self.failure
 
 
-Observer = Callable[[Turn, StepTime, Any], None]  # the last is RunMetadata, or None where untraced
+Recorded = private.Unparsed | None  # the trace of a step; None where it was untraced
+Observer = Callable[[Turn, StepTime, Any], None]  # the last is Recorded
 
 
-@dataclass(frozen=True)
+@dataclass
 class Runner:
-    """A session that is ready to run the step."""
+    """A session that is ready to run the step.
+
+    With XLA the graphs that ran are asked for once: an extra step before the first traced one
+    returns them, because with every step they would cost as much as its ops.
+    """
 
     untraced: Callable[..., Any]
     traced: Callable[..., Any] | None
+    with_graphs: Callable[..., Any] | None = None
+    graphs: tuple[Any, ...] = ()
 
-    def take(self, turn: Turn) -> tuple[StepTime, Any]:
+    def take(self, turn: Turn) -> tuple[StepTime, Recorded]:
         if turn.traced:
             assert self.traced is not None
-            return session.timed_step(self.traced, turn.values, turn.number)
+            if self.with_graphs and not self.graphs:
+                _, first = session.timed_step(self.with_graphs, turn.values, turn.number)
+                self.graphs = tuple(first.parsed().partition_graphs)
+            timed, recorded = session.timed_step(self.traced, turn.values, turn.number)
+            recorded.graphs = self.graphs
+            return timed, recorded
         epoch, start = time.time_ns(), time.perf_counter_ns()
         self.untraced(*turn.values)
         return StepTime(turn.number, epoch, time.perf_counter_ns() - start), None
@@ -107,9 +119,9 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Ending:
         try:
             for turns in progress.track(plan.label, plan.rounds, plan.count):
                 for turn in turns:
-                    timed, metadata = runners[turn.job].take(turn)
+                    timed, recorded = runners[turn.job].take(turn)
                     if not turn.warmup:
-                        observe(turn, timed, metadata)
+                        observe(turn, timed, recorded)
         except KeyboardInterrupt:
             return Ending(interrupted=True)
         except tf.errors.OpError as error:
@@ -122,15 +134,13 @@ def ready(job: Job, traced: bool = True) -> Iterator[Runner]:
     """A session with the compiled step. The traced one is built first of all, as in the step that
     placement reads: the runtime numbers the nodes that it makes."""
     with session.fresh(job.graph, session.config_of(job.options)) as live:
-        tracing = (
-            job.step.callable(
-                live, trace_level=session.FULL_TRACE, output_partition_graphs=job.options.xla
-            )
-            if traced
-            else None
-        )
+        tracing = with_graphs = None
+        if traced and job.options.xla:
+            tracing, with_graphs = session.traced_steps(live, job.step)
+        elif traced:
+            tracing = job.step.callable(live, trace_level=session.FULL_TRACE)
         session.begin(live, job.start)
-        yield Runner(job.step.callable(live), tracing)
+        yield Runner(job.step.callable(live), tracing, with_graphs)
 
 
 def in_rotation(jobs: Sequence[Job], plan: Plan, seed: int = 0) -> list[list[int]]:

@@ -223,6 +223,71 @@ def compiled_step(
     return make(CallableOptions(feed=feeds, fetch=fetches, target=targets, run_options=run_options))
 
 
+class Unparsed:
+    """The RunMetadata of a traced step, serialised as the runtime handed it over.
+
+    A step calls `ParseFromString` of what it is given as `run_metadata`, which here only keeps the
+    bytes: parsing them is no part of the step's time.
+    """
+
+    def __init__(self) -> None:
+        self.serialized = b""
+        self.graphs: tuple[Any, ...] = ()  # that ran, where another step brought them
+
+    def ParseFromString(self, serialized: bytes) -> None:  # noqa: N802  (TensorFlow calls it)
+        self.serialized = serialized
+
+    def parsed(self) -> Any:
+        """The RunMetadata, with the graphs that ran."""
+        from tensorflow.core.protobuf.config_pb2 import RunMetadata
+
+        metadata = RunMetadata.FromString(self.serialized)
+        metadata.partition_graphs.extend(self.graphs)
+        return metadata
+
+
+def shared_step(
+    session: Any, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
+) -> Callable[..., None]:
+    """A step for traces whose options are given with each call: `run_options=`, `run_metadata=`.
+
+    It is what `Session.run` ends in, and costs a little more than a compiled step. But a compiled
+    step has a graph of its own, in which XLA numbers its clusters anew; here all options share
+    one. `BaseSession._call_tf_sessionrun` in tensorflow/python/client/session.py, TensorFlow
+    2.21.0.
+    """
+    with corner(
+        "steps that share a graph",
+        "`_call_tf_sessionrun` in tensorflow/python/client/session.py",
+        "All works without them but --xla.",
+    ):
+        from tensorflow.python.client import pywrap_tf_session as client
+
+        session._extend_graph()
+        graph, call = session.graph, session._call_tf_sessionrun
+        inputs = [graph.get_tensor_by_name(name)._as_tf_output() for name in feeds]
+        outputs = [graph.get_tensor_by_name(name)._as_tf_output() for name in fetches]
+        operations = [graph.get_operation_by_name(name)._c_op for name in targets]
+        buffer, release, content, filled = (
+            client.TF_NewBuffer,
+            client.TF_DeleteBuffer,
+            client.TF_GetBuffer,
+            client.TF_NewBufferFromString,
+        )
+
+    def run(*values: Any, run_options: Any, run_metadata: Any) -> None:
+        written, options = buffer(), filled(run_options.SerializeToString())
+        try:
+            fed = dict(zip(inputs, values, strict=True))
+            call(options, fed, outputs, operations, written)
+            run_metadata.ParseFromString(content(written))
+        finally:
+            release(options)
+            release(written)
+
+    return run
+
+
 # Files
 
 

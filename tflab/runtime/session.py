@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,16 @@ class Step:
         return private.compiled_step(session, self.feeds, self.fetches, self.targets, options)
 
 
+def traced_steps(live: tf1.Session, step: Step) -> tuple[Any, Any]:
+    """A traced step, and the same with the graphs that run: both run one and the same graph."""
+    run = private.shared_step(live, step.feeds, step.fetches, step.targets)
+    with_graphs = tf1.RunOptions(trace_level=FULL_TRACE, output_partition_graphs=True)
+    return (
+        partial(run, run_options=tf1.RunOptions(trace_level=FULL_TRACE)),
+        partial(run, run_options=with_graphs),
+    )
+
+
 def step_of(program: Program, fetches: Sequence[str]) -> Step:
     """The step that computes these fetches; names of tensors are fetched, names of nodes run."""
     return Step(
@@ -193,9 +204,12 @@ def types_that_run(
     return {node.name: node.op for graph in metadata.partition_graphs for node in graph.node}
 
 
-def timed_step(traced: Any, values: Sequence[np.ndarray], index: int) -> tuple[StepTime, Any]:
-    """One traced step: its time as the caller sees it, and its RunMetadata."""
-    metadata = tf1.RunMetadata()
+def timed_step(
+    traced: Any, values: Sequence[np.ndarray], index: int
+) -> tuple[StepTime, private.Unparsed]:
+    """One traced step: its time as the caller sees it, and its RunMetadata, which is not parsed
+    yet: the time is the runtime's own."""
+    recorded = private.Unparsed()
     epoch, start = time.time_ns(), time.perf_counter_ns()
-    traced(*values, run_metadata=metadata)
-    return StepTime(index, epoch, time.perf_counter_ns() - start), metadata
+    traced(*values, run_metadata=recorded)
+    return StepTime(index, epoch, time.perf_counter_ns() - start), recorded

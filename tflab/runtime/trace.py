@@ -6,8 +6,11 @@ tensorflow/core/framework/step_stats.proto.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tflab.records import Allocation, OpRun, Shape
 
@@ -76,6 +79,50 @@ def durations(step_stats: Any, start_ns: int) -> tuple[list[str], list[int], lis
             starts.append(stats.all_start_nanos - start_ns)
             spans.append(stats.all_end_rel_nanos)
     return names, starts, spans
+
+
+FIELDS = {"node_name": 1, "all_start_nanos": 13, "all_end_rel_nanos": 16}  # of NodeExecStats
+
+
+@functools.cache
+def merging() -> Any:
+    """The message class of a RunMetadata of which only the times of op runs are read, by columns.
+
+    Its devices and rows are declared as single messages and the fields of a row as repeated ones:
+    where a single message stands several times, a parser merges them, and what is repeated lines
+    up (https://protobuf.dev/programming-guides/encoding/#last-one-wins). So there is no object
+    for each row.
+    """
+    file = descriptor_pb2.FileDescriptorProto(name="tflab/columns.proto", package="tflab")
+    kinds = descriptor_pb2.FieldDescriptorProto
+    nesting = (("Metadata", "steps", 1), ("Steps", "device", 1), ("Device", "rows", 2))
+    for name, field, number in nesting:
+        file.message_type.add(name=name).field.add(
+            name=field,
+            number=number,
+            label=kinds.LABEL_OPTIONAL,
+            type=kinds.TYPE_MESSAGE,
+            type_name=f".tflab.{field.title()}",
+        )
+    rows = file.message_type.add(name="Rows")
+    for name, number in FIELDS.items():
+        kind = kinds.TYPE_STRING if name == "node_name" else kinds.TYPE_INT64
+        rows.field.add(name=name, number=number, label=kinds.LABEL_REPEATED, type=kind)
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tflab.Metadata"))
+
+
+def columns(serialized: bytes, start_ns: int) -> tuple[list[str], list[int], list[int]] | None:
+    """The `durations` of a serialised RunMetadata, in a third of the time.
+
+    None where they cannot be read by columns: a row of 0 ns, say, does not write its duration.
+    """
+    rows = merging().FromString(serialized).steps.device.rows
+    names, starts, spans = (getattr(rows, name)[:] for name in FIELDS)  # quicker than `list`
+    if not len(names) == len(starts) == len(spans):
+        return None
+    return names, [start - start_ns for start in starts], spans
 
 
 def labelled_type(label: str) -> str:

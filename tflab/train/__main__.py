@@ -2,8 +2,8 @@
 
     python -m tflab.train --model lenet
 
-What is not given comes from the model's recipe. Ctrl-C saves and stops; --resume goes on, and
-ends with the very weights that it would have had without the stop.
+What is not given comes from the model's recipe. Ctrl-C saves and stops; --resume goes on with the
+steps that were left. With --one-thread it ends with the weights that it would have had anyway.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def parser() -> argparse.ArgumentParser:
         "--one-thread",
         action="store_true",
         default=None,
-        help="compute on one thread: the same weights, bit for bit, in every run",
+        help="compute on one thread: the same weights, bit for bit, in every run here",
     )
     add(
         "--resume",

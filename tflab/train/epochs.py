@@ -59,11 +59,14 @@ def order(settings: Settings, epoch: int) -> np.ndarray:
 def epoch_of(
     settings: Settings, steps: Sequence[TimedStep], test_loss: float, test_accuracy: float
 ) -> Epoch:
-    """The record of an epoch, from its steps. Each step is weighted by its number of rows."""
+    """The record of an epoch, from its steps. Each step is weighted by its number of rows.
+
+    Traced steps take longer: the rate is that of the others.
+    """
     size, rows = settings.batch_size, settings.train_rows
     counts = [min(size, rows - start) for start in range(0, rows, size)]
     pairs = list(zip(steps, counts, strict=True))
-    seconds = sum(step.seconds for step in steps)
+    timed = [pair for pair in pairs if not pair[0].traced] or pairs
     return Epoch(
         epoch=steps[-1].step // settings.epoch_steps,
         step=steps[-1].step,
@@ -71,6 +74,6 @@ def epoch_of(
         train_accuracy=sum(step.accuracy * count for step, count in pairs) / rows,
         test_loss=test_loss,
         test_accuracy=test_accuracy,
-        seconds=seconds,
-        images_per_second=rows / seconds,
+        seconds=sum(step.seconds for step in steps),
+        images_per_second=sum(count for _, count in timed) / sum(s.seconds for s, _ in timed),
     )

@@ -14,7 +14,7 @@ import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import MISSING, asdict, fields
 from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -141,8 +141,16 @@ def whole_lines(path: Path) -> Iterator[bytes]:
 def parsed(path: Path, number: int, content: bytes, kind: type[Record]) -> Record:
     try:
         content_values = json.loads(content)
-        values = {item.name: content_values[item.name] for item in fields(kind)}
-        fits = all(isinstance(values[item.name], TYPES[item.type]) for item in fields(kind))
+        values = {
+            item.name: content_values[item.name]
+            for item in fields(kind)
+            if item.name in content_values or item.default is MISSING
+        }
+        fits = all(
+            isinstance(values[item.name], TYPES[item.type])
+            for item in fields(kind)
+            if item.name in values
+        )
     except (ValueError, KeyError, TypeError):
         fits = False
     if not fits:

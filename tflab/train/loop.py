@@ -111,8 +111,9 @@ def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
         rate = trainer.recipe.rate(before, settings.epoch_steps, settings.steps)
         rows = order[index * settings.batch_size :][: settings.batch_size]
         values: list[Any] = [*(column[rows] for column in columns), np.float32(rate)]
-        if run.traced and before in tracing.STEPS:
-            loss, *right = tracing.run_traced(run.traced, before + 1, values)
+        traced = run.traced if before in tracing.STEPS else None
+        if traced:
+            loss, *right = tracing.run_traced(traced, before + 1, values)
         else:
             loss, *right = step_once(*values)
         if not math.isfinite(loss):
@@ -126,6 +127,7 @@ def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
             accuracy=int(right[0]) / len(rows) if right else math.nan,
             rate=float(rate),
             seconds=now - ended,
+            traced=traced is not None,
         )
         ended = now
         with writing(run.folder, step.step):
@@ -133,6 +135,7 @@ def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
             summaries.add_step(run.event_files, step)
             if run.traced and step.step == min(tracing.STEPS.stop, settings.steps):
                 tracing.write(run.traced)
+                ended = time.perf_counter()  # the time of writing is no step's
         yield step
 
 

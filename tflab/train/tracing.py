@@ -45,7 +45,8 @@ def run_traced(tracing: Tracing, number: int, values: Sequence[Any]) -> list[Any
     def run(*fed: Any, **options: Any) -> None:
         fetched.extend(tracing.step(*fed, **options))
 
-    tracing.taken.append(session.timed_step(run, values, number))
+    timed, recorded = session.timed_step(run, values, number)
+    tracing.taken.append((timed, recorded.parsed()))
     return fetched
 
 

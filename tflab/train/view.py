@@ -31,16 +31,25 @@ def epoch_line(epoch: Epoch, of: int) -> str:
 
 
 def progress_line(settings: Settings, recent: Sequence[TimedStep]) -> str:
-    """The text of the progress bar: means over the last steps."""
-    loss, accuracy, seconds = (
-        sum(getattr(step, name) for step in recent) / len(recent)
-        for name in ("loss", "accuracy", "seconds")
+    """The text of the progress bar: means over the last steps, the rate over the untraced ones."""
+    loss, accuracy = (
+        sum(getattr(step, name) for step in recent) / len(recent) for name in ("loss", "accuracy")
     )
+    timed = [step.seconds for step in recent if not step.traced] or [recent[-1].seconds]
+    seconds = sum(timed) / len(timed)
     epoch = math.ceil(recent[-1].step / settings.epoch_steps)
     return (
         f"epoch {epoch} of {settings.epochs}, loss {loss_digits(loss)}{accuracy_phrase(accuracy)}, "
         f"{settings.batch_size / seconds:,.0f} rows a second"
     )
+
+
+def traced_steps(history: History) -> str:
+    """`Step 4 was traced`, `Steps 4 to 8 were traced`: they stand together; "" for none."""
+    traced = [step.step for step in history.steps if step.traced]
+    if len(traced) < 2:
+        return f"Step {traced[0]:,} was traced" if traced else ""
+    return f"Steps {traced[0]:,} to {traced[-1]:,} were traced"
 
 
 def accuracy_phrase(accuracy: float) -> str:
@@ -83,3 +92,5 @@ def blocks(history: History) -> Iterable[Block]:
         f"{means} over all rows: of training as each batch came, before it was learned from; of "
         "the test with the weights at the end of the epoch."
     )
+    if traced := traced_steps(history):
+        yield f"{traced}: they are in the times and not in the rows a second."

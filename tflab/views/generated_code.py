@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from tflab.records import Generated, Machined, Placement
 from tflab.records.blocks import Block, Column, Frame, Strip, shortened
@@ -12,6 +12,7 @@ from tflab.views.words import counted, place
 FOLLOWED = 4  # operations; the rest stands in the listings
 LARGEST = 12  # kernels
 SHOWN = 2  # instructions of one operation that was unrolled
+OWNERS = 6  # operations that may have made them
 
 
 def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
@@ -43,7 +44,8 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
     larger = sorted(code.kernels, key=lambda kernel: -kernel[2])
     if len(code.kernels) > 1:
         yield shortened(
-            "Kernels of the cluster; one without code is a call of a library",
+            "Kernels of the cluster; one without code has that of an equal one, or is the "
+            "runtime's work",
             (
                 Column("kernel", lambda kernel: kernel[0]),
                 Column("fuses", lambda kernel: counted(kernel[1]), elastic=True),
@@ -55,14 +57,48 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
 
 
 def steps(operation: Machined) -> Iterable[str]:
-    """One operation as HLO, as LLVM, as instructions, and how many elements these take at once."""
+    """One operation as HLO, as LLVM, as instructions, and how many elements these take at once.
+
+    What was inferred is marked below the lines that it is about.
+    """
+    of_llvm, of_machine = several(operation.llvm_owners), several(operation.machine_owners)
     yield f"HLO      {operation.hlo}"
+    yield from marks(operation, "-> function")
     yield from first_of("LLVM", operation.llvm)
+    yield from marks(operation, "-> LLVM", of_llvm)
     yield from first_of("machine", operation.machine)
+    of_both = "of one or more of the same" if of_llvm and of_machine == of_llvm else of_machine
+    yield from marks(operation, "-> machine", of_both)
+    if operation.llvm:
+        yield f"         {width(operation)}"
+
+
+def width(operation: Machined) -> str:
+    """How many elements an instruction works on; of unrolled loops the rest works on fewer."""
     lanes = operation.lanes
-    width = f"{lanes} elements at once" if lanes > 1 else "one element at a time"
-    fused = ", a fused multiply-add: one instruction for two operations" if operation.fused else ""
-    yield f"         {width}{fused}"
+    words = f"up to {lanes} elements at once" if lanes > 1 else "one element at a time"
+    if not operation.fused:
+        return words
+    whose = "some may be" if several(operation.llvm_owners) else "inferred:"
+    return f"{words}; {whose} fused multiply-adds, one instruction for two"
+
+
+def several(owners: Sequence[str]) -> str:
+    """The operations that instructions may be of, where there is more than one."""
+    if len(owners) < 2:
+        return ""
+    more = f" and {len(owners) - OWNERS} more" if len(owners) > OWNERS else ""
+    return f"of one or more of {', '.join(owners[:OWNERS])}{more}"
+
+
+def marks(operation: Machined, arrow: str, owners: str = "") -> Iterable[str]:
+    """`inferred: LLVM -> machine by kind`, and whose the instructions may be."""
+    for why in operation.inferred:
+        how = why.partition(":")[0]
+        if arrow in how:
+            yield f"         inferred: {how}"
+            if owners:
+                yield f"         {owners}"
 
 
 def first_of(label: str, instructions: tuple[str, ...]) -> Iterable[str]:

@@ -159,9 +159,9 @@ def legend(comparison: Comparison) -> str:
     if comparison.peaks:
         peaks = comparison.peaks
         sentences += (
-            ". The roof is what this machine could do at that many FLOPs a byte: at most "
+            ". The roof is what a short benchmark reached at that many FLOPs a byte: at most "
             f"{peaks.gflops:,.0f} GFLOP/s, with {peaks.gigabytes_per_s:,.1f} GB/s "
-            f"from memory{from_caches(peaks)}, as a short benchmark found"
+            f"from memory{from_caches(peaks)}"
         )
     tables = comparison.tables.values()
     if any((row.roof_share or 0) > 1 for table in tables for row in table):

@@ -171,7 +171,7 @@ def reasons(stage: Placement) -> Table:
     """Why nodes are where they are; colocations and resources are one row each."""
     counts = Counter((short_device(row.device), general(row.reason)) for row in stage.assignments)
     return shortened(
-        "Why each node is where it is",
+        "Why each node is where it is, by the rules of the placer",
         (
             Column("device", lambda row: row[0][0]),
             Column("because", lambda row: row[0][1], elastic=True),
@@ -255,7 +255,7 @@ def kernels(stage: Placement) -> Table:
     )
     rows = sorted(counts.items(), key=lambda row: (row[0][0] == row[0][1], -row[1]))
     return shortened(
-        "Kernels: the implementation on this device; a GPU's is told from its registration only",
+        "Kernels, inferred: the registration of highest priority that fits device, types and label",
         (
             Column("written", lambda row: row[0][0]),
             Column("runs as", lambda row: row[0][1]),

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from tflab.xla import Kernel, Module, expressions, listings
-from tflab.xla.expressions import ARITHMETIC
+from tflab.xla import PASSIVE, Kernel, Module, expressions, listings
+from tflab.xla.expressions import ARITHMETIC, MOVES
 from tflab.xla.listings import Code, Instruction, LlvmFunction, LlvmInstruction, Operation
 
 
@@ -16,7 +16,8 @@ from tflab.xla.listings import Code, Instruction, LlvmFunction, LlvmInstruction,
 class Link:
     """One arithmetic operation, from the graph node to the processor's instructions.
 
-    `inferred` lists the connections that the dump does not state, and how they were inferred.
+    `inferred` lists the connections that the dump does not state, and how they were inferred. Where
+    several operations of the kernel may have made the instructions, all of these are their owners.
     """
 
     node: str
@@ -27,12 +28,23 @@ class Link:
     code: tuple[Instruction, ...]  # all instructions of its kind in the kernel
     fused: bool  # the same machine instruction multiplies and adds
     inferred: tuple[str, ...]
+    llvm_owners: tuple[Operation, ...]  # this operation, and those that cannot be told from it
+    code_owners: tuple[Operation, ...]
 
 
 BY_KIND = "HLO -> LLVM by kind of operation: no expression of the same form was found"
 SHARED = "fusion -> function: the dump has none of its own, but one of an equal fusion"
-GONE = "HLO -> LLVM: no instruction of its kind is left"
+GONE = "HLO -> LLVM, no instruction of its kind is left: it was folded, or became others"
 BY_WIDTH = "LLVM -> machine by kind and vector width: the object file has no line table"
+
+# These make no float arithmetic; any other operation may: an exponential is a polynomial.
+NO_ARITHMETIC = (
+    PASSIVE
+    | MOVES
+    | {"compare", "select", "and", "or", "xor", "not", "maximum", "minimum", "clamp"}
+    | {"abs", "negate", "sign", "is-finite", "iota", "convert", "bitcast-convert"}
+    | {"slice", "dynamic-slice", "dynamic-update-slice", "pad", "concatenate", "reverse", "gather"}
+)
 
 
 def arithmetic_links(module: Module) -> tuple[Link, ...]:
@@ -57,22 +69,42 @@ def links_of_kernel(kernel: Kernel, function: LlvmFunction, code: Code) -> Itera
     can_fuse = any(kind and kind[0] == "fma" for kind, _ in machine)
     fusable = multiply_adds(function) if can_fuse else set()
     shared = (SHARED,) if kernel.function != kernel.name else ()
+    same = {
+        op.name: [i for i in function.body if i.lanes and llvm_ids[i.name] == hlo_ids[op.name]]
+        for op in kernel.operations
+        if op.opcode in ARITHMETIC
+    }
+    unlinked = [i for i in function.body if i.lanes and llvm_ids[i.name] not in hlo_ids.values()]
+    unlinked_ops = tuple(
+        op for op in kernel.operations if op.opcode not in NO_ARITHMETIC and not same.get(op.name)
+    )
+
+    def kinds(instructions: Iterable[LlvmInstruction]) -> set[tuple[str, int]]:
+        return {("fma" if i.name in fusable else i.opcode, i.lanes) for i in instructions}
+
     for op in kernel.operations:
         if op.opcode not in ARITHMETIC or not op.shape.startswith(("f", "bf")):
             continue
-        candidates = [i for i in function.body if i.opcode == ARITHMETIC[op.opcode]]
-        same = [i for i in candidates if llvm_ids[i.name] == hlo_ids[op.name]]
-        chosen = same or [i for i in candidates if llvm_ids[i.name] not in hlo_ids.values()]
-        kinds = {("fma" if i.name in fusable else i.opcode, i.lanes) for i in chosen}
+        exact = same[op.name]
+        chosen = exact or [i for i in unlinked if i.opcode == ARITHMETIC[op.opcode]]
+        of_chosen = kinds(chosen)
+        rivals = unlinked_ops if of_chosen & kinds(unlinked) else ()
         yield Link(
             node=op.node,
             operation=op,
             kernel=kernel.name,
             llvm=tuple(chosen),
             lanes=max((i.lanes for i in chosen), default=0),
-            code=tuple(i for kind, i in machine if kind in kinds),
-            fused="fma" in {kind for kind, _ in kinds},
-            inferred=shared + ((BY_WIDTH,) if same else (BY_KIND, BY_WIDTH) if chosen else (GONE,)),
+            code=tuple(i for kind, i in machine if kind in of_chosen),
+            fused="fma" in {kind for kind, _ in of_chosen},
+            inferred=shared
+            + ((BY_WIDTH,) if exact else (BY_KIND, BY_WIDTH) if chosen else (GONE,)),
+            llvm_owners=unlinked_ops if chosen and not exact else (op,),
+            code_owners=tuple(
+                other
+                for other in kernel.operations
+                if other == op or other in rivals or of_chosen & kinds(same.get(other.name, ()))
+            ),
         )
 
 

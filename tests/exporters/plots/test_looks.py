@@ -404,9 +404,11 @@ def test_titles_and_captions_of_rows_are_whole_sentences():
     )
     assert top_ops.headline(ops[:1], []) == "net/0 takes 10.0 % of the time of all ops"
     assert roofline.headline([ROW], PEAKS) == (
-        "conv1 computes at 50.0 % of what the machine could do at its intensity"
+        "conv1 computes at 50.0 % of the roof measured here at its intensity"
     )
     assert roofline.caption([ROW, ROW, ROW], [ROW], has_levels=False) == (
-        "The larger a point, the larger its share of the time. Under the slope memory sets the "
-        "limit, under the level part the processor. 2 rows without known FLOPs or bytes left out."
+        "The larger a point, the larger its share of the time. The roof is a model: under the "
+        "slope memory is the limit, under the level part the processor. 2 rows without known "
+        "FLOPs or "
+        "bytes left out."
     )

@@ -85,7 +85,7 @@ def test_the_title_is_the_peak_and_the_number_of_its_holders(figure):
 def test_the_caption_names_the_three_largest_holders(figure):
     assert caption(figure) == (
         "Step 6: bytes that its ops had allocated and not released yet. Variables and feeds are "
-        "not among them. Most of it at the peak is held by conv1/Relu (6.00 KB), pool1 (3.00 KB), "
+        "not among them. The largest at the peak: conv1/Relu (6.00 KB), pool1 (3.00 KB), "
         "dense (2.00 KB)."
     )
 
@@ -138,11 +138,11 @@ def test_a_holder_of_a_long_name_loses_its_middle():
         "At most 12.0 KB are alive at once, allocated by 1 op"
     )
     assert memory.caption(replace(CURVE, holders=(long,))).endswith(
-        "is held by " + "a" * 24 + "…" + "b" * 25 + " (2.00 KB)."
+        "at the peak: " + "a" * 24 + "…" + "b" * 25 + " (2.00 KB)."
     )
 
 
 def test_holders_are_named_up_to_the_third():
     assert memory.caption(CURVE).endswith(
-        "held by conv1/Relu (6.00 KB), pool1 (3.00 KB), dense (2.00 KB)."
+        "The largest at the peak: conv1/Relu (6.00 KB), pool1 (3.00 KB), dense (2.00 KB)."
     )

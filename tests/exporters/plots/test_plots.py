@@ -481,7 +481,7 @@ def test_rows_with_known_work_are_points_below_the_roof_of_the_machine():
 
 
 def test_the_most_expensive_row_is_held_against_the_roof():
-    expected = "conv2 computes at 50.0 % of what the machine could do at its intensity"
+    expected = "conv2 computes at 50.0 % of the roof measured here at its intensity"
     assert title(drawn("roofline")) == expected
 
 

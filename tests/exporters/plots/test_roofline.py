@@ -101,16 +101,16 @@ def test_each_name_belongs_to_its_point_and_both_parts_of_the_roof_to_their_peak
 
 
 def test_the_title_holds_the_most_expensive_row_against_its_roof(figure):
-    assert title(figure) == "conv computes at 1.1 % of what the machine could do at its intensity"
+    assert title(figure) == "conv computes at 1.1 % of the roof measured here at its intensity"
 
 
 def test_a_row_without_a_roof_of_its_own_is_held_against_that_of_memory():
     on_the_level, on_the_slope = (replace(ROWS[at], roof_share=None) for at in (1, 3))
     assert title(roofline.draw([on_the_level], PEAKS)) == (
-        "conv computes at 60.0 % of what the machine could do at its intensity"
+        "conv computes at 60.0 % of the roof measured here at its intensity"
     )
     assert title(roofline.draw([on_the_slope], PEAKS)) == (
-        "dense computes at 50.0 % of what the machine could do at its intensity"
+        "dense computes at 50.0 % of the roof measured here at its intensity"
     )
 
 
@@ -192,8 +192,8 @@ def test_the_picture_reaches_to_where_the_fastest_cache_meets_the_peak():
 
 def test_the_caption_counts_the_rows_that_have_no_place(figure):
     how = (
-        "The larger a point, the larger its share of the time. Under the slope memory sets the "
-        "limit, under the level part the processor."
+        "The larger a point, the larger its share of the time. The roof is a model: under the "
+        "slope memory is the limit, under the level part the processor."
     )
     left_out = " 2 rows without known FLOPs or bytes left out."
     assert caption(figure) == how + left_out

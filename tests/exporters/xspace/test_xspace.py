@@ -213,6 +213,28 @@ def test_host_compute_is_the_time_with_an_op_running():
     assert row["otherTimeMs"] == pytest.approx(925e-6, abs=3e-6)
 
 
+def test_xprof_concludes_by_itself_what_the_documentation_warns_of(tmp_path):
+    # Two lanes that idle for 790 us each, in a step of 1 ms.
+    step = ((0, 0, 1_000_000),)
+    starts = {"a": 100_000, "b": 105_000, "c": 900_000, "d": 905_000}
+    runs = (run(name, start, 10_000) for name, start in starts.items())
+    recorded = capture(*runs, steps=step)
+    _, advice, about, *_ = drawn(recorded, "overview_page")
+    assert "POTENTIALLY input-bound" in advice["p"]["input_conclusion"]
+    assert "'All Others'" in advice["p"]["input_conclusion"]
+    assert about["p"]["device_type"] == "CPU"
+    with_idle, without = map(table, drawn(recorded, "framework_op_stats"))
+    assert [row["total_self_time"] for row in with_idle if row["type"] == "IDLE"] == [2 * 790.0]
+    assert not [row for row in without if row["type"] == "IDLE"]
+    path = tmp_path / "host.xplane.pb"
+    path.write_bytes(xspace.encode(recorded))
+    offered = raw_to_tool_data.xspace_to_tool_names([str(path)])
+    assert {"op_profile", "hlo_stats", "roofline_model"} <= set(offered)
+    assert not drawn(recorded, "hlo_stats")["rows"]
+    assert not any(page["rows"] for page in drawn(recorded, "roofline_model"))
+    assert not drawn(recorded, "op_profile")["byProgram"]["children"]
+
+
 def test_kernels_of_a_gpu_are_not_added_to_their_launches():
     stream = "/device:GPU:0/stream:13"
     launch = run("conv", 0, 5, op="Conv2D", device=f"{TASK}/device:GPU:0")

@@ -62,7 +62,7 @@ def caption(curve: LiveBytes) -> str:
         f"{lettering.short(holder.name, 50)} ({size(holder.bytes)})"
         for holder in curve.holders[:HOLDERS]
     )
-    most = f" Most of it at the peak is held by {held}." if held else ""
+    most = f" The largest at the peak: {held}." if held else ""
     return (
         f"Step {curve.step}: bytes that its ops had allocated and not released yet. Variables and "
         f"feeds are not among them.{most}"

@@ -239,7 +239,7 @@ def headline(drawn: Sequence[OpStats], peaks: Peaks) -> str:
     name = lettering.short(first.key, 50)
     if reached > 1:
         return f"{name} computes above the roof measured here"
-    return f"{name} computes at {percent(reached)} of what the machine could do at its intensity"
+    return f"{name} computes at {percent(reached)} of the roof measured here at its intensity"
 
 
 def caption(rows: Sequence[OpStats], drawn: Sequence[OpStats], has_levels: bool) -> str:
@@ -254,6 +254,6 @@ def caption(rows: Sequence[OpStats], drawn: Sequence[OpStats], has_levels: bool)
         else ""
     )
     return (
-        "The larger a point, the larger its share of the time. Under the slope memory sets the "
-        f"limit, under the level part the processor.{caches}{left_out}"
+        "The larger a point, the larger its share of the time. The roof is a model: under the "
+        f"slope memory is the limit, under the level part the processor.{caches}{left_out}"
     )

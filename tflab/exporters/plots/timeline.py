@@ -179,10 +179,11 @@ def caption(runs: Sequence[OpRun], step: StepTime) -> str:
     before, between, after = (
         time(ns_of_owner[owner]) for owner in (timeline.BEFORE, timeline.GAPS, timeline.AFTER)
     )
-    idle = 1 - ns_of_owner[timeline.BUSY] / step.wall_ns if step.wall_ns else 0
+    # As in `lanes.step_shape`, so that the text beside the picture has the same last digit.
+    idle = (step.wall_ns - ns_of_owner[timeline.BUSY]) / step.wall_ns if step.wall_ns else 0
     return (
-        f"Step {step.step}. Dark: the critical path, joined by a line. Grey columns: no op was "
-        f"running, for {percent(idle)} of the step ({before} before the first op, {between} "
-        f"between ops, {after} after the last). A row holds ops that did not overlap; it is not "
-        "a thread."
+        f"Step {step.step}. Dark: the critical path by median times, a model, joined by a line. "
+        f"Grey columns: no op was running, for {percent(idle)} of the step ({before} before the "
+        f"first op, {between} between ops, {after} after the last). A row holds "
+        "ops that did not overlap; it is not a thread."
     )
