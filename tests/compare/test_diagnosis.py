@@ -252,6 +252,12 @@ def test_a_session_that_takes_longer_than_its_ops_is_named_with_how_much():
     )
 
 
+def test_how_much_longer_a_session_takes_is_of_an_untraced_step():
+    slow = step(*COMPUTING, step_ns=1_000_000, ops_span_ns=500_000, traced_outside_ns=400_000)
+    assert "(400 us of 1.00 ms)" in only(slow).sentence
+    assert "the session takes 0.7 x what its ops take" in only(slow).sentence
+
+
 def test_large_feeds_are_named_where_reading_them_explains_the_time():
     large = step(*COMPUTING, step_ns=2_400_000, fed_bytes=2**24, reading_ns=170_000)
     assert only(large) == Diagnosis(

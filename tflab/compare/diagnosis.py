@@ -295,8 +295,8 @@ def outside(batch: Evidence) -> Iterator[Reason]:
         )
         return
     ratio = (
-        f"the session takes {cost_ns / batch.ops_span_ns:.1f} x what its ops take, "
-        if batch.ops_span_ns
+        f"the session takes {cost_ns / (batch.step_ns - cost_ns):.1f} x what its ops take, "
+        if cost_ns < batch.step_ns
         else ""
     )
     yield reason(
