@@ -120,8 +120,10 @@ def test_transposes_between_data_formats_are_one_reason_whatever_their_lines():
 
 
 def test_beyond_three_lines_the_others_are_counted():
-    nodes = [replace(node, name=f"{n}", line=f"m.py:{n}") for n in range(5) for node in COMPUTING]
-    assert diagnosis.places(nodes) == "m.py:0, m.py:1, m.py:2 and 2 other lines"
+    lines = ("m.py:10", "", "m.py:9", "m.py:11", "a.py:99", "m.py:9")
+    nodes = [work(f"n{number}", 1, line=line) for number, line in enumerate(lines)]
+    assert diagnosis.places(nodes) == "a.py:99, m.py:9, m.py:10 and 2 other lines"
+    assert diagnosis.places(nodes[:2]) == "m.py:10, (no line)"
 
 
 def test_a_single_transpose_into_a_format_may_be_what_it_takes():
@@ -250,6 +252,12 @@ def test_a_session_that_takes_longer_than_its_ops_is_named_with_how_much():
         batch_size=16,
         kind="session",
     )
+
+
+def test_how_much_longer_a_session_takes_is_of_an_untraced_step():
+    slow = step(*COMPUTING, step_ns=1_000_000, ops_span_ns=500_000, traced_outside_ns=400_000)
+    assert "(400 us of 1.00 ms)" in only(slow).sentence
+    assert "the session takes 0.7 x what its ops take" in only(slow).sentence
 
 
 def test_large_feeds_are_named_where_reading_them_explains_the_time():

@@ -182,16 +182,23 @@ def movement(batch: Evidence) -> Iterator[Reason]:
 
 def counted(nodes: Sequence[Work]) -> str:
     """`10 ops of type Transpose`, and how often they run where that is not once each."""
-    types = ", ".join(dict.fromkeys(node.op for node in nodes))
+    types = ", ".join(sorted({node.op for node in nodes}))
     calls = sum(node.calls for node in nodes)
     often = "" if round(calls) == len(nodes) else f", {calls:,.0f} calls"
     return f"{plural(len(nodes), 'op')} of type {types}{often}"
 
 
 def places(nodes: Sequence[Work]) -> str:
-    lines = dict.fromkeys(node.line or "(no line)" for node in nodes)
-    first = ", ".join([*lines][:MOST])
+    """The lines of some nodes, in the order of the program."""
+    lines = sorted({node.line for node in nodes}, key=place)
+    first = ", ".join(line or "(no line)" for line in lines[:MOST])
     return first if len(lines) <= MOST else f"{first} and {plural(len(lines) - MOST, 'other line')}"
+
+
+def place(line: str) -> tuple[bool, str, int]:
+    """`mine.py:9` before `mine.py:10`, and all lines before what has none."""
+    file, _, number = line.rpartition(":")
+    return not line, file, int(number or 0)
 
 
 def a_call(nodes: Sequence[Work]) -> str:
@@ -295,8 +302,8 @@ def outside(batch: Evidence) -> Iterator[Reason]:
         )
         return
     ratio = (
-        f"the session takes {cost_ns / batch.ops_span_ns:.1f} x what its ops take, "
-        if batch.ops_span_ns
+        f"the session takes {cost_ns / (batch.step_ns - cost_ns):.1f} x what its ops take, "
+        if cost_ns < batch.step_ns
         else ""
     )
     yield reason(
