@@ -103,6 +103,13 @@ def test_runs_in_a_loop_are_counted_by_the_step():
     assert simulation.profile(runs) == Profile({"a": 30}, {"a": 1.5}, 0)
 
 
+def test_a_scaled_profile_is_as_much_longer_in_ops_and_in_gaps():
+    looped = Profile({"a": 100, "b": 50}, {"a": 1, "b": 5}, gap_ns=3)
+    assert looped.total_ns == 100 + 50 + 6 * 3
+    assert looped.scaled(2) == Profile({"a": 200, "b": 100}, {"a": 1, "b": 5}, gap_ns=6)
+    assert looped.scaled(0.5).total_ns == 84
+
+
 def test_without_runs_there_is_nothing_to_simulate():
     nothing = simulation.profile([])
     assert nothing == Profile({}, {}, 0)

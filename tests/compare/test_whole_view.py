@@ -1120,6 +1120,7 @@ def test_every_field_of_the_json():
                     "predicted_ns": None,
                 },
                 "untried": [{"name": "w", "op": "VarHandleOp", "reason": "it changes something"}],
+                "one_by_one": None,
                 "simulation": {"step_ns": 810_000.0, "untraced_ns": 800_000.0, "processors": 2},
             }
         },

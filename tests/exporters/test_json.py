@@ -521,6 +521,7 @@ def test_every_field_of_the_execution():
         experiments=(Experiment("b", "Add", 12.5, 11.0, 14.0, 6, 13.5),),
         control=Experiment("control", "", 0.5, -1.0, 2.0, 7),
         untried=(Untried("w", "AssignAdd", "it changes something"),),
+        one_by_one=Experiment("ops one by one", "", -3.5, -5.0, -2.0, 7),
         simulation=Simulation(90.5, 92.5, 3),
         interrupted=True,
     )
@@ -644,6 +645,15 @@ def test_every_field_of_the_execution():
             "once_more_ns": 0.5,
             "low_ns": -1.0,
             "high_ns": 2.0,
+            "observations": 7,
+            "predicted_ns": None,
+        },
+        "one_by_one": {
+            "name": "ops one by one",
+            "op": "",
+            "once_more_ns": -3.5,
+            "low_ns": -5.0,
+            "high_ns": -2.0,
             "observations": 7,
             "predicted_ns": None,
         },

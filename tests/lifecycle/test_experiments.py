@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tflab.analysis.timeline import by_step, covered, union
+from tflab.cli import environment
 from tflab.lifecycle import execution, experiments
 from tflab.records import OpRun, Options
 from tflab.runtime import measure, session
@@ -53,17 +54,33 @@ def test_an_observation_is_the_median_of_the_differences_of_a_round(walked, monk
     monkeypatch.setattr(measure, "in_rotation", lambda jobs, plan, seed: next(times))
     monkeypatch.setattr(experiments, "one_by_one", lambda *args: True)
     monkeypatch.setattr(experiments, "ROUNDS", 3)
-    jobs = [measure.Job(None, None, None, Options())]
+    jobs = [measure.Job(None, None, None, Options())] * 3
     observed = experiments.observe(jobs, walked("toy")["placement"], Options(), "train")
     assert observed.added_ns == [[2, 50]] * experiments.LEAST  # differences 1, 3, 2 and 50, 60, 40
+    assert observed.one_by_one_ns == [260] * experiments.LEAST
     assert observed.usual_ns == [200] * experiments.LEAST
 
 
 def test_ops_of_other_devices_are_not_simulated(walked):
     placement = walked("toy")["placement"]
     runs = [OpRun(0, "mul", "Mul", "/device:GPU:0", 0, 10)]
-    observed = experiments.Observed(usual_ns=[100], before_ns=[5], runs=runs)
+    observed = experiments.Observed([], [100], [90], [5], runs)
     assert experiments.simulate(placement, observed, ["mul"]) == (None, {})
+
+
+def test_what_was_traced_is_scaled_to_the_untraced_step_of_ops_one_by_one(walked, monkeypatch):
+    placement = walked("toy")["placement"]
+    monkeypatch.setattr(environment, "describe", lambda: {"cpus": 1})
+    ops = [node.name for node in placement.nodes[:3]]
+    runs = [
+        OpRun(0, name, "Op", "CPU:0", at, 10) for name, at in zip(ops, (0, 10, 23), strict=True)
+    ]
+    # Traced: 7 before the first op, 33 with ops and the gaps between them. Untraced: 80.
+    observed = experiments.Observed([], [70], [80], [7], runs)
+    simulated, predicted = experiments.simulate(placement, observed, [*ops, "no such node"])
+    assert (simulated.untraced_ns, simulated.processors) == (70, 1)
+    assert simulated.step_ns == pytest.approx(80)
+    assert predicted == {name: pytest.approx(2 * (10 + 1)) for name in ops}
 
 
 def test_in_the_sessions_that_the_model_is_made_from_no_op_runs_beside_another(walked):

@@ -286,15 +286,17 @@ def test_experiments_stand_below_their_control_with_interval_and_self_time():
             Experiment("dense/add", "_MklMatMul", 400e3, 390e3, 410e3, 6, 499e3),
             Experiment("fed", "Cast", 5_000.0, 4_000.0, 6_000.0, 6),
         ),
+        one_by_one=Experiment("ops one by one", "", -250e3, -310e3, -190e3, 6),
         simulation=Simulation(1_900_000.0, 2_000_000.0, 2),
         untried=(Untried("train/w", "ResourceApplyAdam", "it changes something"),),
     )
     at = next(place for place, block in enumerate(blocks) if block[0][:7] == "What an")
-    assert blocks[at : at + 4] == [
+    assert blocks[at : at + 5] == [
         [
             "What an op costs a step: run once more in place, it adds",
             ("node", "type that ran", "adds", "from", "to", "the model says", "self a step"),
             ("control", "", "-1.50 us", "-4.00 us", "2.50 us", "", ""),
+            ("ops one by one", "", "-250 us", "-310 us", "-190 us", "", ""),
             ("conv1/Relu", "_FusedConv2D", "812 us", "790 us", "845 us", "608 us", "900 us"),
             ("loss", "Mean", "3.00 us", "-2.00 us", "9.00 us", "8.50 us", ""),
             ("dense/add", "_MklMatMul", "400 us", "390 us", "410 us", "499 us", "500 us"),
@@ -305,10 +307,12 @@ def test_experiments_stand_below_their_control_with_interval_and_self_time():
         "turns, untraced; from and to: the interval that holds the true median in 95 of 100 "
         "experiments. The control is the unchanged step against itself: what is not clear of it "
         "cannot be told from nothing.",
+        "Ops one by one: the unchanged step where a single thread starts ops, each with all "
+        "processors. Where that adds less than nothing, it does not pay to run ops at once.",
         "The model is a simulation of the executor on 2 processors, with every op as long as it "
-        "takes in traced steps that run them one by one. It puts the step at 1.90 ms, and untraced "
-        "it takes 2.00 ms: an error of -5.0 %. What it says of an op is in the interval, or within "
-        "25.0 % of what was measured, for 2 of 3 ops.",
+        "takes in traced steps that run them one by one, scaled to such a step untraced. It puts "
+        "the step at 1.90 ms, and untraced it takes 2.00 ms: an error of -5.0 %. What it says of "
+        "an op is in the interval, or within 25.0 % of what was measured, for 2 of 3 ops.",
         "Not run once more: train/w (ResourceApplyAdam): it changes something.",
     ]
 

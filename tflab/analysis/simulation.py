@@ -34,6 +34,15 @@ class Profile:
     runs: Mapping[str, float]  # node -> runs in a step
     gap_ns: float  # between two of them
 
+    @property
+    def total_ns(self) -> float:
+        """The step, one op after the other."""
+        return sum(ns + self.gap_ns * self.runs[name] for name, ns in self.cost.items())
+
+    def scaled(self, factor: float) -> Profile:
+        cost = {name: factor * ns for name, ns in self.cost.items()}
+        return Profile(cost, self.runs, factor * self.gap_ns)
+
 
 def profile(runs: Iterable[OpRun]) -> Profile:
     """What steps say in which ops ran one by one: medians over the steps."""

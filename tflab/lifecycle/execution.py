@@ -128,6 +128,7 @@ def with_experiments(execution: Execution, placement: Placement, options: Option
         experiments=made.ops,
         control=made.control,
         untried=made.untried,
+        one_by_one=made.one_by_one,
         simulation=made.simulation,
     )
 

@@ -58,7 +58,8 @@ class Observed:
 
     added_ns: list[list[float]] = field(default_factory=list)  # of each job but the first
     usual_ns: list[float] = field(default_factory=list)  # medians of the unchanged step
-    before_ns: list[int] = field(default_factory=list)  # in traced steps: before the first op
+    one_by_one_ns: list[float] = field(default_factory=list)  # of the step with ops one by one
+    before_ns: list[int] = field(default_factory=list)  # in its traced steps: before the first op
     runs: list[OpRun] = field(default_factory=list)  # of the traced steps
 
 
@@ -75,28 +76,33 @@ def run(
         return Experiments((), None, tuple(untried))
     step = session.step_of(placement.program, placement.fetches)
     usual = measure.job_of(placement.program, step, options)
-    jobs = [usual, usual, *(variant.job for variant in variants)]
+    in_order = replace(usual, options=replace(options, one_by_one=True))
+    jobs = [usual, usual, in_order, *(variant.job for variant in variants)]
     observed = observe(jobs, placement, options, split)
     if len(observed.added_ns) < LEAST:
         return None
-    control, *costs = zip(*observed.added_ns, strict=True)
+    control, ordered, *costs = zip(*observed.added_ns, strict=True)
     names = [variant.name for variant in variants]
     simulated, predicted = simulate(placement, observed, names)
     ops = (
         replace(summary(each.name, each.op, cost), predicted_ns=predicted.get(each.name))
         for each, cost in zip(variants, costs, strict=True)
     )
-    unchanged = summary("control", "", control)
-    return Experiments(tuple(ops), unchanged, tuple(untried), simulated)
+    return Experiments(
+        ops=tuple(ops),
+        control=summary("control", "", control),
+        untried=tuple(untried),
+        one_by_one=summary("ops one by one", "", ordered),
+        simulation=simulated,
+    )
 
 
 def observe(
     jobs: Sequence[measure.Job], placement: Placement, options: Options, split: str
 ) -> Observed:
     """How much longer than the first job's each other's step takes, again and again until the time
-    is over, and the first job's ops one by one."""
+    is over, and traces of the third, whose ops run one by one."""
     size = options.batch_size
-    usual = replace(jobs[0], options=replace(options, one_by_one=True))
     observed = Observed()
     start = time.monotonic()
     while len(observed.added_ns) < LEAST or time.monotonic() - start < options.experiments:
@@ -104,9 +110,10 @@ def observe(
         label = f"experiments, part {len(observed.added_ns) + 1}"
         plan = replace(plans.rotation(batches, size, len(jobs), ROUNDS), label=label)
         times = measure.in_rotation(jobs, plan, seed=len(observed.added_ns))
-        if len(times[0]) < ROUNDS or not one_by_one(usual, placement, batches, observed):
+        if len(times[0]) < ROUNDS or not one_by_one(jobs[2], placement, batches, observed):
             return observed  # Ctrl-C
         observed.usual_ns.append(median(times[0]))
+        observed.one_by_one_ns.append(median(times[2]))
         observed.added_ns.append(
             [
                 median(now - then for now, then in zip(other, times[0], strict=True))
@@ -143,15 +150,21 @@ def one_by_one(
 def simulate(
     placement: Placement, observed: Observed, names: Sequence[str]
 ) -> tuple[Simulation | None, dict[str, float]]:
-    """What the simulation says of the step, and of each op once more; of processors only."""
+    """What the simulation says of the step, and of each op once more; of processors only.
+
+    Tracing makes ops longer, so all that was traced is scaled until the ops one by one come to
+    their untraced step.
+    """
     if any("CPU" not in run.device for run in observed.runs):
         return None, {}
-    ops = simulation.profile(observed.runs)
+    before_ns, traced = median(observed.before_ns), simulation.profile(observed.runs)
+    scale = median(observed.one_by_one_ns) / (before_ns + traced.total_ns)
+    ops = traced.scaled(scale)
     processors = environment.describe()["cpus"]
     parents = critical_path.in_order(
         critical_path.dependencies(placement.nodes, placement.transfers)
     )
-    step_ns = median(observed.before_ns) + simulation.step_ns(parents, ops, processors)
+    step_ns = scale * before_ns + simulation.step_ns(parents, ops, processors)
     predicted = {
         name: simulation.once_more_ns(parents, ops, processors, name)
         for name in names

@@ -247,6 +247,7 @@ class Execution(Shown):
     experiments: tuple[Experiment, ...] = ()  # where they were asked for
     control: Experiment | None = None  # of the experiments
     untried: tuple[Untried, ...] = ()  # ops that no experiment was made with
+    one_by_one: Experiment | None = None  # what it adds to run a step's ops one by one
     simulation: Simulation | None = None  # that the experiments are held against
     interrupted: bool = False  # these are the steps until Ctrl-C
     quality: Quality | None = None  # of the measurement; None where nobody looked

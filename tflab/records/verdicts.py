@@ -55,4 +55,5 @@ class Experiments:
     ops: tuple[Experiment, ...]
     control: Experiment | None  # the unchanged step against itself; None where nothing was tried
     untried: tuple[Untried, ...]
+    one_by_one: Experiment | None = None  # the unchanged step, where a single thread starts ops
     simulation: Simulation | None = None  # None where nothing was tried, or not on processors only

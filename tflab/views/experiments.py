@@ -27,7 +27,7 @@ def blocks(experiments: Experiments, self_ns: Mapping[str, float], at: str = "")
                 Column("the model says", lambda row: known(row.predicted_ns), right=True),
                 *([own] if self_ns else []),
             ),
-            (experiments.control, *experiments.ops),
+            (*filter(None, (experiments.control, experiments.one_by_one)), *experiments.ops),
         )
         observations = experiments.control.observations
         yield (
@@ -35,6 +35,11 @@ def blocks(experiments: Experiments, self_ns: Mapping[str, float], at: str = "")
             "which all of these steps took turns, untraced; from and to: the interval that holds "
             "the true median in 95 of 100 experiments. The control is the unchanged step against "
             "itself: what is not clear of it cannot be told from nothing."
+        )
+    if experiments.one_by_one:
+        yield (
+            "Ops one by one: the unchanged step where a single thread starts ops, each with all "
+            "processors. Where that adds less than nothing, it does not pay to run ops at once."
         )
     if experiments.simulation:
         yield modelled(experiments.simulation, experiments.ops)
@@ -50,8 +55,9 @@ def modelled(simulation: Simulation, experiments: Sequence[Experiment]) -> str:
     return (
         "The model is a simulation of the executor on "
         f"{plural(simulation.processors, 'processor')}, with every op as long as it takes in "
-        f"traced steps that run them one by one. It puts the step at {time(simulation.step_ns)}, "
-        f"and untraced it takes {time(simulation.untraced_ns)}: an error of {100 * error:+.1f} %. "
+        "traced steps that run them one by one, scaled to such a step untraced. It puts the step "
+        f"at {time(simulation.step_ns)}, and untraced it takes {time(simulation.untraced_ns)}: an "
+        f"error of {100 * error:+.1f} %. "
         f"What it says of an op is in the interval, or within {percent(NEAR)} of what was "
         f"measured, for {near} of {plural(len(predicted), 'op')}."
     )
