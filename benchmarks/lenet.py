@@ -59,6 +59,7 @@ class Steps:
             timed, recorded = runner.take(turn)
             if turn.traced:
                 measured.fold(turn, timed, recorded, self.types)
+        measured.settle()
         return measured
 
     def table(self, measured: sweep.Measured) -> tuple[OpStats, ...]:
