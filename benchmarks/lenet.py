@@ -59,6 +59,7 @@ class Steps:
             timed, recorded = runner.take(turn)
             if turn.traced:
                 measured.fold(turn, timed, recorded, self.types)
+        measured.settle()
         return measured
 
     def table(self, measured: sweep.Measured) -> tuple[OpStats, ...]:
@@ -87,7 +88,7 @@ def steps(phase: str) -> Iterator[Steps]:
         first = step.callable(live, output_partition_graphs=True)
         first(*(column[:1] for column in columns), run_metadata=metadata)
         types = {n.name: n.op for graph in metadata.partition_graphs for n in graph.node}
-        traced = step.callable(live, trace_level=session.FULL_TRACE)
+        traced = step.callable(live, trace_level=session.trace_level())
         warm = Steps(program.graph, step.callable(live), traced, columns, types)
         warm.run(1, WARMUP)
         warm.run_traced(1, WARMUP)

@@ -47,7 +47,7 @@ from tflab.records import (
     Tensor,
 )
 from tflab.records.timed import Holder, LiveBytes
-from tflab.runtime import child, dumps, elsewhere, machine, plans, trace
+from tflab.runtime import child, dumps, elsewhere, machine, plans
 from tflab.units import plural
 
 pytestmark = pytest.mark.tensorflow
@@ -412,14 +412,14 @@ def interrupt(monkeypatch):
 
     def when(step):
         steps = iter(range(1, step))
-        columns = trace.columns
+        fold = sweep.Measured.fold
 
-        def folding(*args):
-            if next(steps, None) is None:
+        def folding(measured, turn, *args):
+            if turn.traced and next(steps, None) is None:
                 raise KeyboardInterrupt
-            return columns(*args)
+            fold(measured, turn, *args)
 
-        monkeypatch.setattr(trace, "columns", folding)
+        monkeypatch.setattr(sweep.Measured, "fold", folding)
 
     return when
 

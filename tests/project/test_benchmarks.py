@@ -54,6 +54,12 @@ def test_every_phase_and_batch_size_has_its_overhead(page):
     assert all(re.fullmatch(RATIO, row[-1]) for row in table)
 
 
+def test_reading_a_trace_is_held_against_leaving_it_unread(page):
+    table = rows(page, "Reading a trace and adding it up")
+    assert [row[0] for row in table] == ["inference", "training"]
+    assert all(re.fullmatch(RATIO, row[-1]) for row in table)
+
+
 def test_every_peer_has_read_the_trace(page):
     table = rows(page, "Op runs of LeNet's training, from RunMetadata")
     assert len(table) == 6

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import pytest
+import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import lifecycle
@@ -31,6 +32,14 @@ def test_a_traced_step_does_not_parse_its_trace():
     timed, recorded = session.timed_step(step, [], 7)
     assert (timed.step, recorded.serialized) == (7, b"no RunMetadata at all")
     assert step.given == [recorded]
+
+
+@pytest.mark.parametrize(
+    "gpus, level", [([], tf1.RunOptions.SOFTWARE_TRACE), (["GPU:0"], tf1.RunOptions.FULL_TRACE)]
+)
+def test_gpus_are_traced_where_there_are_any(gpus, level, monkeypatch):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: gpus)
+    assert session.trace_level.__wrapped__() == level
 
 
 @pytest.fixture(scope="module")

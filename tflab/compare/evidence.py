@@ -33,7 +33,7 @@ def of_batch(
         step_ns=median(batch.untraced_ns),
         ops_span_ns=median(batch.ops_span_ns),
         traced_outside_ns=median(
-            wall - span for wall, span in zip(batch.traced_ns, batch.ops_span_ns, strict=True)
+            wall - span for wall, span in zip(batch.traced_ns, batch.ops_span_ns, strict=False)
         ),
         fed_bytes=costs.fed_bytes(placed.nodes),
         reading_ns=costs.fed_bytes(placed.nodes) / roofline.bandwidth(peaks),

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tflab.analysis.op_stats import Accumulator
 from tflab.records import OpRun, Options, Program, StepTime
-from tflab.runtime import measure, plans, session, trace
+from tflab.runtime import measure, plans, private, session, trace
 
+WAITING_BYTES = 2**18  # of traces that are folded together
 KEPT = 3  # traced steps of each batch size, all of whole batches, whose op runs are kept
 
 
@@ -25,6 +27,9 @@ class Measured:
     accumulator: Accumulator = field(default_factory=Accumulator)  # of all traced steps
     kept: list[StepTime] = field(default_factory=list)
     runs: list[OpRun] = field(default_factory=list)  # of the kept steps
+    # Traces that are not in the accumulator yet, and when their steps began
+    waiting: deque[tuple[private.Unparsed, int]] = field(default_factory=deque)
+    waiting_bytes: int = 0
 
     def fold(
         self,
@@ -38,16 +43,27 @@ class Measured:
             self.untraced_ns.append(step.wall_ns)
             return
         rows = len(turn.values[0]) if turn.values else self.batch_size
-        columns = trace.columns(recorded.serialized, step.start_ns)
-        if columns is None:
-            columns = trace.durations(recorded.parsed().step_stats, step.start_ns)
-        self.accumulator.add(*columns)
-        self.ops_span_ns.append(span_of(*columns))
+        self.waiting.append((recorded, step.start_ns))
+        self.waiting_bytes += len(recorded.serialized)
         if len(self.kept) < KEPT and rows == self.batch_size:
             self.runs += trace.op_runs(step.step, recorded.parsed().step_stats, types)
             self.kept.append(step)
         self.traced_ns.append(step.wall_ns)
         self.rows += rows
+        if self.waiting_bytes >= WAITING_BYTES:
+            self.settle()
+
+    def settle(self) -> None:
+        """Fold the traces that wait. One by one, each between two steps, would take twice as long:
+        after a step nothing of the folding is left in the processor's caches."""
+        self.waiting_bytes = 0
+        while self.waiting:
+            recorded, start_ns = self.waiting.popleft()
+            columns = trace.columns(recorded.serialized, start_ns)
+            if columns is None:
+                columns = trace.durations(recorded.parsed().step_stats, start_ns)
+            self.accumulator.add(*columns)
+            self.ops_span_ns.append(span_of(*columns))
 
 
 def span_of(names: Sequence[str], starts: Sequence[int], durations: Sequence[int]) -> int:
@@ -91,6 +107,8 @@ def run(
 
     plan = plans.sweep(columns, rows, batch_sizes, options.warmup, trace_every)
     ending = measure.run([measure.job_of(program, step, options)], plan, observe)
+    for batch in batches.values():
+        batch.settle()
     done = {size: batch for size, batch in batches.items() if batch.traced_ns}
     ending.check(kept=bool(done))
     return Sweep(done, ending)

@@ -138,7 +138,7 @@ def ready(job: Job, traced: bool = True) -> Iterator[Runner]:
         if traced and job.options.xla:
             tracing, with_graphs = session.traced_steps(live, job.step)
         elif traced:
-            tracing = job.step.callable(live, trace_level=session.FULL_TRACE)
+            tracing = job.step.callable(live, trace_level=session.trace_level())
         session.begin(live, job.start)
         yield Runner(job.step.callable(live), tracing, with_graphs)
 

@@ -33,7 +33,7 @@ class Tracing:
 
 def begin_tracing(trainer: Trainer, live: tf1.Session, folder: Path, batch_size: int) -> Tracing:
     step = trainer.train.callable(
-        live, trace_level=session.FULL_TRACE, output_partition_graphs=True
+        live, trace_level=session.trace_level(), output_partition_graphs=True
     )
     return Tracing(trainer.program, folder, batch_size, step)
 

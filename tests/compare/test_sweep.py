@@ -1,0 +1,57 @@
+"""Sweep: traces wait to be folded together, and none is lost."""
+
+import numpy as np
+import pytest
+
+from tflab.compare import sweep
+from tflab.exporters.xspace import wire
+from tflab.records import StepTime
+from tflab.runtime import measure, private
+
+pytestmark = pytest.mark.tensorflow
+
+
+def recorded(name: str, start_ns: int, duration_ns: int) -> private.Unparsed:
+    """The trace of one op run; a duration of 0 ns is not written."""
+    row = wire.field(1, name) + wire.field(13, start_ns)
+    row += wire.field(16, duration_ns) if duration_ns else b""
+    made = private.Unparsed()
+    made.ParseFromString(wire.field(1, wire.field(1, wire.field(2, row))))
+    return made
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Three traced steps of two rows, of which one op run took no time; two traces wait."""
+    first = recorded("a", 5, 10)
+    monkeypatch.setattr(sweep, "WAITING_BYTES", len(first.serialized))
+    monkeypatch.setattr(sweep, "KEPT", 1)
+    steps = sweep.Measured(2, 6)
+    turn = measure.Turn((np.zeros(2),), 2, traced=True)
+    steps.fold(turn, StepTime(0, 1, 100), first, {"a": "Op"})
+    monkeypatch.setattr(sweep, "WAITING_BYTES", 2**18)
+    for number, trace in enumerate((recorded("a", 5, 0), recorded("b", 7, 30)), 1):
+        steps.fold(turn, StepTime(number, 2, 200), trace, {})
+    return steps
+
+
+def test_traces_wait_until_they_are_many_bytes(measured):
+    assert measured.accumulator.steps == 1
+    assert (len(measured.waiting), measured.waiting_bytes > 0) == (2, True)
+    assert (measured.rows, measured.traced_ns) == (6, [100, 200, 200])
+    assert [run.name for run in measured.runs] == ["a"]
+
+
+def test_every_trace_is_folded_in_the_end_also_one_of_a_run_without_duration(measured):
+    measured.settle()
+    measured.settle()
+    assert (measured.accumulator.steps, len(measured.waiting), measured.waiting_bytes) == (3, 0, 0)
+    stats = {row.name: row for row in measured.accumulator.stats({"a": "A", "b": "B"}, {}, {})}
+    assert (stats["a"].calls, stats["a"].min_ns, stats["a"].max_ns) == (2, 0, 10)
+    assert (stats["b"].calls, stats["b"].total_ns, stats["b"].start_ns) == (1, 30, 5)
+
+
+def test_an_untraced_step_is_only_its_time():
+    steps = sweep.Measured(2, 6)
+    steps.fold(measure.Turn((np.zeros(2),), 2), StepTime(0, 1, 100), None, {})
+    assert (steps.untraced_ns, steps.rows, len(steps.waiting)) == ([100], 0, 0)

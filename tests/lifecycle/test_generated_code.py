@@ -1,0 +1,35 @@
+"""Generated code: the records of a module that was put together by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tflab import xla
+from tflab.lifecycle import generated_code
+from tflab.xla.listings import Code, Operation
+
+pytestmark = pytest.mark.tensorflow
+
+CODE = Code("x86-64", 120, ())
+FIRST = xla.Kernel("first", "first", "fusion", "kLoop", (), (), code=CODE)
+EQUAL = replace(FIRST, name="equal")  # its function is that of the first
+LIBRARY = xla.Kernel("conv", "", "convolution", "", (), ())
+
+
+def test_a_function_that_two_kernels_share_has_its_bytes_once():
+    module = xla.Module(3, "cluster_0", "", "", (FIRST, EQUAL, LIBRARY))
+    (code,) = generated_code.of_modules([module], ("loss:0",), 16)
+    assert code.kernels == (("first", (), 120), ("equal", (), 0), ("conv", (), 0))
+
+
+def test_owners_are_named_by_operation_and_node_and_each_once():
+    shapes = {"shape": "f32[8]", "operands": ()}
+    operations = [
+        Operation("add.1", "add", node="dense/BiasAdd", **shapes),
+        Operation("add.2", "add", node="dense/BiasAdd", **shapes),
+        Operation("exp", "exponential", **shapes),
+    ]
+    assert generated_code.owners(operations) == (
+        "add of dense/BiasAdd",
+        "exponential of XLA itself",
+    )
