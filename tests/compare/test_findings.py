@@ -87,21 +87,21 @@ def longer(rows, sizes=SIZES, by="op"):
 
 def test_calls_are_compared_from_each_batch_size_to_the_next():
     assert longer([row(b1=cell(100), b16=cell(230), b64=cell(460))]) == [
-        "Conv2D: from 1 to 16 a call takes 2.30 x as long for 16 x the work; "
-        "from 16 to 64 a call takes 2.00 x as long for 4 x the work."
+        "Conv2D: from 1 to 16 a call takes 2.30 x as long for 16 x the images; "
+        "from 16 to 64 a call takes 2.00 x as long for 4 x the images."
     ]
 
 
 def test_batch_sizes_that_do_not_divide_have_a_fraction_more_work():
     assert longer([row(b2=cell(100), b5=cell(100))], (2, 5)) == [
-        "Conv2D: from 2 to 5 a call takes 1.00 x as long for 2.5 x the work."
+        "Conv2D: from 2 to 5 a call takes 1.00 x as long for 2.5 x the images."
     ]
 
 
 def test_where_a_row_is_missing_its_calls_are_not_compared():
     assert longer([row("Const", b1=cell(), b64=cell()), row("NoOp", b16=cell())]) == []
     assert longer([row(b16=cell(100), b64=cell(200))]) == [
-        "Conv2D: from 16 to 64 a call takes 2.00 x as long for 4 x the work."
+        "Conv2D: from 16 to 64 a call takes 2.00 x as long for 4 x the images."
     ]
 
 
@@ -124,14 +124,14 @@ TWICE = {
 @pytest.mark.parametrize("by", ["op", "node"])
 def test_rows_of_one_kind_of_op_are_compared_by_call(by):
     assert longer([row(**TWICE)], (1, 16), by) == [
-        "Conv2D: from 1 to 16 a call takes 2.00 x as long for 16 x the work."
+        "Conv2D: from 1 to 16 a call takes 2.00 x as long for 16 x the images."
     ]
 
 
 @pytest.mark.parametrize("by", ["layer", "line"])
 def test_rows_of_many_kinds_of_ops_are_compared_by_step(by):
     assert longer([row("conv1", **TWICE)], (1, 16), by) == [
-        "conv1: from 1 to 16 a step takes 4.00 x as long for 16 x the work."
+        "conv1: from 1 to 16 a step takes 4.00 x as long for 16 x the images."
     ]
 
 
@@ -184,7 +184,7 @@ def test_images_per_second_are_compared_from_each_batch_size_to_the_next():
     assert throughput(100, 600, 630) == [
         "Batch 16 does 6.00 x the images per second of batch 1.",
         "From batch 16 to 64 images per second change by a factor of only 1.05: "
-        "a larger batch no longer helps.",
+        "here a larger batch no longer helps.",
     ]
 
 
@@ -194,14 +194,14 @@ def test_a_tenth_more_is_worth_a_larger_batch():
 
 def test_fewer_images_per_second_are_a_loss():
     assert throughput(100, 50) == [
-        "From batch 1 to 16 images per second fall to 0.50 x: a larger batch is a loss."
+        "From batch 1 to 16 images per second fall to 0.50 x: here a larger batch is a loss."
     ]
 
 
 def test_as_many_images_per_second_are_no_help_and_no_loss():
     assert throughput(1_000, 996) == [
         "From batch 1 to 16 images per second change by a factor of only 1.00: "
-        "a larger batch no longer helps."
+        "here a larger batch no longer helps."
     ]
 
 
@@ -216,7 +216,7 @@ def test_a_step_of_more_than_twice_its_ops_is_mostly_python_and_session():
     by_size = {1: steps(wall=250_000, ops=100_000), 16: steps(wall=200_000, ops=100_000)}
     assert list(findings.overhead(by_size, (1, 16))) == [
         "At batch 1 an untraced step takes 250 us, its ops together only 100 us: "
-        "Python and the session cost more than the ops."
+        "for more than half of it no op runs."
     ]
 
 
@@ -273,14 +273,14 @@ def test_sentences_come_in_the_order_of_a_readers_questions_and_dear_rows_first(
     assert findings.sentences(rows, by_size, configs=raced) == (
         "The share of Conv2D rises from 90.0 % at batch 1 to 99.0 % at 16.",
         "The share of NoOp falls from 10.0 % at batch 1 to 1.0 % at 16.",
-        "Conv2D: from 1 to 16 a call takes 11.00 x as long for 16 x the work.",
-        "NoOp: from 1 to 16 a call takes 1.00 x as long for 16 x the work.",
+        "Conv2D: from 1 to 16 a call takes 11.00 x as long for 16 x the images.",
+        "NoOp: from 1 to 16 a call takes 1.00 x as long for 16 x the images.",
         "All of NoOp in a step, its calls added up: a straight line within 5.0 % begins at 9 ns "
         "and rises by 1 ns an image, so at batch 1 about 90 % is fixed cost.",
         "From batch 1 to 16 images per second change by a factor of only 1.00: "
-        "a larger batch no longer helps.",
+        "here a larger batch no longer helps.",
         "At batch 1 an untraced step takes 900 ns, its ops together only 100 ns: "
-        "Python and the session cost more than the ops.",
+        "for more than half of it no op runs.",
         "Against default, an untraced step under xla takes 0.50 x as long [0.45, 0.55] at batch 16 "
         "(450 ns against 900 ns).",
     )
@@ -289,6 +289,6 @@ def test_sentences_come_in_the_order_of_a_readers_questions_and_dear_rows_first(
 def test_of_one_batch_size_only_the_overhead_can_be_told():
     assert findings.sentences([row(b16=cell())], {16: steps(wall=201)}) == (
         "At batch 16 an untraced step takes 201 ns, its ops together only 100 ns: "
-        "Python and the session cost more than the ops.",
+        "for more than half of it no op runs.",
     )
     assert findings.sentences([row(b16=cell())], steps_of(16)) == ()

@@ -693,10 +693,11 @@ def test_every_configuration_of_both_tables():
         ),
     ]
     assert basis == (
-        "Each ratio is that of 7 observations, medians of steps in processes of their own; its "
-        "interval holds the true one in 99 of 100 comparisons. Alike: within 5 %. Cannot tell: too "
-        "few observations, or too noisy a machine. The more comparisons, the stricter each, so "
-        "that an interval that just leaves out 1 may not do."
+        "Each ratio is that of 7 observations, medians of steps in processes of their own; where "
+        "those are independent of one another, its interval holds the true one in 99 of 100 "
+        "comparisons. Alike: within 5 %. Cannot tell: too few observations, or too noisy a "
+        "machine. The more comparisons, the stricter each, so that an interval that just leaves "
+        "out 1 may not do."
     )
 
 
@@ -725,16 +726,16 @@ def test_every_finding_of_the_comparison():
         "The share of _FusedConv2D rises from 24.0 % at batch 4 to 38.0 % at 64 by way of 28.0 % "
         "at 16.",
         "The share of MaxPool falls from 75.0 % at batch 4 to 61.0 % at 64 by way of 71.0 % at 16.",
-        "MaxPool: from 4 to 16 a call takes 2.00 x as long for 4 x the work; from 16 to 64 a call "
-        "takes 2.00 x as long for 4 x the work.",
-        "_FusedConv2D: from 4 to 16 a call takes 2.50 x as long for 4 x the work; from 16 to 64 a "
-        "call takes 3.40 x as long for 4 x the work.",
-        "Softmax: from 4 to 16 a call takes 0.89 x as long for 4 x the work; from 16 to 64 a call "
-        "takes 0.88 x as long for 4 x the work.",
+        "MaxPool: from 4 to 16 a call takes 2.00 x as long for 4 x the images; from 16 to 64 a "
+        "call takes 2.00 x as long for 4 x the images.",
+        "_FusedConv2D: from 4 to 16 a call takes 2.50 x as long for 4 x the images; from 16 to 64 "
+        "a call takes 3.40 x as long for 4 x the images.",
+        "Softmax: from 4 to 16 a call takes 0.89 x as long for 4 x the images; from 16 to 64 a "
+        "call takes 0.88 x as long for 4 x the images.",
         "Batch 16 does 3.00 x the images per second of batch 4.",
         "Batch 64 does 1.75 x the images per second of batch 16.",
-        "At batch 4 an untraced step takes 800 us, its ops together only 383 us: Python and the "
-        "session cost more than the ops.",
+        "At batch 4 an untraced step takes 800 us, its ops together only 383 us: for more "
+        "than half of it no op runs.",
         "Against default, an untraced step under xla takes 0.51 x as long [0.46, 0.56] at batch 4 "
         "(405 us against 810 us).",
         "Against default, an untraced step under one-thread takes 0.78 x as long [0.70, 0.86] at "
@@ -758,9 +759,9 @@ def test_of_layers_the_findings_compare_steps():
     row = Compared("conv1", ("Conv2D",), (), unequal, None)
     steps = {size: STEPS[size] for size in (4, 16)}
     of_layers = findings.sentences([row], steps, "layer")
-    assert of_layers[0] == "conv1: from 4 to 16 a step takes 6.00 x as long for 4 x the work."
+    assert of_layers[0] == "conv1: from 4 to 16 a step takes 6.00 x as long for 4 x the images."
     of_ops = findings.sentences([row], steps, "op")
-    assert of_ops[0] == "conv1: from 4 to 16 a call takes 2.00 x as long for 4 x the work."
+    assert of_ops[0] == "conv1: from 4 to 16 a call takes 2.00 x as long for 4 x the images."
 
 
 def test_of_a_busy_machine_only_shares_are_told():

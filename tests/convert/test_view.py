@@ -149,8 +149,8 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             0,
         ),
         "The ops had at most 4.00 KB alive at once; x asked for most, 2.00 KB a step. The step of "
-        "median length had most alive after 61.0 us: 3.50 KB, allocated by 2 ops, most of it by x "
-        "(3.00 KB), conv (512 B, still running).",
+        "median length had most alive after 61.0 us: 3.50 KB, allocated by 2 ops, the largest "
+        "parts by x (3.00 KB), conv (512 B, still running).",
     ]
 
 

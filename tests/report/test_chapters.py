@@ -537,8 +537,9 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
         "In the step of median length at most 4 ops ran at once, 1.75 on average. No op ran of "
         "CPU:0 for 25.0 %, of CPU:1 for 40.0 % of it: the runtime itself may have worked "
         "meanwhile, so that is not idle time.",
-        "The longest chain of dependent ops has 3 nodes and takes 9.60 us. All ops together are "
-        "1.25 x as much work. While any of them ran, 1.12 ran at once on average.",
+        "The longest chain of dependent ops has 3 nodes and takes 9.60 us, by median traced "
+        "times: a model in which every op has a processor. All ops together are 1.25 x as much "
+        "work. While any of them ran, 1.12 ran at once on average.",
         Recipe(WARM, WALKING),
     ]
 
@@ -547,8 +548,8 @@ def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
     assert list(chapters.memory(LINEAR)) == [
         ("memory", ("memory", walk.EXECUTION.memory.curve)),
         "The ops had at most 7.00 KB alive at once; relu asked for most, 3.00 KB a step. The step "
-        "of median length had most alive after 6.00 us: 5.00 KB, allocated by 4 ops, most of it "
-        "by relu (2.00 KB, still running), read (1.50 KB), loss (1.00 KB).",
+        "of median length had most alive after 6.00 us: 5.00 KB, allocated by 4 ops, the "
+        "largest parts by relu (2.00 KB, still running), read (1.50 KB), loss (1.00 KB).",
         Recipe(
             f"From what each op asked its allocators for in traced steps. {WARM}",
             WALKING,

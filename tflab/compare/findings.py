@@ -72,12 +72,12 @@ def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
 def longer(
     rows: Sequence[Compared], steps: Mapping[int, StepTimes], sizes: Sequence[int], by: str
 ) -> Iterator[str]:
-    """`X: from 1 to 16 a call takes 2.30 x as long for 16 x the work.`"""
+    """`X: from 1 to 16 a call takes 2.30 x as long for 16 x the images.`"""
     for row in rows[:TOP]:
         times = {size: batch_fit.unit_ns(cell, steps[size], by) for size, cell in row.cells.items()}
         parts = [
             f"from {small} to {large} a {batch_fit.unit(by)} takes "
-            f"{times[large] / times[small]:.2f} x as long for {large / small:g} x the work"
+            f"{times[large] / times[small]:.2f} x as long for {large / small:g} x the images"
             for small, large in pairwise(sizes)
             if large in times and times.get(small)
         ]
@@ -107,13 +107,13 @@ def throughput(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator
         gain = steps[large].images_per_second / steps[small].images_per_second
         if round(gain, 2) < 1:
             yield (
-                f"From batch {small} to {large} images per second fall to {gain:.2f} x: a larger "
-                "batch is a loss."
+                f"From batch {small} to {large} images per second fall to {gain:.2f} x: here a "
+                "larger batch is a loss."
             )
         elif gain < HELPS:
             yield (
                 f"From batch {small} to {large} images per second change by a factor of only "
-                f"{gain:.2f}: a larger batch no longer helps."
+                f"{gain:.2f}: here a larger batch no longer helps."
             )
         else:
             yield f"Batch {large} does {gain:.2f} x the images per second of batch {small}."
@@ -126,7 +126,7 @@ def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[s
         if wall > 2 * ops:
             yield (
                 f"At batch {size} an untraced step takes {time(wall)}, its ops together only "
-                f"{time(ops)}: Python and the session cost more than the ops."
+                f"{time(ops)}: for more than half of it no op runs."
             )
 
 

@@ -238,7 +238,8 @@ def basis(comparison: Comparison) -> Iterator[str]:
     if numbers:
         yield (
             f"Each ratio is that of {plural(min(numbers), 'observation')}, medians of steps in "
-            "processes of their own; its interval holds the true one in 99 of 100 comparisons. "
+            "processes of their own; where those are independent of one another, its interval "
+            "holds the true one in 99 of 100 comparisons. "
             "Alike: within 5 %. Cannot tell: too few observations, or too noisy a machine. The "
             "more comparisons, the stricter each, so that an interval that just leaves out 1 may "
             "not do."

@@ -81,7 +81,7 @@ def parallel(stage: Execution) -> Iterable[Block]:
     path = stage.critical_path
     chain = (
         f"The longest chain of dependent ops has {plural(len(path.nodes), 'node')} and takes "
-        f"{time(path.ns)}."
+        f"{time(path.ns)}, by median traced times: a model in which every op has a processor."
     )
     if quality.disturbed(stage.quality):
         yield f"{chain} How much ran at once is withheld, for the machine was busy."
@@ -125,7 +125,8 @@ def remembered(memory: Memory) -> Iterable[Block]:
         text += (
             f" The step of median length had most alive after {time(curve.peak_ns)}: "
             f"{size(curve.peak_bytes)}, allocated by {plural(len(curve.holders), 'op')}, "
-            f"{'all' if len(curve.holders) == 1 else 'most'} of it by {', '.join(held)}."
+            f"{'all of it' if len(curve.holders) == 1 else 'the largest parts'} by "
+            f"{', '.join(held)}."
         )
     yield text
 
