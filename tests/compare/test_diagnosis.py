@@ -10,7 +10,7 @@ import pytest
 from tests.records_by_hand import verdict
 from tflab.compare import diagnosis
 from tflab.compare.diagnosis import Evidence, Work
-from tflab.records import ConfigTimes, Diagnosis, Spread
+from tflab.records import ConfigTimes, Diagnosis, Experiment, Experiments, Spread
 
 
 def work(name: str, us: float, calls: float = 1, **said) -> Work:
@@ -70,6 +70,19 @@ def test_ops_of_a_line_that_only_move_data_are_named_with_their_cost():
         batch_size=16,
         kind="movement",
     )
+
+
+def test_what_was_run_once_more_is_told_with_its_interval():
+    batch = step(*COMPUTING, *transposes())
+    of_others = Experiment("a", "MatMul", 250e3, 240e3, 260e3, 9)
+    ops = (of_others, Experiment("t2", "Transpose", 12_340.0, 11_000.0, 13_500.0, 9))
+    made = {16: Experiments(ops, None, ()), 64: Experiments((of_others,), None, ())}
+    usual = only(batch)
+    (reason,) = diagnosis.diagnose([batch], (), made)
+    added = " Once more, t2 adds 12.3 us [11.0 us, 13.5 us] to a step."
+    assert reason == replace(usual, sentence=usual.sentence + added)
+    elsewhere = {1: made[16], 16: made[64]}
+    assert diagnosis.diagnose([batch], (), elsewhere) == (usual,)
 
 
 def test_without_lines_it_is_the_ops_of_a_type_and_how_often_they_run():

@@ -136,7 +136,7 @@ def compare(
         peaks=peaks,
         corrected=costs.corrected(graph, first.nodes, first.ledger),
         quality=judgement,
-        diagnosis=diagnosed(done, placed, peaks, raced) if judgement.quiet else (),
+        diagnosis=diagnosed(done, placed, peaks, raced, made) if judgement.quiet else (),
     )
 
 
@@ -145,6 +145,7 @@ def diagnosed(
     placed: Mapping[int, Placement],
     peaks: Peaks,
     raced: Sequence[ConfigTimes],
+    made: Mapping[int, Experiments],
 ) -> tuple[Diagnosis, ...]:
     """Why a step is slow, from what was measured of every node at every batch size."""
     batches = [
@@ -157,7 +158,7 @@ def diagnosed(
         )
         for size, batch in done.items()
     ]
-    return diagnosis.diagnose(batches, raced)
+    return diagnosis.diagnose(batches, raced, made)
 
 
 def judged(

@@ -10,9 +10,9 @@ between ops is that of Python and the session.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tflab.records import ConfigTimes, Diagnosis
+from tflab.records import ConfigTimes, Diagnosis, Experiments
 from tflab.units import percent, plural, size, time
 
 MOST = 3  # sentences
@@ -99,11 +99,14 @@ class Reason:
 
 
 def diagnose(
-    evidence: Sequence[Evidence], configs: Sequence[ConfigTimes] = ()
+    evidence: Sequence[Evidence],
+    configs: Sequence[ConfigTimes] = (),
+    experiments: Mapping[int, Experiments] | None = None,
 ) -> tuple[Diagnosis, ...]:
     """The reasons that cost most of a step, or that there is none.
 
-    A reason that holds at several batch sizes is told of the one where it costs most.
+    A reason that holds at several batch sizes is told of the one where it costs most. Where its ops
+    were run once more, by batch size, it is told what that added.
     """
     evidence = [batch for batch in evidence if batch.steps >= LEAST_STEPS]
     rules = (format_changes, movement, small_ops, one_op, outside)
@@ -115,8 +118,20 @@ def diagnose(
         if not any(reason.subject == other.subject or reason.nodes & other.nodes for other in kept):
             kept.append(reason)
     if kept:
-        return tuple(reason.diagnosis for reason in kept[:MOST])
+        return tuple(confirmed(reason, experiments or {}) for reason in kept[:MOST])
     return tuple(nothing(max(evidence, key=lambda batch: batch.batch_size)) for _ in evidence[:1])
+
+
+def confirmed(reason: Reason, experiments: Mapping[int, Experiments]) -> Diagnosis:
+    """The diagnosis with what its largest op added to a step when it was run once more."""
+    diagnosis = reason.diagnosis
+    made = experiments.get(diagnosis.batch_size)
+    for row in made.ops if made else ():
+        if row.name in reason.nodes:
+            added = f"{time(row.once_more_ns)} [{time(row.low_ns)}, {time(row.high_ns)}]"
+            sentence = f"{diagnosis.sentence} Once more, {row.name} adds {added} to a step."
+            return replace(diagnosis, sentence=sentence)
+    return diagnosis
 
 
 def reason(
