@@ -465,7 +465,7 @@ def test_the_curve_is_in_steps_and_its_peak_is_marked():
 def test_the_holders_at_the_peak_are_named():
     figure = drawn("memory")
     assert title(figure) == "At most 4.00 KB are alive at once, allocated by 2 ops"
-    assert "held by conv1/Relu (3.00 KB), x (1.00 KB)." in caption(figure)
+    assert "The largest at the peak: conv1/Relu (3.00 KB), x (1.00 KB)." in caption(figure)
 
 
 # Roofline
