@@ -82,7 +82,7 @@ Observer = Callable[[Turn, StepTime, Any], None]  # the last is Recorded
 class Runner:
     """A session that is ready to run the step.
 
-    With XLA the graphs that ran are asked for once: an extra step before the first traced one
+    With XLA the graphs that ran are asked for once: an extra step after the first traced one
     returns them, because with every step they would cost as much as its ops.
     """
 
@@ -94,10 +94,10 @@ class Runner:
     def take(self, turn: Turn) -> tuple[StepTime, Recorded]:
         if turn.traced:
             assert self.traced is not None
-            if self.with_graphs and not self.graphs:
-                _, first = session.timed_step(self.with_graphs, turn.values, turn.number)
-                self.graphs = tuple(first.parsed().partition_graphs)
             timed, recorded = session.timed_step(self.traced, turn.values, turn.number)
+            if self.with_graphs and not self.graphs:  # afterwards: a cold step is the first of all
+                _, extra = session.timed_step(self.with_graphs, turn.values, turn.number)
+                self.graphs = tuple(extra.parsed().partition_graphs)
             recorded.graphs = self.graphs
             return timed, recorded
         epoch, start = time.time_ns(), time.perf_counter_ns()
