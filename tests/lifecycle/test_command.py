@@ -309,6 +309,11 @@ def fail(tmp_path, monkeypatch, capsys):
         ("--batch-size many", "The batch size is 'many'; it has to be a whole number from 1 on."),
         ("--steps -1", "The number of steps is '-1'; it has to be a whole number from 1 on."),
         ("--devices 1.5", "The number of devices is '1.5'; it has to be a whole number from 1 "),
+        ("--experiments 0", "The number of seconds for experiments is '0'; it has to be a whole n"),
+        (
+            "--experiments --stage placement",
+            "--experiments runs steps, and a walk to the placement stage runs none; give --stage",
+        ),
         ("--nonsense", "Unrecognized arguments: --nonsense. See `python -m tflab.lifecycle --he"),
         ("--logdir /dev/null/logs", "The logdir '/dev/null/logs' cannot be written: '/dev/null'"),
     ],

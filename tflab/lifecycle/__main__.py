@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tflab import models
 from tflab.cli import arguments, command, environment, logdirs
-from tflab.errors import TflabError
+from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import STAGES, walk
 from tflab.records import Execution, Frontend, Options, Placement, Stage
 from tflab.runtime import dumps
@@ -128,9 +128,14 @@ def run(args: argparse.Namespace) -> int:
         experiments=args.experiments or 0,
         saved=arguments.saved_of(args),
     )
+    stop = STAGES[-1] if args.stage == "all" else args.stage
+    if args.experiments and stop != STAGES[-1]:
+        raise UsageError(
+            f"--experiments runs steps, and a walk to the {stop} stage runs none; give --stage "
+            f"{STAGES[-1]}, or leave it out."
+        )
     dumps.prepare()
     models.find(args.model, options.saved)  # a wrong name is an error before a folder is made
-    stop = STAGES[-1] if args.stage == "all" else args.stage
     final = None
     if args.logdir or stop == STAGES[-1]:
         final = logdirs.choose(args.logdir, args.model)
