@@ -67,8 +67,8 @@ def measure(seconds: float) -> Tried:
     columns = list(session.feed_columns(program, "train").values())
     rows = [datasets.head(column, race.ROUNDS * max(SIZES)) for column in columns]
     jobs, copied = prepared()
-    alone = [(race.OWN_THREADS | {"TFLAB_BENCHMARK": name}, [name]) for name in jobs]
-    groups = {KINDS[0]: [(race.OWN_THREADS, list(jobs))], KINDS[1]: alone}
+    alone = [({"TFLAB_BENCHMARK": name}, [name]) for name in jobs]
+    groups = {KINDS[0]: [({}, list(jobs))], KINDS[1]: alone}
     trials: list[Trial] = []
     start = time.monotonic()
     for number in count():

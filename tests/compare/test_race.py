@@ -9,11 +9,16 @@ from tflab.records import Spread
 from tflab.runtime import elsewhere
 
 OWN = {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"}
-GROUPS = [(OWN, ["default", "xla"]), (OWN | {"TF_ENABLE_ONEDNN_OPTS": "0"}, ["no-onednn"])]
+GROUPS = [({}, ["default", "xla"]), ({"TF_ENABLE_ONEDNN_OPTS": "0"}, ["no-onednn"])]
 
 
 def test_what_the_environment_decides_has_a_process_of_its_own():
     assert race.by_environment(["default", "no-onednn", "xla"]) == GROUPS
+
+
+def test_threads_are_compared_with_a_default_in_the_same_process_and_environment():
+    groups = race.by_environment(["default", "xla", "one-thread"])
+    assert groups == [({}, ["default", "xla"]), (OWN, ["default", "one-thread"])]
 
 
 @pytest.fixture
@@ -21,7 +26,7 @@ def processes(monkeypatch):
     """The processes that were started, each by its jobs; all steps take 100 ns."""
     started = []
 
-    def untraced(jobs, rows, batch_sizes, rounds, environment):
+    def untraced(jobs, rows, batch_sizes, rounds, sessions, environment):
         started.append(jobs)
         return [{size: [100] * rounds for size in batch_sizes} for _ in jobs]
 
@@ -68,6 +73,28 @@ def test_an_observation_is_the_ratio_of_two_medians():
     # 200 / 110, 201 / 100 and 199 / 100
     assert xla.verdict.ratio == pytest.approx((200 / 110 * 2.01 * 1.99) ** (1 / 3))
     assert (xla.verdict.observations, xla.untraced_ns.median) == (3, 201)
+
+
+def test_the_default_beside_another_configuration_is_what_that_is_held_against(processes):
+    jobs = {"default": "default", "one-thread": "one-thread"}
+    groups = race.by_environment(list(jobs))
+    observed = list(race.observations(jobs, groups, [], [4], iter(range(3))))
+    assert {*observed[0]} == {"default", "one-thread", "default beside one-thread"}
+    assert sorted(map(sorted, processes[:2])) == [["default"], ["default", "one-thread"]]
+    rows = [
+        {"default": {4: [100]}, "default beside one-thread": {4: [300]}, "one-thread": {4: [ns]}}
+        for ns in (600, 606, 594)
+    ]
+    default, one_thread = race.judged(rows, list(jobs), [4])
+    assert default.untraced_ns.median == 100
+    assert one_thread.verdict.ratio == pytest.approx((2 * 2.02 * 1.98) ** (1 / 3))
+
+
+def test_an_observation_is_the_mean_over_its_sessions(monkeypatch):
+    monkeypatch.setattr(race, "ROUNDS", 3)
+    usual = [100, 100, 900, 10, 20, 30]
+    times = [200, 1, 300, 40, 41, 42]
+    assert race.ratio(times, usual) == pytest.approx((2.0 * 41 / 20) ** 0.5)
 
 
 def test_a_verdict_that_the_medians_beside_it_deny_is_not_given():

@@ -13,6 +13,7 @@ class Configuration:
 
     options: Mapping[str, Any] = field(default_factory=dict)  # fields of Options
     environment: Mapping[str, str] = field(default_factory=dict)  # read when TensorFlow is imported
+    beside_default: bool = False  # whether `default` has that environment, too, to be compared with
 
 
 CONFIGURATIONS = {
@@ -20,6 +21,9 @@ CONFIGURATIONS = {
     "xla": Configuration({"xla": True}),
     "no-onednn": Configuration(environment={"TF_ENABLE_ONEDNN_OPTS": "0"}),
     "no-grappler": Configuration({"without": ("grappler",)}),
-    "one-thread": Configuration({"threads": 1}),
+    # Else the threads of the first session are those of all (core/common_runtime/local_device.cc).
+    "one-thread": Configuration(
+        {"threads": 1}, {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"}, beside_default=True
+    ),
     "gpu": Configuration({"soft_placement": True}),
 }

@@ -3,7 +3,8 @@
 What can be set within a process (graph passes, XLA, threads) takes turns with `default` step by
 step. What is read when TensorFlow is imported needs a process of its own, which runs just before or
 just after that of `default`. Steps of one process are not independent of one another, so a process,
-or a pair of them, is one observation, however many steps it runs.
+or a pair of them, is one observation, however many steps it runs. Within it sessions are made anew
+a few times: where one lies in memory makes all of its steps faster or slower.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import random
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from statistics import median
+from statistics import geometric_mean, median
 
 from tflab import datasets
 from tflab.analysis import step_times, verdicts
@@ -24,9 +25,10 @@ from tflab.runtime import devices, elsewhere, measure, session
 
 OBSERVATIONS = 10  # of each configuration, where the time allows
 BUDGET_S = 300.0  # after which no further observation begins
-ROUNDS = 40  # steps of each configuration and batch size in an observation
-# Else the threads of the first session are those of all (core/common_runtime/local_device.cc).
-OWN_THREADS = {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"}
+SESSIONS = 4  # of each configuration in an observation, one after the other
+ROUNDS = 12  # steps of each batch size in a session
+
+DEFAULT = "default"
 
 Times = Mapping[int, Sequence[int]]  # batch size -> ns of its steps
 Jobs = Mapping[str, measure.Job]  # by configuration
@@ -62,9 +64,10 @@ def by_environment(configs: Sequence[str]) -> list[tuple[Mapping[str, str], list
     """The configurations that share a process, with its environment; that of `default` first."""
     groups: dict[tuple, list[str]] = {(): []}
     for config in configs:
-        environment = tuple(CONFIGURATIONS[config].environment.items())
-        groups.setdefault(environment, []).append(config)
-    return [(OWN_THREADS | dict(environment), names) for environment, names in groups.items()]
+        setting = CONFIGURATIONS[config]
+        names = groups.setdefault(tuple(setting.environment.items()), [])
+        names += [DEFAULT, config] if setting.beside_default else [config]
+    return [(dict(environment), names) for environment, names in groups.items()]
 
 
 def observations(
@@ -75,7 +78,8 @@ def observations(
     numbers: Iterator[int],
 ) -> Iterator[dict[str, Times]]:
     """The times of every configuration, from processes that ran one after the other; their order
-    is turned around every time."""
+    is turned around every time. Those of a `default` beside another configuration are `beside` it.
+    """
     start = time.monotonic()
     for number in numbers:
         if number >= verdicts.LEAST and time.monotonic() - start > BUDGET_S:
@@ -85,10 +89,18 @@ def observations(
             # No configuration is always the first whose session is made.
             names = random.Random(number).sample(names, len(names))
             measured = elsewhere.untraced(
-                [jobs[name] for name in names], rows, batch_sizes, ROUNDS, environment
+                [jobs[name] for name in names], rows, batch_sizes, ROUNDS, SESSIONS, environment
             )
-            times |= dict(zip(names, measured, strict=True))
+            by_name = dict(zip(names, measured, strict=True))
+            if DEFAULT in names and environment:
+                usual = by_name.pop(DEFAULT)
+                times |= {beside(name): usual for name in by_name}
+            times |= by_name
         yield times
+
+
+def beside(config: str) -> str:
+    return f"{DEFAULT} beside {config}"
 
 
 def judged(
@@ -99,7 +111,10 @@ def judged(
     pairs = [(size, config) for size in batch_sizes for config in others]
     found = verdicts.verdicts(
         [
-            [ratio(times[config][size], times[default][size]) for times in observed]
+            [
+                ratio(times[config][size], times.get(beside(config), times[default])[size])
+                for times in observed
+            ]
             for size, config in pairs
         ]
     )
@@ -131,5 +146,9 @@ def agrees(verdict: Verdict, of_medians: float) -> bool:
 
 
 def ratio(times: Sequence[int], usual: Sequence[int]) -> float:
-    """One observation: how many times as long the median step takes."""
-    return median(times) / median(usual)
+    """One observation: how many times as long the median step takes, session by session, as the
+    geometric mean."""
+    return geometric_mean(
+        median(times[start : start + ROUNDS]) / median(usual[start : start + ROUNDS])
+        for start in range(0, min(len(times), len(usual)), ROUNDS)
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,12 +41,14 @@ def untraced(
     columns: Sequence[datasets.Column],
     batch_sizes: Sequence[int],
     rounds: int,
+    sessions: int,
     environment: Mapping[str, str],
 ) -> list[dict[int, list[int]]]:
-    """For each job its times of untraced steps by batch size, in ns: the jobs take turns."""
+    """For each job its times of untraced steps by batch size, in ns: the jobs take turns, in
+    sessions that are made anew so many times, with so many rounds in each."""
     return child.call(
         "tflab.runtime.elsewhere:untraced_here",
-        *(list(map(packed, jobs)), columns, tuple(batch_sizes), rounds),
+        *(list(map(packed, jobs)), columns, tuple(batch_sizes), rounds, sessions),
         environment=environment,
     )
 
@@ -55,15 +58,20 @@ def untraced_here(
     columns: Sequence[datasets.Column],
     batch_sizes: Sequence[int],
     rounds: int,
+    sessions: int,
 ) -> list[dict[int, list[int]]]:
     ready = list(map(unpacked, jobs))
     times: list[dict[int, list[int]]] = [{size: [] for size in batch_sizes} for _ in jobs]
+    for seed in range(sessions):
+        places = random.Random(seed).sample(range(len(jobs)), len(jobs))
 
-    def observe(turn: measure.Turn, timed: StepTime, _: Any) -> None:
-        times[turn.job][turn.batch_size].append(timed.wall_ns)
+        def observe(
+            turn: measure.Turn, timed: StepTime, _: Any, places: Sequence[int] = places
+        ) -> None:
+            times[places[turn.job]][turn.batch_size].append(timed.wall_ns)
 
-    plan = plans.several_rotations(columns, batch_sizes, len(jobs), rounds)
-    measure.run(ready, plan, observe).check(kept=False)
+        plan = plans.several_rotations(columns, batch_sizes, len(jobs), rounds)
+        measure.run([ready[place] for place in places], plan, observe).check(kept=False)
     return times
 
 
