@@ -68,7 +68,8 @@ def measure(seconds: float) -> Tried:
     rows = [datasets.head(column, race.ROUNDS * max(SIZES)) for column in columns]
     jobs, copied = prepared()
     default, same, *slower = jobs
-    alone = [({"TFLAB_BENCHMARK": names[0]}, names) for names in ([default], [same], slower)]
+    alone = [({}, [default]), ({"TFLAB_BENCHMARK": SAME}, [same])]
+    alone.append(({"TFLAB_BENCHMARK": SLOWER}, slower))
     groups = {KINDS[0]: [({}, list(jobs))], KINDS[1]: alone}
     trials: list[Trial] = []
     start = time.monotonic()
