@@ -8,6 +8,7 @@ import os
 import subprocess
 import sys
 from collections import Counter, defaultdict
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -73,6 +74,7 @@ def known_machine():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(machine, "peaks", lambda: PEAKS)
         patch.setattr(child, "call", here)
+        patch.setattr(child, "stream", lambda *args, environment: nullcontext(here(*args)))
         yield
 
 
@@ -619,9 +621,13 @@ def test_a_gpu_that_is_not_there_is_one_sentence_and_status_2(monkeypatch, capsy
 # Configurations
 
 
-def test_configurations_are_measured_at_every_batch_size_against_default(monkeypatch):
-    monkeypatch.setattr(race, "ROUNDS", 1)
-    monkeypatch.setattr(race, "OBSERVATIONS", 3)
+@pytest.fixture
+def short_race(monkeypatch):
+    for name, value in {"ROUNDS": 1, "TURNS": 2, "A_SESSION": 1, "OBSERVATIONS": 3}.items():
+        monkeypatch.setattr(race, name, value)
+
+
+def test_configurations_are_measured_at_every_batch_size_against_default(short_race):
     configs = ("default", "no-grappler", "one-thread")
     found = comparison.compare("toy", (4, 16), images=64, configs=configs).configs
     assert [(row.batch_size, row.config) for row in found] == [
@@ -634,9 +640,7 @@ def test_configurations_are_measured_at_every_batch_size_against_default(monkeyp
         assert row.verdict is None or row.verdict.observations == 3
 
 
-def test_on_a_machine_that_was_busy_before_nothing_is_concluded_from_times(monkeypatch):
-    monkeypatch.setattr(race, "ROUNDS", 1)
-    monkeypatch.setattr(race, "OBSERVATIONS", 3)
+def test_on_a_machine_that_was_busy_before_nothing_is_concluded_from_times(short_race):
     configs = ("default", "no-grappler")
     cores = os.cpu_count() or 1
     busy = comparison.compare("toy", (4, 16), images=64, configs=configs, load_average=cores + 0.5)
@@ -672,7 +676,7 @@ def test_the_quality_is_that_of_the_steps_at_all_batch_sizes():
     )
 
 
-def test_progress_counts_the_observations(monkeypatch):
+def test_progress_counts_the_observations(short_race, monkeypatch):
     labels = []
 
     def track(label, items, total, about=None):
@@ -680,7 +684,6 @@ def test_progress_counts_the_observations(monkeypatch):
         return items
 
     monkeypatch.setattr(progress, "track", track)
-    monkeypatch.setattr(race, "ROUNDS", 1)
     comparison.compare("toy", (16,), images=16, configs=("default", "no-grappler"))
     assert ("configurations", race.OBSERVATIONS) in labels
 

@@ -1,6 +1,8 @@
 """Race: which configurations share a process, in which order they run, and what is made of it."""
 
-from itertools import pairwise
+from contextlib import contextmanager
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
@@ -23,37 +25,56 @@ def test_threads_are_compared_with_a_default_in_the_same_process_and_environment
 
 @pytest.fixture
 def processes(monkeypatch):
-    """The processes that were started, each by its jobs; all steps take 100 ns."""
-    started = []
+    """The processes that were started, each by its jobs, and the turns that they took: a step
+    takes 100 ns in the first turn, 101 in the second, and so on."""
+    log = SimpleNamespace(started=[], turns=[])
 
-    def untraced(jobs, rows, batch_sizes, rounds, sessions, environment):
-        started.append(jobs)
-        return [{size: [100] * rounds for size in batch_sizes} for _ in jobs]
+    @contextmanager
+    def untraced(jobs, rows, batch_sizes, rounds, turns, environment):
+        log.started.append(jobs)
+
+        def process():
+            yield [{size: [] for size in batch_sizes} for _ in jobs]
+            for ns in count(100):
+                log.turns.append(sorted(jobs))
+                yield [{size: [ns] * rounds for size in batch_sizes} for _ in jobs]
+
+        yield process()
 
     monkeypatch.setattr(elsewhere, "untraced", untraced)
-    return started
+    monkeypatch.setattr(race, "TURNS", 4)
+    return log
 
 
 JOBS = {"default": "default", "xla": "xla", "no-onednn": "no-onednn"}
 
 
-def test_the_order_of_processes_is_turned_around_every_time(processes):
-    observed = list(race.observations(JOBS, GROUPS, [], [4], iter(range(3))))
+def test_every_process_takes_a_turn_before_one_takes_its_next(processes):
+    observed = list(race.observations(JOBS, GROUPS, [], [4], range(3)))
     assert [times.keys() for times in observed] == [JOBS.keys()] * 3
-    turns = [list(map(sorted, processes[at : at + 2])) for at in (0, 2, 4)]
-    assert all(before == list(reversed(after)) for before, after in pairwise(turns))
-    assert sorted(turns[0]) == [["default", "xla"], ["no-onednn"]]
+    assert len(processes.started) == 2 * 3
+    rounds = [tuple(map(tuple, processes.turns[at : at + 2])) for at in range(0, 24, 2)]
+    a, b = ("default", "xla"), ("no-onednn",)
+    assert len(processes.turns) == 24
+    assert set(rounds) == {(a, b), (b, a)}
+
+
+def test_the_times_of_all_turns_are_kept_in_their_order(processes, monkeypatch):
+    monkeypatch.setattr(race, "ROUNDS", 2)
+    (observed,) = race.observations(JOBS, GROUPS, [], [4], range(1))
+    assert observed == {name: {4: [100, 100, 101, 101, 102, 102, 103, 103]} for name in JOBS}
+
+
+def test_when_the_time_of_an_observation_is_over_no_further_turn_begins(processes, monkeypatch):
+    monkeypatch.setattr(race, "OBSERVATION_S", -1)
+    (observed,) = race.observations(JOBS, GROUPS, [], [4], range(1))
+    assert observed["xla"] == {4: [100] * race.ROUNDS}
 
 
 def test_no_configuration_is_always_the_first_whose_session_is_made(processes):
-    list(race.observations(JOBS, GROUPS, [], [4], iter(range(9))))
-    firsts = {names[0] for names in processes}
+    list(race.observations(JOBS, GROUPS, [], [4], range(9)))
+    firsts = {names[0] for names in processes.started}
     assert firsts == {"default", "xla", "no-onednn"}
-
-
-def test_when_the_time_is_over_no_further_observation_begins(processes, monkeypatch):
-    monkeypatch.setattr(race, "BUDGET_S", -1)
-    assert len(list(race.observations(JOBS, GROUPS, [], [4], iter(range(9))))) == 3
 
 
 def times(default, xla):
@@ -78,9 +99,9 @@ def test_an_observation_is_the_ratio_of_two_medians():
 def test_the_default_beside_another_configuration_is_what_that_is_held_against(processes):
     jobs = {"default": "default", "one-thread": "one-thread"}
     groups = race.by_environment(list(jobs))
-    observed = list(race.observations(jobs, groups, [], [4], iter(range(3))))
+    observed = list(race.observations(jobs, groups, [], [4], range(3)))
     assert {*observed[0]} == {"default", "one-thread", "default beside one-thread"}
-    assert sorted(map(sorted, processes[:2])) == [["default"], ["default", "one-thread"]]
+    assert sorted(map(sorted, processes.started[:2])) == [["default"], ["default", "one-thread"]]
     rows = [
         {"default": {4: [100]}, "default beside one-thread": {4: [300]}, "one-thread": {4: [ns]}}
         for ns in (600, 606, 594)
@@ -90,11 +111,11 @@ def test_the_default_beside_another_configuration_is_what_that_is_held_against(p
     assert one_thread.verdict.ratio == pytest.approx((2 * 2.02 * 1.98) ** (1 / 3))
 
 
-def test_an_observation_is_the_mean_over_its_sessions(monkeypatch):
+def test_an_observation_is_the_median_of_its_turns(monkeypatch):
     monkeypatch.setattr(race, "ROUNDS", 3)
-    usual = [100, 100, 900, 10, 20, 30]
-    times = [200, 1, 300, 40, 41, 42]
-    assert race.ratio(times, usual) == pytest.approx((2.0 * 41 / 20) ** 0.5)
+    usual = [100, 100, 900, 10, 20, 30, 1, 1, 1]
+    times = [200, 1, 300, 40, 41, 42, 9, 9, 9]
+    assert race.ratio(times, usual) == 41 / 20  # of 2, 41 / 20 and 9
 
 
 def test_a_verdict_that_the_medians_beside_it_deny_is_not_given():

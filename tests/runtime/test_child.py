@@ -126,3 +126,75 @@ def test_a_function_that_is_not_there_is_a_sentence():
     assert failure("nothing").endswith(
         "AttributeError: module 'tests.runtime.test_child' has no attribute 'nothing'"
     )
+
+
+# Streams
+
+
+def stream(name, *args, **more):
+    return child.stream(f"{__name__}:{name}", *args, **more)
+
+
+def squares(path, first):
+    """Notes in a file which of them was begun."""
+    for number in range(first, 100):
+        with open(path, "a") as notes:
+            notes.write(f"{number} ")
+        yield os.getpid(), number**2
+
+
+def one_and_an_error():
+    yield 1
+    raise TflabError("No second one.")
+
+
+def one_and_an_end():
+    yield 1
+    os._exit(3)
+
+
+def surroundings():
+    while True:
+        print("not an item")
+        yield os.environ.get("TFLAB_TEST")
+
+
+def test_a_stream_stands_still_until_the_next_item_is_asked_for(tmp_path):
+    notes = tmp_path / "notes"
+    with stream("squares", notes, 3) as numbers:
+        (process, first), (same_process, second) = next(numbers), next(numbers)
+        assert notes.read_text() == "3 4 "
+    assert (first, second) == (9, 16)
+    assert process == same_process != os.getpid()
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)
+    assert notes.read_text() in ("3 4 ", "3 4 5 ")  # what is begun at the end is thrown away
+
+
+def test_two_streams_live_side_by_side(tmp_path):
+    with (
+        stream("surroundings", environment={"TFLAB_TEST": "a"}) as first,
+        stream("surroundings", environment={"TFLAB_TEST": "b"}) as second,
+    ):
+        items = [next(process) for process in (first, second, second, first)]
+    assert items == ["a", "b", "b", "a"]
+
+
+def test_an_error_comes_where_the_item_is_asked_for():
+    with stream("one_and_an_error") as items, pytest.raises(TflabError, match="No second one"):
+        assert next(items) == 1
+        next(items)
+
+
+def test_a_stream_that_dies_is_a_sentence_with_its_status():
+    with stream("one_and_an_end") as items, pytest.raises(TflabError, match="with status 3"):
+        assert next(items) == 1
+        next(items)
+
+
+def test_an_exception_ends_the_process_at_once(tmp_path):
+    with pytest.raises(KeyboardInterrupt), stream("squares", tmp_path / "notes", 0) as numbers:
+        process, _ = next(numbers)
+        raise KeyboardInterrupt
+    with pytest.raises(ProcessLookupError):
+        os.kill(process, 0)

@@ -1,7 +1,7 @@
 """Rotation: who takes which place when steps take turns."""
 
 from tflab.records import Options, StepTime
-from tflab.runtime import measure
+from tflab.runtime import measure, plans
 
 
 def job(threads: int) -> measure.Job:
@@ -42,3 +42,19 @@ def test_a_job_gets_its_own_times_whatever_its_place(monkeypatch):
 
 def test_the_same_seed_gives_the_same_places(monkeypatch):
     assert places_and_times(monkeypatch, 3) == places_and_times(monkeypatch, 3)
+
+
+def clock(monkeypatch, seconds):
+    readings = iter(seconds)
+    monkeypatch.setattr(plans.time, "monotonic", lambda: next(readings))
+
+
+def test_observations_end_when_the_time_is_over_but_not_before_the_least(monkeypatch):
+    clock(monkeypatch, [100, 109.9, 110.1])
+    assert list(plans.observations(least=3, budget_s=10)) == [0, 1, 2, 3]
+    clock(monkeypatch, [100, 200])
+    assert list(plans.observations(least=3, budget_s=10)) == [0, 1, 2]
+
+
+def test_observations_end_where_there_are_enough():
+    assert list(plans.observations(least=3, budget_s=10, most=5)) == [0, 1, 2, 3, 4]

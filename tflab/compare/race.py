@@ -1,19 +1,21 @@
 """Race: the same untraced step under several configurations, in turn, with a verdict for each.
 
 What can be set within a process (graph passes, XLA, threads) takes turns with `default` step by
-step. What is read when TensorFlow is imported needs a process of its own, which runs just before or
-just after that of `default`. Steps of one process are not independent of one another, so a process,
-or a pair of them, is one observation, however many steps it runs. Within it sessions are made anew
-a few times: where one lies in memory makes all of its steps faster or slower.
+step. What is read when TensorFlow is imported needs a process of its own, which lives beside that
+of `default`: a dozen steps here, then a dozen there. Steps of one process are not independent of
+one another, so a process, or a pair of them, is one observation, however many steps it runs.
+Within it sessions are made anew a few times: where one lies in memory makes all of its steps
+faster or slower.
 """
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
-from statistics import geometric_mean, median
+from statistics import median
 
 from tflab import datasets
 from tflab.analysis import step_times, verdicts
@@ -21,17 +23,20 @@ from tflab.cli import progress
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.records import ConfigTimes, Options, Program, Verdict
-from tflab.runtime import devices, elsewhere, measure, session
+from tflab.runtime import devices, elsewhere, measure, plans, session
 
 OBSERVATIONS = 10  # of each configuration, where the time allows
 BUDGET_S = 300.0  # after which no further observation begins
-SESSIONS = 4  # of each configuration in an observation, one after the other
-ROUNDS = 12  # steps of each batch size in a session
+TURNS = 32  # of a process in an observation
+OBSERVATION_S = 15.0  # after which no further turn of it begins
+A_SESSION = 8  # turns, after which sessions are made anew
+ROUNDS = 12  # steps of each configuration at each batch size in a turn
 
 DEFAULT = "default"
 
 Times = Mapping[int, Sequence[int]]  # batch size -> ns of its steps
 Jobs = Mapping[str, measure.Job]  # by configuration
+Groups = Sequence[tuple[Mapping[str, str], Sequence[str]]]  # an environment, its configurations
 
 
 def check(configs: Sequence[str]) -> None:
@@ -56,7 +61,8 @@ def run(
         for config in configs
     }
     groups = by_environment(configs)
-    plan = progress.track("configurations", range(OBSERVATIONS), OBSERVATIONS)
+    numbers = plans.observations(verdicts.LEAST, BUDGET_S, OBSERVATIONS)
+    plan = progress.track("configurations", numbers, OBSERVATIONS)
     return judged(list(observations(jobs, groups, rows, batch_sizes, plan)), configs, batch_sizes)
 
 
@@ -72,31 +78,51 @@ def by_environment(configs: Sequence[str]) -> list[tuple[Mapping[str, str], list
 
 def observations(
     jobs: Jobs,
-    groups: Sequence[tuple[Mapping[str, str], Sequence[str]]],
+    groups: Groups,
     rows: Sequence[datasets.Column],
     batch_sizes: Sequence[int],
-    numbers: Iterator[int],
+    numbers: Iterable[int],
 ) -> Iterator[dict[str, Times]]:
-    """The times of every configuration, from processes that ran one after the other; their order
-    is turned around every time. Those of a `default` beside another configuration are `beside` it.
+    """The times of every configuration, from processes that lived side by side and took turns.
+
+    Those of a `default` beside another configuration are `beside` it.
     """
-    start = time.monotonic()
     for number in numbers:
-        if number >= verdicts.LEAST and time.monotonic() - start > BUDGET_S:
-            return
+        with ExitStack() as stack:
+            processes = []
+            for environment, names in groups:
+                # No configuration is always the first whose session is made.
+                shuffled = random.Random(number).sample(names, len(names))
+                process = elsewhere.untraced(
+                    [jobs[name] for name in shuffled],
+                    *(rows, batch_sizes, ROUNDS, A_SESSION, environment),
+                )
+                processes.append((shuffled, stack.enter_context(process)))
+            measured = in_turn([process for _, process in processes], number)
         times: dict[str, Times] = {}
-        for environment, names in groups if number % 2 else reversed(groups):
-            # No configuration is always the first whose session is made.
-            names = random.Random(number).sample(names, len(names))
-            measured = elsewhere.untraced(
-                [jobs[name] for name in names], rows, batch_sizes, ROUNDS, SESSIONS, environment
-            )
-            by_name = dict(zip(names, measured, strict=True))
+        for (environment, _), (names, _), of_jobs in zip(groups, processes, measured, strict=True):
+            by_name = dict(zip(names, of_jobs, strict=True))
             if DEFAULT in names and environment:
                 usual = by_name.pop(DEFAULT)
                 times |= {beside(name): usual for name in by_name}
             times |= by_name
         yield times
+
+
+def in_turn(processes: Sequence[Iterator[elsewhere.Times]], seed: int) -> list[elsewhere.Times]:
+    """The times of the jobs of each process: turn after turn, all of them in an order drawn anew,
+    until there are TURNS or the time is over."""
+    measured = [next(process) for process in processes]  # all are ready before the first begins
+    draw = random.Random(seed)
+    start = time.monotonic()
+    for turn in range(TURNS):
+        if turn and time.monotonic() - start > OBSERVATION_S:
+            break
+        for place in draw.sample(range(len(processes)), len(processes)):
+            for of_job, added in zip(measured[place], next(processes[place]), strict=True):
+                for size, times in added.items():
+                    of_job[size] += times
+    return measured
 
 
 def beside(config: str) -> str:
@@ -146,9 +172,9 @@ def agrees(verdict: Verdict, of_medians: float) -> bool:
 
 
 def ratio(times: Sequence[int], usual: Sequence[int]) -> float:
-    """One observation: how many times as long the median step takes, session by session, as the
-    geometric mean."""
-    return geometric_mean(
+    """One observation: how many times as long the median step takes, as the median of the turns,
+    which the machine does not disturb alike."""
+    return median(
         median(times[start : start + ROUNDS]) / median(usual[start : start + ROUNDS])
         for start in range(0, min(len(times), len(usual)), ROUNDS)
     )

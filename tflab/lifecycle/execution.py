@@ -7,7 +7,6 @@ is the truth; the traced time explains it.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -151,13 +150,10 @@ def race_passes(program: Program, step: session.Step, options: Options) -> Race 
     jobs = [measure.job_of(program, step, way) for way in ways]
     batches = session.feed_batches(program, options.batch_size)
     observed: list[list[list[int]]] = []
-    start = time.monotonic()
-    while len(observed) < OBSERVATIONS:
-        if len(observed) >= verdicts.LEAST and time.monotonic() - start > BUDGET_S:
-            break
+    for number in plans.observations(verdicts.LEAST, BUDGET_S, OBSERVATIONS):
         plan = plans.rotation(batches, options.batch_size, len(jobs), ROUNDS)
-        label = f"with and without, part {len(observed) + 1}"
-        times = measure.in_rotation(jobs, replace(plan, label=label), seed=len(observed))
+        label = f"with and without, part {number + 1}"
+        times = measure.in_rotation(jobs, replace(plan, label=label), seed=number)
         if len(times[0]) < ROUNDS:  # Ctrl-C
             return None
         observed.append(times)

@@ -11,7 +11,6 @@ op takes by itself from traced steps in which ops ran one by one, some in every 
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -104,12 +103,11 @@ def observe(
     is over, and traces of the third, whose ops run one by one."""
     size = options.batch_size
     observed = Observed()
-    start = time.monotonic()
-    while len(observed.added_ns) < LEAST or time.monotonic() - start < options.experiments:
+    for number in plans.observations(LEAST, options.experiments):
         batches = session.feed_batches(placement.program, size, split)
-        label = f"experiments, part {len(observed.added_ns) + 1}"
+        label = f"experiments, part {number + 1}"
         plan = replace(plans.rotation(batches, size, len(jobs), ROUNDS), label=label)
-        times = measure.in_rotation(jobs, plan, seed=len(observed.added_ns))
+        times = measure.in_rotation(jobs, plan, seed=number)
         if len(times[0]) < ROUNDS or not one_by_one(jobs[2], placement, batches, observed):
             return observed  # Ctrl-C
         observed.usual_ns.append(median(times[0]))

@@ -1,7 +1,11 @@
 """Child: a process of its own, for what has to be set before TensorFlow is imported.
 
 `call` runs a function of this package in a new Python, one that is ready to dump graphs, and
-brings its result back. It works from the command line, from a test and from a notebook alike.
+brings its result back. `stream` does so with a generator: the process lives on between two items,
+so that several can take turns. It works from the command line, from a test and from a notebook
+alike.
+
+Arguments and results travel as pickles, over pipes that only the two processes see.
 """
 
 from __future__ import annotations
@@ -11,11 +15,16 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Mapping
-from typing import Any
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import IO, Any
 
 from tflab.errors import TflabError
 from tflab.runtime import dumps
+
+STREAMED = "--streamed"
+PATIENCE_S = 10.0  # in which a process whose stream is closed has to end
 
 
 def call(
@@ -28,15 +37,13 @@ def call(
 
     `environment` is set for it, besides what every child has; after `seconds` it is ended.
 
-    Arguments and result travel as pickles, over pipes that only the two processes see. Raises
-    the TflabError that the function raised, or one that says how the process ended.
+    Raises the TflabError that the function raised, or one that says how the process ended.
     """
-    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "tflab.runtime.child", function],
-            input=pickle.dumps(args),
-            env={**os.environ, **(environment or {}), "PYTHONPATH": path},
+            command(function),
+            input=framed(args),
+            env=surroundings(environment),
             capture_output=True,
             check=False,
             timeout=seconds,
@@ -48,14 +55,87 @@ def call(
     try:
         worked, result = pickle.loads(done.stdout)
     except (pickle.UnpicklingError, EOFError):
-        last = done.stderr.decode(errors="backslashreplace").strip().splitlines()[-1:]
-        raise TflabError(
-            f"The process that ran {function} ended with status {done.returncode}"
-            f"{': ' + last[0] if last else '.'}"
-        ) from None
+        raise ended(function, done.returncode, done.stderr) from None
     if not worked:
         raise TflabError(result)
     return result
+
+
+@contextmanager
+def stream(
+    function: str, *args: Any, environment: Mapping[str, str] | None = None
+) -> Iterator[Iterator[Any]]:
+    """What the generator `module:function(*args)` yields, made in a process of its own that stands
+    still until the next item is asked for, and ends with the context.
+
+    Raises as `call` does, where an item is asked for.
+    """
+    with (
+        tempfile.TemporaryFile() as notes,
+        subprocess.Popen(
+            command(function, STREAMED),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=notes,
+            env=surroundings(environment),
+        ) as process,
+    ):
+        assert process.stdin and process.stdout
+        try:
+            process.stdin.write(framed(args))
+            process.stdin.flush()
+            yield items(function, process, notes)
+        except BaseException:
+            process.kill()
+            raise
+        end(process)
+
+
+def items(function: str, process: subprocess.Popen[bytes], notes: IO[bytes]) -> Iterator[Any]:
+    assert process.stdin and process.stdout
+    while True:
+        try:
+            process.stdin.write(b"\n")
+            process.stdin.flush()
+            worked, result = pickle.load(process.stdout)
+        except (pickle.UnpicklingError, EOFError, BrokenPipeError):
+            status = process.wait()
+            notes.seek(0)
+            raise ended(function, status, notes.read()) from None
+        if not worked:
+            raise TflabError(result)
+        yield result
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Let the process end by itself, as it does when nothing more can be asked for."""
+    try:
+        process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+
+
+def framed(args: tuple[Any, ...]) -> bytes:
+    """The arguments behind their length, so that they are read before one of them is imported."""
+    pickled = pickle.dumps(args)
+    return b"%d\n" % len(pickled) + pickled
+
+
+def command(function: str, *options: str) -> list[str]:
+    return [sys.executable, "-m", "tflab.runtime.child", function, *options]
+
+
+def surroundings(environment: Mapping[str, str] | None) -> dict[str, str]:
+    path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
+    return {**os.environ, **(environment or {}), "PYTHONPATH": path}
+
+
+def ended(function: str, status: int, notes: bytes) -> TflabError:
+    last = notes.decode(errors="backslashreplace").strip().splitlines()[-1:]
+    return TflabError(
+        f"The process that ran {function} ended with status {status}"
+        f"{': ' + last[0] if last else '.'}"
+    )
 
 
 def main() -> None:
@@ -64,13 +144,19 @@ def main() -> None:
     os.dup2(2, 1)  # nothing else may get into the answer
     dumps.prepare()
     module, _, name = sys.argv[1].partition(":")
-    args = pickle.load(sys.stdin.buffer)  # may import TensorFlow, so only now
-    try:
-        outcome = (True, getattr(importlib.import_module(module), name)(*args))
-    except TflabError as error:
-        outcome = (False, str(error))
+    pickled = sys.stdin.buffer.read(int(sys.stdin.buffer.readline()))
+    args = pickle.loads(pickled)  # may import TensorFlow, so only now
     with answer:
-        pickle.dump(outcome, answer)
+        try:
+            result = getattr(importlib.import_module(module), name)(*args)
+            if STREAMED not in sys.argv:
+                pickle.dump((True, result), answer)
+                return
+            for _, item in zip(iter(sys.stdin.buffer.readline, b""), result, strict=False):
+                pickle.dump((True, item), answer)  # made only after it was asked for
+                answer.flush()
+        except TflabError as error:
+            pickle.dump((False, str(error)), answer)
 
 
 if __name__ == "__main__":

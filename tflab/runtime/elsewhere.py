@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import chain, count
 from typing import Any
 
 import tensorflow as tf
@@ -36,21 +38,28 @@ def unpacked(job: Packed) -> measure.Job:
     return measure.Job(graph, job.start, job.step, job.options)
 
 
+Times = list[dict[int, list[int]]]  # of every job: batch size -> ns of its untraced steps
+
+
+@contextmanager
 def untraced(
     jobs: Sequence[measure.Job],
     columns: Sequence[datasets.Column],
     batch_sizes: Sequence[int],
     rounds: int,
-    sessions: int,
+    turns: int,
     environment: Mapping[str, str],
-) -> list[dict[int, list[int]]]:
-    """For each job its times of untraced steps by batch size, in ns: the jobs take turns, in
-    sessions that are made anew so many times, with so many rounds in each."""
-    return child.call(
+) -> Iterator[Iterator[Times]]:
+    """A process that measures untraced steps whenever the next turn is asked for, so that several
+    such processes can take turns: in each so many rounds of all jobs at every batch size. After so
+    many turns the sessions are made anew."""
+    ready = list(map(packed, jobs))
+    with child.stream(
         "tflab.runtime.elsewhere:untraced_here",
-        *(list(map(packed, jobs)), columns, tuple(batch_sizes), rounds, sessions),
+        *(ready, columns, tuple(batch_sizes), rounds, turns),
         environment=environment,
-    )
+    ) as stream:
+        yield stream
 
 
 def untraced_here(
@@ -58,20 +67,28 @@ def untraced_here(
     columns: Sequence[datasets.Column],
     batch_sizes: Sequence[int],
     rounds: int,
-    sessions: int,
-) -> list[dict[int, list[int]]]:
+    turns: int,
+) -> Iterator[Times]:
+    """The times of one turn after the other; the first, when all is ready, has none yet."""
     ready = list(map(unpacked, jobs))
-    times: list[dict[int, list[int]]] = [{size: [] for size in batch_sizes} for _ in jobs]
-    for seed in range(sessions):
-        places = random.Random(seed).sample(range(len(jobs)), len(jobs))
+    yield [{size: [] for size in batch_sizes} for _ in jobs]
+    for seed in count():
+        places = measure.shuffled(len(ready), seed)
+        with measure.sessions([ready[place] for place in places], traced=False) as runners:
+            for _ in range(turns):
+                plan = plans.several_rotations(columns, batch_sizes, len(ready), rounds)
+                yield taken(plan, runners, places)
 
-        def observe(
-            turn: measure.Turn, timed: StepTime, _: Any, places: Sequence[int] = places
-        ) -> None:
-            times[places[turn.job]][turn.batch_size].append(timed.wall_ns)
 
-        plan = plans.several_rotations(columns, batch_sizes, len(jobs), rounds)
-        measure.run([ready[place] for place in places], plan, observe).check(kept=False)
+def taken(plan: measure.Plan, runners: Sequence[measure.Runner], places: Sequence[int]) -> Times:
+    times: Times = [defaultdict(list) for _ in places]
+    try:
+        for turn in chain.from_iterable(plan.rounds):
+            timed, _ = runners[turn.job].take(turn)
+            if not turn.warmup:
+                times[places[turn.job]][turn.batch_size].append(timed.wall_ns)
+    except tf.errors.OpError as error:
+        raise session.refused(error) from None
     return times
 
 

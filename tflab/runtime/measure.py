@@ -114,8 +114,7 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Ending:
 
     Ctrl-C and a step that fails end it; what was observed until then is whole.
     """
-    with ExitStack() as stack:
-        runners = [stack.enter_context(ready(job, plan.traced)) for job in jobs]
+    with sessions(jobs, plan.traced) as runners:
         try:
             for turns in progress.track(plan.label, plan.rounds, plan.count):
                 for turn in turns:
@@ -127,6 +126,13 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Ending:
         except tf.errors.OpError as error:
             return Ending(failure=session.refused(error))
     return Ending()
+
+
+@contextmanager
+def sessions(jobs: Sequence[Job], traced: bool = True) -> Iterator[list[Runner]]:
+    """A session for each job, all of them alive at once."""
+    with ExitStack() as stack:
+        yield [stack.enter_context(ready(job, traced)) for job in jobs]
 
 
 @contextmanager
@@ -146,11 +152,10 @@ def ready(job: Job, traced: bool = True) -> Iterator[Runner]:
 def in_rotation(jobs: Sequence[Job], plan: Plan, seed: int = 0) -> list[list[int]]:
     """The times of the untraced steps of each job, in ns, as many of each.
 
-    The seed says which job takes which place of the plan: a session that is made first, or a step
-    that comes first in a round, has it harder or easier than others, and it is not to be the same
-    job in every observation. Ctrl-C keeps the whole rounds; a step that fails raises TflabError.
+    The seed says which job takes which place of the plan. Ctrl-C keeps the whole rounds; a step
+    that fails raises TflabError.
     """
-    places = random.Random(seed).sample(range(len(jobs)), len(jobs))
+    places = shuffled(len(jobs), seed)
     times: list[list[int]] = [[] for _ in jobs]
 
     def observe(turn: Turn, timed: StepTime, _: Any) -> None:
@@ -161,3 +166,12 @@ def in_rotation(jobs: Sequence[Job], plan: Plan, seed: int = 0) -> list[list[int
         raise ending.failure
     whole = min(map(len, times))
     return [column[:whole] for column in times]
+
+
+def shuffled(count: int, seed: int) -> list[int]:
+    """The numbers below `count` in an order that is another with another seed.
+
+    A session that is made first, or a step that comes first in a round, has it harder or easier
+    than others, and it is not to be the same job in every observation.
+    """
+    return random.Random(seed).sample(range(count), count)

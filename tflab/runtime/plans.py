@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import cycle, islice
-from math import ceil
+from itertools import count, cycle, islice
+from math import ceil, inf
 
 from tflab import datasets
 from tflab.runtime.measure import Plan, Turn, Values
 
 WARMUP_STEPS = 3  # a new batch size means new shapes: kernels choose their algorithms again
 ROUNDS = 5  # of a sweep: each batch size meets the machine as often
+
+
+def observations(least: int, budget_s: float, most: float = inf) -> Iterator[int]:
+    """The numbers of observations that are independent of one another: `least` of them, and then
+    more, up to `most`, until the time is over."""
+    start = time.monotonic()
+    for number in count():
+        if number >= most or (number >= least and time.monotonic() - start > budget_s):
+            return
+        yield number
 
 
 def pairs(batches: Iterator[Values], size: int, warmup: int, steps: int) -> Plan:
