@@ -18,7 +18,7 @@ from tflab.analysis import op_table
 from tflab.compare import sweep
 from tflab.lifecycle import placement
 from tflab.records import OpStats, Options, Program
-from tflab.runtime import measure, private, session
+from tflab.runtime import measure, session
 
 WARMUP = 50  # steps of each kind before anything is measured
 SPLITS = {"inference": "test", "training": "train"}
@@ -46,7 +46,7 @@ class Steps:
     def run_traced(self, size: int, count: int) -> None:
         """So many traced steps, whose traces are never read."""
         for values in self.batches(size, count):
-            self.traced(*values, run_metadata=private.Unparsed())
+            self.traced(*values, run_metadata=session.Unparsed())
 
     def fold(
         self, count: int, every: int = 1, into: sweep.Measured | None = None

@@ -55,6 +55,7 @@ class Room:
     apart: tuple[str, ...] = ()  # modules that need TensorFlow, or a browser
 
 
+REPORTED = ("*chapter*", "panel", "pass_log", "pictures", "recipes")
 ROOMS = {
     "analysis": Room(90, ("tflab/analysis/*.py",), ("tests/analysis/test_*.py",)),
     "views": Room(
@@ -65,7 +66,7 @@ ROOMS = {
             "tflab/records/blocks.py",
             *(f"tflab/{command}/view.py" for command in ("compare", "convert", "follow", "train")),
             "tflab/compare/findings.py",
-            *(f"tflab/report/{name}.py" for name in ("chapters", "panel", "pass_log")),
+            *(f"tflab/report/{name}.py" for name in REPORTED),
         ),
         (
             "tests/views/test_*.py",
@@ -73,7 +74,7 @@ ROOMS = {
             *(f"tests/{command}/test_*view.py" for command in ("compare", "convert", "train")),
             "tests/compare/test_findings.py",
             "tests/follow/test_*.py",
-            *(f"tests/report/test_{name}.py" for name in ("chapters", "panel", "pass_log")),
+            *(f"tests/report/test_{name}.py" for name in REPORTED),
         ),
     ),
     "exporters": Room(

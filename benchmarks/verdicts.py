@@ -154,11 +154,9 @@ def by_share(placed: Any, usual: Any) -> list[tuple[str, float]]:
     parents = critical_path.in_order(critical_path.dependencies(placed.nodes, placed.transfers))
     processors = environment.describe()["cpus"]
     step_ns = median(observed.before_ns) + simulation.step_ns(parents, ops, processors)
-    shares = [
-        (name, simulation.once_more_ns(parents, ops, processors, name) / step_ns)
-        for name in parents
-        if name in ops.cost
-    ]
+    ran = [name for name in parents if name in ops.cost]
+    added_ns = simulation.once_more_ns(parents, ops, processors, ran)
+    shares = [(name, ns / step_ns) for name, ns in added_ns.items()]
     return sorted(shares, key=lambda row: abs(row[1] - TENTH))
 
 

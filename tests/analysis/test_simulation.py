@@ -64,29 +64,38 @@ def test_a_node_without_a_run_takes_no_time_and_hands_on_at_once():
     assert simulation.step_ns(parents, ops(a=10, b=20, gap_ns=1), 2) == 32
 
 
-@pytest.mark.parametrize(
-    "name, ns",
-    [
-        ("top", 10),
-        ("left", 10),  # 20 more than its 20: right took 30 anyway
-        ("right", 30),
-        ("bottom", 40),
-    ],
-)
-def test_an_op_once_more_adds_what_the_others_do_not_hide(name, ns):
-    assert simulation.once_more_ns(DIAMOND, SHORT, 2, name) == ns
+def test_an_op_once_more_adds_what_the_others_do_not_hide():
+    assert simulation.once_more_ns(DIAMOND, SHORT, 2, ["top", "left", "right", "bottom"]) == {
+        "top": 10,
+        "left": 10,  # 20 more than its 20: right took 30 anyway
+        "right": 30,
+        "bottom": 40,
+    }
+
+
+def test_the_unchanged_step_is_simulated_once_for_all_ops(monkeypatch):
+    steps = []
+    simulate = simulation.step_ns
+
+    def noted(parents, *rest):
+        steps.append(set(parents) - set(DIAMOND))
+        return simulate(parents, *rest)
+
+    monkeypatch.setattr(simulation, "step_ns", noted)
+    assert list(simulation.once_more_ns(DIAMOND, SHORT, 2, ["right", "top"])) == ["right", "top"]
+    assert steps == [set(), {simulation.COPY}, {simulation.COPY}]
 
 
 def test_off_the_chain_a_long_op_is_not_free():
     parents = {"chain": [], "beside": []}
     both = ops(chain=100_000, beside=60_000)
-    assert simulation.once_more_ns(parents, both, 2, "beside") == 60_000
+    assert simulation.once_more_ns(parents, both, 2, ["beside"]) == {"beside": 60_000}
 
 
 def test_a_node_in_two_places_of_an_input_list_is_waited_for_once_and_copied_once():
     parents = {"a": [], "square": ["a", "a"]}
     assert simulation.step_ns(parents, ops(a=10, square=5), 2) == 15
-    assert simulation.once_more_ns(parents, ops(a=10, square=5), 2, "a") == 10
+    assert simulation.once_more_ns(parents, ops(a=10, square=5), 2, ["a"]) == {"a": 10}
 
 
 def test_a_profile_is_of_medians_and_of_the_gaps_between_ops():

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tests.report.test_chapters import COMPARED
+from tests.report.lab_by_hand import COMPARED
 from tests.shown import layout
 from tflab.compare import view
 from tflab.records import ConfigTimes

@@ -6,7 +6,7 @@ import pytest
 
 from tests.records_by_hand import op_stats, source
 from tflab.compare import evidence, sweep
-from tflab.compare.diagnosis import Evidence, Work
+from tflab.compare.step_work import Evidence, Work
 from tflab.records import Costs, Fate, Node, Peaks, Placement, Tensor
 
 pytestmark = pytest.mark.tensorflow

@@ -6,16 +6,16 @@ import pytest
 from tflab.compare import sweep
 from tflab.exporters.xspace import wire
 from tflab.records import StepTime
-from tflab.runtime import measure, private
+from tflab.runtime import measure, session
 
 pytestmark = pytest.mark.tensorflow
 
 
-def recorded(name: str, start_ns: int, duration_ns: int) -> private.Unparsed:
+def recorded(name: str, start_ns: int, duration_ns: int) -> session.Unparsed:
     """The trace of one op run; a duration of 0 ns is not written."""
     row = wire.field(1, name) + wire.field(13, start_ns)
     row += wire.field(16, duration_ns) if duration_ns else b""
-    made = private.Unparsed()
+    made = session.Unparsed()
     made.ParseFromString(wire.field(1, wire.field(1, wire.field(2, row))))
     return made
 

@@ -11,14 +11,22 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.test_chapters import COMPARED
+from tests.report.lab_by_hand import COMPARED
 from tflab.analysis import critical_path, passes, step_times
 from tflab.errors import UsageError
 from tflab.exporters.markdown import rendered
 from tflab.records import Epoch, Placement
 from tflab.records.blocks import Table
 from tflab.report import __main__ as report
-from tflab.report import chapters, handout, html, pass_log
+from tflab.report import (
+    chapters,
+    graph_chapter,
+    handout,
+    html,
+    pass_log,
+    step_chapters,
+    training_chapter,
+)
 from tflab.report.contents import Lab, Walked
 from tflab.runtime import trace
 from tflab.train import history
@@ -232,7 +240,7 @@ def test_the_panel_of_a_fused_convolution_goes_from_its_line_to_its_time(lab):
 def test_a_life_begins_with_what_there_is_of_the_graph(lab):
     placing = lab.toy.placement
     stayed = [fate.fate for fate in placing.ledger].count("executed")
-    first, *_ = chapters.graph(lab.toy, "x*y + z")
+    first, *_ = graph_chapter.parts(lab.toy, "x*y + z")
     assert first.startswith(
         f"x*y + z was written as {len(lab.toy.stages[0].nodes)} nodes. With its gradients and "
         f"updates it has {len(placing.user_nodes)}. The runtime left {stayed} of them, beside "
@@ -241,8 +249,8 @@ def test_a_life_begins_with_what_there_is_of_the_graph(lab):
     assert "the gradients flow up beside it" in first
     forward = {name: node for name, node in lab.toy.histories.items() if node.kind == "forward"}
     alone = replace(lab.toy, histories=forward)
-    assert chapters.sizes(alone) == f"written as {len(lab.toy.stages[0].nodes)} nodes"
-    assert chapters.layout(alone) == "Data flow down."
+    assert graph_chapter.sizes(alone) == f"written as {len(lab.toy.stages[0].nodes)} nodes"
+    assert graph_chapter.layout(alone) == "Data flow down."
 
 
 def test_a_training_without_right_answers_says_nothing_of_them(lab):
@@ -250,7 +258,7 @@ def test_a_training_without_right_answers_says_nothing_of_them(lab):
 
     silent = replace(EPOCH, train_accuracy=math.nan, test_accuracy=math.nan)
     history = History("toy", "points", 50, 1, (), (silent,))
-    _, table, recipe = chapters.training(replace(lab, history=history))
+    _, table, recipe = training_chapter.parts(replace(lab, history=history))
     assert [column.header for column in table.columns] == [
         *("epoch", "steps", "train loss", "test loss", "seconds", "images a second")
     ]
@@ -262,7 +270,7 @@ def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_star
     middle = step_times.median_step(step.step_times).step
     names = {run.name for run in step.runs if run.step == middle}
     timeline = next(
-        part for part in chapters.times(lab.walked) if getattr(part, "name", "") == "timeline"
+        part for part in step_chapters.times(lab.walked) if getattr(part, "name", "") == "timeline"
     )
     assert trace.EXECUTOR in names
     assert f" ops of {len(names) - 1} are on the critical path." in timeline.caption

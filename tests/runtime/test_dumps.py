@@ -1,4 +1,4 @@
-"""Dumps: the names of their files are understood, and what is not understood is said."""
+"""Dumps: files become snapshots in their order, and what is not understood is said."""
 
 import os
 import subprocess
@@ -9,72 +9,19 @@ import pytest
 
 from tflab.errors import TflabError
 from tflab.records import Node, Snapshot
-from tflab.runtime import dumps, private
+from tflab.runtime import dump_names, dumps
 
 ROOT = Path(__file__).parents[2]
-CPU = "_partition__job:localhost_replica:0_task:0_device:CPU:0"
-# The names that TensorFlow 2.21 gives: they differ in moment, group, pass, iteration and
-# partition.
-NAMES = {
-    "before_MetaOptimizer_iteration_0_140728391191584.pb": ("before", "grappler", None, 0, None),
-    "after_MetaOptimizer_iteration_0_model_pruner_140728391191584.pb": (
-        *("after", "grappler", "model_pruner", 0, None),
-    ),
-    "after_MetaOptimizer_iteration_1_tfg_optimizer{any(tfg-consolidate-attrs,tfg-toposort,"
-    "tfg-shape-inference{graph-version=0},tfg-prepare-attrs-export)}_140725673955776.pb": (
-        *("after", "grappler", "tfg_optimizer", 1, None),
-    ),
-    "after_MetaOptimizer_iteration_1_auto_mixed_precision_onednn_bfloat16_140728391191584.pb": (
-        *("after", "grappler", "auto_mixed_precision_onednn_bfloat16", 1, None),
-    ),
-    "after_MetaOptimizer_iteration_1_140728391191584_1.pb": ("after", "grappler", None, 1, None),
-    "after_MetaOptimizer_iteration_0_remapper_140728391191584_12.pb": (
-        *("after", "grappler", "remapper", 0, None),
-    ),
-    "after_MetaOptimizer_140728391191584.pb": ("after", "grappler", None, None, None),
-    "unknown_graph.0330.main.before_opt_group_pre_placement.pb": (
-        *("before", "pre_placement", None, None, None),
-    ),
-    "unknown_graph.0336.graph_opt_pass.after_opt_group_pre_placement_phase_36_"
-    "EncapsulateXlaComputationsPass.pb": (
-        *("after", "pre_placement", "EncapsulateXlaComputationsPass", None, None),
-    ),
-    "unknown_graph.0360.main.before_opt_group_post_rewrite_for_exec.pb": (
-        *("before", "post_rewrite_for_exec", None, None, None),
-    ),
-    f"unknown_graph{CPU}.0052.main.before_opt_group_post_partitioning.pb": (
-        *("before", "post_partitioning", None, None, CPU),
-    ),
-    f"unknown_graph{CPU}.0076.graph_opt_pass.after_opt_group_post_partitioning_phase_1_"
-    "MklLayoutRewritePass.pb": (
-        *("after", "post_partitioning", "MklLayoutRewritePass", None, CPU),
-    ),
-}
 
 
-@pytest.mark.parametrize("file", NAMES)
-def test_the_name_of_a_file_says_which_moment_it_shows(file):
-    nodes, clusters = (Node("x", "Const"),), {"x": "cluster_0"}
-    moment, group, name, iteration, partition = NAMES[file]
-    assert dumps.snapshot(private.dump_name(file), nodes, clusters) == Snapshot(
-        moment, group, name, iteration, partition, nodes, clusters
+def test_a_snapshot_has_what_the_name_of_its_file_says():
+    name = dump_names.DumpName(
+        "after", "grappler", "remapper", 1, "_partition_0", "140734550840736"
     )
-
-
-@pytest.mark.parametrize(
-    "file",
-    [
-        "placer_input.pbtxt",
-        "after_MetaOptimizer_iteration_0_model_pruner.pb",
-        "unknown_graph.0330.main.before_opt_group_pre_placement.pbtxt",
-        "unknown_graph.0330.main.before_placer.pb",
-        "",
-    ],
-)
-def test_another_name_is_a_sentence(file):
-    with pytest.raises(TflabError) as error:
-        private.dump_name(file)
-    assert f": a dump is called '{file}'. " in str(error.value)
+    nodes, clusters = (Node("x", "Const"),), {"x": "cluster_0"}
+    assert dumps.snapshot(name, nodes, clusters) == Snapshot(
+        "after", "grappler", "remapper", 1, "_partition_0", nodes, clusters
+    )
 
 
 def test_a_folder_without_dumps_is_a_sentence(tmp_path):
@@ -175,14 +122,14 @@ def test_a_dump_becomes_nodes_and_the_clusters_that_they_were_marked_for():
 
 def test_dumps_go_to_a_folder_only_while_it_is_open(tmp_path):
     with dumps.into(tmp_path):
-        assert os.environ[private.DUMP_FOLDER] == str(tmp_path)
-    assert private.DUMP_FOLDER not in os.environ
+        assert os.environ[dump_names.DUMP_FOLDER] == str(tmp_path)
+    assert dump_names.DUMP_FOLDER not in os.environ
 
 
 def test_dumps_stop_when_something_fails(tmp_path):
     with pytest.raises(ZeroDivisionError), dumps.into(tmp_path):
         raise ZeroDivisionError
-    assert private.DUMP_FOLDER not in os.environ
+    assert dump_names.DUMP_FOLDER not in os.environ
 
 
 def answer(code, **environment):

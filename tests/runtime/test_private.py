@@ -67,37 +67,6 @@ def test_only_one_module_uses_what_is_not_public():
     assert list(uses) == ["runtime/private.py"]
 
 
-# Graph dumps
-
-
-def test_the_name_of_a_dump_says_of_which_moment_it_is():
-    file = "after_MetaOptimizer_iteration_0_remapper_140728391191584_12.pb"
-    assert private.dump_name(file) == private.DumpName(
-        "after", "grappler", "remapper", 0, None, "140728391191584"
-    )
-
-
-def test_another_name_of_a_dump_is_a_sentence(monkeypatch):
-    monkeypatch.setattr(private.environment, "version", lambda package: "2.22.0")
-    with pytest.raises(TflabError) as error:
-        private.dump_name("placer_input.pbtxt")
-    assert str(error.value) == (
-        "The moment of a graph dump cannot be had as in TensorFlow 2.21.0 "
-        "(tensorflow/core/util/debug_data_dumper.cc): a dump is called 'placer_input.pbtxt'. This "
-        "is TensorFlow 2.22.0. Placement works without the way through the passes. All works with "
-        "tensorflow==2.21.0."
-    )
-
-
-def test_no_dumps_at_all_are_a_sentence(monkeypatch):
-    monkeypatch.setattr(private.environment, "version", lambda package: "2.22.0")
-    assert str(private.no_dumps()) == (
-        "The graph dumps of the runtime cannot be had as in TensorFlow 2.21.0 "
-        "(tensorflow/core/util/debug_data_dumper.cc): it wrote none. This is TensorFlow 2.22.0. "
-        "Placement works without the way through the passes. All works with tensorflow==2.21.0."
-    )
-
-
 # What needs TensorFlow
 
 
@@ -261,37 +230,22 @@ def test_a_compiled_step_takes_its_feeds_and_is_traced(graph):
 
 
 @pytest.mark.tensorflow
-def test_a_trace_is_kept_as_it_came_and_parsed_when_it_is_asked_for(graph):
-    import tensorflow.compat.v1 as tf1
-
-    with tf1.Session(graph=graph) as session:
-        options = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
-        recorded = private.Unparsed()
-        step = private.compiled_step(session, ("x:0",), ("square:0",), (), options)
-        step(np.float32([1, 2, 3]), run_metadata=recorded)
-    recorded.graphs = (tf1.GraphDef(node=[tf1.NodeDef(name="ran")]),)
-    assert tf1.RunMetadata.FromString(recorded.serialized).step_stats.dev_stats
-    assert recorded.parsed().step_stats.dev_stats
-    assert recorded.parsed().partition_graphs[0].node[0].name == "ran"
-
-
-@pytest.mark.tensorflow
 def test_steps_that_share_a_graph_bring_it_only_where_it_is_asked_for(graph):
     import tensorflow.compat.v1 as tf1
 
     def step():
         return private.shared_step(session, ("x:0",), ("square:0",), ())
 
-    traced, whole = private.Unparsed(), private.Unparsed()
+    traced, whole = tf1.RunMetadata(), tf1.RunMetadata()
     full = tf1.RunOptions(trace_level=tf1.RunOptions.FULL_TRACE)
     graphs = tf1.RunOptions(output_partition_graphs=True)
     with tf1.Session(graph=graph) as session:
         step()(np.float32([1, 2]), run_options=full, run_metadata=traced)
         step()(np.float32([1, 2]), run_options=graphs, run_metadata=whole)
-        names = {node.name for part in whole.parsed().partition_graphs for node in part.node}
-        rows = traced.parsed().step_stats.dev_stats[0].node_stats
+        names = {node.name for part in whole.partition_graphs for node in part.node}
+        rows = traced.step_stats.dev_stats[0].node_stats
         assert {row.node_name for row in rows} - {"_SOURCE"} <= names
-        assert not traced.parsed().partition_graphs
+        assert not traced.partition_graphs
         session = SimpleNamespace()
         lost(step, "Steps that share a graph")
 

@@ -7,7 +7,7 @@ from statistics import median
 
 from tflab.analysis import op_table, roofline
 from tflab.compare import sweep
-from tflab.compare.diagnosis import Evidence, Work
+from tflab.compare.step_work import Evidence, Work
 from tflab.records import Costs, Node, OpStats, Peaks, Placement, Shape, node_of
 from tflab.runtime import costs, private
 

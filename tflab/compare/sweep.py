@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tflab.analysis.op_stats import Accumulator
 from tflab.records import OpRun, Options, Program, StepTime
-from tflab.runtime import measure, plans, private, session, trace
+from tflab.runtime import measure, plans, session, trace
 
 WAITING_BYTES = 2**18  # of traces that are folded together
 KEPT = 3  # traced steps of each batch size, all of whole batches, whose op runs are kept
@@ -28,7 +28,7 @@ class Measured:
     kept: list[StepTime] = field(default_factory=list)
     runs: list[OpRun] = field(default_factory=list)  # of the kept steps
     # Traces that are not in the accumulator yet, and when their steps began
-    waiting: deque[tuple[private.Unparsed, int]] = field(default_factory=deque)
+    waiting: deque[tuple[session.Unparsed, int]] = field(default_factory=deque)
     waiting_bytes: int = 0
 
     def fold(

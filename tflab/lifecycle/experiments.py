@@ -163,11 +163,8 @@ def simulate(
         critical_path.dependencies(placement.nodes, placement.transfers)
     )
     step_ns = scale * before_ns + simulation.step_ns(parents, ops, processors)
-    predicted = {
-        name: simulation.once_more_ns(parents, ops, processors, name)
-        for name in names
-        if name in ops.cost and name in parents
-    }
+    ran = [name for name in names if name in ops.cost and name in parents]
+    predicted = simulation.once_more_ns(parents, ops, processors, ran)
     return Simulation(step_ns, median(observed.usual_ns), processors), predicted
 
 

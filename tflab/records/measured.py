@@ -126,7 +126,7 @@ class StepTimes:
     images: int  # that they worked on
     untraced_ns: Spread
     traced_ns: Spread
-    images_per_second: float  # untraced
+    images_per_second: float  # of all untraced steps, slow ones among them
     ops_ns: float  # self time of all ops in a step, mean
     untraced_steps: int = 0
     peak_bytes: int = 0  # the most alive at once in a step, of what the step itself asked for
@@ -140,7 +140,7 @@ class ConfigTimes:
     config: str
     batch_size: int
     untraced_ns: Spread
-    images_per_second: float
+    images_per_second: float  # of the median step
     verdict: Verdict | None  # against `default`; None for that one itself
 
 

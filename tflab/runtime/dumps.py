@@ -20,7 +20,7 @@ from pathlib import Path
 from tflab import xla
 from tflab.errors import TflabError
 from tflab.records import Node, Snapshot
-from tflab.runtime import private
+from tflab.runtime import dump_names
 
 
 @functools.cache
@@ -33,7 +33,7 @@ def prepare() -> Path | None:
         return None
     folder = tempfile.mkdtemp(prefix="tflab-xla-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for name, value in (private.DUMP_ENVIRONMENT | xla.environment(Path(folder))).items():
+    for name, value in (dump_names.DUMP_ENVIRONMENT | xla.environment(Path(folder))).items():
         # Flags of the user's own stay; neither kind does anything until XLA is asked for.
         own = os.environ.get(name, "") if name.endswith("XLA_FLAGS") else ""
         os.environ[name] = f"{own} {value}".strip()
@@ -48,11 +48,11 @@ def empty(folder: Path) -> None:
 @contextmanager
 def into(folder: Path) -> Iterator[None]:
     """While this is open, every graph that a session builds is dumped into the folder."""
-    os.environ[private.DUMP_FOLDER] = str(folder)
+    os.environ[dump_names.DUMP_FOLDER] = str(folder)
     try:
         yield
     finally:
-        del os.environ[private.DUMP_FOLDER]
+        del os.environ[dump_names.DUMP_FOLDER]
 
 
 def read(folder: Path) -> list[Snapshot]:
@@ -63,8 +63,8 @@ def read(folder: Path) -> list[Snapshot]:
     # The inode decides where the clock of the file system is coarse: it grows within a folder.
     files = sorted(folder.iterdir(), key=lambda f: (f.stat().st_mtime_ns, f.stat().st_ino))
     if not files:
-        raise private.no_dumps()
-    names = [private.dump_name(file.name) for file in files]
+        raise dump_names.no_dumps()
+    names = [dump_names.dump_name(file.name) for file in files]
     address = address_of_graph(names)
     parsed: dict[bytes, tuple] = {}  # most passes change nothing, so most files are the same
     snapshots = []
@@ -78,7 +78,7 @@ def read(folder: Path) -> list[Snapshot]:
     return snapshots
 
 
-def address_of_graph(names: Iterable[private.DumpName]) -> str | None:
+def address_of_graph(names: Iterable[dump_names.DumpName]) -> str | None:
     """Where in memory Grappler keeps the graph, which it notes in the names of its dumps.
 
     It optimises the bodies of functions one by one after the graph, in dumps of the same names.
@@ -88,7 +88,9 @@ def address_of_graph(names: Iterable[private.DumpName]) -> str | None:
     return whole[-1].address if whole else None
 
 
-def snapshot(name: private.DumpName, nodes: tuple[Node, ...], clusters: dict[str, str]) -> Snapshot:
+def snapshot(
+    name: dump_names.DumpName, nodes: tuple[Node, ...], clusters: dict[str, str]
+) -> Snapshot:
     return Snapshot(
         name.moment, name.group, name.name, name.iteration, name.partition, nodes, clusters
     )

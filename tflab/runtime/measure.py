@@ -21,7 +21,7 @@ import tensorflow as tf
 from tflab.cli import progress
 from tflab.errors import RefusedError
 from tflab.records import Options, Program, Start, StepTime
-from tflab.runtime import private, session
+from tflab.runtime import session
 
 Values = Sequence[np.ndarray]
 
@@ -74,7 +74,7 @@ class Ending:
             raise self.failure
 
 
-Recorded = private.Unparsed | None  # the trace of a step; None where it was untraced
+Recorded = session.Unparsed | None  # the trace of a step; None where it was untraced
 Observer = Callable[[Turn, StepTime, Any], None]  # the last is Recorded
 
 

@@ -7,16 +7,14 @@ it does and in which file of TensorFlow it was looked up; all were checked with 
 another version keeps it elsewhere, a TflabError says so, and what still works.
 
 TensorFlow is imported where it is needed: the variables for dumps have to be set before it is.
-XLA's own flags and dumps are known to `tflab.xla`.
+The names of graph dumps are known to `dump_names`, XLA's own flags and dumps to `tflab.xla`.
 """
 
 from __future__ import annotations
 
 import linecache
-import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from tflab.cli import environment
@@ -223,29 +221,6 @@ def compiled_step(
     return make(CallableOptions(feed=feeds, fetch=fetches, target=targets, run_options=run_options))
 
 
-class Unparsed:
-    """The RunMetadata of a traced step, serialised as the runtime handed it over.
-
-    A step calls `ParseFromString` of what it is given as `run_metadata`, which here only keeps the
-    bytes: parsing them is no part of the step's time.
-    """
-
-    def __init__(self) -> None:
-        self.serialized = b""
-        self.graphs: tuple[Any, ...] = ()  # that ran, where another step brought them
-
-    def ParseFromString(self, serialized: bytes) -> None:  # noqa: N802  (TensorFlow calls it)
-        self.serialized = serialized
-
-    def parsed(self) -> Any:
-        """The RunMetadata, with the graphs that ran."""
-        from tensorflow.core.protobuf.config_pb2 import RunMetadata
-
-        metadata = RunMetadata.FromString(self.serialized)
-        metadata.partition_graphs.extend(self.graphs)
-        return metadata
-
-
 def shared_step(
     session: Any, feeds: Sequence[str], fetches: Sequence[str], targets: Sequence[str]
 ) -> Callable[..., None]:
@@ -319,68 +294,3 @@ def debug_info() -> Any:
         from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
 
         return GraphDebugInfo()
-
-
-# Graph dumps: tensorflow/core/util/debug_data_dumper.cc, core/util/dump_graph.cc and
-# core/grappler/optimizers/meta_optimizer.cc, which dumps each pass from VLOG level 4 on.
-
-DUMP_ENVIRONMENT = {
-    "TF_DUMP_GRAPH_NAME_FILTER": "*",
-    "TF_DUMP_GRAPH_GROUPS": "main,graph_opt_pass",
-    "TF_DUMP_GRAPH_FMT": "BIN",
-    "TF_CPP_VMODULE": "meta_optimizer=4",
-    "TF_CPP_MIN_LOG_LEVEL": "2",  # else every trace logs a warning, and every missed dump another
-}
-DUMP_FOLDER = "TF_DUMP_GRAPH_PREFIX"  # read at every dump, so it can be switched on and off
-
-GRAPPLER = re.compile(
-    r"(?P<moment>before|after)_MetaOptimizer(_iteration_(?P<iteration>\d+))?"
-    r"(_(?P<name>[a-z]\w*?)(\{.*\})?)?_(?P<address>\d{6,})(_\d+)?\.pb"
-)
-OPT_PASS = re.compile(
-    r".+?(?P<partition>_partition_.+)?\.(?P<number>\d+)\.(main|graph_opt_pass)"
-    r"\.(?P<moment>before|after)_opt_group_(?P<group>[a-z_]+?)(_phase_\d+_(?P<name>\w+))?\.pb"
-)
-
-
-@dataclass(frozen=True)
-class DumpName:
-    """What the name of a dumped graph says."""
-
-    moment: str  # "before" or "after"
-    group: str  # "grappler", or the phase of the runtime's own passes
-    name: str | None  # of the pass; None at the beginning and at the end of a group
-    iteration: int | None  # of Grappler
-    partition: str | None  # once there are several graphs, one for each device
-    address: str | None  # of Grappler's graph in memory
-
-
-def dump_name(file: str) -> DumpName:
-    """What the name of a dumped graph says; a TflabError where the runtime names them otherwise.
-
-    tensorflow/core/grappler/optimizers/meta_optimizer.cc and
-    tensorflow/core/util/debug_data_dumper.cc, TensorFlow 2.21.0.
-    """
-    if match := GRAPPLER.fullmatch(file):
-        iteration = int(match["iteration"]) if match["iteration"] else None
-        moment, name, address = match.group("moment", "name", "address")
-        return DumpName(moment, "grappler", name, iteration, None, address)
-    if match := OPT_PASS.fullmatch(file):
-        moment, group, name, partition = match.group("moment", "group", "name", "partition")
-        return DumpName(moment, group, name, None, partition, None)
-    raise moved(
-        "the moment of a graph dump",
-        "tensorflow/core/util/debug_data_dumper.cc",
-        "Placement works without the way through the passes.",
-        f"a dump is called '{file}'",
-    )
-
-
-def no_dumps() -> TflabError:
-    """What to say where the runtime wrote no graph although it was asked to."""
-    return moved(
-        "the graph dumps of the runtime",
-        "tensorflow/core/util/debug_data_dumper.cc",
-        "Placement works without the way through the passes.",
-        "it wrote none",
-    )

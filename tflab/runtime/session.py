@@ -216,12 +216,31 @@ def types_that_run(
     return {node.name: node.op for graph in metadata.partition_graphs for node in graph.node}
 
 
-def timed_step(
-    traced: Any, values: Sequence[np.ndarray], index: int
-) -> tuple[StepTime, private.Unparsed]:
+class Unparsed:
+    """The RunMetadata of a traced step, serialised as the runtime handed it over.
+
+    A step calls `ParseFromString` of what it is given as `run_metadata`, which here only keeps the
+    bytes: parsing them is no part of the step's time.
+    """
+
+    def __init__(self) -> None:
+        self.serialized = b""
+        self.graphs: tuple[Any, ...] = ()  # that ran, where another step brought them
+
+    def ParseFromString(self, serialized: bytes) -> None:  # noqa: N802  (TensorFlow calls it)
+        self.serialized = serialized
+
+    def parsed(self) -> Any:
+        """The RunMetadata, with the graphs that ran."""
+        metadata = tf1.RunMetadata.FromString(self.serialized)
+        metadata.partition_graphs.extend(self.graphs)
+        return metadata
+
+
+def timed_step(traced: Any, values: Sequence[np.ndarray], index: int) -> tuple[StepTime, Unparsed]:
     """One traced step: its time as the caller sees it, and its RunMetadata, which is not parsed
     yet: the time is the runtime's own."""
-    recorded = private.Unparsed()
+    recorded = Unparsed()
     epoch, start = time.time_ns(), time.perf_counter_ns()
     traced(*values, run_metadata=recorded)
     return StepTime(index, epoch, time.perf_counter_ns() - start), recorded

@@ -1,0 +1,188 @@
+"""A lab by hand: what the tests of the chapters share, from measurements that were worked out."""
+
+from dataclasses import replace
+
+from tests.records_by_hand import op_at_size, op_stats, op_total
+from tests.report import test_pass_log as walk
+from tests.shown import grid
+from tflab.follow import node_history
+from tflab.records import (
+    Compared,
+    Comparison,
+    Epoch,
+    Fate,
+    Frontend,
+    History,
+    Node,
+    Peaks,
+    Placement,
+    Spread,
+    StepTimes,
+    TrainingStep,
+)
+from tflab.records.blocks import Table
+from tflab.report.contents import Lab, Recipe, Walked
+
+PEAKS = Peaks(gflops=214.6, gigabytes_per_s=38.72)
+
+
+def cell(calls, total_ns, mean_ns, share):
+    return op_at_size(calls, total_ns, mean_ns, 7_777, share, 2**20, 6.24)
+
+
+CONV = Compared(
+    key="_FusedConv2D",
+    ops=("_FusedConv2D",),
+    fused_from=("conv1/Conv2D", "conv1/Relu"),
+    cells={
+        4: cell(12, 1_200_000, 100_000, 0.625),
+        16: cell(18, 2_880_000, 160_000, 0.25),
+        64: cell(3, 1_200_000, 400_000, 0.125),
+    },
+    fit=None,
+)
+POOL = Compared(
+    key="MaxPool",
+    ops=("MaxPool",),
+    fused_from=(),
+    cells={
+        4: cell(6, 720_000, 120_000, 0.375),
+        16: cell(9, 8_640_000, 960_000, 0.75),
+    },
+    fit=None,
+)
+LATE = Compared("Softmax", ("Softmax",), (), {64: cell(4, 5_200_000, 1_300_000, 0.5)}, None)
+STEPS = {
+    4: StepTimes(
+        steps=11,
+        images=48,
+        untraced_ns=Spread(1_200_000, 1_100_000, 1_900_000),
+        traced_ns=Spread(1_500_000, 1_400_000, 2_000_000),
+        images_per_second=2_957.4,
+        ops_ns=700_000,
+        untraced_steps=12,
+        peak_bytes=6 * 2**10,
+    ),
+    16: StepTimes(
+        steps=5,
+        images=48,
+        untraced_ns=Spread(3_000_000, 2_700_000, 4_100_000),
+        traced_ns=Spread(3_400_000, 3_300_000, 4_500_000),
+        images_per_second=5_012.6,
+        ops_ns=1_600_000,
+        untraced_steps=6,
+        peak_bytes=9 * 2**20,
+    ),
+    64: StepTimes(
+        steps=1_003,
+        images=64_192,
+        untraced_ns=Spread(8_000_000, 7_200_000, 9_900_000),
+        traced_ns=Spread(8_600_000, 8_300_000, 9_800_000),
+        images_per_second=7_654.3,
+        ops_ns=5_600_000,
+        untraced_steps=1_003,
+        peak_bytes=3 * 2**30,
+    ),
+}
+
+
+def row(rank):
+    return op_stats(
+        key=f"Op{rank}",
+        ops=(f"Op{rank}",),
+        nodes=(f"n{rank}",),
+        fused_from=(),
+        calls=1_000 + rank,
+        total_ns=50_000_000 - 1_000_000 * rank,
+        self_ns=30_000_000 - 1_000_000 * rank,
+        mean_ns=20_000 + 100 * rank,
+        median_ns=10_000 + 100 * rank,
+        p95_ns=70_000 + 100 * rank,
+        share=0.2 - rank / 100,
+        cumulative_share=0.1 + rank / 20,
+        requested_bytes=512 * rank,
+        flops=1_000 * rank,
+        gflops=1.5,
+        intensity=2.5,
+        roof_share=0.5,
+    )
+
+
+ROWS = tuple(map(row, range(1, 13)))
+COMPARED = Comparison(
+    model="lenet",
+    phase="inference",
+    by="op",
+    data="points",
+    warmup=6,
+    batch_sizes=(4, 16, 64),
+    rows=(CONV, POOL, LATE),
+    steps=STEPS,
+    configs=(),
+    findings=("The first finding.", "The last finding."),
+    cold=(
+        op_total("conv1/Relu", "_FusedConv2D", 1, 486_000, 484_000, 485_000, 0.5),
+        op_total("only/cold", "Const", 1, 96_000, 94_000, 95_000, 0.25),
+    ),
+    cold_step_ns=21_700_000,
+    uncovered=(),
+    tables={4: ROWS[3:5], 16: ROWS[5:7], 64: ROWS},
+    images=70_000,
+    warm_ns={"conv1/Relu": 121_000},
+    peaks=PEAKS,
+)
+HISTORY = History(
+    "lenet",
+    "points",
+    50,
+    9,
+    tuple(TrainingStep(n, 2.0, 0.1, 0.01, traced=4 <= n <= 8) for n in range(1, 1_206)),
+    (
+        Epoch(1, 402, 0.39312, 0.87491, 0.07424, 0.97713, 2.31, 25_974.4),
+        Epoch(2, 804, 0.03384, 0.99932, 0.03051, 0.99264, 2.75, 26_667.3),
+        Epoch(3, 1_205, 0.01234, 0.99961, 0.02345, 0.99337, 3.26, 27_888.2),
+    ),
+)
+STAGES = walk.STAGES
+LINEAR = Walked("lenet", STAGES, node_history.histories(STAGES))
+
+ADD = (Node("x", "Placeholder"), Node("mul", "Mul", ("x", "x")))
+TOY_PLACED = Placement(
+    None,
+    (ADD[0], ADD[1], Node("made", "Const")),
+    user_nodes=ADD,
+    ledger=(Fate("x", "removed", None, None), Fate("mul", "executed", None, None)),
+    partitions=walk.PLACEMENT.partitions[:1],
+)
+TOY_RAN = replace(
+    walk.EXECUTION,
+    batch_size=5,
+    steps=7,
+    warmup_steps=4,
+    untraced_step_ns=Spread(62_000, 51_000, 93_000),
+)
+TOY_STAGES = (Frontend(None, ADD), TOY_PLACED, TOY_RAN)
+TOY = Walked("toy", TOY_STAGES, node_history.histories(TOY_STAGES))
+LAB = Lab(
+    model="lenet",
+    environment=(("CPUs", "2"), ("Python", "3.11.2")),
+    toy=TOY,
+    walked=LINEAR,
+    history=HISTORY,
+    logdir=None,
+    compared=COMPARED,
+)
+WARM = (
+    "3 untraced steps and as many traced ones in turn, after 2 warm-up steps of each; "
+    "batch size 16."
+)
+WALKING = "python -m tflab.lifecycle --model lenet --steps 3"
+SWEPT = Recipe(
+    "64,192 images of points at each batch size, untraced and traced in turn; the first 6 steps "
+    "of each are not counted.",
+    "python -m tflab.compare --model lenet --batch-sizes 4 16 64",
+)
+
+
+def shown(parts):
+    return [grid(part) if isinstance(part, Table) else part for part in parts]

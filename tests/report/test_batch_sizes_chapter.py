@@ -1,0 +1,103 @@
+"""The chapter of batch sizes: every sentence and cell, from a comparison worked out by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.records_by_hand import BUSY
+from tests.report.lab_by_hand import COMPARED, SWEPT, shown
+from tests.shown import layout
+from tflab.records.blocks import Frame, Strip
+from tflab.report import batch_sizes_chapter
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
+def test_the_batch_sizes_are_handed_in_then_told_in_full():
+    assert shown(batch_sizes_chapter.parts(COMPARED)) == [
+        [
+            "lenet, inference: what was found at each batch size",
+            ("batch", "a step, median", "an image", "images a second, mean", "found"),
+            (
+                *("4", "1.20 ms", "300 us", "2,957"),
+                "_FusedConv2D takes 62.5 % of the op time, 100 us a call",
+            ),
+            (
+                *("16", "3.00 ms", "188 us", "5,013"),
+                "MaxPool takes 75.0 % of the op time, 960 us a call; 4 x the images of batch 4 "
+                "take 2.5 x as long",
+            ),
+            (
+                *("64", "8.00 ms", "125 us", "7,654"),
+                "Softmax takes 50.0 % of the op time, 1.30 ms a call; 4 x the images of batch 16 "
+                "take 2.7 x as long",
+            ),
+            0,
+        ],
+        ("batch_sizes", ("batch_sizes", COMPARED)),
+        [
+            "A call at each batch size (and its ratio to the one before); fixed cost + cost an "
+            "image",
+            ("type that ran", "batch 4", "batch 16", "batch 64", "fit", "error"),
+            (
+                *("_FusedConv2D", "100 us", "160 us (1.6 x)", "400 us (2.5 x)"),
+                *("80.0 us + 5.00 us", "0.0 %"),
+            ),
+            ("MaxPool", "120 us", "960 us (8.0 x)", "", "", ""),
+            ("Softmax", "", "", "1.30 ms", "", ""),
+            0,
+        ],
+        Strip(
+            "Findings, each computed from the tables",
+            (Frame("", "", ("The first finding.", "The last finding.")),),
+        ),
+        [
+            "Steps: median, and the middle eight tenths",
+            (
+                *("batch", "traced steps", "untraced", "p10", "p90", "images a second"),
+                *("traced", "its ops", "memory peak"),
+            ),
+            (
+                *("4", "11 of 12", "1.20 ms", "1.10 ms", "1.90 ms", "2,957"),
+                *("1.50 ms", "700 us", "6.00 KB"),
+            ),
+            (
+                *("16", "5 of 6", "3.00 ms", "2.70 ms", "4.10 ms", "5,013"),
+                *("3.40 ms", "1.60 ms", "9.00 MB"),
+            ),
+            (
+                *("64", "1,003", "8.00 ms", "7.20 ms", "9.90 ms", "7,654"),
+                *("8.60 ms", "5.60 ms", "3.00 GB"),
+            ),
+            0,
+        ],
+        [
+            "Cold: the first step of all, at batch 4, took 21.7 ms, a warm one 1.50 ms; kernels "
+            "and memory were set up",
+            ("node", "type that ran", "first run", "warm", "ratio"),
+            ("conv1/Relu", "_FusedConv2D", "484 us", "121 us", "4 x"),
+            ("only/cold", "Const", "94.0 us", "", ""),
+            0,
+        ],
+        SWEPT,
+    ]
+
+
+def test_a_comparison_that_found_nothing_has_no_findings():
+    parts = list(batch_sizes_chapter.parts(replace(COMPARED, findings=())))
+    assert not [part for part in parts if isinstance(part, Strip)]
+
+
+def test_on_a_busy_machine_batch_sizes_are_not_held_against_one_another():
+    assert "take" in batch_sizes_chapter.finding_at(COMPARED, 16).partition(";")[2]
+    assert (
+        batch_sizes_chapter.finding_at(replace(COMPARED, quality=BUSY), 16)
+        == (batch_sizes_chapter.finding_at(COMPARED, 16).partition(";")[0])
+    )
+
+
+def test_numbers_of_batch_sizes_stand_right_and_findings_give_way():
+    assert layout(batch_sizes_chapter.table(COMPARED)) == [
+        *("batch right", "a step, median right", "an image right"),
+        *("images a second, mean right", "found gives way to 16"),
+    ]

@@ -1,0 +1,77 @@
+"""The chapter of a graph: every sentence and cell, from walks that were worked out by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.report.lab_by_hand import LINEAR, STAGES, TOY, WALKING, WARM, shown
+from tflab.report import drawing, graph_chapter
+from tflab.report.contents import DrawnGraph, Recipe
+from tflab.runtime import trace
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
+def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
+    assert shown(graph_chapter.parts(LINEAR, "a linear model")) == [
+        "a linear model was written as 7 nodes. With its gradients and updates it has 14. The "
+        "runtime left 10 of them, beside 2 nodes of its own. They took 4.10 ms a step for a batch "
+        "of 16. Forward flows down on the left; the gradients flow up beside it, each at the "
+        "layer that it derives; the updates of the variables stand on the right.",
+        DrawnGraph(
+            name="a linear model",
+            drawing=drawing.draw(STAGES, LINEAR.histories),
+            histories=LINEAR.histories,
+            ns={trace.EXECUTOR: 10, "read": 400, "relu": 7_100, "loss": 2_100},
+            batch_size=16,
+        ),
+        [
+            "What became of the 14 nodes of the graph",
+            ("fate", "nodes", ""),
+            ("executed", "10", "of them rewritten: 2 by remapper"),
+            ("removed", "1", "1 by feeds_and_fetches"),
+            ("fused", "1", "1 by remapper"),
+            ("folded", "1", "1 by constant_folding"),
+            ("unreached", "1", "1 by constant_folding"),
+            0,
+        ],
+        "10 executed under their own name + 2 that the runtime made (constant_folding, feed) = 12 "
+        "that run.",
+        Recipe(
+            f"Colours and times in the drawing: {WARM} Times at each batch size in the panel: "
+            "traced steps, folded as they came.",
+            f"{WALKING}\npython -m tflab.follow matmul --model lenet",
+        ),
+    ]
+
+
+def test_the_life_of_a_graph_without_gradients_or_passes_says_nothing_of_them():
+    parts = shown(graph_chapter.parts(TOY, "x*y + z"))
+    assert parts[0] == (
+        "x*y + z was written as 2 nodes. The runtime left 1 of them, beside 2 nodes of its own. "
+        "They took 62.0 us a step for a batch of 5. Data flow down."
+    )
+    assert parts[2:] == [
+        Recipe(
+            "Colours and times in the drawing: 7 untraced steps and as many traced ones in turn, "
+            "after 4 warm-up steps of each; batch size 5. Times at each batch size in the panel: "
+            "traced steps, folded as they came.",
+            "python -m tflab.lifecycle --model toy --steps 7\npython -m tflab.follow x --model toy",
+        )
+    ]
+
+
+def test_a_graph_with_gradients_that_nobody_applies_tells_of_those_alone():
+    histories = {name: node for name, node in LINEAR.histories.items() if node.kind != "update"}
+    derived = replace(LINEAR, histories=histories)
+    assert graph_chapter.sizes(derived) == "written as 7 nodes. With its gradients it has 14"
+    assert graph_chapter.layout(derived) == (
+        "Forward flows down on the left; the gradients flow up beside it, each at the layer that "
+        "it derives."
+    )
+
+
+def test_a_graph_from_a_file_was_read(tmp_path):
+    path = tmp_path / "frozen.pb"
+    path.touch()
+    assert graph_chapter.sizes(replace(TOY, model=str(path))) == "read from a file as 2 nodes"

@@ -1,0 +1,150 @@
+"""The chapters of a step: every sentence and cell, from a lab that was worked out by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.report import test_pass_log as walk
+from tests.report.lab_by_hand import (
+    COMPARED,
+    LAB,
+    LINEAR,
+    PEAKS,
+    ROWS,
+    STAGES,
+    SWEPT,
+    TOY,
+    WALKING,
+    WARM,
+    shown,
+)
+from tests.shown import layout
+from tflab.report import step_chapters
+from tflab.report.contents import Recipe
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
+def test_the_ten_nodes_and_the_ten_types_that_cost_most():
+    assert shown(step_chapters.top_ops(LAB)) == [
+        ("top_ops", ("top_ops", walk.TOTALS)),
+        [
+            "A training step's nodes (self time, 3 traced steps)",
+            ("node", "type that ran", "calls", "self", "a call", "share"),
+            ("n1", "Op1", "3", "5.90 us", "701 ns", "1.0 %"),
+            ("n2", "Op2", "6", "5.80 us", "702 ns", "2.0 %"),
+            ("n3", "Op3", "9", "5.70 us", "703 ns", "3.0 %"),
+            ("n4", "Op4", "12", "5.60 us", "704 ns", "4.0 %"),
+            ("n5", "Op5", "15", "5.50 us", "705 ns", "5.0 %"),
+            ("n6", "Op6", "18", "5.40 us", "706 ns", "6.0 %"),
+            ("n7", "Op7", "21", "5.30 us", "707 ns", "7.0 %"),
+            ("n8", "Op8", "24", "5.20 us", "708 ns", "8.0 %"),
+            ("n9", "Op9", "27", "5.10 us", "709 ns", "9.0 %"),
+            ("n10", "Op10", "30", "5.00 us", "710 ns", "10.0 %"),
+            2,
+        ],
+        Recipe(WARM, WALKING),
+        [
+            "Batch 64: the time it took, the most expensive first",
+            (
+                *("type that ran", "calls", "total", "self", "mean", "median", "p95"),
+                *("share", "cumulative"),
+            ),
+            *(
+                (
+                    *(f"Op{n}", f"1,{n:03}", f"{50 - n}.0 ms", f"{30 - n}.0 ms"),
+                    *(f"{20 + n / 10:.1f} us", f"{10 + n / 10:.1f} us", f"{70 + n / 10:.1f} us"),
+                    *(f"{20 - n}.0 %", f"{10 + 5 * n}.0 %"),
+                )
+                for n in range(1, 11)
+            ),
+            2,
+        ],
+        SWEPT,
+    ]
+
+
+def test_the_nodes_of_a_model_that_does_not_train_are_those_of_a_step():
+    _, table, *_ = step_chapters.top_ops(replace(LAB, walked=TOY))
+    assert table.title == "A step's nodes (self time, 7 traced steps)"
+
+
+def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
+    middle = walk.EXECUTION.step_times[0]
+    runs = [run for run in walk.EXECUTION.runs if run.step == 5][1:]
+    assert [run.name for run in runs] == ["read", "relu", "loss"]
+    assert shown(step_chapters.times(LINEAR)) == [
+        [
+            "Time of a step",
+            ("step", "median", "p10", "p90"),
+            ("untraced", "4.10 ms", "3.20 ms", "9.30 ms"),
+            ("traced", "5.40 ms", "4.50 ms", "9.60 ms"),
+            0,
+        ],
+        [
+            "Who owned the wall time of the traced steps",
+            ("owner", "a step", "share"),
+            ("before the first op (session, feeds)", "600 us", "10.0 %"),
+            ("at least one op running", "3.00 ms", "50.0 %"),
+            ("no op running between ops (scheduling, waiting)", "1.50 ms", "25.0 %"),
+            ("after the last op (fetches and collecting the trace, as one)", "900 us", "15.0 %"),
+            0,
+        ],
+        ("timeline", ("timeline", runs, middle, walk.EXECUTION.critical_path)),
+        "In the step of median length at most 4 ops ran at once, 1.75 on average. No op ran of "
+        "CPU:0 for 25.0 %, of CPU:1 for 40.0 % of it: the runtime itself may have worked "
+        "meanwhile, so that is not idle time.",
+        "The longest chain of dependent ops has 3 nodes and takes 9.60 us, by median traced "
+        "times: a model in which every op has a processor. All ops together are 1.25 x as much "
+        "work. While any of them ran, 1.12 ran at once on average.",
+        Recipe(WARM, WALKING),
+    ]
+
+
+def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
+    assert list(step_chapters.memory(LINEAR)) == [
+        ("memory", ("memory", walk.EXECUTION.memory.curve)),
+        "The ops had at most 7.00 KB alive at once; relu asked for most, 3.00 KB a step. The step "
+        "of median length had most alive after 6.00 us: 5.00 KB, allocated by 4 ops, the "
+        "largest parts by relu (2.00 KB, still running), read (1.50 KB), loss (1.00 KB).",
+        Recipe(
+            f"From what each op asked its allocators for in traced steps. {WARM}",
+            WALKING,
+        ),
+    ]
+
+
+def test_a_step_without_a_memory_curve_has_no_picture_of_it():
+    memory = replace(walk.EXECUTION.memory, curve=None)
+    stages = (*STAGES[:-1], replace(walk.EXECUTION, memory=memory))
+    text, _ = step_chapters.memory(replace(LINEAR, stages=stages))
+    assert text == (
+        "The ops had at most 7.00 KB alive at once; relu asked for most, 3.00 KB a step."
+    )
+
+
+def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
+    assert list(step_chapters.roofline(LAB)) == [
+        ("roofline", ("roofline", ROWS, PEAKS)),
+        Recipe(
+            "Inference at batch 64. FLOPs are counted from shapes, bytes are those of all inputs "
+            "and outputs. The roof is this machine's, by a benchmark of 3 seconds: 215 GFLOP/s and "
+            "38.7 GB/s.",
+            "python -m tflab.compare --model lenet --batch-sizes 64",
+        ),
+    ]
+
+
+def test_without_peaks_of_this_machine_there_is_no_roofline():
+    lab = replace(LAB, compared=replace(COMPARED, peaks=None))
+    assert list(step_chapters.roofline(lab)) == [
+        "There is no roof: this machine's peaks were not measured."
+    ]
+
+
+def test_numbers_of_ops_stand_right_and_long_names_give_way():
+    _, table, *_ = step_chapters.top_ops(LAB)
+    assert layout(table) == [
+        *("node gives way to 16", "type that ran", "calls right", "self right"),
+        *("a call right", "share right"),
+    ]

@@ -1,0 +1,73 @@
+"""The chapter of a training: every sentence and cell, from a history worked out by hand."""
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from tests.report.lab_by_hand import HISTORY, LAB, shown
+from tests.shown import grid, layout
+from tflab.report import training_chapter
+from tflab.report.contents import Recipe
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
+def test_a_training_is_its_curves_and_all_of_its_epochs():
+    assert shown(training_chapter.parts(LAB)) == [
+        ("curves", ("curves", HISTORY)),
+        [
+            "Epochs on points",
+            (
+                *("epoch", "steps", "train loss", "train accuracy", "test loss", "test accuracy"),
+                *("seconds", "images a second"),
+            ),
+            ("1", "402", "0.3931", "87.49 %", "0.0742", "97.71 %", "2.3", "25,974"),
+            ("2", "804", "0.0338", "99.93 %", "0.0305", "99.26 %", "2.8", "26,667"),
+            ("3", "1,205", "0.0123", "99.96 %", "0.0234", "99.34 %", "3.3", "27,888"),
+            0,
+        ],
+        Recipe(
+            "Trained for this report. Losses and accuracies are means over images; the test reads "
+            "all test images at the end of each epoch. Steps 4 to 8 were traced: they are in the "
+            "seconds and not in the images a second.",
+            "python -m tflab.train --model lenet --epochs 3 --batch-size 50 --seed 9",
+        ),
+    ]
+
+
+def test_a_training_that_was_read_says_from_where_and_one_that_broke_off_that_it_did():
+    lab = replace(LAB, logdir="runs/lenet", history=replace(HISTORY, interrupted=True))
+    _, partial, _, recipe = training_chapter.parts(lab)
+    assert partial == "Partial: this training ended before its last epoch."
+    assert recipe.how.startswith("Read from runs/lenet. Losses and accuracies are means over ")
+
+
+def test_a_model_without_a_loss_says_that_there_is_nothing_to_train():
+    assert list(training_chapter.parts(replace(LAB, history=None))) == [
+        "lenet has no loss, so there is nothing to train."
+    ]
+
+
+def test_a_training_without_right_answers_has_no_columns_for_them():
+    silent = tuple(
+        replace(epoch, train_accuracy=math.nan, test_accuracy=math.nan) for epoch in HISTORY.epochs
+    )
+    _, table, recipe = training_chapter.parts(
+        replace(LAB, history=replace(HISTORY, epochs=silent[:1]))
+    )
+    assert grid(table)[1:] == [
+        ("epoch", "steps", "train loss", "test loss", "seconds", "images a second"),
+        ("1", "402", "0.3931", "0.0742", "2.3", "25,974"),
+        0,
+    ]
+    assert recipe.how.startswith("Trained for this report. Losses are means over images; ")
+
+
+def test_numbers_of_epochs_stand_right():
+    _, table, _ = training_chapter.parts(LAB)
+    assert layout(table) == [
+        *("epoch right", "steps right", "train loss right", "train accuracy right"),
+        *("test loss right", "test accuracy right", "seconds right"),
+        "images a second right",
+    ]

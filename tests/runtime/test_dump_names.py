@@ -1,0 +1,96 @@
+"""Dump names: they say which moment a dump shows, and what is not understood is said."""
+
+import pytest
+
+from tflab.cli import environment
+from tflab.errors import TflabError
+from tflab.runtime import dump_names
+
+CPU = "_partition__job:localhost_replica:0_task:0_device:CPU:0"
+# The names that TensorFlow 2.21 gives: they differ in moment, group, pass, iteration and
+# partition.
+NAMES = {
+    "before_MetaOptimizer_iteration_0_140728391191584.pb": ("before", "grappler", None, 0, None),
+    "after_MetaOptimizer_iteration_0_model_pruner_140728391191584.pb": (
+        *("after", "grappler", "model_pruner", 0, None),
+    ),
+    "after_MetaOptimizer_iteration_1_tfg_optimizer{any(tfg-consolidate-attrs,tfg-toposort,"
+    "tfg-shape-inference{graph-version=0},tfg-prepare-attrs-export)}_140725673955776.pb": (
+        *("after", "grappler", "tfg_optimizer", 1, None),
+    ),
+    "after_MetaOptimizer_iteration_1_auto_mixed_precision_onednn_bfloat16_140728391191584.pb": (
+        *("after", "grappler", "auto_mixed_precision_onednn_bfloat16", 1, None),
+    ),
+    "after_MetaOptimizer_iteration_1_140728391191584_1.pb": ("after", "grappler", None, 1, None),
+    "after_MetaOptimizer_iteration_0_remapper_140728391191584_12.pb": (
+        *("after", "grappler", "remapper", 0, None),
+    ),
+    "after_MetaOptimizer_140728391191584.pb": ("after", "grappler", None, None, None),
+    "unknown_graph.0330.main.before_opt_group_pre_placement.pb": (
+        *("before", "pre_placement", None, None, None),
+    ),
+    "unknown_graph.0336.graph_opt_pass.after_opt_group_pre_placement_phase_36_"
+    "EncapsulateXlaComputationsPass.pb": (
+        *("after", "pre_placement", "EncapsulateXlaComputationsPass", None, None),
+    ),
+    "unknown_graph.0360.main.before_opt_group_post_rewrite_for_exec.pb": (
+        *("before", "post_rewrite_for_exec", None, None, None),
+    ),
+    f"unknown_graph{CPU}.0052.main.before_opt_group_post_partitioning.pb": (
+        *("before", "post_partitioning", None, None, CPU),
+    ),
+    f"unknown_graph{CPU}.0076.graph_opt_pass.after_opt_group_post_partitioning_phase_1_"
+    "MklLayoutRewritePass.pb": (
+        *("after", "post_partitioning", "MklLayoutRewritePass", None, CPU),
+    ),
+}
+
+
+@pytest.mark.parametrize("file", NAMES)
+def test_the_name_of_a_file_says_which_moment_it_shows(file):
+    name = dump_names.dump_name(file)
+    assert (name.moment, name.group, name.name, name.iteration, name.partition) == NAMES[file]
+
+
+def test_a_dump_of_grapplers_has_the_address_of_its_graph():
+    file = "after_MetaOptimizer_iteration_0_remapper_140728391191584_12.pb"
+    assert dump_names.dump_name(file) == dump_names.DumpName(
+        "after", "grappler", "remapper", 0, None, "140728391191584"
+    )
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        "placer_input.pbtxt",
+        "after_MetaOptimizer_iteration_0_model_pruner.pb",
+        "unknown_graph.0330.main.before_opt_group_pre_placement.pbtxt",
+        "unknown_graph.0330.main.before_placer.pb",
+        "",
+    ],
+)
+def test_another_name_is_a_sentence(file):
+    with pytest.raises(TflabError) as error:
+        dump_names.dump_name(file)
+    assert f": a dump is called '{file}'. " in str(error.value)
+
+
+def test_another_name_of_a_dump_is_a_sentence(monkeypatch):
+    monkeypatch.setattr(environment, "version", lambda package: "2.22.0")
+    with pytest.raises(TflabError) as error:
+        dump_names.dump_name("placer_input.pbtxt")
+    assert str(error.value) == (
+        "The moment of a graph dump cannot be had as in TensorFlow 2.21.0 "
+        "(tensorflow/core/util/debug_data_dumper.cc): a dump is called 'placer_input.pbtxt'. This "
+        "is TensorFlow 2.22.0. Placement works without the way through the passes. All works with "
+        "tensorflow==2.21.0."
+    )
+
+
+def test_no_dumps_at_all_are_a_sentence(monkeypatch):
+    monkeypatch.setattr(environment, "version", lambda package: "2.22.0")
+    assert str(dump_names.no_dumps()) == (
+        "The graph dumps of the runtime cannot be had as in TensorFlow 2.21.0 "
+        "(tensorflow/core/util/debug_data_dumper.cc): it wrote none. This is TensorFlow 2.22.0. "
+        "Placement works without the way through the passes. All works with tensorflow==2.21.0."
+    )

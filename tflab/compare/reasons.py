@@ -1,0 +1,266 @@
+"""Reasons: the rules by which a step is called slow, each with the sentence that it says.
+
+A sentence says how much of a step it is about, what was measured that shows it, and what to try.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tflab.compare.step_work import Evidence, Work
+from tflab.records import ConfigTimes, Diagnosis
+from tflab.units import percent, plural, size, time
+
+MOVEMENT = 0.1  # of a step: what computes nothing is worth a sentence from here on
+NAMED = 3  # lines of a program in a sentence
+SMALL = 0.2  # of a step that is spent on small ops
+MANY = 50  # calls of small ops a step; a few are in every graph
+OVERHEAD = 3  # times as long as the quickest op that only hands a value on: a small op
+SESSION = 0.3  # of a step outside all ops
+READING = 0.1  # of that time, that reading the fed bytes once would take: feeds are a part of it
+ONE = 0.5  # of the time of all ops; the longest chain of ops cannot be without such an op
+FAR = 0.25  # of the roof: below, the op is far from what the machine can do
+FASTER = 1.1  # a configuration has to be faster by this factor
+
+SETTINGS = {  # configuration -> how to have it without tflab
+    "xla": "tf.config.optimizer.set_jit(True)",
+    "no-onednn": "TF_ENABLE_ONEDNN_OPTS=0 in the environment before TensorFlow is imported",
+    "no-grappler": "disable_meta_optimizer among the optimizer's experimental options",
+    "one-thread": "one thread within an op and one between ops, as tf.config.threading sets them",
+    "gpu": "the GPU",
+}
+
+
+@dataclass(frozen=True)
+class Reason:
+    """A diagnosis, and what it is about: each node is blamed once."""
+
+    diagnosis: Diagnosis
+    subject: str  # the same at every batch size
+    nodes: frozenset[str] = frozenset()
+
+
+def reason(
+    batch: Evidence,
+    kind: str,
+    cost_ns: float,
+    sentence: str,
+    nodes: Sequence[Work] = (),
+    subject: str = "",
+) -> Reason:
+    share = cost_ns / batch.step_ns
+    diagnosis = Diagnosis(sentence, cost_ns, share, batch.batch_size, kind)
+    return Reason(diagnosis, f"{kind} {subject}", frozenset(node.name for node in nodes))
+
+
+def part(batch: Evidence, cost_ns: float) -> str:
+    """`34.0 % of a step at batch 16 (123 us of 362 us)`"""
+    return (
+        f"{percent(cost_ns / batch.step_ns)} of a step at batch {batch.batch_size} "
+        f"({time(cost_ns)} of {time(batch.step_ns)})"
+    )
+
+
+# Ops that compute nothing
+
+
+def format_changes(batch: Evidence) -> Iterator[Reason]:
+    """Images are turned between channels last and channels first."""
+    nodes = [node for node in batch.nodes if node.turns]
+    cost_ns = batch.cost_ns(nodes)
+    if len(nodes) > 1 and cost_ns > MOVEMENT * batch.step_ns:
+        yield reason(
+            batch,
+            "format",
+            cost_ns,
+            f"{part(batch, cost_ns)} is {counted(nodes)} at {places(nodes)} that move the channels "
+            f"of images to another axis beside ops that take them there, and compute nothing: "
+            f"{a_call(nodes)}. Try to keep all of it in one data format, that of the data.",
+            nodes,
+        )
+
+
+def movement(batch: Evidence) -> Iterator[Reason]:
+    """A line of the program, or a type of op where no line is known, that only moves data."""
+    groups: dict[str, list[Work]] = {}
+    for node in batch.nodes:
+        if node.moves:
+            groups.setdefault(node.line or node.op, []).append(node)
+    for subject, nodes in groups.items():
+        cost_ns = batch.cost_ns(nodes)
+        if cost_ns > MOVEMENT * batch.step_ns:
+            where = f"{subject}, {counted(nodes)}" if nodes[0].line else counted(nodes)
+            yield reason(
+                batch,
+                "movement",
+                cost_ns,
+                f"{part(batch, cost_ns)} is {where} that move or convert data and compute nothing: "
+                f"{a_call(nodes)}. Try to do without, or with fewer and larger ones.",
+                nodes,
+                subject,
+            )
+
+
+def counted(nodes: Sequence[Work]) -> str:
+    """`10 ops of type Transpose`, and how often they run where that is not once each."""
+    types = ", ".join(sorted({node.op for node in nodes}))
+    calls = sum(node.calls for node in nodes)
+    often = "" if round(calls) == len(nodes) else f", {calls:,.0f} calls"
+    return f"{plural(len(nodes), 'op')} of type {types}{often}"
+
+
+def places(nodes: Sequence[Work]) -> str:
+    """The lines of some nodes, in the order of the program."""
+    lines = sorted({node.line for node in nodes}, key=place)
+    first = ", ".join(line or "(no line)" for line in lines[:NAMED])
+    return (
+        first if len(lines) <= NAMED else f"{first} and {plural(len(lines) - NAMED, 'other line')}"
+    )
+
+
+def place(line: str) -> tuple[bool, str, int]:
+    """`mine.py:9` before `mine.py:10`, and all lines before what has none."""
+    file, _, number = line.rpartition(":")
+    return not line, file, int(number or 0)
+
+
+def a_call(nodes: Sequence[Work]) -> str:
+    """`12.0 us a call for 4.00 KB read and written, 0.34 GB/s`; the bytes where all are known."""
+    calls = sum(node.calls for node in nodes)
+    ns = sum(node.ns for node in nodes)
+    sizes = [node.calls * node.bytes for node in nodes if node.bytes is not None]
+    text = f"{time(ns / calls)} a call"
+    if len(sizes) == len(nodes) and ns:
+        moved = sum(sizes)
+        text += f" for {size(moved / calls)} read and written, {moved / ns:.2f} GB/s"
+    return text
+
+
+# Ops that are too small
+
+
+def small_ops(batch: Evidence) -> Iterator[Reason]:
+    """Many calls that take little longer than running any op at all."""
+    least = min((node.call_ns for node in batch.nodes if node.hands_on), default=0)
+    nodes = [node for node in batch.nodes if node.call_ns <= OVERHEAD * least]
+    calls, cost_ns = sum(node.calls for node in nodes), batch.cost_ns(nodes)
+    if calls < MANY or cost_ns <= SMALL * batch.step_ns:
+        return
+    looped = [node for node in nodes if node.calls > 1]
+    loop = sum(node.calls for node in looped) > calls / 2
+    blamed = looped if loop else nodes
+    turns = max(round(node.calls) for node in blamed)
+    where = f", most of them in a loop, where a node runs up to {turns:,} times" if loop else ""
+    line = largest_line(blamed)
+    yield reason(
+        batch,
+        "small ops",
+        cost_ns,
+        f"{part(batch, cost_ns)} is {calls:,.0f} calls of small ops{where}"
+        f"{f', above all {line}' if line else ''}: {time(sum(node.ns for node in nodes) / calls)} "
+        f"a call, and an op that only hands a value on takes {time(least)}. Try fewer and larger "
+        "ops: the same for a whole tensor at once, or XLA (--configs xla).",
+        nodes,
+    )
+
+
+def largest_line(nodes: Sequence[Work]) -> str:
+    """The line whose nodes take most; empty where no line is known."""
+    totals: dict[str, float] = {}
+    for node in nodes:
+        if node.line:
+            totals[node.line] = totals.get(node.line, 0) + node.ns
+    return max(totals, key=lambda line: totals[line], default="")
+
+
+# One op
+
+
+def one_op(batch: Evidence) -> Iterator[Reason]:
+    """An op that takes more than all others together."""
+    node = max(batch.nodes, key=lambda node: node.ns, default=None)
+    if node is None or node.ns <= ONE * batch.ops_ns:
+        return
+    cost_ns = batch.cost_ns([node])
+    if cost_ns <= ONE * batch.step_ns:
+        return
+    line = f" at {node.line}" if node.line else ""
+    calls = "" if round(node.calls) == 1 else f" in {node.calls:,.0f} calls"
+    roof = node.roof_share
+    known = roof is not None and roof <= 1
+    reach = f", at {percent(roof)} of what this machine can do" if roof and known else ""
+    advice = (
+        "Try another shape, data format or type for it, or another configuration (--configs)"
+        if roof and roof < FAR
+        else "Try to give it less to do: whatever is done about the others, this stays"
+    )
+    yield reason(
+        batch,
+        "one op",
+        cost_ns,
+        f"{part(batch, cost_ns)} is one op, {node.name} ({node.op}){line}{calls}{reach}: it takes "
+        f"more than all others together. {advice}.",
+        [node],
+        node.name,
+    )
+
+
+# Outside of all ops
+
+
+def outside(batch: Evidence) -> Iterator[Reason]:
+    """What is neither in an op nor between ops: feeds, where they are large, or the call itself."""
+    cost_ns = batch.outside_ns
+    if cost_ns <= SESSION * batch.step_ns:
+        return
+    if batch.reading_ns > READING * cost_ns:
+        yield reason(
+            batch,
+            "feeds",
+            cost_ns,
+            f"{part(batch, cost_ns)} is before the first op or after the last, and "
+            f"{size(batch.fed_bytes)} are fed to each step: only to read them once takes "
+            f"{time(batch.reading_ns)} at this machine's best. Try to feed less: only what is "
+            "used, in a smaller type, and what never changes as a variable.",
+        )
+        return
+    ratio = (
+        f"the session takes {cost_ns / (batch.step_ns - cost_ns):.1f} x what its ops take, "
+        if cost_ns < batch.step_ns
+        else ""
+    )
+    yield reason(
+        batch,
+        "session",
+        cost_ns,
+        f"{part(batch, cost_ns)} is before the first op or after the last: {ratio}with "
+        f"{size(batch.fed_bytes)} fed to it. Try a larger batch, or more than one step a call.",
+    )
+
+
+# Configurations
+
+
+def configurations(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
+    """Settings under which the step is faster, by their verdicts."""
+    usual: Mapping[int, ConfigTimes] = {
+        row.batch_size: row for row in configs if row.config == "default"
+    }
+    for row in configs:
+        verdict, default = row.verdict, usual[row.batch_size].untraced_ns.median
+        if verdict is None or verdict.word != "faster" or verdict.ratio * FASTER > 1:
+            continue
+        saved = default * (1 - verdict.ratio)
+        sentence = (
+            f"{row.config} is {1 / verdict.ratio:.2f} x as fast as default here, at batch "
+            f"{row.batch_size} [{1 / verdict.high:.2f}, {1 / verdict.low:.2f}] "
+            f"({time(row.untraced_ns.median)} against {time(default)}). Try "
+            f"{SETTINGS[row.config]}."
+        )
+        diagnosis = Diagnosis(sentence, saved, saved / default, row.batch_size, "configuration")
+        yield Reason(diagnosis, f"configuration {row.config}")
+
+
+# Each is applied to the evidence of every batch size.
+RULES = (format_changes, movement, small_ops, one_op, outside)

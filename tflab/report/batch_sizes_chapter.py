@@ -1,0 +1,62 @@
+"""The chapter of batch sizes: what was found at each, then all that was compared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tflab.analysis import quality
+from tflab.compare import view
+from tflab.exporters import plots
+from tflab.records import Comparison
+from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.report import pictures, recipes
+from tflab.report.contents import TOP, Part
+from tflab.units import percent, time
+
+
+def parts(comparison: Comparison) -> Iterator[Part]:
+    yield table(comparison)
+    yield pictures.picture("batch_sizes", plots.batch_sizes.draw(comparison))
+    yield view.side_by_side(comparison, TOP)
+    if comparison.findings:
+        yield Strip(
+            "Findings, each computed from the tables", (Frame("", "", comparison.findings),)
+        )
+    yield view.steps(comparison)
+    yield view.cold(comparison)
+    yield recipes.swept(comparison)
+
+
+def table(comparison: Comparison) -> Table:
+    """One row for each batch size, and what was found there."""
+
+    def step(size: int) -> float:
+        return comparison.steps[size].untraced_ns.median
+
+    def rate(size: int) -> str:
+        return f"{comparison.steps[size].images_per_second:,.0f}"
+
+    return Table(
+        f"{comparison.model}, {comparison.phase}: what was found at each batch size",
+        (
+            Column("batch", lambda size: str(size), right=True),
+            Column("a step, median", lambda size: time(step(size)), right=True),
+            Column("an image", lambda size: time(step(size) / size), right=True),
+            Column("images a second, mean", rate, right=True),
+            Column("found", lambda size: finding_at(comparison, size), elastic=True),
+        ),
+        comparison.batch_sizes,
+    )
+
+
+def finding_at(comparison: Comparison, size: int) -> str:
+    """`_FusedConv2D takes 41.0 % of the op time, 158 us a call; a step takes 2.3 x as long ...`"""
+    rows = [row for row in comparison.rows if size in row.cells]
+    largest = max(rows, key=lambda row: row.cells[size].share)
+    cell = largest.cells[size]
+    words = f"{largest.key} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call"
+    before = max((smaller for smaller in comparison.batch_sizes if smaller < size), default=None)
+    if before is None or quality.disturbed(comparison.quality):
+        return words
+    longer = comparison.steps[size].untraced_ns.median / comparison.steps[before].untraced_ns.median
+    return f"{words}; {size / before:g} x the images of batch {before} take {longer:.1f} x as long"

@@ -1,0 +1,80 @@
+"""The chapter of a graph: its sizes, its drawing, and the account of its nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tflab import models
+from tflab.analysis import critical_path
+from tflab.records import Placement
+from tflab.report import drawing, recipes
+from tflab.report.contents import DrawnGraph, Part, Recipe, Walked
+from tflab.units import plural, time
+from tflab.views import placement
+
+
+def parts(walked: Walked, name: str) -> Iterator[Part]:
+    step, placing = walked.execution, walked.placement
+    yield (
+        f"{name} was {sizes(walked)}. The runtime left {left(placing)}. They took "
+        f"{time(step.untraced_step_ns.median)} a step for a batch of {step.batch_size}. "
+        f"{layout(walked)}"
+    )
+    yield DrawnGraph(
+        name=name,
+        drawing=drawing.draw(walked.stages, walked.histories),
+        histories=walked.histories,
+        ns=critical_path.median_per_step(step.runs),
+        batch_size=step.batch_size,
+    )
+    if placing.passes:
+        yield placement.fate_counts(placing)
+        yield placement.balance(placing)
+    yield Recipe(
+        f"Colours and times in the drawing: {recipes.warm(step)} Times at each batch size in the "
+        "panel: traced steps, folded as they came.",
+        f"{recipes.walking(walked)}\n"
+        f"python -m tflab.follow {example(walked)} --model {walked.model}",
+    )
+
+
+def sizes(walked: Walked) -> str:
+    """`written as 19 nodes. With its gradients and updates it has 74`."""
+    frontend, grown = walked.stages[0], len(walked.placement.user_nodes)
+    verb = "read from a file" if models.is_file(walked.model) else "written"
+    first = f"{verb} as {plural(len(frontend.nodes), 'node')}"
+    more = list(more_than_forward(walked))
+    return f"{first}. With its {' and '.join(more)} it has {grown:,}" if more else first
+
+
+def more_than_forward(walked: Walked) -> Iterator[str]:
+    """What the graph has grown by, where it has."""
+    kinds = {history.kind for history in walked.histories.values()}
+    if "gradient" in kinds:
+        yield "gradients"
+    if "update" in kinds:
+        yield "updates"
+
+
+def left(placing: Placement) -> str:
+    """`34 of them, beside 5 nodes of the runtime's own`."""
+    stayed = sum(fate.fate == "executed" for fate in placing.ledger)
+    return f"{stayed:,} of them, beside {plural(len(placing.nodes) - stayed, 'node')} of its own"
+
+
+def layout(walked: Walked) -> str:
+    """Where the drawing has what there is."""
+    more = list(more_than_forward(walked))
+    words = ["Forward flows down on the left" if more else "Data flow down"]
+    if "gradients" in more:
+        words.append("the gradients flow up beside it, each at the layer that it derives")
+    if "updates" in more:
+        words.append("the updates of the variables stand on the right")
+    return f"{'; '.join(words)}."
+
+
+def example(walked: Walked) -> str:
+    """The node of the forward graph that took longest, or was fused into the one that did."""
+    forward = [node.name for node in walked.stages[0].nodes]
+    ns = critical_path.median_per_step(walked.execution.runs)
+    return max(forward, key=lambda name: ns.get(walked.histories[name].carrier or "", 0))

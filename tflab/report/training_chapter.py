@@ -1,0 +1,66 @@
+"""The chapter of a training: its curves and its epochs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from tflab.exporters import plots
+from tflab.records import Epoch, History
+from tflab.records.blocks import Column, Table
+from tflab.report import pictures
+from tflab.report.contents import Lab, Part, Recipe
+from tflab.train import view
+
+
+def parts(lab: Lab) -> Iterator[Part]:
+    if lab.history is None:
+        yield f"{lab.model} has no loss, so there is nothing to train."
+        return
+    yield pictures.picture("curves", plots.curves.draw(lab.history))
+    if lab.history.interrupted:
+        yield "Partial: this training ended before its last epoch."
+    yield epochs(lab.history)
+    origin = f"Read from {lab.logdir}." if lab.logdir else "Trained for this report."
+    means = "Losses and accuracies are means" if classified(lab.history) else "Losses are means"
+    yield Recipe(
+        f"{origin} {means} over images; the test reads all test images at the end of each epoch."
+        f"{left_out(lab.history)}",
+        f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs)} "
+        f"--batch-size {lab.history.batch_size} --seed {lab.history.seed}",
+    )
+
+
+def left_out(history: History) -> str:
+    """Which steps the images a second are not of."""
+    traced = view.traced_steps(history)
+    return f" {traced}: they are in the seconds and not in the images a second." if traced else ""
+
+
+def classified(history: History) -> bool:
+    """Whether there are right answers, and so a share of them."""
+    return any(not math.isnan(epoch.train_accuracy) for epoch in history.epochs)
+
+
+def epochs(history: History) -> Table:
+    def rate(row: Epoch) -> str:
+        return f"{row.images_per_second:,.0f}"
+
+    def right(share: float) -> str:
+        return "" if math.isnan(share) else f"{100 * share:.2f} %"
+
+    columns = (
+        Column("epoch", lambda row: str(row.epoch), right=True),
+        Column("steps", lambda row: f"{row.step:,}", right=True),
+        Column("train loss", lambda row: f"{row.train_loss:.4f}", right=True),
+        Column("train accuracy", lambda row: right(row.train_accuracy), right=True),
+        Column("test loss", lambda row: f"{row.test_loss:.4f}", right=True),
+        Column("test accuracy", lambda row: right(row.test_accuracy), right=True),
+        Column("seconds", lambda row: f"{row.seconds:.1f}", right=True),
+        Column("images a second", rate, right=True),
+    )
+    return Table(
+        f"Epochs on {history.data}",
+        tuple(column for column in columns if any(map(column.cell, history.epochs))),
+        history.epochs,
+    )
