@@ -15,3 +15,15 @@ class UsageError(TflabError):
     """The arguments were wrong before anything ran."""
 
     status = 2
+
+
+def reason(error: BaseException) -> str:
+    """What went wrong, in words: of the system's errors without their numbers."""
+    if isinstance(error, OSError):
+        inner = getattr(error, "reason", None)  # that of a URL
+        if isinstance(inner, OSError):
+            return reason(inner)
+        if error.strerror:
+            named = f": '{error.filename}'" if error.filename else ""
+            return f"{error.strerror}{named}"
+    return str(error)

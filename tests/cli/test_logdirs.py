@@ -1,5 +1,6 @@
 """Logdirs: every run has a folder of its own, whole or not at all."""
 
+import errno
 import os
 import sys
 from datetime import datetime
@@ -8,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tflab.cli import logdirs
-from tflab.errors import UsageError
+from tflab.errors import TflabError, UsageError
 
 
 class Clock(datetime):
@@ -156,3 +157,15 @@ def test_the_line_to_type_finds_tensorboard(here, monkeypatch, on_path, beside, 
     monkeypatch.setattr(sys, "executable", str(here / "bin/python"))
     monkeypatch.setattr(logdirs.shutil, "which", lambda _: "found" if on_path else None)
     assert logdirs.opening_line(Path("runs/toy")) == f"{program} --logdir runs/toy"
+
+
+def test_a_disk_that_is_full_is_a_sentence_with_the_folder(tmp_path):
+    full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+    with pytest.raises(TflabError) as error, logdirs.new_folder(tmp_path / "run") as work:
+        (work / "trace").write_text("half")
+        raise full
+    assert str(error.value) == (
+        f"'{tmp_path}/run' cannot be written: No space left on device. Nothing of it was kept; "
+        "make room there, or give another folder."
+    )
+    assert not any(tmp_path.iterdir())

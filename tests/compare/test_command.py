@@ -814,3 +814,25 @@ def test_the_roof_is_measured_once_more_where_a_row_is_above_it(monkeypatch):
 
     assert comparison.under_a_roof(partial(tabulate, gflops=9)) == (tabulate(low, 9), low)
     assert comparison.under_a_roof(partial(tabulate, gflops=20)) == (tabulate(high, 20), high)
+
+
+def few_rows() -> Model:
+    return lookup("index", np.arange(40) % 10)
+
+
+def test_default_batches_that_are_too_large_are_said_to_be_the_default():
+    with pytest.raises(UsageError) as error:
+        comparison.compare(f"{__name__}:few_rows", (1, 16, 64))
+    assert str(error.value).startswith(
+        "A batch of 64, the largest of the default sizes, was to be taken, of 40 images: "
+    )
+
+
+@pytest.mark.parametrize("sizes", [16, ()])
+def test_batch_sizes_that_are_no_sequence_are_a_sentence(sizes):
+    with pytest.raises(UsageError) as error:
+        comparison.compare("toy", sizes)
+    assert str(error.value) == (
+        f"The batch sizes are {sizes!r}; give whole numbers from 1 on in a sequence, such as "
+        "(1, 16, 64)."
+    )

@@ -250,10 +250,12 @@ def test_a_fit_is_of_the_calls_beside_it_and_a_falling_one_is_not_told():
 
 @pytest.mark.parametrize("by", ["layer", "line"])
 def test_of_layers_and_lines_steps_stand_side_by_side_with_their_fit(by):
-    assert cells(tables(replace(OF_3, by=by))[ABREAST["A step"] + FITTED])[0] == (
-        *("ReadVariableOp", "11.0 us", "26.0 us (2.4 x)", "74.0 us (2.8 x)"),
+    (key, *rest) = cells(tables(replace(OF_3, by=by))[ABREAST["A step"] + FITTED])[0]
+    assert key == "ReadVariableOp"
+    assert rest[-5:] == [
+        *("11.0 us", "26.0 us (2.4 x)", "74.0 us (2.8 x)"),
         *("10.0 us + 1.00 us", "0.0 %"),
-    )
+    ]
 
 
 def test_where_no_row_has_a_fit_there_is_no_column_for_it():
@@ -315,10 +317,10 @@ def test_rows_of_many_kinds_of_ops_have_the_time_of_a_step_and_its_deviation(by)
     unknown = replace(PLAIN, step_ns=300, step_std_ns=None)
     found = tables(replace(FOUND, by=by, tables={1: (steady, unknown)}))
     (table,) = (found[title] for title in found if title.startswith("Batch 1: the time it took"))
-    assert [column.header for column in table.columns[1:]] == [
+    assert [column.header for column in table.columns[-7:]] == [
         *("calls", "total", "self", "a step", "± deviation", "share", "cumulative"),
     ]
-    assert [row[4:6] for row in cells(table)] == [("100 us", "2.00 us"), ("300 ns", "")]
+    assert [row[-4:-2] for row in cells(table)] == [("100 us", "2.00 us"), ("300 ns", "")]
 
 
 def test_layers_stand_in_the_order_of_execution():

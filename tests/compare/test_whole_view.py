@@ -21,6 +21,7 @@ from tflab.records import (
     Experiment,
     Experiments,
     Fit,
+    OpStats,
     Peaks,
     Simulation,
     Spread,
@@ -442,23 +443,50 @@ def test_rows_beyond_the_cut_off_are_left_out_of_the_end():
     )
 
 
-@pytest.mark.parametrize("by", ["layer", "line"])
-def test_every_step_of_layers_and_lines_its_ratio_and_its_fit(by):
-    assert whole(view.side_by_side(replace(COMPARISON, by=by), 10)) == (
-        PER_STEP,
-        [by, "batch 4", "batch 16", "batch 64", "fit", "error"],
-        [
-            (
-                *("MaxPool", "300 us", "600 us (2.0 x)", "1.20 ms (2.0 x)"),
-                *("255 us + 15.9 us", "15.2 %"),
-            ),
-            (
-                *("_FusedConv2D", "80.0 us", "200 us (2.5 x)", "680 us (3.4 x)"),
-                *("40.0 us + 10.0 us", "0.0 %"),
-            ),
-            ("Softmax", "2.70 us", "2.40 us (0.9 x)", "2.10 us (0.9 x)", "", ""),
-            ("Const", "360 ns", "", "480 ns", "", ""),
-        ],
+def by_line() -> Comparison:
+    """The same rows as those of source lines; that of Softmax is in no file that was found."""
+
+    def with_code(stats: OpStats, key: str) -> OpStats:
+        return replace(stats, code=None if key == "Softmax" else f"the code of {key}")
+
+    rows = tuple(
+        replace(row, cells={size: with_code(stats, row.key) for size, stats in row.cells.items()})
+        for row in COMPARISON.rows
+    )
+    tables = {
+        size: tuple(with_code(row, row.key) for row in table)
+        for size, table in COMPARISON.tables.items()
+    }
+    return replace(COMPARISON, by="line", rows=rows, tables=tables)
+
+
+STEPS_ABREAST = [
+    (
+        *("MaxPool", "300 us", "600 us (2.0 x)", "1.20 ms (2.0 x)"),
+        *("255 us + 15.9 us", "15.2 %"),
+    ),
+    (
+        *("_FusedConv2D", "80.0 us", "200 us (2.5 x)", "680 us (3.4 x)"),
+        *("40.0 us + 10.0 us", "0.0 %"),
+    ),
+    ("Softmax", "2.70 us", "2.40 us (0.9 x)", "2.10 us (0.9 x)", "", ""),
+    ("Const", "360 ns", "", "480 ns", "", ""),
+]
+STEP_HEADERS = ["batch 4", "batch 16", "batch 64", "fit", "error"]
+
+
+def test_every_step_of_layers_its_ratio_and_its_fit():
+    assert whole(view.side_by_side(replace(COMPARISON, by="layer"), 10)) == (
+        *(PER_STEP, ["layer", *STEP_HEADERS]),
+        *(STEPS_ABREAST, 0),
+    )
+
+
+def test_source_lines_have_their_code_beside_them():
+    code = ("the code of MaxPool", "the code of _FusedConv2D", "", "the code of Const")
+    assert whole(view.side_by_side(by_line(), 10)) == (
+        *(PER_STEP, ["line", "code", *STEP_HEADERS]),
+        [(key, text, *values) for text, (key, *values) in zip(code, STEPS_ABREAST, strict=True)],
         0,
     )
 
@@ -557,16 +585,32 @@ def test_every_time_of_the_rows_of_a_batch_size():
     "by, order", [("layer", "in the order of execution"), ("line", "the most expensive first")]
 )
 def test_every_time_of_the_layers_and_lines_of_a_batch_size(by, order):
-    assert whole(op_table.costs(replace(COMPARISON, by=by), 4, 2)) == (
+    comparison = by_line() if by == "line" else replace(COMPARISON, by=by)
+
+    def code(key: str) -> tuple[str, ...]:
+        return (f"the code of {key}",) if by == "line" else ()
+
+    assert whole(op_table.costs(comparison, 4, 2)) == (
         f"Batch 4: the time it took, {order}",
-        [by, "calls", "total", "self", "a step", "± deviation", "share", "cumulative"],
+        [
+            *((by, "code") if by == "line" else (by,)),
+            *("calls", "total", "self", "a step", "± deviation", "share", "cumulative"),
+        ],
         [
             (
-                *("MaxPool", "190", "11.4 ms", "10.6 ms", "300 us", "21.0 us"),
+                *("MaxPool", *code("MaxPool"), "190", "11.4 ms", "10.6 ms", "300 us", "21.0 us"),
                 *("74.0 %", "75.0 %"),
             ),
             (
-                *("_FusedConv2D", "76", "3.04 ms", "2.89 ms", "80.0 us", "4.50 us"),
+                *(
+                    "_FusedConv2D",
+                    *code("_FusedConv2D"),
+                    "76",
+                    "3.04 ms",
+                    "2.89 ms",
+                    "80.0 us",
+                    "4.50 us",
+                ),
                 *("24.0 %", "99.0 %"),
             ),
         ],
@@ -820,19 +864,19 @@ def test_every_field_of_the_csv():
     assert lines == [
         "data,partial,batch_size,traced_steps,key,ops,nodes,fused_from,calls,total_ns,self_ns,"
         "mean_ns,median_ns,p95_ns,share,cumulative_share,requested_bytes,flops,gflops,intensity,"
-        "roof_share,std_ns,step_ns,step_std_ns,peak_bytes,ns_per_image",
+        "roof_share,std_ns,step_ns,step_std_ns,peak_bytes,ns_per_image,code",
         "MNIST,False,4,38,MaxPool,MaxPool,pool1/MaxPool pool2/MaxPool,,190,11400000,10640000,"
         "60000,55000,91000,0.74,0.75,2048,26000,0.09,0.25,"
-        "0.01,7000,300000,21000,1536,70000.0",
+        "0.01,7000,300000,21000,1536,70000.0,",
         "MNIST,False,4,38,_FusedConv2D,_FusedConv2D Conv2D,conv1/Relu conv2/Relu,"
         "conv1/Conv2D conv1/BiasAdd conv1/Relu conv2/Conv2D conv2/Relu,76,3040000,2888000,"
         "40000,38000,47000,0.24,0.99,1024,1254000,16.5,12.34,"
-        "0.125,3000,80000,4500,768,19000.0",
-        "MNIST,False,4,38,Const,Const,one,,228,13680,13300,60,58,77,0.003,1.0,96,,,,,9,360,,,87.5",
+        "0.125,3000,80000,4500,768,19000.0,",
+        "MNIST,False,4,38,Const,Const,one,,228,13680,13300,60,58,77,0.003,1.0,96,,,,,9,360,,,87.5,",
         "MNIST,False,16,10,_FusedConv2D,_FusedConv2D,conv1/Relu,"
         "conv1/Conv2D conv1/BiasAdd,20,2000000,1920000,"
         "100000,97000,130000,0.28,0.98,4096,5016000,26.4,13.5,"
-        "0.2,6000,200000,8500,3584,12000.0",
+        "0.2,6000,200000,8500,3584,12000.0,",
         "",
     ]
 
@@ -1017,6 +1061,7 @@ def test_every_field_of_the_json():
                     "step_ns": 300_000,
                     "step_std_ns": 21_000,
                     "peak_bytes": 1_536,
+                    "code": None,
                 },
                 {
                     "key": "_FusedConv2D",
@@ -1043,6 +1088,7 @@ def test_every_field_of_the_json():
                     "step_ns": 80_000,
                     "step_std_ns": 4_500,
                     "peak_bytes": 768,
+                    "code": None,
                 },
                 {
                     "key": "Const",
@@ -1066,6 +1112,7 @@ def test_every_field_of_the_json():
                     "step_ns": 360,
                     "step_std_ns": None,
                     "peak_bytes": None,
+                    "code": None,
                 },
             ],
             "16": [
@@ -1091,6 +1138,7 @@ def test_every_field_of_the_json():
                     "step_ns": 200_000,
                     "step_std_ns": 8_500,
                     "peak_bytes": 3_584,
+                    "code": None,
                 }
             ],
         },

@@ -310,43 +310,55 @@ def test_only_a_terminal_gets_colours(plain_environment):
     assert not escapes(io.StringIO())
 
 
-@pytest.mark.parametrize("columns, width", [("60", 60), ("200", 100)])
-def test_a_terminal_is_filled_up_to_100_columns(plain_environment, monkeypatch, columns, width):
+@pytest.mark.parametrize("columns, width", [("60", 60), ("200", 200), ("3", 20)])
+@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
+def test_the_width_is_what_the_environment_says(
+    plain_environment, monkeypatch, stream, columns, width
+):
     monkeypatch.setenv("COLUMNS", columns)
-    assert text.console(Terminal()).width == width
+    assert text.console(stream()).width == width
 
 
-def test_what_is_no_terminal_has_100_columns(plain_environment, monkeypatch):
-    monkeypatch.setenv("COLUMNS", "60")
+@pytest.mark.parametrize("columns", [None, "", "wide"])
+def test_where_nobody_says_how_wide_it_is_a_pipe_has_100_columns(
+    plain_environment, monkeypatch, columns
+):
+    monkeypatch.delenv("COLUMNS", raising=False)
+    if columns is not None:
+        monkeypatch.setenv("COLUMNS", columns)
     assert text.console(io.StringIO()).width == 100
 
 
+def test_prose_keeps_to_100_columns_and_a_table_takes_what_there_is(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "150")
+    stream = io.StringIO()
+    out = text.console(stream)
+    text.show_block(out, "word " * 60)
+    text.show_block(out, Table("Nodes", COLUMNS[:1], (("n" * 140,),)))
+    lines = [len(line.rstrip()) for line in stream.getvalue().splitlines()]
+    assert lines == [0, 99, 99, 99, 0, 5, 6, 142, 142]
+
+
+def test_columns_that_are_left_out_are_named_below(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    columns = (
+        Column("node", lambda row: row[0]),
+        Column("time", lambda row: row[1], right=True),
+        Column("output", lambda row: row[2], spare=1),
+        Column("code", lambda row: row[3], spare=2),
+    )
+    rows = (("conv1", "18.3 us", "float32[16, 28]", "tf.nn.relu(x)"),)
+    assert shown(Table("Nodes", columns, rows)) == [
+        "Nodes",
+        "  node      time",
+        "  ──────────────",
+        "  conv1  18.3 us",
+        "  Left out, for want of room:",
+        "output, code.",
+    ]
+
+
 # Widths
-
-
-def test_a_name_loses_its_middle_and_prose_its_end():
-    assert text.cut("gradients/conv1/Conv2D_grad", 15, at_end=False) == "gradien…2D_grad"
-    assert text.cut("Conv2D, BiasAdd, Relu", 15, at_end=True) == "Conv2D, BiasAd…"
-
-
-ELASTIC, FIXED = Column("", str, elastic=True), Column("", str)
-
-
-@pytest.mark.parametrize(
-    "columns, lengths, available, widths",
-    [
-        ((ELASTIC, ELASTIC), (20, 30), 60, [20, 30]),  # there is room for all
-        ((ELASTIC, ELASTIC), (40, 60), 62, [40, 20]),  # the widest elastic one gives way first,
-        ((ELASTIC, ELASTIC), (40, 60), 52, [34, 16]),  # down to its least, then the other,
-        ((ELASTIC, FIXED), (10, 60), 62, [10, 50]),  # and then whichever is the widest
-        ((FIXED,), (10,), 7, [7]),
-        ((FIXED, FIXED, FIXED), (5, 5, 5), 8, [1, 1, 2]),
-        ((FIXED, FIXED, FIXED), (5, 5, 5), 5, [1, 1, 1]),  # nothing is left out altogether
-    ],
-)
-def test_the_columns_that_give_way(columns, lengths, available, widths):
-    cells = ["x" * length for length in lengths]
-    assert text.fit_widths(Table("t", columns, ()), [cells], available) == widths
 
 
 def test_wide_letters_stay_within_the_line_of_their_row():
@@ -354,21 +366,3 @@ def test_wide_letters_stay_within_the_line_of_their_row():
     assert len(lines) == 4
     assert max(map(cell_len, lines)) <= 100
     assert lines[-1].endswith("1.00 s")
-
-
-@settings(max_examples=30, deadline=None)
-@given(NAMES, st.integers(1, 160), st.booleans())
-def test_cut_text_fills_its_width_and_short_text_stays(name, width, at_end):
-    cut = text.cut(name, width, at_end)
-    assert cut == name if len(name) <= width else len(cut) == width
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(0, 200), min_size=1, max_size=8), st.integers(30, 100))
-def test_columns_are_fitted_to_the_line(lengths, available):
-    columns = tuple(Column("", lambda row: row, elastic=n % 2 == 0) for n in range(len(lengths)))
-    cells = ["x" * length for length in lengths]
-    widths = text.fit_widths(Table("t", columns, ()), [cells], available)
-    room = available - text.GAP * (len(lengths) - 1)
-    assert all(width <= length for width, length in zip(widths, lengths, strict=True))
-    assert sum(widths) == min(sum(lengths), room)

@@ -108,8 +108,14 @@ def table(
     ]
     everything = sum(row.self_ns for row in rows) or 1
     so_far = accumulate(row.self_ns for row in rows)
+    code = code_of_lines(sources or {}) if by == "line" else {}
     return tuple(
-        replace(row, share=row.self_ns / everything, cumulative_share=until / everything)
+        replace(
+            row,
+            share=row.self_ns / everything,
+            cumulative_share=until / everything,
+            code=code.get(row.key),
+        )
         for row, until in zip(rows, so_far, strict=True)
     )
 
@@ -331,3 +337,9 @@ def line_labels(sources: Sources) -> dict[str, str]:
         return f"{name if namesakes[name] == 1 else source.file}:{source.line}"
 
     return {node: label(source) for node, source in known.items()}
+
+
+def code_of_lines(sources: Sources) -> dict[str, str]:
+    """The text of each source line, by its label."""
+    labels = line_labels(sources)
+    return {labels[node]: source.code for node, source in sources.items() if source}

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from tflab.cli import command
 from tflab.errors import UsageError
 from tflab.records import SWITCHES, Options, Saved
+from tflab.records.options import BATCH_SIZES
 
 DEFAULTS = Options()
 EXPERIMENTS_S = 60
@@ -37,10 +38,10 @@ def batch_sizes(parser: argparse.ArgumentParser, meaning: str = "rows of data in
     parser.add_argument(
         "--batch-sizes",
         nargs="+",
-        default=[1, 16, 64],
+        default=[*BATCH_SIZES],
         type=command.count("batch size", several=True),
         metavar="N",
-        help=f"{meaning} (default: 1 16 64)",
+        help=f"{meaning} (default: {' '.join(map(str, BATCH_SIZES))})",
     )
 
 

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO, NoReturn
 
+from tflab.cli import plain
 from tflab.errors import RefusedError, TflabError, UsageError
 
 # The packages that tflab needs, by the names under which they are imported.
@@ -107,6 +108,7 @@ def folder(what: str) -> Callable[[str], str]:
 
 def run(body: Callable[[], int]) -> int:
     """Run a command's body and turn what goes wrong into a sentence and an exit status."""
+    plain.prepare()
     with chatter_kept() as chatter:
         try:
             try:
@@ -178,7 +180,7 @@ def chatter_kept() -> Iterator[BinaryIO]:
         python_stderr = sys.stderr
         sys.stderr.flush()
         os.dup2(kept.fileno(), 2)
-        sys.stderr = os.fdopen(os.dup(terminal), "w", buffering=1, errors="backslashreplace")
+        sys.stderr = os.fdopen(os.dup(terminal), "w", buffering=1, errors=plain.HANDLER)
         try:
             yield kept
         finally:

@@ -14,7 +14,8 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 
-from tflab.errors import UsageError
+from tflab.cli import command
+from tflab.errors import TflabError, UsageError
 
 RUNS = Path("runs")
 
@@ -60,9 +61,18 @@ def new_folder(final: Path, option: str = "--logdir") -> Iterator[Path]:
         yield work
         work.chmod(0o755)  # mkdtemp's folders are for their owner only
         os.replace(work, final)
-    except BaseException:
+    except BaseException as error:
         shutil.rmtree(work, ignore_errors=True)
+        if isinstance(error, OSError) and error.errno in command.NO_ROOM:
+            raise full(final, error) from error
         raise
+
+
+def full(folder: Path, error: OSError) -> TflabError:
+    return TflabError(
+        f"'{folder}' cannot be written: {error.strerror}. Nothing of it was kept; make room there, "
+        "or give another folder."
+    )
 
 
 def unwritable(folder: Path, error: OSError, option: str = "--logdir") -> UsageError:

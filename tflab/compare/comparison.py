@@ -29,6 +29,7 @@ from tflab.records import (
     Quality,
     StepTimes,
 )
+from tflab.records.options import BATCH_SIZES
 from tflab.runtime import costs, dumps, elsewhere, load, machine, measure, session, trace
 
 SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it works on
@@ -60,6 +61,11 @@ def compare(
     Raises UsageError where there are fewer images than a batch needs, TflabError when a step
     fails.
     """
+    if isinstance(batch_sizes, int) or not batch_sizes:
+        raise UsageError(
+            f"The batch sizes are {batch_sizes!r}; give whole numbers from 1 on in a sequence, "
+            "such as (1, 16, 64)."
+        )
     dumps.prepare()
     race.check(configs)
     before = load.load_average() if load_average is None else load_average
@@ -217,10 +223,15 @@ def amount(program: Program, phase: str, batch_sizes: Sequence[int], images: int
     usual = min(TRAINING_IMAGES, dataset.size) if phase == "training" else dataset.size
     count = images or usual
     if not images and batch_sizes[-1] > usual:
+        largest = f"{batch_sizes[-1]:,}"
+        asked = (
+            f"A batch of {largest}, the largest of the default sizes, was to be taken"
+            if tuple(batch_sizes) == BATCH_SIZES
+            else f"A batch of {largest} was asked for"
+        )
         raise UsageError(
-            f"A batch of {batch_sizes[-1]:,} was asked for, of {usual:,} images: those of the "
-            f"{dataset.split} split of {dataset.name} that are taken where no number is given. "
-            "Give smaller batches with --batch-sizes."
+            f"{asked}, of {usual:,} images: those of the {dataset.split} split of {dataset.name} "
+            "that are taken where no number is given. Give smaller batches with --batch-sizes."
         )
     if count > dataset.size or batch_sizes[-1] > count:
         raise UsageError(

@@ -94,12 +94,12 @@ def steps(comparison: Comparison) -> Table:
             Column("batch", lambda row: str(row[0]), right=True),
             Column("traced steps", traced, right=True),
             Column("untraced", lambda row: time(row[1].untraced_ns.median), right=True),
-            Column("p10", lambda row: time(row[1].untraced_ns.p10), right=True),
-            Column("p90", lambda row: time(row[1].untraced_ns.p90), right=True),
+            Column("p10", lambda row: time(row[1].untraced_ns.p10), right=True, spare=3),
+            Column("p90", lambda row: time(row[1].untraced_ns.p90), right=True, spare=3),
             Column("images a second", lambda row: f"{row[1].images_per_second:,.0f}", right=True),
             Column("traced", lambda row: time(row[1].traced_ns.median), right=True),
-            Column("its ops", lambda row: time(row[1].ops_ns), right=True),
-            Column("memory peak", lambda row: size(row[1].peak_bytes), right=True),
+            Column("its ops", lambda row: time(row[1].ops_ns), right=True, spare=1),
+            Column("memory peak", lambda row: size(row[1].peak_bytes), right=True, spare=2),
         ),
         tuple(comparison.steps.items()),
     )
@@ -121,14 +121,14 @@ def in_all(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """All calls of a row together."""
     title = "In all at each batch size (and the number of calls)"
     columns = at_each(sizes, "total", "calls")
-    return shortened(title, (key(comparison), *columns), comparison.rows, top)
+    return shortened(title, (*keys(comparison), *columns), comparison.rows, top)
 
 
 def an_image(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """A row's share of an image."""
     title = "An image at each batch size (and its share of the time of all ops)"
     columns = at_each(sizes, "image", "share")
-    return shortened(title, (key(comparison), *columns), comparison.rows, top)
+    return shortened(title, (*keys(comparison), *columns), comparison.rows, top)
 
 
 def at_each(sizes: Iterable[int], value: str, about: str) -> Iterator[Column]:
@@ -179,8 +179,11 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
         fits[row.key] for row in comparison.rows[:top]
     ):
         title += "; fixed cost + cost an image"
-        fitted = (Column("fit", fit, right=True), Column("error", error, right=True))
-    return shortened(title, (key(comparison), *map(column, sizes), *fitted), comparison.rows, top)
+        fitted = (
+            Column("fit", fit, right=True, spare=2),
+            Column("error", error, right=True, spare=1),
+        )
+    return shortened(title, (*keys(comparison), *map(column, sizes), *fitted), comparison.rows, top)
 
 
 def unit_times(comparison: Comparison, row: Compared) -> dict[int, float]:
@@ -197,8 +200,8 @@ def rising(line: Fit | None) -> Fit | None:
     return line if line and line.per_image_ns >= LEVEL_NS else None
 
 
-def key(comparison: Comparison) -> Column:
-    return op_table.key(comparison.by, 24)
+def keys(comparison: Comparison) -> tuple[Column, ...]:
+    return op_table.keys(comparison.by, 24, lambda row: next(iter(row.cells.values())).code)
 
 
 def configs(comparison: Comparison) -> Iterator[Block]:

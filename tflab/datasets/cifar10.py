@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from tflab.datasets import Dataset, downloads, files, stripes
-from tflab.errors import TflabError, UsageError
+from tflab.errors import TflabError, UsageError, reason
 
 ADDRESS = "https://www.cs.toronto.edu/~kriz/"
 ARCHIVE = "cifar-10-binary.tar.gz"
@@ -162,7 +162,9 @@ def from_archive(path: Path, names: Collection[str], called: str) -> list[bytes]
                 if member.name in name_of_member and (file := archive.extractfile(member)):
                     contents[name_of_member[member.name]] = file.read(BATCH_BYTES + 1)
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
-        raise TflabError(f"{called} cannot be unpacked: {error}; fetch it again.") from error
+        raise TflabError(
+            f"{called} cannot be unpacked: {reason(error)}; fetch it again."
+        ) from error
     if missing := [name for name in names if name not in contents]:
         raise TflabError(f"{called} lacks {', '.join(missing)}; fetch it again.")
     return [verified(contents[name], name, f"{called}: {name}") for name in names]

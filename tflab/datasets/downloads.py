@@ -17,7 +17,7 @@ from concurrent import futures
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tflab.errors import TflabError
+from tflab.errors import TflabError, reason
 
 ANSWER_SECONDS = 5  # a host that needs longer counts as unreachable
 CHUNK_BYTES = 1 << 16
@@ -93,7 +93,7 @@ def receive(url: str, part: Path, limit: int) -> None:
                 file.write(chunk)
                 progress.advance(bar, len(chunk))
     except (OSError, http.client.HTTPException) as error:
-        raise TflabError(f"{url} failed: {error}.") from error
+        raise TflabError(f"{url} failed: {reason(error)}.") from error
 
 
 def open_url(url: str) -> Any:

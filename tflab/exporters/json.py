@@ -36,15 +36,15 @@ CELL = {
     "bytes": "requested_bytes",
     "gflops": "gflops",
 }
-ROW = {item.name: item.name for item in fields(OpStats) if item.name != "image_ns"}
+ROW = {item.name: item.name for item in fields(OpStats) if item.name not in ("image_ns", "code")}
 OP_STATS: Mapping[str, Mapping[str, str]] = {
     "top_ops": TOTALS,
     "top_types": TOTALS,
     "cold": TOTALS,
     "cells": CELL,
-    "tables": ROW,
+    "tables": ROW | {"code": "code"},
     "times": ROW,
-    "csv": ROW | {"ns_per_image": "image_ns"},
+    "csv": ROW | {"ns_per_image": "image_ns", "code": "code"},
 }
 PAIRED = ("times",)  # mappings that are written as a list of pairs
 

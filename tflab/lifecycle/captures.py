@@ -9,9 +9,9 @@ from typing import Any
 
 from tflab.exporters.tensorboard import Captured
 from tflab.records import Capture, Options, Placement, Program, StepTime
+from tflab.records.options import BATCH_SIZES
 from tflab.runtime import dumps, measure, plans, session, trace
 
-BATCH_SIZES = (1, 16, 64)  # those that the lab compares
 STEPS = 5  # of each batch size
 
 Traced = Sequence[tuple[StepTime, Any]]  # with their RunMetadata

@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tflab.datasets import Dataset
-from tflab.errors import TflabError
+from tflab.errors import TflabError, reason
 from tflab.models import saved
 from tflab.records import Frontend, Model, Options, Program
 from tflab.runtime import functions, nodes, private
@@ -133,7 +133,7 @@ def check(name: str, model: Any, graph: tf.Graph) -> None:
 
 
 def failure(name: str, doing: str, error: Exception) -> TflabError:
-    message = (str(error).strip() or "no message").splitlines()[0]
+    message = (reason(error).strip() or "no message").splitlines()[0]
     return TflabError(
         f"The model '{name}' failed while it {doing}{where(error)}: "
         f"{type(error).__name__}: {message}"

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 
 from tflab.cli import command
-from tflab.errors import UsageError
+from tflab.errors import UsageError, reason
 from tflab.records import Model, Saved
 
 MODELS = {
@@ -66,7 +66,7 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
         if command.what_is_missing(error):
             raise
         raise UsageError(
-            f"The model '{name}' cannot be imported: {type(error).__name__}: {error}."
+            f"The model '{name}' cannot be imported: {type(error).__name__}: {reason(error)}."
         ) from error
     function = getattr(module, function_name, None)
     if not callable(function):

@@ -19,8 +19,9 @@ class Column:
     cell: Callable[[Any], str]
     right: bool = False  # numbers stand on the right
     elastic: bool = False  # the first to be cut where the line gets too long
-    name: bool = False  # cut in the middle: a name's end says as much as its beginning
+    name: bool = False  # its end says most, and no two rows are to be cut alike
     least: int = 16  # characters of an elastic column, before the others are cut too
+    spare: int = 0  # left out where the line is short, the highest first; 0: never
 
 
 @dataclass(frozen=True)

@@ -91,6 +91,7 @@ class OpStats:
     step_std_ns: float | None  # of that over the steps
     peak_bytes: int | None  # the most its nodes had alive at once in a step
     image_ns: float | None  # self time an image
+    code: str | None = None  # the text of the row's source line, in a table by line
 
     @property
     def op(self) -> str:

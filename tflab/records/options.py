@@ -9,6 +9,8 @@ from typing import Any
 from tflab.errors import TflabError
 from tflab.records.graph import Lines
 
+BATCH_SIZES = (1, 16, 64)  # those that the lab compares
+
 
 @dataclass(frozen=True)
 class Start:

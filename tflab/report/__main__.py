@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 
 from tflab import models
-from tflab.cli import arguments, command
+from tflab.cli import arguments, command, logdirs
 from tflab.errors import TflabError, UsageError
 from tflab.records import History
 from tflab.runtime import dumps
@@ -152,6 +152,10 @@ def staging(out: Path, force: bool) -> Iterator[Path]:
         yield work
         for name in FILES:
             replace(work / name, out / name)
+    except OSError as error:
+        if error.errno in command.NO_ROOM:
+            raise logdirs.full(out, error) from error
+        raise
     finally:
         shutil.rmtree(work, ignore_errors=True)
         if made and not any(out.iterdir()):

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from tflab.compare import view
 from tflab.records import Comparison
 from tflab.records.blocks import Column, Table
+from tflab.records.options import BATCH_SIZES
 from tflab.report import (
     batch_sizes_chapter,
     graph_chapter,
@@ -14,7 +15,7 @@ from tflab.report import (
     step_chapters,
     training_chapter,
 )
-from tflab.report.contents import BATCH_SIZES, Chapter, Lab, Part, Report
+from tflab.report.contents import Chapter, Lab, Part, Report
 from tflab.units import plural
 from tflab.views import execution
 

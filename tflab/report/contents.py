@@ -10,7 +10,6 @@ from tflab.records import Comparison, Execution, History, NodeHistory, Placement
 from tflab.records.blocks import Block
 from tflab.report.drawn import Drawing
 
-BATCH_SIZES = (1, 16, 64)  # those that the lab compares
 TOP = 10  # rows of a table of ops
 EPOCHS = 2  # of a training for the report: enough for curves, and over in seconds
 

@@ -14,8 +14,9 @@ from tflab.compare import comparison
 from tflab.errors import TflabError
 from tflab.follow import measurement
 from tflab.records import History, Options
+from tflab.records.options import BATCH_SIZES
 from tflab.report import hardware
-from tflab.report.contents import BATCH_SIZES, EPOCHS, Lab, Walked
+from tflab.report.contents import EPOCHS, Lab, Walked
 from tflab.runtime import load
 from tflab.train import history
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 from tflab.analysis import step_times
 from tflab.compare import view
 from tflab.exporters import plots
+from tflab.records.options import BATCH_SIZES
 from tflab.report import graph_chapter, pictures, recipes
-from tflab.report.contents import BATCH_SIZES, TOP, Lab, Part, Recipe, Walked
+from tflab.report.contents import TOP, Lab, Part, Recipe, Walked
 from tflab.runtime import trace
 from tflab.views import execution
 

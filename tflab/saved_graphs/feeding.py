@@ -69,7 +69,12 @@ def columns_of(
 def load_array(name: str, file: str) -> np.ndarray:
     try:
         values = np.load(file, allow_pickle=False)
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise UsageError(
+            f"'{file}' cannot be fed to '{name}': {error.strerror or error}. Give a .npy file that "
+            "you may read."
+        ) from error
+    except ValueError as error:
         raise UsageError(f"'{file}' cannot be fed to '{name}': {error}") from error
     if not isinstance(values, np.ndarray):
         raise UsageError(f"'{file}' holds several arrays; feed '{name}' from a .npy file of one.")

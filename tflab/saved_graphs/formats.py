@@ -20,7 +20,7 @@ import tensorflow.compat.v1 as tf1
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
-from tflab.errors import TflabError, UsageError
+from tflab.errors import TflabError, UsageError, reason
 from tflab.records import Lines
 from tflab.runtime import private
 from tflab.saved_graphs import lines
@@ -102,8 +102,8 @@ def read_keras_model(path: Path) -> GraphFile:
             lambda: tf.keras.models.load_model(path, compile=False, safe_mode=True), str(path)
         )
     except Exception as error:  # Keras may raise anything
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise TflabError(f"Keras cannot load '{path}': {reason}") from error
+        first = (reason(error).strip() or type(error).__name__).splitlines()[0]
+        raise TflabError(f"Keras cannot load '{path}': {first}") from error
 
 
 def exported(make: Callable[[], Any], given: str) -> GraphFile:

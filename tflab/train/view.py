@@ -76,8 +76,8 @@ def blocks(history: History) -> Iterable[Block]:
         Column("right", lambda row: accuracy_percent(row.train_accuracy), right=True),
         Column("test loss", lambda row: loss_digits(row.test_loss), right=True),
         Column("test right", lambda row: accuracy_percent(row.test_accuracy), right=True),
-        Column("time", lambda row: time(1e9 * row.seconds), right=True),
-        Column("rows a second", lambda row: f"{row.images_per_second:,.0f}", right=True),
+        Column("time", lambda row: time(1e9 * row.seconds), right=True, spare=1),
+        Column("rows a second", lambda row: f"{row.images_per_second:,.0f}", right=True, spare=2),
     ]
     partial = ": partial" if history.interrupted else ""
     yield Table(

@@ -45,9 +45,9 @@ def derived(stage: Backward) -> Table:
         (
             Column("forward node", lambda g: g.forward),
             Column("type", lambda g: g.op),
-            Column("gradient function", lambda g: (g.function or "").partition(" ")[0]),
+            Column("gradient function", lambda g: (g.function or "").partition(" ")[0], spare=1),
             Column("nodes", lambda g: str(len(g.nodes)), right=True),
-            Column("types", lambda g: kinds_of(g, types), elastic=True, least=28),
+            Column("types", lambda g: kinds_of(g, types), elastic=True, least=28, spare=2),
         ),
         with_gradient[::-1],
         LONGEST,

@@ -38,32 +38,32 @@ def last_parts(row: OpStats) -> str:
     return ", ".join(dict.fromkeys(name.rpartition("/")[2] for name in row.fused_from))
 
 
-def number(header: str, cell: Callable[[OpStats], str]) -> Column:
-    return Column(header, cell, right=True)
+def number(header: str, cell: Callable[[OpStats], str], spare: int = 0) -> Column:
+    return Column(header, cell, right=True, spare=spare)
 
 
 COLUMNS = {
-    "type": Column("type that ran", lambda row: row.op),
+    "type": Column("type that ran", lambda row: row.op, spare=1),
     "calls": number("calls", lambda row: f"{row.calls:,}"),
     "total": number("total", lambda row: time(row.total_ns)),
     "self": number("self", lambda row: time(row.self_ns)),
     "mean": number("mean", lambda row: time(row.mean_ns)),
-    "median": number("median", lambda row: time(row.median_ns)),
-    "p95": number("p95", lambda row: time(row.p95_ns)),
+    "median": number("median", lambda row: time(row.median_ns), spare=1),
+    "p95": number("p95", lambda row: time(row.p95_ns), spare=2),
     "step": number("a step", lambda row: time(row.step_ns)),
-    "step deviation": number("± deviation", lambda row: known(row.step_std_ns, time)),
+    "step deviation": number("± deviation", lambda row: known(row.step_std_ns, time), spare=1),
     "image": number("an image", lambda row: known(row.image_ns, time)),
     "share": number("share", lambda row: percent(row.share)),
-    "cumulative": number("cumulative", lambda row: percent(row.cumulative_share)),
-    "requested": number("asked for", lambda row: size(row.requested_bytes)),
+    "cumulative": number("cumulative", lambda row: percent(row.cumulative_share), spare=3),
+    "requested": number("asked for", lambda row: size(row.requested_bytes), spare=2),
     "peak": number("peak", lambda row: known(row.peak_bytes, size)),
     "flops": number("FLOPs", lambda row: known(row.flops, amount)),
     "all flops": number("FLOPs", lambda row: known(row.flops, "{:,}".format)),
     "gflops": number("GFLOP/s", lambda row: known(row.gflops, three_digits)),
     "tenth gflops": number("GFLOP/s", lambda row: known(row.gflops, "{:.1f}".format)),
-    "intensity": number("FLOP/byte", lambda row: known(row.intensity, three_digits)),
+    "intensity": number("FLOP/byte", lambda row: known(row.intensity, three_digits), spare=1),
     "roof": number("of roof", lambda row: of_roof(row.roof_share)),
-    "fused from": Column("fused from", last_parts, elastic=True, least=15),
+    "fused from": Column("fused from", last_parts, elastic=True, least=15, spare=1),
 }
 
 # The columns of each table, besides the key of a row
@@ -87,6 +87,13 @@ def columns(names: Iterable[str], headers: Mapping[str, str] | None = None) -> I
 def key(by: str, least: int = 16, *, name: bool = True) -> Column:
     """What the rows are called; `name` says where a long one is cut, see `Column`."""
     return Column(NAMES[by], lambda row: row.key, elastic=True, least=least, name=name)
+
+
+def keys(by: str, least: int, code: Callable[[Any], str | None]) -> tuple[Column, ...]:
+    """What the rows are called; a source line with its code, which `code` takes from a row."""
+    if by != "line":
+        return (key(by, least),)
+    return key(by, least), Column("code", lambda row: code(row) or "", elastic=True, spare=4)
 
 
 def within(chosen: Iterable[Column], row_of: Callable[[Any], OpStats]) -> Iterator[Column]:
@@ -115,7 +122,7 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
     names = TIME_OF_STEPS if batch_fit.unit(by) == "step" else TIME_OF_CALLS
     return shortened(
         f"Batch {batch}: the time it took, {order}",
-        (key(by, 18), *columns(names)),
+        (*keys(by, 18, lambda row: row.code), *columns(names)),
         comparison.tables.get(batch, ()),
         top,
     )
@@ -125,7 +132,7 @@ def work(comparison: Comparison, batch: int, top: int) -> Table:
     """What the same rows did in that time."""
     return shortened(
         f"Batch {batch}: the work it did in a step, in the same order",
-        (key(comparison.by, 18), *columns(WORK)),
+        (*keys(comparison.by, 18, lambda row: row.code), *columns(WORK)),
         comparison.tables.get(batch, ()),
         top,
     )

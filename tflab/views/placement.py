@@ -213,7 +213,12 @@ def partitions(stage: Placement) -> Table:
         (
             Column("device", lambda part: short_device(part.device)),
             Column("nodes", lambda part: str(len(part.nodes)), right=True),
-            Column("types", lambda part: counted(ops[name] for name in part.nodes), elastic=True),
+            Column(
+                "types",
+                lambda part: counted(ops[name] for name in part.nodes),
+                elastic=True,
+                spare=1,
+            ),
         ),
         stage.partitions,
     )
@@ -228,7 +233,7 @@ def transfers(stage: Placement) -> Table:
             Column("to", lambda t: short_device(t.to_device)),
             Column("shape", lambda t: tensor(Tensor(t.dtype, t.shape))),
             Column("bytes", lambda t: "?" if t.bytes is None else f"{t.bytes:,}", right=True),
-            Column("send and receive", lambda t: f"{t.send}, {t.recv}", elastic=True),
+            Column("send and receive", lambda t: f"{t.send}, {t.recv}", elastic=True, spare=1),
         ),
         stage.transfers,
         LONGEST,
@@ -260,8 +265,8 @@ def kernels(stage: Placement) -> Table:
             Column("written", lambda row: row[0][0]),
             Column("runs as", lambda row: row[0][1]),
             Column("nodes", lambda row: str(row[1]), right=True),
-            Column("registered for", lambda row: row[0][2], elastic=True, least=20),
-            Column("on a GPU (not run)", lambda row: row[0][3], elastic=True, least=18),
+            Column("registered for", lambda row: row[0][2], elastic=True, least=20, spare=1),
+            Column("on a GPU (not run)", lambda row: row[0][3], elastic=True, least=18, spare=2),
         ),
         rows,
         MOST_KERNELS,

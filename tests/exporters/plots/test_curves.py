@@ -90,7 +90,7 @@ def test_title_and_caption_say_what_is_drawn(figure):
     assert title(figure) == "lenet is right about 73.75 % of the test images after 2 epochs"
     assert caption(figure) == (
         "Data: MNIST. Line: the batch that a step learned from, before its update (each step). "
-        "Points: all test images, with the weights at the end of an epoch."
+        "Points: all test data, with the weights at the end of an epoch."
     )
 
 
@@ -118,7 +118,7 @@ def test_a_block_is_its_mean_at_its_middle_step_within_its_middle_eight_tenths()
         assert (box.y0, box.y1) == pytest.approx((low, high))
     assert caption(drawn) == (
         "Data: MNIST. Line: the batch that a step learned from, before its update (mean of 3 "
-        "steps, with their middle eight tenths). Points: all test images, with the weights at the "
+        "steps, with their middle eight tenths). Points: all test data, with the weights at the "
         "end of an epoch. The lower panel begins at 70 %; what lies below is cut off. The "
         "training was interrupted."
     )
@@ -304,3 +304,21 @@ def test_the_headline_is_the_last_test_or_that_there_was_none():
     assert curves.headline(replace(HISTORY, epochs=())) == (
         "lenet after 6 steps, before its first test"
     )
+
+
+def test_a_model_that_classifies_nothing_has_one_panel_and_its_loss_in_the_headline():
+    nan = float("nan")
+    steps = tuple(replace(step, accuracy=nan) for step in HISTORY.steps)
+    epochs = tuple(
+        replace(epoch, train_accuracy=nan, test_accuracy=nan) for epoch in HISTORY.epochs
+    )
+    figure = curves.draw(replace(HISTORY, steps=steps, epochs=epochs))
+    (axes,) = figure.axes
+    assert axes.get_ylabel() == "loss"
+    assert axes.get_xlabel().startswith("epoch")
+    last = HISTORY.epochs[-1]
+    assert figure.get_label().startswith(
+        f"{HISTORY.model}: a test loss of {last.test_loss:.3g} after {last.epoch} epoch"
+    )
+    assert "right" not in figure.get_label()
+    assert "lower panel" not in figure.get_label()

@@ -28,7 +28,8 @@ Point = tuple[float, float]  # step, value
 
 @style.applied()
 def draw(history: History) -> Figure:
-    """Loss above, accuracy below, over the steps; training as a line, the test as points.
+    """Loss above, accuracy below, over the steps; training as a line, the test as points. A model
+    that classifies nothing has the loss only.
 
     A point of the training line is the mean of a block of steps, drawn at the block's middle, so
     the line does not lag. The band is the middle eight tenths of each block. Losses that are not
@@ -37,13 +38,15 @@ def draw(history: History) -> Figure:
     if not history.steps:
         return style.message("Nothing was learned", f"{history.model} has not done a step.")
     losses = [(step.step, step.loss) for step in history.steps if isfinite(step.loss)]
-    rights = [(step.step, step.accuracy) for step in history.steps]
+    rights = [(step.step, step.accuracy) for step in history.steps if isfinite(step.accuracy)]
     test_losses = [(e.step, e.test_loss) for e in history.epochs if isfinite(e.test_loss)]
-    test_rights = [(e.step, e.test_accuracy) for e in history.epochs]
+    test_rights = [(e.step, e.test_accuracy) for e in history.epochs if isfinite(e.test_accuracy)]
     block = ceil(len(history.steps) / MAX_POINTS)
-    lowest = lower_edge(means(rights, block), test_rights)
-    figure, (above, below) = style.canvas(
-        headline(history), caption(history, block, len(losses), lowest), 5.4, panels=2
+    lowest = lower_edge(means(rights, block), test_rights) if rights else 0.0
+    figure, (above, *below) = style.canvas(
+        headline(history),
+        caption(history, block, len(losses), lowest),
+        *((5.4, 2) if rights else (3.2, 1)),
     )
     if needs_log_scale(losses + test_losses):
         above.set_yscale("log")
@@ -53,18 +56,18 @@ def draw(history: History) -> Figure:
         above.set_ylim(0, 1.05 * max((value for _, value in losses + test_losses), default=1))
     above.yaxis.set_major_formatter(FuncFormatter(plain))
     above.set_ylabel("loss")
-    below.set_ylim(lowest, 1 + 0.04 * (1 - lowest))
-    below.yaxis.set_major_formatter(FuncFormatter(percent))
-    below.set_ylabel("right answers")
-    labels = [
-        panel(above, losses, test_losses, block, plain),
-        panel(below, rights, test_rights, block, percent),
-    ]
-    for axes in (above, below):
+    labels = [panel(above, losses, test_losses, block, plain)]
+    for axes in below:
+        axes.set_ylim(lowest, 1 + 0.04 * (1 - lowest))
+        axes.yaxis.set_major_formatter(FuncFormatter(percent))
+        axes.set_ylabel("right answers")
+        labels.append(panel(axes, rights, test_rights, block, percent))
+    for axes in (above, *below):
         epochs_axis(axes, history)
-    above.set_xlabel("")
+    if below:
+        above.set_xlabel("")
     style.settle(figure)
-    for axes, panel_labels in zip((above, below), labels, strict=True):
+    for axes, panel_labels in zip((above, *below), labels, strict=True):
         line_labels.spread(axes, panel_labels)
     return figure
 
@@ -165,6 +168,8 @@ def headline(history: History) -> str:
     if not history.epochs:
         return f"{name} after {plural(len(history.steps), 'step')}, before its first test"
     last = history.epochs[-1]
+    if not isfinite(last.test_accuracy):
+        return f"{name}: a test loss of {plain(last.test_loss)} after {plural(last.epoch, 'epoch')}"
     return (
         f"{name} is right about {percent(last.test_accuracy)} of the test images after "
         f"{plural(last.epoch, 'epoch')}"
@@ -179,7 +184,7 @@ def caption(history: History, block: int, finite: int, lowest: float) -> str:
         f"Line: the batch that a step learned from, before its update ({line}).",
     ]
     if history.epochs:
-        sentences.append("Points: all test images, with the weights at the end of an epoch.")
+        sentences.append("Points: all test data, with the weights at the end of an epoch.")
     if lowest:
         sentences.append(
             f"The lower panel begins at {percent(lowest)}; what lies below is cut off."

@@ -13,14 +13,14 @@ from matplotlib.textpath import text_to_path
 
 from tflab import units
 from tflab.analysis import op_table
-from tflab.exporters import text
+from tflab.exporters import fitting, text
 
 FONT = "DejaVu Sans"  # it comes with matplotlib
 
 
 def short(name: str, most: int = 30) -> str:
-    """A name on one line, of at most `most` letters; a longer one loses its middle."""
-    return text.cut(printable(name), most, at_end=False)
+    """A name on one line, of at most `most` letters; a longer one loses its first scopes."""
+    return fitting.short_name(printable(name), most)
 
 
 def printable(words: str) -> str:
@@ -30,11 +30,11 @@ def printable(words: str) -> str:
 
 def distinct(names: Sequence[str], most: int) -> list[str]:
     """Each name shortened to `most` letters, or to more where two would look the same."""
-    for letters in range(most, 2 * most):
-        short_names = [short(name, letters) for name in names]
-        if len(set(short_names)) == len(set(names)):
-            break
-    return short_names
+    shorter = [short(name, most) for name in names]
+    if len(set(shorter)) == len(set(names)):
+        return shorter
+    apart = fitting.short_names(map(printable, names), 2 * most - 1)
+    return [apart[printable(name)] for name in names]
 
 
 @lru_cache(maxsize=10_000)

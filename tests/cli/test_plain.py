@@ -1,0 +1,66 @@
+"""Plain: what an encoding does not have is printed in signs as wide."""
+
+import io
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tflab.cli import plain
+
+
+@pytest.fixture
+def output(monkeypatch):
+    """`output("ascii")` makes standard output one of that encoding, and returns its bytes."""
+
+    def of(encoding):
+        stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
+        monkeypatch.setattr(sys, "stdout", stream)
+        plain.prepare()
+        return stream
+
+    return of
+
+
+@pytest.mark.parametrize(
+    "encoding, printed",
+    [
+        ("utf-8", "├─● conv…é日?"),
+        ("ascii", "+-* conv~e??"),
+        ("latin-1", "+-* conv~é??"),
+        ("gbk", "├─● conv…é日?"),
+    ],
+)
+def test_what_the_encoding_has_stays_and_the_rest_is_plain(output, encoding, printed):
+    stream = output(encoding)
+    print("├─● conv…é日\udc80", end="")
+    assert stream.buffer.getvalue().decode(encoding) == printed
+
+
+def test_a_sign_is_one_letter_of_ascii():
+    assert all(len(sign) == 1 and sign.isascii() for sign in plain.SIGNS.values())
+
+
+def test_a_stream_that_cannot_be_set_stays_as_it_is(monkeypatch):
+    stream = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", stream)
+    plain.prepare()
+    print("…", end="")
+    assert stream.getvalue() == "…"
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "gbk"])
+def test_a_walk_prints_in_any_encoding(encoding, tmp_path):
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tflab.lifecycle", "--model", "toy", "--stage", "frontend"],
+        capture_output=True,
+        env=environment,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    text = done.stdout.decode(encoding)
+    assert "Frontend: Python calls become nodes" in text
+    assert "Placeholder" in text
