@@ -29,7 +29,7 @@ from tflab.report.contents import (
 from tflab.runtime import trace
 from tflab.train import view as training_view
 from tflab.units import percent, plural, time
-from tflab.views import execution, placement
+from tflab.views import buffers, execution, placement
 
 TOP = 10
 
@@ -283,6 +283,9 @@ def memory(walked: Walked) -> Iterator[Part]:
     if step.memory.curve:
         yield picture("memory", plots.memory.draw(step.memory.curve))
     yield from execution.remembered(step.memory)
+    if step.buffers:
+        yield picture("buffers", plots.buffers.draw(step.buffers))
+    yield from buffers.blocks(step.buffers)
     yield Recipe(
         f"From what each op asked its allocators for in traced steps. {warm(step)}",
         walking(walked),
