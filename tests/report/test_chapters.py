@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.buffers_by_hand import BUFFERS
 from tests.records_by_hand import BUSY, BUSY_LINE, op_at_size, op_stats, op_total
 from tests.report import test_pass_log as walk
 from tests.shown import grid, layout
@@ -32,6 +33,7 @@ from tflab.records.blocks import Frame, Strip, Table
 from tflab.report import chapters, drawing
 from tflab.report.contents import DrawnGraph, Lab, Picture, Recipe, Walked
 from tflab.runtime import trace
+from tflab.views import buffers
 
 PEAKS = Peaks(gflops=214.6, gigabytes_per_s=38.72)
 
@@ -197,7 +199,7 @@ SWEPT = Recipe(
 @pytest.fixture(autouse=True)
 def undrawn(monkeypatch):
     """A picture is its name and what is drawn in it."""
-    for name in ("batch_sizes", "curves", "memory", "roofline", "timeline", "top_ops"):
+    for name in ("batch_sizes", "buffers", "curves", "memory", "roofline", "timeline", "top_ops"):
         monkeypatch.setattr(getattr(plots, name), "draw", lambda *drawn, name=name: (name, *drawn))
     monkeypatch.setattr(chapters, "picture", lambda name, drawn: (name, drawn))
 
@@ -554,6 +556,17 @@ def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
             f"From what each op asked its allocators for in traced steps. {WARM}",
             WALKING,
         ),
+    ]
+
+
+def test_the_memory_of_a_step_ends_with_its_buffers_by_address():
+    stages = (*STAGES[:-1], replace(walk.EXECUTION, buffers=BUFFERS))
+    *before, recipe = chapters.memory(LINEAR)
+    assert shown(chapters.memory(replace(LINEAR, stages=stages))) == [
+        *before,
+        ("buffers", ("buffers", BUFFERS)),
+        *shown(buffers.blocks(BUFFERS)),
+        recipe,
     ]
 
 

@@ -73,7 +73,7 @@ def draw(buffers: Buffers) -> Figure:
 
 def last_moment(buffers: Iterable[Buffer]) -> int:
     """When the last thing happened to a buffer."""
-    return max(1, *(max(item.from_ns, item.until_ns or 0) for item in buffers))
+    return max(max(item.from_ns + 1, item.until_ns or 0) for item in buffers)
 
 
 def placed(buffers: Iterable[Buffer]) -> Callable[[Buffer], int]:
