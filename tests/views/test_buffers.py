@@ -65,8 +65,8 @@ def test_what_does_not_add_up_is_said_with_how_much_and_whose():
     assert check == (
         "Check: after 3.00 us most was alive, 1.46 KB by the allocators' own records: 1000 B in "
         "these buffers, 24 B in no output; +476 B that no allocation in the trace explains. Of 1 "
-        "release 5 did not come while the last reader ran: somebody else held or took the buffers "
-        "of a, b:1, c and 2 more."
+        "release 5 did not come while the op ran that reads the buffer last: those of a, b:1, c "
+        "and 2 more. Who held them is not in the trace."
     )
 
 
@@ -75,7 +75,7 @@ def test_what_does_not_add_up_is_said_with_how_much_and_whose():
 )
 def test_few_unexpected_releases_are_all_named(unexpected, named):
     *_, check = shown(unexpected=unexpected)
-    assert f"took the buffers {named} " in check
+    assert f"last: those {named} Who" in check
 
 
 def test_rounding_of_an_allocator_and_memory_in_no_output_have_rows_where_there_is_any():

@@ -134,8 +134,8 @@ def releases(buffers: Buffers) -> Iterable[str]:
         named = ", ".join(late[:NAMED])
         more = f" and {len(late) - NAMED:,} more" if len(late) > NAMED else ""
         yield (
-            f"Of {plural(len(freed), 'release')} {len(late):,} did not come while the last reader "
-            f"ran: somebody else held or took the buffers of {named}{more}."
+            f"Of {plural(len(freed), 'release')} {len(late):,} did not come while the op ran that "
+            f"reads the buffer last: those of {named}{more}. Who held them is not in the trace."
         )
     else:
         yield f"{plural(len(freed), 'release')}, each while the op ran that reads the buffer last."
