@@ -84,6 +84,14 @@ def test_the_runtime_says_which_allocation_of_an_op_an_output_got():
     assert [piece.output is None for piece in found] == [True, False]
 
 
+def test_of_one_size_working_memory_is_released_before_an_output_that_nobody_reads():
+    split = run("split", 0, (0, 64), (1, 64), (2, -64), (3, -64))
+    assert lives((split, [output(0x1000, 64)])) == [
+        ("split", 64, 0, 3, "order", [], [], []),
+        ("split", 64, 1, 2, "order", [], [], []),
+    ]
+
+
 def test_releases_of_one_size_go_in_the_order_of_the_last_readers():
     split = run("split", 0, (0, 8), (1, 8), (12, -8), (22, -8))
     nodes = (Node("late", "Neg", ("split",)), Node("early", "Neg", ("split:1",)))
@@ -104,8 +112,8 @@ def test_of_one_size_what_is_fetched_or_becomes_a_variables_is_the_one_that_is_k
     nodes = (Node("keep", keeper, ("norm",)), Node("grad", "Grad", ("norm:1",)))
     steps = (
         (norm, [output(0x10, 8), output(0x20, 8, 1, allocation=2)]),
+        (run("keep", 10, op=keeper), []),
         (run("grad", 20), []),
-        (run("keep", 30, op=keeper), []),
     )
     assert lives(*steps, nodes=nodes) == [
         ("norm", 8, 0, None, "kept", [], [], ["keep"]),
@@ -152,6 +160,25 @@ def test_every_iteration_of_a_loop_has_memory_of_its_own():
         (10, ["body"]),
         (20, []),
     ]
+
+
+def test_an_iteration_whose_output_lies_elsewhere_leaves_the_memory_of_the_one_before():
+    steps = (
+        (run("merge", 0, (0, 8)), [output(0x10, 8)]),
+        (run("use", 5), []),
+        (run("merge", 10), [outside(0x9000, 8)]),
+        (run("use", 15), []),
+    )
+    runs = [ran for ran, _ in steps]
+    (piece,) = pieces.of_step(runs, [given for _, given in steps], [Node("use", "Op", ("merge",))])
+    assert piece.readers == [runs[1]]
+
+
+def test_a_piece_is_alive_from_the_microsecond_that_it_is_asked_for_until_that_of_its_release():
+    piece = pieces.Piece(run("a", 0), 8, 3, 5)
+    assert [piece.held_by(at) for at in range(2, 7)] == [False, True, True, False, False]
+    piece.until_us = None
+    assert [piece.held_by(at) for at in (2, 3, 900)] == [False, True, True]
 
 
 def test_processors_of_a_process_share_their_memory_and_gpus_do_not():
