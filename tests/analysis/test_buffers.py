@@ -269,5 +269,17 @@ def test_what_the_runtime_made_is_of_the_backward_pass_with_what_it_does_or_take
     }
 
 
+def test_what_is_inlined_from_a_loop_is_of_the_pass_that_the_loop_is_of():
+    users = (Node("while", "While"), Node("gradients/while_grad", "While"))
+    ran = (
+        Node("gradients/while_grad/body/_7/Mul", "Mul"),
+        Node("while/body/_1/Push", "Push", ("gradients/while_grad/body/_7/Mul",)),
+        Node("other/body", "Mul"),
+    )
+    assert buffers.backward_nodes(ran, users, ("gradients/while_grad",), ()) == {
+        "gradients/while_grad/body/_7/Mul"
+    }
+
+
 def test_a_graph_without_gradients_has_no_backward_pass():
     assert buffers.backward_nodes(RAN_NODES, USERS, (), ()) == frozenset()

@@ -71,7 +71,8 @@ def test_what_does_not_add_up_is_said_with_how_much_and_whose():
 
 
 @pytest.mark.parametrize(
-    ("unexpected", "named"), [(("a",), "of a."), (("a", "b", "c"), "of a, b, c.")]
+    ("unexpected", "named"),
+    [(("a",), "of a."), (("a", "b", "c"), "of a, b, c."), (("a", "b", "a", "a"), "of a, b.")],
 )
 def test_few_unexpected_releases_are_all_named(unexpected, named):
     *_, check = shown(unexpected=unexpected)

@@ -210,11 +210,15 @@ def backward_nodes(
 ) -> frozenset[str]:
     """Which nodes of the graph that runs are of the backward pass, where `added` are of the user's.
 
-    A node that the runtime made is, where all the nodes whose work it does are; or where it does
-    nobody's work, and takes something of the backward pass.
+    A node that the runtime made is, where the one is that it was inlined from, or all the nodes
+    are whose work it does; or where it does nobody's work, and takes something of the backward
+    pass.
     """
     users = {node.name for node in user_nodes}
     backward = set(added)
+    inlined = {node.name: caller(node.name, users) for node in nodes if node.name not in users}
+    backward |= {name for name, by in inlined.items() if by in backward}
+    users |= {name for name, by in inlined.items() if by}
     carried: dict[str, list[str]] = {}
     for fate in ledger:
         if fate.into and fate.into not in users:
@@ -233,3 +237,14 @@ def backward_nodes(
                 backward.add(taker)
                 waiting.append(taker)
     return frozenset(backward & {node.name for node in nodes})
+
+
+def caller(name: str, users: Collection[str]) -> str | None:
+    """The user's node in whose scope the runtime put a node, as it does with those of a function:
+    `while/body/_1/MatMul` is of `while`."""
+    scope = name
+    while "/" in scope:
+        scope = scope.rpartition("/")[0]
+        if scope in users:
+            return scope
+    return None

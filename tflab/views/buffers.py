@@ -131,8 +131,9 @@ def releases(buffers: Buffers) -> Iterable[str]:
     freed = [item for item in buffers.buffers if item.until_ns is not None]
     late = buffers.unexpected
     if late:
-        named = ", ".join(late[:NAMED])
-        more = f" and {len(late) - NAMED:,} more" if len(late) > NAMED else ""
+        tensors = tuple(dict.fromkeys(late))  # of a loop one has many buffers
+        named = ", ".join(tensors[:NAMED])
+        more = f" and {len(tensors) - NAMED:,} more" if len(tensors) > NAMED else ""
         yield (
             f"Of {plural(len(freed), 'release')} {len(late):,} did not come while the op ran that "
             f"reads the buffer last: those of {named}{more}. Who held them is not in the trace."
