@@ -102,11 +102,13 @@ def test_the_longest_form_of_a_name_that_fits_is_taken(name, room, lines, expect
     assert buffers.fitting(name, room, lines) == expected
 
 
-def test_the_axes_are_times_from_the_first_buffer_on_and_bytes_of_addresses(figure):
+def test_the_axes_are_times_of_the_step_and_bytes_of_addresses(figure):
     (axes,) = figure.axes
-    assert axes.get_xlim() == (2_000, 62_000)
+    assert axes.get_xlim() == (0, 62_000)
     assert axes.get_ylim() == (0, 144 * KB + 12)
-    assert ticks(axes.xaxis) == [(20_000, "20 us"), (40_000, "40 us"), (60_000, "60 us")]
+    assert ticks(axes.xaxis) == [
+        *((0, "0 us"), (20_000, "20 us"), (40_000, "40 us"), (60_000, "60 us")),
+    ]
     assert ticks(axes.yaxis) == [
         *((0, "0 KB"), (50 * KB, "50 KB"), (100 * KB, "100 KB")),
     ]

@@ -59,7 +59,7 @@ def draw(buffers: Buffers) -> Figure:
     end, below = last_moment(buffers.buffers), placed(buffers.buffers)
     style.ruled(axes.xaxis, end, time)
     style.ruled(axes.yaxis, buffers.distinct.bytes, size)
-    axes.set_xlim(min(item.from_ns for item in shown), end)
+    axes.set_xlim(0, end)  # as the curve of memory, to be read below it
     axes.set_ylim(0, buffers.distinct.bytes)
     axes.set_xlabel("time since the step's start")
     axes.set_ylabel("addresses, without gaps")
@@ -135,8 +135,7 @@ def draw_box(axes: Axes, part: Part) -> None:
 def in_points(axes: Axes, part: Part) -> tuple[float, float]:
     """Width and height of a box on the page."""
     points = style.POINTS / axes.figure.dpi
-    first, last = axes.get_xlim()
-    width = (part.until_ns - part.from_ns) / (last - first) * axes.bbox.width
+    width = (part.until_ns - part.from_ns) / axes.get_xlim()[1] * axes.bbox.width
     height = (part.high - part.low) / axes.get_ylim()[1] * axes.bbox.height
     return width * points, height * points
 
