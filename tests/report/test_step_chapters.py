@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.buffers_by_hand import BUFFERS
 from tests.report import test_pass_log as walk
 from tests.report.lab_by_hand import (
     COMPARED,
@@ -21,6 +22,7 @@ from tests.report.lab_by_hand import (
 from tests.shown import layout
 from tflab.report import step_chapters
 from tflab.report.contents import Recipe
+from tflab.views import buffers
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -111,6 +113,17 @@ def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
             f"From what each op asked its allocators for in traced steps. {WARM}",
             WALKING,
         ),
+    ]
+
+
+def test_the_memory_of_a_step_ends_with_its_buffers_by_address():
+    stages = (*STAGES[:-1], replace(walk.EXECUTION, buffers=BUFFERS))
+    *before, recipe = step_chapters.memory(LINEAR)
+    assert shown(step_chapters.memory(replace(LINEAR, stages=stages))) == [
+        *before,
+        ("buffers", ("buffers", BUFFERS)),
+        *shown(buffers.blocks(BUFFERS)),
+        recipe,
     ]
 
 

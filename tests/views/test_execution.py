@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from tests.buffers_by_hand import BUFFERS
 from tests.records_by_hand import BUSY, BUSY_LINE, CPU_0, CPU_1, op_total, read
 from tflab.records import (
     CriticalPath,
@@ -18,7 +19,7 @@ from tflab.records import (
     Verdict,
 )
 from tflab.records.timed import Holder, LiveBytes, Occupancy, StepShape
-from tflab.views import stages
+from tflab.views import buffers, stages
 
 TYPES = (
     op_total("Conv2D", "_FusedConv2D", 8, 6_400_000, 5_600_000, 800_000.0, 0.7),
@@ -323,3 +324,8 @@ def test_where_nothing_could_be_run_once_more_only_the_reasons_are_told():
     blocks = told(untried=(Untried("a", "Op", "it is part of a loop"),))
     assert "Not run once more: a (Op): it is part of a loop." in blocks
     assert not any(block[0][:7] == "What an" for block in blocks)
+
+
+def test_the_buffers_of_the_step_come_last():
+    shown = list(map(read, buffers.blocks(BUFFERS)))
+    assert told(buffers=BUFFERS) == [*told(), *shown]

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from tflab import models
 from tflab.cli import arguments, command, environment
-from tflab.records import NodeHistory, Options
+from tflab.records import NodeHistory, Options, Placement
 from tflab.runtime import dumps
 
 FORMATS = ("text", "json", "markdown")
@@ -50,11 +50,15 @@ def run(args: argparse.Namespace) -> int:
     models.find(args.model, options.saved)
     from tflab import lifecycle
     from tflab.follow import measurement, node_history
+    from tflab.lifecycle import execution
 
     stages = list(lifecycle.walk(args.model, options, stop="placement"))
     whose = f"{args.model} (--model names another)"
     # A name that does not exist is refused before steps are run.
     node_history.of(args.node, node_history.histories(stages), whose)
+    placed = stages[-1]
+    assert isinstance(placed, Placement)
+    stages.append(execution.execute(placed, options))
     histories = measurement.follow(stages, sorted(set(args.batch_sizes)), options)
     show(node_history.of(args.node, histories, whose), args)
     return 0

@@ -2,7 +2,8 @@
 
 No TensorFlow in here. Each stage knows its own graph; a history is what they all say of one name,
 and of the node that carries it on where it was fused into another. As through the stages
-themselves, the records go through three functions: from_program, with_placement, with_times.
+themselves, the records go through four functions: from_program, with_placement, with_times,
+with_buffers.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from tflab.exporters import notebook
 from tflab.follow import view
 from tflab.records import (
     Backward,
+    Buffer,
+    Buffers,
     CriticalPath,
     Execution,
     Fate,
@@ -58,7 +61,10 @@ def histories(
     by_name = from_program(known[Frontend], known.get(Backward))
     if Placement in known:
         by_name = with_placement(by_name, known[Placement])
-    return {name: with_times(history, path, tables or {}) for name, history in by_name.items()}
+    by_name = {name: with_times(history, path, tables or {}) for name, history in by_name.items()}
+    if Execution in known:
+        by_name = with_buffers(by_name, known[Execution].buffers)
+    return by_name
 
 
 def of(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
@@ -157,6 +163,19 @@ def with_times(
         slack_ns=dict(path.slack).get(history.carrier) if path else None,
         critical=path is not None and history.carrier in path.nodes,
     )
+
+
+def with_buffers(by_name: Histories, buffers: Buffers | None) -> Histories:
+    """Which memory the outputs of their carriers lay in."""
+    lay_in: dict[str, list[Buffer]] = {}
+    for buffer in buffers.buffers if buffers else ():
+        shared = (use.node for use in (*buffer.in_place, *buffer.passed_on))
+        for node in dict.fromkeys((buffer.node, *shared)):
+            lay_in.setdefault(node, []).append(buffer)
+    return {
+        name: replace(history, buffers=tuple(lay_in.get(history.carrier or "", ())))
+        for name, history in by_name.items()
+    }
 
 
 def blank(node: Node, kind: str) -> NodeHistory:

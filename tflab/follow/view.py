@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from tflab.follow import memory
 from tflab.records import Fate, NodeHistory, Touch, node_of
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.units import short_device, time
@@ -197,6 +198,8 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
             f"slack {slack} beside the longest chain of dependent ops by median traced times: a "
             "model in which every op has a processor",
         )
+    for before, tensors, after in memory.sentences(history):
+        yield tuple(part for part in (before, *links(tensors), after) if part)
 
 
 def done_by(history: NodeHistory) -> Line:

@@ -7,13 +7,15 @@ is the truth; the traced time explains it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from statistics import median
 from typing import Any
 
 from tflab.analysis import (
+    buffers,
     critical_path,
     lanes,
     memory,
@@ -25,7 +27,18 @@ from tflab.analysis import (
     verdicts,
 )
 from tflab.lifecycle import experiments
-from tflab.records import Execution, Load, Node, OpRun, Options, Placement, Program, Race, StepTime
+from tflab.records import (
+    Buffers,
+    Execution,
+    Load,
+    Node,
+    OpRun,
+    Options,
+    Placement,
+    Program,
+    Race,
+    StepTime,
+)
 from tflab.runtime import costs, load, measure, nodes, plans, session, trace
 
 OBSERVATIONS = 10  # of a comparison, each with sessions of its own
@@ -43,6 +56,7 @@ class Measured:
     steps: list[StepTime] = field(default_factory=list)
     runs: list[OpRun] = field(default_factory=list)
     graphs: tuple[Any, ...] = ()
+    traces: dict[int, bytes] = field(default_factory=dict)  # step -> its trace, compressed
 
     def observe(self, turn: measure.Turn, timed: StepTime, recorded: measure.Recorded) -> None:
         if recorded is None:
@@ -53,6 +67,8 @@ class Measured:
         types = {node.name: node.op for graph in graphs for node in graph.node} or self.types
         runs = list(trace.op_runs(timed.step, metadata.step_stats, types))
         self.graphs = graphs  # Ctrl-C may come anywhere: the step counts when it is whole
+        # Which step has the median length is known at the end; until then each may be the one.
+        self.traces[timed.step] = zlib.compress(recorded.serialized, level=1)
         self.runs += runs
         self.steps.append(timed)
 
@@ -93,11 +109,31 @@ def execute(placement: Placement, options: Options) -> Execution:
         memory=memory.memory(of_nodes, measured.steps),
         race=None if ending.interrupted else race_passes(program, step, options),
         interrupted=ending.interrupted,
+        buffers=buffers_of(measured, executed, placement),
     )
     execution = judged(execution, load.since(start), costs.fed_bytes(placement.nodes))
     if options.experiments and not ending.interrupted:
         return with_experiments(execution, placement, options)
     return execution
+
+
+def buffers_of(
+    measured: Measured, executed: Sequence[Node], placement: Placement
+) -> Buffers | None:
+    """The buffers of the step of median length, whose trace alone is read for them."""
+    step = step_times.median_step(measured.steps)
+    recorded = session.Unparsed(zlib.decompress(measured.traces[step.step]))
+    backward = buffers.backward_nodes(
+        executed, placement.user_nodes, placement.backward_nodes, placement.ledger
+    )
+    return buffers.buffers(
+        [run for run in measured.runs if run.step == step.step],
+        list(trace.outputs(recorded.parsed().step_stats)),
+        executed,
+        step,
+        backward,
+        placement.transfers,
+    )
 
 
 def judged(execution: Execution, during: Load, fed_bytes: int) -> Execution:

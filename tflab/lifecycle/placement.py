@@ -67,6 +67,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
         program=program,
         nodes=tuple(node for part in parts for node in part),
         user_nodes=backward.nodes,
+        backward_nodes=backward.added_nodes or recognised(backward),
         fetches=fetches,
         batch_size=options.batch_size,
         data=program.dataset("train").name,
@@ -82,6 +83,11 @@ def place_once(backward: Backward, options: Options) -> Placement:
     return (
         with_ledger(placement, observed.snapshots, step.feeds) if observed.snapshots else placement
     )
+
+
+def recognised(backward: Backward) -> tuple[str, ...]:
+    """The gradient nodes of a graph that came with them."""
+    return tuple(name for gradient in backward.gradients for name in gradient.nodes)
 
 
 def generated_code(

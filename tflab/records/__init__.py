@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tflab.errors import TflabError
+from tflab.records.buffers import Buffer, Buffers
 from tflab.records.graph import (
     Call,
     Function,
@@ -77,6 +78,8 @@ __all__ = [
     "Allocation",
     "Assignment",
     "Backward",
+    "Buffer",
+    "Buffers",
     "Call",
     "Capture",
     "Compared",
@@ -208,6 +211,8 @@ class Placement(Shown):
     nodes: tuple[Node, ...]  # the graph that runs, all devices together
     # The graph of the stage before
     user_nodes: tuple[Node, ...] = field(default=(), repr=False, metadata={"json": None})
+    # Those of them that are of the backward pass: gradients and updates
+    backward_nodes: tuple[str, ...] = field(default=(), repr=False, metadata={"json": None})
     fetches: tuple[str, ...] = ()
     batch_size: int = 0
     data: str = ""
@@ -251,6 +256,8 @@ class Execution(Shown):
     simulation: Simulation | None = None  # that the experiments are held against
     interrupted: bool = False  # these are the steps until Ctrl-C
     quality: Quality | None = None  # of the measurement; None where nobody looked
+    # Of the step whose wall time is the median; None where the runtime gave no addresses
+    buffers: Buffers | None = None
 
 
 Stage = Frontend | Backward | Placement | Execution

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tflab.records.buffers import Buffer
 from tflab.records.graph import Source, Tensor
 from tflab.records.measured import OpStats
 from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
@@ -55,3 +56,5 @@ class NodeHistory(Shown):
     times: Mapping[int, OpStats] = field(default_factory=dict)  # of the carrier, by batch size
     slack_ns: float | None = None  # how much longer it could take without lengthening the step
     critical: bool = False
+    # That the outputs of the carrier lay in, in the step of median length
+    buffers: tuple[Buffer, ...] = ()

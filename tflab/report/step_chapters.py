@@ -11,7 +11,7 @@ from tflab.records.options import BATCH_SIZES
 from tflab.report import graph_chapter, pictures, recipes
 from tflab.report.contents import TOP, Lab, Part, Recipe, Walked
 from tflab.runtime import trace
-from tflab.views import execution
+from tflab.views import buffers, execution
 
 
 def top_ops(lab: Lab) -> Iterator[Part]:
@@ -45,6 +45,9 @@ def memory(walked: Walked) -> Iterator[Part]:
     if step.memory.curve:
         yield pictures.picture("memory", plots.memory.draw(step.memory.curve))
     yield from execution.remembered(step.memory)
+    if step.buffers:
+        yield pictures.picture("buffers", plots.buffers.draw(step.buffers))
+    yield from buffers.blocks(step.buffers)
     yield Recipe(
         f"From what each op asked its allocators for in traced steps. {recipes.warm(step)}",
         recipes.walking(walked),

@@ -223,8 +223,8 @@ class Unparsed:
     bytes: parsing them is no part of the step's time.
     """
 
-    def __init__(self) -> None:
-        self.serialized = b""
+    def __init__(self, serialized: bytes = b"") -> None:
+        self.serialized = serialized
         self.graphs: tuple[Any, ...] = ()  # that ran, where another step brought them
 
     def ParseFromString(self, serialized: bytes) -> None:  # noqa: N802  (TensorFlow calls it)

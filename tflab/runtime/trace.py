@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import prod
 from typing import Any
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tflab.records import Allocation, OpRun, Shape
+from tflab.records.buffers import Output
 
 EXECUTOR = "_SOURCE"  # the executor's own start: it is in every trace, and a node of no graph
 
@@ -162,3 +164,35 @@ def output_shapes(step_stats: Any) -> dict[str, Shape]:
                 shape = output.tensor_description.shape
                 shapes[tensor] = tuple(dim.size for dim in shape.dim)
     return shapes
+
+
+def outputs(step_stats: Any) -> Iterator[tuple[Output, ...]]:
+    """The outputs of every op run of a step and where they lie, run by run as from `op_runs`."""
+    for device in step_stats.dev_stats:
+        for stats in device.node_stats:
+            yield tuple(map(output_of, stats.output))
+
+
+def output_of(stats: Any) -> Output:
+    tensor = stats.tensor_description
+    memory = tensor.allocation_description
+    size = ITEM_BYTES.get(tensor.dtype, 0) * prod(dim.size for dim in tensor.shape.dim)
+    return Output(
+        slot=stats.slot,
+        # A tensor may be a part of its memory; of a dtype without a size that is all we know.
+        bytes=size or memory.requested_bytes,
+        address=memory.ptr,
+        allocated_bytes=memory.allocated_bytes,
+        allocation=memory.allocation_id,
+        allocator=memory.allocator_name,
+    )
+
+
+# Bytes of an element by DataType, as in tensorflow/core/framework/types.proto
+ITEM_BYTES = {
+    **dict.fromkeys((4, 6, 10, 11, 12), 1),  # uint8, int8, bool, qint8, quint8
+    **dict.fromkeys((5, 14, 15, 16, 17, 19), 2),  # int16, bfloat16, qint16, quint16, uint16, half
+    **dict.fromkeys((1, 3, 13, 22), 4),  # float, int32, qint32, uint32
+    **dict.fromkeys((2, 8, 9, 23), 8),  # double, complex64, int64, uint64
+    18: 16,  # complex128
+}

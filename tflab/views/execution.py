@@ -9,7 +9,7 @@ from tflab.analysis.step_times import median_step
 from tflab.records import Execution, Experiments, Memory, OpStats, Quality, Race, StepTime
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.units import percent, plural, short_device, size, time
-from tflab.views import experiments, op_table
+from tflab.views import buffers, experiments, op_table
 
 TOP = 10
 HOLDERS = 3  # of memory at its peak; the rest is in the JSON
@@ -33,6 +33,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
     yield from costs(stage)
     yield from parallel(stage)
     yield from remembered(stage.memory)
+    yield from buffers.blocks(stage.buffers)
 
 
 def busy(judgement: Quality | None) -> Iterable[Block]:

@@ -17,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 from PIL import Image
 
+from tests.buffers_by_hand import BUFFERS, CONV, LOSS
 from tests.pictures import caption, plain, points, title
 from tests.records_by_hand import op_at_size, op_stats, op_total
 from tflab.exporters import plots
@@ -40,6 +41,7 @@ from tflab.records import (
     StepTimes,
     TrainingStep,
 )
+from tflab.records.buffers import Amount
 from tflab.records.timed import Holder, LiveBytes
 
 pytestmark = pytest.mark.slow
@@ -142,6 +144,7 @@ EXAMPLES = {
     "batch_sizes": (COMPARISON,),
     "timeline": (RUNS, STEP, PATH),
     "memory": (CURVE,),
+    "buffers": (BUFFERS,),
     "roofline": (LAYERS, PEAKS),
     "layers": (LAYERS,),
 }
@@ -151,6 +154,7 @@ EMPTY = {
     "batch_sizes": (replace(COMPARISON, rows=(), steps={}, batch_sizes=()),),
     "timeline": (RUNS[:1], STEP, PATH),
     "memory": (LiveBytes(1, (), 0, 0, ()),),
+    "buffers": (replace(BUFFERS, buffers=()),),
     "roofline": ((row("x", ("X",), 1.0),), PEAKS),
     "layers": ((),),
 }
@@ -164,6 +168,7 @@ SMALLEST = {
     ),
     "timeline": (RUNS[1:2], STEP, CriticalPath((), 0, 0)),
     "memory": (LiveBytes(1, ((0, 1),), 1, 0, ()),),
+    "buffers": (replace(BUFFERS, buffers=(LOSS,), distinct=Amount(1, 4)),),
     "roofline": (LAYERS[1:2], PEAKS),
     "layers": (LAYERS[:1],),
 }
@@ -260,6 +265,7 @@ HOSTILE_EXAMPLES = {
         CriticalPath((HOSTILE,), 1, 1),
     ),
     "memory": (replace(CURVE, holders=(Holder(HOSTILE, "X", 1, False),)),),
+    "buffers": (replace(BUFFERS, buffers=(replace(CONV, tensor=HOSTILE, in_place=()),)),),
     "roofline": ((row(HOSTILE, ("X",), 1.0, None, 1, 1),), PEAKS),
     "layers": ((row(HOSTILE, (HOSTILE,), 1.0),),),
 }

@@ -14,12 +14,22 @@ from collections.abc import Callable
 
 from matplotlib.figure import Figure
 
-from tflab.exporters.plots import batch_sizes, curves, layers, memory, roofline, timeline, top_ops
+from tflab.exporters.plots import (
+    batch_sizes,
+    buffers,
+    curves,
+    layers,
+    memory,
+    roofline,
+    timeline,
+    top_ops,
+)
 from tflab.exporters.plots.files import save, svg
 
 __all__ = [
     "PICTURES",
     "batch_sizes",
+    "buffers",
     "curves",
     "layers",
     "memory",
@@ -36,6 +46,7 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "batch_sizes": batch_sizes.draw,
     "timeline": timeline.draw,
     "memory": memory.draw,
+    "buffers": buffers.draw,
     "roofline": roofline.draw,
     "layers": layers.draw,
 }

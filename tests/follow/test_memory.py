@@ -1,0 +1,138 @@
+"""Memory in a node's history: every sentence, of buffers made by hand."""
+
+from dataclasses import replace
+
+from tests.buffers_by_hand import BUFFERS, CONV, GRAD, LOSS, MASK, NEVER
+from tests.follow.test_node_history import BACKWARD, EXECUTION, FRONTEND, PLACEMENT
+from tflab.follow import memory, node_history, view
+from tflab.follow.view import NodeLink
+from tflab.records import NodeHistory
+
+PLAIN = NodeHistory("conv", "Conv2D", "forward", None, (), (), (), carrier="conv", ran_as="Conv")
+
+
+def sentences(*buffers, carrier="conv") -> list:
+    return list(memory.sentences(replace(PLAIN, carrier=carrier, buffers=buffers)))
+
+
+def test_who_asked_for_the_memory_worked_in_it_and_read_it_last_is_said():
+    assert sentences(CONV) == [
+        (
+            "its output conv lay in 96.0 KB at 0x7f1000000000, from 2.00 us to 51.0 us of the step",
+            (),
+            "",
+        ),
+        ("in that memory worked in place ", ("tanh", "grads/tanh_grad"), ""),
+        (
+            "that memory was read last by ",
+            ("grads/conv_grad",),
+            ": it stayed alive for the backward pass",
+        ),
+    ]
+
+
+def test_who_had_it_before_and_who_got_it_is_said():
+    assert sentences(replace(MASK, before=("x", "y:1")), carrier="pool") == [
+        (
+            "its output pool:1 lay in 32.0 KB at 0x7f1000030000, from 13.0 us to 33.0 us "
+            "(inferred) of the step",
+            (),
+            "",
+        ),
+        ("that memory had been of ", ("x", "y:1"), ""),
+        (
+            "that memory was read last by ",
+            ("grads/pool_grad",),
+            ": it stayed alive for the backward pass",
+        ),
+        ("then it went to ", ("grads/conv_grad", "grads/b:1", "c"), ""),
+    ]
+
+
+def test_one_who_worked_in_place_says_whose_memory_it_was():
+    first, others, last = sentences(CONV, carrier="grads/tanh_grad")
+    assert first == (
+        "worked in place: its output lay in 96.0 KB at 0x7f1000000000, asked for by ",
+        ("conv",),
+        "",
+    )
+    assert others == ("in that memory worked in place ", ("tanh",), "")
+    assert last[1] == ("grads/conv_grad",)
+
+
+def test_one_who_passed_it_on_says_so():
+    first, *_ = sentences(CONV, carrier="flat")
+    assert first == (
+        "passed its input on: 96.0 KB at 0x7f1000000000, asked for by ",
+        ("conv",),
+        "",
+    )
+
+
+def test_what_is_kept_has_no_end_and_what_nobody_read_no_reader():
+    assert sentences(LOSS, carrier="loss") == [
+        ("its output loss lay in 4 B at 0x7f0f00000000, from 21.0 us of the step on", (), ""),
+        ("that memory was read last by ", ("keep",), ""),
+    ]
+    assert sentences(NEVER, carrier="shape") == [
+        (
+            "its output shape lay in 8 B at 0x7f0f00000004, from 22.0 us to 22.5 us of the step",
+            (),
+            "",
+        ),
+    ]
+
+
+def test_of_very_many_buffers_the_first_are_told_of():
+    assert sentences(*[NEVER] * 4)[-1] == sentences(NEVER)[0]
+    assert sentences(*[NEVER] * 6)[4:] == [("and so on: 2 buffers more", (), "")]
+
+
+def test_a_history_shows_them_as_lines_with_links():
+    (*_, section) = view.sections(replace(PLAIN, buffers=(GRAD,), carrier="grads/conv_grad"))
+    assert section.lines[-3:] == (
+        (
+            "its output grads/conv_grad lay in 48.0 KB at 0x7f1000030000, from 42.0 us to 62.0 us "
+            "of the step",
+        ),
+        ("that memory had been of ", NodeLink("pool", "pool:1")),
+        ("that memory was read last by ", NodeLink("update", "update")),
+    )
+
+
+def test_a_node_has_the_buffers_that_its_carrier_wrote_worked_in_or_passed_on():
+    stages = (
+        FRONTEND,
+        BACKWARD,
+        PLACEMENT,
+        replace(
+            EXECUTION,
+            buffers=replace(
+                BUFFERS,
+                buffers=(
+                    replace(CONV, tensor="relu"),
+                    replace(MASK, tensor="relu:1"),
+                    replace(LOSS, tensor="_arg_x"),
+                    replace(CONV, tensor="else", passed_on=(replace(USE, node="relu"),)),
+                    replace(CONV, tensor="other", in_place=(replace(USE, node="relu"),)),
+                ),
+            ),
+        ),
+    )
+    by_name = node_history.histories(stages)
+    tensors = {name: [buffer.tensor for buffer in by_name[name].buffers] for name in by_name}
+    every = ["relu", "relu:1", "else", "other"]
+    assert {name: held for name, held in tensors.items() if held} == {
+        "x": ["_arg_x"],
+        "matmul": every,
+        "relu": every,
+        "_arg_x": ["_arg_x"],
+    }
+
+
+USE = CONV.passed_on[0]
+
+
+def test_where_the_runtime_gave_no_addresses_no_node_has_a_buffer():
+    by_name = node_history.histories((FRONTEND, BACKWARD, PLACEMENT, EXECUTION))
+    assert not any(history.buffers for history in by_name.values())

@@ -1,0 +1,121 @@
+"""The view of the buffers: every sentence and every cell, of a step made by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.buffers_by_hand import BUFFERS, CONV, KB
+from tests.records_by_hand import read
+from tests.shown import layout
+from tflab.records.blocks import Table
+from tflab.records.buffers import Amount, AtPeak
+from tflab.views import buffers
+
+
+def shown(**changes) -> list:
+    return list(map(read, buffers.blocks(replace(BUFFERS, **changes))))
+
+
+SHARING = [
+    "Where the tensors of the step of median length lay",
+    ("tensors and buffers", "count", "bytes"),
+    ("tensors that ops made in memory of the step", "8", "464 KB"),
+    ("  saved: passed on in an input's memory, unchanged", "1", "-96.0 KB"),
+    ("  saved in place: written over an input", "2", "-192 KB"),
+    ("asked for, in buffers", "5", "176 KB"),
+    ("  saved by reuse: at addresses of an earlier buffer", "1", "-32.0 KB"),
+    ("distinct buffers", "4", "144 KB"),
+    ("besides, working memory of ops while they ran: no addresses", "3", "100 KB"),
+    "",
+]
+
+
+def test_the_view_says_where_tensors_lay_what_that_saved_and_whether_it_adds_up():
+    assert shown() == [
+        SHARING,
+        [
+            "The largest buffers by address",
+            ("address", "bytes", "written by", "alive", "backward", "in place", "got it next"),
+            ("0x7f1000000000", "96.0 KB", "conv", "49.0 us", "28.0 us", "tanh +1", ""),
+            ("0x7f1000030000", "48.0 KB", "grads/conv_grad", "20.0 us", "", "", ""),
+            (
+                *("0x7f1000030000", "32.0 KB", "pool:1", "20.0 us inferred", "16.0 us", ""),
+                "grads/conv_grad +2",
+            ),
+            ("0x7f0f00000004", "8 B", "shape", "500 ns", "", "", ""),
+            ("0x7f0f00000000", "4 B", "loss", "to the end", "", "", ""),
+            "",
+        ],
+        "2 of 5 buffers, 128 KB of 176 KB, were written by forward ops and read last by gradients "
+        "or updates: that memory stayed alive for the backward pass. Who reads what is inferred "
+        "from the graph that ran.",
+        "Check: after 3.00 us most was alive, 196 KB by the allocators' own records: 96.0 KB in "
+        "these buffers, 100 KB of working memory; nothing is left over. 4 releases, each while "
+        "the op ran that reads the buffer last. 1 buffer had a twin of the same size from the same "
+        "op: which release is whose is inferred from their last readers.",
+    ]
+
+
+def test_what_does_not_add_up_is_said_with_how_much_and_whose():
+    *_, check = shown(
+        buffers=(CONV,),
+        at_peak=AtPeak(3_000, 1_500, 1_000, 0, 24),
+        unexpected=("a", "b:1", "c", "d", "e"),
+    )
+    assert check == (
+        "Check: after 3.00 us most was alive, 1.46 KB by the allocators' own records: 1000 B in "
+        "these buffers, 24 B in no output; +476 B that no allocation in the trace explains. Of 1 "
+        "release 5 did not come while the op ran that reads the buffer last: those of a, b:1, c "
+        "and 2 more. Who held them is not in the trace."
+    )
+
+
+@pytest.mark.parametrize(
+    ("unexpected", "named"),
+    [(("a",), "of a."), (("a", "b", "c"), "of a, b, c."), (("a", "b", "a", "a"), "of a, b.")],
+)
+def test_few_unexpected_releases_are_all_named(unexpected, named):
+    *_, check = shown(unexpected=unexpected)
+    assert f"last: those {named} Who" in check
+
+
+def test_rounding_of_an_allocator_and_memory_in_no_output_have_rows_where_there_is_any():
+    rounded, *_ = shown(asked_for=Amount(5, 177 * KB + 12), other=Amount(6, 7 * KB))
+    assert rounded == [
+        *SHARING[:5],
+        ("  rounded up by allocators", "5", "1.00 KB"),
+        ("asked for, in buffers", "5", "177 KB"),
+        *SHARING[6:9],
+        ("besides, held longer, but in no output: no addresses", "6", "7.00 KB"),
+        "",
+    ]
+
+
+def test_ten_buffers_are_shown_and_of_one_size_the_first_ones():
+    many = tuple(replace(CONV, tensor=f"t{n}", from_ns=100 - n) for n in range(12))
+    table = shown(buffers=many)[1]
+    assert [row[2] for row in table[2:-1]] == [f"t{n}" for n in range(11, 1, -1)]
+    assert table[-1] == "... and 2 more"
+
+
+def test_an_inference_keeps_nothing_for_a_backward_pass():
+    assert shown(for_backward=Amount(0, 0))[2] == (
+        "No buffer of a forward op was read last by a node of the backward pass."
+    )
+    assert shown(for_backward=Amount(1, 4))[2].startswith("1 of 5 buffers, 4 B of 176 KB, was")
+
+
+def test_without_addresses_there_is_nothing_to_say():
+    assert list(buffers.blocks(None)) == []
+
+
+def test_numbers_stand_right_and_names_give_way_in_the_middle():
+    tables = [block for block in buffers.blocks(BUFFERS) if isinstance(block, Table)]
+    assert list(map(layout, tables)) == [
+        ["tensors and buffers", "count right", "bytes right"],
+        [
+            *("address", "bytes right", "written by gives way to 16 in the middle"),
+            *("alive right", "backward right", "in place gives way to 16 in the middle"),
+            "got it next gives way to 16 in the middle",
+        ],
+    ]

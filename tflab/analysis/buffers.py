@@ -1,0 +1,250 @@
+"""Buffers: the memory of one step by address, who shared it, and what that saved.
+
+What a step asked for is known in pieces (`tflab.analysis.pieces`). A buffer is a piece that an
+output lies in. Working memory is released before its op ends; it is no output's, and the runtime
+gives no address of it. No TensorFlow in here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from operator import attrgetter
+
+from tflab.analysis import memory, pieces
+from tflab.analysis.memory import US
+from tflab.analysis.pieces import Piece, end_ns, tensor_name
+from tflab.records import Fate, Node, OpRun, StepTime, Transfer, node_of
+from tflab.records.buffers import (
+    BACKWARD,
+    FORWARD,
+    Amount,
+    AtPeak,
+    Buffer,
+    Buffers,
+    Output,
+    Use,
+)
+
+BLUR_US = 1  # records are known to the microsecond
+
+Neighbours = Mapping[int, Sequence[Piece]]  # by the id of a piece
+
+
+def buffers(
+    runs: Sequence[OpRun],
+    outputs: Sequence[Sequence[Output]],
+    nodes: Sequence[Node],
+    step: StepTime,
+    backward: Collection[str] = (),
+    transfers: Iterable[Transfer] = (),
+) -> Buffers | None:
+    """The buffers of one step, of which these are the op runs and their outputs.
+
+    `nodes` are the graph that ran, `backward` those of them that are of the backward pass. None
+    where the runtime gives no address.
+    """
+    every = pieces.of_step(runs, outputs, nodes, transfers)
+    held = sorted((piece for piece in every if piece.output), key=attrgetter("from_us"))
+    if not held:
+        return None
+    rest = [piece for piece in every if not piece.output]
+    working = [piece for piece in rest if is_working(piece)]
+    other = [piece for piece in rest if not is_working(piece)]
+    before, distinct_bytes = reuse(held)
+    after: dict[int, list[Piece]] = {}
+    for piece in held:
+        for earlier in before[id(piece)]:
+            after.setdefault(id(earlier), []).append(piece)
+    found = tuple(buffer(piece, step, backward, before, after) for piece in held)
+    asked_for = amount(piece.bytes for piece in held)
+    in_place = amount(size for piece in held for _, size in piece.in_place)
+    passed_on = amount(size for piece in held for _, size in piece.passed_on)
+    own = [piece.output.bytes for piece in held if piece.output]
+    reused = sum(bool(before[id(piece)]) for piece in held)
+    return Buffers(
+        step=step.step,
+        wall_ns=step.wall_ns,
+        buffers=found,
+        made=Amount(
+            len(own) + in_place.count + passed_on.count,
+            sum(own) + in_place.bytes + passed_on.bytes,
+        ),
+        passed_on=passed_on,
+        in_place=in_place,
+        asked_for=asked_for,
+        reused=Amount(reused, asked_for.bytes - distinct_bytes),
+        distinct=Amount(asked_for.count - reused, distinct_bytes),
+        working=amount(piece.bytes for piece in working),
+        other=amount(piece.bytes for piece in other),
+        for_backward=amount(item.bytes for item in found if item.backward_ns is not None),
+        at_peak=at_peak(runs, step, held, working, other),
+        unexpected=tuple(name_of(piece) for piece in held if not is_expected(piece)),
+    )
+
+
+def amount(sizes: Iterable[int]) -> Amount:
+    listed = list(sizes)
+    return Amount(len(listed), sum(listed))
+
+
+def is_working(piece: Piece) -> bool:
+    """Whether it was released before its op ended."""
+    return piece.until_us is not None and piece.until_us <= end_ns(piece.run) // US + BLUR_US
+
+
+def is_expected(piece: Piece) -> bool:
+    """Whether it was released while its last reader ran, as the graph lets expect. An executor
+    releases what an op took before it notes that the op has ended."""
+    if piece.until_us is None:
+        return True
+    last = piece.last_reader or piece.run
+    return last.start_ns // US - BLUR_US <= piece.until_us <= end_ns(last) // US + BLUR_US
+
+
+def buffer(
+    piece: Piece, step: StepTime, backward: Collection[str], before: Neighbours, after: Neighbours
+) -> Buffer:
+    """The piece as a record."""
+    assert piece.output is not None
+    last = piece.last_reader
+    until_us = piece.until_us
+    return Buffer(
+        tensor=name_of(piece),
+        op=piece.run.op,
+        phase=phase(piece.run, backward),
+        device=piece.run.device,
+        allocator=piece.output.allocator,
+        address=piece.output.address,
+        bytes=piece.bytes,
+        from_ns=since(step, piece.from_us * US),
+        until_ns=None if until_us is None else since(step, until_us * US),
+        freed_by=piece.freed_by,
+        in_place=uses(piece.in_place, step, backward),
+        passed_on=uses(piece.passed_on, step, backward),
+        readers=tuple(dict.fromkeys(run.name for run in piece.readers)),
+        last_reader=last.name if last else None,
+        backward_ns=backward_ns(piece, step, backward),
+        before=tuple(name_of(earlier) for earlier in before.get(id(piece), ())),
+        after=tuple(name_of(later) for later in after.get(id(piece), ())),
+    )
+
+
+def since(step: StepTime, ns: int) -> int:
+    """Events are known to the microsecond, so the first may seem to be before the step."""
+    return max(0, ns - step.start_ns)
+
+
+def name_of(piece: Piece) -> str:
+    return tensor_name(piece.run.name, piece.output.slot if piece.output else 0)
+
+
+def phase(run: OpRun, backward: Collection[str]) -> str:
+    return BACKWARD if run.name in backward else FORWARD
+
+
+def uses(
+    shared: Iterable[tuple[OpRun, int]], step: StepTime, backward: Collection[str]
+) -> tuple[Use, ...]:
+    return tuple(
+        Use(run.name, since(step, run.start_ns), phase(run, backward)) for run, _ in shared
+    )
+
+
+def backward_ns(piece: Piece, step: StepTime, backward: Collection[str]) -> int | None:
+    """The end of the last forward op that had to do with it, if a node of the backward pass still
+    reads it afterwards."""
+    last = piece.last_reader
+    if piece.run.name in backward or last is None or last.name not in backward:
+        return None
+    forward = (run for run in (piece.run, *piece.readers) if run.name not in backward)
+    return since(step, max(map(end_ns, forward)))
+
+
+def reuse(held: Iterable[Piece]) -> tuple[dict[int, list[Piece]], int]:
+    """For each piece, by its id, those that had some of its addresses last; and how many bytes all
+    addresses are. The pieces come in the order in which they were asked for."""
+    spaces: dict[str, tuple[list[int], list[tuple[int, Piece]]]] = {}
+    before = {}
+    for piece in held:
+        assert piece.output is not None
+        starts, ranges = spaces.setdefault(pieces.address_space(piece.run.device), ([], []))
+        low, high = piece.output.address, piece.output.address + piece.bytes
+        first = bisect_right(starts, low)
+        first -= first > 0 and ranges[first - 1][0] > low
+        last = bisect_left(starts, high, first)
+        hit = [(starts[place], *ranges[place]) for place in range(first, last)]
+        before[id(piece)] = pieces.distinct(owner for *_, owner in hit)
+        left = [(start, low, owner) for start, _, owner in hit[:1] if start < low]
+        right = [(high, end, owner) for _, end, owner in hit[-1:] if end > high]
+        new = [*left, (low, high, piece), *right]
+        starts[first:last] = [start for start, *_ in new]
+        ranges[first:last] = [(end, owner) for _, end, owner in new]
+    sizes = (
+        end - start
+        for starts, ranges in spaces.values()
+        for start, (end, _) in zip(starts, ranges, strict=True)
+    )
+    return before, sum(sizes)
+
+
+def at_peak(
+    runs: Sequence[OpRun],
+    step: StepTime,
+    held: Iterable[Piece],
+    working: Iterable[Piece],
+    other: Iterable[Piece],
+) -> AtPeak:
+    """What was alive at the moment that the allocators' records have most alive at."""
+    points = memory.curve(memory.events(runs))
+    at_us, recorded = max(points, key=lambda point: point[1], default=(0, 0))
+
+    def alive(among: Iterable[Piece]) -> int:
+        return sum(piece.bytes for piece in among if piece.held_by(at_us))
+
+    return AtPeak(since(step, at_us * US), recorded, alive(held), alive(working), alive(other))
+
+
+def backward_nodes(
+    nodes: Sequence[Node], user_nodes: Iterable[Node], added: Iterable[str], ledger: Iterable[Fate]
+) -> frozenset[str]:
+    """Which nodes of the graph that runs are of the backward pass, where `added` are of the user's.
+
+    A node that the runtime made is, where the one is that it was inlined from, or all the nodes
+    are whose work it does; or where it does nobody's work, and takes something of the backward
+    pass.
+    """
+    users = {node.name for node in user_nodes}
+    backward = set(added)
+    inlined = {node.name: caller(node.name, users) for node in nodes if node.name not in users}
+    backward |= {name for name, by in inlined.items() if by in backward}
+    users |= {name for name, by in inlined.items() if by}
+    carried: dict[str, list[str]] = {}
+    for fate in ledger:
+        if fate.into and fate.into not in users:
+            carried.setdefault(fate.into, []).append(fate.name)
+    backward |= {name for name, work in carried.items() if backward.issuperset(work)}
+    users |= carried.keys()
+    takers: dict[str, list[str]] = {}
+    for node in nodes:
+        if node.name not in users:
+            for tensor in node.inputs:
+                takers.setdefault(node_of(tensor), []).append(node.name)
+    waiting = list(backward)
+    while waiting:
+        for taker in takers.get(waiting.pop(), ()):
+            if taker not in backward:
+                backward.add(taker)
+                waiting.append(taker)
+    return frozenset(backward & {node.name for node in nodes})
+
+
+def caller(name: str, users: Collection[str]) -> str | None:
+    """The user's node in whose scope the runtime put a node, as it does with those of a function:
+    `while/body/_1/MatMul` is of `while`."""
+    scope = name
+    while "/" in scope:
+        scope = scope.rpartition("/")[0]
+        if scope in users:
+            return scope
+    return None

@@ -1,0 +1,160 @@
+"""Pieces: what the op runs of a step asked their allocators for, and what lies in it.
+
+Three things that the runtime says are put together: the address of each output, the allocations
+and releases of each op run, and the inputs of each node of the graph that ran.
+
+- Exact: address and size of a piece, and when it was asked for. When it was released, too, unless
+  its op run got several pieces of one size: the records do not say which of those is released, and
+  their releases go in the order of the pieces' last readers.
+- Inferred: who read a piece, from the graph; and whether an op that gives out an input's memory
+  wrote it over or passed it on, from its type.
+
+No TensorFlow in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tflab.records import Node, OpRun, Transfer
+from tflab.records.buffers import Output
+
+# Types that compute no new elements: memory of an input that they give out is as it was.
+# Reductions give it out only where there is nothing to reduce.
+PASSING = frozenset(
+    (
+        *("CheckNumerics", "Identity", "IdentityN", "PlaceholderWithDefault", "PreventGradient"),
+        *("Enter", "Exit", "Merge", "NextIteration", "Snapshot", "StopGradient", "Switch"),
+        *("Bitcast", "BroadcastTo", "EnsureShape", "ExpandDims", "Reshape", "Squeeze"),
+        *("GatherV2", "Slice", "Split", "SplitV", "StridedSlice", "Tile", "Transpose", "Unpack"),
+        *("All", "Any", "Max", "Mean", "Min", "Prod", "Sum"),
+    )
+)
+# Types that keep the memory of an input: it is handed to the caller, or becomes the variable's
+KEEPING = ("_Retval", "AssignVariableOp")
+
+Share = tuple[OpRun, int]  # an op run that gave out a tensor, and the tensor's bytes
+
+
+@dataclass
+class Piece:
+    """An allocation of an op run, and what became of it."""
+
+    run: OpRun
+    bytes: int
+    from_us: int
+    until_us: int | None = None  # None: not released before the trace ended
+    freed_by: str = "kept"  # as in `Buffer`
+    output: Output | None = None  # that it was asked for; None where no output lies in it
+    readers: list[OpRun] = field(default_factory=list)
+    in_place: list[Share] = field(default_factory=list)
+    passed_on: list[Share] = field(default_factory=list)
+
+    @property
+    def last_reader(self) -> OpRun | None:
+        return max(self.readers, key=end_ns, default=None)
+
+    def held_by(self, at_us: int) -> bool:
+        """Whether it was alive at the end of a microsecond."""
+        return self.from_us <= at_us and (self.until_us is None or at_us < self.until_us)
+
+
+def end_ns(run: OpRun) -> int:
+    return run.start_ns + run.duration_ns
+
+
+def of_step(
+    runs: Sequence[OpRun],
+    outputs: Sequence[Sequence[Output]],
+    nodes: Iterable[Node],
+    transfers: Iterable[Transfer] = (),
+) -> list[Piece]:
+    """Every piece of a step, in the order of the op runs' starts.
+
+    `outputs` are those of each run. A tensor that is received lies where it was sent from, as
+    devices of one process do not copy it.
+    """
+    sent = {transfer.recv: transfer.tensor for transfer in transfers}
+    inputs = {node.name: [sent.get(tensor, tensor) for tensor in node.inputs] for node in nodes}
+    lies_in: dict[str, Piece] = {}  # tensor -> its piece
+    by_address: dict[tuple[str, int], Piece] = {}  # the latest
+    pieces: list[Piece] = []
+    for run, given in sorted(zip(runs, outputs, strict=True), key=lambda pair: pair[0].start_ns):
+        taken = [lies_in[tensor] for tensor in inputs.get(run.name, ()) if tensor in lies_in]
+        for piece in distinct(taken):
+            piece.readers.append(run)
+        asked_for = [Piece(run, size, time) for time, size, _ in run.allocations if size > 0]
+        pieces += asked_for
+        for output in given:
+            lies_in.pop(tensor_name(run.name, output.slot), None)
+            if not output.address:
+                continue
+            key = (address_space(run.device), output.address)
+            holder = in_input(output, taken) or own(output, asked_for)
+            if holder is None and output.allocated_bytes:
+                holder = by_address.get(key)  # of an input that the graph does not show
+                if holder:
+                    holder.readers.append(run)
+            if holder is None:
+                continue  # of a variable or a constant, which outlive the step
+            if holder.run is run:
+                holder.output = holder.output or output
+                by_address[key] = holder
+            else:
+                shares = holder.passed_on if run.op in PASSING else holder.in_place
+                shares.append((run, output.bytes))
+            lies_in[tensor_name(run.name, output.slot)] = holder
+    release(pieces)
+    return pieces
+
+
+def distinct(pieces: Iterable[Piece]) -> list[Piece]:
+    return list({id(piece): piece for piece in pieces}.values())
+
+
+def tensor_name(node: str, slot: int) -> str:
+    return f"{node}:{slot}" if slot else node
+
+
+def address_space(device: str) -> str:
+    """Within which addresses are addresses of the same memory: processors of a process share it."""
+    task, _, kind = device.rpartition("device:")
+    return task if kind.startswith("CPU") else device
+
+
+def in_input(output: Output, taken: Iterable[Piece]) -> Piece | None:
+    """The piece of an input that an output lies in, if it does."""
+    return next(
+        (piece for piece in taken if piece.output and piece.output.address == output.address), None
+    )
+
+
+def own(output: Output, asked_for: Sequence[Piece]) -> Piece | None:
+    """The piece that was asked for an output: the runtime numbers the allocations of an op run."""
+    fitting = [
+        piece
+        for piece in asked_for
+        if piece.bytes == output.allocated_bytes
+        and (piece.output is None or piece.output.address == output.address)
+    ]
+    numbered = asked_for[output.allocation - 1 : output.allocation] if output.allocation else ()
+    return next((piece for piece in (*numbered, *fitting) if piece in fitting), None)
+
+
+def release(pieces: Iterable[Piece]) -> None:
+    """Give each piece its release, if it has one."""
+    by_size: dict[tuple[int, int], list[Piece]] = {}
+    for piece in pieces:
+        by_size.setdefault((id(piece.run), piece.bytes), []).append(piece)
+    for (_, size), alike in by_size.items():
+        times = sorted(time for time, change, _ in alike[0].run.allocations if change == -size)
+        for piece, time in zip(sorted(alike, key=expected_end), times, strict=False):
+            piece.until_us = time
+            piece.freed_by = "record" if len(alike) == 1 else "order"
+
+
+def expected_end(piece: Piece) -> tuple[bool, bool, int]:
+    """In which order pieces are released: working memory first, what is kept last."""
+    kept = any(reader.op in KEEPING for reader in piece.readers)
+    return piece.output is not None, kept, end_ns(piece.last_reader or piece.run)

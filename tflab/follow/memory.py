@@ -1,0 +1,50 @@
+"""Memory in a node's history: where its outputs lay, who had that memory before and who got it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tflab.records import Buffer, NodeHistory
+from tflab.units import plural, size, time
+
+MOST = 4  # buffers, of a node in a loop or with many outputs
+
+Sentence = tuple[str, tuple[str, ...], str]  # words, tensors or nodes, and words behind them
+
+
+def sentences(history: NodeHistory) -> Iterator[Sentence]:
+    for buffer in history.buffers[:MOST]:
+        yield from of_buffer(buffer, history.carrier or history.name)
+    if len(history.buffers) > MOST:
+        yield f"and so on: {plural(len(history.buffers) - MOST, 'buffer')} more", (), ""
+
+
+def of_buffer(buffer: Buffer, node: str) -> Iterator[Sentence]:
+    """What there is to say of a buffer that an output of the node lay in."""
+    place = f"{size(buffer.bytes)} at {buffer.address:#x}"
+    if buffer.node == node:
+        yield f"its output {buffer.tensor} lay in {place}, {lived(buffer)}", (), ""
+    elif any(use.node == node for use in buffer.in_place):
+        yield f"worked in place: its output lay in {place}, asked for by ", (buffer.tensor,), ""
+    else:
+        yield f"passed its input on: {place}, asked for by ", (buffer.tensor,), ""
+    if buffer.before:
+        yield "that memory had been of ", buffer.before, ""
+    others = tuple(use.node for use in buffer.in_place if use.node != node)
+    if others:
+        yield "in that memory worked in place ", others, ""
+    if buffer.last_reader:
+        kept = buffer.backward_ns is not None
+        behind = ": it stayed alive for the backward pass" if kept else ""
+        yield "that memory was read last by ", (buffer.last_reader,), behind
+    if buffer.after:
+        yield "then it went to ", buffer.after, ""
+
+
+def lived(buffer: Buffer) -> str:
+    """`from 138 us to 2.02 ms of the step`; which of several releases is its, may be inferred."""
+    start = time(buffer.from_ns)
+    if buffer.until_ns is None:
+        return f"from {start} of the step on"
+    inferred = " (inferred)" if buffer.freed_by == "order" else ""
+    return f"from {start} to {time(buffer.until_ns)}{inferred} of the step"

@@ -1,0 +1,148 @@
+"""View of the buffers of a step: what sharing memory saved, the largest, and whether it adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tflab.records import Buffer, Buffers
+from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.buffers import Amount
+from tflab.units import plural, size, time
+
+TOP = 10
+NAMED = 3  # of what was released when nobody expected it
+
+
+def blocks(buffers: Buffers | None) -> Iterable[Block]:
+    if buffers is None:
+        return
+    yield sharing(buffers)
+    largest = sorted(buffers.buffers, key=lambda item: (-item.bytes, item.from_ns))
+    yield shortened("The largest buffers by address", columns(), largest, TOP)
+    yield kept_for_backward(buffers)
+    yield " ".join((peak(buffers), *releases(buffers)))
+
+
+def sharing(buffers: Buffers) -> Table:
+    """From the tensors to the addresses that they lie at."""
+    return Table(
+        "Where the tensors of the step of median length lay",
+        (
+            Column("tensors and buffers", lambda row: row[0]),
+            Column("count", lambda row: f"{row[1]:,}", right=True),
+            Column("bytes", lambda row: size(row[2]), right=True),
+        ),
+        tuple(amounts(buffers)),
+    )
+
+
+def amounts(buffers: Buffers) -> Iterable[tuple[str, int, int]]:
+    """A row for each amount; what is saved has a minus."""
+
+    def row(words: str, amount: Amount, sign: int = 1) -> tuple[str, int, int]:
+        return words, amount.count, sign * amount.bytes
+
+    yield row("tensors that ops made in memory of the step", buffers.made)
+    yield row("  saved: passed on in an input's memory, unchanged", buffers.passed_on, -1)
+    yield row("  saved in place: written over an input", buffers.in_place, -1)
+    rounding = rounded_up(buffers)
+    if rounding:
+        yield "  rounded up by allocators", buffers.asked_for.count, rounding
+    yield row("asked for, in buffers", buffers.asked_for)
+    yield row("  saved by reuse: at addresses of an earlier buffer", buffers.reused, -1)
+    yield row("distinct buffers", buffers.distinct)
+    yield row("besides, working memory of ops while they ran: no addresses", buffers.working)
+    if buffers.other.count:
+        yield row("besides, held longer, but in no output: no addresses", buffers.other)
+
+
+def rounded_up(buffers: Buffers) -> int:
+    shared = buffers.passed_on.bytes + buffers.in_place.bytes
+    return buffers.asked_for.bytes - (buffers.made.bytes - shared)
+
+
+def columns() -> tuple[Column, ...]:
+    return (
+        Column("address", lambda item: f"{item.address:#x}"),
+        Column("bytes", lambda item: size(item.bytes), right=True),
+        Column("written by", lambda item: item.tensor, elastic=True, name=True),
+        Column("alive", alive, right=True),
+        Column("backward", for_backward, right=True),
+        Column("in place", in_place, elastic=True, name=True),
+        Column("got it next", lambda item: first(item.after), elastic=True, name=True),
+    )
+
+
+def alive(item: Buffer) -> str:
+    if item.until_ns is None:
+        return "to the end"
+    return f"{time(item.until_ns - item.from_ns)}{'' if item.freed_by == 'record' else ' inferred'}"
+
+
+def for_backward(item: Buffer) -> str:
+    """How long only the backward pass needed it."""
+    if item.backward_ns is None or item.until_ns is None:
+        return ""
+    return time(max(0, item.until_ns - item.backward_ns))
+
+
+def in_place(item: Buffer) -> str:
+    return first(tuple(use.node for use in item.in_place))
+
+
+def first(names: tuple[str, ...]) -> str:
+    """`conv1/Relu +2`"""
+    return f"{names[0]} +{len(names) - 1:,}" if len(names) > 1 else "".join(names)
+
+
+def kept_for_backward(buffers: Buffers) -> str:
+    kept, every = buffers.for_backward, buffers.asked_for
+    if not kept.count:
+        return "No buffer of a forward op was read last by a node of the backward pass."
+    verb = "was" if kept.count == 1 else "were"
+    return (
+        f"{kept.count:,} of {plural(every.count, 'buffer')}, {size(kept.bytes)} of "
+        f"{size(every.bytes)}, {verb} written by forward ops and read last by gradients or "
+        "updates: that memory stayed alive for the backward pass. Who reads what is inferred from "
+        "the graph that ran."
+    )
+
+
+def peak(buffers: Buffers) -> str:
+    """Whether the buffers add up to what the allocators recorded, and what is missing."""
+    at = buffers.at_peak
+    parts = [f"{size(at.buffer_bytes)} in these buffers"]
+    if at.working_bytes:
+        parts.append(f"{size(at.working_bytes)} of working memory")
+    if at.other_bytes:
+        parts.append(f"{size(at.other_bytes)} in no output")
+    gap = at.unexplained_bytes
+    remainder = (
+        f"{gap:+,} B that no allocation in the trace explains" if gap else "nothing is left over"
+    )
+    return (
+        f"Check: after {time(at.ns)} most was alive, {size(at.recorded_bytes)} by the allocators' "
+        f"own records: {', '.join(parts)}; {remainder}."
+    )
+
+
+def releases(buffers: Buffers) -> Iterable[str]:
+    """Whether buffers were released when the graph lets expect it, and which that is unknown of."""
+    freed = [item for item in buffers.buffers if item.until_ns is not None]
+    late = buffers.unexpected
+    if late:
+        tensors = tuple(dict.fromkeys(late))  # of a loop one has many buffers
+        named = ", ".join(tensors[:NAMED])
+        more = f" and {len(tensors) - NAMED:,} more" if len(tensors) > NAMED else ""
+        yield (
+            f"Of {plural(len(freed), 'release')} {len(late):,} did not come while the op ran that "
+            f"reads the buffer last: those of {named}{more}. Who held them is not in the trace."
+        )
+    else:
+        yield f"{plural(len(freed), 'release')}, each while the op ran that reads the buffer last."
+    ordered = sum(item.freed_by == "order" for item in freed)
+    if ordered:
+        yield (
+            f"{plural(ordered, 'buffer')} had a twin of the same size from the same op: which "
+            "release is whose is inferred from their last readers."
+        )
