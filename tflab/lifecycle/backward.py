@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from tflab.errors import RefusedError, TflabError
-from tflab.lifecycle import gradient_check
+from tflab.lifecycle import gradient_check, meaning
 from tflab.records import (
     Backward,
     Frontend,
@@ -50,14 +50,15 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
         return read_from_names(frontend)
     # By default TensorFlow does not; over several devices a gradient follows its forward op.
-    derived = derive(program, together=options.devices > 1)
+    with private.gradient_calls() as calls:
+        derived = derive(program, together=options.devices > 1)
     pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops
     checks, unchecked = check_gradients(program, pairs, options)
     program.graph.finalize()  # from here on, reading it must not change it
     grown = (*frontend.nodes, *with_lines(frontend.nodes, program, added))
     new = tuple(added_functions(frontend, grown, program.graph))
-    return Backward(
+    stage = Backward(
         program=replace(program, train_op=train_op, model=fetching(program.model, pairs)),
         nodes=tuple(with_outputs(grown, program.graph)) if frontend.functions else grown,
         functions=(*frontend.functions, *new),
@@ -71,6 +72,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         data=program.dataset("train").name,
         variable_count=len(pairs),
     )
+    return meaning.explained(stage, calls, pairs)
 
 
 def check_gradients(

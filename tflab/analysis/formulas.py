@@ -1,0 +1,266 @@
+"""Formulas: each node of a graph as an expression of the values that go into it.
+
+Composed from types, edges, shapes and constants alone. What only moves numbers or gives them
+another shape is looked through; a type that is not known stays as `Type(a, b)`. No TensorFlow in
+here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import dropwhile
+from typing import Any
+
+from tflab.analysis import expressions as ex
+from tflab.analysis.expressions import Expression, Name, Number, operation
+from tflab.records import Node, Shape, node_of
+
+Attributes = Mapping[str, Mapping[str, Any]]  # node -> its constant's value, its transposes, ...
+Parts = Sequence[Expression]
+
+MOST = 40  # names and ops of a formula; what is larger is called by its node's name
+
+# Types that hand on the numbers of their first input.
+SEEN_THROUGH = (
+    *("Identity", "ReadVariableOp", "Cast", "StopGradient", "PreventGradient", "Snapshot"),
+    *("EnsureShape", "Conj", "DeepCopy"),
+)
+RESHAPES = ("Reshape", "ExpandDims", "Squeeze")
+REPEATS = ("Tile", "BroadcastTo")
+
+RULES: dict[str, Callable[..., Expression]] = {
+    "Add": ex.add,
+    "AddV2": ex.add,
+    "BiasAdd": ex.add,
+    "Sub": ex.subtract,
+    "Mul": ex.times,
+    "RealDiv": ex.divide,
+    "Div": ex.divide,
+    "Neg": ex.negative,
+    "Square": lambda a: ex.power(a, 2),
+    "SquaredDifference": lambda a, b: ex.power(ex.subtract(a, b), 2),
+    "Reciprocal": lambda a: ex.divide(Number(1), a),
+    "Inv": lambda a: ex.divide(Number(1), a),
+    "Rsqrt": lambda a: ex.divide(Number(1), operation("Sqrt", a)),
+    "ZerosLike": lambda a: Number(0),
+    "OnesLike": lambda a: Number(1),
+    "Fill": lambda shape, value: value,
+    "TanhGrad": lambda y, dy: ex.times(dy, ex.subtract(Number(1), ex.power(y, 2))),
+    "SigmoidGrad": lambda y, dy: ex.times(ex.times(dy, y), ex.subtract(Number(1), y)),
+    "SqrtGrad": lambda y, dy: ex.divide(dy, ex.times(Number(2), y)),
+    "ReciprocalGrad": lambda y, dy: ex.times(ex.negative(dy), ex.power(y, 2)),
+    "InvGrad": lambda y, dy: ex.times(ex.negative(dy), ex.power(y, 2)),
+    "RsqrtGrad": lambda y, dy: ex.divide(ex.times(ex.negative(dy), ex.power(y, 3)), Number(2)),
+    "ReluGrad": lambda dy, x: ex.times(dy, operation("Greater", x, Number(0))),
+    "BiasAddGrad": lambda dy: operation("Sum", dy),
+    "SoftmaxCrossEntropyWithLogits": lambda a, b: operation("CrossEntropy", a, b),
+    "SparseSoftmaxCrossEntropyWithLogits": lambda a, b: operation("CrossEntropy", a, b),
+}
+# The second output of these is the derivative by the logits, which they compute on the way.
+DERIVATIVES: dict[str, Callable[..., Expression]] = {
+    "SoftmaxCrossEntropyWithLogits": lambda a, b: ex.subtract(operation("Softmax", a), b),
+    "SparseSoftmaxCrossEntropyWithLogits": lambda a, b: ex.subtract(
+        operation("Softmax", a), operation("OneHot", b)
+    ),
+}
+
+
+class Composer:
+    """Composes formulas of the nodes of one graph, given in an order of their dependencies."""
+
+    def __init__(self, nodes: Iterable[Node], attributes: Attributes) -> None:
+        self.nodes = {node.name: node for node in nodes}
+        self.attributes = attributes
+        self.whole: dict[str, tuple[int, ...] | None] = {}  # constants that are whole numbers
+        for node in self.nodes.values():
+            self.whole[node.name] = self.whole_numbers(node)
+
+    def shape(self, tensor: str) -> Shape:
+        name, _, number = tensor.partition(":")
+        outputs = self.nodes[name].outputs if name in self.nodes else ()
+        return outputs[int(number or 0)].shape if int(number or 0) < len(outputs) else None
+
+    def formula(self, node: Node, args: Parts) -> Expression:
+        """What a node computes of the formulas of its inputs."""
+        if value := self.constant(node):
+            return value
+        if not args:
+            return Name(node.name)
+        if node.op in SEEN_THROUGH or (node.op in RESHAPES and self.alike(node)):
+            return args[0]
+        if node.op in REPEATS and self.repeats_one(node):
+            return args[0]
+        if node.op in RULES and len(args) == RULES[node.op].__code__.co_argcount:
+            return RULES[node.op](*args)
+        if special := SPECIAL.get(node.op):
+            return special(self, node, args)
+        if node.op in RESHAPES:
+            return operation("Reshape", args[0])
+        kept = [a for t, a in zip(node.inputs, args, strict=True) if not self.only_shapes(t)]
+        return operation(node.op, *kept)
+
+    def only_shapes(self, tensor: str) -> bool:
+        """Whether a tensor says how large others are, or along which axes: no part of a formula."""
+        node = self.nodes.get(node_of(tensor))
+        return node is not None and (
+            node.op in ("Shape", "ShapeN", "Rank") or self.whole[node.name] is not None
+        )
+
+    def constant(self, node: Node) -> Expression | None:
+        value = self.attributes.get(node.name, {}).get("value")
+        scalar = isinstance(value, int | float) and not isinstance(value, bool)
+        return Number(value) if node.op == "Const" and scalar else None
+
+    def whole_numbers(self, node: Node) -> tuple[int, ...] | None:
+        """The value of a small tensor of whole numbers, where the graph alone decides it."""
+        if node.outputs and not node.outputs[0].dtype.startswith("int"):
+            return None
+        if node.op == "Const":
+            value = self.attributes.get(node.name, {}).get("value")
+            values = value if isinstance(value, list) else [value]
+            return tuple(values) if all(isinstance(item, int) for item in values) else None
+        known = [self.whole.get(node_of(tensor)) for tensor in node.inputs]
+        if node.op == "Range" and len(known) == 3 and all(known):
+            start, stop, step = (values[0] for values in known if values)
+            return tuple(range(start, stop, step or 1)) if abs(stop - start) < MOST else None
+        if node.op in ("AddV2", "FloorMod") and len(known) == 2 and known[0] and known[1]:
+            pairs = zip(known[0], known[1] * len(known[0]), strict=False)
+            if node.op == "AddV2":
+                return tuple(a + b for a, b in pairs)
+            return tuple(a % b if b else 0 for a, b in pairs)
+        return None
+
+    def alike(self, node: Node) -> bool:
+        """Whether a reshaped tensor still goes with the same others: it gained or lost leading
+        dimensions of 1, or it is bookkeeping that brings back what broadcasting changed."""
+        before, after = self.shape(node.inputs[0]), self.shape(node.name)
+        if before is None or after is None:
+            source = self.nodes.get(node_of(node.inputs[0]))
+            return source is not None and undoes_broadcasting(self.nodes, source)
+        return without_ones(before) == without_ones(after)
+
+    def repeats_one(self, node: Node) -> bool:
+        """Whether one number is repeated: in a formula it needs no sign."""
+        shape = self.shape(node.inputs[0])
+        return shape is not None and all(dim == 1 for dim in shape)
+
+    def axes(self, node: Node) -> tuple[int, ...] | None:
+        """Those of a sum or mean, counted from the first; None where the graph does not say."""
+        shape = self.shape(node.inputs[0])
+        axes = self.whole.get(node_of(node.inputs[1]))
+        if axes is None:
+            return None
+        return axes if shape is None else tuple(axis % max(1, len(shape)) for axis in axes)
+
+    def all_axes(self, node: Node) -> bool:
+        shape, axes = self.shape(node.inputs[0]), self.axes(node)
+        return shape is not None and axes is not None and set(axes) == set(range(len(shape)))
+
+
+def without_ones(shape: Sequence[int | None]) -> list[int | None]:
+    return list(dropwhile(lambda dim: dim == 1, shape))
+
+
+def undoes_broadcasting(nodes: Mapping[str, Node], node: Node) -> bool:
+    """Whether a sum goes over the axes that were found to have been broadcast."""
+    by = nodes.get(node_of(node.inputs[1])) if node.op == "Sum" else None
+    return by is not None and by.op == "BroadcastGradientArgs"
+
+
+def sum_of(composer: Composer, node: Node, args: Parts) -> Expression:
+    shape = composer.shape(node.inputs[0])
+    if undoes_broadcasting(composer.nodes, node):
+        return args[0] if broadcast_nothing(composer, node) else operation("Unbroadcast", args[0])
+    if composer.axes(node) == ():
+        return args[0]
+    if composer.all_axes(node):
+        return ex.total(args[0], shape)
+    return operation("Sum", args[0], about=composer.axes(node))
+
+
+def broadcast_nothing(composer: Composer, node: Node) -> bool:
+    """Whether the shape before broadcasting was that of the gradient, as far as is known."""
+    found, _, number = node.inputs[1].partition(":")
+    asked = composer.nodes[found].inputs[int(number or 0)]
+    shapes = composer.nodes.get(node_of(asked))
+    if shapes is None or shapes.op != "Shape":
+        return False
+    shape = composer.shape(shapes.inputs[0])
+    return shape is not None and shape == composer.shape(node.inputs[0])
+
+
+def mean_of(composer: Composer, node: Node, args: Parts) -> Expression:
+    return operation("Mean", args[0], about=None if composer.all_axes(node) else ())
+
+
+def shape_of(composer: Composer, node: Node, args: Parts) -> Expression:
+    return operation("Shape", args[0], about=composer.shape(node.inputs[0]))
+
+
+def gathered(composer: Composer, node: Node, args: Parts) -> Expression:
+    """The dimensions of a shape along some axes; all of them are the shape itself."""
+    whole, axes = args[0], composer.whole.get(node_of(node.inputs[1]))
+    if isinstance(whole, ex.Operation) and whole.op == "Shape" and axes is not None:
+        if whole.about is not None and set(axes) == set(range(len(whole.about))):
+            return whole
+        return operation("Shape", *whole.args, *map(Number, axes))
+    return operation(node.op, *args[:2])
+
+
+def product_of(composer: Composer, node: Node, args: Parts) -> Expression:
+    """The product of all dimensions of a shape is how many elements there are."""
+    shape = args[0]
+    if isinstance(shape, ex.Operation) and shape.op == "Shape":
+        return operation("Size", *shape.args, about=shape.about)
+    return operation(node.op, args[0])
+
+
+def matrix_product(composer: Composer, node: Node, args: Parts) -> Expression:
+    flags = composer.attributes.get(node.name, {})
+    pairs = zip(args, (("transpose_a", "adj_x"), ("transpose_b", "adj_y")), strict=True)
+    return operation(
+        "MatMul",
+        *(
+            operation("Transpose", arg) if any(flags.get(name) for name in names) else arg
+            for arg, names in pairs
+        ),
+    )
+
+
+def sum_of_all(composer: Composer, node: Node, args: Parts) -> Expression:
+    return operation("Add", *args) if len(args) > 1 else args[0]
+
+
+SPECIAL: dict[str, Callable[[Composer, Node, Parts], Expression]] = {
+    "Sum": sum_of,
+    "Mean": mean_of,
+    "Shape": shape_of,
+    "GatherV2": gathered,
+    "Prod": product_of,
+    "MatMul": matrix_product,
+    "BatchMatMulV2": matrix_product,
+    "AddN": sum_of_all,
+}
+
+
+def composed(
+    composer: Composer, nodes: Iterable[Node], argument: Callable[[Node, str], Expression | None]
+) -> dict[str, Expression]:
+    """The formulas of these nodes by tensor. `argument` says how a node calls one of its inputs;
+    where it has no name for it, the formula of that input takes its place.
+
+    Nodes come in an order of their dependencies, and each looks at its own inputs only: the time
+    is linear in the graph, however deep that is.
+    """
+    formulas: dict[str, Expression] = {}
+
+    def arg(node: Node, tensor: str) -> Expression:
+        value = argument(node, tensor) or formulas.get(tensor)
+        return value if value is not None and value.size <= MOST else Name(tensor)
+
+    for node in nodes:
+        args = [arg(node, tensor) for tensor in node.inputs]
+        formulas[node.name] = composer.formula(node, args)
+        if node.op in DERIVATIVES and len(args) == 2:
+            formulas[f"{node.name}:1"] = DERIVATIVES[node.op](*args)
+    return formulas
