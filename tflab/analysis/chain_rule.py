@@ -13,6 +13,12 @@ from tflab.analysis.expressions import Expression, Name
 from tflab.analysis.gradient_graph import GradientGraph, Reader, gradient_name, leading_to
 from tflab.records import GradientCall, Link, Node, node_of
 
+# Ops of which a formula consists, beside sums and means: each with a sign or a name of its own.
+ELEMENTWISE = (
+    *("Add", "AddV2", "AddN", "Sub", "Mul", "RealDiv", "Div", "Neg", "Square", "SquaredDifference"),
+    *("Reciprocal", "Inv", "Exp", "Log", "Tanh", "Sqrt", "Rsqrt", "Sigmoid", "Identity", "Cast"),
+)
+
 
 def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
     """The chain rule, step by step from the loss: what variables need, in the order of calls."""
@@ -69,6 +75,22 @@ def path(links: Sequence[Link], loss: str) -> list[Link]:
             longest[link.source] = [*before, link]
     ways = list(longest.values())
     return max(ways, key=len, default=[])
+
+
+def is_formula(graph: GradientGraph) -> bool:
+    """Whether a loss is a formula of numbers: elementwise ops, and sums and means of everything.
+
+    What no variable goes into may be of any type.
+    """
+    reader = Reader(graph)
+    called = {call.forward for call in graph.calls}
+    steps = [node for node in graph.nodes if node.name in called]
+    return all(
+        node.op in ELEMENTWISE
+        or (node.op in ("Sum", "Mean") and reader.composer.all_axes(node))
+        or reader.is_read(node.name)
+        for node in steps
+    )
 
 
 def derivatives(graph: GradientGraph, ends: dict[str, str]) -> dict[str, str]:

@@ -196,8 +196,17 @@ def written(value: Expression) -> tuple[str, int]:
         return infix(value), SUMS
     if value.op == "Pow":
         return f"{within(value.args[0], ATOMS)}**{within(value.args[1], ATOMS)}", POWERS
-    arguments = ", ".join(map(text, value.args))
+    arguments = ", ".join((*map(text, value.args), *axis(value)))
     return f"{FUNCTIONS.get(value.op, value.op)}({arguments})", ATOMS
+
+
+def axis(value: Operation) -> list[str]:
+    """`axis=0`, or `axis=(0, 1)`, of a sum or mean that leaves some axes."""
+    if value.op not in ("Sum", "Mean") or not value.about:
+        return []
+    return [
+        f"axis={value.about[0]}" if len(value.about) == 1 else f"axis=({', '.join(value.about)})"
+    ]
 
 
 def within(value: Expression, precedence: int) -> str:

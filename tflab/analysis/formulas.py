@@ -52,7 +52,6 @@ RULES: dict[str, Callable[..., Expression]] = {
     "InvGrad": lambda y, dy: ex.times(ex.negative(dy), ex.power(y, 2)),
     "RsqrtGrad": lambda y, dy: ex.divide(ex.times(ex.negative(dy), ex.power(y, 3)), Number(2)),
     "ReluGrad": lambda dy, x: ex.times(dy, operation("Greater", x, Number(0))),
-    "BiasAddGrad": lambda dy: operation("Sum", dy),
     "SoftmaxCrossEntropyWithLogits": lambda a, b: operation("CrossEntropy", a, b),
     "SparseSoftmaxCrossEntropyWithLogits": lambda a, b: operation("CrossEntropy", a, b),
 }
@@ -108,8 +107,9 @@ class Composer:
 
     def constant(self, node: Node) -> Expression | None:
         value = self.attributes.get(node.name, {}).get("value")
-        scalar = isinstance(value, int | float) and not isinstance(value, bool)
-        return Number(value) if node.op == "Const" and scalar else None
+        if node.op != "Const" or isinstance(value, bool) or not isinstance(value, int | float):
+            return None
+        return Number(value)
 
     def whole_numbers(self, node: Node) -> tuple[int, ...] | None:
         """The value of a small tensor of whole numbers, where the graph alone decides it."""
@@ -117,7 +117,7 @@ class Composer:
             return None
         if node.op == "Const":
             value = self.attributes.get(node.name, {}).get("value")
-            values = value if isinstance(value, list) else [value]
+            values: list[Any] = value if isinstance(value, list) else [value]
             return tuple(values) if all(isinstance(item, int) for item in values) else None
         known = [self.whole.get(node_of(tensor)) for tensor in node.inputs]
         if node.op == "Range" and len(known) == 3 and all(known):
@@ -175,7 +175,13 @@ def sum_of(composer: Composer, node: Node, args: Parts) -> Expression:
         return args[0]
     if composer.all_axes(node):
         return ex.total(args[0], shape)
-    return operation("Sum", args[0], about=composer.axes(node))
+    return operation("Sum", args[0], about=axes_of(composer, node))
+
+
+def axes_of(composer: Composer, node: Node) -> tuple[str, ...]:
+    """The axes of a sum as they are written; a question mark where only a run shows them."""
+    axes = composer.axes(node)
+    return ("?",) if axes is None else tuple(map(str, axes))
 
 
 def broadcast_nothing(composer: Composer, node: Node) -> bool:
@@ -190,7 +196,9 @@ def broadcast_nothing(composer: Composer, node: Node) -> bool:
 
 
 def mean_of(composer: Composer, node: Node, args: Parts) -> Expression:
-    return operation("Mean", args[0], about=None if composer.all_axes(node) else ())
+    return operation(
+        "Mean", args[0], about=None if composer.all_axes(node) else axes_of(composer, node)
+    )
 
 
 def shape_of(composer: Composer, node: Node, args: Parts) -> Expression:
@@ -213,6 +221,14 @@ def product_of(composer: Composer, node: Node, args: Parts) -> Expression:
     if isinstance(shape, ex.Operation) and shape.op == "Shape":
         return operation("Size", *shape.args, about=shape.about)
     return operation(node.op, args[0])
+
+
+def bias_gradient(composer: Composer, node: Node, args: Parts) -> Expression:
+    """A bias is added to every row and position: to all axes but that of the channels."""
+    shape = composer.shape(node.inputs[0])
+    if shape is None or composer.attributes.get(node.name, {}).get("data_format") == "NCHW":
+        return operation("Sum", args[0], about=("?",))
+    return operation("Sum", args[0], about=tuple(map(str, range(len(shape) - 1))))
 
 
 def matrix_product(composer: Composer, node: Node, args: Parts) -> Expression:
@@ -240,6 +256,7 @@ SPECIAL: dict[str, Callable[[Composer, Node, Parts], Expression]] = {
     "MatMul": matrix_product,
     "BatchMatMulV2": matrix_product,
     "AddN": sum_of_all,
+    "BiasAddGrad": bias_gradient,
 }
 
 
@@ -263,4 +280,9 @@ def composed(
         formulas[node.name] = composer.formula(node, args)
         if node.op in DERIVATIVES and len(args) == 2:
             formulas[f"{node.name}:1"] = DERIVATIVES[node.op](*args)
+            continue
+        whole = formulas[node.name]
+        if isinstance(whole, ex.Operation) and whole.op == node.op:
+            for number in range(1, len(node.outputs)):
+                formulas[f"{node.name}:{number}"] = operation(f"{node.op}[{number}]", *whole.args)
     return formulas

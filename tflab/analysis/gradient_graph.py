@@ -56,7 +56,7 @@ class Reader:
             for tensor, gradient in self.returned(call)
             if gradient
         )
-        self.names = {}
+        self.names: dict[str, str] = {}
         for call in graph.calls:
             if not self.is_read(call.forward):
                 for tensor, gradient in self.returned(call):

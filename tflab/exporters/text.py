@@ -95,12 +95,13 @@ def show_table(out: Console, table: Table) -> None:
             width=width,
             no_wrap=True,
         )
-    for cells in rows:
+    for row, cells in zip(table.rows, rows, strict=True):
         grid.add_row(
             *(
                 Text(cut(cell, width, at_end=column.elastic and not column.name))
                 for cell, width, column in zip(cells, widths, table.columns, strict=True)
-            )
+            ),
+            style="dim" if table.dimmed(row) else None,
         )
     out.print(Padding(grid, (0, 0, 0, INDENT), expand=False))
     if table.more:

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from tflab.errors import RefusedError, TflabError
-from tflab.lifecycle import gradient_check, meaning
+from tflab.lifecycle import derivatives, gradient_check, meaning
 from tflab.records import (
     Backward,
     Frontend,
@@ -72,7 +72,11 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         data=program.dataset("train").name,
         variable_count=len(pairs),
     )
-    return meaning.explained(stage, calls, pairs)
+    graph = meaning.graph_of(stage, calls)
+    return replace(
+        meaning.explained(stage, graph, pairs),
+        derivatives=derivatives.read(program, pairs, options, graph),
+    )
 
 
 def check_gradients(

@@ -53,14 +53,16 @@ def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, A
             shape = node.outputs[0].shape
             if shape is not None and prod(dim or 0 for dim in shape) <= SMALL:
                 known[node.name] = {"value": tf.make_ndarray(op.get_attr("value")).tolist()}
-        elif node.op.startswith(("MatMul", "BatchMatMul")):
-            known[node.name] = {name: op.get_attr(name) for name in FLAGS if name in op.node_def.attr}
+        elif node.op in ("MatMul", "BatchMatMulV2"):
+            flags = [name for name in FLAGS if name in op.node_def.attr]
+            known[node.name] = {name: op.get_attr(name) for name in flags}
+        elif node.op == "BiasAddGrad":
+            known[node.name] = {"data_format": op.get_attr("data_format").decode()}
     return known
 
 
-def explained(stage: Backward, calls: Calls, pairs: Sequence[Any]) -> Backward:
+def explained(stage: Backward, graph: GradientGraph, pairs: Sequence[Any]) -> Backward:
     """The stage, with what each gradient node is for and the steps of the chain rule."""
-    graph = graph_of(stage, calls)
     ends = [name for gradient, _ in pairs if (name := name_of(gradient))]
     return replace(
         stage,
