@@ -148,7 +148,7 @@ def read_from_names(frontend: Frontend) -> Backward:
             made.setdefault(scope[1], []).append(node.name)
     program = frontend.live
     program.graph.finalize()
-    return Backward(
+    stage = Backward(
         program=program,
         nodes=frontend.nodes,
         functions=frontend.functions,
@@ -164,6 +164,7 @@ def read_from_names(frontend: Frontend) -> Backward:
         ),
         inferred=bool(made),
     )
+    return meaning.inferred(stage) if made else stage
 
 
 def with_lines(

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.analysis import chain_rule, gradient_nodes
+from tflab.analysis import chain_rule, gradient_nodes, inferred_gradients
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.records import Backward, GradientCall, Node, Source
 from tflab.runtime import nodes, private
@@ -67,6 +67,21 @@ def explained(stage: Backward, graph: GradientGraph, pairs: Sequence[Any]) -> Ba
     return replace(
         stage,
         gradient_nodes=gradient_nodes.described(graph, ends, lines(stage, graph)),
+        chain_rule=chain_rule.links(graph, ends),
+    )
+
+
+def inferred(stage: Backward) -> Backward:
+    """The same of gradients that were in a file, as far as the graph itself shows it. Who made
+    their nodes is not known."""
+    known = attributes(stage.program.graph, stage.nodes)
+    made = [gradient for gradient in stage.gradients if gradient.nodes]
+    graph = inferred_gradients.graph_of(stage.nodes, made, known)
+    ends = inferred_gradients.ends(graph)
+    return replace(
+        stage,
+        shared_nodes=graph.shared,
+        gradient_nodes=gradient_nodes.described(graph, ends, {}),
         chain_rule=chain_rule.links(graph, ends),
     )
 

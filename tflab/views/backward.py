@@ -15,8 +15,11 @@ def blocks(stage: Backward) -> Iterable[Block]:
     if stage.inferred:
         yield (
             f"The file holds gradients of {plural(len(stage.gradients), 'forward op')}; which came "
-            "from which is inferred from their names. Nothing was added."
+            "from which is inferred from their names, and what leads to which gradient from the "
+            "edges. Nothing was added."
         )
+        yield from chain_rule.opening(stage)
+        yield from chain_rule.nodes(stage)
         yield derived(stage)
         return
     if not stage.added_nodes:

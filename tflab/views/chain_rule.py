@@ -27,8 +27,7 @@ def opening(stage: Backward) -> Iterator[Block]:
     if not stage.chain_rule:
         return
     first = stage.chain_rule[0]
-    way = chain_rule.path(stage.chain_rule, first.forward)
-    yield from sentences(stage, way)
+    yield from sentences(stage, chain_rule.path(stage.chain_rule, first.forward))
     if len(stage.gradient_nodes) <= DRAWN_WHOLE:
         yield steps(stage.chain_rule)
     if any(link.added_up for link in stage.chain_rule):
@@ -53,8 +52,7 @@ def sentences(stage: Backward, way: Sequence[Link]) -> Iterator[str]:
     else:
         yield (
             "From the loss back, every op's gradient function turns the gradient by the op's "
-            "output into those by its inputs, so that one walk gives the gradients of all "
-            f"{plural(stage.variable_count, 'variable')}."
+            "output into those by its inputs: one walk gives the gradients of all variables."
         )
     if any(" by " in link.gradient for link in way):
         yield "Where several ops use one value, the gradients that they hand back are added up."
@@ -175,15 +173,11 @@ def drawing(stage: Backward) -> Table:
     """
     known = {node.name: node for node in stage.gradient_nodes}
     computes = {link.forward: link.computes for link in stage.chain_rule}
-    drawn = [
-        replace(node, inputs=flowing, control_inputs=())
-        for node in stage.nodes
-        if (flowing := flows(node, stage, known)) is not None
-    ]
-    ends = [name for name in stage.update_nodes if name in {node.name for node in drawn}]
+    drawn = list(flowing(stage.nodes, known))
+    ends = [node.name for node in drawn if node.name not in known and node.inputs]
     order = ascii_graph.ordered(leaves_last(drawn), ends)
     rows = [
-        drawn_row(rails, node, known.get(node.name), computes, node.name in stage.update_nodes)
+        drawn_row(rails, node, known.get(node.name), computes)
         for rails, node in zip(ascii_graph.draw(order), order, strict=True)
     ]
     return Table(
@@ -200,15 +194,16 @@ def drawing(stage: Backward) -> Table:
     )
 
 
-def flows(node: Node, stage: Backward, known: dict[str, GradientNode]) -> tuple[str, ...] | None:
-    """What a node of the drawing takes from others in it; None where it is not drawn. Forward
-    values come from nowhere, and of updates only the gradients are of interest."""
-    if node.name in known:
-        return node.inputs if node.outputs else None
-    if node.name in stage.update_nodes:
-        return tuple(t for t in node.inputs if node_of(t) in known) or None
-    users = (other for other in stage.nodes if other.name in known)
-    return () if any(node.name in map(node_of, user.inputs) for user in users) else None
+def flowing(nodes: Sequence[Node], known: Mapping[str, GradientNode]) -> Iterator[Node]:
+    """The gradient nodes that have values, the forward nodes that they take from, and what takes
+    from them, which are updates. Of the latter two only these edges are of interest."""
+    taken = {node_of(t) for node in nodes if node.name in known for t in node.inputs}
+    for node in nodes:
+        gradients = tuple(t for t in node.inputs if node_of(t) in known)
+        if node.name in known and node.outputs:
+            yield replace(node, control_inputs=())
+        elif node.name not in known and (gradients or node.name in taken):
+            yield replace(node, inputs=gradients, control_inputs=())
 
 
 def leaves_last(drawn: Sequence[Node]) -> list[Node]:
@@ -222,11 +217,12 @@ def leaves_last(drawn: Sequence[Node]) -> list[Node]:
 
 
 def drawn_row(
-    rails: str, node: Node, known: GradientNode | None, computes: dict[str, str], update: bool
+    rails: str, node: Node, known: GradientNode | None, computes: Mapping[str, str]
 ) -> Drawn:
+    if known is None and node.inputs:
+        return Drawn(rails, node.name, f"update: {node.op}", dim=False)
     if known is None:
-        own = f"update: {node.op}" if update else f"forward: {computes.get(node.name, node.op)}"
-        text = "fed" if node.op == "Placeholder" else own
+        text = "fed" if node.op == "Placeholder" else f"forward: {computes.get(node.name, node.op)}"
         return Drawn(rails, node.name, text, dim=False)
     text = ("not used: " if unused(known) else "") + meaning(known)
     return Drawn(rails, node.name.removeprefix(SCOPE), text, bool(known.bookkeeping))
@@ -248,7 +244,10 @@ def unused(node: GradientNode) -> bool:
 def computing(known: Iterable[GradientNode]) -> Iterator[Block]:
     """Of each node that computes, the line of TensorFlow that made it, and its formula."""
     some = [node for node in known if not node.bookkeeping]
-    frames = tuple(Frame(node.name, line(node), (f"= {meaning(node)}",)) for node in some[:LONGEST])
+    frames = tuple(
+        Frame(node.name, line(node), (f"= {meaning(node)}{'; not used' * unused(node)}",))
+        for node in some[:LONGEST]
+    )
     yield Strip(
         "What the gradient nodes compute, and the line of TensorFlow that made each", frames
     )
