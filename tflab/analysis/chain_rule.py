@@ -18,6 +18,7 @@ ELEMENTWISE = (
     *("Add", "AddV2", "AddN", "Sub", "Mul", "RealDiv", "Div", "Neg", "Square", "SquaredDifference"),
     *("Reciprocal", "Inv", "Exp", "Log", "Tanh", "Sqrt", "Rsqrt", "Sigmoid", "Identity", "Cast"),
 )
+LONGEST = 400  # names and ops of a derivative
 
 
 def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
@@ -95,13 +96,21 @@ def is_formula(graph: GradientGraph) -> bool:
 
 def derivatives(graph: GradientGraph, ends: dict[str, str]) -> dict[str, str]:
     """The formula of each variable's derivative, with nothing left but variables, constants and
-    what is fed. `ends` are the gradients of the variables, as tensors."""
+    what is fed; none for a variable whose formula would be too long to read. `ends` are the
+    gradients of the variables, as tensors."""
     reader = Reader(graph)
     needed = leading_to(reader.nodes, ends.values())
 
     def argument(node: Node, tensor: str) -> Expression | None:
-        return Name(reader.label(tensor)) if reader.is_read(node_of(tensor)) else None
+        if reader.is_read(node_of(tensor)):
+            return reader.composer.name(reader.label(tensor), tensor)
+        return None
 
     ordered = (node for node in graph.nodes if node.name in needed)
-    whole = formulas.composed(reader.composer, ordered, argument)
-    return {variable: ex.text(whole[tensor]) for variable, tensor in ends.items()}
+    whole = formulas.composed(reader.composer, ordered, argument, LONGEST)
+    known = {variable: whole[tensor] for variable, tensor in ends.items()}
+    return {
+        variable: ex.text(formula)
+        for variable, formula in known.items()
+        if not any(node_of(name.text) in reader.owners for name in ex.names(formula))
+    }

@@ -6,9 +6,9 @@ number in front, so that `2 * (1 / n * a)` reads `2 * a / n`; nothing else is re
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import gcd
-from typing import Any
+from typing import Any, TypeGuard
 
 from tflab.records import Shape
 
@@ -31,6 +31,7 @@ class Name:
     """A value that has a name: a forward node, or a gradient such as `dL/d(mul)`."""
 
     text: str
+    shape: Shape = field(default=None, compare=False)
     size: int = 1
 
 
@@ -142,16 +143,39 @@ def product(
     return Product(number, over, divisor, under)
 
 
+def repeated(value: Expression, count: Expression, shape: Shape) -> Expression:
+    """One number for each of so many elements. That is not written, but a sum counts them."""
+    return times(value, operation("Ones", count, about=shape)) if shape != () else value
+
+
 def total(value: Expression, shape: Shape) -> Expression:
     """The sum over all elements of a tensor of this shape; a mean where each of them is divided
     by how many there are. Dimensions that are known only at run time are taken to be alike."""
     parts = factors(value)
-    for factor in parts.under:
-        if isinstance(factor, Operation) and factor.op == "Size" and factor.about == shape:
-            rest = list(parts.under)
-            rest.remove(factor)
-            return operation("Mean", product(parts.number, parts.over, parts.divisor, tuple(rest)))
-    return operation("Sum", value)
+    over = [factor for factor in parts.over if not is_ones(factor)]
+    under = [factor for factor in parts.under if not is_size(factor, shape)]
+    mean = len(under) < len(parts.under)
+    rest = product(parts.number, tuple(over), parts.divisor, tuple(under))
+    if any(name.shape == shape for name in spanning(rest)) or not shape:
+        return operation("Mean" if mean else "Sum", rest)
+    if mean or len(over) == len(parts.over):  # all elements are alike, and so is their mean
+        return rest if mean else operation("Sum", value)
+    return times(next(factor for factor in parts.over if is_ones(factor)).args[0], rest)
+
+
+def is_ones(value: Expression) -> TypeGuard[Operation]:
+    return isinstance(value, Operation) and value.op == "Ones"
+
+
+def is_size(value: Expression, shape: Shape) -> bool:
+    return isinstance(value, Operation) and value.op == "Size" and value.about == shape
+
+
+def spanning(value: Expression) -> set[Name]:
+    """The names in an expression that decide its shape: not those within sums over everything."""
+    if isinstance(value, Operation) and value.op in ("Sum", "Mean", "Size", "Shape", "Ones"):
+        return set()
+    return set().union(*map(spanning, parts_of(value))) | names(value, deep=False)
 
 
 def without(value: Expression, name: Name) -> tuple[Expression | None, bool]:
@@ -171,13 +195,17 @@ def without(value: Expression, name: Name) -> tuple[Expression | None, bool]:
     return product(parts.number, tuple(rest), parts.divisor, parts.under), False
 
 
-def names(value: Expression) -> set[Name]:
+def names(value: Expression, deep: bool = True) -> set[Name]:
+    """All names in an expression, or only itself."""
     if isinstance(value, Name):
         return {value}
-    if isinstance(value, Number):
-        return set()
-    parts = (*value.over, *value.under) if isinstance(value, Product) else value.args
-    return set().union(*map(names, parts)) if parts else set()
+    return set().union(*map(names, parts_of(value))) if deep else set()
+
+
+def parts_of(value: Expression) -> tuple[Expression, ...]:
+    if isinstance(value, Product):
+        return (*value.over, *value.under)
+    return value.args if isinstance(value, Operation) else ()
 
 
 def text(value: Expression) -> str:
@@ -192,6 +220,8 @@ def written(value: Expression) -> tuple[str, int]:
         return number(value.value), ATOMS if value.value >= 0 else SUMS
     if isinstance(value, Product):
         return fraction(value), SUMS if value.number < 0 else PRODUCTS
+    if value.op == "Ones":
+        return "1", ATOMS
     if value.op in INFIX:
         return infix(value), SUMS
     if value.op == "Pow":
@@ -227,7 +257,7 @@ def infix(value: Operation) -> str:
 
 def fraction(value: Product) -> str:
     sign = "-" if value.number < 0 else ""
-    over = [within(factor, PRODUCTS) for factor in value.over]
+    over = [within(factor, PRODUCTS) for factor in value.over if not is_ones(factor)]
     if abs(value.number) != 1 or not over:
         over.insert(0, number(abs(value.number)))
     under = [within(factor, POWERS) for factor in value.under]

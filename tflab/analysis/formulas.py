@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import dropwhile
+from math import prod
 from typing import Any
 
 from tflab.analysis import expressions as ex
@@ -79,16 +80,19 @@ class Composer:
         outputs = self.nodes[name].outputs if name in self.nodes else ()
         return outputs[int(number or 0)].shape if int(number or 0) < len(outputs) else None
 
+    def name(self, text: str, tensor: str) -> Name:
+        return Name(text, self.shape(tensor))
+
     def formula(self, node: Node, args: Parts) -> Expression:
         """What a node computes of the formulas of its inputs."""
         if value := self.constant(node):
             return value
         if not args:
-            return Name(node.name)
+            return self.name(node.name, node.name)
         if node.op in SEEN_THROUGH or (node.op in RESHAPES and self.alike(node)):
             return args[0]
         if node.op in REPEATS and self.repeats_one(node):
-            return args[0]
+            return self.repeated(node, args)
         if node.op in RULES and len(args) == RULES[node.op].__code__.co_argcount:
             return RULES[node.op](*args)
         if special := SPECIAL.get(node.op):
@@ -143,6 +147,15 @@ class Composer:
         """Whether one number is repeated: in a formula it needs no sign."""
         shape = self.shape(node.inputs[0])
         return shape is not None and all(dim == 1 for dim in shape)
+
+    def repeated(self, node: Node, args: Parts) -> Expression:
+        """One number for every element of a shape; how many they are is said by the shape."""
+        shape = self.shape(node.name)
+        if shape is not None and None not in shape:
+            return ex.repeated(args[0], Number(prod(dim or 0 for dim in shape)), shape)
+        if isinstance(args[1], ex.Operation) and args[1].op == "Shape":
+            return ex.repeated(args[0], operation("Size", *args[1].args, about=shape), shape)
+        return ex.repeated(args[0], operation("Size", Name(node.name, shape), about=shape), shape)
 
     def axes(self, node: Node) -> tuple[int, ...] | None:
         """Those of a sum or mean, counted from the first; None where the graph does not say."""
@@ -261,7 +274,10 @@ SPECIAL: dict[str, Callable[[Composer, Node, Parts], Expression]] = {
 
 
 def composed(
-    composer: Composer, nodes: Iterable[Node], argument: Callable[[Node, str], Expression | None]
+    composer: Composer,
+    nodes: Iterable[Node],
+    argument: Callable[[Node, str], Expression | None],
+    most: int = MOST,
 ) -> dict[str, Expression]:
     """The formulas of these nodes by tensor. `argument` says how a node calls one of its inputs;
     where it has no name for it, the formula of that input takes its place.
@@ -273,7 +289,7 @@ def composed(
 
     def arg(node: Node, tensor: str) -> Expression:
         value = argument(node, tensor) or formulas.get(tensor)
-        return value if value is not None and value.size <= MOST else Name(tensor)
+        return value if value is not None and value.size <= most else composer.name(tensor, tensor)
 
     for node in nodes:
         args = [arg(node, tensor) for tensor in node.inputs]

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tflab.analysis import expressions as ex
 from tflab.analysis import formulas
-from tflab.analysis.expressions import Expression, Name
+from tflab.analysis.expressions import Expression
 from tflab.records import Gradient, GradientCall, Node, node_of
 
 PASSES_ON = ("ReadVariableOp", "Identity", "ReadVariableXlaSplitND")  # reads of variables
@@ -110,21 +110,22 @@ class Reader:
         if node_of(tensor) not in self.owners:
             return self.forward_name(tensor)
         if (owner, tensor) in self.incoming:
-            return Name(gradient_name(self.label(self.incoming[owner, tensor])))
+            label = self.label(self.incoming[owner, tensor])
+            return self.composer.name(gradient_name(label), tensor)
         if self.owners[node_of(tensor)] != owner or not owner:
             name = self.names.get(tensor)
-            return Name(name) if name else None
+            return self.composer.name(name, tensor) if name else None
         return None
 
     def forward_name(self, tensor: str) -> Expression:
         """A forward value under its name; of a cross entropy's second output, the formula."""
         node = self.nodes.get(node_of(tensor))
         if node is None:
-            return Name(tensor)
+            return self.composer.name(tensor, tensor)
         if node.op in formulas.DERIVATIVES and tensor.endswith(":1"):
-            args = [Name(self.label(t)) for t in node.inputs]
+            args = [self.composer.name(self.label(t), t) for t in node.inputs]
             return formulas.DERIVATIVES[node.op](*args)
-        return self.composer.constant(node) or Name(self.label(tensor))
+        return self.composer.constant(node) or self.composer.name(self.label(tensor), tensor)
 
     def computes(self, name: str) -> str:
         """What a forward node computes of the values that go into it."""
