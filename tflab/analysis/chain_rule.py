@@ -8,16 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tflab.analysis import expressions as ex
-from tflab.analysis import formulas
+from tflab.analysis import formulas, op_rules
 from tflab.analysis.expressions import Expression, Name
 from tflab.analysis.gradient_graph import GradientGraph, Reader, gradient_name, leading_to
 from tflab.records import GradientCall, Link, Node, node_of
 
-# Ops of which a formula consists, beside sums and means: each with a sign or a name of its own.
-ELEMENTWISE = (
-    *("Add", "AddV2", "AddN", "Sub", "Mul", "RealDiv", "Div", "Neg", "Square", "SquaredDifference"),
-    *("Reciprocal", "Inv", "Exp", "Log", "Tanh", "Sqrt", "Rsqrt", "Sigmoid", "Identity", "Cast"),
-)
 LONGEST = 400  # names and ops of a derivative
 
 
@@ -87,7 +82,7 @@ def is_formula(graph: GradientGraph) -> bool:
     called = {call.forward for call in graph.calls}
     steps = [node for node in graph.nodes if node.name in called]
     return all(
-        node.op in ELEMENTWISE
+        node.op in op_rules.ELEMENTWISE
         or (node.op in ("Sum", "Mean") and reader.composer.all_axes(node))
         or reader.is_read(node.name)
         for node in steps

@@ -13,6 +13,7 @@ from math import prod
 from typing import Any
 
 from tflab.analysis import expressions as ex
+from tflab.analysis import op_rules
 from tflab.analysis.expressions import Expression, Name, Number, operation
 from tflab.records import Node, Shape, node_of
 
@@ -20,49 +21,6 @@ Attributes = Mapping[str, Mapping[str, Any]]  # node -> its constant's value, it
 Parts = Sequence[Expression]
 
 MOST = 40  # names and ops of a formula; what is larger is called by its node's name
-
-# Types that hand on the numbers of their first input.
-SEEN_THROUGH = (
-    *("Identity", "ReadVariableOp", "Cast", "StopGradient", "PreventGradient", "Snapshot"),
-    *("EnsureShape", "Conj", "DeepCopy"),
-)
-RESHAPES = ("Reshape", "ExpandDims", "Squeeze")
-REPEATS = ("Tile", "BroadcastTo")
-
-RULES: dict[str, Callable[..., Expression]] = {
-    "Add": ex.add,
-    "AddV2": ex.add,
-    "BiasAdd": ex.add,
-    "Sub": ex.subtract,
-    "Mul": ex.times,
-    "RealDiv": ex.divide,
-    "Div": ex.divide,
-    "Neg": ex.negative,
-    "Square": lambda a: ex.power(a, 2),
-    "SquaredDifference": lambda a, b: ex.power(ex.subtract(a, b), 2),
-    "Reciprocal": lambda a: ex.divide(Number(1), a),
-    "Inv": lambda a: ex.divide(Number(1), a),
-    "Rsqrt": lambda a: ex.divide(Number(1), operation("Sqrt", a)),
-    "ZerosLike": lambda a: Number(0),
-    "OnesLike": lambda a: Number(1),
-    "Fill": lambda shape, value: value,
-    "TanhGrad": lambda y, dy: ex.times(dy, ex.subtract(Number(1), ex.power(y, 2))),
-    "SigmoidGrad": lambda y, dy: ex.times(ex.times(dy, y), ex.subtract(Number(1), y)),
-    "SqrtGrad": lambda y, dy: ex.divide(dy, ex.times(Number(2), y)),
-    "ReciprocalGrad": lambda y, dy: ex.times(ex.negative(dy), ex.power(y, 2)),
-    "InvGrad": lambda y, dy: ex.times(ex.negative(dy), ex.power(y, 2)),
-    "RsqrtGrad": lambda y, dy: ex.divide(ex.times(ex.negative(dy), ex.power(y, 3)), Number(2)),
-    "ReluGrad": lambda dy, x: ex.times(dy, operation("Greater", x, Number(0))),
-    "SoftmaxCrossEntropyWithLogits": lambda a, b: operation("CrossEntropy", a, b),
-    "SparseSoftmaxCrossEntropyWithLogits": lambda a, b: operation("CrossEntropy", a, b),
-}
-# The second output of these is the derivative by the logits, which they compute on the way.
-DERIVATIVES: dict[str, Callable[..., Expression]] = {
-    "SoftmaxCrossEntropyWithLogits": lambda a, b: ex.subtract(operation("Softmax", a), b),
-    "SparseSoftmaxCrossEntropyWithLogits": lambda a, b: ex.subtract(
-        operation("Softmax", a), operation("OneHot", b)
-    ),
-}
 
 
 class Composer:
@@ -89,15 +47,15 @@ class Composer:
             return value
         if not args:
             return self.name(node.name, node.name)
-        if node.op in SEEN_THROUGH or (node.op in RESHAPES and self.alike(node)):
+        if node.op in op_rules.SEEN_THROUGH or (node.op in op_rules.RESHAPES and self.alike(node)):
             return args[0]
-        if node.op in REPEATS and self.repeats_one(node):
+        if node.op in op_rules.REPEATS and self.repeats_one(node):
             return self.repeated(node, args)
-        if node.op in RULES and len(args) == RULES[node.op].__code__.co_argcount:
-            return RULES[node.op](*args)
+        if node.op in op_rules.RULES and len(args) == op_rules.RULES[node.op].__code__.co_argcount:
+            return op_rules.RULES[node.op](*args)
         if special := SPECIAL.get(node.op):
             return special(self, node, args)
-        if node.op in RESHAPES:
+        if node.op in op_rules.RESHAPES:
             return operation("Reshape", args[0])
         kept = [a for t, a in zip(node.inputs, args, strict=True) if not self.only_shapes(t)]
         return operation(node.op, *kept)
@@ -294,8 +252,8 @@ def composed(
     for node in nodes:
         args = [arg(node, tensor) for tensor in node.inputs]
         formulas[node.name] = composer.formula(node, args)
-        if node.op in DERIVATIVES and len(args) == 2:
-            formulas[f"{node.name}:1"] = DERIVATIVES[node.op](*args)
+        if node.op in op_rules.DERIVATIVES and len(args) == 2:
+            formulas[f"{node.name}:1"] = op_rules.DERIVATIVES[node.op](*args)
             continue
         whole = formulas[node.name]
         if isinstance(whole, ex.Operation) and whole.op == node.op:

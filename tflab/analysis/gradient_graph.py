@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tflab.analysis import expressions as ex
-from tflab.analysis import formulas
+from tflab.analysis import formulas, op_rules
 from tflab.analysis.expressions import Expression
 from tflab.records import Gradient, GradientCall, Node, node_of
 
@@ -122,9 +122,9 @@ class Reader:
         node = self.nodes.get(node_of(tensor))
         if node is None:
             return self.composer.name(tensor, tensor)
-        if node.op in formulas.DERIVATIVES and tensor.endswith(":1"):
+        if node.op in op_rules.DERIVATIVES and tensor.endswith(":1"):
             args = [self.composer.name(self.label(t), t) for t in node.inputs]
-            return formulas.DERIVATIVES[node.op](*args)
+            return op_rules.DERIVATIVES[node.op](*args)
         return self.composer.constant(node) or self.composer.name(self.label(tensor), tensor)
 
     def computes(self, name: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tflab.analysis import expressions as ex
-from tflab.analysis import formulas
+from tflab.analysis import formulas, op_rules
 from tflab.analysis.gradient_graph import (
     PASSES_ON,
     GradientGraph,
@@ -70,7 +70,7 @@ def formula_of(reader: Reader, node: Node, kind: str | None) -> str:
     if kind not in (None, STARTS, SAME) or not node.outputs:
         return ""
     content = ex.text(reader.expressions[node.name])
-    return f"repeat({content})" if node.op in formulas.REPEATS else content
+    return f"repeat({content})" if node.op in op_rules.REPEATS else content
 
 
 def bookkeeping(reader: Reader) -> dict[str, str]:
@@ -106,17 +106,17 @@ def kind_of(reader: Reader, node: Node, served: set[str | None]) -> str | None:
     if node.op == "Cast" and served_by_count(reader, node):
         return COUNTS
     if whole and node.outputs:
-        if served and served <= {COUNTS, BROADCASTING} and len(served) == 1:
+        if served in ({COUNTS}, {BROADCASTING}):
             return served.pop()
         return COUNTS if node.op in COUNTING else SHAPES
     if formulas.undoes_broadcasting(reader.nodes, node):
         return BROADCASTING if formulas.broadcast_nothing(reader.composer, node) else None
-    if node.op in formulas.RESHAPES and node.inputs:
+    if node.op in op_rules.RESHAPES and node.inputs:
         source = reader.nodes[node_of(node.inputs[0])]
         if formulas.undoes_broadcasting(reader.nodes, source):
             return BROADCASTING
         owner = reader.nodes.get(reader.owners[node.name])
-        return None if owner is not None and owner.op in formulas.RESHAPES else SAME
+        return None if owner is not None and owner.op in op_rules.RESHAPES else SAME
     return SAME if node.op in ("Cast", "Identity", *PASSES_ON) else None
 
 
@@ -139,25 +139,14 @@ def destinations(
         if not reader.is_read(call.forward):
             pairs = reader.returned(call)
             starts += [(gradient, reader.contribution(call, tensor)) for tensor, gradient in pairs]
-    for tensor in started_at(reader):
-        known[node_of(tensor)] = (gradient_name(reader.incoming[tensor_key(reader, tensor)]), True)
+    for (_, tensor), output in reader.incoming.items():
+        if kinds.get(node_of(tensor)) == STARTS:
+            known[node_of(tensor)] = (gradient_name(output), True)
     # What a variable needs comes first: a node on the way to two gradients is said to lead there.
     starts.sort(key=lambda pair: node_of(pair[0]) not in needed)
     for tensor, name in starts:
         follow(reader, kinds, known, tensor, name)
     return known
-
-
-def started_at(reader: Reader) -> list[str]:
-    return [
-        t
-        for _, t in reader.incoming
-        if node_of(t) in reader.graph.shared and reader.nodes[node_of(t)].op == "Fill"
-    ]
-
-
-def tensor_key(reader: Reader, tensor: str) -> tuple[str, str]:
-    return next(key for key in reader.incoming if key[1] == tensor)
 
 
 def follow(
