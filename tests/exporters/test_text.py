@@ -372,3 +372,15 @@ def test_columns_are_fitted_to_the_line(lengths, available):
     room = available - text.GAP * (len(lengths) - 1)
     assert all(width <= length for width, length in zip(widths, lengths, strict=True))
     assert sum(widths) == min(sum(lengths), room)
+
+
+def test_rows_that_matter_less_are_dim_where_somebody_looks():
+    rows = (("count", "Shape", "1"), ("compute", "Mul", "2"))
+    table = Table("Ops", COLUMNS, rows, dimmed=lambda row: row[0] == "count")
+    stream = io.StringIO()
+    out = Console(file=stream, force_terminal=True, width=60, color_system="standard")
+    text.show_table(out, table)
+    first, second = stream.getvalue().splitlines()[-2:]
+    assert "\x1b[2m" in first and "count" in first
+    assert "\x1b[2m" not in second and "compute" in second
+    assert shown(table)[-2:] == ["  count    Shape     1", "  compute  Mul       2"]

@@ -86,9 +86,7 @@ def same(left, right):
 def test_the_derivatives_of_the_toy_are_those_of_sympy(walked):
     stage = walked("toy")["backward"]
     names = {name: sympy.Symbol(name) for name in "yz"}
-    names |= {
-        name: np.array(sympy.symbols(f"{name}:{ROWS}"), object) for name in ("x", "targets")
-    }
+    names |= {name: np.array(sympy.symbols(f"{name}:{ROWS}"), object) for name in ("x", "targets")}
     loss = meaning("mean((x * y + z - targets)**2)", names)
     assert [derivative.variable for derivative in stage.derivatives] == ["y", "z"]
     for derivative in stage.derivatives:

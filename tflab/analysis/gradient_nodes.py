@@ -67,7 +67,11 @@ def described(
 
 
 def formula_of(reader: Reader, node: Node, kind: str | None) -> str:
-    if kind not in (None, STARTS, SAME) or not node.outputs:
+    if (
+        kind not in (None, STARTS, SAME)
+        or not node.outputs
+        or reader.composer.whole[node.name] is not None
+    ):
         return ""
     content = ex.text(reader.expressions[node.name])
     return f"repeat({content})" if node.op in op_rules.REPEATS else content
@@ -77,18 +81,27 @@ def bookkeeping(reader: Reader) -> dict[str, str]:
     """The gradient nodes that compute nothing of the formula, and their kinds. The last come
     first: what only serves bookkeeping of one kind is of that kind."""
     users: dict[str, list[str]] = {}
+    used: dict[str, set[bool]] = {}
     for name in reader.owners:
-        for tensor in reader.nodes[name].inputs:
+        for place, tensor in enumerate(reader.nodes[name].inputs):
             users.setdefault(node_of(tensor), []).append(name)
+            used.setdefault(node_of(tensor), set()).add(says_shape(reader.nodes[name], place))
     kinds: dict[str, str] = {}
     started = {t for t in reader.graph.shared if reader.nodes[t].op == "Fill"}
     for node in reversed(reader.graph.nodes):
         if node.name in reader.owners:
             served = {kinds.get(user) for user in users.get(node.name, ())}
             kind = STARTS if node.name in started else kind_of(reader, node, served)
+            if kind is None and used.get(node.name) == {True}:
+                kind = SHAPES
             if kind:
                 kinds[node.name] = kind
     return kinds
+
+
+def says_shape(node: Node, place: int) -> bool:
+    """Whether an input only tells a node which shape its result has, or over which axes to add."""
+    return place == 1 and node.op in (*op_rules.RESHAPES, *op_rules.REPEATS, "Sum")
 
 
 def kind_of(reader: Reader, node: Node, served: set[str | None]) -> str | None:
