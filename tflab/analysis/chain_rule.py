@@ -50,11 +50,8 @@ def link(reader: Reader, call: GradientCall, tensor: str, gradient: str) -> Link
 
 def single_factor(reader: Reader, call: GradientCall, value: Expression) -> tuple[str | None, bool]:
     """The factor beside the one gradient that came in."""
-    incoming = [
-        Name(gradient_name(label))
-        for (forward, _), label in reader.incoming.items()
-        if forward == call.forward
-    ]
+    outputs = {reader.incoming[call.forward, tensor] for tensor in call.incoming if tensor}
+    incoming = [Name(gradient_name(label)) for label in outputs]
     beside = [name for name in incoming if name in ex.names(value)]
     if len(beside) != 1:
         return None, False
@@ -64,13 +61,18 @@ def single_factor(reader: Reader, call: GradientCall, value: Expression) -> tupl
 
 def path(links: Sequence[Link], loss: str) -> list[Link]:
     """The longest way from the loss to a variable: each link begins where the last one ended."""
-    longest: dict[str, list[Link]] = {}
+    lengths = {loss: 0}  # of the longest way to each op
+    last: dict[str, Link] = {}  # on that way
     for link in links:  # an op's link comes before those of what it was computed from
-        before = longest.get(link.forward, [])
-        if (before or link.forward == loss) and len(before) >= len(longest.get(link.source, [])):
-            longest[link.source] = [*before, link]
-    ways = list(longest.values())
-    return max(ways, key=len, default=[])
+        if link.forward in lengths and lengths[link.forward] >= lengths.get(link.source, 0):
+            lengths[link.source] = lengths[link.forward] + 1
+            last[link.source] = link
+    name = max(lengths, key=lambda source: lengths[source])
+    way = []
+    while name in last and len(way) < len(last):
+        way.append(last[name])
+        name = way[-1].forward
+    return way[::-1]
 
 
 def is_formula(graph: GradientGraph) -> bool:

@@ -37,6 +37,9 @@ def read(
     if sum(size_of(variable) for _, variable in pairs) > MOST:
         return ()
     ends = {v.op.name: nodes.tensor_name(gradient) for gradient, v in pairs}
+    formulas = chain_rule.derivatives(graph, ends)
+    if not formulas:
+        return ()
     try:
         values, slopes = computed(program, dict(zip(ends, pairs, strict=True)), options)
     except RefusedError:  # a graph from a file can be differentiated also where it cannot be run
@@ -48,7 +51,7 @@ def read(
             value=values[name].tolist(),
             difference=difference(values[name], slopes.get(name)),
         )
-        for name, formula in chain_rule.derivatives(graph, ends).items()
+        for name, formula in formulas.items()
     )
 
 
