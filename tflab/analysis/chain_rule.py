@@ -68,7 +68,7 @@ def path(links: Sequence[Link], loss: str) -> list[Link]:
             lengths[link.source] = lengths[link.forward] + 1
             last[link.source] = link
     name = max(lengths, key=lambda source: lengths[source])
-    way = []
+    way: list[Link] = []
     while name in last and len(way) < len(last):
         way.append(last[name])
         name = way[-1].forward
