@@ -113,6 +113,7 @@ def test_what_several_ops_hand_back_is_added_up():
             outputs=one,
         ),
     )
+    nodes = (*nodes, node("train", "ResourceApplyGradientDescent", "y", "gradients/AddN"))
     first, second = "gradients/loss_grad/Mul", "gradients/loss_grad/Mul_1"
     graph = replace(
         GRAPH,
@@ -135,6 +136,9 @@ def test_what_several_ops_hand_back_is_added_up():
     assert described["gradients/a_grad/mul"].towards == "dL/dy by a"
     gradients = [link.gradient for link in chain_rule.links(graph, ["gradients/AddN"])]
     assert gradients == ["dL/da", "dL/dy by loss", "dL/dy by a"]
+    edges = inferred_gradients.graph_of(nodes, graph.gradients[::-1], {})
+    ends = inferred_gradients.ends(edges)
+    assert {n.name: n for n in gradient_nodes.described(edges, ends, {})} == described
 
 
 def test_every_kind_of_bookkeeping_has_a_reason():
