@@ -14,6 +14,7 @@ from tflab.records import (
     Backward,
     Call,
     CriticalPath,
+    Derivative,
     Execution,
     Experiment,
     Fate,
@@ -23,7 +24,9 @@ from tflab.records import (
     Generated,
     Gradient,
     GradientCheck,
+    GradientNode,
     Kernel,
+    Link,
     Machined,
     Memory,
     Node,
@@ -56,6 +59,7 @@ class Live:
 
 
 PROGRAM = Live()
+LINE = Source("math_grad.py", 7, "_AddGrad", "return grad")
 NODES = (
     Node(
         "x",
@@ -161,7 +165,10 @@ def test_a_node_is_written_with_all_that_is_known_of_it():
     "stage, promised",
     [
         ("frontend", "stage nodes node_count edge_count"),
-        ("backward", "stage nodes node_count edge_count gradients added_nodes gradient_checks"),
+        (
+            "backward",
+            "stage nodes node_count edge_count gradients added_nodes gradient_checks derivatives",
+        ),
         ("placement", "stage nodes node_count edge_count fetches partitions transfers"),
         (
             "execution",
@@ -319,6 +326,15 @@ def test_every_field_of_the_backward_stage():
         inferred=True,
         functions=(CALLED,),
         added_functions=("grad_of_twice",),
+        gradient_nodes=(
+            GradientNode("g1", "x * dL/d(b)", "dL/dy", False, True, None, LINE),
+            GradientNode("g2", "", None, False, False, "shape", None),
+        ),
+        chain_rule=(Link("b", "a + y", "y", "y/read", "dL/dy", "sum(dL/d(b))", None, True),),
+        derivatives=(
+            Derivative("y", "2 * y", [1.5, float("nan")], 1e-8),
+            Derivative("z", "z", 0.25, None),
+        ),
     )
     assert object_of(stage) == {
         "stage": "backward",
@@ -358,6 +374,47 @@ def test_every_field_of_the_backward_stage():
         "inferred": True,
         "functions": [WRITTEN_CALLED],
         "added_functions": ["grad_of_twice"],
+        "gradient_nodes": [
+            {
+                "name": "g1",
+                "formula": "x * dL/d(b)",
+                "towards": "dL/dy",
+                "complete": False,
+                "used": True,
+                "bookkeeping": None,
+                "line": {
+                    "file": "math_grad.py",
+                    "line": 7,
+                    "function": "_AddGrad",
+                    "code": "return grad",
+                },
+            },
+            {
+                "name": "g2",
+                "formula": "",
+                "towards": None,
+                "complete": False,
+                "used": False,
+                "bookkeeping": "shape",
+                "line": None,
+            },
+        ],
+        "chain_rule": [
+            {
+                "forward": "b",
+                "computes": "a + y",
+                "by": "y",
+                "source": "y/read",
+                "gradient": "dL/dy",
+                "formula": "sum(dL/d(b))",
+                "factor": None,
+                "added_up": True,
+            }
+        ],
+        "derivatives": [
+            {"variable": "y", "formula": "2 * y", "value": [1.5, None], "difference": 1e-8},
+            {"variable": "z", "formula": "z", "value": 0.25, "difference": None},
+        ],
     }
 
 

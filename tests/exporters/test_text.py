@@ -366,3 +366,15 @@ def test_wide_letters_stay_within_the_line_of_their_row():
     assert len(lines) == 4
     assert max(map(cell_len, lines)) <= 100
     assert lines[-1].endswith("1.00 s")
+
+
+def test_rows_that_matter_less_are_dim_where_somebody_looks():
+    rows = (("count", "Shape", "1"), ("compute", "Mul", "2"))
+    table = Table("Ops", COLUMNS, rows, dimmed=lambda row: row[0] == "count")
+    stream = io.StringIO()
+    out = Console(file=stream, force_terminal=True, width=60, color_system="standard")
+    text.show_table(out, table)
+    first, second = stream.getvalue().splitlines()[-2:]
+    assert "\x1b[2m" in first and "count" in first
+    assert "\x1b[2m" not in second and "compute" in second
+    assert shown(table)[-2:] == ["  count    Shape     1", "  compute  Mul       2"]

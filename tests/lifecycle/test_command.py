@@ -55,6 +55,7 @@ STAGES = {
         "gradients": [{"forward": str, "nodes": list}],
         "added_nodes": [str],
         "gradient_checks": [{"tensor": str, "max_relative_error": float}],
+        "gradient_nodes": [{"name": str, "formula": str}],
     },
     "placement": GRAPH
     | {
@@ -175,6 +176,16 @@ def broken_promises(value, promised, path):
             yield from broken_promises(item, promised[0], f"{path}[{index}]")
     elif not isinstance(value, promised):
         yield f"{path} is {value!r}"
+
+
+def test_json_has_the_derivatives_of_a_formula_and_none_of_a_network(toy, lenet):
+    backward = json.loads(toy.stdout)["stages"][1]
+    assert [derivative["variable"] for derivative in backward["derivatives"]] == ["y", "z"]
+    for derivative in backward["derivatives"]:
+        assert list(derivative) == ["variable", "formula", "value", "difference"]
+        assert derivative["formula"].startswith("mean(2 * ")
+        assert 0 <= derivative["difference"] < 1e-5 < abs(derivative["value"])
+    assert json.loads(lenet[0].stdout)["stages"][1]["derivatives"] == []
 
 
 def test_json_holds_what_was_asked_for(toy):

@@ -159,6 +159,36 @@ def test_a_gradient_op_knows_its_forward_op(graph):
 
 
 @pytest.mark.tensorflow
+def test_the_calls_of_gradient_functions_are_noted(graph, monkeypatch):
+    import tensorflow as tf
+    from tensorflow.python.ops import gradients_util
+
+    log = gradients_util._LogOpGradients
+    with graph.as_default(), private.gradient_calls() as calls:
+        (gradient,) = tf.gradients(op(graph, "square").outputs[0], op(graph, "x").outputs[0])
+    assert gradients_util._LogOpGradients is log
+    ((square, given, returned),) = calls
+    assert (square, len(given), len(returned)) == (op(graph, "square"), 1, 2)
+    assert list(gradient.op.inputs) == list(returned)  # by x, twice
+    monkeypatch.delattr(gradients_util, "_LogOpGradients")
+    lost(lambda: next(private.gradient_calls().gen), "The calls of gradient functions")
+
+
+@pytest.mark.tensorflow
+def test_a_gradient_op_knows_the_line_of_its_gradient_function(graph):
+    import tensorflow as tf
+
+    derived = op(graph, "gradients/square_grad/Mul")
+    folder = Path(tf.__file__).parent / "python" / "ops"
+    file = str(folder / "math_grad.py")
+    known, line, function, code = private.frame_within(derived, file)
+    assert (known, function) == (file, "_MulGrad")
+    assert Path(file).read_text().splitlines()[line - 1].strip() == code
+    assert private.frame_within(op(graph, "square"), file) is None
+    assert private.gradients_file() == str(folder / "gradients_util.py")
+
+
+@pytest.mark.tensorflow
 def test_an_op_knows_the_line_that_made_it(graph):
     import tensorflow as tf
 

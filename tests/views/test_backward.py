@@ -183,7 +183,7 @@ def test_gradients_in_a_file_are_known_by_their_names():
     stage = Backward(None, (*FORWARD, *ADDED), gradients=(known, unknown), inferred=True)
     assert shown(stage) == [
         "The file holds gradients of 2 forward ops; which came from which is inferred from their "
-        "names. Nothing was added.",
+        "names, and what leads to which gradient from the edges. Nothing was added.",
         [
             "Forward ops, last first as differentiation met them, and what came from each",
             DERIVED,

@@ -105,8 +105,8 @@ def show_table(out: Console, table: Table) -> None:
             width=width,
             no_wrap=True,
         )
-    for cells in fitted.rows:
-        grid.add_row(*map(Text, cells))
+    for row, cells in zip(table.rows, fitted.rows, strict=True):
+        grid.add_row(*map(Text, cells), style="dim" if table.dimmed(row) else None)
     out.print(Padding(grid, (0, 0, 0, INDENT), expand=False))
     if table.more:
         out.print(Text(f"  {table.rest()}", style="dim"))

@@ -16,7 +16,7 @@ from typing import Any
 import tensorflow as tf
 
 from tflab.errors import RefusedError, TflabError
-from tflab.lifecycle import gradient_check
+from tflab.lifecycle import derivatives, gradient_check, meaning
 from tflab.records import (
     Backward,
     Frontend,
@@ -50,14 +50,15 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
         return read_from_names(frontend)
     # By default TensorFlow does not; over several devices a gradient follows its forward op.
-    derived = derive(program, together=options.devices > 1)
+    with private.gradient_calls() as calls:
+        derived = derive(program, together=options.devices > 1)
     pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops
     checks, unchecked = check_gradients(program, pairs, options)
     program.graph.finalize()  # from here on, reading it must not change it
     grown = (*frontend.nodes, *with_lines(frontend.nodes, program, added))
     new = tuple(added_functions(frontend, grown, program.graph))
-    return Backward(
+    stage = Backward(
         program=replace(program, train_op=train_op, model=fetching(program.model, pairs)),
         nodes=tuple(with_outputs(grown, program.graph)) if frontend.functions else grown,
         functions=(*frontend.functions, *new),
@@ -70,6 +71,11 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         unchecked=unchecked,
         data=program.dataset("train").name,
         variable_count=len(pairs),
+    )
+    graph = meaning.graph_of(stage, calls)
+    return replace(
+        meaning.explained(stage, graph, pairs),
+        derivatives=derivatives.read(program, pairs, options, graph),
     )
 
 
@@ -142,7 +148,7 @@ def read_from_names(frontend: Frontend) -> Backward:
             made.setdefault(scope[1], []).append(node.name)
     program = frontend.live
     program.graph.finalize()
-    return Backward(
+    stage = Backward(
         program=program,
         nodes=frontend.nodes,
         functions=frontend.functions,
@@ -158,6 +164,7 @@ def read_from_names(frontend: Frontend) -> Backward:
         ),
         inferred=bool(made),
     )
+    return meaning.inferred(stage) if made else stage
 
 
 def with_lines(

@@ -59,7 +59,7 @@ def check(
     graph, variables = settable(program)
     rng = np.random.default_rng(0)
     with session.opened(graph, config, session.start_of(program)) as live:
-        values = dict(jitter(live, variables, rng))
+        values = dict(first_values(live, variables, rng, NOISE))
         assign(live, values)
         gradients = [dense(g) for g in live.run([within(graph, g) for g, _ in pairs], feeds)]
         reason = unfit([live.run(program.loss.name, feeds) for _ in range(2)])
@@ -71,34 +71,55 @@ def check(
     elements = {
         name: chosen(gradient, count, rng) for name, gradient in zip(names, gradients, strict=True)
     }
-    loss = program.loss
-    for copy, dtype in float64_copy.copies(graph, [loss.op.name, *values]):
-        try:
-            with session.opened(copy, config) as live:
-                assign(live, values)
-                fed = {tensor: value for tensor, value in feeds.items() if has(copy, tensor)}
-                moving = Moving(live, loss.name, fed, values, STEPS[dtype])
-                numeric = [
-                    moving.slopes(name, variables.get(name), elements[name]) for name in names
-                ]
-            break
-        except RefusedError:
-            if dtype == tf.float32:
-                raise
+    run = Run(graph, program.loss.name, config, feeds, variables, values)
+    slopes, dtype = differences(run, elements)
     return tuple(
-        compare(name, gradient, elements[name], slopes, dtype)
-        for name, gradient, slopes in zip(names, gradients, numeric, strict=True)
+        compare(name, gradient, elements[name], slopes[name], dtype)
+        for name, gradient in zip(names, gradients, strict=True)
     ), ""
 
 
-def jitter(
-    live: Any, variables: Mapping[str, Settable], rng: np.random.Generator
+@dataclass(frozen=True)
+class Run:
+    """A loss that can be computed: its graph, what is fed, and the values of variables."""
+
+    graph: tf.Graph
+    loss: str  # a tensor
+    config: Any
+    feeds: Mapping[str, np.ndarray]
+    variables: Mapping[str, Settable]
+    values: Mapping[str, np.ndarray]  # setter of a variable -> value
+
+
+def differences(
+    run: Run, elements: Mapping[str, np.ndarray]
+) -> tuple[dict[str, np.ndarray], tf.DType]:
+    """The central differences of a loss by these elements of each variable, and the precision in
+    which they were taken: that of the widest copy of the graph that runs."""
+    for copy, dtype in float64_copy.copies(run.graph, [node_of(run.loss), *run.values]):
+        try:
+            with session.opened(copy, run.config) as live:
+                assign(live, run.values)
+                fed = {tensor: value for tensor, value in run.feeds.items() if has(copy, tensor)}
+                moving = Moving(live, run.loss, fed, run.values, STEPS[dtype])
+                return {
+                    name: moving.slopes(name, run.variables.get(name), chosen)
+                    for name, chosen in elements.items()
+                }, dtype
+        except RefusedError:
+            if dtype == tf.float32:
+                raise
+    raise AssertionError("the copy in float32 either runs or is refused")
+
+
+def first_values(
+    live: Any, variables: Mapping[str, Settable], rng: np.random.Generator, noise: float
 ) -> Iterator[tuple[str, np.ndarray]]:
     """A value for each setter of a variable: the first one, and a little noise."""
     fetched = live.run([variable.value for variable in variables.values()])
     for variable, value in zip(variables.values(), fetched, strict=True):
-        noise = rng.normal(0, NOISE, value.shape) if value.dtype == np.float32 else 0
-        yield variable.setter, np.asarray(value + noise, value.dtype)
+        moved = rng.normal(0, noise, value.shape) if value.dtype == np.float32 else 0
+        yield variable.setter, np.asarray(value + moved, value.dtype)
 
 
 def compare(

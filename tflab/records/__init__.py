@@ -15,6 +15,7 @@ from typing import Any
 
 from tflab.errors import TflabError
 from tflab.records.buffers import Buffer, Buffers
+from tflab.records.gradients import Derivative, GradientCall, GradientNode, Link
 from tflab.records.graph import (
     Call,
     Function,
@@ -87,6 +88,7 @@ __all__ = [
     "ConfigTimes",
     "Costs",
     "CriticalPath",
+    "Derivative",
     "Diagnosis",
     "Epoch",
     "Execution",
@@ -99,11 +101,14 @@ __all__ = [
     "Function",
     "Generated",
     "Gradient",
+    "GradientCall",
     "GradientCheck",
+    "GradientNode",
     "History",
     "Kernel",
     "Level",
     "Lines",
+    "Link",
     "Load",
     "Machined",
     "Memory",
@@ -203,6 +208,9 @@ class Backward(Shown):
     inferred: bool = False  # `gradients` were in the file, and are recognised by their names
     functions: tuple[Function, ...] = ()
     added_functions: tuple[str, ...] = ()  # those of `functions` that gradients added
+    gradient_nodes: tuple[GradientNode, ...] = ()  # what each node of the gradients is for
+    chain_rule: tuple[Link, ...] = ()  # its steps, from the loss to the variables
+    derivatives: tuple[Derivative, ...] = ()  # by each variable, where the loss is a formula
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,7 @@ class Table(Shown):
     drawing: bool = False  # rows hang together: keep them in a fixed-width face, without rules
     more: int = 0  # rows that were left out
     option: str = ""  # of the command, that chooses how many are shown
+    dimmed: Callable[[Any], bool] = lambda row: False  # rows that matter less than the others
 
     def cells(self) -> Iterable[tuple[str, ...]]:
         return (tuple(column.cell(row) for column in self.columns) for row in self.rows)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from tflab.records import Backward, Gradient
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.units import plural
-from tflab.views import frontend
+from tflab.views import chain_rule, frontend
 from tflab.views.words import LONGEST, counted
 
 
@@ -15,13 +15,17 @@ def blocks(stage: Backward) -> Iterable[Block]:
     if stage.inferred:
         yield (
             f"The file holds gradients of {plural(len(stage.gradients), 'forward op')}; which came "
-            "from which is inferred from their names. Nothing was added."
+            "from which is inferred from their names, and what leads to which gradient from the "
+            "edges. Nothing was added."
         )
+        yield from chain_rule.opening(stage)
+        yield from chain_rule.nodes(stage)
         yield derived(stage)
         return
     if not stage.added_nodes:
         yield "The model has no loss or no optimiser: nothing to differentiate, nothing added."
         return
+    yield from chain_rule.opening(stage)
     made = sum(len(gradient.nodes) for gradient in stage.gradients)
     yield (
         f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: {made} "
@@ -29,6 +33,7 @@ def blocks(stage: Backward) -> Iterable[Block]:
         f"{len(stage.update_nodes)} from the optimiser. "
         "Still nothing is computed."
     )
+    yield from chain_rule.nodes(stage)
     yield derived(stage)
     yield reasons(stage.gradients)
     new = [function for function in stage.functions if function.name in stage.added_functions]

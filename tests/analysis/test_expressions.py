@@ -1,0 +1,139 @@
+"""Expressions: how formulas are written, and the little that is simplified."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflab.analysis import expressions as ex
+from tflab.analysis.expressions import Name, Number, operation
+
+A, B, X = Name("a"), Name("b"), Name("x", (None,))
+SIZE = operation("Size", X, about=(None,))
+
+
+@pytest.mark.parametrize(
+    "value, text",
+    [
+        (A, "a"),
+        (Number(2.0), "2"),
+        (Number(0.1), "0.1"),
+        (ex.add(A, B), "a + b"),
+        (ex.subtract(A, ex.subtract(B, X)), "a - (b - x)"),
+        (ex.subtract(ex.subtract(A, B), X), "a - b - x"),
+        (ex.times(A, ex.add(B, X)), "a * (b + x)"),
+        (ex.times(Number(3), ex.times(A, Number(2))), "6 * a"),
+        (ex.negative(ex.negative(A)), "a"),
+        (ex.negative(ex.times(A, B)), "-a * b"),
+        (ex.negative(ex.add(A, B)), "-(a + b)"),
+        (ex.add(A, ex.negative(B)), "a - b"),
+        (ex.subtract(A, ex.negative(B)), "a - (-b)"),
+        (ex.divide(A, B), "a / b"),
+        (ex.divide(A, ex.add(B, X)), "a / (b + x)"),
+        (ex.divide(ex.divide(A, B), X), "a / b / x"),
+        (ex.divide(A, ex.divide(B, X)), "a * x / b"),
+        (ex.divide(Number(1), A), "1 / a"),
+        (ex.divide(ex.times(Number(2), A), Number(16)), "a / 8"),
+        (ex.divide(A, Number(0.3)), "a / 0.3"),
+        (ex.times(A, Number(0)), "0"),
+        (ex.add(Number(0), A), "a"),
+        (ex.subtract(A, Number(0)), "a"),
+        (ex.subtract(Number(0), A), "-a"),
+        (ex.power(ex.add(A, B), 2), "(a + b)**2"),
+        (ex.power(A, -0.5), "a**(-0.5)"),
+        (ex.divide(A, ex.power(B, 2)), "a / b**2"),
+        (operation("Exp", ex.add(A, B)), "exp(a + b)"),
+        (operation("Sum", A, about=("0",)), "sum(a, axis=0)"),
+        (operation("Mean", A, about=("0", "2")), "mean(a, axis=(0, 2))"),
+        (operation("Add", A, B, X), "a + b + x"),
+        (operation("MaxPool", A, B), "MaxPool(a, b)"),
+        (ex.times(A, operation("Greater", B, Number(0))), "a * (b > 0)"),
+    ],
+)
+def test_a_formula_is_written_as_one_reads_it(value, text):
+    assert ex.text(value) == text
+
+
+numbers = st.floats(-3, 3, width=16).filter(lambda number: abs(number) > 0.1)
+trees = st.recursive(
+    st.one_of(st.sampled_from([A, B, X]), numbers.map(Number)),
+    lambda parts: st.one_of(
+        st.builds(ex.add, parts, parts),
+        st.builds(ex.subtract, parts, parts),
+        st.builds(ex.times, parts, parts),
+        st.builds(ex.divide, parts, parts),
+        st.builds(ex.negative, parts),
+        st.builds(lambda part: ex.power(part, 2), parts),
+    ),
+    max_leaves=6,
+)
+VALUES = {"a": 1.25, "b": -0.75, "x": 2.5}
+
+
+def valued(value):
+    """What a tree comes to, worked out without its text."""
+    if isinstance(value, Name):
+        return np.float64(VALUES[value.text])
+    if isinstance(value, Number):
+        return np.float64(value.value)
+    if isinstance(value, ex.Product):
+        over = np.prod([value.number, *map(valued, value.over)])
+        return over / np.prod([value.divisor, *map(valued, value.under)])
+    left, right = map(valued, value.args)
+    return {"Add": np.add, "Sub": np.subtract, "Pow": np.power, "Div": np.divide}[value.op](
+        left, right
+    )
+
+
+@settings(max_examples=200, deadline=None)
+@given(trees)
+def test_the_text_of_a_formula_has_its_value(tree):
+    with np.errstate(all="ignore"):
+        value = valued(tree)
+        text = ex.text(tree).replace("Div(", "np.divide(")
+        names = {name: np.float64(number) for name, number in VALUES.items()}
+        # Numbers are written with six digits.
+        assert eval(text, {"np": np, **names}) == pytest.approx(value, rel=1e-3, abs=1e-3) or (
+            not np.isfinite(value) or abs(value) > 1e3
+        )
+
+
+def test_a_sum_of_what_is_divided_by_the_count_is_a_mean():
+    value = ex.divide(ex.times(Number(2), X), SIZE)
+    assert ex.text(ex.total(value, (None,))) == "mean(2 * x)"
+    assert ex.text(ex.total(value, (None, 3))) == "sum(2 * x / size(x))"
+
+
+def test_a_sum_of_one_number_for_every_element_is_so_many_times_that_number():
+    each = ex.repeated(A, SIZE, (None,))
+    assert ex.text(each) == "a"
+    assert ex.text(ex.total(each, (None,))) == "size(x) * a"
+    assert ex.text(ex.total(ex.divide(each, SIZE), (None,))) == "a"
+    assert ex.text(ex.total(ex.times(each, X), (None,))) == "sum(a * x)"
+    assert ex.text(ex.total(ex.repeated(A, Number(4), (4,)), (4,))) == "4 * a"
+
+
+def test_what_is_summed_within_does_not_have_the_shape_of_its_elements():
+    mean = operation("Mean", X)
+    each = ex.times(ex.repeated(A, SIZE, (None,)), mean)
+    assert ex.text(ex.total(each, (None,))) == "size(x) * a * mean(x)"
+
+
+@pytest.mark.parametrize(
+    "value, factor, added_up",
+    [
+        (A, "1", False),
+        (ex.times(X, A), "x", False),
+        (ex.divide(A, SIZE), "1 / size(x)", False),
+        (operation("Sum", ex.times(X, A)), "x", True),
+        (operation("Unbroadcast", A), "1", True),
+        (X, None, False),
+        (ex.power(A, 2), None, False),
+        (ex.times(A, A), None, False),
+        (ex.divide(X, A), None, False),
+        (ex.times(A, operation("Exp", A)), None, False),
+    ],
+)
+def test_the_factor_beside_a_name(value, factor, added_up):
+    known, summed = ex.without(value, A)
+    assert (known if known is None else ex.text(known), summed) == (factor, added_up)

@@ -1,0 +1,213 @@
+"""Gradient nodes: formulas, where they lead and what is bookkeeping, of a graph made by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.gradients_by_hand import ATTRIBUTES, END, GRADIENTS, GRAPH, NODES, node
+from tflab.analysis import chain_rule, formulas, gradient_nodes, inferred_gradients
+from tflab.analysis.expressions import Name, text
+from tflab.analysis.gradient_graph import gradient_name
+from tflab.analysis.gradient_nodes import GATES, SAME, SHAPES, STARTS, WHY
+from tflab.records import GradientCall, GradientNode, Link, Source, Tensor
+
+LINE = Source("math_grad.py", 185, "_SumGrad", "return tile(grad)")
+
+
+def known(name, formula, towards, complete, used, bookkeeping):
+    line = LINE if name.endswith("Tile") else None
+    return GradientNode(f"gradients/{name}", formula, towards, complete, used, bookkeeping, line)
+
+
+MUL = "mul_grad"
+DESCRIBED = (
+    known("Shape", "", None, False, True, STARTS),
+    known("Const", "1", None, False, True, STARTS),
+    known("start", "1", "dL/d(loss)", True, True, STARTS),
+    known("loss_grad/shape", "", None, False, True, SHAPES),
+    known("loss_grad/Tile", "repeat(dL/d(loss))", "dL/d(mul)", False, True, None),
+    known("loss_grad/Const", "4", "dL/d(mul)", False, True, None),
+    known("loss_grad/truediv", "dL/d(loss) / 4", "dL/d(mul)", True, True, None),
+    known(f"{MUL}/Mul", "dL/d(mul) * y", "dL/dx", True, False, None),
+    known(f"{MUL}/Mul_1", "x * dL/d(mul)", "dL/dy", False, True, None),
+    known(f"{MUL}/axes", "", None, False, True, SHAPES),
+    known(f"{MUL}/Sum", "sum(x * dL/d(mul))", "dL/dy", True, True, None),
+    known(f"{MUL}/shape", "", None, False, True, SHAPES),
+    known(f"{MUL}/Reshape", "sum(x * dL/d(mul))", "dL/dy", True, True, SAME),
+    known(f"{MUL}/tuple/group_deps", "", None, False, False, GATES),
+    known(f"{MUL}/tuple/control_dependency", "", "dL/dx", True, False, GATES),
+    known(f"{MUL}/tuple/control_dependency_1", "", "dL/dy", True, True, GATES),
+)
+
+
+def test_every_gradient_node_of_a_product_and_a_mean():
+    lines = {"gradients/loss_grad/Tile": LINE}
+    assert gradient_nodes.described(GRAPH, [END], lines) == DESCRIBED
+
+
+def test_without_notes_the_edges_show_the_same_but_for_what_nobody_takes():
+    graph = inferred_gradients.graph_of(NODES, GRADIENTS, ATTRIBUTES)
+    assert graph.shared == GRAPH.shared
+    ends = inferred_gradients.ends(graph)
+    assert ends == [END]
+    lines = {"gradients/loss_grad/Tile": LINE}
+    unknown = {node.name for node in DESCRIBED if node.towards == "dL/dx"}
+    assert gradient_nodes.described(graph, ends, lines) == tuple(
+        replace(node, towards=None, complete=False) if node.name in unknown else node
+        for node in DESCRIBED
+    )
+    assert chain_rule.links(graph, ends) == chain_rule.links(GRAPH, [END])
+
+
+def test_the_steps_of_the_chain_rule():
+    assert chain_rule.links(GRAPH, [END]) == (
+        Link("loss", "mean(mul)", "mul", "mul", "dL/d(mul)", "dL/d(loss) / 4", "1 / 4", False),
+        Link("mul", "x * y", "y", "mul/Read", "dL/dy", "sum(x * dL/d(mul))", "x", True),
+    )
+
+
+def test_the_longest_way_is_the_one_that_is_told():
+    def link(forward, source):
+        return Link(forward, "", source, source, "", "", None, False)
+
+    links = [link("loss", "c"), link("loss", "b"), link("c", "b"), link("b", "a"), link("c", "a")]
+    way = chain_rule.path(links, "loss")
+    assert [(link.forward, link.source) for link in way] == [
+        ("loss", "c"),
+        ("c", "b"),
+        ("b", "a"),
+    ]
+
+
+def test_a_derivative_has_nothing_left_but_variables_and_what_is_fed():
+    assert chain_rule.derivatives(GRAPH, {"y": END}) == {"y": "sum(x / 4)"}
+    assert chain_rule.is_formula(GRAPH)
+
+
+def test_a_product_of_matrices_is_no_formula_of_numbers():
+    nodes = tuple(replace(n, op="MatMul") if n.name == "mul" else n for n in NODES)
+    assert not chain_rule.is_formula(replace(GRAPH, nodes=nodes))
+
+
+def test_a_formula_that_is_too_long_is_left_out(monkeypatch):
+    monkeypatch.setattr(chain_rule, "LONGEST", 1)
+    assert chain_rule.derivatives(GRAPH, {"y": END}) == {}
+
+
+def test_what_several_ops_hand_back_is_added_up():
+    one = (Tensor("float32", ()),)
+    nodes = (
+        node("y", "VarHandleOp", outputs=(Tensor("resource", ()),)),
+        node("read", "ReadVariableOp", "y", outputs=one),
+        node("a", "Exp", "read", outputs=one),
+        node("loss", "Mul", "a", "read", outputs=one),
+        node("gradients/start", "Fill", outputs=one),
+        node("gradients/loss_grad/Mul", "Mul", "gradients/start", "read", outputs=one),
+        node("gradients/loss_grad/Mul_1", "Mul", "gradients/start", "a", outputs=one),
+        node("gradients/a_grad/mul", "Mul", "gradients/loss_grad/Mul", "a", outputs=one),
+        node(
+            "gradients/AddN",
+            "AddN",
+            "gradients/loss_grad/Mul_1",
+            "gradients/a_grad/mul",
+            outputs=one,
+        ),
+    )
+    nodes = (*nodes, node("train", "ResourceApplyGradientDescent", "y", "gradients/AddN"))
+    first, second = "gradients/loss_grad/Mul", "gradients/loss_grad/Mul_1"
+    graph = replace(
+        GRAPH,
+        nodes=nodes,
+        gradients=(
+            replace(GRADIENTS[0], forward="loss", nodes=(first, second)),
+            replace(GRADIENTS[0], forward="a", nodes=("gradients/a_grad/mul",)),
+        ),
+        shared=("gradients/start", "gradients/AddN"),
+        calls=(
+            GradientCall("loss", ("gradients/start",), (first, second)),
+            GradientCall("a", (first,), ("gradients/a_grad/mul",)),
+            GradientCall("read", ("gradients/AddN",), ("gradients/AddN",)),
+        ),
+        attributes={},
+    )
+    described = {n.name: n for n in gradient_nodes.described(graph, ["gradients/AddN"], {})}
+    total = described["gradients/AddN"]
+    assert (total.formula, total.towards) == ("dL/dy by loss + dL/dy by a", "dL/dy")
+    assert described["gradients/a_grad/mul"].towards == "dL/dy by a"
+    gradients = [link.gradient for link in chain_rule.links(graph, ["gradients/AddN"])]
+    assert gradients == ["dL/da", "dL/dy by loss", "dL/dy by a"]
+    edges = inferred_gradients.graph_of(nodes, graph.gradients[::-1], {})
+    ends = inferred_gradients.ends(edges)
+    assert {n.name: n for n in gradient_nodes.described(edges, ends, {})} == described
+
+
+def test_every_kind_of_bookkeeping_has_a_reason():
+    kinds = {
+        value
+        for name, value in vars(gradient_nodes).items()
+        if name.isupper() and type(value) is str
+    }
+    assert kinds == set(WHY)
+    assert all(why.endswith(".") for why in WHY.values())
+
+
+@pytest.mark.parametrize(
+    "label, name", [("y", "dL/dy"), ("mul", "dL/d(mul)"), ("conv1/kernel", "dL/d(conv1/kernel)")]
+)
+def test_the_name_of_a_gradient(label, name):
+    assert gradient_name(label) == name
+
+
+# Formulas of single ops
+
+FLOATS = (Tensor("float32", (None,)),)
+
+
+@pytest.mark.parametrize(
+    "op, count, formula",
+    [
+        ("AddV2", 2, "a + b"),
+        ("Sub", 2, "a - b"),
+        ("Mul", 2, "a * b"),
+        ("RealDiv", 2, "a / b"),
+        ("Neg", 1, "-a"),
+        ("Square", 1, "a**2"),
+        ("SquaredDifference", 2, "(a - b)**2"),
+        ("Reciprocal", 1, "1 / a"),
+        ("Rsqrt", 1, "1 / sqrt(a)"),
+        ("Exp", 1, "exp(a)"),
+        ("Log", 1, "log(a)"),
+        ("Tanh", 1, "tanh(a)"),
+        ("Identity", 1, "a"),
+        ("Cast", 1, "a"),
+        ("ZerosLike", 1, "0"),
+        ("TanhGrad", 2, "b * (1 - a**2)"),
+        ("SigmoidGrad", 2, "b * a * (1 - a)"),
+        ("SqrtGrad", 2, "b / 2 / a"),
+        ("ReciprocalGrad", 2, "-b * a**2"),
+        ("RsqrtGrad", 2, "-b * a**3 / 2"),
+        ("ReluGrad", 2, "a * (b > 0)"),
+        ("MatMul", 2, "matmul(a, b)"),
+        ("AddN", 2, "a + b"),
+        ("Unheard", 2, "Unheard(a, b)"),
+    ],
+)
+def test_what_an_op_computes(op, count, formula):
+    parents = [node(name, "Placeholder", outputs=FLOATS) for name in "ab"]
+    one = node("one", op, *"ab"[:count], outputs=FLOATS)
+    composer = formulas.Composer([*parents, one], {})
+    assert text(composer.formula(one, [Name(name) for name in "ab"[:count]])) == formula
+
+
+def test_a_transposed_argument_is_written():
+    one = node("one", "MatMul", "a", "b", outputs=FLOATS)
+    composer = formulas.Composer([one], {"one": {"transpose_a": False, "transpose_b": True}})
+    assert text(composer.formula(one, [Name("a"), Name("b")])) == "matmul(a, transpose(b))"
+
+
+def test_a_deep_graph_is_composed_without_recursion_and_long_formulas_are_cut():
+    deep = [node("n0", "Placeholder")]
+    deep += [node(f"n{i}", "AddV2", f"n{i - 1}", f"n{i - 1}") for i in range(1, 20_000)]
+    composer = formulas.Composer(deep, {})
+    known = formulas.composed(composer, deep, lambda node, tensor: None)
+    assert max(value.size for value in known.values()) <= 2 * formulas.MOST + 1

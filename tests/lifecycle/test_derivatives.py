@@ -1,0 +1,208 @@
+"""Derivatives: the formulas read off gradient graphs, and their values, held against SymPy's and
+against finite differences."""
+
+import numpy as np
+import pytest
+import sympy
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tflab import datasets
+from tflab.lifecycle import backward, frontend
+from tflab.models import toy
+from tflab.records import Model, Options
+
+pytestmark = pytest.mark.tensorflow
+
+ROWS = 3  # of the batch for which SymPy computes
+VALUES = {"a": 0.5, "b": -0.75}
+
+
+def data(split, data_dir):
+    return datasets.Dataset("numbers", split, {"x": np.linspace(-1, 1, 64, dtype=np.float32)})
+
+
+def differentiated(loss_of, **options):
+    """The backward stage of a loss of the variables a and b and of x, which is fed."""
+
+    def build():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        a, b = (
+            tf1.get_variable(name, initializer=value, use_resource=True)
+            for name, value in VALUES.items()
+        )
+        loss = loss_of(x, a, b)
+        return Model(x, {x: "x"}, data, loss, tf1.train.GradientDescentOptimizer(0.1))
+
+    chosen = Options(**options)
+    return backward.differentiate(frontend.build(("mine", build), chosen), chosen)
+
+
+# What a formula means, of arrays of symbols
+
+
+def elementwise(function):
+    return np.vectorize(function, otypes=[object])
+
+
+def added(value):
+    return np.sum(np.asarray(value, object))
+
+
+MEANING = {
+    "exp": elementwise(sympy.exp),
+    "log": elementwise(sympy.log),
+    "tanh": elementwise(sympy.tanh),
+    "sum": added,
+    "mean": lambda value: added(value) / np.size(value),
+    "size": np.size,
+}
+
+
+def symbols():
+    x = np.array(sympy.symbols(f"x:{ROWS}", real=True), object)
+    return {"x": x, **{name: sympy.Symbol(name, real=True) for name in VALUES}}
+
+
+def meaning(formula, names):
+    """The value of a formula, which is one number, where its names stand for these symbols."""
+    value = eval(formula, {"__builtins__": {}}, MEANING | names)
+    return sympy.sympify(np.asarray(value, object).item())
+
+
+def same(left, right):
+    """Whether two expressions are equal wherever they are tried."""
+    for shift in (0.1, 0.35, 0.8):
+        known = sorted(left.free_symbols | right.free_symbols, key=str)
+        numbers = {symbol: sympy.Float(shift + 0.21 * n, 30) for n, symbol in enumerate(known)}
+        one, other = (complex(sympy.N(value.subs(numbers), 25)) for value in (left, right))
+        if abs(one - other) > 1e-6 * max(1, abs(one)):
+            return False
+    return True
+
+
+def test_the_derivatives_of_the_toy_are_those_of_sympy(walked):
+    stage = walked("toy")["backward"]
+    names = {name: sympy.Symbol(name) for name in "yz"}
+    names |= {name: np.array(sympy.symbols(f"{name}:{ROWS}"), object) for name in ("x", "targets")}
+    loss = meaning("mean((x * y + z - targets)**2)", names)
+    assert [derivative.variable for derivative in stage.derivatives] == ["y", "z"]
+    for derivative in stage.derivatives:
+        right = sympy.diff(loss, names[derivative.variable])
+        assert sympy.simplify(meaning(derivative.formula, names) - right) == 0
+
+
+def test_the_formulas_of_the_toy_are_short():
+    options = Options()
+    stage = backward.differentiate(frontend.build(("toy", toy.build), options), options)
+    assert [derivative.formula for derivative in stage.derivatives] == [
+        "mean(2 * x * (x * y + z - targets))",
+        "mean(2 * (x * y + z - targets))",
+    ]
+
+
+def test_the_values_of_the_toy_are_those_for_its_first_batch():
+    options = Options(batch_size=5)
+    stage = backward.differentiate(frontend.build(("toy", toy.build), options), options)
+    first = next(datasets.batches(toy.line("train"), 5))
+    errors = -first["targets"].astype(np.float64)  # y and z start at 0
+    known = {"y": np.mean(2 * first["x"] * errors), "z": np.mean(2 * errors)}
+    for derivative in stage.derivatives:
+        assert derivative.value == pytest.approx(known[derivative.variable], rel=1e-5)
+        assert derivative.difference < 1e-5
+
+
+# Random formulas
+
+leaves = st.sampled_from(["x", "a", "b", "2.0", "0.5"])
+
+
+def larger(parts):
+    pairs = st.tuples(parts, parts)
+    return st.one_of(
+        pairs.map(lambda p: f"({p[0]} + {p[1]})"),
+        pairs.map(lambda p: f"({p[0]} - {p[1]})"),
+        pairs.map(lambda p: f"({p[0]} * {p[1]})"),
+        # Divisors and arguments of log stay away from 0
+        pairs.map(lambda p: f"({p[0]} / (1.5 + tanh({p[1]})))"),
+        parts.map(lambda p: f"square({p})"),
+        parts.map(lambda p: f"(-{p})"),
+        parts.map(lambda p: f"exp(tanh({p}))"),
+        parts.map(lambda p: f"log(2.5 + tanh({p}))"),
+        parts.map(lambda p: f"mean({p})"),
+        parts.map(lambda p: f"sum({p})"),
+    )
+
+
+@st.composite
+def formulas(draw):
+    return draw(st.recursive(leaves, larger, max_leaves=5))
+
+
+IN_TENSORFLOW = {
+    "exp": tf.exp,
+    "log": tf.math.log,
+    "tanh": tf.tanh,
+    "square": tf.square,
+    "mean": tf.reduce_mean,
+    "sum": tf.reduce_sum,
+}
+
+
+@settings(max_examples=40, deadline=None)
+@given(formulas(), st.sampled_from(["mean", "sum"]))
+def test_derivatives_of_random_formulas_are_those_of_sympy(formula, outer):
+    text = f"{outer}({formula} * a + square(b))"
+
+    def loss_of(x, a, b):
+        return eval(text, {"__builtins__": {}}, IN_TENSORFLOW | {"x": x, "a": a, "b": b})
+
+    stage = differentiated(loss_of)
+    names = symbols()
+    loss = meaning(text, names | {"square": lambda value: value * value})
+    assert [derivative.variable for derivative in stage.derivatives] == ["a", "b"]
+    for derivative in stage.derivatives:
+        right = loss.diff(names[derivative.variable])
+        assert same(meaning(derivative.formula, names), right), derivative
+        assert derivative.difference < 1e-3 * max(1, abs(derivative.value)), derivative
+
+
+def test_what_is_the_same_for_every_row_is_counted_in_a_sum():
+    stage = differentiated(lambda x, a, b: tf.reduce_sum(x + a * b, name="loss"))
+    assert [derivative.formula for derivative in stage.derivatives] == [
+        "size(x + a * b) * b",
+        "size(x + a * b) * a",
+    ]
+    assert [derivative.value for derivative in stage.derivatives] == [16 * -0.75, 16 * 0.5]
+
+
+# Where there is none
+
+
+def test_a_loss_that_is_not_elementwise_has_no_derivatives_as_formulas(walked):
+    assert walked("lenet")["backward"].derivatives == ()
+
+
+def test_a_loss_that_is_not_finite_has_derivatives_without_a_difference():
+    stage = differentiated(lambda x, a, b: tf.reduce_mean(tf.math.log(a - 0.5) * b + x))
+    assert [derivative.difference for derivative in stage.derivatives] == [None, None]
+    assert stage.derivatives[0].formula == "b / (a - 0.5)"
+
+
+@pytest.mark.parametrize("size, known", [(64, ["w"]), (65, [])])
+def test_only_small_variables_have_derivatives(size, known):
+    def build():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        w = tf1.get_variable("w", initializer=np.linspace(0, 1, size, dtype=np.float32))
+        loss = tf.reduce_sum(tf.square(w)) + tf.reduce_mean(x)
+        return Model(x, {x: "x"}, data, loss, tf1.train.GradientDescentOptimizer(0.1))
+
+    options = Options()
+    stage = backward.differentiate(frontend.build(("mine", build), options), options)
+    assert [derivative.variable for derivative in stage.derivatives] == known
+    for derivative in stage.derivatives:
+        assert derivative.formula == "2 * w"
+        assert derivative.value == pytest.approx(np.linspace(0, 2, size), abs=1e-6)
+        assert derivative.difference < 1e-4

@@ -1,0 +1,137 @@
+"""Meaning: what the gradient nodes of real graphs compute, by TensorFlow's own notes and by their
+edges alone, and the lines of TensorFlow that made them."""
+
+import linecache
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+
+from tests import walks
+from tflab import lifecycle
+from tflab.analysis import gradient_nodes, inferred_gradients
+from tflab.lifecycle import meaning
+from tflab.records import Options, node_of
+
+pytestmark = pytest.mark.tensorflow
+
+every_model = pytest.mark.parametrize("name", walks.WHOLE)
+COMPUTED = {  # of the toy: formula, where it leads, whether it is that gradient
+    "loss_grad/Tile": ("repeat(dL/d(loss))", "dL/d(error)", False),
+    "loss_grad/truediv": ("dL/d(loss) / size(error)", "dL/d(error)", True),
+    "error_grad/scalar": ("2", "dL/d(add)", False),
+    "error_grad/Mul": ("2 * dL/d(error)", "dL/d(add)", False),
+    "error_grad/sub": ("add - targets", "dL/d(add)", False),
+    "error_grad/mul_1": ("2 * dL/d(error) * (add - targets)", "dL/d(add)", True),
+    "error_grad/Neg": ("-2 * dL/d(error) * (add - targets)", "dL/d(targets)", True),
+    "add_grad/Sum": ("sum(dL/d(add))", "dL/dz", True),
+    "mul_grad/Mul": ("dL/d(mul) * y", "dL/dx", True),
+    "mul_grad/Mul_1": ("x * dL/d(mul)", "dL/dy", False),
+    "mul_grad/Sum": ("sum(x * dL/d(mul))", "dL/dy", True),
+}
+
+
+def test_what_the_gradient_nodes_of_the_toy_compute(walked):
+    known = walked("toy")["backward"].gradient_nodes
+    assert {
+        node.name.removeprefix("gradients/"): (node.formula, node.towards, node.complete)
+        for node in known
+        if not node.bookkeeping
+    } == COMPUTED
+    unused = {node.towards for node in known if not node.used and node.towards}
+    assert unused == {"dL/d(targets)", "dL/dx"}
+
+
+def test_the_steps_of_the_toy_go_from_its_loss_to_its_variables(walked):
+    links = walked("toy")["backward"].chain_rule
+    assert [(link.forward, link.computes, link.gradient, link.factor) for link in links] == [
+        ("loss", "mean(error)", "dL/d(error)", "1 / size(error)"),
+        ("error", "(add - targets)**2", "dL/d(add)", "2 * (add - targets)"),
+        ("add", "mul + z", "dL/d(mul)", "1"),
+        ("add", "mul + z", "dL/dz", "1"),
+        ("mul", "x * y", "dL/dy", "x"),
+    ]
+
+
+def test_the_gradients_of_products_and_convolutions_are_those_of_the_textbook(walked):
+    formulas = {
+        node.towards: node.formula
+        for node in walked("lenet")["backward"].gradient_nodes
+        if node.complete and not node.bookkeeping
+    }
+    assert formulas["dL/d(dense3/BiasAdd)"].endswith(
+        "* (softmax(dense3/BiasAdd) - one_hot(labels))"
+    )
+    assert formulas["dL/d(dense3/kernel)"] == "matmul(transpose(dense2/Relu), dL/d(dense3/MatMul))"
+    assert formulas["dL/d(dense2/Relu)"] == "matmul(dL/d(dense3/MatMul), transpose(dense3/kernel))"
+    assert formulas["dL/d(conv1/bias)"] == "sum(dL/d(conv1/BiasAdd), axis=(0, 1, 2))"
+    assert formulas["dL/d(conv1/kernel)"] == "Conv2DBackpropFilter(images, dL/d(conv1/Conv2D))"
+
+
+@every_model
+def test_every_node_that_starts_computes_or_adds_up_gradients_is_explained(name, walked):
+    stage = walked(name)["backward"]
+    explained = [node.name for node in stage.gradient_nodes]
+    assert explained == [n for n in stage.added_nodes if n not in stage.update_nodes]
+    for node in stage.gradient_nodes:
+        assert node.bookkeeping in gradient_nodes.WHY if node.bookkeeping else node.formula
+
+
+@every_model
+def test_the_gradient_of_every_variable_is_complete_and_used(name, walked):
+    stage = walked(name)["backward"]
+    updates = [node for node in stage.nodes if node.name in stage.update_nodes]
+    fetched = {node_of(tensor) for node in updates for tensor in node.inputs}
+    ends = [node for node in stage.gradient_nodes if node.name in fetched]
+    variables = stage.program.graph.get_collection("trainable_variables")
+    assert sorted(node.towards for node in ends) == sorted(
+        gradient_nodes.gradient_name(variable.op.name) for variable in variables
+    )
+    assert all(node.complete and node.used for node in ends)
+
+
+@every_model
+def test_every_line_is_one_of_tensorflow_that_stands_there(name, walked):
+    folder = str(Path(tf.__file__).parent)
+    *known, fetch = walked(name)["backward"].gradient_nodes
+    for node in known:
+        assert node.line.file.startswith(folder)
+        assert node.line.code == linecache.getline(node.line.file, node.line.line).strip()
+    assert fetch.line.code == "tf.group("  # tflab's own
+
+
+def test_the_line_is_within_the_gradient_function_or_what_it_calls(walked):
+    stage = walked("toy")["backward"]
+    lines = {node.name.removeprefix("gradients/"): node.line for node in stage.gradient_nodes}
+    assert (lines["mul_grad/Mul_1"].function, lines["mul_grad/Mul"].function) == ("_MulGrad",) * 2
+    assert lines["loss_grad/Tile"].function == "_SumGrad"  # which _MeanGrad calls
+    assert lines["mul_grad/tuple/control_dependency"].function == "_GradientsHelper"
+    assert "mul(math_ops.conj(x), grad)" in lines["mul_grad/Mul_1"].code
+
+
+@every_model
+def test_what_the_edges_alone_show_is_what_tensorflow_noted(name, walked):
+    stage = walked(name)["backward"]
+    known = meaning.attributes(stage.program.graph, stage.nodes)
+    made = [gradient for gradient in stage.gradients if gradient.nodes]
+    graph = inferred_gradients.graph_of(stage.nodes, made, known)
+    inferred = gradient_nodes.described(graph, inferred_gradients.ends(graph), {})
+    noted = [replace(node, line=None) for node in stage.gradient_nodes[:-1]]
+    # Where a gradient leads that nobody takes, the edges do not show.
+    assert list(inferred) == [
+        node if node.used or not node.towards else replace(node, towards=None, complete=False)
+        for node in noted
+    ]
+
+
+def test_gradients_in_a_file_are_explained_without_lines(walked, tmp_path):
+    stage = walked("toy")["backward"]
+    path = tmp_path / "toy.pb"
+    path.write_bytes(stage.program.graph.as_graph_def().SerializeToString())
+    *_, again = lifecycle.walk(str(path), Options(), "backward")
+    assert again.inferred and again.chain_rule == stage.chain_rule
+    formulas = {node.name: node.formula for node in stage.gradient_nodes[:-1]}
+    assert {node.name: node.formula for node in again.gradient_nodes} == formulas
+    assert {node.line for node in again.gradient_nodes} == {None}
+    assert again.derivatives == ()

@@ -1,0 +1,217 @@
+"""The view of the chain rule: every sentence and every cell, of records made by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.records_by_hand import read, source
+from tests.shown import layout
+from tflab.analysis.gradient_nodes import GATES, SHAPES, STARTS, WHY
+from tflab.records import Backward, Derivative, GradientNode, Link, Node, Tensor
+from tflab.records.blocks import Frame, Strip
+from tflab.views import chain_rule, gradient_drawing
+
+FLOAT = (Tensor("float32", (None,)),)
+LINKS = (
+    Link("loss", "mean(mul)", "mul", "mul", "dL/d(mul)", "dL/d(loss) / 4", "1 / 4", False),
+    Link("mul", "x * y", "y", "read/y", "dL/dy", "sum(x * dL/d(mul))", "x", True),
+    Link("mul", "x * y", "x2", "read/x", "dL/d(x2)", "dL/d(mul) * y", "y", False),
+)
+
+
+def described(name, formula, towards=None, complete=False, used=True, kind=None, line=None):
+    return GradientNode(f"gradients/{name}", formula, towards, complete, used, kind, line)
+
+
+LINE = source(282, "return truediv(grad)", "math_grad.py")
+GRADIENT_NODES = (
+    described("start", "1", "dL/d(loss)", True, kind=STARTS),
+    described("shape", "", kind=SHAPES),
+    described("div", "dL/d(loss) / 4", "dL/d(mul)", True, line=LINE),
+    described("Mul", "dL/d(mul) * y", "dL/d(x2)", True, used=False),
+    described("Mul_1", "x * dL/d(mul)", "dL/dy"),
+    described("gate", "", "dL/dy", True, kind=GATES),
+    described("deps", "", kind=GATES),
+)
+NODES = (
+    Node("x", "Placeholder", outputs=FLOAT),
+    Node("mul", "Mul", ("x",), outputs=FLOAT),
+    Node("other", "Exp", ("x",), outputs=FLOAT),
+    Node("gradients/start", "Fill", outputs=FLOAT),
+    Node("gradients/shape", "Shape", ("mul",), outputs=FLOAT),
+    Node("gradients/div", "RealDiv", ("gradients/start", "gradients/shape"), outputs=FLOAT),
+    Node("gradients/Mul", "Mul", ("gradients/div",), outputs=FLOAT),
+    Node("gradients/Mul_1", "Mul", ("x", "gradients/div"), outputs=FLOAT),
+    Node("gradients/gate", "Identity", ("gradients/Mul_1",), ("gradients/deps",), outputs=FLOAT),
+    Node("gradients/deps", "NoOp", (), ("gradients/Mul", "gradients/Mul_1")),
+    Node("train", "ApplyAdam", ("y", "gradients/gate"), outputs=FLOAT),
+)
+DERIVATIVES = (
+    Derivative("y", "mean(x)", 1.23456789, 4.4e-8),
+    Derivative("w", "x + w", [[0.5, 2.0], [3.0, 4.0]], None),
+    Derivative("v", "x", [7.0], 0.0),
+)
+STAGE = Backward(
+    None,
+    NODES,
+    variable_count=2,
+    gradient_nodes=GRADIENT_NODES,
+    chain_rule=LINKS,
+    derivatives=DERIVATIVES,
+)
+
+
+def opening(stage):
+    return list(map(read, chain_rule.opening(stage)))
+
+
+def test_it_opens_with_the_chain_rule_of_this_graph():
+    assert opening(STAGE) == [
+        "The chain rule, for this graph: dL/dy = dL/d(mul) * d(mul)/dy. L is loss = mean(mul).",
+        "From the loss back, each op multiplies what comes in by its own derivative: loss by "
+        "1 / 4, mul by x. All multiplied, and added up over the batch: dL/dy = mean(x).",
+        [
+            "The chain rule step by step, from the loss back to the variables",
+            ("forward op", "computes", "hands back", "which is"),
+            ("loss", "mean(mul)", "dL/d(mul)", "dL/d(loss) / 4"),
+            ("mul", "x * y", "dL/dy", "sum(x * dL/d(mul))"),
+            ("", "", "dL/d(x2)", "dL/d(mul) * y"),
+            "",
+        ],
+        "A sum over the batch stands where an op has used one value for every row: each row has "
+        "its say in that value's gradient.",
+        [
+            "The derivatives, read off the graph, and their values for the first batch",
+            ("variable", "derivative", "value", "finite differences"),
+            ("y", "mean(x)", "1.23457", "differ by 4.4e-08"),
+            ("w", "x + w", "0.5, ...", "none"),
+            ("v", "x", "7", "differ by 0.0e+00"),
+            "",
+        ],
+    ]
+
+
+def test_without_a_derivative_and_without_sums_nothing_is_said_of_them():
+    links = tuple(replace(link, added_up=False) for link in LINKS)
+    blocks = opening(replace(STAGE, chain_rule=links, derivatives=()))
+    assert len(blocks) == 3
+    assert blocks[1].endswith("its own derivative: loss by 1 / 4, mul by x.")
+
+
+def test_a_product_that_is_not_added_up_is_only_multiplied():
+    links = tuple(replace(link, added_up=False) for link in LINKS)
+    second = opening(replace(STAGE, chain_rule=links))[1]
+    assert second.endswith("loss by 1 / 4, mul by x. All multiplied: dL/dy = mean(x).")
+
+
+def chain_of(*names):
+    """Links along these ops, the last of which takes the variable w."""
+    pairs = zip(names, [*names[1:], "w"], strict=True)
+    return tuple(Link(a, f"Op({b})", b, b, f"dL/d({b})", f"{b} by hand", None, 0) for a, b in pairs)
+
+
+LAYERS = ("loss/mean", "loss/ce", "d2/bias", "d2/mul", "d1/bias", "d1/mul", "c/relu", "c/conv")
+
+
+def test_a_long_chain_is_told_along_its_layers():
+    stage = replace(STAGE, chain_rule=chain_of(*LAYERS), derivatives=())
+    assert opening(stage)[:2] == [
+        "The chain rule, for this graph: dL/dw = dL/d(d2) * d(d2)/d(d1) * d(d1)/dc * dc/dw. "
+        "L is loss/mean = Op(loss/ce).",
+        "From the loss back, every op's gradient function turns the gradient by the op's output "
+        "into those by its inputs: one walk gives the gradients of all variables.",
+    ]
+
+
+def test_of_many_layers_the_first_and_the_last_are_named():
+    names = [f"layer{number}/op" for number in range(9)]
+    sentence = opening(replace(STAGE, chain_rule=chain_of(*names)))[0]
+    assert sentence.startswith(
+        "The chain rule, for this graph: dL/dw = dL/d(layer1) * d(layer1)/d(layer2) * "
+        "d(layer2)/d(layer3) * ... * d(layer7)/d(layer8) * d(layer8)/dw. "
+    )
+
+
+def test_a_gradient_of_several_parts_is_said_to_be_added_up():
+    links = (LINKS[0], replace(LINKS[1], gradient="dL/dy by mul"))
+    assert opening(replace(STAGE, chain_rule=links))[2] == (
+        "Where several ops use one value, the gradients that they hand back are added up."
+    )
+
+
+def test_the_steps_of_a_large_graph_are_told_with_its_nodes_only():
+    many = tuple(described(f"n{n}", "a", "dL/dy") for n in range(65))
+    titles = [block[0] for block in opening(replace(STAGE, gradient_nodes=many))]
+    assert "The chain rule step by step, from the loss back to the variables" not in titles
+    drawing, computing, *_ = chain_rule.nodes(replace(STAGE, gradient_nodes=many[:64]))
+    assert drawing.title.startswith("The gradient graph, ")
+    computing, more, _ = chain_rule.nodes(replace(STAGE, gradient_nodes=many))
+    assert len(computing.frames) == 40
+    assert more == "... and 25 more; the JSON has all of them."
+
+
+def test_the_gradient_graph_is_drawn_with_what_it_takes_and_who_takes_it():
+    table = gradient_drawing.drawing(STAGE)
+    assert read(table) == [
+        "The gradient graph, from the loss down to the updates (-> leads to that gradient, = is "
+        "it; in brackets: bookkeeping)",
+        ("", "node", "computes"),
+        ("●  ", "mul", "forward: x * y"),
+        ("●  ", "shape", "[shape]"),
+        ("│ ●", "start", "[start] = dL/d(loss)"),
+        ("●─╯", "div", "dL/d(loss) / 4 = dL/d(mul)"),
+        ("│ ●", "x", "fed"),
+        ("├─●", "Mul_1", "x * dL/d(mul) -> dL/dy"),
+        ("│ ●", "gate", "[gate] = dL/dy"),
+        ("│ ●", "train", "update: ApplyAdam"),
+        ("●  ", "Mul", "not used: dL/d(mul) * y = dL/d(x2)"),
+        "",
+    ]
+    dim = [row.name for row in table.rows if table.dimmed(row)]
+    assert dim == ["shape", "start", "gate"]
+    assert layout(table) == [
+        "",
+        "node gives way to 16 in the middle",
+        "computes gives way to 46",
+    ]
+
+
+def test_what_computes_has_the_line_of_tensorflow_that_made_it():
+    _, strip, _ = chain_rule.nodes(STAGE)
+    assert strip == Strip(
+        "What the gradient nodes compute, and the line of TensorFlow that made each",
+        (
+            Frame(
+                "gradients/div",
+                "math_grad.py:282  return truediv(grad)",
+                ("= dL/d(loss) / 4 = dL/d(mul)",),
+            ),
+            Frame(
+                "gradients/Mul",
+                "the line is not known: the graph comes from a file",
+                ("= dL/d(mul) * y = dL/d(x2); not used",),
+            ),
+            Frame(
+                "gradients/Mul_1",
+                "the line is not known: the graph comes from a file",
+                ("= x * dL/d(mul) -> dL/dy",),
+            ),
+        ),
+    )
+
+
+def test_bookkeeping_has_its_kinds_and_reasons_the_most_frequent_first():
+    *_, strip = chain_rule.nodes(STAGE)
+    assert strip == Strip(
+        "Bookkeeping: 4 of 7 nodes",
+        (
+            Frame("gate", "2 nodes: Identity, NoOp", (WHY[GATES],)),
+            Frame("start", "1 node: Fill", (WHY[STARTS],)),
+            Frame("shape", "1 node: Shape", (WHY[SHAPES],)),
+        ),
+    )
+
+
+@pytest.mark.parametrize("part", [chain_rule.opening, chain_rule.nodes])
+def test_without_gradients_there_is_nothing_to_tell(part):
+    assert list(part(Backward(None, NODES))) == []

@@ -1,0 +1,270 @@
+"""Expressions: what nodes compute, as formulas that can be read. No TensorFlow in here.
+
+A formula is a tree of names, numbers, products, and operations. Products are kept flat, with their
+number in front, so that `2 * (1 / n * a)` reads `2 * a / n`; nothing else is rearranged.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from math import gcd
+from typing import Any, TypeGuard
+
+from tflab.records import Shape
+
+INFIX = {"Add": " + ", "Sub": " - ", "Greater": " > "}
+FUNCTIONS = {  # op -> its name in formulas; every other op keeps its own
+    **{op: op.lower() for op in ("Sum", "Mean", "Size", "Exp", "Log", "Tanh", "Sqrt", "Sigmoid")},
+    **{op: op.lower() for op in ("Softmax", "Relu", "MatMul", "Transpose", "Abs", "Sin", "Cos")},
+    **{op: op.lower() for op in ("Unbroadcast", "Reshape", "Shape")},
+    "OneHot": "one_hot",
+    "CrossEntropy": "cross_entropy",
+}
+SUMS = 1  # precedence in text: a sum within a product needs parentheses
+PRODUCTS = 2
+POWERS = 3
+ATOMS = 4
+
+
+@dataclass(frozen=True)
+class Name:
+    """A value that has a name: a forward node, or a gradient such as `dL/d(mul)`."""
+
+    text: str
+    shape: Shape = field(default=None, compare=False)
+    size: int = 1
+
+
+@dataclass(frozen=True)
+class Number:
+    value: float
+    size: int = 1
+
+
+@dataclass(frozen=True)
+class Product:
+    """`number * over[0] * over[1] / divisor / under[0]`."""
+
+    number: float
+    over: tuple[Expression, ...]
+    divisor: float
+    under: tuple[Expression, ...]
+
+    @property
+    def size(self) -> int:
+        return sum(factor.size for factor in (*self.over, *self.under)) + 1
+
+
+@dataclass(frozen=True)
+class Operation:
+    """An op of the arguments; `about` is what else decides it, such as the axes of a sum."""
+
+    op: str
+    args: tuple[Expression, ...]
+    about: Any = None
+    size: int = 1
+
+
+Expression = Name | Number | Product | Operation
+
+
+def operation(op: str, *args: Expression, about: Any = None) -> Expression:
+    return Operation(op, args, about, 1 + sum(arg.size for arg in args))
+
+
+def add(left: Expression, right: Expression) -> Expression:
+    if left == Number(0):
+        return right
+    return left if right == Number(0) else operation("Add", left, right)
+
+
+def subtract(left: Expression, right: Expression) -> Expression:
+    if right == Number(0):
+        return left
+    return negative(right) if left == Number(0) else operation("Sub", left, right)
+
+
+def negative(value: Expression) -> Expression:
+    return times(Number(-1), value)
+
+
+def times(left: Expression, right: Expression) -> Expression:
+    one, other = factors(left), factors(right)
+    return product(
+        one.number * other.number,
+        (*one.over, *other.over),
+        one.divisor * other.divisor,
+        (*one.under, *other.under),
+    )
+
+
+def divide(left: Expression, right: Expression) -> Expression:
+    one, other = factors(left), factors(right)
+    if other.number == 0:
+        return operation("Div", left, right)
+    return product(
+        one.number * other.divisor,
+        (*one.over, *other.under),
+        one.divisor * other.number,
+        (*one.under, *other.over),
+    )
+
+
+def power(value: Expression, exponent: float) -> Expression:
+    return operation("Pow", value, Number(exponent))
+
+
+def factors(value: Expression) -> Product:
+    """Any expression as a product."""
+    if isinstance(value, Product):
+        return value
+    if isinstance(value, Number):
+        return Product(value.value, (), 1, ())
+    return Product(1, (value,), 1, ())
+
+
+def product(
+    number: float,
+    over: tuple[Expression, ...],
+    divisor: float,
+    under: tuple[Expression, ...],
+) -> Expression:
+    """A product in its simplest form, which may be no product any more."""
+    if number == 0:
+        return Number(0)
+    if number == int(number) and divisor == int(divisor):
+        common = gcd(int(number), int(divisor)) * (-1 if divisor < 0 else 1)
+        number, divisor = number / common, divisor / common
+    if not under and divisor == 1:
+        if not over:
+            return Number(number)
+        if number == 1 and len(over) == 1:
+            return over[0]
+    return Product(number, over, divisor, under)
+
+
+def repeated(value: Expression, count: Expression, shape: Shape) -> Expression:
+    """One number for each of so many elements. That is not written, but a sum counts them."""
+    return times(value, operation("Ones", count, about=shape)) if shape != () else value
+
+
+def total(value: Expression, shape: Shape) -> Expression:
+    """The sum over all elements of a tensor of this shape; a mean where each of them is divided
+    by how many there are. Dimensions that are known only at run time are taken to be alike."""
+    parts = factors(value)
+    over = [factor for factor in parts.over if not is_ones(factor)]
+    under = [factor for factor in parts.under if not is_size(factor, shape)]
+    mean = len(under) < len(parts.under)
+    rest = product(parts.number, tuple(over), parts.divisor, tuple(under))
+    if any(name.shape == shape for name in spanning(rest)) or not shape:
+        return operation("Mean" if mean else "Sum", rest)
+    if mean or len(over) == len(parts.over):  # all elements are alike, and so is their mean
+        return rest if mean else operation("Sum", value)
+    return times(next(factor for factor in parts.over if is_ones(factor)).args[0], rest)
+
+
+def is_ones(value: Expression) -> TypeGuard[Operation]:
+    return isinstance(value, Operation) and value.op == "Ones"
+
+
+def is_size(value: Expression, shape: Shape) -> bool:
+    return isinstance(value, Operation) and value.op == "Size" and value.about == shape
+
+
+def spanning(value: Expression) -> set[Name]:
+    """The names in an expression that decide its shape: not those within sums over everything."""
+    if isinstance(value, Operation) and value.op in ("Sum", "Mean", "Size", "Shape", "Ones"):
+        return set()
+    return set().union(*map(spanning, parts_of(value))) | names(value, deep=False)
+
+
+def without(value: Expression, name: Name) -> tuple[Expression | None, bool]:
+    """The factor that stands beside a name, and whether the product is then added up.
+
+    None where the value is not simply a multiple of what bears the name.
+    """
+    if isinstance(value, Operation) and value.op in ("Sum", "Unbroadcast"):
+        return without(value.args[0], name)[0], True
+    parts = factors(value)
+    if parts.over.count(name) != 1 or any(name in names(factor) for factor in parts.under):
+        return None, False
+    rest = list(parts.over)
+    rest.remove(name)
+    if any(name in names(factor) for factor in rest):
+        return None, False
+    return product(parts.number, tuple(rest), parts.divisor, parts.under), False
+
+
+def names(value: Expression, deep: bool = True) -> set[Name]:
+    """All names in an expression, or only itself."""
+    if isinstance(value, Name):
+        return {value}
+    return set().union(*map(names, parts_of(value))) if deep else set()
+
+
+def parts_of(value: Expression) -> tuple[Expression, ...]:
+    if isinstance(value, Product):
+        return (*value.over, *value.under)
+    return value.args if isinstance(value, Operation) else ()
+
+
+def text(value: Expression) -> str:
+    return written(value)[0]
+
+
+def written(value: Expression) -> tuple[str, int]:
+    """The text of an expression, and how tightly it holds together."""
+    if isinstance(value, Name):
+        return value.text, ATOMS
+    if isinstance(value, Number):
+        return number(value.value), ATOMS if value.value >= 0 else SUMS
+    if isinstance(value, Product):
+        return fraction(value), SUMS if value.number < 0 else PRODUCTS
+    if value.op == "Ones":
+        return "1", ATOMS
+    if value.op in INFIX:
+        return infix(value), SUMS
+    if value.op == "Pow":
+        return f"{within(value.args[0], ATOMS)}**{within(value.args[1], ATOMS)}", POWERS
+    arguments = ", ".join((*map(text, value.args), *axis(value)))
+    return f"{FUNCTIONS.get(value.op, value.op)}({arguments})", ATOMS
+
+
+def axis(value: Operation) -> list[str]:
+    """`axis=0`, or `axis=(0, 1)`, of a sum or mean that leaves some axes."""
+    if value.op not in ("Sum", "Mean") or not value.about:
+        return []
+    return [
+        f"axis={value.about[0]}" if len(value.about) == 1 else f"axis=({', '.join(value.about)})"
+    ]
+
+
+def within(value: Expression, precedence: int) -> str:
+    content, own = written(value)
+    return content if own >= precedence else f"({content})"
+
+
+def infix(value: Operation) -> str:
+    """A sum of many; what is subtracted, or added with a minus, is written with a minus."""
+    content = within(value.args[0], SUMS)
+    for arg in value.args[1:]:
+        if value.op == "Add" and isinstance(arg, Product) and arg.number < 0:
+            content += f" - {within(replace(arg, number=-arg.number), PRODUCTS)}"
+        else:
+            content += INFIX[value.op] + within(arg, PRODUCTS if value.op == "Sub" else SUMS)
+    return content
+
+
+def fraction(value: Product) -> str:
+    sign = "-" if value.number < 0 else ""
+    over = [within(factor, PRODUCTS) for factor in value.over if not is_ones(factor)]
+    if abs(value.number) != 1 or not over:
+        over.insert(0, number(abs(value.number)))
+    under = [within(factor, POWERS) for factor in value.under]
+    if value.divisor != 1:
+        under.insert(0, number(value.divisor))
+    return sign + " / ".join((" * ".join(over), *under))
+
+
+def number(value: float) -> str:
+    return f"{value:.6g}"

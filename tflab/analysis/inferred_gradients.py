@@ -1,0 +1,106 @@
+"""Inferred gradients: what gradient functions returned, where only the graph is there to show it.
+
+A graph from a file brings no note of TensorFlow's. What a gradient node hands to the gradient of
+another op, from which its own forward op takes something, is the gradient by that something. No
+TensorFlow in here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from tflab.analysis.formulas import Attributes
+from tflab.analysis.gradient_graph import VARIABLES, GradientGraph
+from tflab.records import Gradient, GradientCall, Node, node_of
+
+SCOPE = re.compile(r"gradients(?:_\d+)?/")
+
+
+def graph_of(
+    nodes: Sequence[Node], gradients: Sequence[Gradient], attributes: Attributes
+) -> GradientGraph:
+    """The differentiated graph, with the calls of gradient functions as its edges show them."""
+    owned = {name for gradient in gradients for name in gradient.nodes}
+    return GradientGraph(
+        nodes=tuple(nodes),
+        gradients=tuple(gradients),
+        shared=tuple(n.name for n in nodes if SCOPE.match(n.name) and n.name not in owned),
+        calls=tuple(Inference(nodes, gradients).calls()),
+        attributes=attributes,
+    )
+
+
+def ends(graph: GradientGraph) -> list[str]:
+    """The gradients that something else in the graph takes; all of them where nothing does."""
+    owners = graph.owners()
+    others = (node for node in graph.nodes if node.name not in owners)
+    taken = [tensor for node in others for tensor in node.inputs if node_of(tensor) in owners]
+    return taken or [tensor for call in graph.calls for tensor in call.returned if tensor]
+
+
+class Inference:
+    """Looks for the tensors that go from the gradient of one op to that of another."""
+
+    def __init__(self, nodes: Sequence[Node], gradients: Sequence[Gradient]) -> None:
+        self.nodes = {node.name: node for node in nodes}
+        self.gradients = gradients
+        self.owners = {name: g.forward for g in gradients for name in g.nodes}
+        self.made = {gradient.forward: gradient.nodes for gradient in gradients}
+        self.users: dict[str, list[Node]] = {}
+        for node in nodes:
+            for tensor in node.inputs:
+                self.users.setdefault(tensor, []).append(node)
+
+    def calls(self) -> Iterator[GradientCall]:
+        """A call for each forward op with gradient nodes, the last op first."""
+        crossing: dict[str, list[str]] = {}
+        for tensor, owner in self.crossing():
+            crossing.setdefault(owner, []).append(tensor)
+        for gradient in reversed(self.gradients):
+            forward = self.nodes[gradient.forward]
+            yield GradientCall(
+                forward=forward.name,
+                incoming=self.incoming(forward, crossing.get(forward.name, ())),
+                returned=tuple(self.returned(forward, tensor) for tensor in forward.inputs),
+            )
+
+    def crossing(self) -> Iterator[tuple[str, str]]:
+        """(tensor, forward op): what the gradient of an op takes from other gradients."""
+        for name, owner in self.owners.items():
+            for tensor in self.nodes[name].inputs:
+                source = node_of(tensor)
+                if self.owners.get(source, owner) != owner or self.is_shared(source):
+                    yield tensor, owner
+
+    def is_shared(self, name: str) -> bool:
+        """Whether a node starts or adds up gradients."""
+        node = self.nodes.get(name)
+        return node is not None and bool(SCOPE.match(name)) and node.op in ("AddN", "Fill")
+
+    def incoming(self, forward: Node, crossing: Iterable[str]) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(crossing))[: max(1, len(forward.outputs))]
+
+    def returned(self, forward: Node, tensor: str) -> str | None:
+        """The gradient by one input: what the gradient of the op that made it takes from here."""
+        maker = self.maker(tensor)
+        return next((name for name in self.made[forward.name] if self.goes_to(name, maker)), None)
+
+    def maker(self, tensor: str) -> str:
+        """The op with gradient nodes, or the variable, from which a tensor comes."""
+        name, seen = node_of(tensor), set()
+        while name not in self.made and name not in seen and name in self.nodes:
+            seen.add(name)  # a loop comes back to itself
+            name = node_of((*self.nodes[name].inputs, name)[0])
+        return name
+
+    def goes_to(self, tensor: str, maker: str) -> bool:
+        for user in self.users.get(tensor, ()):
+            if self.is_shared(user.name) and self.goes_to(user.name, maker):
+                return True
+            if self.owners.get(user.name) == maker and self.owners.get(tensor) != maker:
+                return True
+            updated = user.name not in self.owners and user.inputs and user.inputs[0] == maker
+            if updated and self.nodes[maker].op in VARIABLES:
+                return True
+        return False

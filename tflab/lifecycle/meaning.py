@@ -1,0 +1,115 @@
+"""Meaning: what `tf.gradients` did, as records from which the formulas of its nodes are read."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
+
+import tensorflow as tf
+
+from tflab.analysis import chain_rule, gradient_nodes, inferred_gradients
+from tflab.analysis.gradient_graph import GradientGraph
+from tflab.records import Backward, GradientCall, Node, Source
+from tflab.runtime import nodes, private
+
+SMALL = 64  # elements of a constant whose value may be part of a formula
+FLAGS = ("transpose_a", "transpose_b", "adj_x", "adj_y")
+
+Calls = Sequence[tuple[Any, Sequence[Any], Sequence[Any]]]
+
+
+def graph_of(stage: Backward, calls: Calls) -> GradientGraph:
+    """A differentiated graph with TensorFlow's note of what its gradient functions did."""
+    graph = stage.program.graph
+    return GradientGraph(
+        nodes=stage.nodes,
+        gradients=stage.gradients,
+        shared=stage.shared_nodes,
+        calls=tuple(call_record(*call) for call in calls if call[0].graph is graph),
+        attributes=attributes(graph, stage.nodes),
+    )
+
+
+def call_record(op: Any, given: Iterable[Any], returned: Iterable[Any]) -> GradientCall:
+    return GradientCall(op.name, tuple(map(name_of, given)), tuple(map(name_of, returned)))
+
+
+def name_of(gradient: Any) -> str | None:
+    """A gradient that came for some rows only is known by the values of those rows."""
+    if isinstance(gradient, tf.IndexedSlices):
+        gradient = gradient.values
+    return nodes.tensor_name(gradient) if isinstance(gradient, tf.Tensor) else None
+
+
+def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, Any]]:
+    """What decides a formula beside types and edges: small constants, and what is transposed."""
+    known = {}
+    for node in listed:
+        op = graph.get_operation_by_name(node.name)
+        if node.op == "Const":
+            shape = node.outputs[0].shape
+            if shape is not None and prod(dim or 0 for dim in shape) <= SMALL:
+                known[node.name] = {"value": tf.make_ndarray(op.get_attr("value")).tolist()}
+        elif node.op in ("MatMul", "BatchMatMulV2"):
+            flags = [name for name in FLAGS if name in op.node_def.attr]
+            known[node.name] = {name: op.get_attr(name) for name in flags}
+        elif node.op == "BiasAddGrad":
+            known[node.name] = {"data_format": op.get_attr("data_format").decode()}
+    return known
+
+
+def explained(stage: Backward, graph: GradientGraph, pairs: Sequence[Any]) -> Backward:
+    """The stage, with what each gradient node is for and the steps of the chain rule."""
+    ends = [name for gradient, _ in pairs if (name := name_of(gradient))]
+    return replace(
+        stage,
+        gradient_nodes=gradient_nodes.described(graph, ends, lines(stage, graph)),
+        chain_rule=chain_rule.links(graph, ends),
+    )
+
+
+def inferred(stage: Backward) -> Backward:
+    """The same of gradients that were in a file, as far as the graph itself shows it. Who made
+    their nodes is not known."""
+    known = attributes(stage.program.graph, stage.nodes)
+    made = [gradient for gradient in stage.gradients if gradient.nodes]
+    graph = inferred_gradients.graph_of(stage.nodes, made, known)
+    ends = inferred_gradients.ends(graph)
+    return replace(
+        stage,
+        shared_nodes=graph.shared,
+        gradient_nodes=gradient_nodes.described(graph, ends, {}),
+        chain_rule=chain_rule.links(graph, ends),
+    )
+
+
+def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
+    """For each gradient node the line of TensorFlow that made it: in the file of the gradient
+    function, or where that was called from."""
+    operation = stage.program.graph.get_operation_by_name
+    files = {
+        gradient.forward: file_of(operation(gradient.forward))
+        for gradient in stage.gradients
+        if gradient.nodes
+    }
+    caller = private.gradients_file()
+    known = {}
+    for name, owner in graph.owners().items():
+        op = operation(name)
+        candidates = (file for file in (files.get(owner), caller) if file)
+        frames = (private.frame_within(op, file) for file in candidates)
+        frame = next(filter(None, frames), None) or private.frame_outside(op, nodes.LIBRARIES)
+        known[name] = Source(*frame) if frame else None
+    return known
+
+
+def file_of(op: tf.Operation) -> str | None:
+    """Where the gradient function of an op is written."""
+    try:
+        function = private.gradient_function(op)
+    except LookupError:
+        return None
+    return inspect.unwrap(function).__code__.co_filename if function else None

@@ -1,0 +1,55 @@
+"""Gradients: what the nodes that differentiation added mean, and the derivatives they compute."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tflab.records.graph import Source
+
+
+@dataclass(frozen=True)
+class GradientCall:
+    """One call of a gradient function: the gradients by its op's outputs that it was given, and
+    those by the op's inputs that it returned, as tensors; None where there was none."""
+
+    forward: str
+    incoming: tuple[str | None, ...]
+    returned: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class GradientNode:
+    """What one of the nodes is for that start, compute or add up gradients."""
+
+    name: str
+    formula: str  # over forward nodes and the gradients that come in: `x * dL/d(mul)`
+    towards: str | None  # `dL/dy`: the gradient that it leads to
+    complete: bool  # whether it is that gradient, and not only on the way
+    used: bool  # whether the gradient of a variable needs it
+    bookkeeping: str | None  # the kind, where it computes nothing of the formula
+    line: Source | None  # of the framework, that made it
+
+
+@dataclass(frozen=True)
+class Link:
+    """One step of the chain rule: from the gradient by an op's output to that by an input."""
+
+    forward: str  # `error`
+    computes: str  # `(add - targets)**2`
+    by: str  # the input: `add`
+    source: str  # the node from which the input comes
+    gradient: str  # `dL/d(add)`
+    formula: str  # `2 * dL/d(error) * (add - targets)`
+    factor: str | None  # what the incoming gradient is multiplied by; None: no simple product
+    added_up: bool  # whether the product is added up, because the op had used the input repeatedly
+
+
+@dataclass(frozen=True)
+class Derivative:
+    """The derivative of the loss by a variable, where the loss is a formula."""
+
+    variable: str
+    formula: str  # read off the gradient graph, down to variables and placeholders
+    value: Any  # computed by that graph for the first batch: a number, or a list as the variable
+    difference: float | None  # largest |value - finite difference|; None where there is none

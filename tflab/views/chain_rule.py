@@ -1,0 +1,193 @@
+"""The view of the chain rule: its sentence for this graph, its steps, what each gradient node
+computes, and which are bookkeeping."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import groupby
+
+from tflab.analysis import chain_rule
+from tflab.analysis.gradient_nodes import WHY
+from tflab.records import Backward, Derivative, GradientNode, Link
+from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
+from tflab.units import plural
+from tflab.views.gradient_drawing import drawing, meaning, unused
+from tflab.views.words import LONGEST, counted, place
+
+DRAWN_WHOLE = 64  # gradient nodes; of more only the table of steps is shown, and what computes
+SPELLED_OUT = 6  # steps from the loss to a variable that are named op by op
+FACTORS = 5  # of a product that is written down; of more the first and the last
+
+
+def opening(stage: Backward) -> Iterator[Block]:
+    """The sentence of the chain rule for this very graph, and its steps."""
+    if not stage.chain_rule:
+        return
+    first = stage.chain_rule[0]
+    yield from sentences(stage, chain_rule.path(stage.chain_rule, first.forward))
+    if len(stage.gradient_nodes) <= DRAWN_WHOLE:
+        yield steps(stage.chain_rule)
+    if any(link.added_up for link in stage.chain_rule):
+        yield (
+            "A sum over the batch stands where an op has used one value for every row: each row "
+            "has its say in that value's gradient."
+        )
+    if stage.derivatives:
+        yield derivatives(stage.derivatives)
+
+
+def sentences(stage: Backward, way: Sequence[Link]) -> Iterator[str]:
+    first, last = way[0], way[-1]
+    short = len(way) <= SPELLED_OUT
+    names = [link.by for link in way] if short else layers(way)
+    yield (
+        f"The chain rule, for this graph: {total(last.by)} = {chain(names)}. "
+        f"L is {first.forward} = {first.computes}."
+    )
+    if short and all(link.factor for link in way):
+        yield product(way, {known.variable: known.formula for known in stage.derivatives})
+    else:
+        yield (
+            "From the loss back, every op's gradient function turns the gradient by the op's "
+            "output into those by its inputs: one walk gives the gradients of all variables."
+        )
+    if any(" by " in link.gradient for link in way):
+        yield "Where several ops use one value, the gradients that they hand back are added up."
+
+
+def product(way: Sequence[Link], derivatives: Mapping[str, str]) -> str:
+    """What each op on the way multiplies by, and what all of it comes to."""
+    factors = ", ".join(f"{link.forward} by {link.factor}" for link in way)
+    variable = way[-1].by
+    whole = (
+        f"From the loss back, each op multiplies what comes in by its own derivative: {factors}."
+    )
+    if variable in derivatives:
+        added = ", and added up over the batch" if any(link.added_up for link in way) else ""
+        whole += f" All multiplied{added}: {total(variable)} = {derivatives[variable]}."
+    return whole
+
+
+def total(name: str) -> str:
+    return f"dL/{differential(name)}"
+
+
+def differential(name: str) -> str:
+    """`dy`, and `d(mul)` for what would be hard to read otherwise."""
+    return f"d{name}" if name.isalpha() and len(name) == 1 else f"d({name})"
+
+
+def chain(names: Sequence[str]) -> str:
+    """`dL/d(error) * d(error)/d(add) * d(add)/dy`; of a long one the first and the last factors."""
+    before = ["L", *names]
+    factors = [
+        f"{'dL' if name == 'L' else differential(name)}/{differential(following)}"
+        for name, following in zip(before, names, strict=False)
+    ]
+    if len(factors) > FACTORS:
+        factors[FACTORS - 2 : -2] = ["..."]
+    return " * ".join(factors)
+
+
+def layers(way: Sequence[Link]) -> list[str]:
+    """The name scopes along a way, each once, and the variable in the end."""
+    scopes = (link.forward.rpartition("/")[0] or link.forward for link in way)
+    names = [name for name, _ in groupby(scopes)]
+    return [*names[1:], way[-1].by]
+
+
+def steps(links: Sequence[Link]) -> Table:
+    """A row for each gradient that a variable needs; an op that hands back several stands once."""
+    first = {id(next(group)) for _, group in groupby(links, lambda link: link.forward)}
+
+    def once(link: Link, text: str) -> str:
+        return text if id(link) in first else ""
+
+    return shortened(
+        "The chain rule step by step, from the loss back to the variables",
+        (
+            Column("forward op", lambda link: once(link, link.forward), name=True),
+            Column("computes", lambda link: once(link, link.computes), elastic=True, least=20),
+            Column("hands back", lambda link: link.gradient, name=True),
+            Column("which is", lambda link: link.formula, elastic=True, least=34),
+        ),
+        links,
+        LONGEST,
+    )
+
+
+def derivatives(known: Sequence[Derivative]) -> Table:
+    return shortened(
+        "The derivatives, read off the graph, and their values for the first batch",
+        (
+            Column("variable", lambda row: row.variable),
+            Column("derivative", lambda row: row.formula, elastic=True, least=34),
+            Column("value", value, right=True),
+            Column("finite differences", difference, right=True),
+        ),
+        known,
+        LONGEST,
+    )
+
+
+def value(row: Derivative) -> str:
+    """A number, or the first of many."""
+    number, many = row.value, False
+    while isinstance(number, list):
+        many = many or len(number) > 1
+        number = number[0] if number else float("nan")
+    return f"{number:.6g}{', ...' if many else ''}"
+
+
+def difference(row: Derivative) -> str:
+    return "none" if row.difference is None else f"differ by {row.difference:.1e}"
+
+
+def nodes(stage: Backward) -> Iterator[Block]:
+    """What each gradient node computes, drawn where there are few, and which compute nothing."""
+    if not stage.gradient_nodes:
+        return
+    if len(stage.gradient_nodes) <= DRAWN_WHOLE:
+        yield drawing(stage)
+    yield from computing(stage.gradient_nodes)
+    yield bookkeeping(stage)
+
+
+def computing(known: Iterable[GradientNode]) -> Iterator[Block]:
+    """Of each node that computes, the line of TensorFlow that made it, and its formula."""
+    some = [node for node in known if not node.bookkeeping]
+    frames = tuple(
+        Frame(node.name, line(node), (f"= {meaning(node)}{'; not used' * unused(node)}",))
+        for node in some[:LONGEST]
+    )
+    yield Strip(
+        "What the gradient nodes compute, and the line of TensorFlow that made each", frames
+    )
+    if len(some) > LONGEST:
+        yield f"... and {len(some) - LONGEST:,} more; the JSON has all of them."
+
+
+def line(node: GradientNode) -> str:
+    if node.line is None:
+        return "the line is not known: the graph comes from a file"
+    return f"{place(node.line)}  {node.line.code}"
+
+
+def bookkeeping(stage: Backward) -> Strip:
+    """The kinds of bookkeeping, how many nodes of which types there are, and why."""
+    types = {node.name: node.op for node in stage.nodes}
+    kinds = Counter(node.bookkeeping for node in stage.gradient_nodes if node.bookkeeping)
+    frames = tuple(
+        Frame(
+            kind,
+            plural(count, "node")
+            + ": "
+            + counted(types[n.name] for n in stage.gradient_nodes if n.bookkeeping == kind),
+            (WHY[kind],),
+        )
+        for kind, count in kinds.most_common()
+        if kind
+    )
+    total = len(stage.gradient_nodes)
+    return Strip(f"Bookkeeping: {sum(kinds.values())} of {plural(total, 'node')}", frames)

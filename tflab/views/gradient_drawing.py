@@ -1,0 +1,97 @@
+"""The drawing of a gradient graph, and how it says what a node computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from tflab.records import Backward, GradientNode, Node, node_of
+from tflab.records.blocks import Column, Table
+from tflab.views import ascii_graph
+
+SCOPE = "gradients/"  # in which tf.gradients puts all that it adds
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One line of the drawing."""
+
+    rails: str
+    name: str
+    text: str
+    dim: bool
+
+
+def drawing(stage: Backward) -> Table:
+    """The gradient graph, a node a line, from the loss to the updates; bookkeeping is dim.
+
+    What only waits for other nodes has no values and is not drawn.
+    """
+    known = {node.name: node for node in stage.gradient_nodes}
+    computes = {link.forward: link.computes for link in stage.chain_rule}
+    drawn = list(flowing(stage.nodes, known))
+    ends = [node.name for node in drawn if node.name not in known and node.inputs]
+    order = ascii_graph.ordered(leaves_last(drawn), ends)
+    rows = [
+        drawn_row(rails, node, known.get(node.name), computes)
+        for rails, node in zip(ascii_graph.draw(order), order, strict=True)
+    ]
+    return Table(
+        "The gradient graph, from the loss down to the updates "
+        "(-> leads to that gradient, = is it; in brackets: bookkeeping)",
+        (
+            Column("", lambda row: row.rails),
+            Column("node", lambda row: row.name, elastic=True, name=True),
+            Column("computes", lambda row: row.text, elastic=True, least=46),
+        ),
+        tuple(rows),
+        drawing=True,
+        dimmed=lambda row: row.dim,
+    )
+
+
+def flowing(nodes: Sequence[Node], known: Mapping[str, GradientNode]) -> Iterator[Node]:
+    """The gradient nodes that have values, the forward nodes that they take from, and what takes
+    from them, which are updates. Of the latter two only these edges are of interest."""
+    taken = {node_of(t) for node in nodes if node.name in known for t in node.inputs}
+    for node in nodes:
+        gradients = tuple(t for t in node.inputs if node_of(t) in known)
+        if node.name in known and node.outputs:
+            yield replace(node, control_inputs=())
+        elif node.name not in known and (gradients or node.name in taken):
+            yield replace(node, inputs=gradients, control_inputs=())
+
+
+def leaves_last(drawn: Sequence[Node]) -> list[Node]:
+    """A node's inputs in the order in which they are drawn: what needs nothing itself comes right
+    before it, which keeps rails short."""
+    leaves = {node.name for node in drawn if not node.inputs}
+    return [
+        replace(node, inputs=tuple(sorted(node.inputs, key=lambda t: node_of(t) in leaves)))
+        for node in drawn
+    ]
+
+
+def drawn_row(
+    rails: str, node: Node, known: GradientNode | None, computes: Mapping[str, str]
+) -> Drawn:
+    if known is None and node.inputs:
+        return Drawn(rails, node.name, f"update: {node.op}", dim=False)
+    if known is None:
+        text = "fed" if node.op == "Placeholder" else f"forward: {computes.get(node.name, node.op)}"
+        return Drawn(rails, node.name, text, dim=False)
+    text = ("not used: " if unused(known) else "") + meaning(known)
+    return Drawn(rails, node.name.removeprefix(SCOPE), text, bool(known.bookkeeping))
+
+
+def meaning(node: GradientNode) -> str:
+    """`x * dL/d(mul) -> dL/dy`; of bookkeeping its kind."""
+    content = f"[{node.bookkeeping}]" if node.bookkeeping else node.formula
+    if not node.towards:
+        return content
+    return f"{content} {'=' if node.complete else '->'} {node.towards}"
+
+
+def unused(node: GradientNode) -> bool:
+    """Whether it leads to a gradient that no variable needs."""
+    return node.towards is not None and not node.used
