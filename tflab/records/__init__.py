@@ -70,6 +70,7 @@ from tflab.records.timed import (
     StepTime,
 )
 from tflab.records.trained import Epoch, History, TrainingStep
+from tflab.records.values import NotFinite, PathPoint, RecordedStep, Statistics, Value
 from tflab.records.verdicts import Experiment, Experiments, Simulation, Untried, Verdict
 
 __all__ = [
@@ -108,6 +109,7 @@ __all__ = [
     "Node",
     "NodeHistory",
     "NodeStats",
+    "NotFinite",
     "OpMemory",
     "OpRun",
     "OpStats",
@@ -116,12 +118,14 @@ __all__ = [
     "Owner",
     "Partition",
     "Pass",
+    "PathPoint",
     "Peaks",
     "Placement",
     "Program",
     "Quality",
     "Race",
     "Recipe",
+    "RecordedStep",
     "Rewrite",
     "Saved",
     "Shape",
@@ -130,6 +134,7 @@ __all__ = [
     "Spread",
     "Stage",
     "Start",
+    "Statistics",
     "StepTime",
     "StepTimes",
     "Taken",
@@ -139,6 +144,7 @@ __all__ = [
     "TrainingStep",
     "Transfer",
     "Untried",
+    "Value",
     "Verdict",
     "edge_count",
     "node_of",
@@ -251,6 +257,9 @@ class Execution(Shown):
     simulation: Simulation | None = None  # that the experiments are held against
     interrupted: bool = False  # these are the steps until Ctrl-C
     quality: Quality | None = None  # of the measurement; None where nobody looked
+    values: tuple[Value, ...] = field(default=(), repr=False)  # of one step, in order of execution
+    first_not_finite: NotFinite | None = None  # of those values
+    recorded_step: RecordedStep | None = None  # that they are of; None where none was asked for
 
 
 Stage = Frontend | Backward | Placement | Execution
