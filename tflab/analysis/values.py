@@ -85,7 +85,8 @@ def moved(before: np.ndarray, after: np.ndarray) -> float | None:
     before, after = plain(before), plain(after)
     if before.shape != after.shape or before.dtype.kind not in "fiub":
         return None
-    change = np.abs(after.astype(np.float64) - before)
+    with np.errstate(invalid="ignore"):  # infinite before and after
+        change = np.abs(after.astype(np.float64) - before)
     change = change[np.isfinite(change)]
     return float(change.max()) if change.size else None
 

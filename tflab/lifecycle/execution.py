@@ -25,7 +25,7 @@ from tflab.analysis import (
     timeline,
     verdicts,
 )
-from tflab.lifecycle import experiments, recorded_step
+from tflab.lifecycle import experiments, values
 from tflab.records import Execution, Load, Node, OpRun, Options, Placement, Program, Race, StepTime
 from tflab.runtime import costs, load, measure, nodes, plans, session, trace
 
@@ -97,7 +97,7 @@ def execute(placement: Placement, options: Options) -> Execution:
     )
     execution = judged(execution, load.since(start), costs.fed_bytes(placement.nodes))
     if options.values and not execution.interrupted:
-        execution = recorded_step.record(execution, placement, options)
+        execution = values.record(execution, placement, options)
     if options.experiments and not execution.interrupted:
         return with_experiments(execution, placement, options)
     return execution

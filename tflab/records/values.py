@@ -73,7 +73,7 @@ class RecordedStep:
     """What belongs to the values of a step: which step, and what is not among them."""
 
     which: str  # step
-    ns: int  # that recording it took, with its session
+    ns: int | None  # that recording it took, with its session; None where it was not recorded
     notes: tuple[str, ...]  # what could not be seen, or why there are no values
     path: tuple[PathPoint, ...]  # of scalar variables, where it is known where they should get to
     answer: Mapping[str, float]  # the values of variables with which the data were made

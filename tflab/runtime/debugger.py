@@ -55,14 +55,14 @@ def refusal(names: Iterable[str], bytes_: int, files: int, folder: str) -> str:
     for name in names:
         if not is_safe(name):
             short = name if len(name) <= 80 else f"{name[:80]}..."
-            return f"the runtime would make the path of a file from the name '{short}'"
+            return f"The runtime would make the path of a file from the name '{short}'."
     if bytes_ > MOST_BYTES:
-        return f"its tensors have {size(bytes_)}, and at most {size(MOST_BYTES)} are written"
+        return f"Its tensors have {size(bytes_)}, and at most {size(MOST_BYTES)} are written."
     if files > MOST_FILES:
-        return f"it computes {files:,} tensors, and at most {MOST_FILES:,} are written"
+        return f"It computes {files:,} tensors, and at most {MOST_FILES:,} are written."
     free, needed = shutil.disk_usage(folder).free, 2 * (bytes_ + files * FILE_BYTES)
     if needed > free:
-        return f"it wants {size(needed)} of room, and {folder} has {size(free)}"
+        return f"It wants {size(needed)} of room, and {folder} has {size(free)}."
     return ""
 
 

@@ -62,14 +62,16 @@ def blocks(stage: Execution) -> Iterable[Block]:
     step = stage.recorded_step
     if step is None:
         return
-    if stage.values:
+    if step.ns is not None:
         yield (
             f"One more step was recorded with its values: {step.which}. It is not among the timed "
             f"ones; with a session of its own it took {time(step.ns)}."
         )
         if step.path:
             yield path(step)
-        if all(is_small(value) for value in stage.values) and len(stage.values) <= SHORT:
+        if not stage.values:
+            yield "It computed no tensor whose value can be shown."
+        elif all(is_small(value) for value in stage.values) and len(stage.values) <= SHORT:
             yield numbers(stage.values)
         else:
             yield from statistics(stage.values)
