@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tests import graphs
+from tests import graphs, planted
 from tflab.datasets import Dataset
 from tflab.lifecycle import backward, execution, frontend, placement, recorded_step, values
 from tflab.models import toy
@@ -226,6 +226,12 @@ def test_the_first_nan_is_followed_to_the_line_that_made_it(head, node, op, nan,
     assert (first.tensor, first.op, first.kind) == (f"{node}:0", op, "computed")
     assert (first.nan, first.infinite, first.size, first.others) == (nan, infinite, 8, 0)
     assert (first.source.file, first.source.line) == (__file__, line_of(f"# here: {what}"))
+
+
+def test_of_a_naive_softmax_the_exponential_is_named_and_not_the_loss():
+    first = executed(planted.naive_softmax).first_not_finite
+    assert (first.node, first.op, first.infinite) == ("exponentials", "Exp", 32)
+    assert first.source.code.endswith("# planted")
 
 
 def test_a_nan_that_was_fed_is_said_to_be_fed():

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.records_by_hand import read, source
+from tests.records_by_hand import BUSY, BUSY_LINE, read, source
 from tests.views.test_execution import STAGE
 from tflab.records import NotFinite, PathPoint, RecordedStep, Statistics, Value
 from tflab.views import stages, values
@@ -96,7 +96,7 @@ def test_the_variables_move_towards_their_answer_step_by_step():
     step = replace(STEP, path=points, answer={"y": 3.0, "z": 2.0})
     assert blocks(*SMALL, step=step)[1] == [
         "Training moves the variables towards those that the data were made with: y = 3, z = 2",
-        ("after step", "y", "z", "loss that it found"),
+        ("after step", "y", "z", "loss before it"),
         ("0", "0", "0.25", ""),
         ("1", "0.917", "2.1", "6.95"),
         ("2", "2.99", "2", "1.57"),
@@ -251,3 +251,5 @@ def test_the_first_nan_stands_above_everything_and_the_values_below_it():
     stage = replace(STAGE, first_not_finite=FIRST, values=SMALL, recorded_step=STEP)
     shown = list(map(read, stages.blocks(stage)))
     assert shown == [*values.first(FIRST), *whole, *blocks(*SMALL)]
+    busy = list(map(read, stages.blocks(replace(stage, quality=BUSY))))
+    assert busy[:2] == [*values.first(FIRST), BUSY_LINE]

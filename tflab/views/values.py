@@ -91,7 +91,7 @@ def path(step: RecordedStep) -> Table:
         (
             Column("after step", lambda point: str(point.step), right=True),
             *(variable_column(name) for name in names),
-            Column("loss that it found", lambda point: number(point.loss), right=True),
+            Column("loss before it", lambda point: number(point.loss), right=True),
         ),
         step.path,
     )
