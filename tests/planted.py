@@ -10,11 +10,11 @@ from tflab.records import Model
 IMAGES = 24
 
 
-def model(x: tf.Tensor, output: tf.Tensor) -> Model:
+def model(x: tf.Tensor, output: tf.Tensor, images: int = IMAGES) -> Model:
     """Of data in the shape of x, made up."""
 
     def data(split, data_dir=None):
-        shape = (IMAGES, *x.shape.as_list()[1:])
+        shape = (images, *x.shape.as_list()[1:])
         return Dataset("made up", split, {"x": np.full(shape, 0.5, np.float32)})
 
     return Model(output, {x: "x"}, data)
@@ -66,6 +66,14 @@ def feed_too_large() -> Model:
     """Of 4 MB that are fed for every image, 32 bytes are used."""
     x = placeholder(1024, 1024)
     return model(x, tf.matmul(x[:, :8, 0], weights("w", 8, 8)))
+
+
+def naive_softmax() -> Model:
+    """Inputs of 0.5, 200 times as large: their exponential is more than a float32 holds."""
+    x = placeholder(4)
+    exponentials = tf.exp(200 * x, name="exponentials")  # planted
+    softmax = exponentials / tf.reduce_sum(exponentials, 1, keepdims=True)
+    return model(x, tf.reduce_mean(-tf.math.log(softmax), name="output"), images=64)
 
 
 def wrong_data_format() -> Model:

@@ -31,24 +31,29 @@ from tflab.records import (
     Memory,
     Node,
     NodeHistory,
+    NotFinite,
     OpMemory,
     OpRun,
     Origin,
     Owner,
     Partition,
     Pass,
+    PathPoint,
     Placement,
     Race,
+    RecordedStep,
     Rewrite,
     Simulation,
     Source,
     Spread,
+    Statistics,
     StepTime,
     Taken,
     Tensor,
     Toggle,
     Transfer,
     Untried,
+    Value,
     Verdict,
 )
 from tflab.records.timed import Holder, LiveBytes, Occupancy, StepShape
@@ -631,7 +636,21 @@ def test_every_field_of_the_execution():
         one_by_one=Experiment("ops one by one", "", -3.5, -5.0, -2.0, 7),
         simulation=Simulation(90.5, 92.5, 3),
         interrupted=True,
-    )
+        values=(
+            Value(
+                (1.5, math.nan), 1.5, 0.25, -1.0, 2.0, 0.125, 1,
+                tensor="y", node="y_1", op="VarHandleOp", kind="variable", dtype="float32",
+                shape=(2,), calls=3, moved=0.75,
+                after=Statistics((7, True), None, None, None, None, None, 0),
+            ),
+        ),
+        first_not_finite=NotFinite(
+            "b:1", "b", "Log", "computed", 4, 5, 60, 2, Source("m.py", 3, "f", "log(a)"), 6
+        ),
+        recorded_step=RecordedStep(
+            "the first", 99, ("a note",), (PathPoint(1, 2.5, {"y": 0.5}),), {"y": 3.0}
+        ),
+    )  # fmt: skip
     assert object_of(stage) == {
         "stage": "execution",
         **WRITTEN_GRAPH,
@@ -769,6 +788,49 @@ def test_every_field_of_the_execution():
         "interrupted": True,
         "quality": None,
         "buffers": None,
+        "values": [
+            {
+                "tensor": "y",
+                "node": "y_1",
+                "op": "VarHandleOp",
+                "kind": "variable",
+                "dtype": "float32",
+                "shape": [2],
+                "calls": 3,
+                "values": [1.5, None],
+                "mean": 1.5,
+                "std": 0.25,
+                "min": -1.0,
+                "max": 2.0,
+                "zeros": 0.125,
+                "not_finite": 1,
+                "moved": 0.75,
+                "after": {
+                    "values": [7, True],
+                    **dict.fromkeys(("mean", "std", "min", "max", "zeros")),
+                    "not_finite": 0,
+                },
+            }
+        ],
+        "first_not_finite": {
+            "tensor": "b:1",
+            "node": "b",
+            "op": "Log",
+            "kind": "computed",
+            "nan": 4,
+            "infinite": 5,
+            "size": 60,
+            "call": 2,
+            "source": {"file": "m.py", "line": 3, "function": "f", "code": "log(a)"},
+            "others": 6,
+        },
+        "recorded_step": {
+            "which": "the first",
+            "ns": 99,
+            "notes": ["a note"],
+            "path": [{"step": 1, "loss": 2.5, "variables": {"y": 0.5}}],
+            "answer": {"y": 3.0},
+        },
     }
 
 

@@ -48,6 +48,16 @@ TOTAL = {
     "share": float,
 }
 RUN = {"step": int, "name": str, "op": str, "device": str, "start_ns": int, "duration_ns": int}
+VALUE = {
+    "tensor": str,
+    "dtype": str,
+    "shape": list,
+    "values": object,
+    "mean": object,
+    "min": object,
+    "max": object,
+    "not_finite": int,
+}
 STAGES = {
     "frontend": GRAPH | {"nodes": [NODE | {"source": SOURCE}]},
     "backward": GRAPH
@@ -75,6 +85,7 @@ STAGES = {
         "wall_ns": int,
         "critical_path": {"nodes": [str], "ns": (int, float), "parallelism": float},
         "memory": {"per_op": [{"name": str, "requested_bytes": int}], "peak_bytes": int},
+        "values": [VALUE],
     },
 }
 
@@ -193,6 +204,12 @@ def test_json_holds_what_was_asked_for(toy):
     assert (executed["steps"], executed["warmup_steps"], executed["batch_size"]) == (4, 1, 8)
     assert {run["step"] for run in executed["runs"]} == {0, 1, 2, 3}
     assert sum(owner["ns"] for owner in executed["time_ledger"]) == executed["wall_ns"]
+
+
+def test_values_are_left_out_where_they_are_not_wanted(run):
+    done, _ = run("--no-values", "--steps", "1", "--format", "json")
+    executed = json.loads(done.stdout)["stages"][-1]
+    assert (executed["values"], executed["recorded_step"]) == ([], None)
 
 
 def test_json_has_the_machine(toy):

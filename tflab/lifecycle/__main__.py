@@ -95,6 +95,13 @@ def parser() -> argparse.ArgumentParser:
         help="nodes to compute (default: a training step)",
     )
     add(
+        "--no-values",
+        dest="values",
+        action="store_false",
+        help="do not record the values of one more step, which is not timed (all elements of a "
+        "tensor up to 64, of a larger one statistics; nothing where all have more than 1 GB)",
+    )
+    add(
         "--expand",
         nargs="+",
         default=(),
@@ -126,6 +133,7 @@ def run(args: argparse.Namespace) -> int:
         soft_placement=args.soft_placement,
         xla=args.xla,
         experiments=args.experiments or 0,
+        values=args.values,
         saved=arguments.saved_of(args),
     )
     stop = STAGES[-1] if args.stage == "all" else args.stage

@@ -26,7 +26,7 @@ from tflab.analysis import (
     timeline,
     verdicts,
 )
-from tflab.lifecycle import experiments
+from tflab.lifecycle import experiments, values
 from tflab.records import (
     Buffers,
     Execution,
@@ -112,7 +112,9 @@ def execute(placement: Placement, options: Options) -> Execution:
         buffers=buffers_of(measured, executed, placement),
     )
     execution = judged(execution, load.since(start), costs.fed_bytes(placement.nodes))
-    if options.experiments and not ending.interrupted:
+    if options.values and not execution.interrupted:
+        execution = values.record(execution, placement, options)
+    if options.experiments and not execution.interrupted:
         return with_experiments(execution, placement, options)
     return execution
 

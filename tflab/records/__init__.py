@@ -72,6 +72,7 @@ from tflab.records.timed import (
     StepTime,
 )
 from tflab.records.trained import Epoch, History, TrainingStep
+from tflab.records.values import NotFinite, PathPoint, RecordedStep, Statistics, Value
 from tflab.records.verdicts import Experiment, Experiments, Simulation, Untried, Verdict
 
 __all__ = [
@@ -116,6 +117,7 @@ __all__ = [
     "Node",
     "NodeHistory",
     "NodeStats",
+    "NotFinite",
     "OpMemory",
     "OpRun",
     "OpStats",
@@ -124,12 +126,14 @@ __all__ = [
     "Owner",
     "Partition",
     "Pass",
+    "PathPoint",
     "Peaks",
     "Placement",
     "Program",
     "Quality",
     "Race",
     "Recipe",
+    "RecordedStep",
     "Rewrite",
     "Saved",
     "Shape",
@@ -138,6 +142,7 @@ __all__ = [
     "Spread",
     "Stage",
     "Start",
+    "Statistics",
     "StepTime",
     "StepTimes",
     "Taken",
@@ -147,6 +152,7 @@ __all__ = [
     "TrainingStep",
     "Transfer",
     "Untried",
+    "Value",
     "Verdict",
     "edge_count",
     "node_of",
@@ -266,6 +272,9 @@ class Execution(Shown):
     quality: Quality | None = None  # of the measurement; None where nobody looked
     # Of the step whose wall time is the median; None where the runtime gave no addresses
     buffers: Buffers | None = None
+    values: tuple[Value, ...] = field(default=(), repr=False)  # of one step, in order of execution
+    first_not_finite: NotFinite | None = None  # of those values
+    recorded_step: RecordedStep | None = None  # that they are of; None where none was asked for
 
 
 Stage = Frontend | Backward | Placement | Execution

@@ -54,6 +54,8 @@ class Model:
     start: Start | None = None  # where the variables' own initialisers are not to be run
     updates: tuple[Any, ...] = ()  # ops that run with every training step: moving averages
     lines: Lines = field(default_factory=dict)  # of nodes whose makers TensorFlow does not know
+    # The values of variables with which the data were made: what training has to find
+    answer: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,7 @@ class Options:
     xla: bool = False  # let XLA compile what it can
     experiments: int = 0  # seconds for running the largest ops once more; 0 is not at all
     threads: int = 0  # of a session of its own; 0 are as many as the runtime takes by itself
+    values: bool = True  # record the values of one step, which is not timed
     one_by_one: bool = False  # whether a single thread starts ops, each with all the processors
     saved: Saved = Saved()
 

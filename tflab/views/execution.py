@@ -9,13 +9,14 @@ from tflab.analysis.step_times import median_step
 from tflab.records import Execution, Experiments, Memory, OpStats, Quality, Race, StepTime
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.units import percent, plural, short_device, size, time
-from tflab.views import buffers, experiments, op_table
+from tflab.views import buffers, experiments, op_table, values
 
 TOP = 10
 HOLDERS = 3  # of memory at its peak; the rest is in the JSON
 
 
 def blocks(stage: Execution) -> Iterable[Block]:
+    yield from values.first(stage.first_not_finite)
     yield from busy(stage.quality)
     if stage.interrupted:
         yield "Interrupted: what follows was measured until then."
@@ -33,6 +34,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
     yield from costs(stage)
     yield from parallel(stage)
     yield from remembered(stage.memory)
+    yield from values.blocks(stage)
     yield from buffers.blocks(stage.buffers)
 
 

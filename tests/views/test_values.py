@@ -1,0 +1,255 @@
+"""The view of values: every number of a small step, statistics of others, and the first NaN."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.records_by_hand import BUSY, BUSY_LINE, read, source
+from tests.views.test_execution import STAGE
+from tflab.records import NotFinite, PathPoint, RecordedStep, Statistics, Value
+from tflab.views import stages, values
+
+NAN, INF = float("nan"), float("inf")
+STEP = RecordedStep("the first step of all", 268_000_000, (), (), {})
+RECORDED = (
+    "One more step was recorded with its values: the first step of all. It is not among the timed "
+    "ones; with a session of its own it took 268 ms."
+)
+LEGEND = (
+    "Mean, standard deviation, least and most are those of the finite elements; zeros are the "
+    "elements that are 0."
+)
+
+
+def value(tensor, numbers, shape=(), op="Mul", kind="computed", after=None, **known):
+    unsaid = dict.fromkeys(("mean", "std", "min", "max", "zeros", "moved"))
+    return Value(
+        values=numbers,
+        tensor=tensor,
+        node=tensor.partition(":")[0],
+        op=op,
+        kind=kind,
+        dtype="float32",
+        shape=shape,
+        calls=1,
+        after=after and Statistics(after, -1, -1, -1, -1, -1, -1),
+        **{"not_finite": 0, **unsaid, **known},
+    )
+
+
+def blocks(*rows, step=STEP):
+    return list(map(read, values.blocks(replace(STAGE, values=rows, recorded_step=step))))
+
+
+SMALL = (
+    value("unused:0", (7.0,), (1,), "", "fed"),
+    value("x:0", (0.023643, 0.9, -712.25, 1e-5, -0.0, NAN), (2, 3), "_Arg", "fed"),
+    value("y", (0.0,), (), "VarHandleOp", "variable", after=(0.917,)),
+    value("w", (1.0, 2.0), (2,), "VarHandleOp", "variable", after=(3.0, 3.0)),
+    value("grad/Args:1", (), (0,), "BroadcastGradientArgs"),
+    value("mul:0", (0.125,) * 5, (5,)),
+    value("inf:0", (-INF, INF), (2,)),
+    value("kind:0", (True, 12, "text", "1+2j"), (4,), "Any"),
+)
+
+
+def test_every_number_of_a_small_step_is_shown_in_the_order_of_execution():
+    assert blocks(*SMALL) == [
+        RECORDED,
+        [
+            "What every node computed, in the order of execution",
+            ("node", "type that ran", "shape", "values"),
+            ("unused", "not needed", "1", "7"),
+            ("x", "_Arg", "2 x 3", "   0.0236      0.9     -712    1e-05"),
+            ("", "", "", "        0      NaN"),
+            ("y", "VarHandleOp", "", "0"),
+            ("  after the step", "", "", "0.917"),
+            ("w", "VarHandleOp", "2", "        1        2"),
+            ("  after the step", "", "", "all 3"),
+            ("grad/Args:1", "BroadcastGradientArgs", "0", "none"),
+            ("mul", "Mul", "5", "all 0.125"),
+            ("inf", "Mul", "2", "     -Inf      Inf"),
+            ("kind", "Any", "4", "     True       12     text     1+2j"),
+            "",
+        ],
+    ]
+
+
+@pytest.mark.parametrize("numbers, shown", [(16, True), (17, False)])
+def test_all_numbers_are_shown_up_to_sixteen_of_a_tensor(numbers, shown):
+    _, table, *_ = blocks(value("a:0", tuple(map(float, range(numbers))), (numbers,)))
+    assert (table[0] == "What every node computed, in the order of execution") is shown
+
+
+@pytest.mark.parametrize("tensors, shown", [(64, True), (65, False)])
+def test_all_numbers_are_shown_up_to_sixty_four_tensors(tensors, shown):
+    _, table, *_ = blocks(*SMALL[:1] * tensors)
+    assert (table[0] == "What every node computed, in the order of execution") is shown
+
+
+def test_the_variables_move_towards_their_answer_step_by_step():
+    points = (
+        PathPoint(0, None, {"y": 0.0, "z": 0.25}),
+        PathPoint(1, 6.954, {"y": 0.917, "z": 2.1}),
+        PathPoint(2, 1.57, {"y": 2.99, "z": 2.0004}),
+    )
+    step = replace(STEP, path=points, answer={"y": 3.0, "z": 2.0})
+    assert blocks(*SMALL, step=step)[1] == [
+        "Training moves the variables towards those that the data were made with: y = 3, z = 2",
+        ("after step", "y", "z", "loss before it"),
+        ("0", "0", "0.25", ""),
+        ("1", "0.917", "2.1", "6.95"),
+        ("2", "2.99", "2", "1.57"),
+        "",
+    ]
+
+
+def large(tensor, elements, kind="computed", op="Mul", **known):
+    numbers = {"mean": 0.5, "std": 0.25, "min": -1.5, "max": 2.125, "zeros": 0.125}
+    return value(tensor, None, (elements // 2, 2), op, kind, **numbers | known)
+
+
+LARGE = (
+    large("x:0", 4_000, "fed", "_Arg", mean=0.1),
+    large("scale:0", 9_000, "constant", "Const"),
+    large("small", 10, "variable", "VarHandleOp", moved=0.5, min=-0.25, zeros=1.0),
+    large("still", 90, "variable", "VarHandleOp", moved=0.0),
+    large("most", 50, "variable", "VarHandleOp", moved=1.25, std=None),
+    large("read:0", 8_000, op="ReadVariableOp"),
+    large("hidden:1", 6_000, max=7.0),
+    large("out:0", 2),
+)
+
+
+def test_of_a_large_step_the_variables_that_moved_most_and_the_largest_tensors_are_shown():
+    assert blocks(*LARGE) == [
+        RECORDED,
+        [
+            "Variables before the step, and how far it moved them",
+            ("variable", "shape", "mean", "std", "least", "most", "zeros", "moved at most"),
+            ("most", "25 x 2", "0.5", "", "-1.5", "2.12", "12.5 %", "1.25"),
+            ("small", "5 x 2", "0.5", "0.25", "-0.25", "2.12", "100.0 %", "0.5"),
+            ("still", "45 x 2", "0.5", "0.25", "-1.5", "2.12", "12.5 %", "0"),
+            "",
+        ],
+        [
+            "The largest tensors of the step, in the order of execution",
+            ("tensor", "shape", "mean", "std", "least", "most", "zeros"),
+            ("x", "2000 x 2", "0.1", "0.25", "-1.5", "2.12", "12.5 %"),
+            ("hidden:1", "3000 x 2", "0.5", "0.25", "-1.5", "7", "12.5 %"),
+            ("out", "1 x 2", "0.5", "0.25", "-1.5", "2.12", "12.5 %"),
+            "... and 5 more (--format json shows more)",
+        ],
+        LEGEND,
+    ]
+
+
+def test_of_many_tensors_the_largest_are_shown_and_the_others_counted():
+    rows = [large(f"t{n}:0", 2 * n) for n in range(1, 31)]
+    _, table, _ = blocks(*rows)
+    assert [row[0] for row in table[2:-1]] == [f"t{n}" for n in range(19, 31)]
+    assert table[-1] == "... and 18 more (--format json shows more)"
+
+
+def test_of_many_variables_those_that_moved_most_are_shown_and_the_others_counted():
+    rows = [large(f"v{n}", 20, "variable", moved=float(n)) for n in range(1, 31)]
+    _, table, *_ = blocks(*rows)
+    assert [row[0] for row in table[2:-1]] == [f"v{n}" for n in range(30, 18, -1)]
+    assert table[-1] == "... and 18 more (--format json shows more)"
+
+
+def test_what_is_not_finite_is_shown_first_of_all():
+    rows = [large(f"t{n}:0", 2 * n) for n in range(1, 31)]
+    rows[2] = replace(rows[2], not_finite=1_234, mean=None)
+    _, table, _ = blocks(*rows)
+    assert table[1][-1] == "not finite"
+    assert [row[0] for row in table[2:-1]] == ["t3", *(f"t{n}" for n in range(20, 31))]
+    assert table[2] == ("t3", "3 x 2", "", "0.25", "-1.5", "2.12", "12.5 %", "1,234")
+
+
+def test_variables_that_nothing_moved_have_no_table():
+    still = [large(f"v{n}", 20, "variable", moved=0.0) for n in range(3)]
+    titles = [block[0] for block in blocks(*still, LARGE[0])[1:-1]]
+    assert titles == ["The largest tensors of the step, in the order of execution"]
+
+
+def test_what_could_not_be_seen_stands_below():
+    step = replace(STEP, notes=("One thing was not seen.", "Another neither."))
+    assert blocks(*SMALL, step=step)[-2:] == ["One thing was not seen.", "Another neither."]
+
+
+def test_where_nothing_was_recorded_only_the_reason_is_shown():
+    step = replace(STEP, ns=None, notes=("The values of a step were not recorded. No room.",))
+    assert blocks(step=step) == ["The values of a step were not recorded. No room."]
+
+
+def test_a_step_without_values_says_so():
+    assert blocks() == [RECORDED, "It computed no tensor whose value can be shown."]
+
+
+def test_where_none_was_asked_for_nothing_is_shown():
+    assert blocks(*SMALL, step=None) == []
+
+
+# Where the first NaN or Inf came from
+
+FIRST = NotFinite(
+    tensor="layer/log:0",
+    node="layer/log",
+    op="Log",
+    kind="computed",
+    nan=0,
+    infinite=4,
+    size=16,
+    call=1,
+    source=source(19, "y = tf.math.log(x)"),
+    others=0,
+)
+
+
+@pytest.mark.parametrize(
+    "changes, sentence",
+    [
+        (
+            {},
+            "NaN or Inf came from layer/log (Log, model.py:19: y = tf.math.log(x)), all of whose "
+            "inputs were finite. Of its 16 elements 4 are infinite.",
+        ),
+        (
+            {"nan": 1, "infinite": 1_000, "size": 2_000, "source": None, "tensor": "split:2"},
+            "NaN or Inf came from split:2 (Log), all of whose inputs were finite. Of its 2,000 "
+            "elements 1 is NaN and 1,000 are infinite.",
+        ),
+        (
+            {"call": 8, "others": 2, "source": source(7, "long " * 20)},
+            "NaN or Inf came from layer/log (Log, model.py:7), all of whose inputs were finite, in "
+            "its run number 8 of the step. Of its 16 elements 4 are infinite. Nodes that began it "
+            "too, each by itself: 2.",
+        ),
+        (
+            {"kind": "fed", "tensor": "x:0", "nan": 3, "infinite": 0, "source": None},
+            "NaN or Inf was fed: x:0. Of its 16 elements 3 are NaN.",
+        ),
+        (
+            {"kind": "variable", "tensor": "w", "size": 1, "infinite": 1},
+            "NaN or Inf was in a variable before the step: w (model.py:19: y = tf.math.log(x)). Of "
+            "its 1 element 1 is infinite.",
+        ),
+        (
+            {"kind": "constant"},
+            "NaN or Inf is in a constant of the graph that ran: layer/log (model.py:19: y = "
+            "tf.math.log(x)). Of its 16 elements 4 are infinite.",
+        ),
+    ],
+)
+def test_where_the_first_nan_came_from_is_one_sentence(changes, sentence):
+    assert list(values.first(replace(FIRST, **changes))) == [sentence]
+
+
+def test_the_first_nan_stands_above_everything_and_the_values_below_it():
+    whole = list(map(read, stages.blocks(STAGE)))
+    stage = replace(STAGE, first_not_finite=FIRST, values=SMALL, recorded_step=STEP)
+    shown = list(map(read, stages.blocks(stage)))
+    assert shown == [*values.first(FIRST), *whole, *blocks(*SMALL)]
+    busy = list(map(read, stages.blocks(replace(stage, quality=BUSY))))
+    assert busy[:2] == [*values.first(FIRST), BUSY_LINE]

@@ -1,0 +1,222 @@
+"""Values: what flowed through one more step, which is not among those that are timed.
+
+Each tensor has one row, under one name. What cannot be recorded is a note; no stage fails for it.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from math import prod
+from tempfile import TemporaryDirectory, gettempdir
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tflab.analysis import values as analysis
+from tflab.errors import TflabError
+from tflab.lifecycle import recorded_step
+from tflab.records import Execution, Node, Options, Placement, RecordedStep, Source, Value
+from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE
+from tflab.runtime import debugger, variables
+from tflab.units import plural
+
+LISTED = 3  # names in a note
+# Nodes that run others, which the debugger does not see
+CALLS = ("PartitionedCall", "StatefulPartitionedCall", "_XlaRun", "XlaLaunch")
+CHOICES = ("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile")
+OPAQUE = {*CALLS, *CHOICES}
+STANDS_IN = re.compile(r"ArithmeticOptimizer/[A-Za-z0-9]+_")  # ReplaceMulWithSquare_
+CLUSTER = re.compile(r"cluster_\d+_\d+")  # XLA numbers them anew in every session
+
+
+def record(execution: Execution, placement: Placement, options: Options) -> Execution:
+    """The execution with the values of one step; with a note where it could not be recorded."""
+    try:
+        return recorded(execution, placement, options)
+    except KeyboardInterrupt:
+        return replace(execution, interrupted=True)
+    except (TflabError, OSError) as error:
+        note = f"The values of a step were not recorded. {error}"
+        about = RecordedStep(recorded_step.WHICH, None, (note,), (), {})
+        return replace(execution, recorded_step=about)
+
+
+def recorded(execution: Execution, placement: Placement, options: Options) -> Execution:
+    """Run the step with the debugger, which writes into a temporary folder, and read that."""
+    start = time.perf_counter_ns()
+    needed = room(execution, placement)
+    if reason := debugger.refusal(names_of(placement), *needed, gettempdir()):
+        raise TflabError(reason)
+    with TemporaryDirectory(prefix="tflab-values-") as folder:
+        ran = recorded_step.run(folder, placement, options)
+        seen = read(folder, ran)
+    ordered = analysis.in_order(ran.nodes, placement.transfers, seen.us)
+    first = analysis.first_not_finite(
+        ordered, seen.bads, placement.transfers, seen.values, sources(placement)
+    )
+    about = RecordedStep(
+        which=recorded_step.WHICH,
+        ns=time.perf_counter_ns() - start,
+        notes=tuple(notes_of(ran, seen, execution.nodes, options)),
+        path=ran.path,
+        answer=dict(placement.program.model.answer) if ran.path else {},
+    )
+    rows = tuple(rows_of(ordered, ran, seen))
+    return replace(execution, values=rows, first_not_finite=first, recorded_step=about)
+
+
+def names_of(placement: Placement) -> Iterator[str]:
+    yield from (node.name for node in placement.nodes)
+    yield from debugger.names_of(placement.program.graph.as_graph_def())
+
+
+def room(execution: Execution, placement: Placement) -> tuple[int, int]:
+    """Bytes and files that the debugger will write, by the shapes and the runs of the graph."""
+    runs = Counter(run.name for run in execution.runs)
+    bytes_ = files = 0
+    for node in placement.nodes:
+        calls = max(1, runs[node.name] // max(1, execution.steps))
+        for output in node.outputs:
+            dims = [dim or 0 for dim in output.shape or ()]
+            bytes_ += calls * prod(dims) * tf.dtypes.as_dtype(output.dtype).size
+            files += calls
+    return bytes_, files
+
+
+@dataclass
+class Seen:
+    """What is known of the tensors of the step, by their names as a GraphDef writes them."""
+
+    values: dict[str, Value] = field(default_factory=dict)
+    bads: dict[str, analysis.Bad] = field(default_factory=dict)
+    us: dict[str, int] = field(default_factory=dict)  # node -> when its first tensor was written
+
+
+def read(folder: str, ran: recorded_step.Ran) -> Seen:
+    """All that the debugger saw, what was fed and what variables held: each under one name."""
+    seen, ops = Seen(), {node.name: node.op for node in ran.nodes}
+    for dumped in debugger.read(folder):
+        seen.us.setdefault(dumped.node, dumped.us)
+        op = ops.get(dumped.node, "")
+        if dumped.array is None or dumped.node in ran.places:
+            continue
+        if debugger.is_scratch(op, dumped.output):
+            continue
+        tensor = f"{dumped.node}:{dumped.output}" if dumped.output else dumped.node
+        calls = seen.values[tensor].calls if tensor in seen.values else 0
+        if tensor not in seen.bads and (bad := analysis.bad(dumped.array, calls)):
+            seen.bads[tensor] = bad
+        seen.values[tensor] = value_of(
+            dumped.array,
+            tensor=f"{dumped.node}:{dumped.output}",
+            node=dumped.node,
+            op=op,
+            kind=CONSTANT if op == "Const" else COMPUTED,
+            dtype=dumped.dtype,
+            calls=calls + 1,
+        )
+    for node, tensor in ran.places.items():
+        seen.values[node] = fed(ran, tensor, node)
+    for name in ran.before:
+        seen.values[name] = variable(ran, name, ops.get(name, ""))
+    for name in (*ran.places, *ran.before):
+        array = ran.before[name] if name in ran.before else ran.fed[ran.places[name]]
+        if bad := analysis.bad(array, 0):
+            seen.bads[name] = bad
+    return seen
+
+
+def rows_of(ordered: Iterable[Node], ran: recorded_step.Ran, seen: Seen) -> Iterator[Value]:
+    """What was fed and nothing took, then every tensor in the order of execution."""
+    taken = set(ran.places.values())
+    yield from (fed(ran, tensor, "") for tensor in ran.fed if tensor not in taken)
+    by_node: dict[str, list[Value]] = {}
+    for value in sorted(seen.values.values(), key=lambda value: value.tensor):
+        by_node.setdefault(value.node, []).append(value)
+    for node in ordered:
+        yield from by_node.get(node.name, ())
+
+
+def fed(ran: recorded_step.Ran, tensor: str, node: str) -> Value:
+    """What was fed; where nothing takes it, it has no node in the graph that ran."""
+    array = np.asarray(ran.fed[tensor])
+    op = "_Arg" if node else ""
+    return value_of(array, tensor=tensor, node=node, op=op, kind=FED, dtype=dtype(array))
+
+
+def variable(ran: recorded_step.Ran, name: str, op: str) -> Value:
+    """A variable before the step, and after it."""
+    before, after = ran.before[name], ran.after.get(name)
+    value = value_of(before, tensor=name, node=name, op=op, kind=VARIABLE, dtype=dtype(before))
+    if after is None:
+        return value
+    moved = analysis.moved(before, after)
+    return replace(value, after=analysis.statistics(after), moved=moved)
+
+
+def value_of(array: np.ndarray, calls: int = 1, **known: Any) -> Value:
+    statistics = vars(analysis.statistics(array))
+    return Value(**statistics, **known, shape=array.shape, calls=calls, after=None, moved=None)
+
+
+def dtype(array: np.ndarray) -> str:
+    return tf.dtypes.as_dtype(array.dtype).name
+
+
+def sources(placement: Placement) -> dict[str, Source]:
+    """The lines of executed nodes; one that took over another's work has the line of that one.
+
+    The arithmetic optimiser names a node after the one that it replaces.
+    """
+    known = {node.name: node.source for node in placement.user_nodes if node.source}
+    lines = {
+        fate.into: known[fate.name] for fate in placement.ledger if fate.into and fate.name in known
+    }
+    for node in placement.nodes:
+        replaced = known.get(STANDS_IN.sub("", node.name))
+        if line := node.source or known.get(node.name) or lines.get(node.name) or replaced:
+            lines[node.name] = line
+    return lines
+
+
+def notes_of(
+    ran: recorded_step.Ran, seen: Seen, measured: Iterable[Node], options: Options
+) -> Iterator[str]:
+    """What of the step was not seen, and whether another graph ran than the one measured."""
+    opaque = [
+        node.name
+        for node in ran.nodes
+        if node.op in OPAQUE and (node.name in seen.us or not node.outputs)  # that ran
+    ]
+    if opaque:
+        more = f" and {len(opaque) - LISTED:,} more" if len(opaque) > LISTED else ""
+        yield (
+            f"What flows inside {plural(len(opaque), 'node')} that run others as one was not seen, "
+            f"only what goes in and comes out: {', '.join(opaque[:LISTED])}{more}."
+            f"{' Without --xla its nodes are seen.' if options.xla else ''}"
+        )
+    unread = sum(node.op in variables.HANDLES and node.name not in ran.before for node in ran.nodes)
+    if unread:
+        yield (
+            f"The values of {plural(unread, 'variable')} were not read: nothing has initialised "
+            "them, or no node of the graph reads them without waiting for another."
+        )
+    if other := differences(ran.nodes, measured):
+        yield (
+            f"The graph that was recorded is not the one that was measured: {other:,} of its nodes "
+            "have another name or type."
+        )
+
+
+def differences(recorded: Iterable[Node], measured: Iterable[Node]) -> int:
+    """How many nodes of one graph the other lacks, by name and type."""
+    ones, others = (
+        Counter((CLUSTER.sub("cluster", node.name), node.op) for node in graph)
+        for graph in (recorded, measured)
+    )
+    return max((ones - others).total(), (others - ones).total())

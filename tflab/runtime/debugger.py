@@ -1,0 +1,149 @@
+"""Debugger: every tensor of the graph that runs, written by the runtime itself and read back.
+
+The runtime's debugger (tfdbg) puts a copy and a debug node behind each output, after all passes:
+what runs is otherwise the same graph. It makes the path of a file from the name of a node, and
+where that file cannot be opened or closed it ends the process. So names and room are looked at
+beforehand. When reading, nothing is taken from a path but the order in time.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab.records import Node
+from tflab.runtime import nodes, private
+from tflab.units import size
+
+MOST_BYTES = 2**30  # of all tensors of a step
+MOST_FILES = 10_000  # one for each tensor, and in a loop one for each time
+LIMIT = "TFDBG_DISK_BYTES_LIMIT"  # the runtime's own limit, in bytes; read once in a process
+FILE_BYTES = 2**12  # a file takes on top of its tensor
+LONGEST = 180  # characters of a part of a name: the file's name is longer, and ends at 255
+DEEPEST = 2_000  # characters of a whole name; a path ends at 4096
+FILE = re.compile(r".*_DebugIdentity_(?P<us>\d+)(-(?P<again>\d+))?", re.DOTALL)
+SCRATCH = ("reserve_space", "workspace")  # how the names of such outputs begin
+OWN = "_tfdbg_"  # how the names of the debugger's other files begin
+
+
+@dataclass(frozen=True)
+class Dumped:
+    """One tensor at one moment. The array is None where the elements are no values: a handle."""
+
+    node: str
+    output: int
+    us: int  # on the clock of `time.time_ns()`
+    dtype: str
+    shape: tuple[int, ...]
+    array: np.ndarray | None
+
+
+def refusal(names: Iterable[str], bytes_: int, files: int, folder: str) -> str:
+    """Why a step is not recorded; "" where it can be.
+
+    `names` are all that the runtime might make paths of, `bytes_` and `files` what it will write.
+    """
+    for name in names:
+        if not is_safe(name):
+            short = name if len(name) <= 80 else f"{name[:80]}..."
+            return f"The runtime would make the path of a file from the name '{short}'."
+    if bytes_ > MOST_BYTES:
+        return f"Its tensors have {size(bytes_)}, and at most {size(MOST_BYTES)} are written."
+    if files > MOST_FILES:
+        return f"It computes {files:,} tensors, and at most {MOST_FILES:,} are written."
+    free, needed = shutil.disk_usage(folder).free, 2 * (bytes_ + files * FILE_BYTES)
+    if needed > free:
+        return f"It wants {size(needed)} of room, and {folder} has {size(free)}."
+    return ""
+
+
+def is_safe(name: str) -> bool:
+    """Whether the path that is made of a node's name stays in its folder and can be opened."""
+    parts = name.split("/")
+    return ".." not in parts and max(map(len, parts)) <= LONGEST and len(name) <= DEEPEST
+
+
+def names_of(graph_def: Any) -> Iterator[str]:
+    """The names of a graph that the runtime may make others of: nodes, and functions with theirs,
+    which it inlines."""
+    yield from (node.name for node in graph_def.node)
+    for function in graph_def.library.function:
+        yield function.signature.name
+        yield from (node.name for node in function.node_def)
+
+
+def options(graph: tf.Graph, folder: str) -> Any:
+    """The DebugOptions of a step that is to be recorded into a folder."""
+    os.environ.setdefault(LIMIT, str(2 * MOST_BYTES))
+    return private.debug_options(graph, folder)
+
+
+def read(folder: str) -> Iterator[Dumped]:
+    """What a step wrote, in the order of time. Raises TflabError where that is not understood."""
+    for path in sorted(files(Path(folder)), key=moment):
+        event = tf1.Event.FromString(path.read_bytes())
+        if len(event.summary.value) != 1:
+            raise private.no_values("a file has no tensor")
+        (value,) = event.summary.value
+        node, output, _ = value.node_name.rsplit(":", 2)
+        dtype = tf.dtypes.as_dtype(value.tensor.dtype)
+        yield Dumped(
+            node=node,
+            output=int(output),
+            us=moment(path)[0],
+            dtype=dtype.name,
+            shape=tuple(dim.size for dim in value.tensor.tensor_shape.dim),
+            array=None if dtype in (tf.resource, tf.variant) else tf.make_ndarray(value.tensor),
+        )
+
+
+def files(folder: Path) -> Iterator[Path]:
+    for parent, _, names in os.walk(folder):
+        yield from (Path(parent, name) for name in names if not name.startswith(OWN))
+
+
+def moment(path: Path) -> tuple[int, int]:
+    """When a tensor was written, in us; and which it was of those with the same name and time."""
+    match = FILE.fullmatch(path.name)
+    if match is None:
+        raise private.no_values("the name of a file has no time")
+    return int(match["us"]), int(match["again"] or 0)
+
+
+def is_scratch(op: str, output: int) -> bool:
+    """Whether an output is what an op leaves for its gradient, which may never have been written:
+    the reserved space of a batch norm, the workspace of a pool."""
+    args = nodes.output_args(op)
+    if any(arg.number_attr or arg.type_list_attr for arg in args) or output >= len(args):
+        return False
+    return args[output].name.startswith(SCRATCH)
+
+
+def without_debug_nodes(graph: Sequence[Node]) -> tuple[Node, ...]:
+    """The graph as it would have run without the debugger."""
+    added = {node.name: node for node in graph if is_debug_node(node)}
+    return tuple(
+        replace(
+            node,
+            inputs=tuple(added[name].inputs[0] if name in added else name for name in node.inputs),
+            control_inputs=tuple(name for name in node.control_inputs if name not in added),
+        )
+        for node in graph
+        if node.name not in added
+    )
+
+
+def is_debug_node(node: Node) -> bool:
+    return any(
+        node.name.startswith(prefix) and node.op in ops
+        for prefix, ops in private.DEBUG_NODES.items()
+    )

@@ -1,0 +1,218 @@
+"""View of values: the numbers that flowed through one step, and where the first NaN came from."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tflab.records import Execution, NotFinite, RecordedStep, Value
+from tflab.records.blocks import Block, Column, Table
+from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE
+from tflab.units import percent, plural, time
+from tflab.views.words import place
+
+FEW = 16  # elements of each tensor of a step whose numbers are all shown
+SHORT = 64  # tensors of such a step
+NUMBERS = 4  # in a line
+WIDTH = 9  # of each of them
+ROWS = 12  # of a table of statistics; the rest is in the JSON
+CODE = 72  # characters of a line of code in a sentence
+IN_JSON = "--format json"
+ABOUT = {
+    FED: "NaN or Inf was fed: {it}",
+    VARIABLE: "NaN or Inf was in a variable before the step: {it}",
+    CONSTANT: "NaN or Inf is in a constant of the graph that ran: {it}",
+    COMPUTED: "NaN or Inf came from {it}, all of whose inputs were finite",
+}
+
+
+def first(record: NotFinite | None) -> Iterable[Block]:
+    """What stands above everything: where the first NaN or Inf of the recorded step came from."""
+    if record is None:
+        return
+    name = record.tensor if record.kind in (FED, VARIABLE) else short(record.tensor)
+    about = [record.op] if record.kind == COMPUTED else []
+    if record.source:
+        code = record.source.code
+        about.append(place(record.source) + (f": {code}" if len(code) <= CODE else ""))
+    it = f"{name} ({', '.join(about)})" if about else name
+    again = f", in its run number {record.call:,} of the step" if record.call > 1 else ""
+    others = (
+        f" Nodes that began it too, each by itself: {record.others:,}." if record.others else ""
+    )
+    yield (
+        f"{ABOUT[record.kind].format(it=it)}{again}. Of its {plural(record.size, 'element')} "
+        f"{amounts(record)}.{others}"
+    )
+
+
+def amounts(record: NotFinite) -> str:
+    """`3 are NaN and 1 is infinite`."""
+    counts = {"NaN": record.nan, "infinite": record.infinite}
+    return " and ".join(
+        f"{count:,} {'is' if count == 1 else 'are'} {word}"
+        for word, count in counts.items()
+        if count
+    )
+
+
+def blocks(stage: Execution) -> Iterable[Block]:
+    """The values of the recorded step: all numbers where they are few, else statistics."""
+    step = stage.recorded_step
+    if step is None:
+        return
+    if step.ns is not None:
+        yield (
+            f"One more step was recorded with its values: {step.which}. It is not among the timed "
+            f"ones; with a session of its own it took {time(step.ns)}."
+        )
+        if step.path:
+            yield path(step)
+        if not stage.values:
+            yield "It computed no tensor whose value can be shown."
+        elif all(is_small(value) for value in stage.values) and len(stage.values) <= SHORT:
+            yield numbers(stage.values)
+        else:
+            yield from statistics(stage.values)
+    yield from step.notes
+
+
+def is_small(value: Value) -> bool:
+    return value.values is not None and len(value.values) <= FEW
+
+
+def path(step: RecordedStep) -> Table:
+    """Where the variables get to, step by step, and where they should."""
+    names = list(step.path[0].variables)
+    answer = ", ".join(f"{name} = {number(value)}" for name, value in step.answer.items())
+    return Table(
+        f"Training moves the variables towards those that the data were made with: {answer}",
+        (
+            Column("after step", lambda point: str(point.step), right=True),
+            *(variable_column(name) for name in names),
+            Column("loss before it", lambda point: number(point.loss), right=True),
+        ),
+        step.path,
+    )
+
+
+def variable_column(name: str) -> Column:
+    return Column(name, lambda point: number(point.variables.get(name)), right=True)
+
+
+def numbers(values: Sequence[Value]) -> Table:
+    """Every number of a small step, in the order of execution; a variable before and after it."""
+    return Table(
+        "What every node computed, in the order of execution",
+        (
+            Column("node", lambda row: row[0], elastic=True, name=True),
+            Column("type that ran", lambda row: row[1], elastic=True, name=True),
+            Column("shape", lambda row: row[2]),
+            Column("values", lambda row: row[3]),
+        ),
+        tuple(row for value in values for row in lines_of(value)),
+    )
+
+
+def lines_of(value: Value) -> Iterator[tuple[str, str, str, str]]:
+    """The rows of one tensor: its numbers, as many as stand in a line."""
+    name, op, shape = short(value.tensor), value.op or "not needed", dims(value)
+    for line in lines(value.values or ()):
+        yield name, op, shape, line
+        name = op = shape = ""
+    if value.after:
+        name = "  after the step"
+        for line in lines(value.after.values or ()):
+            yield name, "", "", line
+            name = ""
+
+
+def lines(values: Sequence[Any]) -> Iterator[str]:
+    """Numbers in columns; what is the same everywhere once."""
+    texts = list(map(number, values))
+    if len(texts) > 1 and len(set(texts)) == 1:
+        yield f"all {texts[0]}"
+    elif len(texts) < 2:
+        yield texts[0] if texts else "none"
+    else:
+        for begin in range(0, len(texts), NUMBERS):
+            yield "".join(text.rjust(WIDTH) for text in texts[begin : begin + NUMBERS])
+
+
+def statistics(values: Sequence[Value]) -> Iterable[Block]:
+    """The variables that moved most, and of the tensors that were computed the largest."""
+    variables = [value for value in values if value.kind == VARIABLE]
+    if any(value.moved for value in variables):
+        most = sorted(variables, key=lambda value: -(value.moved or 0))[:ROWS]
+        yield Table(
+            "Variables before the step, and how far it moved them",
+            (
+                Column("variable", lambda value: value.tensor, elastic=True, name=True),
+                *COLUMNS,
+                Column("moved at most", lambda value: number(value.moved), right=True),
+            ),
+            tuple(most),
+            more=len(variables) - len(most),
+            option=IN_JSON,
+        )
+    tensors = [
+        value
+        for value in values
+        if value.kind in (FED, COMPUTED) and value.op != "ReadVariableOp"  # which is a variable
+    ]
+    largest = sorted(tensors, key=lambda value: (not value.not_finite, -elements(value)))[:ROWS]
+    shown = {id(value) for value in largest}
+    bad = Column("not finite", lambda value: f"{value.not_finite:,}", right=True)
+    yield Table(
+        "The largest tensors of the step, in the order of execution",
+        (
+            Column("tensor", lambda value: short(value.tensor), elastic=True, name=True),
+            *COLUMNS,
+            *([bad] if any(value.not_finite for value in largest) else []),
+        ),
+        tuple(value for value in tensors if id(value) in shown),
+        more=len(values) - len(largest),
+        option=IN_JSON,
+    )
+    yield (
+        "Mean, standard deviation, least and most are those of the finite elements; zeros are the "
+        "elements that are 0."
+    )
+
+
+COLUMNS = (
+    Column("shape", lambda value: dims(value)),
+    Column("mean", lambda value: number(value.mean), right=True),
+    Column("std", lambda value: number(value.std), right=True),
+    Column("least", lambda value: number(value.min), right=True),
+    Column("most", lambda value: number(value.max), right=True),
+    Column("zeros", lambda value: "" if value.zeros is None else percent(value.zeros), right=True),
+)
+
+
+def elements(value: Value) -> int:
+    return math.prod(dim or 0 for dim in value.shape or ())
+
+
+def dims(value: Value) -> str:
+    """`16 x 28 x 28 x 6`; of one number nothing."""
+    return " x ".join(map(str, value.shape or ()))
+
+
+def short(tensor: str) -> str:
+    """A tensor as a GraphDef writes it: `mul` for `mul:0`."""
+    return tensor.removesuffix(":0")
+
+
+def number(value: Any) -> str:
+    """Three digits of a number, as short as they are; a text as it is."""
+    if value is None:
+        return ""
+    if not isinstance(value, float):
+        return str(value)
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Inf" if value > 0 else "-Inf"
+    return f"{value + 0.0:.3g}"  # -0.0 is 0 too
