@@ -61,10 +61,7 @@ def node(viewer, name):
 
 
 def go(viewer, state):
-    viewer.locator("[data-part=slider]").evaluate(
-        "(slider, state) => { slider.value = state; slider.dispatchEvent(new Event('input')); }",
-        state,
-    )
+    viewer.locator(f"[data-state='{state}']").last.click()
 
 
 def drawn(viewer):
@@ -101,7 +98,7 @@ def test_a_click_shows_a_history_from_its_line_to_its_time(viewer, artefacts):
     assert all(cell.endswith(("us", "ms")) for cell in mean)
 
 
-def test_the_slider_goes_through_the_passes(viewer, lenet):
+def test_each_state_has_a_labelled_button(viewer, lenet):
     placement = next(stage for stage in lenet if isinstance(stage, Placement))
     for number, state in enumerate(pass_log.states(lenet)):
         go(viewer, number)
@@ -116,8 +113,117 @@ def test_the_buttons_go_to_the_stages(viewer, lenet):
     viewer.get_by_role("button", name="With gradients").click()
     assert drawn(viewer) == len(lenet[1].nodes)
     viewer.get_by_role("button", name="Ran").click()
-    assert viewer.locator("[aria-current]").inner_text() == "4 Ran"
+    assert viewer.locator("[aria-current]").all_inner_texts() == ["5 Ran"]
     assert viewer.get_by_role("button", name="Next state").is_disabled()
+
+
+def test_no_two_stages_have_the_same_picture(viewer):
+    pictures = []
+    for stop in viewer.get_by_role("group", name="Stages", exact=True).get_by_role("button").all():
+        stop.click()
+        pictures.append(viewer.locator("[data-part=paper]").inner_html())
+    assert len(set(pictures)) == 5
+
+
+def test_a_reader_who_chooses_a_colour_keeps_it(viewer):
+    svg = viewer.locator("[data-part=paper] svg")
+    viewer.get_by_role("button", name="Placed").click()
+    assert svg.get_attribute("class") == "colour-device"
+    assert node(viewer, "conv1/Conv2D").locator(".type").text_content() == "CPU:0"
+    viewer.get_by_label("fate", exact=True).check()
+    viewer.get_by_role("button", name="Ran").click()
+    assert svg.get_attribute("class") == "colour-fate"
+
+
+def test_passes_are_named_with_their_iteration_and_their_change(viewer, lenet):
+    placement = next(stage for stage in lenet if isinstance(stage, Placement))
+    buttons = viewer.get_by_role("group", name="Rewritten, pass by pass").get_by_role("button")
+    changed = [step for step in placement.passes if pass_log.changed(step)][1:]
+    for button, step in zip(buttons.all(), changed, strict=True):
+        words = button.inner_text().split()
+        assert words[0] == step.name
+        assert words[1:-1] == (["iteration", f"{step.iteration + 1}"] if step.iteration else [])
+        by = {"\N{MINUS SIGN}": -1, "+": 1, "±": 0}[words[-1][0]] * int(words[-1][1:])
+        assert by == step.after - step.before
+
+
+def test_idle_passes_stand_behind_a_disclosure(viewer):
+    idle = viewer.locator(".idle")
+    assert idle.locator("summary").inner_text().endswith("other runs of passes changed nothing")
+    assert not idle.get_by_text("memory_optimizer").is_visible()
+    idle.locator("summary").click()
+    assert idle.get_by_text("memory_optimizer").is_visible()
+
+
+def places(viewer):
+    """Where the box of each drawn node stands on the screen."""
+    return dict(
+        viewer.locator("svg [data-box]").evaluate_all(
+            """boxes => boxes.map(box => {
+                const rect = box.querySelector('rect:last-of-type').getBoundingClientRect();
+                return [box.dataset.box, [rect.x + scrollX, rect.y + scrollY].map(Math.round)];
+            })"""
+        )
+    )
+
+
+@pytest.mark.parametrize("across", [PHONE, 1280])
+def test_the_drawing_stays_where_it_is_from_state_to_state(page, written, lenet, across):
+    page.set_viewport_size({"width": across, "height": 900})
+    page.goto(written.as_uri())
+    viewer = page.locator(".viewer")
+    known = {}
+    for number in range(len(pass_log.states(lenet))):
+        go(viewer, number)
+        for box, place in places(viewer).items():
+            assert known.setdefault(box, place) == place
+
+
+def test_play_goes_from_state_to_state_until_it_is_paused_or_done(page, written):
+    page.clock.install()
+    page.goto(written.as_uri())
+    viewer = page.locator(".viewer")
+    viewer.get_by_role("button", name="Play").click()
+    page.clock.run_for(3_100)
+    assert viewer.locator("[data-part=title]").inner_text() == "With gradients"
+    page.clock.run_for(3_000)
+    assert viewer.locator("[data-part=title]").inner_text() == "placer"
+    viewer.get_by_role("button", name="Pause").click()
+    page.clock.run_for(30_000)
+    assert viewer.locator("[data-part=title]").inner_text() == "placer"
+    viewer.get_by_role("button", name="Play").click()
+    page.clock.run_for(60_000)
+    assert viewer.locator("[data-part=title]").inner_text() == "Ran"
+    assert viewer.get_by_role("button", name="Play").is_visible()
+
+
+def test_what_is_gone_keeps_the_colour_of_its_fate(viewer):
+    viewer.get_by_role("button", name="Ran").click()
+    viewer.get_by_label("fate", exact=True).check()
+    fill = "element => getComputedStyle(element).fill"
+    gone = node(viewer, "conv1/Conv2D")
+    assert "gone" in gone.get_attribute("class")
+    fused = gone.locator("rect").last.evaluate(fill)
+    assert fused not in ("none", node(viewer, "conv1/Relu").locator("rect").last.evaluate(fill))
+
+
+def test_an_arrow_from_backward_to_forward_says_why_it_is_there(viewer):
+    notes = viewer.locator("[data-part=notes] li")
+    assert notes.count() == 0
+    viewer.get_by_role("button", name="Ran").click()
+    assert notes.all_inner_texts() == [
+        "loss/mean takes gradients/loss/mean_grad/mod: common_subgraph_elimination found it equal "
+        "to loss/Const and kept one of them."
+    ]
+    assert viewer.locator(".edge.merged").count() == 1
+
+
+def test_scopes_of_gradients_have_names_of_their_own(viewer):
+    viewer.get_by_role("button", name="With gradients").click()
+    names = viewer.locator("svg .scope .name").all_text_contents()
+    assert "+ conv2" in names
+    assert "+ conv2 gradients" in names
+    assert len(names) == len(set(names))
 
 
 def test_scopes_open_and_close(viewer):
@@ -141,7 +247,7 @@ def test_a_fused_node_lights_up_the_one_that_does_its_work(viewer):
     assert "related" in node(viewer, "conv1/BiasAdd").get_attribute("class")
 
 
-def test_a_link_to_a_pass_moves_the_slider(viewer):
+def test_a_link_to_a_pass_goes_to_its_state(viewer):
     node(viewer, "conv1/Conv2D").click()
     viewer.locator("[data-part=panel]").get_by_role("link", name="remapper").click()
     assert viewer.locator("[data-part=title]").inner_text() == "remapper"
@@ -166,9 +272,15 @@ def test_the_keyboard_goes_along_the_edges(viewer, page):
     assert focused(page).startswith("conv1/Conv2D")
     page.keyboard.press("Enter")
     assert viewer.locator("[data-part=panel] h4").inner_text() == "conv1/Conv2D"
-    viewer.locator("[data-part=slider]").focus()
-    page.keyboard.press("ArrowRight")
-    assert viewer.locator("[data-part=title]").inner_text() == "With gradients"
+    viewer.get_by_role("button", name="1 Written").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert viewer.locator("[data-part=title]").inner_text() == "model_pruner"
+    assert page.evaluate("document.activeElement.textContent.trim()").startswith("model_pruner")
+    page.keyboard.press("End")
+    assert viewer.locator("[data-part=title]").inner_text() == "Ran"
+    page.keyboard.press("Home")
+    assert viewer.locator("[data-part=title]").inner_text() == "Written"
 
 
 def focused(page):
@@ -176,12 +288,12 @@ def focused(page):
 
 
 def test_every_control_can_be_reached_with_tab(viewer, page):
-    viewer.get_by_role("button", name="Written").focus()
+    viewer.get_by_role("button", name="1 Written").focus()
     reached = set()
-    for _ in range(20):
+    for _ in range(30):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.dataset.part || 'box'"))
-    assert reached >= {"slider", "after", "search", "open-all", "close-all", "fit", "box"}
+    assert reached >= {"play", "after", "search", "open-all", "close-all", "fit", "box"}
 
 
 @pytest.mark.parametrize("colour", ["fate", "device", "time"])
@@ -213,7 +325,8 @@ def test_paper_gets_a_drawing_of_each_stage_and_no_controls(page, written, artef
         "1 Written",
         "2 With gradients",
         "3 Placed",
-        "4 Ran",
+        "4 Rewritten",
+        "5 Ran",
     ]
     assert not page.locator(".tools").is_visible()
     assert not page.locator("[data-part=paper]").is_visible()

@@ -18,7 +18,7 @@ from tflab.exporters.markdown import rendered
 from tflab.records import Epoch, Placement
 from tflab.records.blocks import Table
 from tflab.report import __main__ as report
-from tflab.report import chapters, handout, html, pass_log
+from tflab.report import chapters, handout, html, pass_log, viewer_data
 from tflab.report.contents import Lab, Walked
 from tflab.runtime import trace
 from tflab.train import history
@@ -215,7 +215,7 @@ def test_the_report_of_lenet_is_small_enough_to_send(lab):
 
 
 def test_the_panel_of_a_fused_convolution_goes_from_its_line_to_its_time(lab):
-    data = html.viewer_data(chapters.report(lab, "").chapters[2].parts[1])
+    data = viewer_data.graph_data(chapters.report(lab, "").chapters[2].parts[1])
     nodes = {node["name"]: node for node in data["nodes"]}
     lines = [line for section in nodes["conv1/Conv2D"]["history"] for line in section["lines"]]
     text = "\n".join(

@@ -186,7 +186,7 @@ def test_a_drawing_holds_every_box_and_lane_in_its_row_and_nothing_else():
         [
             (
                 "1:layer//",
-                "layer",
+                "layer gradients",
                 [("gradients/layer/MatMul_grad", "layer/MatMul_grad")],
                 [("gradients/layer/Relu_grad", "layer/Relu_grad")],
                 [("gradients/ones", "ones")],
@@ -199,7 +199,7 @@ def test_a_drawing_holds_every_box_and_lane_in_its_row_and_nothing_else():
         "Update",
         [],
         [],
-        [("2:layer//", "layer", [("train/update", "train/update")], [("train", "train")])],
+        [("2:layer//", "layer updates", [("train/update", "train/update")], [("train", "train")])],
         [],
     )
     assert [track.framed for track in (forward, backward, update)] == [False] * 3

@@ -10,11 +10,11 @@ from html.parser import HTMLParser
 from tests.records_by_hand import op_stats
 from tests.report.test_drawing import STAGES
 from tflab.follow import node_history
-from tflab.records import Fate, Frontend, Node, NodeHistory, Touch
+from tflab.records import Fate, Frontend, Node, NodeHistory, Touch, Transfer
 from tflab.records.blocks import Column, Frame, Strip, Table
-from tflab.report import drawing, html
+from tflab.report import drawing, html, viewer_data
 from tflab.report.contents import Chapter, DrawnGraph, Picture, Recipe, Report
-from tflab.report.drawn import Box, Drawing, Lane, State
+from tflab.report.drawn import Box, Drawing, Lane, StandIn, State
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&{{ 7*7 }}\u2028\\'\""
 
@@ -110,7 +110,7 @@ def test_the_page_asks_for_no_address():
 
 
 def test_the_data_number_nodes_boxes_and_lanes():
-    data = html.viewer_data(drawn_graph(STAGES))
+    data = viewer_data.graph_data(drawn_graph(STAGES))
     names = [node["name"] for node in data["nodes"]]
     layer = next(box for box in data["boxes"] if box["label"] == "layer" and box["rows"])
     assert [
@@ -135,7 +135,7 @@ def test_the_data_number_nodes_boxes_and_lanes():
 
 
 def test_a_fused_node_and_the_one_that_does_its_work_are_related():
-    data = html.viewer_data(drawn_graph(STAGES))
+    data = viewer_data.graph_data(drawn_graph(STAGES))
     related = {
         node["name"]: [data["nodes"][other]["name"] for other in node["related"]]
         for node in data["nodes"]
@@ -311,14 +311,26 @@ STATES = (
 )
 
 
+CPU_0 = CPU_1.replace("CPU:1", "CPU:0")
+DRAWING = Drawing(
+    TRACKS,
+    STATES,
+    stand_ins=(StandIn("c", "s/a", "merger"),),
+    transfers=(
+        Transfer("s/a:0", "s/a", "b", CPU_0, CPU_1, "float32", (384,), 1_536),
+        Transfer("b:0", "b", "c", CPU_1, CPU_0, "float32", None, None),
+    ),
+)
+
+
 def section(title, about, state):
     """A section without lines."""
     return {"title": title, "about": about, "state": state, "lines": []}
 
 
 def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
-    drawn = DrawnGraph("a graph", Drawing(TRACKS, STATES), LIVES, {"b": 1_500.0, "c": 250.0}, 16)
-    data = html.viewer_data(drawn)
+    drawn = DrawnGraph("a graph", DRAWING, LIVES, {"b": 1_500.0, "c": 250.0}, 16)
+    data = viewer_data.graph_data(drawn)
     assert data["nodes"][-1].pop("times")["rows"] == []
     assert data["nodes"] == [
         {
@@ -483,9 +495,17 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             },
         ],
         "start": 0,
+        "stops": [
+            {"name": "frontend", "title": "Written", "colour": "kind", "first": 0, "last": 0},
+            {"name": "rewritten", "title": "Rewritten", "colour": "kind", "first": 1, "last": 1},
+        ],
+        "standIns": [{"node": 2, "replaced": "s/a", "by": "merger"}],
+        "transfers": [
+            {"send": 0, "recv": 1, "bytes": "1.50 KB", "title": "s/a:0, CPU:0 to CPU:1"},
+            {"send": 1, "recv": 2, "bytes": "? B", "title": "b:0, CPU:1 to CPU:0"},
+        ],
         "devices": ["CPU:1"],
     }
-    assert html.landmarks(drawn) == [("frontend", "Written"), ("placement", "Placed")]
 
 
 def test_a_large_drawing_opens_on_its_first_scope():
@@ -495,5 +515,5 @@ def test_a_large_drawing_opens_on_its_first_scope():
         {"rows": [[3]], "framed": True},
         {"rows": [[4]], "framed": True},
     ]
-    assert html.opened(boxes, 101) == [2]
-    assert html.opened(boxes, 100) == []
+    assert viewer_data.opened(boxes, 101) == [2]
+    assert viewer_data.opened(boxes, 100) == []

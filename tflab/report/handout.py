@@ -30,8 +30,18 @@ def markdown(part: Part) -> str:
         return (
             "The drawing of this graph is in [report.html](report.html); these are its states.\n\n"
             + rendered(changes(part.drawing.states))
+            + idle(part)
         )
     return rendered(part)
+
+
+def idle(graph: DrawnGraph) -> str:
+    """The passes that changed nothing, as a paragraph."""
+    frame = graph.drawing.idle
+    if frame is None:
+        return ""
+    names = " and ".join(frame.lines)
+    return "\n\n" + escape(f"{frame.heading} {frame.about}: {names}.")
 
 
 def code(text: str) -> str:

@@ -1,0 +1,6 @@
+/* Start: a viewer for each drawing in the page. */
+
+for (const root of document.querySelectorAll(".viewer")) {
+  const viewer = new Viewer(root, JSON.parse(document.getElementById(root.dataset.source).textContent));
+  window.addEventListener("beforeprint", () => printable(viewer));
+}
