@@ -6,9 +6,10 @@ from tests.report.test_drawing import STAGES
 from tests.report.test_html import EVIL
 from tflab.analysis import critical_path
 from tflab.follow import measurement, node_history
-from tflab.records import Frontend, Node, Options, Placement
+from tflab.records import Backward, Frontend, Gradient, Node, Options, Placement
+from tflab.records.blocks import Column, Table
 from tflab.report import drawing, html, pass_log
-from tflab.report.contents import Chapter, DrawnGraph, Report
+from tflab.report.contents import Chapter, DrawnGraph, Picture, Report
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
@@ -351,17 +352,123 @@ def test_a_model_that_was_only_written_can_be_followed(page, heard, tmp_path):
     assert heard == [path.as_uri()]
 
 
-def test_a_thousand_nodes_can_all_be_opened(page, heard, tmp_path):
-    nodes = tuple(
+@pytest.mark.parametrize("across", [PHONE, 1280, 1920])
+def test_fit_shows_the_whole_drawing_and_so_does_open_all(page, written, across):
+    page.set_viewport_size({"width": across, "height": 900})
+    page.goto(written.as_uri())
+    viewer = page.locator(".viewer")
+    paper = viewer.locator("[data-part=paper]")
+    for button in ("Open all", "Larger", "Fit", "Close all", "Fit"):
+        viewer.get_by_role("button", name=button, exact=True).click()
+        if button in ("Open all", "Fit"):
+            room, drawing = (
+                paper.evaluate(f"e => [e.{which}Width, e.{which}Height]")
+                for which in ("client", "scroll")
+            )
+            assert drawing == room
+
+
+def test_the_text_of_a_plot_can_be_selected_and_a_phone_gets_its_own(page, tmp_path):
+    wide, narrow = (
+        f'<svg viewBox="0 0 {across} 90">'
+        f'<text x="9" y="20" style="font-size: 9px">{words}</text></svg>'
+        for across, words in ((540, "for a page"), (350, "for a phone"))
+    )
+    part = Picture("p", "A plot.", wide, narrow, b"")
+    path = tmp_path / "plot.html"
+    chapter = Chapter("A plot", (part,))
+    path.write_text(html.page(Report("", "", "", (chapter,))), encoding="utf-8")
+    page.goto(path.as_uri())
+    page.locator("text", has_text="for a page").click(click_count=3)
+    assert page.evaluate("getSelection().toString()") == "for a page"
+    assert not page.get_by_text("for a phone").is_visible()
+    page.set_viewport_size({"width": PHONE, "height": 800})
+    assert page.get_by_text("for a phone").is_visible()
+    assert not page.get_by_text("for a page").is_visible()
+    assert (
+        page.get_by_text("for a phone").evaluate("text => getComputedStyle(text).fontSize") == "9px"
+    )
+
+
+def test_a_name_in_a_table_breaks_after_a_scope_only(page, tmp_path):
+    names = "gradients/conv2/Conv2D_grad/Conv2DBackpropFilter"
+    columns = (Column("node", str), *(Column("time", lambda _: "1.00 ms", right=True),) * 6)
+    path = tmp_path / "table.html"
+    chapter = Chapter("A table", (Table("Costs", columns, (names,)),))
+    path.write_text(html.page(Report("", "", "", (chapter,))), encoding="utf-8")
+    page.set_viewport_size({"width": PHONE, "height": 800})
+    page.goto(path.as_uri())
+    lines = page.locator("tbody td").first.evaluate(
+        """cell => {
+            const lines = new Map(), range = document.createRange();
+            for (const node of cell.childNodes) if (node.nodeType === 3) {
+                for (let i = 0; i < node.length; i++) {
+                    range.setStart(node, i); range.setEnd(node, i + 1);
+                    const y = Math.round(range.getBoundingClientRect().y);
+                    lines.set(y, (lines.get(y) || '') + node.data[i]);
+                }
+            }
+            return [...lines.values()];
+        }"""
+    )
+    assert len(lines) > 1
+    assert all(line.endswith("/") for line in lines[:-1])
+    scroll = page.locator(".scroll")
+    assert scroll.evaluate("element => element.scrollWidth > element.clientWidth")
+    assert scroll.evaluate("element => getComputedStyle(element).backgroundAttachment") == (
+        "local, local, scroll, scroll"
+    )
+
+
+def test_a_long_label_loses_its_outer_scopes_unless_two_would_look_alike(page, tmp_path):
+    tail = "a_grad/Conv2DBackpropFilter"
+    longer = [f"s/{'outer' * 5}{n}/{tail}" for n in (1, 2)]
+    nodes = tuple(Node(name, "Op") for name in (f"{'t' * 40}/b_grad/Mul", *longer))
+    path = save(tmp_path / "labels.html", drawn_graph("g", (Frontend(program=None, nodes=nodes),)))
+    page.goto(path.as_uri())
+    labels = page.locator("svg .name").all_text_contents()
+    assert sorted(labels) == [".../b_grad/Mul", *longer]
+
+
+def both_ways(count):
+    """A graph whose every node has a gradient."""
+    forward = tuple(
         Node(f"block{i // 10}/op{i}", "Op", (f"block{(i - 1) // 10}/op{i - 1}",) if i else ())
-        for i in range(1000)
+        for i in range(count)
     )
-    path = save(
-        tmp_path / "large.html", drawn_graph("large", (Frontend(program=None, nodes=nodes),))
+    later = [f"gradients/block{i // 10}/op{i}_grad" for i in range(1, count)]
+    added = tuple(
+        Node(f"gradients/{node.name}_grad", "OpGrad", (node.name, *later[i : i + 1]))
+        for i, node in enumerate(forward)
     )
+    derived = tuple(
+        Gradient(node.name, "Op", "_Grad", (grad.name,))
+        for node, grad in zip(forward, added, strict=True)
+    )
+    names = tuple(node.name for node in added)
+    return Frontend(None, forward), Backward(None, (*forward, *added), names, derived)
+
+
+def test_a_thousand_nodes_can_all_be_opened_within_a_second(page, heard, tmp_path):
+    path = save(tmp_path / "large.html", drawn_graph("large", both_ways(500)))
     page.goto(path.as_uri())
     viewer = page.locator(".viewer")
+    viewer.get_by_role("button", name="With gradients").click()
     assert drawn(viewer) == 1000
+    milliseconds = [
+        viewer.get_by_role("button", name="Open all").evaluate(
+            """button => {
+                const start = performance.now();
+                button.click();
+                document.body.getBoundingClientRect();  // so that all is laid out
+                const spent = performance.now() - start;
+                button.parentElement.querySelector('[data-part=close-all]').click();
+                return spent;
+            }"""
+        )
+        for _ in range(3)
+    ]
+    assert min(milliseconds) < 1000
     viewer.get_by_role("button", name="Open all").click()
     assert viewer.locator("svg [data-count='1']").count() == 1000
     assert heard == [path.as_uri()]

@@ -30,7 +30,7 @@ from tflab.records import (
 )
 from tflab.records.blocks import Frame, Strip, Table
 from tflab.report import chapters, drawing
-from tflab.report.contents import DrawnGraph, Lab, Picture, Recipe, Walked
+from tflab.report.contents import DrawnGraph, Lab, Recipe, Walked
 from tflab.runtime import trace
 
 PEAKS = Peaks(gflops=214.6, gigabytes_per_s=38.72)
@@ -199,7 +199,7 @@ def undrawn(monkeypatch):
     """A picture is its name and what is drawn in it."""
     for name in ("batch_sizes", "curves", "memory", "roofline", "timeline", "top_ops"):
         monkeypatch.setattr(getattr(plots, name), "draw", lambda *drawn, name=name: (name, *drawn))
-    monkeypatch.setattr(chapters, "picture", lambda name, drawn: (name, drawn))
+    monkeypatch.setattr(chapters, "picture", lambda name, draw, *drawn: (name, draw(*drawn)))
 
 
 def shown(parts):
@@ -610,15 +610,17 @@ def test_without_a_training_no_numbers_of_one_were_obtained():
     assert grid(table) == [*METHODS, 0]
 
 
-def test_a_picture_is_a_figure_with_its_label_in_both_formats(monkeypatch):
+def test_a_picture_is_drawn_for_a_page_and_again_for_a_phone(monkeypatch):
     monkeypatch.undo()
-    from matplotlib.figure import Figure
+    from tflab.exporters.plots import style
 
-    figure = Figure(label="What it shows.")
-    drawn = chapters.picture("roofline", figure)
-    assert (drawn.name, drawn.caption) == ("roofline", "What it shows.")
-    assert drawn == Picture("roofline", "What it shows.", drawn.svg, drawn.png)
-    assert drawn.svg.startswith("<svg ")
+    def draw(title, sentence):
+        return style.canvas(title, sentence, 2.0)[0]
+
+    drawn = chapters.picture("roofline", draw, "What it shows", "It is here.")
+    assert (drawn.name, drawn.caption) == ("roofline", "What it shows. It is here.")
+    assert drawn.svg.startswith('<svg width="540pt"')
+    assert drawn.narrow.startswith('<svg width="352.8pt"')
     assert drawn.png.startswith(b"\x89PNG")
 
 

@@ -7,8 +7,8 @@ from tflab.report import drawing, handout
 from tflab.report.contents import Chapter, DrawnGraph, Picture, Recipe, Report
 
 LIVES = node_history.histories(walk.STAGES[:1])
-CURVES = Picture("curves", "A_curve.", "<svg/>", b"png")
-ROOF = Picture("roof", "A roof.", "<svg>2</svg>", b"png 2")
+CURVES = Picture("curves", "A_curve.", "<svg/>", "<svg/>", b"png")
+ROOF = Picture("roof", "A roof.", "<svg>2</svg>", "<svg/>", b"png 2")
 TOLD = Report(
     "The life of x*y",
     "About <it>.",

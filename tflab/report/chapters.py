@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from matplotlib.figure import Figure
 
@@ -11,7 +12,7 @@ from tflab import models
 from tflab.analysis import critical_path, quality, step_times
 from tflab.compare import view
 from tflab.exporters import plots
-from tflab.exporters.plots import files
+from tflab.exporters.plots import files, style
 from tflab.records import Comparison, Epoch, Execution, History, Placement
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing
@@ -155,7 +156,7 @@ def training(lab: Lab) -> Iterator[Part]:
     if lab.history is None:
         yield f"{lab.model} has no loss, so there is nothing to train."
         return
-    yield picture("curves", plots.curves.draw(lab.history))
+    yield picture("curves", plots.curves.draw, lab.history)
     if lab.history.interrupted:
         yield "Partial: this training ended before its last epoch."
     yield epochs(lab.history)
@@ -206,7 +207,7 @@ def epochs(history: History) -> Table:
 
 def top_ops(lab: Lab) -> Iterator[Part]:
     step, largest = lab.walked.execution, BATCH_SIZES[-1]
-    yield picture("top_ops", plots.top_ops.draw(step.top_ops))
+    yield picture("top_ops", plots.top_ops.draw, step.top_ops)
     trains = "updates" in more_than_forward(lab.walked)
     heading = "A training step's nodes" if trains else "A step's nodes"
     yield execution.top_table(heading, step.top_ops, step, "node")
@@ -220,7 +221,7 @@ def top_ops(lab: Lab) -> Iterator[Part]:
 
 def batch_sizes(comparison: Comparison) -> Iterator[Part]:
     yield table_of_batch_sizes(comparison)
-    yield picture("batch_sizes", plots.batch_sizes.draw(comparison))
+    yield picture("batch_sizes", plots.batch_sizes.draw, comparison)
     yield view.side_by_side(comparison, TOP)
     if comparison.findings:
         yield Strip(
@@ -273,7 +274,7 @@ def times(walked: Walked) -> Iterator[Part]:
     yield execution.owners(step)
     middle = step_times.median_step(step.step_times)
     runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
-    yield picture("timeline", plots.timeline.draw(runs, middle, step.critical_path))
+    yield picture("timeline", plots.timeline.draw, runs, middle, step.critical_path)
     yield from execution.parallel(step)
     yield Recipe(warm(step), walking(walked))
 
@@ -281,7 +282,7 @@ def times(walked: Walked) -> Iterator[Part]:
 def memory(walked: Walked) -> Iterator[Part]:
     step = walked.execution
     if step.memory.curve:
-        yield picture("memory", plots.memory.draw(step.memory.curve))
+        yield picture("memory", plots.memory.draw, step.memory.curve)
     yield from execution.remembered(step.memory)
     yield Recipe(
         f"From what each op asked its allocators for in traced steps. {warm(step)}",
@@ -294,7 +295,7 @@ def roofline(lab: Lab) -> Iterator[Part]:
     if peaks is None:
         yield "There is no roof: this machine's peaks were not measured."
         return
-    yield picture("roofline", plots.roofline.draw(lab.compared.tables[largest], peaks))
+    yield picture("roofline", plots.roofline.draw, lab.compared.tables[largest], peaks)
     yield Recipe(
         f"Inference at batch {largest}. FLOPs are counted from shapes, "
         "bytes are those of all inputs and outputs. The roof is this machine's, by a benchmark of "
@@ -359,5 +360,10 @@ def swept(comparison: Comparison) -> Recipe:
     )
 
 
-def picture(name: str, figure: Figure) -> Picture:
-    return Picture(name, str(figure.get_label()), plots.svg(figure), files.png(figure))
+def picture(name: str, draw: Callable[..., Figure], *records: Any) -> Picture:
+    """A plot of some records, drawn for a page and again for a phone."""
+    figure = draw(*records)
+    with style.narrow():
+        narrow = draw(*records)
+    words = str(figure.get_label())
+    return Picture(name, words, plots.svg(figure), plots.svg(narrow), files.png(figure))

@@ -51,6 +51,7 @@ class Picture:
     name: str  # of its files, without an ending
     caption: str
     svg: str = field(repr=False)
+    narrow: str = field(repr=False)  # the same, drawn for a phone
     png: bytes = field(repr=False)
 
 

@@ -9,12 +9,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from functools import partial
 from importlib import resources
 from itertools import count
 from typing import Any
+from xml.etree import ElementTree
 
 import jinja2
+from markupsafe import Markup, escape
 
 from tflab.exporters.json import plain
 from tflab.records.blocks import Strip, Table
@@ -34,6 +37,9 @@ SCRIPTS = (  # in an order in which each knows what it needs
     "prints.js",
     "start.js",
 )
+SHAPES = frozenset(  # what a plot consists of: nothing that could run or ask for an address
+    ["svg", "defs", "g", "path", "rect", "text", "tspan", "use", "clipPath", "pattern"]
+)
 FOLDER = resources.files("tflab.report") / "page"
 
 
@@ -43,7 +49,7 @@ def page(report: Report) -> str:
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"data_address": data_address, "anchor": anchor}
+    environment.filters |= {"inline": inline, "anchor": anchor, "breakable": breakable}
     environment.tests |= {
         name: lambda part, kind=kind: isinstance(part, kind) for name, kind in PARTS.items()
     }
@@ -99,9 +105,29 @@ def embedded(value: Any) -> str:
     return text
 
 
-def data_address(picture: Picture) -> str:
-    """As an image of its own: what a plot brings along in styles stays outside of the page."""
-    return "data:image/svg+xml;base64," + base64.b64encode(picture.svg.encode()).decode()
+def inline(svg: str) -> Markup:
+    """A plot as an element of the page, so that its text can be selected and found.
+
+    The page's policy lets no style in, so each becomes attributes.
+    """
+    root = ElementTree.fromstring(svg)
+    for element in root.iter():
+        tag = element.tag.rpartition("}")[2]
+        if tag not in SHAPES:
+            raise ValueError(f"A plot holds a <{tag}>, which may not stand in a page.")
+        element.tag = tag
+        declarations = (part.split(":", 1) for part in element.attrib.pop("style", "").split(";"))
+        for declaration in declarations:
+            if len(declaration) == 2 and declaration[0].strip() not in ("max-width", "height"):
+                element.set(declaration[0].strip(), declaration[1].strip())
+    root.attrib.pop("width", None)  # it takes the width of the page
+    root.attrib.pop("height", None)
+    return Markup(ElementTree.tostring(root, encoding="unicode"))
+
+
+def breakable(text: str) -> Markup:
+    """A text whose names may break after a scope, and not within one."""
+    return Markup("<wbr>").join(escape(piece) for piece in re.split(r"(?<=/)(?=\w)", text))
 
 
 def anchor(title: str) -> str:

@@ -8,10 +8,15 @@ GRADIENT = "gradients/conv2/Conv2D_grad/Conv2DBackpropInput"
 SPACE = "\N{NO-BREAK SPACE}"
 
 
-def test_a_name_of_thirty_letters_is_whole_and_a_longer_one_loses_its_middle():
+def test_a_name_of_thirty_letters_is_whole_and_a_longer_one_loses_its_outer_scopes():
     assert lettering.short("a" * 30) == "a" * 30
+    assert lettering.short("scope/" * 20 + "Relu", 15) == ".../scope/Relu"
+    assert lettering.short(GRADIENT) == ".../Conv2DBackpropInput"
+
+
+def test_a_last_part_that_is_too_long_loses_its_middle():
     assert lettering.short("a" * 20 + "b" * 11) == "a" * 14 + "…" + "a" * 4 + "b" * 11
-    assert lettering.short("scope/" * 20 + "Relu", 15) == "scope/s…pe/Relu"
+    assert lettering.short("s/" + "a" * 12, 9) == "s/aa…aaaa"
 
 
 def test_a_text_has_one_line_and_no_characters_that_a_font_cannot_hold():
@@ -25,7 +30,7 @@ def test_names_that_would_look_the_same_get_more_letters():
         "gradients/conv1…2DBackpropInput",
         "gradients/conv2…2DBackpropInput",
     ]
-    assert lettering.distinct(["conv1/a", "conv1/a"], 5) == ["co…/a", "co…/a"]
+    assert lettering.distinct(["conv1/a", "conv1/a"], 5) == [".../a", ".../a"]
 
 
 def test_names_stay_alike_where_twice_the_letters_do_not_tell_them_apart():

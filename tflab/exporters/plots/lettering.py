@@ -19,7 +19,21 @@ FONT = "DejaVu Sans"  # it comes with matplotlib
 
 
 def short(name: str, most: int = 30) -> str:
-    """A name on one line, of at most `most` letters; a longer one loses its middle."""
+    """A name on one line, of at most `most` letters.
+
+    A longer one loses its outer scopes: `.../Conv2D_grad/Conv2DBackpropFilter`. Where its last
+    part alone is longer than that, it loses its middle.
+    """
+    words = printable(name)
+    if len(words) <= most:
+        return words
+    scopes = words.split("/")
+    shorter = ("/".join(("...", *scopes[left_out:])) for left_out in range(1, len(scopes)))
+    fitting = next((form for form in shorter if len(form) <= most), None)
+    return fitting or without_middle(name, most)
+
+
+def without_middle(name: str, most: int) -> str:
     return text.cut(printable(name), most, at_end=False)
 
 
@@ -29,11 +43,15 @@ def printable(words: str) -> str:
 
 
 def distinct(names: Sequence[str], most: int) -> list[str]:
-    """Each name shortened to `most` letters, or to more where two would look the same."""
-    for letters in range(most, 2 * most):
-        short_names = [short(name, letters) for name in names]
-        if len(set(short_names)) == len(set(names)):
-            break
+    """Each name shortened to `most` letters, or to more where two would look the same.
+
+    Names that differ in their outer scopes only lose their middle instead of these.
+    """
+    for shorten in (short, without_middle):
+        for letters in range(most, 2 * most):
+            short_names = [shorten(name, letters) for name in names]
+            if len(set(short_names)) == len(set(names)):
+                return short_names
     return short_names
 
 

@@ -1,7 +1,7 @@
 /* Picture: a graph in one of its states, as SVG.
  *
- * A view says what is drawn: graph, layout, routes, state, colour, zoom, a mark for ids, and which
- * node is selected and which box was visited last.
+ * A view says what is drawn: graph, layout, routes, the edges, state, colour, zoom, a mark for ids,
+ * and which node is selected and which box was visited last.
  */
 
 function drawPicture(view) {
@@ -31,7 +31,7 @@ function drawPicture(view) {
     lines,
     boxes,
   );
-  for (const edge of view.edges()) lines.append(drawEdge(view, edge));
+  for (const edge of view.drawn) lines.append(drawEdge(view, edge));
   let first = null;
   const walk = (id) => {
     const box = data.boxes[id];

@@ -181,7 +181,7 @@ class Viewer {
     const centre = (rect) => [rect.x + rect.width / 2, rect.y + rect.height / 2];
     const [x, y] = centre(this.layout.rects.get(id));
     let best = null;
-    for (const edge of this.edges()) {
+    for (const edge of this.drawn) {
       if (edge.a !== id && edge.b !== id) continue;
       const other = edge.a === id ? edge.b : edge.a;
       const [ox, oy] = centre(this.layout.rects.get(other));
@@ -209,12 +209,13 @@ class Viewer {
   draw() {
     const paper = this.part("paper");
     const scroll = [paper.scrollLeft, paper.scrollTop];
+    this.drawn = this.edges();
     const picture = drawPicture(this);
     paper.replaceChildren(picture);
     [paper.scrollLeft, paper.scrollTop] = scroll;
     this.timeline.show();
     this.part("legend").replaceChildren(...legend(this.graph, this.colour, picture));
-    const notes = standInNotes(this.graph, this.edges());
+    const notes = standInNotes(this.graph, this.drawn);
     this.part("notes").replaceChildren(...notes.map((note) => make("li", {}, make("span", { class: "swatch merged" }), note)));
   }
 
