@@ -1,5 +1,7 @@
 """The report's page in a browser: from file://, with nothing but itself."""
 
+import re
+
 import pytest
 
 from tests.report.test_drawing import STAGES
@@ -8,7 +10,7 @@ from tflab.analysis import critical_path
 from tflab.follow import measurement, node_history
 from tflab.records import Backward, Frontend, Gradient, Node, Options, Placement
 from tflab.records.blocks import Column, Table
-from tflab.report import drawing, html, pass_log
+from tflab.report import drawing, guide, html, pass_log
 from tflab.report.contents import Chapter, DrawnGraph, Picture, Report
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
@@ -366,6 +368,103 @@ def test_fit_shows_the_whole_drawing_and_so_does_open_all(page, written, across)
                 for which in ("client", "scroll")
             )
             assert drawing == room
+
+
+PROJECTOR = {"width": 1920, "height": 1080}
+
+
+@pytest.fixture
+def screen(page, written):
+    page.set_viewport_size(PROJECTOR)
+    page.goto(written.as_uri())
+    page.get_by_role("button", name="Present").click()
+    return page.get_by_role("dialog")
+
+
+def test_a_presentation_has_a_screen_for_each_state_and_a_sentence_on_it(screen, page, lenet):
+    states = pass_log.states(lenet)
+    ns = critical_path.median_per_step(lenet[3].runs)
+    sentences = list(guide.sentences(states, ns))
+    for number, (key, state) in enumerate(zip(FORTH, states, strict=False)):
+        assert screen.locator("[data-part=screen-number]").inner_text() == (
+            f"{number + 1} of {len(states)}"
+        )
+        assert state.title in screen.locator("[data-part=screen-stop]").inner_text()
+        assert screen.locator("[data-part=screen-look]").inner_text() == sentences[number]
+        page.keyboard.press(key)
+    assert screen.get_by_role("button", name="Next screen").is_disabled()
+
+
+FORTH = ("ArrowRight", "PageDown", "Space", "Enter") * 5
+
+
+def test_a_presentation_ends_where_it_is_and_begins_where_the_page_is(screen, page):
+    for key in ("End", "PageUp", "ArrowLeft"):
+        page.keyboard.press(key)
+    page.keyboard.press("Escape")
+    screen.wait_for(state="hidden")
+    viewer = page.locator(".viewer")
+    assert viewer.locator("[data-part=title]").inner_text() == "feeds_and_fetches"
+    assert page.evaluate("document.activeElement.dataset.part") == "present"
+    page.keyboard.press("Enter")
+    assert "feeds_and_fetches" in screen.locator("[data-part=screen-stop]").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_screen_can_be_read_from_the_last_row(page, heard, tmp_path, walked, scheme, artefacts):
+    """Letters are at least 1/56 of the screen high, a name in the drawing 1/48."""
+    path = save(tmp_path / "toy.html", drawn_graph("toy", tuple(walked("toy").values())))
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size(PROJECTOR)
+    page.goto(path.as_uri())
+    page.get_by_role("button", name="Present").click()
+    screen = page.get_by_role("dialog")
+    page.keyboard.press("ArrowRight")
+    sheet = screen.locator("[data-part=sheet]")
+    assert sheet.evaluate("e => [e.scrollWidth, e.scrollHeight]") == sheet.evaluate(
+        "e => [e.clientWidth, e.clientHeight]"
+    )
+    page.screenshot(path=artefacts / f"report_present_{scheme}.png")
+    sizes = screen.evaluate(
+        """screen => Object.fromEntries(['.name', '.type', '.look', '.legend'].map(name => {
+            const element = screen.querySelector(name);
+            const svg = element.closest('svg');
+            const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+            return [name, scale * parseFloat(getComputedStyle(element).fontSize)];
+        }))"""
+    )
+    assert sizes[".name"] >= 1080 / 48
+    assert sizes[".look"] >= 1080 / 36
+    assert min(sizes.values()) >= 1080 / 56
+    assert contrast(screen.locator("svg .name").first, screen.locator("svg .node rect").first) > 7
+    assert heard == [path.as_uri()]
+
+
+def contrast(text, ground):
+    """The contrast of a text and what is behind it, as WCAG 2 defines it."""
+    fills = [e.evaluate("e => getComputedStyle(e).fill") for e in (text, ground)]
+    light, dark = sorted((luminance(fill) for fill in fills), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(fill):
+    channels = [int(value) / 255 for value in re.findall(r"\d+", fill)[:3]]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_the_drawing_of_a_presentation_stays_where_it_is(page, tmp_path, walked):
+    stages = tuple(walked("toy").values())
+    path = save(tmp_path / "toy.html", drawn_graph("toy", stages))
+    page.set_viewport_size(PROJECTOR)
+    page.goto(path.as_uri())
+    page.get_by_role("button", name="Present").click()
+    known = {}
+    for _ in pass_log.states(stages):
+        for box, place in places(page.get_by_role("dialog")).items():
+            assert known.setdefault(box, place) == place
+        page.keyboard.press("ArrowRight")
+    assert len(known) > 10
 
 
 def test_the_text_of_a_plot_can_be_selected_and_a_phone_gets_its_own(page, tmp_path):

@@ -499,6 +499,8 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "stage": "frontend",
                 "title": "Written",
                 "about": "from lines",
+                "look": "Follow the arrows down to b: each box is an op that a line of the "
+                "program has made, and none has computed anything yet.",
                 "lines": ("2 nodes",),
                 "gone": [],
                 "touched": [],
@@ -508,6 +510,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "stage": "placement",
                 "title": "remapper",
                 "about": "fuses",
+                "look": "Look for what goes (2 nodes) and what changes (1 node): remapper fuses.",
                 "lines": ("fused", "added"),
                 "gone": [0, 3],
                 "touched": [1],

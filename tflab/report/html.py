@@ -35,6 +35,7 @@ SCRIPTS = (  # in an order in which each knows what it needs
     "history.js",
     "viewer.js",
     "prints.js",
+    "present.js",
     "start.js",
 )
 SHAPES = frozenset(  # what a plot consists of: nothing that could run or ask for an address

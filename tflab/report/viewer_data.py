@@ -12,7 +12,7 @@ from typing import Any
 from tflab.analysis.passes import Version
 from tflab.follow import view
 from tflab.records import NodeHistory, Transfer, node_of
-from tflab.report import panel, pass_log
+from tflab.report import guide, panel, pass_log
 from tflab.report.contents import DrawnGraph
 from tflab.report.drawn import Box, Lane, StandIn, State
 from tflab.report.stops import stops
@@ -43,8 +43,10 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         "tracks": tracks,
         "open": opened(boxes, len(nodes)),
         "states": [
-            state_data(state, count, index)
-            for state, count in zip(drawing.states, counts, strict=True)
+            state_data(state, count, sentence, index)
+            for state, count, sentence in zip(
+                drawing.states, counts, guide.sentences(drawing.states, graph.ns), strict=True
+            )
         ],
         "start": 0,
         "stops": [asdict(stop) for stop in stops(drawing.states)],
@@ -126,11 +128,12 @@ def node_data(
     }
 
 
-def state_data(state: State, count: int, index: dict[str, int]) -> dict[str, Any]:
+def state_data(state: State, count: int, sentence: str, index: dict[str, int]) -> dict[str, Any]:
     return {
         "stage": state.stage,
         "title": state.title,
         "about": state.about,
+        "look": sentence,
         "lines": state.lines,
         "gone": [index[name] for name in state.gone],
         "touched": [index[name] for name in state.touched],

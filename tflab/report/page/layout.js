@@ -5,7 +5,7 @@
  */
 
 const READING = { name: 12.5, type: 10.5, rowGap: 24 }; // pixels of letters, and between rows
-const PRESENTING = { name: 17, type: 14.5, rowGap: 20 };
+const PRESENTING = { name: 20, type: 16.5, rowGap: 18 }; // for a projector
 const NODE_GAP = 14; // between boxes of a row
 const TRACK_GAP = 64; // room for the edges between forward, backward and update
 const BUS = 14; // from a track to the edges beside it
@@ -228,4 +228,11 @@ class Layout {
       if (height) y += height + this.sizes.rowGap;
     });
   }
+}
+
+/* The box that stands for each node: its own, or the outermost closed scope around it. */
+function visibleBoxes(graph, layout) {
+  const visible = new Map();
+  graph.boxOf.forEach((id, node) => visible.set(node, graph.ways[id].find((around) => !layout.isOpen(around))));
+  return visible;
 }

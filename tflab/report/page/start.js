@@ -2,5 +2,6 @@
 
 for (const root of document.querySelectorAll(".viewer")) {
   const viewer = new Viewer(root, JSON.parse(document.getElementById(root.dataset.source).textContent));
+  new Presenter(viewer);
   window.addEventListener("beforeprint", () => printable(viewer));
 }

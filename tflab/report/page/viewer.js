@@ -199,10 +199,7 @@ class Viewer {
 
   arrange() {
     this.layout.run(this.open);
-    this.visible = new Map(); // node -> itself, or the outermost closed scope around it
-    this.graph.boxOf.forEach((id, node) => {
-      this.visible.set(node, this.graph.ways[id].find((around) => !this.layout.isOpen(around)));
-    });
+    this.visible = visibleBoxes(this.graph, this.layout);
     this.draw();
   }
 
