@@ -11,7 +11,8 @@ from tflab.follow import measurement, node_history
 from tflab.records import Backward, Frontend, Gradient, Node, Options, Placement
 from tflab.records.blocks import Column, Table
 from tflab.report import drawing, guide, html, pass_log
-from tflab.report.contents import Chapter, DrawnGraph, Picture, Report
+from tflab.report.contents import Beside, Chapter, DrawnGraph, Picture, Report
+from tflab.units import size
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
@@ -465,6 +466,53 @@ def test_the_drawing_of_a_presentation_stays_where_it_is(page, tmp_path, walked)
             assert known.setdefault(box, place) == place
         page.keyboard.press("ArrowRight")
     assert len(known) > 10
+
+
+@pytest.fixture(scope="module")
+def on_two(walked):
+    """The toy's stages up to its placement on two devices."""
+    return tuple(walked("toy", 2).values())[:3]
+
+
+@pytest.fixture
+def beside(page, walked, on_two, tmp_path):
+    one = tuple(walked("toy").values())[:3]
+    graphs = (drawn_graph("on one", one), drawn_graph("on two", on_two))
+    path = tmp_path / "beside.html"
+    chapter = Chapter("Two devices", (Beside(graphs, "device"),))
+    path.write_text(html.page(Report("", "", "", (chapter,))), encoding="utf-8")
+    page.set_viewport_size(PROJECTOR)
+    page.goto(path.as_uri())
+    return page.locator(".still")
+
+
+def test_a_graph_on_two_devices_stands_beside_the_same_on_one(beside, heard, artefacts, page):
+    page.screenshot(path=artefacts / "report_beside.png")
+    one, two = (still.bounding_box() for still in beside.all())
+    assert one["y"] == two["y"]
+    assert one["x"] + one["width"] < two["x"]
+    classes = "boxes => boxes.map(box => [...box.classList].find(name => /^device-/.test(name)))"
+    colours = [set(still.locator(".box.node").evaluate_all(classes)) for still in beside.all()]
+    assert colours == [{"device-0"}, {"device-0", "device-1"}]
+
+
+def test_every_transfer_between_boxes_is_an_arrow_with_its_bytes(beside, on_two):
+    placement = on_two[-1]
+    one, two = beside.all()
+    assert one.locator(".edge.transfer").count() == 0
+    assert placement.transfers
+    sent = two.locator(".edge.transfer title").all_text_contents()
+    for transfer in placement.transfers:
+        words = f"{size(transfer.bytes)} sent: {transfer.tensor}, "
+        assert any(words in title for title in sent)
+    labels = two.locator(".edge.transfer .count").all_text_contents()
+    assert sorted(labels) == sorted(size(transfer.bytes) for transfer in placement.transfers)
+
+
+def test_graphs_that_are_only_compared_have_no_buttons(beside):
+    assert beside.locator("[role=button]").count() == 0
+    assert beside.locator("svg[role=img]").count() == 2
+    assert beside.locator(".gone, .changed, .leaving").count() == 0
 
 
 def test_the_text_of_a_plot_can_be_selected_and_a_phone_gets_its_own(page, tmp_path):

@@ -263,6 +263,20 @@ def test_a_scope_around_nearly_everything_is_opened_and_its_name_stays_in_the_la
     )
 
 
+def test_two_scopes_of_updates_with_one_name_say_what_they_update():
+    forward = tuple(Node(name, "Op") for name in "abc")
+    added = (
+        *(Node(f"train/slots/{name}{n}", "Op", (name,)) for name in "ab" for n in range(3)),
+        Node("train/other", "Op", ("c",)),
+    )
+    stages = (
+        Frontend(None, forward),
+        Backward(None, (*forward, *added), update_nodes=tuple(node.name for node in added)),
+    )
+    boxes = [box for row in drawn(*stages).tracks[2].rows for box in row]
+    assert sorted(box.label for box in boxes) == ["other", "slots of a", "slots of b"]
+
+
 def test_a_scope_of_three_nodes_out_of_four_keeps_its_box():
     nodes = [Node(f"a/{n}", "Op") for n in range(3)]
     assert outline(drawn(Frontend(None, (*nodes, Node("x", "Op")))).tracks[0])[3:] == (

@@ -11,6 +11,7 @@ from tflab.records.blocks import Block
 from tflab.report.drawn import Drawing
 
 BATCH_SIZES = (1, 16, 64)  # those that the lab compares
+TOY = "toy"  # the model x*y + z
 EPOCHS = 2  # of a training for the report: enough for curves, and over in seconds
 
 
@@ -42,6 +43,7 @@ class Lab:
     history: History | None  # none of a model without a loss
     logdir: str | None  # of a training that existed
     compared: Comparison
+    toy_on_two: Walked | None = None  # devices; a walk up to the placement
 
 
 @dataclass(frozen=True)
@@ -74,7 +76,15 @@ class DrawnGraph:
     batch_size: int
 
 
-Part = Block | Picture | Recipe | DrawnGraph
+@dataclass(frozen=True)
+class Beside:
+    """Graphs side by side as their last states left them, to be compared."""
+
+    graphs: tuple[DrawnGraph, ...]
+    colour: str  # what the colours say
+
+
+Part = Block | Picture | Recipe | DrawnGraph | Beside
 
 
 @dataclass(frozen=True)

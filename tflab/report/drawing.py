@@ -8,6 +8,7 @@ them. What is decided here is the order of boxes; their sizes are known where th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -198,7 +199,13 @@ def beside(
         anchor: grouped(f"{track}:{anchor}/", labels.get(anchor), inside, waits)
         for anchor, inside in groups.items()
     }
-    boxes = {anchor: own_label(box, KINDS[track], labels) for anchor, box in boxes.items()}
+    alike = Counter(box.label for box in boxes.values())
+    boxes = {
+        anchor: replace(box, label=f"{box.label} of {labels[anchor]}")
+        if alike[box.label] > 1 and box.rows and anchor
+        else own_label(box, KINDS[track], labels)
+        for anchor, box in boxes.items()
+    }
     if up:
         boxes = {anchor: upwards(box) for anchor, box in boxes.items()}
 

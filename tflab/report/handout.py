@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tflab.exporters.markdown import escape, rendered
-from tflab.report.contents import DrawnGraph, Part, Picture, Recipe, Report
+from tflab.report.contents import Beside, DrawnGraph, Part, Picture, Recipe, Report
 from tflab.report.pass_log import changes
 
 FOLDER = "report_files"
@@ -32,6 +32,9 @@ def markdown(part: Part) -> str:
             + rendered(changes(part.drawing.states))
             + idle(part)
         )
+    if isinstance(part, Beside):
+        names = "; ".join(graph.name for graph in part.graphs)
+        return f"The drawings of these are in [report.html](report.html): {escape(names)}."
     return rendered(part)
 
 

@@ -22,7 +22,7 @@ from markupsafe import Markup, escape
 from tflab.exporters.json import plain
 from tflab.records.blocks import Strip, Table
 from tflab.report import stops, viewer_data
-from tflab.report.contents import DrawnGraph, Picture, Recipe, Report
+from tflab.report.contents import Beside, DrawnGraph, Picture, Recipe, Report
 
 SCRIPTS = (  # in an order in which each knows what it needs
     "elements.js",
@@ -36,6 +36,7 @@ SCRIPTS = (  # in an order in which each knows what it needs
     "viewer.js",
     "prints.js",
     "present.js",
+    "still.js",
     "start.js",
 )
 SHAPES = frozenset(  # what a plot consists of: nothing that could run or ask for an address
@@ -73,6 +74,7 @@ PARTS: dict[str, type] = {
     "picture": Picture,
     "recipe": Recipe,
     "graph": DrawnGraph,
+    "beside": Beside,
 }
 
 

@@ -12,10 +12,10 @@ from tempfile import TemporaryDirectory
 from tflab import lifecycle
 from tflab.compare import comparison
 from tflab.errors import TflabError
-from tflab.follow import measurement
+from tflab.follow import measurement, node_history
 from tflab.records import History, Options
 from tflab.report import hardware
-from tflab.report.contents import BATCH_SIZES, EPOCHS, Lab, Walked
+from tflab.report.contents import BATCH_SIZES, EPOCHS, TOY, Lab, Walked
 from tflab.runtime import load
 from tflab.train import history
 
@@ -35,10 +35,14 @@ def measure(
     """
     load_average = load.load_average()  # before tflab itself keeps the machine busy
     options = Options(steps=STEPS, data_dir=data)
-    announce("the life of x*y + z")
-    toy = walk("toy", options)
     announce(f"the life of {model}")
     walked = walk(model, replace(options, experiments=EXPERIMENTS_S))
+    toy = walked
+    if model != TOY:
+        announce("the life of x*y + z")
+        toy = walk(TOY, options)
+    announce("x*y + z on two devices")
+    toy_on_two = place(TOY, replace(options, devices=2))
     if trained is None and has_loss(walked):
         announce(f"training {model} for {EPOCHS} epochs")
         trained = train(model, data)
@@ -58,7 +62,14 @@ def measure(
         history=trained,
         logdir=logdir,
         compared=compared,
+        toy_on_two=toy_on_two,
     )
+
+
+def place(model: str, options: Options) -> Walked:
+    """A walk that ends before anything has run."""
+    stages = tuple(lifecycle.walk(model, options, "placement"))
+    return Walked(model, stages, node_history.histories(stages))
 
 
 def walk(model: str, options: Options) -> Walked:

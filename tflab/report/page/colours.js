@@ -57,6 +57,10 @@ function legend(graph, colour, picture) {
     entries.push(...drawn("heat-none", "did not run"));
   }
   entries.push(...drawn("gone", "gone"), ...drawn("changed", "changed in this step"));
+  if (picture.querySelector(".badge")) {
+    entries.push(make("li", {}, make("b", {}, "−2 ~1"), "gone and changed within a scope"));
+  }
+  if (picture.querySelector(".edge.transfer")) entries.push(entry("transfer", "sent to another device, with its bytes"));
   return entries;
 }
 

@@ -3,6 +3,11 @@
 // What stands where in a version of a node, as Python sends it
 const [FIRST, LAST, OP, DEVICE, INPUTS, CONTROLS] = [0, 1, 2, 3, 4, 5];
 
+/* The device of a node; of one that hands a tensor to another device, its op too. */
+function placed(version) {
+  return /^_(Host)?(Send|Recv)$/.test(version[OP]) ? `${version[OP]}, ${version[DEVICE]}` : version[DEVICE];
+}
+
 class Graph {
   constructor(data) {
     this.data = data;

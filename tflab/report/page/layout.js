@@ -44,7 +44,7 @@ class Layout {
     this.fonts = { name: `500 ${sizes.name}px ${family}`, type: `${sizes.type}px ${family}` };
     this.head = sizes.name + 13.5; // the height of a scope's label
     this.types = this.data.nodes.map((node) => [
-      ...new Set(node.versions.flatMap((version) => [version[OP], version[DEVICE]])),
+      ...new Set(node.versions.flatMap((version) => [version[OP], placed(version)])),
     ]);
     this.pairs = new Map(); // container -> pairs of boxes in it that edges join
     this.data.nodes.forEach((node, number) => {

@@ -1,7 +1,8 @@
 /* Picture: a graph in one of its states, as SVG.
  *
  * A view says what is drawn: graph, layout, routes, the edges, state, colour, zoom, a mark for ids,
- * and which node is selected and which box was visited last.
+ * and which node is selected and which box was visited last. Where graphs are compared, it has
+ * what there is, and not what has come or gone.
  */
 
 function drawPicture(view) {
@@ -11,8 +12,8 @@ function drawPicture(view) {
   const lines = make("g", { class: "edges" });
   const boxes = make("g", {});
   const about = {
-    touched: new Set(data.states[state].touched),
-    leaving: new Set(data.states[state].gone),
+    touched: new Set(view.compared ? [] : data.states[state].touched),
+    leaving: new Set(view.compared ? [] : data.states[state].gone),
     related: new Set(view.selected === null ? [] : data.nodes[view.selected].related),
   };
   const svg = make(
@@ -38,7 +39,7 @@ function drawPicture(view) {
     const inner = layout.isOpen(id);
     if (layout.rects.has(id) && box.framed) {
       const here = graph.inside[id].filter((node) => graph.version(node, state));
-      if (graph.inside[id].some((node) => graph.seen(node, state))) {
+      if (view.compared ? here.length : graph.inside[id].some((node) => graph.seen(node, state))) {
         if (inner) frames.append(drawFrame(view, id, here));
         boxes.append(inner ? drawHead(view, id) : drawBox(view, id, here, about));
         if (first === null || id === view.current) first = id;
@@ -50,6 +51,14 @@ function drawPicture(view) {
   const stop = svg.querySelector(`[data-box="${first}"]`);
   if (stop) stop.setAttribute("tabindex", "0");
   return svg;
+}
+
+/* A picture that is only looked at: nothing in it is a button. */
+function inert(picture) {
+  picture.setAttribute("role", "img");
+  for (const box of picture.querySelectorAll("[data-box]")) {
+    for (const name of ["role", "tabindex", "aria-expanded", "aria-pressed"]) box.removeAttribute(name);
+  }
 }
 
 function markers(mark) {
@@ -196,7 +205,7 @@ function under({ graph, state, colour }, id, here) {
   if (!box.rows.length) {
     if (!here.length) return "";
     const version = graph.version(box.node, state);
-    return (colour === "device" && version[DEVICE]) || version[OP];
+    return colour === "device" && version[DEVICE] ? placed(version) : version[OP];
   }
   const known = graph.inside[id].filter((node) => graph.seen(node, state)).length;
   return here.length === known ? `${here.length} nodes` : `${here.length} of ${known} nodes`;

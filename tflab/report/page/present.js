@@ -91,7 +91,7 @@ class Presenter {
     this.zoom = 1;
     const picture = drawPicture(this);
     sheet.replaceChildren(picture);
-    for (const box of picture.querySelectorAll("[tabindex]")) box.removeAttribute("tabindex");
+    inert(picture);
     const notes = standInNotes(this.graph, this.drawn);
     this.part("screen-legend").replaceChildren(
       ...legend(this.graph, this.colour, picture),

@@ -5,3 +5,6 @@ for (const root of document.querySelectorAll(".viewer")) {
   new Presenter(viewer);
   window.addEventListener("beforeprint", () => printable(viewer));
 }
+for (const root of document.querySelectorAll(".still")) {
+  still(root, JSON.parse(document.getElementById(root.dataset.source).textContent));
+}
