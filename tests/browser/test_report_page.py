@@ -11,7 +11,7 @@ from tflab.follow import measurement, node_history
 from tflab.records import Backward, Frontend, Gradient, Node, Options, Placement
 from tflab.records.blocks import Column, Table
 from tflab.report import drawing, guide, html, pass_log
-from tflab.report.contents import Beside, Chapter, DrawnGraph, Picture, Report
+from tflab.report.contents import Beside, Chapter, DrawnGraph, Picture, Question, Report
 from tflab.units import size
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
@@ -513,6 +513,90 @@ def test_graphs_that_are_only_compared_have_no_buttons(beside):
     assert beside.locator("[role=button]").count() == 0
     assert beside.locator("svg[role=img]").count() == 2
     assert beside.locator(".gone, .changed, .leaving").count() == 0
+
+
+ASKED = (
+    Question("How many nodes will run?", (), "nodes", "80", "The passes took the others."),
+    Question(f"Which goes, {EVIL}?", ("a/b", EVIL), "", EVIL, "It was fused."),
+    Question("How many times as long?", (), "x", "2.5", "A reason."),
+)
+
+
+@pytest.fixture
+def asking(page, tmp_path):
+    path = tmp_path / "asking.html"
+    chapters = (Chapter("Results", ("The results of a run.",)),)
+    path.write_text(html.page(Report("", "", "", chapters, ASKED)), encoding="utf-8")
+    page.goto(path.as_uri())
+    return page
+
+
+def predict(page):
+    page.get_by_role("switch", name="Predict first").click()
+    page.get_by_role("spinbutton", name="How many nodes will run?").fill("60")
+    page.get_by_role("radio", name="a/b").check()
+    page.get_by_role("button", name="Look").click()
+
+
+COMPARISON = [
+    ["How many nodes will run?", "60 nodes: close, 20 too low", "80 nodes", ASKED[0].reason],
+    [ASKED[1].text, "a/b: not this one", EVIL, "It was fused."],
+]
+
+
+def compared(page):
+    rows = page.locator("[data-part=rows] tr").all()
+    return [row.locator("td").all_text_contents() for row in rows]
+
+
+def test_nothing_is_asked_until_the_switch_is_on(asking):
+    assert asking.get_by_text("The results of a run.").is_visible()
+    assert not asking.get_by_role("button", name="Look").is_visible()
+    switch = asking.get_by_role("switch", name="Predict first")
+    switch.click()
+    assert switch.get_attribute("aria-checked") == "true"
+    assert not asking.get_by_text("The results of a run.").is_visible()
+    switch.click()
+    assert asking.get_by_text("The results of a run.").is_visible()
+
+
+def test_a_prediction_stands_beside_what_was_measured_with_the_reason(asking, heard):
+    predict(asking)
+    assert asking.get_by_text("The results of a run.").is_visible()
+    assert compared(asking) == COMPARISON
+    assert heard == []
+
+
+def test_predictions_stay_until_the_page_asks_again(asking):
+    predict(asking)
+    asking.reload()
+    assert compared(asking) == COMPARISON
+    asking.get_by_role("button", name="Predict again").click()
+    assert asking.get_by_role("spinbutton").first.input_value() == ""
+    asking.reload()
+    assert compared(asking) == []
+
+
+def test_predictions_work_where_the_browser_keeps_nothing(page, heard, tmp_path):
+    page.add_init_script(
+        "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no'); } });"
+    )
+    path = tmp_path / "asking.html"
+    path.write_text(html.page(Report("", "", "", (), ASKED)), encoding="utf-8")
+    page.goto(path.as_uri())
+    predict(page)
+    assert compared(page) == COMPARISON
+    assert heard == [path.as_uri()]
+
+
+def test_predictions_are_printed_and_questions_are_not(asking):
+    asking.emulate_media(media="print")
+    assert not asking.locator(".predict").is_visible()
+    asking.emulate_media(media="screen")
+    predict(asking)
+    asking.emulate_media(media="print")
+    assert asking.locator("[data-part=answers]").is_visible()
+    assert not asking.get_by_role("button").first.is_visible()
 
 
 def test_the_text_of_a_plot_can_be_selected_and_a_phone_gets_its_own(page, tmp_path):

@@ -15,7 +15,7 @@ from tflab.exporters import plots
 from tflab.exporters.plots import files, style
 from tflab.records import Comparison, Epoch, Execution, History, Placement
 from tflab.records.blocks import Column, Frame, Strip, Table
-from tflab.report import drawing, placed_chapter
+from tflab.report import drawing, placed_chapter, questions
 from tflab.report.contents import (
     BATCH_SIZES,
     TOY,
@@ -43,6 +43,7 @@ def report(lab: Lab, command: str) -> Report:
         title=f"The life of {SMALL if lab.model == TOY else lab.model}",
         about=about(lab.model),
         command=command,
+        questions=questions.questions(lab),
         chapters=(
             *why_slow(lab.compared),
             Chapter("Environment", tuple(environment(lab))),

@@ -94,8 +94,20 @@ class Chapter:
 
 
 @dataclass(frozen=True)
+class Question:
+    """What a reader may predict before looking, and what was measured."""
+
+    text: str
+    options: tuple[str, ...]  # none where a number is asked for
+    unit: str  # of the number
+    answer: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Report:
     title: str
     about: str
     command: str
     chapters: tuple[Chapter, ...]
+    questions: tuple[Question, ...] = ()

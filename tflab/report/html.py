@@ -10,6 +10,7 @@ import base64
 import hashlib
 import json
 import re
+from dataclasses import asdict
 from functools import partial
 from importlib import resources
 from itertools import count
@@ -37,6 +38,7 @@ SCRIPTS = (  # in an order in which each knows what it needs
     "prints.js",
     "present.js",
     "still.js",
+    "predict.js",
     "start.js",
 )
 SHAPES = frozenset(  # what a plot consists of: nothing that could run or ask for an address
@@ -63,6 +65,7 @@ def page(report: Report) -> str:
         data=lambda graph: embedded(viewer_data.graph_data(graph)),
         stops=lambda graph: stops.stops(graph.drawing.states),
         ticks=lambda graph, stop: stops.ticks(graph.drawing.states, stop),
+        answers=embedded([asdict(question) for question in report.questions]),
         counter=partial(next, count(1)),
     )
 

@@ -5,6 +5,7 @@ for (const root of document.querySelectorAll(".viewer")) {
   new Presenter(viewer);
   window.addEventListener("beforeprint", () => printable(viewer));
 }
+for (const root of document.querySelectorAll(".predict")) predict(root);
 for (const root of document.querySelectorAll(".still")) {
   still(root, JSON.parse(document.getElementById(root.dataset.source).textContent));
 }
