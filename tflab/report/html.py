@@ -25,6 +25,8 @@ from tflab.records.blocks import Strip, Table
 from tflab.report import stops, viewer_data
 from tflab.report.contents import Beside, DrawnGraph, Picture, Recipe, Report
 
+# The last one changes what the others say, for narrow windows and for paper.
+STYLES = ("page.css", "viewer.css", "drawing.css", "present.css", "media.css")
 SCRIPTS = (  # in an order in which each knows what it needs
     "elements.js",
     "graph.js",
@@ -49,7 +51,7 @@ FOLDER = resources.files("tflab.report") / "page"
 
 def page(report: Report) -> str:
     """The whole page: markup, style, script, pictures and data."""
-    style, script = read("style.css"), program()
+    style, script = "\n".join(map(read, STYLES)), program()
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
