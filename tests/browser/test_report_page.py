@@ -1,14 +1,18 @@
 """The report's page in a browser: from file://, with nothing but itself."""
 
+import re
+
 import pytest
 
 from tests.report.test_drawing import STAGES
 from tests.report.test_html import EVIL
 from tflab.analysis import critical_path
 from tflab.follow import measurement, node_history
-from tflab.records import Frontend, Node, Options, Placement
-from tflab.report import drawing, html, pass_log
-from tflab.report.contents import Chapter, DrawnGraph, Report
+from tflab.records import Backward, Frontend, Gradient, Node, Options, Placement
+from tflab.records.blocks import Column, Table
+from tflab.report import drawing, guide, html, pass_log
+from tflab.report.contents import Beside, Chapter, DrawnGraph, Picture, Question, Report
+from tflab.units import size
 
 pytestmark = [pytest.mark.browser, pytest.mark.tensorflow]
 
@@ -61,10 +65,7 @@ def node(viewer, name):
 
 
 def go(viewer, state):
-    viewer.locator("[data-part=slider]").evaluate(
-        "(slider, state) => { slider.value = state; slider.dispatchEvent(new Event('input')); }",
-        state,
-    )
+    viewer.locator(f"[data-state='{state}']").last.click()
 
 
 def drawn(viewer):
@@ -101,7 +102,7 @@ def test_a_click_shows_a_history_from_its_line_to_its_time(viewer, artefacts):
     assert all(cell.endswith(("us", "ms")) for cell in mean)
 
 
-def test_the_slider_goes_through_the_passes(viewer, lenet):
+def test_each_state_has_a_labelled_button(viewer, lenet):
     placement = next(stage for stage in lenet if isinstance(stage, Placement))
     for number, state in enumerate(pass_log.states(lenet)):
         go(viewer, number)
@@ -116,8 +117,117 @@ def test_the_buttons_go_to_the_stages(viewer, lenet):
     viewer.get_by_role("button", name="With gradients").click()
     assert drawn(viewer) == len(lenet[1].nodes)
     viewer.get_by_role("button", name="Ran").click()
-    assert viewer.locator("[aria-current]").inner_text() == "4 Ran"
+    assert viewer.locator("[aria-current]").all_inner_texts() == ["5 Ran"]
     assert viewer.get_by_role("button", name="Next state").is_disabled()
+
+
+def test_no_two_stages_have_the_same_picture(viewer):
+    pictures = []
+    for stop in viewer.get_by_role("group", name="Stages", exact=True).get_by_role("button").all():
+        stop.click()
+        pictures.append(viewer.locator("[data-part=paper]").inner_html())
+    assert len(set(pictures)) == 5
+
+
+def test_a_reader_who_chooses_a_colour_keeps_it(viewer):
+    svg = viewer.locator("[data-part=paper] svg")
+    viewer.get_by_role("button", name="Placed").click()
+    assert svg.get_attribute("class") == "colour-device"
+    assert node(viewer, "conv1/Conv2D").locator(".type").text_content() == "CPU:0"
+    viewer.get_by_label("fate", exact=True).check()
+    viewer.get_by_role("button", name="Ran").click()
+    assert svg.get_attribute("class") == "colour-fate"
+
+
+def test_passes_are_named_with_their_iteration_and_their_change(viewer, lenet):
+    placement = next(stage for stage in lenet if isinstance(stage, Placement))
+    buttons = viewer.get_by_role("group", name="Rewritten, pass by pass").get_by_role("button")
+    changed = [step for step in placement.passes if pass_log.changed(step)][1:]
+    for button, step in zip(buttons.all(), changed, strict=True):
+        words = button.inner_text().split()
+        assert words[0] == step.name
+        assert words[1:-1] == (["iteration", f"{step.iteration + 1}"] if step.iteration else [])
+        by = {"\N{MINUS SIGN}": -1, "+": 1, "±": 0}[words[-1][0]] * int(words[-1][1:])
+        assert by == step.after - step.before
+
+
+def test_idle_passes_stand_behind_a_disclosure(viewer):
+    idle = viewer.locator(".idle")
+    assert idle.locator("summary").inner_text().endswith("other runs of passes changed nothing")
+    assert not idle.get_by_text("memory_optimizer").is_visible()
+    idle.locator("summary").click()
+    assert idle.get_by_text("memory_optimizer").is_visible()
+
+
+def places(viewer):
+    """Where the box of each drawn node stands on the screen."""
+    return dict(
+        viewer.locator("svg [data-box]").evaluate_all(
+            """boxes => boxes.map(box => {
+                const rect = box.querySelector('rect:last-of-type').getBoundingClientRect();
+                return [box.dataset.box, [rect.x + scrollX, rect.y + scrollY].map(Math.round)];
+            })"""
+        )
+    )
+
+
+@pytest.mark.parametrize("across", [PHONE, 1280])
+def test_the_drawing_stays_where_it_is_from_state_to_state(page, written, lenet, across):
+    page.set_viewport_size({"width": across, "height": 900})
+    page.goto(written.as_uri())
+    viewer = page.locator(".viewer")
+    known = {}
+    for number in range(len(pass_log.states(lenet))):
+        go(viewer, number)
+        for box, place in places(viewer).items():
+            assert known.setdefault(box, place) == place
+
+
+def test_play_goes_from_state_to_state_until_it_is_paused_or_done(page, written):
+    page.clock.install()
+    page.goto(written.as_uri())
+    viewer = page.locator(".viewer")
+    viewer.get_by_role("button", name="Play").click()
+    page.clock.run_for(3_100)
+    assert viewer.locator("[data-part=title]").inner_text() == "With gradients"
+    page.clock.run_for(3_000)
+    assert viewer.locator("[data-part=title]").inner_text() == "placer"
+    viewer.get_by_role("button", name="Pause").click()
+    page.clock.run_for(30_000)
+    assert viewer.locator("[data-part=title]").inner_text() == "placer"
+    viewer.get_by_role("button", name="Play").click()
+    page.clock.run_for(60_000)
+    assert viewer.locator("[data-part=title]").inner_text() == "Ran"
+    assert viewer.get_by_role("button", name="Play").is_visible()
+
+
+def test_what_is_gone_keeps_the_colour_of_its_fate(viewer):
+    viewer.get_by_role("button", name="Ran").click()
+    viewer.get_by_label("fate", exact=True).check()
+    fill = "element => getComputedStyle(element).fill"
+    gone = node(viewer, "conv1/Conv2D")
+    assert "gone" in gone.get_attribute("class")
+    fused = gone.locator("rect").last.evaluate(fill)
+    assert fused not in ("none", node(viewer, "conv1/Relu").locator("rect").last.evaluate(fill))
+
+
+def test_an_arrow_from_backward_to_forward_says_why_it_is_there(viewer):
+    notes = viewer.locator("[data-part=notes] li")
+    assert notes.count() == 0
+    viewer.get_by_role("button", name="Ran").click()
+    assert notes.all_inner_texts() == [
+        "loss/mean takes gradients/loss/mean_grad/mod: common_subgraph_elimination found it equal "
+        "to loss/Const and kept one of them."
+    ]
+    assert viewer.locator(".edge.merged").count() == 1
+
+
+def test_scopes_of_gradients_have_names_of_their_own(viewer):
+    viewer.get_by_role("button", name="With gradients").click()
+    names = viewer.locator("svg .scope .name").all_text_contents()
+    assert "+ conv2" in names
+    assert "+ conv2 gradients" in names
+    assert len(names) == len(set(names))
 
 
 def test_scopes_open_and_close(viewer):
@@ -141,7 +251,7 @@ def test_a_fused_node_lights_up_the_one_that_does_its_work(viewer):
     assert "related" in node(viewer, "conv1/BiasAdd").get_attribute("class")
 
 
-def test_a_link_to_a_pass_moves_the_slider(viewer):
+def test_a_link_to_a_pass_goes_to_its_state(viewer):
     node(viewer, "conv1/Conv2D").click()
     viewer.locator("[data-part=panel]").get_by_role("link", name="remapper").click()
     assert viewer.locator("[data-part=title]").inner_text() == "remapper"
@@ -166,9 +276,15 @@ def test_the_keyboard_goes_along_the_edges(viewer, page):
     assert focused(page).startswith("conv1/Conv2D")
     page.keyboard.press("Enter")
     assert viewer.locator("[data-part=panel] h4").inner_text() == "conv1/Conv2D"
-    viewer.locator("[data-part=slider]").focus()
-    page.keyboard.press("ArrowRight")
-    assert viewer.locator("[data-part=title]").inner_text() == "With gradients"
+    viewer.get_by_role("button", name="1 Written").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
+    assert viewer.locator("[data-part=title]").inner_text() == "model_pruner"
+    assert page.evaluate("document.activeElement.textContent.trim()").startswith("model_pruner")
+    page.keyboard.press("End")
+    assert viewer.locator("[data-part=title]").inner_text() == "Ran"
+    page.keyboard.press("Home")
+    assert viewer.locator("[data-part=title]").inner_text() == "Written"
 
 
 def focused(page):
@@ -176,12 +292,12 @@ def focused(page):
 
 
 def test_every_control_can_be_reached_with_tab(viewer, page):
-    viewer.get_by_role("button", name="Written").focus()
+    viewer.get_by_role("button", name="1 Written").focus()
     reached = set()
-    for _ in range(20):
+    for _ in range(30):
         page.keyboard.press("Tab")
         reached.add(page.evaluate("document.activeElement.dataset.part || 'box'"))
-    assert reached >= {"slider", "after", "search", "open-all", "close-all", "fit", "box"}
+    assert reached >= {"play", "after", "search", "open-all", "close-all", "fit", "box"}
 
 
 @pytest.mark.parametrize("colour", ["fate", "device", "time"])
@@ -213,7 +329,8 @@ def test_paper_gets_a_drawing_of_each_stage_and_no_controls(page, written, artef
         "1 Written",
         "2 With gradients",
         "3 Placed",
-        "4 Ran",
+        "4 Rewritten",
+        "5 Ran",
     ]
     assert not page.locator(".tools").is_visible()
     assert not page.locator("[data-part=paper]").is_visible()
@@ -238,17 +355,351 @@ def test_a_model_that_was_only_written_can_be_followed(page, heard, tmp_path):
     assert heard == [path.as_uri()]
 
 
-def test_a_thousand_nodes_can_all_be_opened(page, heard, tmp_path):
-    nodes = tuple(
+@pytest.mark.parametrize("across", [PHONE, 1280, 1920])
+def test_fit_shows_the_whole_drawing_and_so_does_open_all(page, written, across):
+    page.set_viewport_size({"width": across, "height": 900})
+    page.goto(written.as_uri())
+    viewer = page.locator(".viewer")
+    paper = viewer.locator("[data-part=paper]")
+    for button in ("Open all", "Larger", "Fit", "Close all", "Fit"):
+        viewer.get_by_role("button", name=button, exact=True).click()
+        if button in ("Open all", "Fit"):
+            room, drawing = (
+                paper.evaluate(f"e => [e.{which}Width, e.{which}Height]")
+                for which in ("client", "scroll")
+            )
+            assert drawing == room
+
+
+PROJECTOR = {"width": 1920, "height": 1080}
+
+
+@pytest.fixture
+def screen(page, written):
+    page.set_viewport_size(PROJECTOR)
+    page.goto(written.as_uri())
+    page.get_by_role("button", name="Present").click()
+    return page.get_by_role("dialog")
+
+
+def test_a_presentation_has_a_screen_for_each_state_and_a_sentence_on_it(screen, page, lenet):
+    states = pass_log.states(lenet)
+    ns = critical_path.median_per_step(lenet[3].runs)
+    sentences = list(guide.sentences(states, ns))
+    for number, (key, state) in enumerate(zip(FORTH, states, strict=False)):
+        assert screen.locator("[data-part=screen-number]").inner_text() == (
+            f"{number + 1} of {len(states)}"
+        )
+        assert state.title in screen.locator("[data-part=screen-stop]").inner_text()
+        assert screen.locator("[data-part=screen-look]").inner_text() == sentences[number]
+        page.keyboard.press(key)
+    assert screen.get_by_role("button", name="Next screen").is_disabled()
+
+
+FORTH = ("ArrowRight", "PageDown", "Space", "Enter") * 5
+
+
+def test_a_presentation_ends_where_it_is_and_begins_where_the_page_is(screen, page):
+    for key in ("End", "PageUp", "ArrowLeft"):
+        page.keyboard.press(key)
+    page.keyboard.press("Escape")
+    screen.wait_for(state="hidden")
+    viewer = page.locator(".viewer")
+    assert viewer.locator("[data-part=title]").inner_text() == "feeds_and_fetches"
+    assert page.evaluate("document.activeElement.dataset.part") == "present"
+    page.keyboard.press("Enter")
+    assert "feeds_and_fetches" in screen.locator("[data-part=screen-stop]").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_screen_can_be_read_from_the_last_row(page, heard, tmp_path, walked, scheme, artefacts):
+    """Letters are at least 1/56 of the screen high, a name in the drawing 1/48."""
+    path = save(tmp_path / "toy.html", drawn_graph("toy", tuple(walked("toy").values())))
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size(PROJECTOR)
+    page.goto(path.as_uri())
+    page.get_by_role("button", name="Present").click()
+    screen = page.get_by_role("dialog")
+    page.keyboard.press("ArrowRight")
+    sheet = screen.locator("[data-part=sheet]")
+    assert sheet.evaluate("e => [e.scrollWidth, e.scrollHeight]") == sheet.evaluate(
+        "e => [e.clientWidth, e.clientHeight]"
+    )
+    page.screenshot(path=artefacts / f"report_present_{scheme}.png")
+    sizes = screen.evaluate(
+        """screen => Object.fromEntries(['.name', '.type', '.look', '.legend'].map(name => {
+            const element = screen.querySelector(name);
+            const svg = element.closest('svg');
+            const scale = svg ? svg.getBoundingClientRect().width / svg.viewBox.baseVal.width : 1;
+            return [name, scale * parseFloat(getComputedStyle(element).fontSize)];
+        }))"""
+    )
+    assert sizes[".name"] >= 1080 / 48
+    assert sizes[".look"] >= 1080 / 36
+    assert min(sizes.values()) >= 1080 / 56
+    assert contrast(screen.locator("svg .name").first, screen.locator("svg .node rect").first) > 7
+    assert heard == [path.as_uri()]
+
+
+def contrast(text, ground):
+    """The contrast of a text and what is behind it, as WCAG 2 defines it."""
+    fills = [e.evaluate("e => getComputedStyle(e).fill") for e in (text, ground)]
+    light, dark = sorted((luminance(fill) for fill in fills), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def luminance(fill):
+    channels = [int(value) / 255 for value in re.findall(r"\d+", fill)[:3]]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return sum(weight * c for weight, c in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def test_the_drawing_of_a_presentation_stays_where_it_is(page, tmp_path, walked):
+    stages = tuple(walked("toy").values())
+    path = save(tmp_path / "toy.html", drawn_graph("toy", stages))
+    page.set_viewport_size(PROJECTOR)
+    page.goto(path.as_uri())
+    page.get_by_role("button", name="Present").click()
+    known = {}
+    for _ in pass_log.states(stages):
+        for box, place in places(page.get_by_role("dialog")).items():
+            assert known.setdefault(box, place) == place
+        page.keyboard.press("ArrowRight")
+    assert len(known) > 10
+
+
+@pytest.fixture(scope="module")
+def on_two(walked):
+    """The toy's stages up to its placement on two devices."""
+    return tuple(walked("toy", 2).values())[:3]
+
+
+@pytest.fixture
+def beside(page, walked, on_two, tmp_path):
+    one = tuple(walked("toy").values())[:3]
+    graphs = (drawn_graph("on one", one), drawn_graph("on two", on_two))
+    path = tmp_path / "beside.html"
+    chapter = Chapter("Two devices", (Beside(graphs, "device"),))
+    path.write_text(html.page(Report("", "", "", (chapter,))), encoding="utf-8")
+    page.set_viewport_size(PROJECTOR)
+    page.goto(path.as_uri())
+    return page.locator(".still")
+
+
+def test_a_graph_on_two_devices_stands_beside_the_same_on_one(beside, heard, artefacts, page):
+    page.screenshot(path=artefacts / "report_beside.png")
+    one, two = (still.bounding_box() for still in beside.all())
+    assert one["y"] == two["y"]
+    assert one["x"] + one["width"] < two["x"]
+    classes = "boxes => boxes.map(box => [...box.classList].find(name => /^device-/.test(name)))"
+    colours = [set(still.locator(".box.node").evaluate_all(classes)) for still in beside.all()]
+    assert colours == [{"device-0"}, {"device-0", "device-1"}]
+
+
+def test_every_transfer_between_boxes_is_an_arrow_with_its_bytes(beside, on_two):
+    placement = on_two[-1]
+    one, two = beside.all()
+    assert one.locator(".edge.transfer").count() == 0
+    assert placement.transfers
+    sent = two.locator(".edge.transfer title").all_text_contents()
+    for transfer in placement.transfers:
+        words = f"{size(transfer.bytes)} sent: {transfer.tensor}, "
+        assert any(words in title for title in sent)
+    labels = two.locator(".edge.transfer .count").all_text_contents()
+    assert sorted(labels) == sorted(size(transfer.bytes) for transfer in placement.transfers)
+
+
+def test_graphs_that_are_only_compared_have_no_buttons(beside):
+    assert beside.locator("[role=button]").count() == 0
+    assert beside.locator("svg[role=img]").count() == 2
+    assert beside.locator(".gone, .changed, .leaving").count() == 0
+
+
+ASKED = (
+    Question("How many nodes will run?", (), "nodes", "80", "The passes took the others."),
+    Question(f"Which goes, {EVIL}?", ("a/b", EVIL), "", EVIL, "It was fused."),
+    Question("How many times as long?", (), "x", "2.5", "A reason."),
+)
+
+
+@pytest.fixture
+def asking(page, tmp_path):
+    path = tmp_path / "asking.html"
+    chapters = (Chapter("Results", ("The results of a run.",)),)
+    path.write_text(html.page(Report("", "", "", chapters, ASKED)), encoding="utf-8")
+    page.goto(path.as_uri())
+    return page
+
+
+def predict(page):
+    page.get_by_role("switch", name="Predict first").click()
+    page.get_by_role("spinbutton", name="How many nodes will run?").fill("60")
+    page.get_by_role("radio", name="a/b").check()
+    page.get_by_role("button", name="Look").click()
+
+
+COMPARISON = [
+    ["How many nodes will run?", "60 nodes: close, 20 too low", "80 nodes", ASKED[0].reason],
+    [ASKED[1].text, "a/b: not this one", EVIL, "It was fused."],
+]
+
+
+def compared(page):
+    rows = page.locator("[data-part=rows] tr").all()
+    return [row.locator("td").all_text_contents() for row in rows]
+
+
+def test_nothing_is_asked_until_the_switch_is_on(asking):
+    assert asking.get_by_text("The results of a run.").is_visible()
+    assert not asking.get_by_role("button", name="Look").is_visible()
+    switch = asking.get_by_role("switch", name="Predict first")
+    switch.click()
+    assert switch.get_attribute("aria-checked") == "true"
+    assert not asking.get_by_text("The results of a run.").is_visible()
+    switch.click()
+    assert asking.get_by_text("The results of a run.").is_visible()
+
+
+def test_a_prediction_stands_beside_what_was_measured_with_the_reason(asking, heard):
+    predict(asking)
+    assert asking.get_by_text("The results of a run.").is_visible()
+    assert compared(asking) == COMPARISON
+    assert heard == []
+
+
+def test_predictions_stay_until_the_page_asks_again(asking):
+    predict(asking)
+    asking.reload()
+    assert compared(asking) == COMPARISON
+    asking.get_by_role("button", name="Predict again").click()
+    assert asking.get_by_role("spinbutton").first.input_value() == ""
+    asking.reload()
+    assert compared(asking) == []
+
+
+def test_predictions_work_where_the_browser_keeps_nothing(page, heard, tmp_path):
+    page.add_init_script(
+        "Object.defineProperty(window, 'localStorage', { get() { throw new Error('no'); } });"
+    )
+    path = tmp_path / "asking.html"
+    path.write_text(html.page(Report("", "", "", (), ASKED)), encoding="utf-8")
+    page.goto(path.as_uri())
+    predict(page)
+    assert compared(page) == COMPARISON
+    assert heard == [path.as_uri()]
+
+
+def test_predictions_are_printed_and_questions_are_not(asking):
+    asking.emulate_media(media="print")
+    assert not asking.locator(".predict").is_visible()
+    asking.emulate_media(media="screen")
+    predict(asking)
+    asking.emulate_media(media="print")
+    assert asking.locator("[data-part=answers]").is_visible()
+    assert not asking.get_by_role("button").first.is_visible()
+
+
+def test_the_text_of_a_plot_can_be_selected_and_a_phone_gets_its_own(page, tmp_path):
+    wide, narrow = (
+        f'<svg viewBox="0 0 {across} 90">'
+        f'<text x="9" y="20" style="font-size: 9px">{words}</text></svg>'
+        for across, words in ((540, "for a page"), (350, "for a phone"))
+    )
+    part = Picture("p", "A plot.", wide, narrow, b"")
+    path = tmp_path / "plot.html"
+    chapter = Chapter("A plot", (part,))
+    path.write_text(html.page(Report("", "", "", (chapter,))), encoding="utf-8")
+    page.goto(path.as_uri())
+    page.locator("text", has_text="for a page").click(click_count=3)
+    assert page.evaluate("getSelection().toString()") == "for a page"
+    assert not page.get_by_text("for a phone").is_visible()
+    page.set_viewport_size({"width": PHONE, "height": 800})
+    assert page.get_by_text("for a phone").is_visible()
+    assert not page.get_by_text("for a page").is_visible()
+    assert (
+        page.get_by_text("for a phone").evaluate("text => getComputedStyle(text).fontSize") == "9px"
+    )
+
+
+def test_a_name_in_a_table_breaks_after_a_scope_only(page, tmp_path):
+    names = "gradients/conv2/Conv2D_grad/Conv2DBackpropFilter"
+    columns = (Column("node", str), *(Column("time", lambda _: "1.00 ms", right=True),) * 6)
+    path = tmp_path / "table.html"
+    chapter = Chapter("A table", (Table("Costs", columns, (names,)),))
+    path.write_text(html.page(Report("", "", "", (chapter,))), encoding="utf-8")
+    page.set_viewport_size({"width": PHONE, "height": 800})
+    page.goto(path.as_uri())
+    lines = page.locator("tbody td").first.evaluate(
+        """cell => {
+            const lines = new Map(), range = document.createRange();
+            for (const node of cell.childNodes) if (node.nodeType === 3) {
+                for (let i = 0; i < node.length; i++) {
+                    range.setStart(node, i); range.setEnd(node, i + 1);
+                    const y = Math.round(range.getBoundingClientRect().y);
+                    lines.set(y, (lines.get(y) || '') + node.data[i]);
+                }
+            }
+            return [...lines.values()];
+        }"""
+    )
+    assert len(lines) > 1
+    assert all(line.endswith("/") for line in lines[:-1])
+    scroll = page.locator(".scroll")
+    assert scroll.evaluate("element => element.scrollWidth > element.clientWidth")
+    assert scroll.evaluate("element => getComputedStyle(element).backgroundAttachment") == (
+        "local, local, scroll, scroll"
+    )
+
+
+def test_a_long_label_loses_its_outer_scopes_unless_two_would_look_alike(page, tmp_path):
+    tail = "a_grad/Conv2DBackpropFilter"
+    longer = [f"s/{'outer' * 5}{n}/{tail}" for n in (1, 2)]
+    nodes = tuple(Node(name, "Op") for name in (f"{'t' * 40}/b_grad/Mul", *longer))
+    path = save(tmp_path / "labels.html", drawn_graph("g", (Frontend(program=None, nodes=nodes),)))
+    page.goto(path.as_uri())
+    labels = page.locator("svg .name").all_text_contents()
+    assert sorted(labels) == [".../b_grad/Mul", *longer]
+
+
+def both_ways(count):
+    """A graph whose every node has a gradient."""
+    forward = tuple(
         Node(f"block{i // 10}/op{i}", "Op", (f"block{(i - 1) // 10}/op{i - 1}",) if i else ())
-        for i in range(1000)
+        for i in range(count)
     )
-    path = save(
-        tmp_path / "large.html", drawn_graph("large", (Frontend(program=None, nodes=nodes),))
+    later = [f"gradients/block{i // 10}/op{i}_grad" for i in range(1, count)]
+    added = tuple(
+        Node(f"gradients/{node.name}_grad", "OpGrad", (node.name, *later[i : i + 1]))
+        for i, node in enumerate(forward)
     )
+    derived = tuple(
+        Gradient(node.name, "Op", "_Grad", (grad.name,))
+        for node, grad in zip(forward, added, strict=True)
+    )
+    names = tuple(node.name for node in added)
+    return Frontend(None, forward), Backward(None, (*forward, *added), names, derived)
+
+
+def test_a_thousand_nodes_can_all_be_opened_within_a_second(page, heard, tmp_path):
+    path = save(tmp_path / "large.html", drawn_graph("large", both_ways(500)))
     page.goto(path.as_uri())
     viewer = page.locator(".viewer")
+    viewer.get_by_role("button", name="With gradients").click()
     assert drawn(viewer) == 1000
+    milliseconds = [
+        viewer.get_by_role("button", name="Open all").evaluate(
+            """button => {
+                const start = performance.now();
+                button.click();
+                document.body.getBoundingClientRect();  // so that all is laid out
+                const spent = performance.now() - start;
+                button.parentElement.querySelector('[data-part=close-all]').click();
+                return spent;
+            }"""
+        )
+        for _ in range(3)
+    ]
+    assert min(milliseconds) < 1000
     viewer.get_by_role("button", name="Open all").click()
     assert viewer.locator("svg [data-count='1']").count() == 1000
     assert heard == [path.as_uri()]

@@ -179,7 +179,7 @@ def test_the_history_of_a_fused_node_in_parts():
                 ("device CPU:1: the default device",),
                 ("kernel of _FusedConv2D, by registration: label 'mkl'",),
                 ("a GPU would use (not run): GPU: cuDNN",),
-                ("code that XLA generates for it:",),
+                ("code that XLA would generate for it; it did not run in this walk:",),
                 (Code("HLO      add in fusion"),),
                 (Code("LLVM     fadd a"),),
                 (Code("         fadd b   (1 more like it)"),),

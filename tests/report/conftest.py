@@ -11,4 +11,4 @@ def undrawn(monkeypatch):
     """A picture is its name and what is drawn in it."""
     for name in ("batch_sizes", "buffers", "curves", "memory", "roofline", "timeline", "top_ops"):
         monkeypatch.setattr(getattr(plots, name), "draw", lambda *drawn, name=name: (name, *drawn))
-    monkeypatch.setattr(pictures, "picture", lambda name, drawn: (name, drawn))
+    monkeypatch.setattr(pictures, "picture", lambda name, draw, *drawn: (name, draw(*drawn)))

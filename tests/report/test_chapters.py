@@ -35,6 +35,27 @@ def test_the_report_opens_with_what_it_is_about():
     assert report.command == "python -m tflab.report --model lenet"
 
 
+def test_a_report_of_the_small_graph_has_it_once():
+    small = replace(LAB, model="toy")
+    assert [chapter.title for chapter in chapters.lives(small)] == ["The life of x*y + z"]
+    whole = chapters.report(small, "")
+    assert whole.title == "The life of x*y + z"
+    assert whole.about == (
+        "What a framework does between a line of Python and the machine, followed through x*y + "
+        "z, a graph that is small enough to follow by eye. Every node of it can be clicked, and "
+        "each chapter says how its numbers were obtained."
+    )
+
+
+def test_the_small_graph_on_two_devices_follows_the_same_on_one():
+    titles = [chapter.title for chapter in chapters.lives(replace(LAB, toy_on_two=LAB.toy))]
+    assert titles == [
+        "The life of x*y + z",
+        "x*y + z on two devices",
+        f"The life of {LAB.model}",
+    ]
+
+
 def test_a_report_with_a_diagnosis_begins_with_it():
     slow = Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement")
     lab = replace(LAB, compared=replace(COMPARED, diagnosis=(slow,)))

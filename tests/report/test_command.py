@@ -26,6 +26,7 @@ from tflab.report import (
     pass_log,
     step_chapters,
     training_chapter,
+    viewer_data,
 )
 from tflab.report.contents import Lab, Walked
 from tflab.runtime import trace
@@ -202,7 +203,7 @@ def test_a_model_without_a_loss_leaves_training_out_and_says_so(lab):
 
 def test_page_and_handout_hold_the_same_tables(lab, tmp_path):
     whole = chapters.report(lab, "python -m tflab.report")
-    page, markdown = unescape(html.page(whole)), handout.page(whole)
+    page, markdown = unescape(html.page(whole).replace("<wbr>", "")), handout.page(whole)
     parts = [part for chapter in whole.chapters for part in chapter.parts]
     tables = [part for part in parts if isinstance(part, Table)]
     titles = [table.title for table in tables]
@@ -223,7 +224,7 @@ def test_the_report_of_lenet_is_small_enough_to_send(lab):
 
 
 def test_the_panel_of_a_fused_convolution_goes_from_its_line_to_its_time(lab):
-    data = html.viewer_data(chapters.report(lab, "").chapters[2].parts[1])
+    data = viewer_data.graph_data(chapters.report(lab, "").chapters[2].parts[1])
     nodes = {node["name"]: node for node in data["nodes"]}
     lines = [line for section in nodes["conv1/Conv2D"]["history"] for line in section["lines"]]
     text = "\n".join(
@@ -235,6 +236,24 @@ def test_the_panel_of_a_fused_convolution_goes_from_its_line_to_its_time(lab):
     assert "its work was done by conv1/Relu" in text
     run = critical_path.median_per_step(lab.walked.execution.runs)
     assert nodes["conv1/Relu"]["ns"] == run["conv1/Relu"]
+
+
+@pytest.mark.parametrize(("model", "walks"), [("toy", ["toy"]), ("lenet", ["lenet", "toy"])])
+def test_the_small_graph_is_walked_once_and_placed_on_two_devices(monkeypatch, model, walks):
+    from tflab.report import lab as measuring
+
+    walked, placed = [], []
+    monkeypatch.setattr(measuring, "walk", lambda name, options: walked.append(name) or name)
+    monkeypatch.setattr(
+        measuring, "place", lambda name, options: placed.append((name, options.devices))
+    )
+    monkeypatch.setattr(measuring, "has_loss", lambda walked: False)
+    monkeypatch.setattr(measuring.comparison, "compare", lambda *_, **__: COMPARED)
+    monkeypatch.setattr(measuring.hardware, "inspected", list)
+    measured = measuring.measure(model, None, None, None, lambda part: None)
+    assert walked == walks
+    assert placed == [("toy", 2)]
+    assert (measured.toy, measured.walked) == ("toy", model)
 
 
 def test_a_life_begins_with_what_there_is_of_the_graph(lab):

@@ -186,7 +186,7 @@ def test_a_drawing_holds_every_box_and_lane_in_its_row_and_nothing_else():
         [
             (
                 "1:layer//",
-                "layer",
+                "layer gradients",
                 [("gradients/layer/MatMul_grad", "layer/MatMul_grad")],
                 [("gradients/layer/Relu_grad", "layer/Relu_grad")],
                 [("gradients/ones", "ones")],
@@ -199,7 +199,7 @@ def test_a_drawing_holds_every_box_and_lane_in_its_row_and_nothing_else():
         "Update",
         [],
         [],
-        [("2:layer//", "layer", [("train/update", "train/update")], [("train", "train")])],
+        [("2:layer//", "layer updates", [("train/update", "train/update")], [("train", "train")])],
         [],
     )
     assert [track.framed for track in (forward, backward, update)] == [False] * 3
@@ -261,6 +261,20 @@ def test_a_scope_around_nearly_everything_is_opened_and_its_name_stays_in_the_la
         ]
         + [("x", "x")],
     )
+
+
+def test_two_scopes_of_updates_with_one_name_say_what_they_update():
+    forward = tuple(Node(name, "Op") for name in "abc")
+    added = (
+        *(Node(f"train/slots/{name}{n}", "Op", (name,)) for name in "ab" for n in range(3)),
+        Node("train/other", "Op", ("c",)),
+    )
+    stages = (
+        Frontend(None, forward),
+        Backward(None, (*forward, *added), update_nodes=tuple(node.name for node in added)),
+    )
+    boxes = [box for row in drawn(*stages).tracks[2].rows for box in row]
+    assert sorted(box.label for box in boxes) == ["other", "slots of a", "slots of b"]
 
 
 def test_a_scope_of_three_nodes_out_of_four_keeps_its_box():

@@ -7,8 +7,8 @@ from tflab.report import drawing, handout
 from tflab.report.contents import Chapter, DrawnGraph, Picture, Recipe, Report
 
 LIVES = node_history.histories(walk.STAGES[:1])
-CURVES = Picture("curves", "A_curve.", "<svg/>", b"png")
-ROOF = Picture("roof", "A roof.", "<svg>2</svg>", b"png 2")
+CURVES = Picture("curves", "A_curve.", "<svg/>", "<svg/>", b"png")
+ROOF = Picture("roof", "A roof.", "<svg>2</svg>", "<svg/>", b"png 2")
 TOLD = Report(
     "The life of x*y",
     "About <it>.",
@@ -68,7 +68,9 @@ A sentence.
 
 ## Last
 
-The drawing of this graph is in [report.html](report.html); these are its states.
+![x\*y](report_files/graph-1.png)
+
+In [report.html](report.html) its nodes can be clicked; these are its states.
 
 **What became of the graph, step by step**
 
@@ -94,7 +96,10 @@ def test_the_page_holds_its_chapters_whole_and_in_their_order():
 def test_every_picture_of_every_chapter_is_written_in_both_formats(tmp_path):
     folder = tmp_path / "report_files"
     handout.write_pictures(TOLD, folder)
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == {
+    files = {path.name: path.read_bytes() for path in folder.iterdir()}
+    assert files.pop("graph-1.png").startswith(b"\x89PNG")
+    assert b">relu</text>" in files.pop("graph-1.svg")
+    assert files == {
         "curves.png": b"png",
         "curves.svg": b"<svg/>",
         "roof.png": b"png 2",

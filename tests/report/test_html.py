@@ -6,15 +6,18 @@ import json
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from xml.sax.saxutils import escape, quoteattr
+
+import pytest
 
 from tests.records_by_hand import op_stats
 from tests.report.test_drawing import STAGES
 from tflab.follow import node_history
-from tflab.records import Fate, Frontend, Node, NodeHistory, Touch
+from tflab.records import Fate, Frontend, Node, NodeHistory, Touch, Transfer
 from tflab.records.blocks import Column, Frame, Strip, Table
-from tflab.report import drawing, html
+from tflab.report import drawing, html, viewer_data
 from tflab.report.contents import Chapter, DrawnGraph, Picture, Recipe, Report
-from tflab.report.drawn import Box, Drawing, Lane, State
+from tflab.report.drawn import Box, Drawing, Lane, StandIn, State
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&{{ 7*7 }}\u2028\\'\""
 
@@ -47,6 +50,10 @@ class Reader(HTMLParser):
         self.inside = None
 
 
+def evil_svg():
+    return f"<svg aria-label={quoteattr(EVIL)}><text style='fill: #000'>{escape(EVIL)}</text></svg>"
+
+
 def evil_report():
     nodes = (Node(EVIL, EVIL), Node("b", "Op", (EVIL,)))
     table = Table(EVIL, (Column(EVIL, str), Column("", str, right=True)), (EVIL,))
@@ -55,7 +62,7 @@ def evil_report():
         table,
         Strip(EVIL, (Frame(EVIL, EVIL, (EVIL,)),)),
         Recipe(EVIL, EVIL),
-        Picture("p", EVIL, "<svg xmlns='http://www.w3.org/2000/svg'/>", b""),
+        Picture("p", EVIL, evil_svg(), evil_svg(), b""),
         drawn_graph((Frontend(program=None, nodes=nodes),), EVIL),
         title=EVIL,
     )
@@ -110,7 +117,7 @@ def test_the_page_asks_for_no_address():
 
 
 def test_the_data_number_nodes_boxes_and_lanes():
-    data = html.viewer_data(drawn_graph(STAGES))
+    data = viewer_data.graph_data(drawn_graph(STAGES))
     names = [node["name"] for node in data["nodes"]]
     layer = next(box for box in data["boxes"] if box["label"] == "layer" and box["rows"])
     assert [
@@ -135,7 +142,7 @@ def test_the_data_number_nodes_boxes_and_lanes():
 
 
 def test_a_fused_node_and_the_one_that_does_its_work_are_related():
-    data = html.viewer_data(drawn_graph(STAGES))
+    data = viewer_data.graph_data(drawn_graph(STAGES))
     related = {
         node["name"]: [data["nodes"][other]["name"] for other in node["related"]]
         for node in data["nodes"]
@@ -166,10 +173,8 @@ class Text(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag, attributes):
-        if tag not in ("meta", "input", "img"):
+        if tag not in ("meta", "input", "wbr"):
             self.inside.append(tag)
-        if tag == "img":
-            self.read.append((tag, dict(attributes)["alt"]))
 
     def handle_endtag(self, tag):
         self.inside.pop()
@@ -191,7 +196,7 @@ def test_a_page_holds_its_parts_whole_and_in_their_order():
             "Passes",
             (Frame("placer", "devices", ("moved", "rewired")), Frame("", "hidden", ("folded",))),
         ),
-        Picture("curves", "A curve.", "<svg/>", b""),
+        Picture("curves", "A curve.", "<svg><text>y</text></svg>", "<svg/>", b""),
         Recipe("As it was measured.", "tflab run\ntflab again"),
     )
     chapters = (Chapter("First, one", parts), Chapter("The last", ("The end.",)))
@@ -216,7 +221,7 @@ def test_a_page_holds_its_parts_whole_and_in_their_order():
         *[("p", "placer"), ("span", "devices")],
         *[("li", "moved"), ("li", "rewired")],
         ("li", "folded"),
-        ("img", "A curve."),
+        ("text", "y"),
         ("p", "As it was measured."),
         ("code", "tflab run tflab again"),
         ("h2", "The last"),
@@ -232,10 +237,25 @@ def test_each_chapter_is_where_the_contents_point():
     assert [a["id"] for tag, a in elements if tag == "section"] == anchors
 
 
-def test_a_picture_stands_in_the_page_as_svg():
-    elements = Reader(html.page(report(Picture("p", "", "<svg>é</svg>", b"png")))).elements
-    (source,) = [attributes["src"] for tag, attributes in elements if tag == "img"]
-    assert source == "data:image/svg+xml;base64,PHN2Zz7DqTwvc3ZnPg=="
+def test_a_picture_stands_in_the_page_as_svg_with_attributes_for_styles():
+    wide = (
+        '<svg xmlns="http://www.w3.org/2000/svg" width="5pt" height="9pt" viewBox="0 0 5 9" '
+        'style="max-width: 100%; height: auto"><text style="font-size: 9px; fill: #222">é</text>'
+        "</svg>"
+    )
+    page = html.page(report(Picture("p", "", wide, "<svg><g/></svg>", b"png")))
+    assert '<svg viewBox="0 0 5 9"><text font-size="9px" fill="#222">é</text></svg>' in page
+    assert '<div class="narrow"><svg><g /></svg></div>' in page
+
+
+def test_a_plot_with_anything_but_shapes_is_refused():
+    for evil in ("script", "foreignObject", "image", "a", "style"):
+        with pytest.raises(ValueError, match=f"A plot holds a <{evil}>"):
+            html.inline(f"<svg><g><{evil}/></g></svg>")
+
+
+def test_a_name_in_a_table_may_break_after_a_scope_only():
+    assert html.breakable("a/b_c/<d> 1 / 2") == "a/<wbr>b_c/&lt;d&gt; 1 / 2"
 
 
 CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"
@@ -311,14 +331,26 @@ STATES = (
 )
 
 
+CPU_0 = CPU_1.replace("CPU:1", "CPU:0")
+DRAWING = Drawing(
+    TRACKS,
+    STATES,
+    stand_ins=(StandIn("c", "s/a", "merger"),),
+    transfers=(
+        Transfer("s/a:0", "s/a", "b", CPU_0, CPU_1, "float32", (384,), 1_536),
+        Transfer("b:0", "b", "c", CPU_1, CPU_0, "float32", None, None),
+    ),
+)
+
+
 def section(title, about, state):
     """A section without lines."""
     return {"title": title, "about": about, "state": state, "lines": []}
 
 
 def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
-    drawn = DrawnGraph("a graph", Drawing(TRACKS, STATES), LIVES, {"b": 1_500.0, "c": 250.0}, 16)
-    data = html.viewer_data(drawn)
+    drawn = DrawnGraph("a graph", DRAWING, LIVES, {"b": 1_500.0, "c": 250.0}, 16)
+    data = viewer_data.graph_data(drawn)
     assert data["nodes"][-1].pop("times")["rows"] == []
     assert data["nodes"] == [
         {
@@ -467,6 +499,8 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "stage": "frontend",
                 "title": "Written",
                 "about": "from lines",
+                "look": "Follow the arrows down to b: each box is an op that a line of the "
+                "program has made, and none has computed anything yet.",
                 "lines": ("2 nodes",),
                 "gone": [],
                 "touched": [],
@@ -476,6 +510,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "stage": "placement",
                 "title": "remapper",
                 "about": "fuses",
+                "look": "Look for what goes (2 nodes) and what changes (1 node): remapper fuses.",
                 "lines": ("fused", "added"),
                 "gone": [0, 3],
                 "touched": [1],
@@ -483,9 +518,17 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             },
         ],
         "start": 0,
+        "stops": [
+            {"name": "frontend", "title": "Written", "colour": "kind", "first": 0, "last": 0},
+            {"name": "rewritten", "title": "Rewritten", "colour": "kind", "first": 1, "last": 1},
+        ],
+        "standIns": [{"node": 2, "replaced": "s/a", "by": "merger"}],
+        "transfers": [
+            {"send": 0, "recv": 1, "bytes": "1.50 KB", "title": "s/a:0, CPU:0 to CPU:1"},
+            {"send": 1, "recv": 2, "bytes": "? B", "title": "b:0, CPU:1 to CPU:0"},
+        ],
         "devices": ["CPU:1"],
     }
-    assert html.landmarks(drawn) == [("frontend", "Written"), ("placement", "Placed")]
 
 
 def test_a_large_drawing_opens_on_its_first_scope():
@@ -495,5 +538,5 @@ def test_a_large_drawing_opens_on_its_first_scope():
         {"rows": [[3]], "framed": True},
         {"rows": [[4]], "framed": True},
     ]
-    assert html.opened(boxes, 101) == [2]
-    assert html.opened(boxes, 100) == []
+    assert viewer_data.opened(boxes, 101) == [2]
+    assert viewer_data.opened(boxes, 100) == []

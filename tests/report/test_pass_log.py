@@ -29,9 +29,10 @@ from tflab.records import (
     StepTime,
     Taken,
 )
+from tflab.records.blocks import Frame
 from tflab.records.timed import Holder, LiveBytes, Occupancy, StepShape
 from tflab.report import pass_log
-from tflab.report.drawn import State
+from tflab.report.drawn import StandIn, State
 
 CPU_0, CPU_1 = (f"/job:localhost/replica:0/task:0/device:CPU:{n}" for n in range(2))
 
@@ -301,7 +302,6 @@ EXECUTED = State(
         "12 nodes on 2 devices, 4.10 ms a step for a batch of 16",
         "longest chain of dependent ops, by median times: 3 nodes, 9.60 us",
         "largest owner of the wall time of traced steps: at least one op running, 50.0 %",
-        "3 other runs of passes changed nothing: layout, memory_optimizer",
     ),
     gone=(),
     defined=(),
@@ -367,20 +367,44 @@ def test_a_pass_that_gives_every_node_its_device_is_about_none_of_them():
     assert state.touched == ()
 
 
-def test_where_every_pass_changed_something_none_is_said_to_be_idle():
-    busy = replace(PLACEMENT, passes=PASSES[2:3])
-    assert pass_log.as_run(busy, EXECUTION).lines == EXECUTED.lines[:3]
+def test_the_passes_that_changed_nothing_stand_apart_from_the_states():
+    assert pass_log.idle(PLACEMENT) == Frame(
+        "3 other runs of passes", "changed nothing", ("layout, memory_optimizer",)
+    )
+    assert pass_log.idle(replace(PLACEMENT, passes=PASSES[2:3])) is None
 
 
 def test_a_pass_of_which_another_run_changed_something_is_not_said_to_have_changed_nothing():
     again = replace(PASSES[3], name="remapper")
-    idle = pass_log.as_run(replace(PLACEMENT, passes=(*PASSES, again)), EXECUTION).lines[3]
-    assert idle == (
-        "4 other runs of passes changed nothing: layout, memory_optimizer and other runs of "
-        "remapper"
+    assert pass_log.idle(replace(PLACEMENT, passes=(*PASSES, again))) == Frame(
+        "4 other runs of passes",
+        "changed nothing",
+        ("layout, memory_optimizer", "other runs of remapper"),
     )
-    once = pass_log.as_run(replace(PLACEMENT, passes=PASSES[:3]), EXECUTION).lines[3]
-    assert once == "1 other pass changed nothing: layout"
+    once = pass_log.idle(replace(PLACEMENT, passes=PASSES[:3]))
+    assert once == Frame("1 other pass", "changed nothing", ("layout",))
+
+
+def test_a_gradients_node_stands_in_for_the_forward_nodes_that_it_was_merged_with():
+    kinds = {"one": "forward", "two": "forward", "grad": "gradient", "twin": "gradient"}
+    first = Pass(
+        "cse",
+        0,
+        9,
+        6,
+        taken=(
+            Taken("one", "merged", "grad"),
+            Taken("two", "merged", "one_more"),  # a forward node took its place
+            Taken("far", "fused", "grad"),
+            Taken("idle", "removed", None),
+        ),
+    )
+    then = Pass("folding", 1, 6, 5, taken=(Taken("grad", "merged", "twin"),))
+    stage = replace(PLACEMENT, passes=(first, then))
+    assert pass_log.stand_ins(stage, {**kinds, "one_more": "forward"}) == (
+        StandIn("grad", "one", "cse"),
+        StandIn("twin", "one", "cse"),
+    )
 
 
 def test_the_graph_of_each_state_is_the_one_before_with_its_changes():
@@ -435,8 +459,7 @@ def test_the_changes_say_of_every_state_what_it_left_and_what_happened():
             "12",
             "12 nodes on 2 devices, 4.10 ms a step for a batch of 16; longest chain of dependent "
             "ops, by median times: 3 nodes, 9.60 us; largest owner of the wall time of traced "
-            "steps: at least one op running, 50.0 %; 3 other runs of passes changed nothing: "
-            "layout, memory_optimizer",
+            "steps: at least one op running, 50.0 %",
         ),
         0,
     ]

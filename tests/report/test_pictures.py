@@ -1,15 +1,15 @@
-"""Pictures: a plot becomes both formats, with its caption."""
+"""Pictures: a plot becomes both formats, with its caption, for a page and for a phone."""
 
-from matplotlib.figure import Figure
-
+from tflab.exporters.plots import style
 from tflab.report import pictures
-from tflab.report.contents import Picture
 
 
-def test_a_picture_is_a_figure_with_its_label_in_both_formats():
-    figure = Figure(label="What it shows.")
-    drawn = pictures.picture("roofline", figure)
-    assert (drawn.name, drawn.caption) == ("roofline", "What it shows.")
-    assert drawn == Picture("roofline", "What it shows.", drawn.svg, drawn.png)
-    assert drawn.svg.startswith("<svg ")
+def test_a_picture_is_drawn_for_a_page_and_again_for_a_phone():
+    def draw(title, sentence):
+        return style.canvas(title, sentence, 2.0)[0]
+
+    drawn = pictures.picture("roofline", draw, "What it shows", "It is here.")
+    assert (drawn.name, drawn.caption) == ("roofline", "What it shows. It is here.")
+    assert drawn.svg.startswith('<svg width="540pt"')
+    assert drawn.narrow.startswith('<svg width="352.8pt"')
     assert drawn.png.startswith(b"\x89PNG")

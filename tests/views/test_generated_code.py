@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tests.records_by_hand import read, source
 from tests.shown import layout
-from tflab.records import Generated, Machined, Node, Placement
+from tflab.records import Fate, Generated, Machined, Node, Placement
 from tflab.records.blocks import Frame, Strip, Table
 from tflab.views import generated_code
 
@@ -100,6 +100,7 @@ FRAMES = (
     Frame("exp", "", ("HLO      subtract", "         inferred: HLO -> LLVM, nothing is left")),
     Frame("made", "", ("HLO      copy", "LLVM     load", "         one element at a time")),
 )
+BESIDE = ", in code that XLA would generate: it did not run in this walk"
 LISTINGS = "With --logdir DIR the whole listings go to DIR/code/cluster_0."
 COLUMNS = ("kernel", "fuses", "bytes of code")
 
@@ -111,7 +112,7 @@ def shown(generated: Generated = CODE, **changes) -> list:
 def test_the_view_tells_the_way_from_the_line_to_the_instruction():
     assert shown() == [
         SENTENCE,
-        Strip("From the line to the instruction", FRAMES),
+        Strip(f"From the line to the instruction{BESIDE}", FRAMES),
         LISTINGS,
         "Inferred, not read: HLO -> LLVM by kind: no expression of the same form; HLO -> LLVM, "
         "nothing is left: it was folded; LLVM -> machine by width: no line table; fusion -> "
@@ -126,6 +127,12 @@ def test_the_view_tells_the_way_from_the_line_to_the_instruction():
             "",
         ],
     ]
+
+
+def test_code_of_a_cluster_that_was_part_of_the_graph_did_run():
+    stage = replace(STAGE, ledger=(Fate("mul", "compiled", "BuildXlaOpsPass", "cluster_0"),))
+    _, strip, *_ = generated_code.blocks(CODE, stage)
+    assert strip.title == "From the line to the instruction"
 
 
 def test_operations_that_own_llvm_and_machine_code_alike_are_named_once():
@@ -148,9 +155,13 @@ def test_four_operations_are_followed_and_the_others_counted():
     sentence, strip, *_ = shown(path=(*CODE.path, ADD, MUL))
     assert sentence == SENTENCE
     assert strip.frames == FRAMES
-    assert strip.title == "From the line to the instruction (2 more operations in the listings)"
+    assert strip.title == (
+        f"From the line to the instruction{BESIDE} (2 more operations in the listings)"
+    )
     strip = shown(path=(*CODE.path, ADD))[1]
-    assert strip.title == "From the line to the instruction (1 more operation in the listings)"
+    assert strip.title == (
+        f"From the line to the instruction{BESIDE} (1 more operation in the listings)"
+    )
 
 
 def test_a_cluster_of_one_kernel_and_without_a_path_is_two_sentences():

@@ -163,7 +163,9 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
         if kernel.on_gpu:
             yield (f"a GPU would use (not run): {kernel.on_gpu}",)
     if history.code:
-        yield ("code that XLA generates for it:",)
+        ran = history.fate is not None and history.fate.fate == "compiled"
+        beside = "generated for it" if ran else "would generate for it; it did not run in this walk"
+        yield (f"code that XLA {beside}:",)
     for operation in history.code:
         for step in steps(operation):
             yield (Code(step),)

@@ -16,7 +16,7 @@ from tflab.units import percent, time
 
 def parts(comparison: Comparison) -> Iterator[Part]:
     yield table(comparison)
-    yield pictures.picture("batch_sizes", plots.batch_sizes.draw(comparison))
+    yield pictures.picture("batch_sizes", plots.batch_sizes.draw, comparison)
     yield view.side_by_side(comparison, TOP)
     if comparison.findings:
         yield Strip(

@@ -11,30 +11,30 @@ from tflab.records.options import BATCH_SIZES
 from tflab.report import (
     batch_sizes_chapter,
     graph_chapter,
+    placed_chapter,
+    questions,
     recipes,
     step_chapters,
     training_chapter,
 )
-from tflab.report.contents import Chapter, Lab, Part, Report
+from tflab.report.contents import TOY, Chapter, Lab, Part, Report
 from tflab.units import plural
 from tflab.views import execution
+
+SMALL = "x*y + z"
 
 
 def report(lab: Lab, command: str) -> Report:
     """The report; `command` is what repeats it."""
     return Report(
-        title=f"The life of {lab.model}",
-        about=(
-            "What a framework does between a line of Python and the machine, followed through "
-            f"two graphs: x*y + z, small enough to follow by eye, and {lab.model}. Every node of "
-            "them can be clicked, and each chapter says how its numbers were obtained."
-        ),
+        title=f"The life of {SMALL if lab.model == TOY else lab.model}",
+        about=about(lab.model),
         command=command,
+        questions=questions.questions(lab),
         chapters=(
             *why_slow(lab.compared),
             Chapter("Environment", tuple(environment(lab))),
-            Chapter("The life of x*y + z", tuple(graph_chapter.parts(lab.toy, "x*y + z"))),
-            Chapter(f"The life of {lab.model}", tuple(graph_chapter.parts(lab.walked, lab.model))),
+            *lives(lab),
             Chapter("Loss and accuracy", tuple(training_chapter.parts(lab))),
             Chapter("The ten ops that cost most", tuple(step_chapters.top_ops(lab))),
             Chapter("Batch sizes", tuple(batch_sizes_chapter.parts(lab.compared))),
@@ -44,6 +44,28 @@ def report(lab: Lab, command: str) -> Report:
             Chapter("How each number was obtained", tuple(methods(lab))),
         ),
     )
+
+
+def about(model: str) -> str:
+    graphs = f"{SMALL}, a graph that is small enough to follow by eye. Every node of it"
+    if model != TOY:
+        graphs = (
+            f"two graphs: {SMALL}, small enough to follow by eye, and {model}. Every node of them"
+        )
+    return (
+        f"What a framework does between a line of Python and the machine, followed through "
+        f"{graphs} can be clicked, and each chapter says how its numbers were obtained."
+    )
+
+
+def lives(lab: Lab) -> Iterator[Chapter]:
+    """The graphs of the report; where the model is x*y + z itself, it is there once."""
+    yield Chapter(f"The life of {SMALL}", tuple(graph_chapter.parts(lab.toy, SMALL)))
+    if lab.toy_on_two:
+        two = tuple(placed_chapter.parts(lab.toy, lab.toy_on_two, SMALL))
+        yield Chapter(f"{SMALL} on two devices", two)
+    if lab.model != TOY:
+        yield Chapter(f"The life of {lab.model}", tuple(graph_chapter.parts(lab.walked, lab.model)))
 
 
 def why_slow(comparison: Comparison) -> Iterator[Chapter]:

@@ -11,6 +11,7 @@ from tflab.records.blocks import Block
 from tflab.report.drawn import Drawing
 
 TOP = 10  # rows of a table of ops
+TOY = "toy"  # the model x*y + z
 EPOCHS = 2  # of a training for the report: enough for curves, and over in seconds
 
 
@@ -42,6 +43,7 @@ class Lab:
     history: History | None  # none of a model without a loss
     logdir: str | None  # of a training that existed
     compared: Comparison
+    toy_on_two: Walked | None = None  # devices; a walk up to the placement
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,7 @@ class Picture:
     name: str  # of its files, without an ending
     caption: str
     svg: str = field(repr=False)
+    narrow: str = field(repr=False)  # the same, drawn for a phone
     png: bytes = field(repr=False)
 
 
@@ -73,7 +76,15 @@ class DrawnGraph:
     batch_size: int
 
 
-Part = Block | Picture | Recipe | DrawnGraph
+@dataclass(frozen=True)
+class Beside:
+    """Graphs side by side as their last states left them, to be compared."""
+
+    graphs: tuple[DrawnGraph, ...]
+    colour: str  # what the colours say
+
+
+Part = Block | Picture | Recipe | DrawnGraph | Beside
 
 
 @dataclass(frozen=True)
@@ -83,8 +94,20 @@ class Chapter:
 
 
 @dataclass(frozen=True)
+class Question:
+    """What a reader may predict before looking, and what was measured."""
+
+    text: str
+    options: tuple[str, ...]  # none where a number is asked for
+    unit: str  # of the number
+    answer: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Report:
     title: str
     about: str
     command: str
     chapters: tuple[Chapter, ...]
+    questions: tuple[Question, ...] = ()

@@ -8,6 +8,7 @@ them. What is decided here is the order of boxes; their sizes are known where th
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import takewhile
@@ -19,7 +20,8 @@ from tflab.report.layering import Row, Waits
 
 LEAST = 3  # nodes of a scope that gets a box; those of a smaller one stand for themselves
 MOST = 0.75  # of the forward nodes: a scope with more than that is opened for good
-TRACKS = {"forward": 0, "gradient": 1, "update": 2}  # kind of a node -> where it is drawn
+KINDS = ("forward", "gradient", "update")  # of nodes, in the order of their tracks
+TRACKS = {kind: track for track, kind in enumerate(KINDS)}  # where each kind is drawn
 
 Path = tuple[str, ...]  # the scopes around a node, and its own label
 Homes = dict[str, tuple[int, Path]]  # node -> its track, and its path there
@@ -40,7 +42,17 @@ def draw(stages: Sequence[Stage], histories: Mapping[str, NodeHistory]) -> Drawi
     }
     forward = opened(parts(members(homes, 0), within), within)
     anchors = anchors_of(waits, within, homes, histories, forward)
-    return Drawing(tracks(forward, within, homes, anchors), states)
+    drawing = Drawing(tracks(forward, within, homes, anchors), states)
+    placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
+    if placement is None:
+        return drawing
+    kinds = {name: history.kind for name, history in histories.items()}
+    return replace(
+        drawing,
+        idle=pass_log.idle(placement),
+        stand_ins=pass_log.stand_ins(placement, kinds),
+        transfers=placement.transfers,
+    )
 
 
 def waiting(nodes: Iterable[Node]) -> dict[str, set[str]]:
@@ -187,6 +199,13 @@ def beside(
         anchor: grouped(f"{track}:{anchor}/", labels.get(anchor), inside, waits)
         for anchor, inside in groups.items()
     }
+    alike = Counter(box.label for box in boxes.values())
+    boxes = {
+        anchor: replace(box, label=f"{box.label} of {labels[anchor]}")
+        if alike[box.label] > 1 and box.rows and anchor
+        else own_label(box, KINDS[track], labels)
+        for anchor, box in boxes.items()
+    }
     if up:
         boxes = {anchor: upwards(box) for anchor, box in boxes.items()}
 
@@ -214,6 +233,12 @@ def grouped(name: str, label: str | None, nodes: Sequence[tuple[Path, str]], wai
         label = "/".join(common)
         boxes = parts([(path[len(common) :], node) for path, node in nodes], waits, name)
     return Box(name, label or "", layering.rows(boxes, waits), framed=label is not None)
+
+
+def own_label(box: Box, kind: str, labels: Mapping[str, str]) -> Box:
+    """The same box, with its kind in its label where a forward box has the same."""
+    taken = box.rows and box.label in labels.values()
+    return replace(box, label=f"{box.label} {kind}s") if taken else box
 
 
 def shared(paths: Iterable[Path]) -> Path:

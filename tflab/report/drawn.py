@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tflab.records.blocks import Frame
 from tflab.records.graph import Node
+from tflab.records.placed import Transfer
 
 OUTSIDE = "/"  # the end of a lane that leaves its scope, or comes into it
 
@@ -45,6 +47,18 @@ class State:
 
 
 @dataclass(frozen=True)
+class StandIn:
+    """A gradient's node that took the place of an equal one of the forward graph.
+
+    What used the forward node takes its stand-in, so an edge leads from Backward to Forward.
+    """
+
+    node: str
+    replaced: str
+    by: str  # the pass
+
+
+@dataclass(frozen=True)
 class Drawing:
     """One graph with all nodes it ever had, each at a place that it keeps.
 
@@ -53,6 +67,9 @@ class Drawing:
 
     tracks: tuple[Box, ...]  # forward, backward, update
     states: tuple[State, ...]
+    idle: Frame | None = None  # the passes that changed nothing
+    stand_ins: tuple[StandIn, ...] = ()
+    transfers: tuple[Transfer, ...] = ()  # between devices
 
 
 def nodes_of(box: Box) -> list[str]:

@@ -2,36 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from tflab.exporters.markdown import escape, rendered
-from tflab.report.contents import DrawnGraph, Part, Picture, Recipe, Report
+from tflab.exporters.plots import files
+from tflab.report import graph_picture
+from tflab.report.contents import Beside, DrawnGraph, Part, Picture, Recipe, Report
 from tflab.report.pass_log import changes
 
 FOLDER = "report_files"
 
 
 def page(report: Report) -> str:
-    """The report as one Markdown page; its drawings are a table of their states."""
+    """The report as one Markdown page; a drawing is a picture and a table of its states."""
     parts = [f"# {escape(report.title)}", escape(report.about), code(report.command)]
+    names = graph_names(report)
     for chapter in report.chapters:
         parts.append(f"## {escape(chapter.title)}")
-        parts += map(markdown, chapter.parts)
+        parts += (markdown(part, names) for part in chapter.parts)
     return "\n\n".join(parts) + "\n"
 
 
-def markdown(part: Part) -> str:
+def graph_names(report: Report) -> dict[int, str]:
+    """The name of each drawn graph's files, which holds nothing of its own name."""
+    drawn = [
+        part
+        for chapter in report.chapters
+        for part in chapter.parts
+        if isinstance(part, DrawnGraph)
+    ]
+    return {id(graph): f"graph-{number}" for number, graph in enumerate(drawn, 1)}
+
+
+def markdown(part: Part, names: Mapping[int, str]) -> str:
+    """A part of the report; `names` are those of the files of drawn graphs."""
     if isinstance(part, Picture):
         return f"![{escape(part.caption)}]({FOLDER}/{part.name}.png)"
     if isinstance(part, Recipe):
         return f"{escape(part.how)}\n\n{code(part.command)}"
     if isinstance(part, DrawnGraph):
         return (
-            "The drawing of this graph is in [report.html](report.html); these are its states.\n\n"
+            f"![{escape(part.name)}]({FOLDER}/{names[id(part)]}.png)\n\n"
+            "In [report.html](report.html) its nodes can be clicked; these are its states.\n\n"
             + rendered(changes(part.drawing.states))
+            + idle(part)
         )
+    if isinstance(part, Beside):
+        graphs = "; ".join(graph.name for graph in part.graphs)
+        return f"The drawings of these are in [report.html](report.html): {escape(graphs)}."
     return rendered(part)
+
+
+def idle(graph: DrawnGraph) -> str:
+    """The passes that changed nothing, as a paragraph."""
+    frame = graph.drawing.idle
+    if frame is None:
+        return ""
+    names = " and ".join(frame.lines)
+    return "\n\n" + escape(f"{frame.heading} {frame.about}: {names}.")
 
 
 def code(text: str) -> str:
@@ -49,3 +78,10 @@ def write_pictures(report: Report, folder: Path) -> None:
     for picture in pictures(report):
         (folder / f"{picture.name}.png").write_bytes(picture.png)
         (folder / f"{picture.name}.svg").write_text(picture.svg, encoding="utf-8")
+    names = graph_names(report)
+    for chapter in report.chapters:
+        for part in chapter.parts:
+            if isinstance(part, DrawnGraph):
+                figure = graph_picture.draw(part)
+                (folder / f"{names[id(part)]}.png").write_bytes(files.png(figure))
+                (folder / f"{names[id(part)]}.svg").write_text(files.svg(figure), "utf-8")

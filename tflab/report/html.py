@@ -9,37 +9,53 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+import re
+from dataclasses import asdict
 from functools import partial
 from importlib import resources
 from itertools import count
 from typing import Any
+from xml.etree import ElementTree
 
 import jinja2
+from markupsafe import Markup, escape
 
-from tflab.analysis.passes import Version
 from tflab.exporters.json import plain
-from tflab.follow import view
-from tflab.records import NodeHistory, node_of
 from tflab.records.blocks import Strip, Table
-from tflab.report import panel, pass_log
-from tflab.report.contents import DrawnGraph, Picture, Recipe, Report
-from tflab.report.drawn import Box, Lane, State
-from tflab.units import short_device
+from tflab.report import stops, viewer_data
+from tflab.report.contents import Beside, DrawnGraph, Picture, Recipe, Report
 
-KINDS = ("forward", "gradient", "update", "runtime")  # as the viewer numbers them
-LARGE = 100  # nodes of a drawing that opens on its first layer, to have something to see
-SCRIPTS = ("elements.js", "layout.js", "viewer.js")  # in an order in which each knows what it needs
+# The last one changes what the others say, for narrow windows and for paper.
+STYLES = ("page.css", "viewer.css", "drawing.css", "present.css", "media.css")
+SCRIPTS = (  # in an order in which each knows what it needs
+    "elements.js",
+    "graph.js",
+    "layout.js",
+    "routes.js",
+    "colours.js",
+    "picture.js",
+    "timeline.js",
+    "history.js",
+    "viewer.js",
+    "prints.js",
+    "present.js",
+    "still.js",
+    "predict.js",
+    "start.js",
+)
+SHAPES = frozenset(  # what a plot consists of: nothing that could run or ask for an address
+    ["svg", "defs", "g", "path", "rect", "text", "tspan", "use", "clipPath", "pattern"]
+)
 FOLDER = resources.files("tflab.report") / "page"
 
 
 def page(report: Report) -> str:
     """The whole page: markup, style, script, pictures and data."""
-    style, script = read("style.css"), program()
+    style, script = "\n".join(map(read, STYLES)), program()
     environment = jinja2.Environment(
         autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
-    environment.filters |= {"data_address": data_address, "anchor": anchor}
+    environment.filters |= {"inline": inline, "anchor": anchor, "breakable": breakable}
     environment.tests |= {
         name: lambda part, kind=kind: isinstance(part, kind) for name, kind in PARTS.items()
     }
@@ -48,8 +64,10 @@ def page(report: Report) -> str:
         style=style,
         script=script,
         policy=policy(style, script),
-        data=lambda graph: embedded(viewer_data(graph)),
-        stages=landmarks,
+        data=lambda graph: embedded(viewer_data.graph_data(graph)),
+        stops=lambda graph: stops.stops(graph.drawing.states),
+        ticks=lambda graph, stop: stops.ticks(graph.drawing.states, stop),
+        answers=embedded([asdict(question) for question in report.questions]),
         counter=partial(next, count(1)),
     )
 
@@ -61,6 +79,7 @@ PARTS: dict[str, type] = {
     "picture": Picture,
     "recipe": Recipe,
     "graph": DrawnGraph,
+    "beside": Beside,
 }
 
 
@@ -94,133 +113,30 @@ def embedded(value: Any) -> str:
     return text
 
 
-def data_address(picture: Picture) -> str:
-    """As an image of its own: what a plot brings along in styles stays outside of the page."""
-    return "data:image/svg+xml;base64," + base64.b64encode(picture.svg.encode()).decode()
+def inline(svg: str) -> Markup:
+    """A plot as an element of the page, so that its text can be selected and found.
+
+    The page's policy lets no style in, so each becomes attributes.
+    """
+    root = ElementTree.fromstring(svg)
+    for element in root.iter():
+        tag = element.tag.rpartition("}")[2]
+        if tag not in SHAPES:
+            raise ValueError(f"A plot holds a <{tag}>, which may not stand in a page.")
+        element.tag = tag
+        declarations = (part.split(":", 1) for part in element.attrib.pop("style", "").split(";"))
+        for declaration in declarations:
+            if len(declaration) == 2 and declaration[0].strip() not in ("max-width", "height"):
+                element.set(declaration[0].strip(), declaration[1].strip())
+    root.attrib.pop("width", None)  # it takes the width of the page
+    root.attrib.pop("height", None)
+    return Markup(ElementTree.tostring(root, encoding="unicode"))
+
+
+def breakable(text: str) -> Markup:
+    """A text whose names may break after a scope, and not within one."""
+    return Markup("<wbr>").join(escape(piece) for piece in re.split(r"(?<=/)(?=\w)", text))
 
 
 def anchor(title: str) -> str:
     return "-".join("".join(c if c.isalnum() else " " for c in title.lower()).split())
-
-
-def landmarks(graph: DrawnGraph) -> list[tuple[str, str]]:
-    """(stage, title) for each stage that the drawing has states of."""
-    titles = {"frontend": "Written", "backward": "With gradients", "placement": "Placed"}
-    titles |= {"execution": "Ran"}
-    known = {state.stage for state in graph.drawing.states}
-    return [(stage, title) for stage, title in titles.items() if stage in known]
-
-
-def viewer_data(graph: DrawnGraph) -> dict[str, Any]:
-    """What viewer.js draws: boxes, states and nodes by number, the nodes with their versions."""
-    drawing, histories = graph.drawing, graph.histories
-    versions = pass_log.versions(drawing.states)
-    counts = pass_log.node_counts(drawing.states, versions)
-    index = {name: number for number, name in enumerate(histories)}
-    boxes: list[dict[str, Any]] = []
-    tracks = [flat(track, None, boxes, index) for track in drawing.tracks]
-    nodes = [
-        node_data(history, versions.get(history.name, ()), graph, index)
-        for history in histories.values()
-    ]
-    devices = {short_device(n.device): None for state in drawing.states for n in state.defined}
-    devices.pop("", None)
-    return {
-        "title": graph.name,
-        "nodes": nodes,
-        "boxes": boxes,
-        "tracks": tracks,
-        "open": opened(boxes, len(nodes)),
-        "states": [
-            state_data(state, count, index)
-            for state, count in zip(drawing.states, counts, strict=True)
-        ],
-        "start": 0,
-        "devices": list(devices),
-    }
-
-
-def flat(box: Box, parent: int | None, boxes: list[dict[str, Any]], index: dict[str, int]) -> int:
-    """Append a box and all that is in it; its number among the boxes."""
-    number = len(boxes)
-    boxes.append(
-        {
-            "label": box.label,
-            "parent": parent,
-            "node": None if box.rows else index[box.name],
-            "framed": box.framed,
-        }
-    )
-    numbers = {
-        entry.name: flat(entry, number, boxes, index)
-        for row in box.rows
-        for entry in row
-        if isinstance(entry, Box)
-    }
-    boxes[number]["rows"] = [
-        [
-            [numbers.get(entry.source, -1), numbers.get(entry.target, -1)]
-            if isinstance(entry, Lane)
-            else numbers[entry.name]
-            for entry in row
-        ]
-        for row in box.rows
-    ]
-    return number
-
-
-def opened(boxes: list[dict[str, Any]], nodes: int) -> list[int]:
-    """The scope that is open at first; none in a small graph, whose nodes can be seen anyway."""
-    framed = [number for number, box in enumerate(boxes) if box["rows"] and box["framed"]]
-    return framed[:1] if nodes > LARGE else []
-
-
-def node_data(
-    history: NodeHistory, versions: Sequence[Version], graph: DrawnGraph, index: dict[str, int]
-) -> dict[str, Any]:
-    related = {history.carrier, *history.carries} - {None, history.name}
-    table = view.times(history)
-    heads = [column.header for column in table.columns]
-    return {
-        "name": history.name,
-        "op": history.op,
-        "kind": KINDS.index(history.kind),
-        "fate": history.fate.fate if history.fate else "runtime",
-        "ns": graph.ns.get(history.name),
-        "related": sorted(index[name] for name in related if name in index),
-        "versions": [version_data(version, index) for version in versions],
-        "history": panel.sections(history, graph.drawing.states, index),
-        "times": {
-            "title": table.title,
-            "rows": list(zip(heads, *table.cells(), strict=True)) if table.rows else [],
-        },
-    }
-
-
-def state_data(state: State, count: int, index: dict[str, int]) -> dict[str, Any]:
-    return {
-        "stage": state.stage,
-        "title": state.title,
-        "about": state.about,
-        "lines": state.lines,
-        "gone": [index[name] for name in state.gone],
-        "touched": [index[name] for name in state.touched],
-        "count": count,
-    }
-
-
-def version_data(version: Version, index: dict[str, int]) -> list[Any]:
-    """First state, last state, op, device, inputs, control inputs: as viewer.js reads them."""
-    node = version.node
-
-    def numbers(tensors: tuple[str, ...]) -> Iterator[int]:
-        return (index[node_of(tensor)] for tensor in tensors if node_of(tensor) in index)
-
-    return [
-        version.first,
-        version.last,
-        node.op,
-        short_device(node.device),
-        list(numbers(node.inputs)),
-        list(numbers(node.control_inputs)),
-    ]

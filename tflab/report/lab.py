@@ -12,11 +12,11 @@ from tempfile import TemporaryDirectory
 from tflab import lifecycle
 from tflab.compare import comparison
 from tflab.errors import TflabError
-from tflab.follow import measurement
+from tflab.follow import measurement, node_history
 from tflab.records import History, Options
 from tflab.records.options import BATCH_SIZES
 from tflab.report import hardware
-from tflab.report.contents import EPOCHS, Lab, Walked
+from tflab.report.contents import EPOCHS, TOY, Lab, Walked
 from tflab.runtime import load
 from tflab.train import history
 
@@ -36,10 +36,14 @@ def measure(
     """
     load_average = load.load_average()  # before tflab itself keeps the machine busy
     options = Options(steps=STEPS, data_dir=data)
-    announce("the life of x*y + z")
-    toy = walk("toy", options)
     announce(f"the life of {model}")
     walked = walk(model, replace(options, experiments=EXPERIMENTS_S))
+    toy = walked
+    if model != TOY:
+        announce("the life of x*y + z")
+        toy = walk(TOY, options)
+    announce("x*y + z on two devices")
+    toy_on_two = place(TOY, replace(options, devices=2))
     if trained is None and has_loss(walked):
         announce(f"training {model} for {EPOCHS} epochs")
         trained = train(model, data)
@@ -59,7 +63,14 @@ def measure(
         history=trained,
         logdir=logdir,
         compared=compared,
+        toy_on_two=toy_on_two,
     )
+
+
+def place(model: str, options: Options) -> Walked:
+    """A walk that ends before anything has run."""
+    stages = tuple(lifecycle.walk(model, options, "placement"))
+    return Walked(model, stages, node_history.histories(stages))
 
 
 def walk(model: str, options: Options) -> Walked:

@@ -6,14 +6,14 @@ of the runtime that changed something, and the graph that ran.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tflab.analysis import passes
 from tflab.analysis.passes import PURPOSES, Versions
 from tflab.records import Backward, Execution, Frontend, Pass, Placement, Stage, edge_count
-from tflab.records.blocks import Column, Table
-from tflab.report.drawn import State
+from tflab.records.blocks import Column, Frame, Table
+from tflab.report.drawn import StandIn, State
 from tflab.units import percent, plural, time
 from tflab.views import placement
 
@@ -102,26 +102,54 @@ def as_run(before: Placement, stage: Execution) -> State:
     """The graph that ran: that of the last pass, with its times."""
     owned = {owner.owner: owner.ns / stage.wall_ns for owner in stage.time_ledger}
     largest = max(owned, key=owned.__getitem__)
-    idle = [step.name for step in before.passes if not changed(step)]
-    lines = [
+    lines = (
         f"{plural(len(stage.nodes), 'node')} on {plural(len(before.partitions), 'device')}, "
         f"{time(stage.untraced_step_ns.median)} a step for a batch of {stage.batch_size}",
         f"longest chain of dependent ops, by median times: "
         f"{plural(len(stage.critical_path.nodes), 'node')}, "
         f"{time(stage.critical_path.ns)}",
         f"largest owner of the wall time of traced steps: {largest}, {percent(owned[largest])}",
-    ]
-    if idle:
-        busy = {step.name for step in before.passes if changed(step)}
-        names = " and ".join(placement.idle_names(idle, busy))
-        lines.append(f"{placement.others(idle)} changed nothing: {names}")
+    )
     return State(
         stage="execution",
         title="Ran",
         about="The ops ran in the order of their dependencies.",
-        lines=tuple(lines),
+        lines=lines,
         gone=(),
         defined=(),
+    )
+
+
+def idle(stage: Placement) -> Frame | None:
+    """The passes that changed nothing, where there are any."""
+    names = [step.name for step in stage.passes if not changed(step)]
+    if not names:
+        return None
+    busy = {step.name for step in stage.passes if changed(step)}
+    return Frame(
+        placement.others(names), "changed nothing", tuple(placement.idle_names(names, busy))
+    )
+
+
+def stand_ins(stage: Placement, kinds: Mapping[str, str]) -> tuple[StandIn, ...]:
+    """The nodes of gradients that passes merged nodes of the forward graph with.
+
+    A stand-in may itself be merged with another node, which then stands in for both.
+    """
+    replaced: dict[str, list[tuple[str, str]]] = {}  # node -> what it stands in for, and by whom
+    for step in stage.passes:
+        for taken in step.taken:
+            if taken.fate != "merged" or taken.into is None:
+                continue
+            earlier = replaced.get(taken.name, [])
+            if kinds.get(taken.name) == "forward":
+                earlier = [*earlier, (taken.name, step.name)]
+            replaced.setdefault(taken.into, []).extend(earlier)
+    return tuple(
+        StandIn(node, name, by)
+        for node, names in replaced.items()
+        if kinds.get(node) == "gradient"
+        for name, by in names
     )
 
 

@@ -16,7 +16,7 @@ from tflab.views import buffers, execution
 
 def top_ops(lab: Lab) -> Iterator[Part]:
     step, largest = lab.walked.execution, BATCH_SIZES[-1]
-    yield pictures.picture("top_ops", plots.top_ops.draw(step.top_ops))
+    yield pictures.picture("top_ops", plots.top_ops.draw, step.top_ops)
     trains = "updates" in graph_chapter.more_than_forward(lab.walked)
     heading = "A training step's nodes" if trains else "A step's nodes"
     yield execution.top_table(heading, step.top_ops, step, "node")
@@ -35,7 +35,7 @@ def times(walked: Walked) -> Iterator[Part]:
     yield execution.owners(step)
     middle = step_times.median_step(step.step_times)
     runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
-    yield pictures.picture("timeline", plots.timeline.draw(runs, middle, step.critical_path))
+    yield pictures.picture("timeline", plots.timeline.draw, runs, middle, step.critical_path)
     yield from execution.parallel(step)
     yield Recipe(recipes.warm(step), recipes.walking(walked))
 
@@ -43,10 +43,10 @@ def times(walked: Walked) -> Iterator[Part]:
 def memory(walked: Walked) -> Iterator[Part]:
     step = walked.execution
     if step.memory.curve:
-        yield pictures.picture("memory", plots.memory.draw(step.memory.curve))
+        yield pictures.picture("memory", plots.memory.draw, step.memory.curve)
     yield from execution.remembered(step.memory)
     if step.buffers:
-        yield pictures.picture("buffers", plots.buffers.draw(step.buffers))
+        yield pictures.picture("buffers", plots.buffers.draw, step.buffers)
     yield from buffers.blocks(step.buffers)
     yield Recipe(
         f"From what each op asked its allocators for in traced steps. {recipes.warm(step)}",
@@ -59,7 +59,7 @@ def roofline(lab: Lab) -> Iterator[Part]:
     if peaks is None:
         yield "There is no roof: this machine's peaks were not measured."
         return
-    yield pictures.picture("roofline", plots.roofline.draw(lab.compared.tables[largest], peaks))
+    yield pictures.picture("roofline", plots.roofline.draw, lab.compared.tables[largest], peaks)
     yield Recipe(
         f"Inference at batch {largest}. FLOPs are counted from shapes, "
         "bytes are those of all inputs and outputs. The roof is this machine's, by a benchmark of "

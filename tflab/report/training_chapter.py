@@ -17,7 +17,7 @@ def parts(lab: Lab) -> Iterator[Part]:
     if lab.history is None:
         yield f"{lab.model} has no loss, so there is nothing to train."
         return
-    yield pictures.picture("curves", plots.curves.draw(lab.history))
+    yield pictures.picture("curves", plots.curves.draw, lab.history)
     if lab.history.interrupted:
         yield "Partial: this training ended before its last epoch."
     yield epochs(lab.history)

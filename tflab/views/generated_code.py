@@ -36,7 +36,10 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
     if frames:
         more = len(code.path) - len(frames)
         rest = f" ({plural(more, 'more operation')} in the listings)" if more else ""
-        yield Strip(f"From the line to the instruction{rest}", tuple(frames))
+        beside = (
+            "" if ran(stage) else ", in code that XLA would generate: it did not run in this walk"
+        )
+        yield Strip(f"From the line to the instruction{beside}{rest}", tuple(frames))
     yield f"With --logdir DIR the whole listings go to DIR/code/{code.cluster}."
     inferred = sorted({why for operation in code.path for why in operation.inferred})
     if inferred:
@@ -54,6 +57,11 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
             larger,
             LARGEST,
         )
+
+
+def ran(stage: Placement) -> bool:
+    """Whether clusters of XLA were part of the graph that runs, or were compiled to be shown."""
+    return any(fate.fate == "compiled" for fate in stage.ledger)
 
 
 def steps(operation: Machined) -> Iterable[str]:

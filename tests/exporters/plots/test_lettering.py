@@ -8,10 +8,15 @@ GRADIENT = "gradients/conv2/Conv2D_grad/Conv2DBackpropInput"
 SPACE = "\N{NO-BREAK SPACE}"
 
 
-def test_a_name_of_thirty_letters_is_whole_and_a_longer_one_is_shortened():
+def test_a_name_of_thirty_letters_is_whole_and_a_longer_one_loses_its_outer_scopes():
     assert lettering.short("a" * 30) == "a" * 30
-    assert lettering.short("a" * 20 + "b" * 11) == "a" * 14 + "…" + "a" * 4 + "b" * 11
     assert lettering.short("scope/" * 20 + "Relu", 15) == "…/scope/Relu"
+    assert lettering.short(GRADIENT) == "…/Conv2DBackpropInput"
+
+
+def test_a_last_part_that_is_too_long_is_cut():
+    assert lettering.short("a" * 20 + "b" * 11) == "a" * 14 + "…" + "a" * 4 + "b" * 11
+    assert lettering.short("s/" + "a" * 12, 9) == "…aaaaaaaa"
 
 
 def test_a_text_has_one_line_and_no_characters_that_a_font_cannot_hold():

@@ -51,6 +51,18 @@ def test_long_words_are_wrapped_within_the_margins_and_the_sheet_grows():
     assert figure.get_figheight() == pytest.approx(head + 3.0)
 
 
+def test_a_picture_for_a_phone_is_narrower_and_its_letters_are_as_large():
+    with style.narrow():
+        figure, _ = style.canvas("A title", WORDS, 3.0)
+    assert figure.get_figwidth() == 4.9
+    room = (4.9 - 2 * 0.12) * 72
+    assert caption(figure) == WORDS
+    assert [line.get_text() for line in figure.texts][1:] == lettering.wrapped(WORDS, room, 9.5)
+    assert {line.get_size() for line in figure.texts} == {13, 9.5}
+    assert figure.texts[0].get_position()[0] == pytest.approx(0.12 / 4.9)
+    assert style.canvas("A title", "", 3.0)[0].get_figwidth() == 7.5
+
+
 def test_panels_lie_below_each_other():
     figure, (above, below) = style.canvas("A title", "", 4.0, panels=2)
     assert figure.get_label() == "A title"

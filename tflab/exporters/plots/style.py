@@ -1,9 +1,9 @@
 """Style: what all pictures share, so that they can be read on a page, a phone, paper and in grey.
 
-A picture is WIDTH inches wide. On a page of 900 pixels its letters are a little larger than the
-text, on a phone of 400 pixels they can still be read. Colours are those of Okabe and Ito ("Color
-universal design", 2008), which the colour-blind can distinguish. No colour is the only sign of
-anything: a hatch, a marker, a line style or the lightness differs too.
+A picture is WIDTH inches wide: on a page of 900 pixels its letters are a little larger than the
+text. For a phone of 400 pixels it is drawn again, NARROW inches wide. Colours are those of Okabe
+and Ito ("Color universal design", 2008), which the colour-blind can distinguish. No colour is the
+only sign of anything: a hatch, a marker, a line style or the lightness differs too.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 import matplotlib
@@ -23,8 +24,11 @@ from matplotlib.ticker import MaxNLocator
 from tflab.exporters.plots import lettering
 
 WIDTH = 7.5  # inches
+NARROW = 4.9  # inches, which are as many points as a page of 400 pixels has room for
 POINTS = 72  # in an inch
 MARGIN = 0.12  # inches around a picture
+
+_width: ContextVar[float] = ContextVar("width of a picture", default=WIDTH)
 
 BLACK, BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (
     "#000000",
@@ -79,16 +83,32 @@ def applied() -> Iterator[None]:
         yield
 
 
+@contextmanager
+def narrow() -> Iterator[None]:
+    """What is drawn in here is drawn for a phone."""
+    token = _width.set(NARROW)
+    try:
+        yield
+    finally:
+        _width.reset(token)
+
+
+def width() -> float:
+    """The width of a picture that is drawn now, in inches."""
+    return _width.get()
+
+
 def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:
     """A figure with a title and a sentence above `panels` axes of `height` inches in all."""
+    across = width()
     title, sentence = lettering.printable(title), lettering.printable(sentence)
-    room = (WIDTH - 2 * MARGIN) * POINTS
+    room = (across - 2 * MARGIN) * POINTS
     lines = [(line, TITLE, "bold", INK) for line in lettering.wrapped(title, room, TITLE, "bold")]
     lines += [(line, SMALL, "normal", FAINT) for line in lettering.wrapped(sentence, room, SMALL)]
     head = MARGIN + sum(1.4 * size for _, size, *_ in lines) / POINTS + 0.08
     whole = head + height
     figure = Figure(
-        figsize=(WIDTH, whole),
+        figsize=(across, whole),
         facecolor="white",
         layout=ConstrainedLayoutEngine(rect=(0, 0, 1, height / whole), w_pad=0.1, h_pad=0.1),
     )
@@ -96,7 +116,7 @@ def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[F
     below = MARGIN
     for line, size, weight, color in lines:
         figure.text(
-            MARGIN / WIDTH,
+            MARGIN / across,
             1 - below / whole,
             line,
             size=size,

@@ -54,8 +54,11 @@ def draw(rows: Sequence[OpStats]) -> Figure:
 
 
 def title(axes: Axes, place: int, name: str, kind: str) -> None:
-    """The name above the bar, and behind it, smaller, what it is."""
+    """The name above the bar, and behind it, smaller, what it is where there is room for that."""
     behind = lettering.width(name, style.BODY) + 8
+    room = (style.width() - 3 * style.MARGIN) * style.POINTS
+    if behind + lettering.width(kind, style.SMALL - 1) > room:
+        kind = ""
     for words, across, size, color in (
         (name, 0, style.BODY, style.INK),
         (kind, behind, style.SMALL - 1, style.FAINT),

@@ -1,11 +1,11 @@
 /* Elements: how anything gets into the page. Every name is set as text, never as markup. */
 
 const SVG = "http://www.w3.org/2000/svg";
-const LONGEST = 34; // characters of a label in the drawing; the panel has all of them
+const IN_SVG = new Set(["svg", "g", "rect", "path", "text", "title", "defs", "marker", "line"]);
+const LONGEST = 40; // characters of a label in the drawing; the panel has all of them
 
 function make(name, attributes, ...children) {
-  const inSvg = ["svg", "g", "rect", "path", "text", "title", "defs", "marker", "line"].includes(name);
-  const element = inSvg ? document.createElementNS(SVG, name) : document.createElement(name);
+  const element = IN_SVG.has(name) ? document.createElementNS(SVG, name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes || {})) {
     if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value);
   }
@@ -13,10 +13,19 @@ function make(name, attributes, ...children) {
   return element;
 }
 
+/* A long name without its outer scopes: `.../Conv2D_grad/Conv2DBackpropFilter`. The last part stays
+ * whole, however long it is. */
 function shortened(text) {
-  if (text.length <= LONGEST) return text;
-  const tail = Math.floor(LONGEST / 2);
-  return text.slice(0, LONGEST - tail - 1) + "…" + text.slice(-tail);
+  let rest = text;
+  while (rest.length + (rest === text ? 0 : 4) > LONGEST && rest.includes("/")) {
+    rest = rest.slice(rest.indexOf("/") + 1);
+  }
+  return rest === text ? text : `.../${rest}`;
+}
+
+/* A text that may break after the scopes in its names, and not within one of them. */
+function pieces(text) {
+  return text.split(/(?<=\/)/).flatMap((piece, i) => (i ? [make("wbr"), piece] : [piece]));
 }
 
 function time(ns) {
@@ -35,4 +44,10 @@ function textWidth(text, font) {
     widths.set(key, canvas.measureText(text).width);
   }
   return widths.get(key);
+}
+
+const round = (value) => Math.round(value * 10) / 10;
+
+function rounded(rect) {
+  return { x: round(rect.x), y: round(rect.y), width: round(rect.width), height: round(rect.height) };
 }

@@ -1,0 +1,50 @@
+"""The guide: what to look at in each state, from records worked out by hand."""
+
+from dataclasses import replace
+
+from tests.report.test_pass_log import STAGES, W_PLACED, X_PLACED
+from tflab.report import guide, pass_log
+
+STATES = pass_log.states(STAGES)
+NS = {"relu": 7_000.0, "loss": 2_000.0, "read": 0.0}
+
+
+def test_each_state_has_a_sentence_on_what_to_look_at():
+    assert list(guide.sentences(STATES, NS)) == [
+        "Follow the arrows down to loss: each box is an op that a line of the program has made, "
+        "and none has computed anything yet.",
+        "Follow the arrows up beside the forward graph: each op has its derivative at its side, "
+        "multiplied with what comes from below. That is the chain rule.",
+        "Each node now says where it will run: CPU:0, all of them.",
+        "Look for what goes (1 node) and what changes (2 nodes): remapper fuses neighbouring ops "
+        "into one kernel.",
+        "Look for what goes (2 nodes) and what changes (1 node): constant_folding computes what "
+        "depends on constants only, once and for all.",
+        "Look for what goes (1 node) and what changes (1 node): feeds_and_fetches prunes to what "
+        "was asked for; fed and fetched tensors get nodes.",
+        "The darker a node, the longer it took; relu took longest, 7.00 us.",
+    ]
+
+
+def test_on_several_devices_the_colours_are_counted():
+    elsewhere = replace(X_PLACED, device=X_PLACED.device.replace("CPU:0", "CPU:1"))
+    state = replace(STATES[2], defined=(elsewhere, W_PLACED, replace(W_PLACED, name="v")))
+    assert guide.placed(state) == "The colours are devices: 1 node on CPU:1, 2 nodes on CPU:0."
+
+
+def test_a_pass_that_only_rewires_or_is_not_known_is_said_to():
+    only = replace(STATES[3], gone=(), touched=())
+    assert guide.rewritten(only) == (
+        "Look at the arrows: remapper fuses neighbouring ops into one kernel."
+    )
+    unknown = replace(STATES[3], title="a_pass, iteration 2", about="", touched=())
+    assert guide.rewritten(unknown) == "Look for what goes (1 node): this is a_pass."
+
+
+def test_a_model_without_a_loss_has_the_same_drawing_again():
+    state = replace(STATES[1], defined=(), about="There is no loss.")
+    assert guide.differentiated(state) == "The drawing is the one before. There is no loss."
+
+
+def test_where_no_node_was_timed_none_took_longest():
+    assert guide.ran({}) == "These are the nodes that ran."

@@ -1,0 +1,100 @@
+"""Questions for a reader, and their answers from records worked out by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.report.lab_by_hand import COMPARED, LAB
+from tests.report.test_pass_log import PLACEMENT
+from tflab.records import Fate, Spread
+from tflab.records.quality import Quality
+from tflab.report import questions
+from tflab.report.contents import Question
+
+RUN = Question(
+    "lenet has 14 nodes when the runtime gets it. How many of these will run?",
+    (),
+    "nodes",
+    "10",
+    "The passes took the others: 1 removed, 1 fused, 1 folded, 1 unreached. 2 nodes more that ran "
+    "were the runtime's own.",
+)
+GOES = Question(
+    "Which of these nodes will not be in the graph that runs?",
+    ("loss", "matmul", "relu", "w"),
+    "",
+    "matmul",
+    "remapper: fused into relu.",
+)
+SMALL = Question(
+    "Which op will take most of a step's op time at batch 4?",
+    ("MaxPool", "_FusedConv2D"),
+    "",
+    "_FusedConv2D",
+    "It took 62.5 % of it, 100 us a call; MaxPool took 37.5 %.",
+)
+LARGE = Question(
+    "Which op will take most of a step's op time at batch 64?",
+    ("Softmax", "_FusedConv2D"),
+    "",
+    "Softmax",
+    "It took 50.0 % of it, 1.30 ms a call; _FusedConv2D took 12.5 %.",
+)
+LONGER = Question(
+    "How many times as long as a step of batch 4 will one of 64 take?",
+    (),
+    "x",
+    "6.7",
+    "1.20 ms and 8.00 ms, untraced medians: 16 x the images took 6.7 x the time; what a step costs "
+    "whatever its batch is shared by more images.",
+)
+
+
+def test_the_questions_are_those_that_this_run_can_answer():
+    assert questions.questions(LAB) == (RUN, GOES, SMALL, LARGE, LONGER)
+
+
+def test_on_a_busy_machine_nothing_is_asked_about_times():
+    busy = replace(COMPARED, quality=Quality(False, ("busy",), 2, 3.0, None, None, None))
+    assert questions.questions(replace(LAB, compared=busy)) == (RUN, GOES)
+
+
+def test_where_two_ops_come_close_none_is_asked_for():
+    conv, pool, late = COMPARED.rows
+    near = replace(pool.cells[4], share=0.625 / 1.29)
+    close = replace(COMPARED, rows=(conv, replace(pool, cells={4: near}), late))
+    assert list(questions.costs_most(close, 4)) == []
+    assert list(questions.costs_most(close, 16)) == []  # there is one op only
+
+
+def test_how_much_longer_a_step_takes_is_asked_where_it_clearly_does():
+    near = replace(COMPARED.steps[64], untraced_ns=Spread(2_500_000, 1_900_000, 3_000_000))
+    noise = replace(COMPARED, steps={**COMPARED.steps, 64: near})
+    assert list(questions.longer(noise, 4, 64)) == []
+    assert list(questions.longer(COMPARED, 4, 4)) == []
+
+
+def test_images_that_cost_as_much_as_before_are_said_to():
+    (question,) = questions.longer(
+        replace(
+            COMPARED,
+            steps={
+                **COMPARED.steps,
+                64: replace(COMPARED.steps[64], untraced_ns=Spread(24e6, 20e6, 30e6)),
+            },
+        ),
+        4,
+        64,
+    )
+    assert question.answer == "20.0"
+    assert question.reason.endswith("each image costs as much as before.")
+
+
+@pytest.mark.parametrize("fate", ["executed", "unreached"])
+def test_no_node_is_asked_for_where_none_was_taken(fate):
+    ledger = tuple(Fate(row.name, fate, None, None) for row in PLACEMENT.ledger)
+    stages = tuple(
+        replace(stage, ledger=ledger) if stage is PLACEMENT else stage
+        for stage in LAB.walked.stages
+    )
+    assert list(questions.node_that_goes(replace(LAB.walked, stages=stages))) == []

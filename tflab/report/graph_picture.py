@@ -1,0 +1,194 @@
+"""Graph picture: a drawn graph as a plot, for paper and for pages that run no script.
+
+It has the graph as the user made it, its scopes closed, in the rows and tracks of the drawing.
+Dashed is what the runtime left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
+
+from tflab.analysis import passes
+from tflab.exporters.plots import lettering, style
+from tflab.records import Node, node_of
+from tflab.report import pass_log
+from tflab.report.contents import DrawnGraph
+from tflab.report.drawn import Box, nodes_of
+from tflab.units import plural
+
+LETTERS = 6.8  # points
+LONGEST = 40  # letters of a label
+PITCH = 0.4  # inches from row to row
+HEIGHT = 0.24  # inches of a box
+GAP, BETWEEN = 7.0, 30.0  # points between boxes of a row, and between tracks
+MANY = 4  # boxes of a row that belong to no layer; more of them become one
+FILLS = ("#dceaf7", "#fbe7cf", "#d8eedf")  # of forward, gradient, update
+LINES = ("#4f81b3", "#bf7a2c", "#3d8d62")
+HEADINGS = ("Forward, down", "Backward, up", "Updates")
+
+
+@dataclass(frozen=True)
+class Placed:
+    label: str
+    nodes: tuple[str, ...]
+    track: int
+    row: int
+    x: float  # of its middle, in points
+    width: float
+
+
+@style.applied()
+def draw(graph: DrawnGraph) -> Figure:
+    """The graph before the runtime touches it, and what of it is left in the end."""
+    states = graph.drawing.states
+    versions = pass_log.versions(states)
+    made = max(n for n, state in enumerate(states) if state.stage in ("frontend", "backward"))
+    nodes = passes.graph_at(versions, made)
+    left = passes.graph_at(versions, len(states) - 1)
+    boxes, across = arranged(graph.drawing.tracks, nodes)
+    rows = sorted({box.row for box in boxes})
+    places = {row: float(number) for number, row in enumerate(rows)}
+    figure, (axes,) = style.canvas(
+        f"{graph.name}: {plural(len(nodes), 'node')} and what became of them",
+        caption(len(nodes.keys() - left.keys())),
+        PITCH * (len(rows) + 1),
+    )
+    room = (style.width() - 2 * style.MARGIN) * style.POINTS
+    axes.set_xlim(-2, max(across, room) + 2)
+    axes.set_ylim(len(rows) - 0.4, -1)
+    axes.set_axis_off()
+    letters = LETTERS * min(1, room / across)
+    for track, heading in enumerate(HEADINGS):
+        inside = [box for box in boxes if box.track == track]
+        if inside:
+            middle = (min(map(west, inside)) + max(map(east, inside))) / 2
+            axes.text(middle, -0.75, heading, size=letters + 1, color=style.FAINT, ha="center")
+    for source, target in edges(boxes, nodes.values()):
+        draw_edge(axes, source, target, places)
+    for box in boxes:
+        draw_box(axes, box, places[box.row], left, letters)
+    style.settle(figure)
+    return figure
+
+
+def caption(gone: int) -> str:
+    words = "Scopes are closed, with the number of their nodes."
+    if not gone:
+        return words
+    verb = "is" if gone == 1 else "are"
+    return (
+        f"{words} {plural(gone, 'node')} {verb} not in the graph that runs: a box of which none "
+        "is left is dashed."
+    )
+
+
+def arranged(tracks: Sequence[Box], nodes: Collection[str]) -> tuple[list[Placed], float]:
+    """The boxes of all tracks at their places, and the width of all tracks."""
+    placed: list[Placed] = []
+    start = 0.0
+    for track, box in enumerate(tracks):
+        rows = [list(shown(row, nodes)) for row in box.rows]
+        widths = [[lettering.width(label, LETTERS) + 10 for label, _ in row] for row in rows if row]
+        if not widths:
+            continue
+        whole = max(sum(row) + GAP * (len(row) - 1) for row in widths)
+        filled = [number for number, row in enumerate(rows) if row]
+        for number, row_widths in zip(filled, widths, strict=True):
+            x = start + (whole - sum(row_widths) - GAP * (len(row_widths) - 1)) / 2
+            for (label, names), width in zip(rows[number], row_widths, strict=True):
+                placed.append(Placed(label, names, track, number, x + width / 2, width))
+                x += width + GAP
+        start += whole + BETWEEN
+    return placed, start - BETWEEN
+
+
+def shown(row: Sequence[object], nodes: Collection[str]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """(label, nodes) of each box in a row that has any of these nodes."""
+    for box in row:
+        if not isinstance(box, Box):
+            continue
+        names = tuple(name for name in nodes_of(box) if name in nodes)
+        inner = [entry for inside in box.rows for entry in inside if isinstance(entry, Box)]
+        if not box.framed and len(inner) <= MANY:
+            yield from shown(inner, nodes)
+        elif names:
+            label = lettering.short(box.label, LONGEST) or plural(len(names), "node")
+            yield (f"{label} ({len(names)})" if box.rows and box.label else label), names
+
+
+def edges(boxes: Sequence[Placed], nodes: Collection[Node]) -> list[tuple[Placed, Placed]]:
+    """The boxes that an edge joins, each pair once."""
+    around = {name: box for box in boxes for name in box.nodes}
+    pairs = {
+        (around[source], around[node.name]): None
+        for node in nodes
+        for source in (*map(node_of, node.inputs), *node.control_inputs)
+        if source in around and node.name in around
+    }
+    return [(source, target) for source, target in pairs if source != target]
+
+
+def west(box: Placed) -> float:
+    return box.x - box.width / 2
+
+
+def east(box: Placed) -> float:
+    return box.x + box.width / 2
+
+
+def draw_edge(axes: Axes, source: Placed, target: Placed, places: Mapping[int, float]) -> None:
+    """From box to box: down or up within a track, and from its side to another track."""
+    upper, lower = places[source.row], places[target.row]
+    half = HEIGHT / PITCH / 2
+    bend = 0.0
+    if source.track != target.track:
+        right = target.track > source.track
+        start = (east(source) if right else west(source), upper)
+        end = (west(target) if right else east(target), lower)
+    elif upper == lower:
+        right = target.x > source.x
+        start = (east(source) if right else west(source), upper)
+        end = (west(target) if right else east(target), lower)
+    else:
+        down = 1 if lower > upper else -1
+        start, end = (source.x, upper + down * half), (target.x, lower - down * half)
+        bend = 0.25 if abs(lower - upper) > 1 else 0.0
+    axes.add_patch(
+        FancyArrowPatch(
+            start,
+            end,
+            arrowstyle="-|>",
+            mutation_scale=5,
+            shrinkA=0,
+            shrinkB=0,
+            linewidth=0.5,
+            color="#9aa3ad",
+            connectionstyle=f"arc3,rad={bend}",
+            zorder=1,
+        )
+    )
+
+
+def draw_box(axes: Axes, box: Placed, row: float, left: Collection[str], letters: float) -> None:
+    gone = not any(name in left for name in box.nodes)
+    axes.add_patch(
+        FancyBboxPatch(
+            (west(box), row - HEIGHT / PITCH / 2),
+            box.width,
+            HEIGHT / PITCH,
+            boxstyle="square,pad=0",
+            facecolor="white" if gone else FILLS[box.track],
+            edgecolor=style.FAINT if gone else LINES[box.track],
+            linestyle=(0, (3, 2)) if gone else "solid",
+            linewidth=0.8,
+            zorder=2,
+        )
+    )
+    axes.text(
+        box.x, row, box.label, size=letters, color=style.INK, ha="center", va="center", zorder=3
+    )

@@ -1,0 +1,81 @@
+"""Guide: a sentence for each state of a graph, on what to look at in its drawing.
+
+No TensorFlow in here. Names and numbers come from the records of this very walk.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from tflab.records import Node, node_of
+from tflab.report.drawn import State
+from tflab.report.stops import PLACER, titles
+from tflab.units import plural, short_device, time
+
+
+def sentences(states: Sequence[State], ns: Mapping[str, float]) -> Iterator[str]:
+    """One for each state; `ns` has the time of each node that ran."""
+    for state in states:
+        if state.stage == "frontend":
+            yield written(state)
+        elif state.stage == "backward":
+            yield differentiated(state)
+        elif state.title == PLACER:
+            yield placed(state)
+        elif state.stage == "placement":
+            yield rewritten(state)
+        else:
+            yield ran(ns)
+
+
+def written(state: State) -> str:
+    return (
+        f"Follow the arrows down to {end(state.defined)}: each box is an op that a line of the "
+        "program has made, and none has computed anything yet."
+    )
+
+
+def end(nodes: Sequence[Node]) -> str:
+    """The last node that no other takes anything from."""
+    taken = {node_of(tensor) for node in nodes for tensor in node.inputs}
+    taken.update(name for node in nodes for name in node.control_inputs)
+    return next((node.name for node in reversed(nodes) if node.name not in taken), "its end")
+
+
+def differentiated(state: State) -> str:
+    if not state.defined:
+        return f"The drawing is the one before. {state.about}"
+    return (
+        "Follow the arrows up beside the forward graph: each op has its derivative at its side, "
+        "multiplied with what comes from below. That is the chain rule."
+    )
+
+
+def placed(state: State) -> str:
+    devices = Counter(short_device(node.device) for node in state.defined)
+    if len(devices) == 1:
+        return f"Each node now says where it will run: {next(iter(devices))}, all of them."
+    counts = ", ".join(f"{plural(count, 'node')} on {name}" for name, count in devices.items())
+    return f"The colours are devices: {counts}."
+
+
+def rewritten(state: State) -> str:
+    name, _ = titles(state)
+    does = f"{name} {state.about}" if state.about else f"this is {name}"
+    changes = [
+        f"{words} ({plural(count, 'node')})"
+        for words, count in (("what goes", len(state.gone)), ("what changes", len(state.touched)))
+        if count
+    ]
+    if not changes:
+        return f"Look at the arrows: {does}."
+    return f"Look for {' and '.join(changes)}: {does}."
+
+
+def ran(ns: Mapping[str, float]) -> str:
+    spent = {name: amount for name, amount in ns.items() if amount}
+    if not spent:
+        return "These are the nodes that ran."
+    most = max(spent, key=spent.__getitem__)
+    return f"The darker a node, the longer it took; {most} took longest, {time(spent[most])}."

@@ -1,0 +1,78 @@
+/* Colours: the class that gives a box its colour, and the legend that says what colours mean. */
+
+const HEATS = 7; // steps of the scale of times
+const DEVICES = 6; // colours of devices; more of them share these
+const FATES = ["executed", "fused", "merged", "folded", "removed", "unreached", "compiled", "runtime"];
+const KINDS = ["forward", "gradient", "update", "runtime"];
+const KIND_WORDS = ["forward", "gradient", "update", "made by the runtime"];
+
+function kindOf(graph, id) {
+  const kinds = new Set(graph.inside[id].map((node) => graph.data.nodes[node].kind));
+  kinds.delete(3);
+  return `kind-${KINDS[kinds.size ? Math.min(...kinds) : 3]}`;
+}
+
+/* The class of a box for a colour; `here` are its nodes that this state has. */
+function colourOf(graph, colour, state, id, here) {
+  if (colour === "time") {
+    const ns = graph.spent(id);
+    return ns ? `heat-${heat(graph, ns)}` : "heat-none";
+  }
+  if (colour === "device") {
+    const devices = new Set(here.map((node) => graph.version(node, state)[DEVICE]).filter(Boolean));
+    if (!devices.size) return "device-none";
+    return devices.size > 1 ? "device-many" : `device-${graph.data.devices.indexOf([...devices][0]) % DEVICES}`;
+  }
+  if (colour === "fate") {
+    const fates = new Set(graph.inside[id].map((node) => graph.data.nodes[node].fate));
+    return fates.size > 1 ? "fate-many" : `fate-${[...fates][0]}`;
+  }
+  return "";
+}
+
+function heat(graph, ns) {
+  return Math.min(HEATS - 1, Math.floor(Math.sqrt(ns / graph.longest) * HEATS));
+}
+
+/* The entries of a legend for what is in a picture, as list items. */
+function legend(graph, colour, picture) {
+  const entry = (classes, text) => make("li", {}, make("span", { class: `swatch ${classes}` }), text);
+  const drawn = (classes, text) => (picture.querySelector(`.box.${classes}`) ? [entry(classes.split(":")[0], text)] : []);
+  const { data } = graph;
+  const entries = [];
+  if (colour === "kind") entries.push(...KINDS.map((kind, i) => entry(`kind-${kind}`, KIND_WORDS[i])));
+  if (colour === "device") {
+    entries.push(...data.devices.map((device, i) => entry(`device-${i % DEVICES}`, device)));
+    entries.push(...drawn("device-many", "several"), ...drawn("device-none:not(.gone)", "not assigned yet"));
+  }
+  if (colour === "fate") {
+    const known = new Set(data.nodes.map((node) => node.fate));
+    entries.push(...FATES.filter((fate) => known.has(fate)).map((fate) => entry(`fate-${fate}`, fate)));
+    entries.push(...drawn("fate-many", "several"));
+  }
+  if (colour === "time") {
+    for (let i = 0; i < HEATS; i++) {
+      entries.push(entry(`heat-${i}`, i ? `from ${time((i / HEATS) ** 2 * graph.longest)}` : "less"));
+    }
+    entries.push(...drawn("heat-none", "did not run"));
+  }
+  entries.push(...drawn("gone", "gone"), ...drawn("changed", "changed in this step"));
+  if (picture.querySelector(".badge")) {
+    entries.push(make("li", {}, make("b", {}, "−2 ~1"), "gone and changed within a scope"));
+  }
+  if (picture.querySelector(".edge.transfer")) entries.push(entry("transfer", "sent to another device, with its bytes"));
+  return entries;
+}
+
+/* Why an edge leads from Backward to Forward, for each that is drawn. */
+function standInNotes(graph, edges) {
+  const { nodes, standIns } = graph.data;
+  const notes = edges
+    .filter((edge) => graph.track(edge.a) > graph.track(edge.b))
+    .flatMap((edge) => edge.pairs.flatMap(([source, target]) =>
+      standIns.filter((row) => row.node === source).map(
+        (row) => `${nodes[target].name} takes ${nodes[source].name}: ${row.by} found it equal to ${row.replaced} and kept one of them.`,
+      ),
+    ));
+  return [...new Set(notes)];
+}

@@ -1,0 +1,50 @@
+/* History: what the panel beside a drawing says of a node, every name in it a link. */
+
+function showHistory(viewer) {
+  const node = viewer.data.nodes[viewer.selected];
+  const panel = viewer.part("panel");
+  panel.replaceChildren(
+    make("h4", {}, ...pieces(node.name)),
+    make("p", { class: "op" }, node.op),
+    ...node.history.flatMap((section) => sectionOf(viewer, section)),
+    ...(node.times.rows.length ? timesOf(node.times) : []),
+  );
+  panel.scrollTop = 0;
+}
+
+function sectionOf(viewer, section) {
+  const heading = make("h5", {});
+  if (section.state === null) heading.append(section.title);
+  else heading.append(link(viewer, section.title, "state", () => viewer.go(section.state)));
+  if (section.about) heading.append(" ", make("span", {}, section.about));
+  const items = section.lines.map((line) => make("li", {}, ...line.map((part) => phrase(viewer, part))));
+  return [heading, make("ul", {}, ...items)];
+}
+
+function phrase(viewer, part) {
+  if (typeof part === "string") return part;
+  if (part.code !== undefined) return make("code", {}, part.code);
+  if (part.node !== undefined) return link(viewer, part.text, "link", () => viewer.select(part.node, true));
+  return link(viewer, part.text, "state", () => viewer.go(part.state));
+}
+
+function link(viewer, text, kind, action) {
+  const element = make("a", { href: `#${viewer.root.id}`, class: kind }, ...pieces(text));
+  element.addEventListener("click", (event) => {
+    event.preventDefault();
+    action();
+  });
+  return element;
+}
+
+/* A column for each batch size. */
+function timesOf(times) {
+  const row = (cells, tag) => make("tr", {}, make("th", {}, cells[0]), ...cells.slice(1).map((cell) => make(tag, {}, cell)));
+  const table = make(
+    "table",
+    {},
+    make("thead", {}, row(times.rows[0], "th")),
+    make("tbody", {}, ...times.rows.slice(1).map((cells) => row(cells, "td"))),
+  );
+  return [make("h5", {}, times.title), make("div", { class: "scroll" }, table)];
+}

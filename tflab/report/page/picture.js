@@ -1,0 +1,212 @@
+/* Picture: a graph in one of its states, as SVG.
+ *
+ * A view says what is drawn: graph, layout, routes, the edges, state, colour, zoom, a mark for ids,
+ * and which node is selected and which box was visited last. Where graphs are compared, it has
+ * what there is, and not what has come or gone.
+ */
+
+function drawPicture(view) {
+  const { graph, layout, state } = view;
+  const { data } = graph;
+  const frames = make("g", {});
+  const lines = make("g", { class: "edges" });
+  const boxes = make("g", {});
+  const about = {
+    touched: new Set(view.compared ? [] : data.states[state].touched),
+    leaving: new Set(view.compared ? [] : data.states[state].gone),
+    related: new Set(view.selected === null ? [] : data.nodes[view.selected].related),
+  };
+  const svg = make(
+    "svg",
+    {
+      viewBox: `0 0 ${round(layout.width)} ${round(layout.height)}`,
+      width: layout.width * view.zoom,
+      height: layout.height * view.zoom,
+      role: "group",
+      "aria-label": `${data.title}: ${data.states[state].title}, ${data.states[state].count} nodes`,
+      class: `colour-${view.colour}`,
+    },
+    markers(view.mark),
+    headings(view),
+    frames,
+    lines,
+    boxes,
+  );
+  for (const edge of view.drawn) lines.append(drawEdge(view, edge));
+  let first = null;
+  const walk = (id) => {
+    const box = data.boxes[id];
+    const inner = layout.isOpen(id);
+    if (layout.rects.has(id) && box.framed) {
+      const here = graph.inside[id].filter((node) => graph.version(node, state));
+      if (view.compared ? here.length : graph.inside[id].some((node) => graph.seen(node, state))) {
+        if (inner) frames.append(drawFrame(view, id, here));
+        boxes.append(inner ? drawHead(view, id) : drawBox(view, id, here, about));
+        if (first === null || id === view.current) first = id;
+      } else if (inner) return;
+    }
+    if (inner) box.rows.flat().forEach((entry) => typeof entry === "number" && walk(entry));
+  };
+  data.tracks.forEach(walk);
+  const stop = svg.querySelector(`[data-box="${first}"]`);
+  if (stop) stop.setAttribute("tabindex", "0");
+  return svg;
+}
+
+/* A picture that is only looked at: nothing in it is a button. */
+function inert(picture) {
+  picture.setAttribute("role", "img");
+  for (const box of picture.querySelectorAll("[data-box]")) {
+    for (const name of ["role", "tabindex", "aria-expanded", "aria-pressed"]) box.removeAttribute(name);
+  }
+}
+
+function markers(mark) {
+  const arrow = (id) =>
+    make(
+      "marker",
+      { id: `${mark}-${id}`, class: id, viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 8, markerHeight: 8, markerUnits: "userSpaceOnUse", orient: "auto" },
+      make("path", { d: "M0.5 0.8L7.5 4L0.5 7.2z" }),
+    );
+  return make("defs", {}, ...["arrow", "arrow-lit", "arrow-merged", "arrow-transfer"].map(arrow));
+}
+
+function headings({ graph, layout, state }) {
+  const { data } = graph;
+  const words = ["Forward ↓", "Backward ↑", "Updates"];
+  const group = make("g", { class: "headings" });
+  layout.tracks.forEach((track, index) => {
+    const nodes = graph.inside[data.tracks[index]];
+    if (!nodes.length) return;
+    const x = track.x + track.width / 2;
+    group.append(make("text", { x, y: MARGIN + 8 }, words[index]));
+    const later = Math.min(...nodes.map((node) => data.nodes[node].versions[0][FIRST]));
+    if (later <= state) return;
+    const step = 1 + data.stops.findIndex((stop) => later <= stop.last);
+    group.append(make("text", { x, y: MARGIN + 30, class: "later" }, `comes in step ${step}`));
+  });
+  return group;
+}
+
+function drawEdge(view, edge) {
+  const { graph, routes } = view;
+  const lit = view.selected !== null && edge.ends.includes(view.selected);
+  const count = edge.data + edge.control + edge.transfers.length;
+  const d = routes.path(edge.a, edge.b);
+  const notes = standInNotes(graph, [edge]);
+  let kind = edge.data ? "data" : "control";
+  if (edge.transfers.length) kind = "transfer";
+  if (notes.length) kind = "data merged";
+  const words = [
+    edge.data && `${edge.data} tensor${edge.data > 1 ? "s" : ""}`,
+    edge.control && `${edge.control} control dependenc${edge.control > 1 ? "ies" : "y"}`,
+    ...edge.transfers.map((transfer) => `${transfer.bytes} sent: ${transfer.title}`),
+  ].filter(Boolean);
+  const arrow = lit ? "-lit" : edge.transfers.length ? "-transfer" : notes.length ? "-merged" : "";
+  const group = make(
+    "g",
+    { class: `edge ${kind}${lit ? " lit" : ""}` },
+    make("title", {}, [words.join(", "), ...notes].join(". ")),
+    make("path", { d, class: "touch" }),
+    make("path", {
+      d,
+      class: "line",
+      "stroke-width": round(1 + Math.min(1.8, Math.log2(count) / 3)),
+      "marker-end": `url(#${view.mark}-arrow${arrow})`,
+    }),
+  );
+  const beside = graph.track(edge.a) === graph.track(edge.b) && d.includes("Q");
+  const text = edge.transfers.length ? edge.transfers.map((transfer) => transfer.bytes).join(", ") : String(count);
+  if (edge.transfers.length || (edge.data && count > 1 && !beside)) {
+    const line = group.lastElementChild;
+    const middle = line.getPointAtLength(line.getTotalLength() / 2);
+    group.append(make("text", { x: middle.x, y: middle.y + 3.5, class: "count" }, text));
+  }
+  return group;
+}
+
+function drawFrame({ graph, layout }, id, here) {
+  return make("rect", {
+    class: `frame ${kindOf(graph, id)}${here.length ? "" : " gone"}`,
+    ...rounded(layout.rects.get(id)),
+    rx: 8,
+  });
+}
+
+function drawHead({ graph, layout }, id) {
+  const rect = layout.rects.get(id);
+  const { label } = graph.data.boxes[id];
+  const short = graph.labels[id];
+  const line = rect.y + layout.head / 2 + layout.sizes.name / 3;
+  return make(
+    "g",
+    { class: "box head", "data-box": id, role: "button", tabindex: -1, "aria-expanded": "true", "aria-label": `scope ${label}, open` },
+    make("title", {}, label),
+    make("rect", { x: rect.x + 4, y: rect.y + 3, width: textWidth(short, layout.fonts.name) + 30, height: layout.head - 6, rx: 5 }),
+    make("text", { x: rect.x + 11, y: line, class: "sign" }, "−"),
+    make("text", { x: rect.x + 24, y: line, class: "name" }, short),
+  );
+}
+
+/* A node, or a closed scope, as it is in this state. */
+function drawBox(view, id, here, about) {
+  const { graph, layout, state, colour } = view;
+  const { nodes, boxes } = graph.data;
+  const box = boxes[id];
+  const rect = layout.rects.get(id);
+  const scope = box.rows.length > 0;
+  const all = graph.inside[id];
+  const leaving = all.filter((node) => about.leaving.has(node)).length;
+  const changed = all.filter((node) => about.touched.has(node) && graph.version(node, state)).length;
+  const classes = ["box", scope ? "scope" : "node", kindOf(graph, id), colourOf(graph, colour, state, id, here)];
+  if (!here.length) classes.push("gone");
+  if (leaving) classes.push("leaving");
+  if (changed && state) classes.push("changed");
+  if (all.includes(view.selected)) classes.push("selected");
+  if (all.some((node) => about.related.has(node))) classes.push("related");
+  const middle = rect.x + rect.width / 2;
+  const { name: letters, type: small } = layout.sizes;
+  const below = under(view, id, here);
+  const twoLines = rect.height > letters + 18 && below && below !== box.label;
+  const label = graph.labels[id];
+  const said = scope ? `scope ${box.label}, ${below}, closed` : `${nodes[box.node].name}, ${here.length ? below : "gone"}`;
+  const group = make(
+    "g",
+    {
+      class: classes.filter(Boolean).join(" "),
+      "data-box": id,
+      "data-count": here.length,
+      role: "button",
+      tabindex: -1,
+      "aria-label": said,
+      "aria-expanded": scope ? "false" : null,
+      "aria-pressed": scope ? null : String(box.node === view.selected),
+    },
+    make("title", {}, scope ? said : nodes[box.node].name),
+    scope && here.length ? make("rect", { class: "behind", ...rounded({ ...rect, x: rect.x + 3, y: rect.y + 3 }), rx: 6 }) : null,
+    make("rect", { ...rounded(rect), rx: scope ? 6 : 5 }),
+    make("text", { x: middle, y: round(twoLines ? rect.y + letters + 3.5 : rect.y + rect.height / 2 + letters * 0.36), class: "name" }, scope ? `+ ${label}` : label),
+    twoLines ? make("text", { x: middle, y: round(rect.y + letters + small + 7), class: "type" }, below) : null,
+  );
+  if (scope && (leaving || changed)) {
+    const signs = [leaving ? `−${leaving}` : "", changed ? `~${changed}` : ""].filter(Boolean).join(" ");
+    group.append(make("text", { x: rect.x + rect.width - 4, y: rect.y - 3, class: "badge" }, signs));
+  }
+  return group;
+}
+
+/* What stands below the name in a box: how many nodes, or the op, or what the colour is about. */
+function under({ graph, state, colour }, id, here) {
+  const box = graph.data.boxes[id];
+  if (colour === "time" && here.length) {
+    const ns = graph.spent(id);
+    if (ns) return time(ns);
+  }
+  if (!box.rows.length) {
+    if (!here.length) return "";
+    const version = graph.version(box.node, state);
+    return colour === "device" && version[DEVICE] ? placed(version) : version[OP];
+  }
+  const known = graph.inside[id].filter((node) => graph.seen(node, state)).length;
+  return here.length === known ? `${here.length} nodes` : `${here.length} of ${known} nodes`;
+}

@@ -1,0 +1,125 @@
+/* Routes: the path of an edge from box to box, beside what stands in its way. */
+
+class Routes {
+  constructor(layout) {
+    this.layout = layout;
+    this.graph = layout.graph;
+  }
+
+  /* A path from box to box: along its lanes, or between the tracks. */
+  path(a, b) {
+    const from = this.layout.rects.get(a);
+    const to = this.layout.rects.get(b);
+    const tracks = [this.graph.track(a), this.graph.track(b)];
+    if (tracks[0] !== tracks[1]) return this.across(from, to, tracks);
+    const lanes = this.lanesOf(a, b);
+    const middle = (rect) => rect.x + rect.width / 2;
+    let sign = 0;
+    if (from.y + from.height <= to.y) sign = 1;
+    else if (to.y + to.height <= from.y) sign = -1;
+    if (!sign) {
+      const right = from.x < to.x ? 1 : -1;
+      const start = [right > 0 ? from.x + from.width : from.x, from.y + from.height / 2];
+      const end = [right > 0 ? to.x : to.x + to.width, to.y + to.height / 2];
+      return curve([start, end], false);
+    }
+    if (!lanes.length && this.skips(from, to)) return this.around(from, to, tracks[0]);
+    lanes.sort((p, q) => sign * (p.top - q.top));
+    const points = [[middle(from), sign > 0 ? from.y + from.height : from.y]];
+    for (const lane of lanes) {
+      points.push([lane.x, sign > 0 ? lane.top : lane.bottom], [lane.x, sign > 0 ? lane.bottom : lane.top]);
+    }
+    points.push([middle(to), sign > 0 ? to.y : to.y + to.height]);
+    return curve(points, true);
+  }
+
+  /* All lanes that an edge goes through: out of its scopes, on to the other, into its scopes. */
+  lanesOf(a, b) {
+    const [around, boxOfA, boxOfB] = this.graph.meeting(a, b);
+    const deeper = (id) => this.graph.ways[id].slice(this.graph.ways[id].indexOf(around) + 2);
+    const keys = [...deeper(a).map((id) => `${id}>-1`), `${boxOfA}>${boxOfB}`, ...deeper(b).map((id) => `-1>${id}`)];
+    return keys.flatMap((key) => this.layout.lanes.get(key) || []);
+  }
+
+  /* Whether an edge without lanes would pass behind the boxes of other rows. */
+  skips(from, to) {
+    const [upper, lower] = from.y < to.y ? [from, to] : [to, from];
+    return this.layout.gutters.filter((row) => row.top > upper.y + upper.height && row.bottom < lower.y && row.bottom > row.top).length > 0;
+  }
+
+  /* Along the edge of a track, beside its boxes. */
+  around(from, to, track) {
+    const way = to.y > from.y ? 1 : -1; // down on the left, up on the right
+    const { x: left, width } = this.layout.tracks[track];
+    const x = way > 0 ? left - BUS : left + width + BUS;
+    const start = [from.x + (way > 0 ? 0 : from.width), from.y + from.height / 2];
+    const end = [to.x + (way > 0 ? 0 : to.width), to.y + to.height / 2];
+    const side = way > 0 ? 1 : -1;
+    const turn = Math.min(10, Math.abs(end[1] - start[1]) / 2);
+    return (
+      `M${start.map(round)}L${[x + side * turn, start[1]].map(round)}` +
+      `Q${[x, start[1], x, start[1] + way * turn].map(round)}L${[x, end[1] - way * turn].map(round)}` +
+      `Q${[x, end[1], x + side * turn, end[1]].map(round)}L${end.map(round)}`
+    );
+  }
+
+  /* From one track to another: level where nothing stands in the way, else through the gap
+   * between two rows. */
+  across(from, to, [a, b]) {
+    if (b < a) return curve([[from.x, from.y + from.height / 2], [to.x + to.width, to.y + to.height / 2]], false);
+    const start = this.way(from, a, 1);
+    const end = this.way(to, b, -1);
+    const points = [start.gate, end.gate];
+    if (b - a > 1) {
+      const row = this.layout.gutters.find((row) => row.bottom >= to.y) || this.layout.gutters.at(-1);
+      const crossed = this.layout.tracks[1];
+      points.splice(1, 0, [crossed.x - TRACK_GAP / 4, row.gutter]);
+      points.splice(2, 0, [crossed.x + crossed.width + TRACK_GAP / 4, row.gutter]);
+    }
+    return start.path + curve(points, false).replace(start.path ? /^M[^CL]*/ : "", "") + end.path;
+  }
+
+  /* How an edge gets from a box to the side of its track (1: right, -1: left), or back. */
+  way(rect, track, side) {
+    const middle = rect.y + rect.height / 2;
+    const edge = side > 0 ? rect.x + rect.width : rect.x;
+    const [left, right] = [this.layout.tracks[track].x, this.layout.tracks[track].x + this.layout.tracks[track].width];
+    const blocked = this.layout.solid.some(
+      (box) =>
+        box.y < middle && middle < box.y + box.height &&
+        (side > 0 ? box.x >= edge && box.x < right : box.x + box.width <= edge && box.x >= left),
+    );
+    if (!blocked) return { path: "", gate: [edge, middle] };
+    const above = (track === 1) === side > 0; // gradients flow up
+    const half = this.layout.sizes.rowGap / 2;
+    const gap = above ? rect.row[0] - half : rect.row[1] + half;
+    const x = rect.x + rect.width * (side > 0 ? 0.75 : 0.25);
+    const y = above ? rect.y : rect.y + rect.height;
+    const turn = above ? 7 : -7;
+    const gate = [side > 0 ? right : left, gap];
+    const bend = [x, gap + turn];
+    const out = [x + 7 * side, gap];
+    const path =
+      side > 0
+        ? `M${[x, y].map(round)}L${bend.map(round)}Q${[x, gap, ...out].map(round)}L${gate.map(round)}`
+        : `L${out.map(round)}Q${[x, gap, ...bend].map(round)}L${[x, y].map(round)}`;
+    return { path, gate };
+  }
+}
+
+/* A smooth line through points that leaves and arrives upright, or level. */
+function curve(points, upright) {
+  let path = `M${points[0].map(round)}`;
+  for (let i = 1; i < points.length; i++) {
+    const [p, q] = [points[i - 1], points[i]];
+    if (upright ? p[0] === q[0] : p[1] === q[1]) path += `L${q.map(round)}`;
+    else if (upright) {
+      const bend = (q[1] - p[1]) / 2;
+      path += `C${[p[0], p[1] + bend, q[0], q[1] - bend, ...q].map(round)}`;
+    } else {
+      const bend = (q[0] - p[0]) / 2;
+      path += `C${[p[0] + bend, p[1], q[0] - bend, q[1], ...q].map(round)}`;
+    }
+  }
+  return path;
+}

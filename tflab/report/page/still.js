@@ -1,0 +1,34 @@
+/* Still: a graph in its last state, without controls, to be compared with the one beside it. */
+
+const LEAST_STILL = 0.7; // of its size; a smaller one would not be read, so it scrolls
+
+function still(root, data) {
+  const part = (name) => root.querySelector(`[data-part="${name}"]`);
+  const graph = new Graph(data);
+  const layout = new Layout(graph, getComputedStyle(root).fontFamily, READING).run(new Set());
+  const visible = visibleBoxes(graph, layout);
+  const view = {
+    graph,
+    layout,
+    routes: new Routes(layout),
+    state: data.states.length - 1,
+    colour: root.dataset.colour,
+    zoom: 1,
+    mark: root.id,
+    selected: null,
+    current: null,
+    compared: true,
+  };
+  view.drawn = graph.edges(view.state, (node) => visible.get(node));
+  const picture = drawPicture(view);
+  inert(picture);
+  part("sheet").replaceChildren(picture);
+  part("legend").replaceChildren(...legend(graph, view.colour, picture));
+  const fit = () => {
+    const zoom = Math.max(LEAST_STILL, Math.min(1, part("sheet").clientWidth / layout.width));
+    picture.setAttribute("width", layout.width * zoom);
+    picture.setAttribute("height", layout.height * zoom);
+  };
+  fit();
+  window.addEventListener("resize", fit);
+}

@@ -1,0 +1,158 @@
+"""Viewer data: a drawn graph as the page's script gets it, its nodes, boxes and states by number.
+
+No TensorFlow in here. Names stay as they are; html.py sees to it that none becomes markup.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from tflab.analysis.passes import Version
+from tflab.follow import view
+from tflab.records import NodeHistory, Transfer, node_of
+from tflab.report import guide, panel, pass_log
+from tflab.report.contents import DrawnGraph
+from tflab.report.drawn import Box, Lane, StandIn, State
+from tflab.report.stops import stops
+from tflab.units import short_device, size
+
+KINDS = ("forward", "gradient", "update", "runtime")  # as the script numbers them
+LARGE = 100  # nodes of a drawing that opens on its first layer, to have something to see
+
+
+def graph_data(graph: DrawnGraph) -> dict[str, Any]:
+    """What the script draws: boxes, states and nodes by number, the nodes with their versions."""
+    drawing, histories = graph.drawing, graph.histories
+    versions = pass_log.versions(drawing.states)
+    counts = pass_log.node_counts(drawing.states, versions)
+    index = {name: number for number, name in enumerate(histories)}
+    boxes: list[dict[str, Any]] = []
+    tracks = [flat(track, None, boxes, index) for track in drawing.tracks]
+    nodes = [
+        node_data(history, versions.get(history.name, ()), graph, index)
+        for history in histories.values()
+    ]
+    devices = {short_device(n.device): None for state in drawing.states for n in state.defined}
+    devices.pop("", None)
+    return {
+        "title": graph.name,
+        "nodes": nodes,
+        "boxes": boxes,
+        "tracks": tracks,
+        "open": opened(boxes, len(nodes)),
+        "states": [
+            state_data(state, count, sentence, index)
+            for state, count, sentence in zip(
+                drawing.states, counts, guide.sentences(drawing.states, graph.ns), strict=True
+            )
+        ],
+        "start": 0,
+        "stops": [asdict(stop) for stop in stops(drawing.states)],
+        "standIns": [stand_in_data(row, index) for row in drawing.stand_ins],
+        "transfers": [transfer_data(row, index) for row in drawing.transfers],
+        "devices": list(devices),
+    }
+
+
+def stand_in_data(row: StandIn, index: Mapping[str, int]) -> dict[str, Any]:
+    return {"node": index[row.node], "replaced": row.replaced, "by": row.by}
+
+
+def transfer_data(row: Transfer, index: Mapping[str, int]) -> dict[str, Any]:
+    """A tensor on its way to another device, from one node to another."""
+    words = f"{row.tensor}, {short_device(row.from_device)} to {short_device(row.to_device)}"
+    return {
+        "send": index[row.send],
+        "recv": index[row.recv],
+        "bytes": "? B" if row.bytes is None else size(row.bytes),
+        "title": words,
+    }
+
+
+def flat(box: Box, parent: int | None, boxes: list[dict[str, Any]], index: dict[str, int]) -> int:
+    """Append a box and all that is in it; its number among the boxes."""
+    number = len(boxes)
+    boxes.append(
+        {
+            "label": box.label,
+            "parent": parent,
+            "node": None if box.rows else index[box.name],
+            "framed": box.framed,
+        }
+    )
+    numbers = {
+        entry.name: flat(entry, number, boxes, index)
+        for row in box.rows
+        for entry in row
+        if isinstance(entry, Box)
+    }
+    boxes[number]["rows"] = [
+        [
+            [numbers.get(entry.source, -1), numbers.get(entry.target, -1)]
+            if isinstance(entry, Lane)
+            else numbers[entry.name]
+            for entry in row
+        ]
+        for row in box.rows
+    ]
+    return number
+
+
+def opened(boxes: list[dict[str, Any]], nodes: int) -> list[int]:
+    """The scope that is open at first; none in a small graph, whose nodes can be seen anyway."""
+    framed = [number for number, box in enumerate(boxes) if box["rows"] and box["framed"]]
+    return framed[:1] if nodes > LARGE else []
+
+
+def node_data(
+    history: NodeHistory, versions: Sequence[Version], graph: DrawnGraph, index: dict[str, int]
+) -> dict[str, Any]:
+    related = {history.carrier, *history.carries} - {None, history.name}
+    table = view.times(history)
+    heads = [column.header for column in table.columns]
+    return {
+        "name": history.name,
+        "op": history.op,
+        "kind": KINDS.index(history.kind),
+        "fate": history.fate.fate if history.fate else "runtime",
+        "ns": graph.ns.get(history.name),
+        "related": sorted(index[name] for name in related if name in index),
+        "versions": [version_data(version, index) for version in versions],
+        "history": panel.sections(history, graph.drawing.states, index),
+        "times": {
+            "title": table.title,
+            "rows": list(zip(heads, *table.cells(), strict=True)) if table.rows else [],
+        },
+    }
+
+
+def state_data(state: State, count: int, sentence: str, index: dict[str, int]) -> dict[str, Any]:
+    return {
+        "stage": state.stage,
+        "title": state.title,
+        "about": state.about,
+        "look": sentence,
+        "lines": state.lines,
+        "gone": [index[name] for name in state.gone],
+        "touched": [index[name] for name in state.touched],
+        "count": count,
+    }
+
+
+def version_data(version: Version, index: dict[str, int]) -> list[Any]:
+    """First state, last state, op, device, inputs, control inputs: as the script reads them."""
+    node = version.node
+
+    def numbers(tensors: tuple[str, ...]) -> Iterator[int]:
+        return (index[node_of(tensor)] for tensor in tensors if node_of(tensor) in index)
+
+    return [
+        version.first,
+        version.last,
+        node.op,
+        short_device(node.device),
+        list(numbers(node.inputs)),
+        list(numbers(node.control_inputs)),
+    ]
