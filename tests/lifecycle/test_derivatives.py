@@ -107,7 +107,8 @@ def test_the_values_of_the_toy_are_those_for_its_first_batch():
     options = Options(batch_size=5)
     stage = backward.differentiate(frontend.build(("toy", toy.build), options), options)
     first = next(datasets.batches(toy.line("train"), 5))
-    errors = -first["targets"].astype(np.float64)  # y and z start at 0
+    x, targets = (first[name].astype(np.float64) for name in ("x", "targets"))
+    errors = 2 * x + 1 - targets  # y and z start as 2 and 1
     known = {"y": np.mean(2 * first["x"] * errors), "z": np.mean(2 * errors)}
     for derivative in stage.derivatives:
         assert derivative.value == pytest.approx(known[derivative.variable], rel=1e-5)

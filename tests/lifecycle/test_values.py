@@ -44,16 +44,16 @@ def executed(build, options=FEW):
 
 @pytest.fixture(scope="module")
 def batch():
-    """The first batch, and what the first step computes from it where y and z are 0."""
+    """The first batch, and what the first step computes from it where y is 2 and z is 1."""
     columns = toy.line("train").columns
     x, targets = columns["x"][:16], columns["targets"][:16]
-    output = np.float32(0) * x + np.float32(0)
+    output = np.float32(2) * x + np.float32(1)
     error = (output - targets) ** 2
     from_loss = 2 * (output - targets) / np.float32(16)
     return {
         "x:0": x,
         "targets:0": targets,
-        "mul:0": 0 * x,
+        "mul:0": 2 * x,
         "add:0": output,
         "error:0": error,
         "loss:0": error.mean(),
@@ -78,17 +78,20 @@ def test_the_values_of_the_toy_are_those_of_numpy(walked, batch):
 
 def test_a_step_moves_the_variables_against_the_gradient(walked, batch):
     rows = by_tensor(walked("toy")["execution"])
-    for name, gradient in (("y", "gradients/mul_grad/Sum:0"), ("z", "gradients/add_grad/Sum:0")):
+    for name, first, gradient in (
+        ("y", 2.0, "gradients/mul_grad/Sum:0"),
+        ("z", 1.0, "gradients/add_grad/Sum:0"),
+    ):
         moved = -0.5 * batch[gradient]
-        assert (rows[name].kind, rows[name].values) == ("variable", (0.0,))
-        assert rows[name].after.values == pytest.approx((moved,), rel=1e-5)
+        assert (rows[name].kind, rows[name].values) == ("variable", (first,))
+        assert rows[name].after.values == pytest.approx((first + moved,), rel=1e-5)
         assert rows[name].moved == pytest.approx(abs(moved), rel=1e-5)
 
 
 def test_the_variables_are_followed_for_ten_steps(walked):
     step = walked("toy")["execution"].recorded_step
     columns = toy.line("train").columns
-    y = z = 0.0
+    y, z = 2.0, 1.0
     for point in step.path:
         if point.step:
             rows = slice(16 * (point.step - 1), 16 * point.step)

@@ -61,15 +61,16 @@ def test_a_short_last_batch_weighs_what_it_holds(monkeypatch, rows):
 
 def test_without_labels_there_is_a_loss_and_no_accuracy():
     _, result = evaluated(models.find("toy"))
-    assert result.loss == pytest.approx(np.mean(toy_targets() ** 2), rel=1e-6)
+    assert result.loss == pytest.approx(np.mean(toy_errors() ** 2), rel=1e-6)
     assert math.isnan(result.accuracy)
     assert result.predicted is None
 
 
-def toy_targets():
+def toy_errors():
     from tflab.models import toy
 
-    return toy.line("test").columns["targets"]  # both variables start at 0
+    columns = toy.line("test").columns
+    return 2 * columns["x"] + 1 - columns["targets"]  # y and z start as 2 and 1
 
 
 def test_pictures_are_of_the_first_images_and_the_first_mistakes(monkeypatch):

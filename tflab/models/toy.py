@@ -1,7 +1,7 @@
 """Toy: `x*y + z`, small enough to follow every node by eye.
 
-x is fed; y and z are trainable scalars that start at 0. The targets were made with y = 3 and
-z = 2, so training has an answer to find.
+x is fed; y and z are trainable scalars that start as 2 and 1. The targets were made with y = 3 and
+z = 2: the line 2x + 1 learns to be 3x + 2.
 """
 
 import numpy as np
@@ -11,15 +11,15 @@ import tensorflow.compat.v1 as tf1
 from tflab.datasets import Dataset
 from tflab.records import Model
 
-TRUE_Y = 3.0
-TRUE_Z = 2.0
+FIRST_Y, FIRST_Z = 2.0, 1.0
+TRUE_Y, TRUE_Z = 3.0, 2.0
 ROWS = {"train": 1024, "test": 256}
 
 
 def build() -> Model:
     x = tf1.placeholder(tf.float32, [None], name="x")
-    y = tf1.get_variable("y", initializer=0.0, use_resource=True)
-    z = tf1.get_variable("z", initializer=0.0, use_resource=True)
+    y = tf1.get_variable("y", initializer=FIRST_Y, use_resource=True)
+    z = tf1.get_variable("z", initializer=FIRST_Z, use_resource=True)
     output = x * y + z
 
     targets = tf1.placeholder(tf.float32, [None], name="targets")
