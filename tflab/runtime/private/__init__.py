@@ -1,0 +1,51 @@
+"""Private: the corners of TensorFlow that are not public, a function for each. Nobody else of tflab
+touches them.
+
+TensorFlow promises to keep only what its API documents. What a graph's ops were made for, which
+kernel fits them and what the runtime did to them stands behind that. Each function here says what
+it does and in which file of TensorFlow it was looked up; all were checked with CHECKED. Where
+another version keeps it elsewhere, a TflabError says so, and what still works.
+
+TensorFlow is imported where it is needed: the variables for dumps have to be set before it is.
+The names of graph dumps are known to `dump_names`, XLA's own flags and dumps to `tflab.xla`.
+"""
+
+from tflab.runtime.private.corner import CHECKED, moved
+from tflab.runtime.private.debugger import DEBUG_NODES, debug_options, no_values
+from tflab.runtime.private.files import debug_info, saved_model
+from tflab.runtime.private.graphs import (
+    device_requests,
+    frame_outside,
+    frame_within,
+    gradient_calls,
+    gradients_file,
+    original_op,
+    set_device,
+    traced_graphs,
+)
+from tflab.runtime.private.op_types import flops, gradient_function, op_def, registered_kernels
+from tflab.runtime.private.steps import compiled_step, shared_step
+
+__all__ = [
+    "CHECKED",
+    "DEBUG_NODES",
+    "compiled_step",
+    "debug_info",
+    "debug_options",
+    "device_requests",
+    "flops",
+    "frame_outside",
+    "frame_within",
+    "gradient_calls",
+    "gradient_function",
+    "gradients_file",
+    "moved",
+    "no_values",
+    "op_def",
+    "original_op",
+    "registered_kernels",
+    "saved_model",
+    "set_device",
+    "shared_step",
+    "traced_graphs",
+]

@@ -1,0 +1,29 @@
+"""What is said where a corner of TensorFlow is no longer where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tflab.cli import environment
+from tflab.errors import TflabError
+
+CHECKED = "2.21.0"  # the version that all of this was looked up in
+
+
+@contextmanager
+def corner(what: str, file: str, works: str) -> Iterator[None]:
+    """Say in a sentence that `what` is no longer in the file where tflab looks for it, and what
+    still works without it."""
+    try:
+        yield
+    except (AttributeError, ImportError) as error:
+        raise moved(what, file, works, str(error)) from error
+
+
+def moved(what: str, file: str, works: str, reason: str) -> TflabError:
+    return TflabError(
+        f"{what[0].upper()}{what[1:]} cannot be had as in TensorFlow {CHECKED} ({file}): "
+        f"{reason.rstrip('.')}. This is TensorFlow {environment.version('tensorflow')}. {works} "
+        f"All works with tensorflow=={CHECKED}."
+    )

@@ -1,0 +1,148 @@
+"""What the ops of a graph remember: gradients, lines, devices, functions."""
+
+from __future__ import annotations
+
+import linecache
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from tflab.runtime.private.corner import corner
+
+
+def original_op(op: Any) -> Any:
+    """The forward op from which `tf.gradients` derived this one; None for any other.
+
+    `Operation._original_op` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the forward op of a gradient op",
+        "`_original_op` in tensorflow/python/framework/ops.py",
+        "Recorded traces can still be converted.",
+    ):
+        return op._original_op
+
+
+@contextmanager
+def gradient_calls() -> Iterator[list[tuple[Any, Sequence[Any], Sequence[Any]]]]:
+    """While it lasts, `tf.gradients` adds to the list, for each op whose gradient function it
+    calls: the op, the gradients that the function was given and those that it returned.
+
+    `_LogOpGradients` in tensorflow/python/ops/gradients_util.py, TensorFlow 2.21.0, is called with
+    them to log them.
+    """
+    calls: list[tuple[Any, Sequence[Any], Sequence[Any]]] = []
+    with corner(
+        "the calls of gradient functions",
+        "`_LogOpGradients` in tensorflow/python/ops/gradients_util.py",
+        "The stage frontend works without it: give --stage frontend.",
+    ):
+        from tensorflow.python.ops import gradients_util
+
+        log = gradients_util._LogOpGradients
+
+    def note(op: Any, given: Sequence[Any], returned: Sequence[Any]) -> None:
+        calls.append((op, tuple(given), tuple(returned)))
+        log(op, given, returned)
+
+    gradients_util._LogOpGradients = note
+    try:
+        yield calls
+    finally:
+        gradients_util._LogOpGradients = log
+
+
+def gradients_file() -> str:
+    """The file whose lines walk the graph and call the gradient functions.
+
+    tensorflow/python/ops/gradients_util.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the differentiation of graphs",
+        "tensorflow/python/ops/gradients_util.py",
+        "The stage frontend works without it: give --stage frontend.",
+    ):
+        from tensorflow.python.ops import gradients_util
+
+        return gradients_util.__file__
+
+
+def frame_within(op: Any, file: str) -> tuple[str, int, str, str] | None:
+    """File, line, function and code of the last frame in one file, of the Python stack at the
+    making of an op.
+
+    As in `frame_outside`: tensorflow/python/util/tf_stack.py, TensorFlow 2.21.0.
+    """
+    return last_frame(op, lambda name: name == file)
+
+
+def frame_outside(op: Any, folders: tuple[str, ...]) -> tuple[str, int, str, str] | None:
+    """File, line, function and code of the last frame outside these folders, of the Python stack
+    at the making of an op. An imported op has none.
+
+    `Operation.traceback` is public, what its frames are is not
+    (tensorflow/python/util/tf_stack.py, TensorFlow 2.21.0).
+    """
+    return last_frame(op, lambda name: not name.startswith(folders))
+
+
+def last_frame(op: Any, wanted: Callable[[str], bool]) -> tuple[str, int, str, str] | None:
+    """The last frame of an op's Python stack in a file that is wanted, with its line of code."""
+    with corner(
+        "the Python lines of ops",
+        "tensorflow/python/util/tf_stack.py",
+        "Recorded traces can still be converted.",
+    ):
+        for frame in reversed(list(op.traceback or ())):
+            if wanted(frame.filename):
+                code = frame.line or linecache.getline(frame.filename, frame.lineno)
+                return frame.filename, frame.lineno, frame.name, code.strip()
+    return None
+
+
+def device_requests(op: Any) -> list[tuple[str, int]]:
+    """File and line of each `tf.device` around the making of an op, the innermost first.
+
+    `Operation._device_assignments` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the lines of `tf.device`",
+        "`_device_assignments` in tensorflow/python/framework/ops.py",
+        "The stages frontend and backward, and training, work without it.",
+    ):
+        requests = [(request.filename, request.lineno) for request in op._device_assignments or ()]
+    return [(file, line) for file, line in requests if file]
+
+
+def set_device(op: Any, device: str) -> None:
+    """Ask for a device after an op was made.
+
+    `Operation._set_device` in tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the setter of an op's device",
+        "`_set_device` in tensorflow/python/framework/ops.py",
+        "All works without it on one device: leave out --devices.",
+    ):
+        setter = op._set_device
+    setter(device)
+
+
+def traced_graphs(graph: Any) -> dict[str, Any]:
+    """For each function of a graph the graph in which this process traced it; None where it was
+    imported.
+
+    `Graph._functions` in tensorflow/python/framework/ops.py and `AtomicFunction._cached_graph` in
+    tensorflow/python/eager/polymorphic_function/atomic_function.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the functions of a graph",
+        "`_functions` in tensorflow/python/framework/ops.py",
+        "Recorded traces can still be converted.",
+    ):
+        from tensorflow.python.framework.function import _DefinedFunction as Imported
+
+        return {
+            name: None if isinstance(function, Imported) else function._cached_graph
+            for name, function in graph._functions.items()
+        }

@@ -1,0 +1,75 @@
+"""What TensorFlow knows of the types of ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tflab.runtime.private.corner import corner
+
+
+def op_def(op: str) -> Any:
+    """The OpDef of a type, with the names and types of its arguments; None for an unknown type.
+
+    tensorflow/python/framework/op_def_registry.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the definitions of op types",
+        "tensorflow/python/framework/op_def_registry.py",
+        "Recorded traces without graphs can still be converted.",
+    ):
+        from tensorflow.python.framework import op_def_registry
+
+        get = op_def_registry.get
+    return get(op)
+
+
+def registered_kernels(op: str) -> tuple[Any, ...]:
+    """The KernelDefs that are registered for a type, on all devices; none for an unknown type.
+
+    tensorflow/python/framework/kernels.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the registry of kernels",
+        "tensorflow/python/framework/kernels.py",
+        "The stages frontend and backward, and training, work without it.",
+    ):
+        from tensorflow.python.framework import kernels
+
+        get = kernels.get_registered_kernels_for_op
+    return tuple(get(op).kernel)
+
+
+def gradient_function(op: Any) -> Callable[..., Any] | None:
+    """The registered gradient function of an op; None where its type is registered as not
+    differentiable, LookupError where it is not registered at all.
+
+    tensorflow/python/framework/ops.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the registry of gradient functions",
+        "tensorflow/python/framework/ops.py",
+        "The stage frontend works without it: give --stage frontend.",
+    ):
+        from tensorflow.python.framework import ops
+
+        get = ops.get_gradient_function
+    return get(op)
+
+
+def flops(graph: Any, node_def: Any) -> float | None:
+    """The FLOPs of a node of the graph; None where no function that counts is registered.
+
+    The registry is in tensorflow/python/framework/ops.py, the functions that count in
+    tensorflow/python/profiler/internal/flops_registry.py, TensorFlow 2.21.0.
+    """
+    with corner(
+        "the registry that counts FLOPs",
+        "tensorflow/python/profiler/internal/flops_registry.py",
+        "The four stages and training work without it; the tables of compare do not.",
+    ):
+        from tensorflow.python.framework import ops
+        from tensorflow.python.profiler.internal import flops_registry  # noqa: F401  (registers)
+
+        get = ops.get_stats_for_node_def
+    return get(graph, node_def, "flops").value
