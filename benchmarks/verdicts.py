@@ -31,7 +31,7 @@ SECONDS = 1_800
 SAME, SLOWER = "same", "slower"
 CANDIDATES = 6  # ops that are tried for the slower step
 OBSERVATIONS, ROUNDS = 15, 40  # of that experiment
-KINDS = ("within a process", "in processes of their own")
+KINDS = ("in one process", "in their own")
 
 
 @dataclass(frozen=True)
@@ -211,13 +211,13 @@ def blocks(tried: Tried) -> Iterator[Block]:
     yield Table(
         f"Verdicts on a training step of LeNet, on {tried.data}",
         (
-            Column("configurations", lambda row: row[0]),
+            Column("processes", lambda row: row[0]),
             Column("batch", lambda row: str(row[1]), right=True),
-            Column("same, called different", count_of(SAME, different), right=True),
-            Column("slower, found", count_of(SLOWER, is_slower), right=True),
+            Column("same: different", count_of(SAME, different), right=True),
+            Column("slower: found", count_of(SLOWER, is_slower), right=True),
             Column("measured ratio", mean_ratio, right=True),
             Column("by experiment", lambda row: f"{1 + tried.copied[row[1]][1]:.3f}", right=True),
-            Column("run once more", lambda row: tried.copied[row[1]][0], elastic=True),
+            Column("run once more", lambda row: tried.copied[row[1]][0], elastic=True, name=True),
         ),
         tuple(rows),
     )
