@@ -20,7 +20,7 @@ def walk(model: str, options: Options | None = None, stop: str = NAMES[-1]) -> I
     dumps.prepare()  # before the stages import TensorFlow
     from tflab.lifecycle import stages
 
-    for stage in stages.through(model, options or Options()):
+    for stage in stages.through(model, options or Options(), runs=stop in NAMES[2:]):
         yield stage
         if name(stage) == stop:
             return
