@@ -70,7 +70,7 @@ def captured(walked):
     @functools.cache
     def taken(model, devices=1):
         options = Options(devices=devices)
-        return captures.take(walked(model, devices)["placement"], options)[0]
+        return captures.take(walked(model, devices)["placement"], options).captured
 
     return taken
 

@@ -11,6 +11,10 @@ class RefusedError(TflabError):
     """TensorFlow itself would not do it; what it said meanwhile may tell more."""
 
 
+class RanDryError(RefusedError):
+    """The step's own data came to their end, which says all there is to say."""
+
+
 class UsageError(TflabError):
     """The arguments were wrong before anything ran."""
 

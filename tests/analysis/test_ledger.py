@@ -125,6 +125,23 @@ def test_a_node_that_was_fused_and_only_passed_on_until_it_went_was_fused():
     assert fates([B, C, OUT], steps, ["b", "out"]) == [Fate("c", "fused", "fuse", "b")]
 
 
+def test_a_node_whose_users_turned_to_another_was_fused_by_the_pass_that_did_it():
+    """Of half * half the arithmetic optimiser makes a square; the product goes one pass later."""
+    half, square = node("half", "x"), node("square", "half", op="Square")
+    before = [half, node("planted", "half", "half", op="Mul"), node("out", "planted")]
+    switched = [*before[:2], square, node("out", "square")]
+    pruned = [half, square, node("out", "square")]
+    dumps = [
+        Snapshot("after", "grappler", name, 0, None, tuple(nodes), {})
+        for name, nodes in (("arithmetic", switched), ("dependency", pruned))
+    ]
+    steps = passes.compare(tuple(before), dumps, tuple(pruned))
+    assert fates(before, steps, ["half", "square", "out"]) == [
+        Fate("planted", "fused", "arithmetic", "square")
+    ]
+    assert list(ledger.origins([], steps, [square])) == [Origin("square", "arithmetic")]
+
+
 def test_a_node_that_comes_in_for_the_first_time_changes_no_fate():
     assert fates([OUT], [step("make", added=("new",))], ["out", "new"]) == []
 

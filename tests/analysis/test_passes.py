@@ -265,6 +265,71 @@ def test_only_a_node_that_passes_on_what_its_rewritten_input_does_was_fused(inpu
     assert one_pass(before, after).taken == ()
 
 
+# Nodes that lose their work in one pass and go in another
+
+USER = node("u", "Exp", "a")
+
+
+def takes(*graphs) -> list[tuple[Taken, ...]]:
+    """What each pass took that led from one of these graphs to the next."""
+    before, *after = map(tuple, graphs)
+    dumps = [start(before), *(snapshot(nodes, f"pass{at}") for at, nodes in enumerate(after))]
+    return [step.taken for step in passes.compare(before, dumps, after[-1])[:-1]]
+
+
+def test_a_node_that_was_replaced_and_removed_later_was_taken_by_the_pass_that_replaced_it():
+    old, square = node("a", "Mul", "x", "x"), node("sq", "Square", "x")
+    user = node("u", "Exp", "sq")
+    assert takes([X, old, USER], [X, old, square, user], [X, square, user]) == [
+        (Taken("a", "fused", "sq"),),
+        (Taken("a", "removed", None),),
+    ]
+
+
+def test_a_node_that_was_replaced_and_stays_was_not_taken():
+    old, square = node("a", "Mul", "x", "x"), node("sq", "Square", "x")
+    after = [X, old, square, node("u", "Exp", "sq")]
+    assert takes([X, old, USER], after, after) == [(), ()]
+
+
+def test_a_node_that_one_user_still_takes_keeps_its_work():
+    old, square, other = node("a", "Mul", "x", "x"), node("sq", "Square", "x"), node("v", "L", "a")
+    user = node("u", "Exp", "sq")
+    steps = takes([X, old, USER, other], [X, old, square, user, other], [X, square, user])
+    assert steps == [(), (Taken("a", "removed", None), Taken("v", "removed", None))]
+
+
+def test_a_node_that_was_replaced_by_one_of_its_type_was_removed_in_favour_of_it():
+    old, new = node("a", "Mul", "x", "k"), node("a_1", "Mul", "x", "k")
+    user = node("u", "Exp", "a_1")
+    assert takes([X, K, old, USER], [X, K, old, new, user], [X, K, new, user]) == [
+        (Taken("a", "removed", "a_1"),),
+        (Taken("a", "removed", None),),
+    ]
+
+
+def test_what_only_a_replaced_node_used_has_lost_its_work_too_but_no_constant_has():
+    chain = [X, K, node("i", "Neg", "x", "k"), node("j", "Log", "i"), node("a", "Abs", "j", "k")]
+    new, user = node("n", "Both", "x"), node("u", "Exp", "n")
+    (first, _) = takes([*chain, USER], [*chain, new, user], [X, new, user])
+    assert first == (Taken("a", "fused", "n"), Taken("j", "fused", "n"), Taken("i", "fused", "n"))
+
+
+def test_inputs_that_change_places_or_are_fewer_replace_nothing():
+    a, b = node("a", "Neg", "x"), node("b", "Abs", "x")
+    for was, now in ((("a", "b"), ("b", "b")), (("a", "b"), ("b",)), (("a", "x"), ("x",))):
+        graphs = [X, a, b, node("u", "AddN", *was)], [X, a, b, node("u", "AddN", *now)]
+        first, last = takes(*graphs, [X, b, node("u", "AddN", *now)])
+        assert (first, last[:1]) == ((), (Taken("a", "removed", None),))
+
+
+def test_a_node_that_lost_its_work_and_found_an_heir_at_its_end_is_left_to_that():
+    old, square, user = node("a", "Mul", "x"), node("sq", "Square", "x"), node("u", "Exp", "sq")
+    again = [X, old, square, node("u", "Exp", "a")]
+    graphs = [X, old, USER], [X, old, square, user], again, [X, square, user]
+    assert takes(*graphs) == [(), (), (Taken("a", "removed", "sq"),)]
+
+
 # XLA
 
 

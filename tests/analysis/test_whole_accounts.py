@@ -378,3 +378,25 @@ def test_the_account_of_any_graph_is_closed(steps, fetched, options):
     placed = placement.place(stage, replace(options, fetches=names))
     check(placed)
     check_counts(placed)
+
+
+def test_a_product_that_the_arithmetic_optimiser_replaced_is_its_own_work():
+    """It makes a node for the square of half, and leaves half * half to be removed by others."""
+
+    def squared():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        half = tf.multiply(x, 0.5, name="half")
+        planted = tf.multiply(half, half, name="planted")
+        return Model(tf.exp(planted, name="out"), {x: "x"}, few)
+
+    def few(split, data_dir=None):
+        return datasets.Dataset("made up", split, {"x": np.ones(16, np.float32)})
+
+    built = frontend.build(("squared", squared), Options())
+    stage = placement.place(backward.differentiate(built, Options()), Options())
+    check(stage)
+    check_counts(stage)
+    fates = {fate.name: fate for fate in stage.ledger}
+    fate = fates["planted"]
+    assert (fate.fate, fate.by) == ("fused", "arithmetic_optimizer")
+    assert {node.name: node.op for node in stage.nodes}[fate.into] == "Square"

@@ -135,7 +135,7 @@ def test_what_nobody_foresaw_keeps_its_traceback():
 CHATTY = """
 import logging, os, sys
 from tflab.cli import command
-from tflab.errors import RefusedError, TflabError, UsageError
+from tflab.errors import RanDryError, RefusedError, TflabError, UsageError
 
 def body():
     os.write(2, b"WARNING: all messages\\n")
@@ -165,8 +165,9 @@ def test_chatter_is_not_shown_on_success_and_stderr_stays_usable():
     assert chatty("return 0") == (0, "result\n", "progress\n")
 
 
-def test_an_error_that_says_everything_is_shown_alone():
-    assert chatty('raise TflabError("It failed.")') == (
+@pytest.mark.parametrize("kind", ["TflabError", "RanDryError"])
+def test_an_error_that_says_everything_is_shown_alone(kind):
+    assert chatty(f'raise {kind}("It failed.")') == (
         1,
         "result\n",
         "progress\ntflab: It failed.\n",

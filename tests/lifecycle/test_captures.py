@@ -3,9 +3,11 @@
 from dataclasses import replace
 
 import pytest
+import tensorflow as tf
 
 from tests.lifecycle.test_execution import UNTIMED
-from tflab.lifecycle import captures
+from tflab.lifecycle import backward, captures, frontend, placement
+from tflab.models import toy
 from tflab.records import Options
 from tflab.runtime import session, trace
 
@@ -62,5 +64,43 @@ def test_ctrl_c_keeps_the_batch_sizes_that_are_whole(walked, monkeypatch):
         return timed_step(*args)
 
     monkeypatch.setattr(session, "timed_step", interrupted)
-    kept, interrupted_early = captures.take(walked("toy")["placement"], Options())
-    assert ([steps.batch_size for steps in kept], interrupted_early) == ([1], True)
+    kept = captures.take(walked("toy")["placement"], Options())
+    assert ([steps.batch_size for steps in kept.captured], kept.interrupted) == ([1], True)
+
+
+def test_data_with_few_rows_leave_batch_sizes_out(walked):
+    taken = captures.take(with_rows(walked("toy")["placement"], 63), Options())
+    assert [steps.batch_size for steps in taken.captured] == [1, 16]
+    assert taken.left_out == (
+        "A batch of 64 is not captured: the data (points of 3x + 2) have 63 rows.",
+    )
+    assert not taken.interrupted
+
+
+def test_a_batch_size_of_all_the_rows_is_captured(walked):
+    taken = captures.take(with_rows(walked("toy")["placement"], 16), Options())
+    assert [steps.batch_size for steps in taken.captured] == [1, 16]
+    assert [sentence[:13] for sentence in taken.left_out] == ["A batch of 64"]
+
+
+def with_rows(placement, rows):
+    """The placement of a model whose data have so many rows."""
+    data = placement.program.dataset("train")
+    few = replace(data, columns={name: column[:rows] for name, column in data.columns.items()})
+    return replace(placement, program=replace(placement.program, dataset=lambda split: few))
+
+
+def test_a_batch_size_that_the_graph_refuses_is_left_out_and_the_others_are_not(walked):
+    def at_most_16():
+        model = toy.build()
+        rows = tf.shape(model.output)[0]
+        fits = tf.debugging.assert_less_equal(rows, 16, message="at most 16")
+        with tf.control_dependencies([fits]):
+            return replace(model, loss=tf.identity(model.loss))
+
+    built = frontend.build(("at_most_16", at_most_16), Options())
+    placed = placement.place(backward.differentiate(built, Options()), Options())
+    taken = captures.take(placed, Options())
+    assert [steps.batch_size for steps in taken.captured] == [1, 16]
+    (sentence,) = taken.left_out
+    assert sentence.startswith("A batch of 64 is not captured. The runtime refused the step: ")

@@ -101,6 +101,20 @@ def build():
         return replace(model, loss=tf.identity(model.loss))
 """
 
+# The toy on 20 rows: fewer than the largest batch of the lab.
+FEW = """
+from dataclasses import replace
+from tflab.models import toy
+
+def build():
+    return replace(toy.build(), data=few)
+
+def few(split, data_dir=None):
+    data = toy.line(split)
+    columns = {name: column[:20] for name, column in data.columns.items()}
+    return replace(data, name="a few points", columns=columns)
+"""
+
 BROKEN = """
 def raises():
     raise ValueError("this model is broken")
@@ -378,10 +392,29 @@ def test_a_fetch_that_is_not_in_the_graph_leaves_the_stages_before_it(fail, tmp_
     assert list(logs.iterdir()) == []
 
 
-def test_a_batch_larger_than_the_data_is_a_wrong_argument(fail):
-    status, words, _ = fail("--batch-size", "2000", "--stage", "placement")
+@pytest.mark.parametrize("stage", ["placement", "all"])
+def test_a_batch_larger_than_the_data_is_refused_before_a_stage_is_printed(stage, fail, tmp_path):
+    args = ("--stage", stage, "--logdir", str(tmp_path / "logs" / "toy"))
+    status, words, printed = fail("--batch-size", "2000", *args)
     assert_one_sentence(words, "A batch of 2000 cannot be cut from the 1024 rows of points of 3x")
-    assert status == 2
+    assert (status, printed) == (2, "")
+
+
+def test_a_graph_is_shown_also_where_no_batch_can_be_cut(fail):
+    assert fail("--batch-size", "2000", "--stage", "frontend")[0] == 0
+
+
+def test_a_walk_on_few_rows_is_done_and_says_which_captures_are_left_out(environment, tmp_path):
+    (tmp_path / "few.py").write_text(FEW)
+    args = (*COMMAND, "--model", "few:build", "--steps", "2", "--no-values")
+    done = subprocess.run(args, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.endswith(
+        "\nA batch of 64 is not captured: the data (a few points) have 20 rows.\n"
+    )
+    (logdir,) = (tmp_path / "runs").iterdir()
+    profiles = {path.parent.name for path in logdir.glob("plugins/profile/*/*.xplane.pb")}
+    assert {name.rpartition("-batch-")[2] for name in profiles} == {"1", "16"}
 
 
 def assert_one_sentence(words, beginning):

@@ -137,6 +137,22 @@ def test_a_value_of_the_model_is_transferred_whole(two_devices):
 # Fetches
 
 
+@pytest.mark.parametrize(
+    "name, near",
+    [
+        ("Conv2D", "conv1/Conv2D"),  # the last part of two names: the first of them
+        ("block/Conv2D", "net/block/Conv2D"),
+        ("Conv2", "conv1/Conv2D"),
+        ("conv2/Conv2", "conv2/Conv2D"),
+        ("lost", "loss"),
+        ("qqqqqqqq", None),
+    ],
+)
+def test_a_near_name_is_also_one_that_ends_alike(name, near):
+    names = ("loss", "conv1/Conv2D", "conv2/Conv2D", "net/block/Conv2D")
+    assert placement.nearest(name, names) == near
+
+
 def test_only_what_a_fetch_needs_is_placed(walked):
     stage = fetch(walked, "toy", "mul")
     kinds = Counter(node.op for node in stage.nodes)
@@ -155,6 +171,8 @@ def test_a_node_is_fetched_by_its_first_output_and_run_where_it_has_none(walked)
         ("toy", "add:1", "'add:1' cannot be fetched: the outputs of 'add' are numbered from 0"),
         ("toy", "add:x", "'add:x' cannot be fetched: the outputs of 'add' are numbered from 0"),
         ("lenet", "conv1/Rely", "There is no node 'conv1/Rely' in the graph to fetch. Did you"),
+        ("lenet", "Conv2D", "There is no node 'Conv2D' in the graph to fetch. Did you mean 'conv1"),
+        ("lenet", "Conv2d", "There is no node 'Conv2d' in the graph to fetch. Did you mean 'conv1"),
         ("lenet", "qqqqqqqq", "There is no node 'qqqqqqqq' in the graph to fetch."),
     ],
 )

@@ -47,3 +47,7 @@ def test_a_node_history_shows_itself(cells):
 def test_rows_and_findings_are_plain_values(cells):
     assert "('conv1/Relu', " in shown(cells[3])
     assert shown(cells[4])
+
+
+def test_the_first_cell_prints_nothing_beside_its_result(cells):
+    assert [output.output_type for output in cells[0].outputs] == ["execute_result"]

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import tensorflow.compat.v1 as tf1
 
+from tflab.errors import RanDryError, RefusedError
 from tflab.runtime import session
 
 pytestmark = pytest.mark.tensorflow
@@ -23,3 +24,25 @@ def test_a_trace_is_kept_as_it_came_and_parsed_when_it_is_asked_for():
     assert tf1.RunMetadata.FromString(recorded.serialized).step_stats.dev_stats
     assert recorded.parsed().step_stats.dev_stats
     assert recorded.parsed().partition_graphs[0].node[0].name == "ran"
+
+
+def test_data_of_the_graphs_own_that_ran_dry_are_a_sentence_with_a_way_out():
+    graph = tf1.Graph()
+    with graph.as_default():
+        few = tf1.data.Dataset.from_tensor_slices(np.float32([1, 2]))
+        tf1.data.make_one_shot_iterator(few).get_next(name="next")
+    step = session.Step((), ("next:0",), ())
+    with (
+        pytest.raises(RanDryError, match=r"ran dry: End of sequence\. .*`repeat\(\)`, or take few"),
+        session.fresh(graph, tf1.ConfigProto()) as live,
+    ):
+        taken = step.callable(live)
+        for _ in range(3):
+            taken()
+
+
+def test_another_range_that_a_step_leaves_is_the_runtimes_own_word():
+    closed = tf1.errors.OutOfRangeError(None, None, "FIFOQueue '_0_queue' is closed")
+    error = session.refused(closed)
+    assert type(error) is RefusedError
+    assert str(error) == "The runtime refused the step: FIFOQueue '_0_queue' is closed"

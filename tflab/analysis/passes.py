@@ -7,11 +7,11 @@ changes to the versions that each node had.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tflab.records import Node, Pass, Rewrite, Snapshot, Taken, node_of
+from tflab.analysis import takeovers
+from tflab.records import Node, Pass, Rewrite, Snapshot, Taken
 
 PURPOSES = {
     # The steps of the runtime between its groups of passes
@@ -91,13 +91,29 @@ def compare(
     The first takes the user's graph, the last leaves the one that was executed.
     """
     passes = []
+    relieved = []  # by each pass
     before = State("", None, user_nodes, {})
     for after in (*states(snapshots), State("graph_optimizer", None, executed, {})):
         step = difference(before, after)
         if before.name or step.added or step.removed or step.rewritten:
             passes.append(step)  # else the first dump, which is just the user's graph
+            relieved.append([*takeovers.reliefs(*graphs(before, after))] if step.rewired else [])
         before = after
-    return tuple(passes)
+    return confirmed(passes, relieved)
+
+
+def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Taken]]) -> tuple[Pass, ...]:
+    """The passes, with the nodes that they relieved of their work: those that a later pass removed
+    because nobody needed them. One that is fetched stays."""
+    whole = []
+    unneeded: set[str] = set()  # that the next pass to remove them removes without an heir
+    for step, candidates in zip(reversed(passes), reversed(relieved), strict=True):
+        lost = tuple(taken for taken in candidates if taken.name in unneeded)
+        whole.append(replace(step, taken=(*step.taken, *lost)))
+        unneeded = unneeded - {*step.added} - {taken.name for taken in step.taken}
+        gone = set(step.removed)
+        unneeded |= {taken.name for taken in step.taken if taken.name in gone and not taken.into}
+    return tuple(reversed(whole))
 
 
 def states(snapshots: Sequence[Snapshot]) -> Iterator[State]:
@@ -130,8 +146,7 @@ def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Sna
 
 def difference(before: State, after: State) -> Pass:
     """What one pass added, removed, rewrote, re-wired and moved, and who took over what is gone."""
-    old = {node.name: node for node in before.nodes}
-    new = old if after.nodes is before.nodes else {node.name: node for node in after.nodes}
+    old, new = graphs(before, after)
     kept = [] if new is old else [(old[name], new[name]) for name in old if name in new]
     return Pass(
         name=after.name,
@@ -149,8 +164,14 @@ def difference(before: State, after: State) -> Pass:
             *(b for a, b in kept if altered(a, b)),
             *(node for name, node in new.items() if name not in old),
         ),
-        taken=() if new is old else tuple(takeovers(old, new, before.clusters)),
+        taken=() if new is old else tuple(takeovers.takeovers(old, new, before.clusters)),
     )
+
+
+def graphs(before: State, after: State) -> tuple[dict[str, Node], dict[str, Node]]:
+    """Both graphs by name; one and the same where the pass left all as it was."""
+    old = {node.name: node for node in before.nodes}
+    return old, old if after.nodes is before.nodes else {node.name: node for node in after.nodes}
 
 
 def altered(before: Node, after: Node) -> bool:
@@ -198,112 +219,3 @@ def graph_at(versions: Versions, state: int) -> dict[str, Node]:
         for version in all_of_it
         if version.first <= state <= version.last
     }
-
-
-def takeovers(
-    old: Mapping[str, Node], new: Mapping[str, Node], clusters: Mapping[str, str]
-) -> Iterator[Taken]:
-    """For each node that a pass removed or relieved of its work: what became of it.
-
-    The heir of a removed node is found where its value was used: a user was rewritten and now
-    does its work as well, or takes another tensor in its place.
-    """
-    users: dict[str, list[tuple[str, int]]] = {}
-    for node in old.values():
-        for position, tensor in enumerate(node.inputs):
-            users.setdefault(node_of(tensor), []).append((node.name, position))
-    runners = {
-        node.name.partition("/")[0].rpartition("_")[0]: node.name  # `cluster_0_1/xla_run`
-        for node in new.values()
-        if node.op == "_XlaRun" and node.name not in old
-    }
-    taking_over = heirs(old, new, users)
-    for name, node in old.items():
-        if name not in new:
-            cluster = clusters.get(name)
-            heir = cluster if cluster in new else runners.get(name)
-            heir = heir or taking_over.get(name)
-            yield Taken(name, fate_of(node, heir, old, new, cluster), heir)
-        elif new[name].op == "Const" != node.op:
-            yield Taken(name, "folded", name)
-        elif absorbed := absorber(node, old, new):
-            yield Taken(name, "fused", absorbed)
-
-
-def absorber(node: Node, old: Mapping[str, Node], new: Mapping[str, Node]) -> str | None:
-    """The input that now does this node's work as well; the node is left and passes it on.
-
-    So the remapper fuses batch norm and ReLU in training, where batch norm has other users.
-    """
-    after = new[node.name]
-    if after.op == "Identity" != node.op and after.inputs:
-        heir = node_of(after.inputs[0])
-        kept = heir in old and heir in new and heir in map(node_of, node.inputs)
-        if kept and new[heir].op != old[heir].op and new[heir].op.startswith("_"):  # the runtime's
-            return heir
-    return None
-
-
-def heirs(
-    old: Mapping[str, Node],
-    new: Mapping[str, Node],
-    users: Mapping[str, Sequence[tuple[str, int]]],
-) -> dict[str, str]:
-    """For each removed node that somebody needed: the node that stands in for it after the pass.
-
-    It is found at a user of its own, or else is that of the nearest user that is gone as well.
-    """
-    heir_of = {}
-    for name in old:
-        if name not in new and (heir := heir_at_users(name, old, new, users)):
-            heir_of[name] = heir
-    waiting = deque(heir_of)
-    while waiting:
-        user = waiting.popleft()
-        for name in map(node_of, old[user].inputs):
-            if name in old and name not in new and name not in heir_of:
-                heir_of[name] = heir_of[user]
-                waiting.append(name)
-    return heir_of
-
-
-def heir_at_users(
-    name: str,
-    old: Mapping[str, Node],
-    new: Mapping[str, Node],
-    users: Mapping[str, Sequence[tuple[str, int]]],
-) -> str | None:
-    for user, position in users.get(name, ()):
-        if user not in new:
-            continue
-        if new[user].op != old[user].op:
-            return user
-        if position < len(new[user].inputs):
-            heir = node_of(new[user].inputs[position])
-            if heir in new and heir != node_of(old[user].inputs[position]):
-                return heir
-    return None
-
-
-def fate_of(
-    node: Node,
-    heir: str | None,
-    old: Mapping[str, Node],
-    new: Mapping[str, Node],
-    cluster: str | None,
-) -> str:
-    """What happened to a removed node, by who took it over and how that one changed."""
-    if heir is None:
-        return "removed"
-    if heir == cluster:
-        return "compiled"
-    was, now = old.get(heir), new[heir]
-    if now.op == "Const" and (was.op if was else node.op) != "Const":
-        return "folded"  # its value went into a constant that was made here
-    if was is None:  # into a node that was made here: a feed, a copy, or one that does more
-        return "removed" if now.op in ("_Arg", node.op) else "fused"
-    if was.op != now.op:
-        return "fused"  # into a node that was rewritten to do the work of both
-    if was.op == node.op and heir not in map(node_of, node.inputs):
-        return "merged"  # with its twin
-    return "removed"  # its users take the value from where it came

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from typing import BinaryIO, NoReturn
 
 from tflab.cli import plain
-from tflab.errors import RefusedError, TflabError, UsageError
+from tflab.errors import RanDryError, RefusedError, TflabError, UsageError
 
 # The packages that tflab needs, by the names under which they are imported.
 NEEDED = (
@@ -116,7 +116,7 @@ def run(body: Callable[[], int]) -> int:
             finally:
                 sys.stdout.flush()  # so that a closed pipe is not taken for a failure
         except TflabError as error:
-            if isinstance(error, RefusedError):
+            if isinstance(error, RefusedError) and not isinstance(error, RanDryError):
                 show(chatter)
             print(f"tflab: {error}", file=sys.stderr)
             return error.status

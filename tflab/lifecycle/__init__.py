@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tflab.records import Options, Stage
-from tflab.runtime import dumps
+from tflab.runtime import dumps, quiet
 from tflab.views.stages import NAMES, name
 
 STAGES = NAMES
@@ -18,9 +18,10 @@ def walk(model: str, options: Options | None = None, stop: str = NAMES[-1]) -> I
     Raises TflabError when a stage cannot be done.
     """
     dumps.prepare()  # before the stages import TensorFlow
+    quiet.load()
     from tflab.lifecycle import stages
 
-    for stage in stages.through(model, options or Options()):
+    for stage in stages.through(model, options or Options(), runs=stop in NAMES[2:]):
         yield stage
         if name(stage) == stop:
             return

@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tflab import models
 from tflab.cli import arguments, command, environment, logdirs
@@ -22,6 +23,9 @@ from tflab.records import Execution, Frontend, Options, Placement, Stage
 from tflab.runtime import dumps
 from tflab.views import name_scopes
 from tflab.views import stages as views
+
+if TYPE_CHECKING:
+    from tflab.lifecycle.captures import Captures
 
 
 def json_document(
@@ -147,33 +151,34 @@ def run(args: argparse.Namespace) -> int:
     final = None
     if args.logdir or stop == STAGES[-1]:
         final = logdirs.choose(args.logdir, args.model)
-    interrupted = False
+    captured = None
     with logdirs.new_folder(final) if final else nullcontext() as folder:
         stages = show(args, walk(args.model, options, stop))
         if folder:
-            interrupted = write(folder, stages, options)
+            captured = write(folder, stages, options)
     if final:
         stream = sys.stdout if args.format == "text" else sys.stderr
         print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(final)}", file=stream)
-    interrupted = interrupted or any(
+        for sentence in captured.left_out if captured else ():
+            print(sentence, file=stream)
+    interrupted = (captured is not None and captured.interrupted) or any(
         stage.interrupted for stage in stages if isinstance(stage, Execution)
     )
     return command.INTERRUPTED if interrupted else 0
 
 
-def write(folder: Path, stages: Sequence[Stage], options: Options) -> bool:
-    """Write what TensorBoard shows, for which it asks for steps of its own, and generated code;
-    whether that was interrupted."""
+def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
+    """Write what TensorBoard shows, for which it asks for steps of its own, and generated code."""
     from tflab.exporters import tensorboard
     from tflab.lifecycle import captures
 
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
     ran = any(isinstance(stage, Execution) and not stage.interrupted for stage in stages)
-    captured, interrupted = captures.take(placement, options) if placement and ran else ((), False)
-    tensorboard.write(folder, stages[-1], placement, captured)
+    taken = captures.take(placement, options) if placement and ran else captures.Captures(())
+    tensorboard.write(folder, stages[-1], placement, taken.captured)
     for code in placement.generated if placement else ():
         logdirs.write_listings(folder / "code" / code.cluster, code.listings)
-    return interrupted
+    return taken
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:

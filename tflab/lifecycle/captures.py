@@ -3,41 +3,83 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from tflab.errors import TflabError
 from tflab.exporters.tensorboard import Captured
 from tflab.records import Capture, Options, Placement, Program, StepTime
 from tflab.records.options import BATCH_SIZES
 from tflab.runtime import dumps, measure, plans, session, trace
+from tflab.units import plural
 
 STEPS = 5  # of each batch size
 
 Traced = Sequence[tuple[StepTime, Any]]  # with their RunMetadata
 
 
-def take(placement: Placement, options: Options) -> tuple[tuple[Captured, ...], bool]:
-    """Warm, traced steps of every batch size, and whether Ctrl-C left some out."""
+@dataclass(frozen=True)
+class Captures:
+    """What was captured, and why not more."""
+
+    captured: tuple[Captured, ...]
+    left_out: tuple[str, ...] = ()  # a sentence for each batch size that cannot be had
+    interrupted: bool = False
+
+
+def take(placement: Placement, options: Options) -> Captures:
+    """Warm, traced steps of every batch size that the data and the graph allow.
+
+    A batch size whose step fails is left out, and the others are taken once more without it: one
+    session runs them all, so that XLA numbers its clusters for all of them alike.
+    """
+    sizes, left_out = sizes_of(placement.program)
+    while sizes:
+        taken, failed = take_sizes(placement, options, sizes)
+        if failed is None:
+            return replace(taken, left_out=left_out)
+        size, failure = failed
+        left_out = (*left_out, f"A batch of {size} is not captured. {failure}")
+        sizes = tuple(other for other in sizes if other != size)
+    return Captures((), left_out)
+
+
+def sizes_of(program: Program) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The batch sizes that the data have rows for, and a sentence about each of the others."""
+    data = program.dataset("train")
+    sizes = tuple(size for size in BATCH_SIZES if size <= data.size)
+    rows = f"the data ({data.name}) have {plural(data.size, 'row')}"
+    left_out = (
+        f"A batch of {size} is not captured: {rows}." for size in BATCH_SIZES if size > data.size
+    )
+    return sizes, tuple(left_out)
+
+
+def take_sizes(
+    placement: Placement, options: Options, sizes: Sequence[int]
+) -> tuple[Captures, tuple[int, TflabError] | None]:
+    """The captures of these batch sizes, or the first one whose step failed, and why."""
     program = placement.program
     types = {node.name: node.op for node in placement.nodes}
     folder = dumps.prepare() if options.xla else None
     known: dict[int, set[Path]] = {}  # the HloProtos that were there before a batch size
-    traced: dict[int, list[tuple[StepTime, Any]]] = {size: [] for size in BATCH_SIZES}
+    traced: dict[int, list[tuple[StepTime, Any]]] = {size: [] for size in sizes}
 
     def rounds() -> Iterator[Iterable[measure.Turn]]:
-        for size in BATCH_SIZES:
+        for size in sizes:
             known[size] = protos(folder)
             yield turns(program, size)
 
     def observe(turn: measure.Turn, timed: StepTime, recorded: Any) -> None:
         traced[turn.batch_size].append((timed, recorded.parsed()))
 
-    plan = measure.Plan("captures", rounds(), len(BATCH_SIZES))
+    plan = measure.Plan("captures", rounds(), len(sizes))
     step = session.step_of(program, placement.fetches)
     ending = measure.run([measure.job_of(program, step, options)], plan, observe)
     if ending.failure:
-        raise ending.failure
+        return Captures(()), ([*known][-1], ending.failure)
     after = [*list(known.values())[1:], protos(folder)]
     captured = []
     for (size, before), then in zip(known.items(), after, strict=True):
@@ -45,7 +87,7 @@ def take(placement: Placement, options: Options) -> tuple[tuple[Captured, ...], 
             capture = captured_of(capture_name(program, size), traced[size], types)
             modules = modules_of(capture, then - before)
             captured.append(Captured(size, capture, traced[size][-1][1], modules))
-    return tuple(captured), ending.interrupted
+    return Captures(tuple(captured), interrupted=ending.interrupted), None
 
 
 def turns(program: Program, size: int) -> Iterator[measure.Turn]:

@@ -140,8 +140,8 @@ def resolve_one(graph: tf.Graph, name: str) -> str:
     ops = {op.name: op for op in graph.get_operations()}
     op = ops.get(node_of(name))
     if op is None:
-        nearest = difflib.get_close_matches(node_of(name), ops, n=1)
-        hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
+        near = nearest(node_of(name), tuple(ops))
+        hint = f" Did you mean '{near}'?" if near else ""
         raise UsageError(f"There is no node '{name}' in the graph to fetch.{hint}")
     if op.type == "Placeholder":
         raise UsageError(
@@ -156,6 +156,15 @@ def resolve_one(graph: tf.Graph, name: str) -> str:
             f"and it has {len(op.outputs)}."
         )
     return name
+
+
+def nearest(name: str, names: Sequence[str]) -> str | None:
+    """The name most like this one, which may also be the last part, or parts, of a name."""
+    inside = next((known for known in names if known.endswith(f"/{name}")), None)
+    last_parts = {known.rpartition("/")[2]: known for known in reversed(names)}
+    alike = difflib.get_close_matches(name, names, n=1)
+    alike_at_end = difflib.get_close_matches(name.rpartition("/")[2], last_parts, n=1)
+    return inside or next(iter(alike), None) or next((last_parts[p] for p in alike_at_end), None)
 
 
 def transfers(graphs: Iterable[Any], shapes: Mapping[str, Shape]) -> Iterator[Transfer]:

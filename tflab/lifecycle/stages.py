@@ -11,15 +11,21 @@ from tflab import models
 from tflab.exporters import notebook
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records import Options, Stage
+from tflab.runtime import session
 from tflab.views import stages as views
 
 for record in views.STAGES:
     notebook.show_as(record, views.page)
 
 
-def through(model: str, options: Options) -> Iterator[Stage]:
-    """The result of each stage, in their order. Raises TflabError when a stage cannot be done."""
+def through(model: str, options: Options, runs: bool = True) -> Iterator[Stage]:
+    """The result of each stage, in their order. Raises TflabError when a stage cannot be done.
+
+    Where a step will run, its data are looked at before the first stage is handed out.
+    """
     built = frontend.build((model, models.find(model, options.saved)), options)
+    if runs and built.program:
+        next(session.feed_batches(built.program, options.batch_size))
     yield built
     derived = backward.differentiate(built, options)
     yield derived

@@ -34,6 +34,8 @@ def prepare() -> Path | None:
     folder = tempfile.mkdtemp(prefix="tflab-xla-")
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     for name, value in (dump_names.DUMP_ENVIRONMENT | xla.environment(Path(folder))).items():
+        if name == "TF_CPP_MIN_LOG_LEVEL" and name in os.environ:
+            continue  # the user says how much TensorFlow logs
         # Flags of the user's own stay; neither kind does anything until XLA is asked for.
         own = os.environ.get(name, "") if name.endswith("XLA_FLAGS") else ""
         os.environ[name] = f"{own} {value}".strip()

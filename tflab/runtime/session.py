@@ -15,12 +15,13 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import datasets
-from tflab.errors import RefusedError, TflabError
+from tflab.errors import RanDryError, RefusedError, TflabError
 from tflab.records import SWITCHES, Options, Program, Start, StepTime
 from tflab.runtime import private
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
 TIME_LIMIT_S = 120  # of one step
+END_OF_DATA = "End of sequence"  # what an iterator of tf.data says at its end
 
 
 @cache
@@ -93,6 +94,12 @@ def refused(error: tf.errors.OpError) -> RefusedError:
             "waits for ever, such as a queue that nobody fills. --fetch chooses what is run."
         )
     message = sentence(error.message)
+    if isinstance(error, tf.errors.OutOfRangeError) and message.startswith(END_OF_DATA):
+        return RanDryError(
+            f"The data that the graph reads by itself ran dry: {message}. There are more steps to "
+            "take than batches; let the data begin anew with tf.data's `repeat()`, or take fewer "
+            "steps."
+        )
     if "explicitly assigned to" in message:
         message += " Give --soft-placement to let another device do it."
     if message.startswith("Multiple CPU devices"):

@@ -80,8 +80,9 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
     if unreached:
         yield f"{len(unreached):,} that the fetches do not need: {kinds(unreached, types)}"
     rest = [taken for taken in step.taken if taken.name not in lost]
-    new_types = {change.name: change.new for change in step.rewritten}
-    yield from fusions([taken for taken in rest if taken.fate == "fused"], new_types)
+    added = {node.name: node.op for node in step.definitions if node.name in step.added}
+    rewritten = {change.name: change.new for change in step.rewritten}
+    yield from fusions([taken for taken in rest if taken.fate == "fused"], rewritten, added)
     yield from grouped(rest, "folded", "folded into the constant")
     yield from grouped(rest, "merged", "merged with the equal")
     yield from grouped(rest, "compiled", "compiled into")
@@ -116,11 +117,15 @@ def kinds(taken: Sequence[Taken], types: dict[str, str]) -> str:
     return counted(types.get(node.name, "(runtime)") for node in taken)
 
 
-def fusions(taken: Iterable[Taken], new_types: dict[str, str]) -> Iterable[str]:
-    """`conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`."""
+def fusions(
+    taken: Iterable[Taken], rewritten: dict[str, str], added: dict[str, str]
+) -> Iterable[str]:
+    """`conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`; a node that the pass
+    added was none of the parts."""
     for into, names in by_heir(taken).items():
-        parts = [*names, into] if into in new_types else names
-        yield f"{' + '.join(parts)} became one {new_types.get(into, 'node')}, named {into}"
+        parts = [*names, into] if into in rewritten else names
+        op = rewritten.get(into) or added.get(into, "node")
+        yield f"{' + '.join(parts)} became one {op}, named {into}"
 
 
 def grouped(taken: Iterable[Taken], fate: str, words: str) -> Iterable[str]:

@@ -66,6 +66,11 @@ def test_the_essential_of_a_name_leaves_out_the_scopes_within_its_layer():
     assert lettering.essential("x") == "x"
 
 
+def test_the_essential_of_a_gradient_is_not_that_of_a_node_of_its_layer():
+    assert lettering.essential("gradients/mul/x_grad/Mul") == "gradients/mul/Mul"
+    assert lettering.essential("mul/Mul") == "mul/Mul"
+
+
 @pytest.mark.parametrize(
     ("room", "lines"),
     [

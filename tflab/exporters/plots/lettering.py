@@ -59,8 +59,9 @@ def wrapped(words: str, room: float, size: float, weight: str = "normal") -> lis
 
 
 def essential(name: str) -> str:
-    """A name without the scopes within its layer: `conv2/Conv2DBackpropInput` for
-    `gradients/conv2/Conv2D_grad/Conv2DBackpropInput`."""
+    """A name without the scopes within its layer: `gradients/conv2/Conv2DBackpropInput` for
+    `gradients/conv2/Conv2D_grad/Conv2DBackpropInput`, so that no gradient looks like a node of the
+    layer itself."""
     return min(name, f"{op_table.layer(name)}/{name.rpartition('/')[2]}", key=len)
 
 

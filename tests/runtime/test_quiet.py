@@ -1,0 +1,57 @@
+"""Quiet: what TensorFlow says when it is imported is left out, unless it is an error."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tflab.runtime import quiet
+
+ROOT = Path(__file__).parents[2]
+NOTE = "I0000 00:00:17.5 1 port.cc:153] oneDNN custom operations are on.\n"
+BEFORE = "WARNING: All log messages before absl::InitializeLog() is called are written to STDERR\n"
+CUDA = "E0000 00:00:17.5 1 cuda_platform.cc:52] failed call to cuInit: UNKNOWN ERROR (303)\n"
+ERROR = "E0000 00:00:17.5 1 other.cc:1] the library is broken\n"
+SAID = BEFORE + NOTE + CUDA + ERROR + "no log line\n"
+
+
+def test_notes_are_left_out_and_errors_are_not():
+    assert quiet.worth_saying(SAID, quiet.NOTES, gpu=False) == [ERROR, "no log line\n"]
+
+
+def test_a_machine_with_a_gpu_hears_that_it_cannot_be_used():
+    assert quiet.worth_saying(SAID, quiet.NOTES, gpu=True) == [CUDA, ERROR, "no log line\n"]
+
+
+def test_where_the_import_fails_all_is_shown():
+    assert "".join(quiet.worth_saying(SAID, None, gpu=False)) == SAID
+
+
+def python(code, **environment):
+    """What a Python of its own prints to its stderr, and how it ends."""
+    known = {k: v for k, v in os.environ.items() if k != "TF_CPP_MIN_LOG_LEVEL"}
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=known | {"PYTHONPATH": str(ROOT)} | environment,
+        capture_output=True,
+        text=True,
+    )
+    return done.returncode, done.stderr
+
+
+@pytest.mark.tensorflow
+def test_the_first_walk_from_python_prints_nothing():
+    walk = "from tflab import lifecycle; list(lifecycle.walk('toy', stop='placement'))"
+    assert python(walk) == (0, "")
+
+
+def test_an_import_that_fails_shows_what_was_said(tmp_path):
+    (tmp_path / "tensorflow.py").write_text(
+        f"import os\nos.write(2, {NOTE!r}.encode())\nraise ImportError('no such symbol')\n"
+    )
+    path = f"{tmp_path}{os.pathsep}{ROOT}"
+    status, said = python("from tflab.runtime import quiet; quiet.load()", PYTHONPATH=path)
+    assert status == 1
+    assert said.startswith(NOTE) and said.endswith("ImportError: no such symbol\n")

@@ -1,0 +1,168 @@
+"""Takeovers: who does the work of a node that a pass took out of the graph, or left without users.
+
+No TensorFlow in here. It is read off the graphs before and after the pass: where the node was used,
+another stands now.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+
+from tflab.records import Node, Taken, node_of
+
+Graph = Mapping[str, Node]  # by name
+Users = Mapping[str, Sequence[tuple[str, int]]]  # node -> the nodes that take it, and as what input
+
+
+def takeovers(old: Graph, new: Graph, clusters: Mapping[str, str]) -> Iterator[Taken]:
+    """For each node that a pass removed or relieved of its work: what became of it.
+
+    The heir of a removed node is found where its value was used: a user was rewritten and now
+    does its work as well, or takes another tensor in its place.
+    """
+    runners = {
+        node.name.partition("/")[0].rpartition("_")[0]: node.name  # `cluster_0_1/xla_run`
+        for node in new.values()
+        if node.op == "_XlaRun" and node.name not in old
+    }
+    taking_over = heirs(old, new, users_of(old))
+    for name, node in old.items():
+        if name not in new:
+            cluster = clusters.get(name)
+            heir = cluster if cluster in new else runners.get(name)
+            heir = heir or taking_over.get(name)
+            yield Taken(name, fate_of(node, heir, old, new, cluster), heir)
+        elif new[name].op == "Const" != node.op:
+            yield Taken(name, "folded", name)
+        elif absorbed := absorber(node, old, new):
+            yield Taken(name, "fused", absorbed)
+
+
+def absorber(node: Node, old: Graph, new: Graph) -> str | None:
+    """The input that now does this node's work as well; the node is left and passes it on.
+
+    So the remapper fuses batch norm and ReLU in training, where batch norm has other users.
+    """
+    after = new[node.name]
+    if after.op == "Identity" != node.op and after.inputs:
+        heir = node_of(after.inputs[0])
+        kept = heir in old and heir in new and heir in map(node_of, node.inputs)
+        if kept and new[heir].op != old[heir].op and new[heir].op.startswith("_"):  # the runtime's
+            return heir
+    return None
+
+
+def heirs(
+    old: Graph,
+    new: Graph,
+    users: Users,
+) -> dict[str, str]:
+    """For each removed node that somebody needed: the node that stands in for it after the pass.
+
+    It is found at a user of its own, or else is that of the nearest user that is gone as well.
+    """
+    heir_of = {}
+    for name in old:
+        if name not in new and (heir := heir_at_users(name, old, new, users)):
+            heir_of[name] = heir
+    waiting = deque(heir_of)
+    while waiting:
+        user = waiting.popleft()
+        for name in map(node_of, old[user].inputs):
+            if name in old and name not in new and name not in heir_of:
+                heir_of[name] = heir_of[user]
+                waiting.append(name)
+    return heir_of
+
+
+def heir_at_users(
+    name: str,
+    old: Graph,
+    new: Graph,
+    users: Users,
+) -> str | None:
+    for user, position in users.get(name, ()):
+        if user not in new:
+            continue
+        if new[user].op != old[user].op:
+            return user
+        if position < len(new[user].inputs):
+            heir = node_of(new[user].inputs[position])
+            if heir in new and heir != node_of(old[user].inputs[position]):
+                return heir
+    return None
+
+
+def fate_of(
+    node: Node,
+    heir: str | None,
+    old: Graph,
+    new: Graph,
+    cluster: str | None,
+) -> str:
+    """What happened to a removed node, by who took it over and how that one changed."""
+    if heir is None:
+        return "removed"
+    if heir == cluster:
+        return "compiled"
+    was, now = old.get(heir), new[heir]
+    if now.op == "Const" and (was.op if was else node.op) != "Const":
+        return "folded"  # its value went into a constant that was made here
+    if was is None:  # into a node that was made here: a feed, a copy, or one that does more
+        return "removed" if now.op in ("_Arg", node.op) else "fused"
+    if was.op != now.op:
+        return "fused"  # into a node that was rewritten to do the work of both
+    if was.op == node.op and heir not in map(node_of, node.inputs):
+        return "merged"  # with its twin
+    return "removed"  # its users take the value from where it came
+
+
+def users_of(graph: Graph) -> Users:
+    """The users of each node."""
+    users: dict[str, list[tuple[str, int]]] = {}
+    for node in graph.values():
+        for position, tensor in enumerate(node.inputs):
+            users.setdefault(node_of(tensor), []).append((node.name, position))
+    return users
+
+
+def reliefs(old: Graph, new: Graph) -> Iterator[Taken]:
+    """For each node that still stands after a pass, but whose users all take another one: that one.
+
+    So the arithmetic optimiser replaces a node: it makes another beside it and turns the users to
+    that. The old one stays until a later pass finds that nobody needs it. What only such nodes use
+    has lost its work as well.
+    """
+    users, now = users_of(old), users_of(new)
+    heir_of = {
+        name: heir
+        for name in users
+        if name in old and name in new and name not in now
+        if (heir := switched_to(name, old, new, users))
+    }
+    waiting = deque(heir_of)
+    while waiting:
+        user = waiting.popleft()
+        for name in map(node_of, old[user].inputs):
+            computes = name in old and name in new and bool(old[name].inputs)
+            if computes and name not in heir_of and idle(name, heir_of, now):
+                heir_of[name] = heir_of[user]
+                waiting.append(name)
+    for name, heir in heir_of.items():
+        yield Taken(name, fate_of(old[name], heir, old, new, None), heir)
+
+
+def switched_to(name: str, old: Graph, new: Graph, users: Users) -> str | None:
+    """The node that a user takes in place of this one, and did not take before."""
+    for user, position in users[name]:
+        if user in new and len(new[user].inputs) == len(old[user].inputs):
+            heir = node_of(new[user].inputs[position])
+            if heir in new and heir not in map(node_of, old[user].inputs):
+                return heir
+    return None
+
+
+def idle(name: str, relieved: Mapping[str, str], users: Users) -> bool:
+    """Whether all users of a node have lost their own work."""
+    return all(user in relieved for user, _ in users.get(name, ()))

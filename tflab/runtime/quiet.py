@@ -1,0 +1,46 @@
+"""Quiet: TensorFlow is imported without its notes on what it finds, in a notebook's first cell too.
+
+They come before its log has a level that could be set. What is not such a note is passed on.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+import tempfile
+from glob import glob
+
+NOTES = re.compile(r"I\d{4} |WARNING: All log messages before absl::InitializeLog\(\)")
+NO_GPU = "failed call to cuInit"  # an error only where the machine has a GPU
+
+
+def load() -> None:
+    """Import TensorFlow and let it look for GPUs; where that fails, all that it said is shown."""
+    if "tensorflow" in sys.modules:
+        return
+    notes: re.Pattern[str] | None = None
+    with tempfile.TemporaryFile() as kept:
+        sys.stderr.flush()
+        terminal = os.dup(2)
+        os.dup2(kept.fileno(), 2)
+        try:
+            import tensorflow as tf
+
+            tf.config.list_physical_devices("GPU")
+            notes = NOTES
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
+            kept.seek(0)
+            said = kept.read().decode(errors="backslashreplace")
+            sys.stderr.write("".join(worth_saying(said, notes, bool(glob("/dev/nvidia[0-9]*")))))
+
+
+def worth_saying(said: str, notes: re.Pattern[str] | None, gpu: bool) -> list[str]:
+    """The lines that are more than notes, of a machine with a GPU or without one."""
+    return [
+        line
+        for line in said.splitlines(keepends=True)
+        if notes is None or not (notes.match(line) or (NO_GPU in line and not gpu))
+    ]
