@@ -1,12 +1,16 @@
 """Maps: those of a recorded step of LeNet are what NumPy computes of its first digit."""
 
+import io
 import os
 import subprocess
 import sys
 
 import numpy as np
 import pytest
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from tflab.exporters import tensorboard
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.models import find
 from tflab.records import Options
@@ -155,3 +159,36 @@ def test_without_onednn_too_the_convolutions_themselves_are_there():
 
 def test_a_step_without_images_has_no_maps(walked):
     assert walked("toy")["execution"].maps is None
+
+
+# TensorBoard's Images
+
+
+def test_tensorboard_has_the_picture_and_every_row_of_it(walked, tmp_path):
+    stage = walked("lenet")
+    tensorboard.write(tmp_path, stage["execution"], stage["placement"], ())
+    events = EventAccumulator(str(tmp_path / tensorboard.RECORDED)).Reload()
+    tags = events.Tags()["images"]
+    assert tags[0] == tensorboard.IMAGES
+    assert set(tags[1:]) == {
+        *("images", "conv1/kernel", "conv1/Relu", "pool1/MaxPool"),
+        *("conv2/kernel", "conv2/Relu", "pool2/MaxPool"),
+        *("conv1/kernel, gradient", "conv1/Relu, gradient", "pool1/MaxPool, gradient"),
+        *("conv2/kernel, gradient", "conv2/Relu, gradient", "pool2/MaxPool, gradient"),
+    }
+    (whole,) = events.Images(tensorboard.IMAGES)
+    with Image.open(io.BytesIO(whole.encoded_image_string)) as picture:
+        assert picture.size == (whole.width, whole.height)
+        assert whole.height > whole.width == 1200
+    (digit,) = events.Images("images")
+    with Image.open(io.BytesIO(digit.encoded_image_string)) as picture:
+        pixels = np.asarray(picture)
+    zoom = digit.width // 32
+    expected = by_name(stage["execution"])["images"].array[..., 0]
+    assert np.abs(pixels[::zoom, ::zoom, 0] - np.round(255 * expected)).max() <= 1
+
+
+def test_a_step_without_images_writes_no_such_run(walked, tmp_path):
+    stage = walked("toy")
+    tensorboard.write(tmp_path, stage["execution"], stage["placement"], ())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["executed", "written"]
