@@ -1,8 +1,9 @@
 """TensorBoard: the graph, a tag for every batch size that colours it by time and memory, and the
-steps behind each of these as a profile."""
+steps behind each of these as a profile; and what a network saw of an image."""
 
 from __future__ import annotations
 
+import io
 import os
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -12,11 +13,15 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow.compat.v1 as tf1
+from PIL import Image
 
-from tflab.exporters import xspace
-from tflab.records import Capture, Placement, Program, Stage
+from tflab.exporters import plots, xspace
+from tflab.exporters.plots import files, mosaic
+from tflab.records import Capture, Execution, Maps, Placement, Program, Stage
 
 LARGE = 2**16  # bytes of one constant
+RECORDED = "recorded step"  # the run of what is drawn of it
+IMAGES = "what the network saw"  # its tag
 
 
 @dataclass(frozen=True)
@@ -45,6 +50,8 @@ def write(
     write_executed(logdir, stage.program, graphs or placement.partition_graphs, traces)
     for steps in captured:
         xspace.write(logdir, [steps.capture], modules=steps.modules)
+    if isinstance(stage, Execution) and stage.maps and len(stage.maps.maps) > 1:
+        write_images(logdir, stage.maps)
 
 
 def write_graph(logdir: str | Path, program: Program) -> None:
@@ -68,6 +75,26 @@ def write_executed(
         add_graph(writer, merged)
         for batch_size, metadata in traces.items():
             writer.add_run_metadata(drawable(metadata), tag(program, batch_size), batch_size)
+
+
+def write_images(logdir: str | Path, maps: Maps) -> None:
+    """Feature maps and gradients as the run `recorded step`, in Images: the whole picture, and each
+    row by itself."""
+    with run(os.path.join(logdir, RECORDED)) as writer:
+        add_image(writer, IMAGES, files.png(plots.feature_maps.draw(maps)))
+        for item in maps.maps:
+            whole, gradient = plots.feature_maps.mosaics(item)
+            add_image(writer, item.name, mosaic.png(whole))
+            if gradient is not None:
+                add_image(writer, f"{item.name}, gradient", mosaic.png(gradient))
+
+
+def add_image(writer: tf1.summary.FileWriter, tag: str, png: bytes) -> None:
+    with Image.open(io.BytesIO(png)) as picture:
+        width, height = picture.size
+    image = tf1.Summary.Image(width=width, height=height, colorspace=3, encoded_image_string=png)
+    value = tf1.Summary.Value(tag=tag, image=image)
+    writer.add_summary(tf1.Summary(value=[value]), global_step=1)
 
 
 @contextmanager

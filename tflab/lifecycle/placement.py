@@ -68,6 +68,11 @@ def place_once(backward: Backward, options: Options) -> Placement:
         nodes=tuple(node for part in parts for node in part),
         user_nodes=backward.nodes,
         backward_nodes=backward.added_nodes or recognised(backward),
+        gradients={
+            node.name: node.towards
+            for node in backward.gradient_nodes
+            if node.complete and node.towards
+        },
         fetches=fetches,
         batch_size=options.batch_size,
         data=program.dataset("train").name,

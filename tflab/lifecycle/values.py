@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tflab.analysis import feature_maps
 from tflab.analysis import values as analysis
 from tflab.errors import TflabError
 from tflab.lifecycle import recorded_step
@@ -54,7 +55,10 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         raise TflabError(reason)
     with TemporaryDirectory(prefix="tflab-values-") as folder:
         ran = recorded_step.run(folder, placement, options)
-        seen = read(folder, ran)
+        plan = feature_maps.plan(
+            placement.user_nodes, placement.backward_nodes, placement.gradients, ran.fed
+        )
+        seen = read(folder, ran, plan)
     ordered = analysis.in_order(ran.nodes, placement.transfers, seen.us)
     first = analysis.first_not_finite(
         ordered, seen.bads, placement.transfers, seen.values, sources(placement)
@@ -67,7 +71,16 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         answer=dict(placement.program.model.answer) if ran.path else {},
     )
     rows = tuple(rows_of(ordered, ran, seen))
-    return replace(execution, values=rows, first_not_finite=first, recorded_step=about)
+    maps = feature_maps.maps(
+        plan,
+        seen.arrays,
+        seen.shapes,
+        ran.fed,
+        ran.before,
+        placement.ledger,
+        placement.user_nodes,
+    )
+    return replace(execution, values=rows, first_not_finite=first, recorded_step=about, maps=maps)
 
 
 def names_of(placement: Placement) -> Iterator[str]:
@@ -95,11 +108,14 @@ class Seen:
     values: dict[str, Value] = field(default_factory=dict)
     bads: dict[str, analysis.Bad] = field(default_factory=dict)
     us: dict[str, int] = field(default_factory=dict)  # node -> when its first tensor was written
+    arrays: dict[str, np.ndarray] = field(default_factory=dict)  # what is kept of some of them
+    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of these, the whole
 
 
-def read(folder: str, ran: recorded_step.Ran) -> Seen:
+def read(folder: str, ran: recorded_step.Ran, plan: feature_maps.Plan) -> Seen:
     """All that the debugger saw, what was fed and what variables held: each under one name."""
     seen, ops = Seen(), {node.name: node.op for node in ran.nodes}
+    rows, whole = plan.rows(), plan.whole()
     for dumped in debugger.read(folder):
         seen.us.setdefault(dumped.node, dumped.us)
         op = ops.get(dumped.node, "")
@@ -111,6 +127,9 @@ def read(folder: str, ran: recorded_step.Ran) -> Seen:
         calls = seen.values[tensor].calls if tensor in seen.values else 0
         if tensor not in seen.bads and (bad := analysis.bad(dumped.array, calls)):
             seen.bads[tensor] = bad
+        if tensor in whole or (tensor in rows and dumped.array.ndim > 1 and dumped.array.size):
+            seen.arrays[tensor] = feature_maps.kept(dumped.array, tensor in whole)
+            seen.shapes[tensor] = dumped.array.shape
         seen.values[tensor] = value_of(
             dumped.array,
             tensor=f"{dumped.node}:{dumped.output}",

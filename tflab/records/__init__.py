@@ -10,6 +10,7 @@ left out of JSON, or has another key there, says so in the metadata of its field
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,6 +28,7 @@ from tflab.records.graph import (
     edge_count,
     node_of,
 )
+from tflab.records.maps import FeatureMap, Maps, Probabilities
 from tflab.records.measured import (
     Compared,
     Comparison,
@@ -97,6 +99,7 @@ __all__ = [
     "Experiments",
     "Fate",
     "FateChange",
+    "FeatureMap",
     "Fit",
     "Frontend",
     "Function",
@@ -112,6 +115,7 @@ __all__ = [
     "Link",
     "Load",
     "Machined",
+    "Maps",
     "Memory",
     "Model",
     "Node",
@@ -129,6 +133,7 @@ __all__ = [
     "PathPoint",
     "Peaks",
     "Placement",
+    "Probabilities",
     "Program",
     "Quality",
     "Race",
@@ -227,6 +232,8 @@ class Placement(Shown):
     user_nodes: tuple[Node, ...] = field(default=(), repr=False, metadata={"json": None})
     # Those of them that are of the backward pass: gradients and updates
     backward_nodes: tuple[str, ...] = field(default=(), repr=False, metadata={"json": None})
+    # Those of them that are a gradient: node -> `dL/d(conv1/Relu)`
+    gradients: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"json": None})
     fetches: tuple[str, ...] = ()
     batch_size: int = 0
     data: str = ""
@@ -275,6 +282,8 @@ class Execution(Shown):
     values: tuple[Value, ...] = field(default=(), repr=False)  # of one step, in order of execution
     first_not_finite: NotFinite | None = None  # of those values
     recorded_step: RecordedStep | None = None  # that they are of; None where none was asked for
+    # What of that step can be drawn; None where no image was fed
+    maps: Maps | None = field(default=None, repr=False, metadata={"json": None})
 
 
 Stage = Frontend | Backward | Placement | Execution

@@ -11,6 +11,7 @@ from tflab.records.options import BATCH_SIZES
 from tflab.report import (
     batch_sizes_chapter,
     graph_chapter,
+    network_chapter,
     placed_chapter,
     questions,
     recipes,
@@ -35,6 +36,7 @@ def report(lab: Lab, command: str) -> Report:
             *why_slow(lab.compared),
             Chapter("Environment", tuple(environment(lab))),
             *lives(lab),
+            *seen(lab),
             Chapter("Loss and accuracy", tuple(training_chapter.parts(lab))),
             Chapter("The ten ops that cost most", tuple(step_chapters.top_ops(lab))),
             Chapter("Batch sizes", tuple(batch_sizes_chapter.parts(lab.compared))),
@@ -66,6 +68,13 @@ def lives(lab: Lab) -> Iterator[Chapter]:
         yield Chapter(f"{SMALL} on two devices", two)
     if lab.model != TOY:
         yield Chapter(f"The life of {lab.model}", tuple(graph_chapter.parts(lab.walked, lab.model)))
+
+
+def seen(lab: Lab) -> Iterator[Chapter]:
+    """The pictures of a model that reads images."""
+    if maps := network_chapter.maps_of(lab.walked):
+        parts = network_chapter.parts(lab.walked, maps)
+        yield Chapter("What the network saw", tuple(parts))
 
 
 def why_slow(comparison: Comparison) -> Iterator[Chapter]:

@@ -18,6 +18,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from tests.buffers_by_hand import BUFFERS, CONV, LOSS
+from tests.maps_by_hand import IMAGES, MAPS
 from tests.pictures import caption, plain, points, title
 from tests.records_by_hand import op_at_size, op_stats, op_total
 from tflab.exporters import plots
@@ -147,6 +148,7 @@ EXAMPLES = {
     "buffers": (BUFFERS,),
     "roofline": (LAYERS, PEAKS),
     "layers": (LAYERS,),
+    "feature_maps": (MAPS,),
 }
 EMPTY = {
     "curves": (History("lenet", "MNIST", 64, 0, (), ()),),
@@ -157,6 +159,7 @@ EMPTY = {
     "buffers": (replace(BUFFERS, buffers=()),),
     "roofline": ((row("x", ("X",), 1.0),), PEAKS),
     "layers": ((),),
+    "feature_maps": (replace(MAPS, maps=(), probabilities=None),),
 }
 SMALLEST = {
     "curves": (trained(1),),
@@ -171,6 +174,7 @@ SMALLEST = {
     "buffers": (replace(BUFFERS, buffers=(LOSS,), distinct=Amount(1, 4)),),
     "roofline": (LAYERS[1:2], PEAKS),
     "layers": (LAYERS[:1],),
+    "feature_maps": (replace(MAPS, maps=(IMAGES,), probabilities=None, gone=()),),
 }
 every_picture = pytest.mark.parametrize("name", plots.PICTURES)
 
@@ -268,6 +272,7 @@ HOSTILE_EXAMPLES = {
     "buffers": (replace(BUFFERS, buffers=(replace(CONV, tensor=HOSTILE, in_place=()),)),),
     "roofline": ((row(HOSTILE, ("X",), 1.0, None, 1, 1),), PEAKS),
     "layers": ((row(HOSTILE, (HOSTILE,), 1.0),),),
+    "feature_maps": (replace(MAPS, maps=(replace(IMAGES, name=HOSTILE),)),),
 }
 
 
@@ -281,7 +286,7 @@ def test_names_can_hold_anything(name, tmp_path):
     assert SHOWN in plain("".join(page.itertext()))
 
 
-TAGS = ("svg", "g", "path", "text", "tspan", "defs", "clipPath", "rect", "use", "pattern")
+TAGS = ("svg", "g", "path", "text", "tspan", "defs", "clipPath", "rect", "use", "pattern", "image")
 
 
 # Curves

@@ -18,6 +18,7 @@ from tflab.exporters.plots import (
     batch_sizes,
     buffers,
     curves,
+    feature_maps,
     layers,
     memory,
     roofline,
@@ -31,6 +32,7 @@ __all__ = [
     "batch_sizes",
     "buffers",
     "curves",
+    "feature_maps",
     "layers",
     "memory",
     "roofline",
@@ -49,4 +51,5 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "buffers": buffers.draw,
     "roofline": roofline.draw,
     "layers": layers.draw,
+    "feature_maps": feature_maps.draw,
 }

@@ -1,0 +1,194 @@
+"""Maps: those of a recorded step of LeNet are what NumPy computes of its first digit."""
+
+import io
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+from tflab.exporters import tensorboard
+from tflab.lifecycle import backward, execution, frontend, placement
+from tflab.models import find
+from tflab.records import Options
+
+pytestmark = pytest.mark.tensorflow
+
+ALIKE = {"rtol": 1e-4, "atol": 1e-5}
+
+
+def by_name(stage):
+    return {item.name: item for item in stage.maps.maps}
+
+
+def convolution(image, kernel):
+    """Without padding: [height, width, in] and [rows, columns, in, out]."""
+    windows = np.lib.stride_tricks.sliding_window_view(image, kernel.shape[:2], axis=(0, 1))
+    return np.einsum("hwirc,rcio->hwo", windows.astype(np.float64), kernel)
+
+
+def pooled(image):
+    high, wide, channels = image.shape
+    return image.reshape(high // 2, 2, wide // 2, 2, channels).max(axis=(1, 3))
+
+
+def test_the_maps_of_lenet_are_those_of_numpy(walked):
+    stage = walked("lenet")["execution"]
+    maps = by_name(stage)
+    digit = stage.program.dataset("train").columns["images"][0]
+    assert (maps["images"].array == digit).all()
+    conv1 = np.maximum(convolution(digit, maps["conv1/kernel"].array), 0)  # biases begin with 0
+    assert np.allclose(maps["conv1/Relu"].array, conv1, **ALIKE)
+    assert np.allclose(maps["pool1/MaxPool"].array, pooled(conv1), **ALIKE)
+    conv2 = np.maximum(convolution(pooled(conv1), maps["conv2/kernel"].array), 0)
+    assert np.allclose(maps["conv2/Relu"].array, conv2, **ALIKE)
+    assert np.allclose(maps["pool2/MaxPool"].array, pooled(conv2), **ALIKE)
+    assert conv1.max() > 0.5 and conv2.max() > 0.5
+
+
+def test_they_stand_in_the_order_of_the_network(walked):
+    stage = walked("lenet")["execution"]
+    assert [(item.name, item.shape) for item in stage.maps.maps] == [
+        ("images", (32, 32, 1)),
+        ("conv1/kernel", (5, 5, 1, 6)),
+        ("conv1/Relu", (28, 28, 6)),
+        ("pool1/MaxPool", (14, 14, 6)),
+        ("conv2/kernel", (5, 5, 6, 16)),
+        ("conv2/Relu", (10, 10, 16)),
+        ("pool2/MaxPool", (5, 5, 16)),
+    ]
+    assert stage.maps.left_out == 0
+
+
+def test_the_gradient_by_the_scores_is_softmax_less_label(walked):
+    stage = walked("lenet")["execution"]
+    record, batch = stage.maps.probabilities, stage.batch_size
+    assert (record.name, record.computed) == ("dense3/BiasAdd", False)
+    assert record.label == stage.program.dataset("train").columns["labels"][0]
+    assert record.array.sum() == pytest.approx(1)
+    assert record.gradient == pytest.approx(
+        (record.array - np.eye(10)[record.label]) / batch, rel=1e-4, abs=1e-7
+    )
+
+
+def test_the_gradient_of_a_map_goes_back_through_pool_and_relu(walked):
+    maps = by_name(walked("lenet")["execution"])
+    for conv, pool in (("conv1/Relu", "pool1/MaxPool"), ("conv2/Relu", "pool2/MaxPool")):
+        # To the largest of each 2 x 2 goes all of the gradient of the pool.
+        high, wide, channels = maps[conv].gradient.shape
+        blocks = maps[conv].gradient.reshape(high // 2, 2, wide // 2, 2, channels)
+        assert np.allclose(blocks.sum(axis=(1, 3)), maps[pool].gradient, **ALIKE)
+        assert np.count_nonzero(maps[conv].gradient) <= maps[pool].gradient.size
+        assert np.abs(maps[pool].gradient).max() > 1e-4
+
+
+def test_a_kernel_has_the_gradient_that_the_step_subtracts(walked):
+    stage = walked("lenet")["execution"]
+    maps, rows = by_name(stage), {row.tensor: row for row in stage.values}
+    for name in ("conv1/kernel", "conv2/kernel"):
+        moved = 0.05 * np.abs(maps[name].gradient).max()  # LeNet's learning rate
+        assert rows[name].moved == pytest.approx(moved, rel=1e-3)
+
+
+def test_what_was_fused_away_is_named(walked):
+    stage = walked("lenet")["execution"]
+    assert {(fate.name, fate.by, fate.into) for fate in stage.maps.gone} == {
+        ("conv1/Conv2D", "remapper", "conv1/Relu"),
+        ("conv1/BiasAdd", "remapper", "conv1/Relu"),
+        ("conv2/Conv2D", "remapper", "conv2/Relu"),
+        ("conv2/BiasAdd", "remapper", "conv2/Relu"),
+    }
+
+
+WITHOUT_BOTH = """
+import sys
+from tflab.lifecycle import backward, execution, frontend, placement
+from tflab.models import find
+from tflab.records import Options
+from tflab.runtime import dumps
+
+dumps.prepare()
+options = Options(steps=1, warmup=0, batch_size=4, without=("remapper",))
+built = frontend.build(("lenet", find("lenet", options.saved)), options)
+placed = placement.place_once(backward.differentiate(built, options), options)
+execution.race_passes = lambda *args: None
+maps = execution.execute(placed, options).maps
+print(*(item.name for item in maps.maps), *("gone:" + fate.name for fate in maps.gone))
+"""
+
+
+@pytest.fixture(scope="module")
+def without_remapper():
+    options = Options(steps=1, warmup=0, batch_size=4, without=("remapper",))
+    built = frontend.build(("lenet", find("lenet", options.saved)), options)
+    placed = placement.place_once(backward.differentiate(built, options), options)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(execution, "race_passes", lambda *args: None)  # which takes a minute
+        return execution.execute(placed, options)
+
+
+def test_without_the_remapper_the_sums_with_their_biases_are_there_too(without_remapper):
+    maps = by_name(without_remapper)
+    sums = convolution(maps["images"].array, maps["conv1/kernel"].array)
+    assert np.allclose(maps["conv1/BiasAdd"].array, sums, **ALIKE)
+    assert (maps["conv1/Relu"].array == np.maximum(maps["conv1/BiasAdd"].array, 0)).all()
+    assert maps["conv1/BiasAdd"].gradient is not None
+    # oneDNN, where it is on, has a pass of its own that puts the bias into the convolution.
+    for name in ("conv1/Conv2D", "conv2/Conv2D"):
+        assert name in maps or name in {fate.name for fate in without_remapper.maps.gone}
+
+
+@pytest.mark.slow
+def test_without_onednn_too_the_convolutions_themselves_are_there():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_BOTH],
+        env=os.environ | {"TF_ENABLE_ONEDNN_OPTS": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.split() == [
+        *("images", "conv1/kernel", "conv1/Conv2D", "conv1/BiasAdd", "conv1/Relu"),
+        *("pool1/MaxPool", "conv2/kernel", "conv2/Conv2D", "conv2/BiasAdd", "conv2/Relu"),
+        "pool2/MaxPool",
+    ]
+
+
+def test_a_step_without_images_has_no_maps(walked):
+    assert walked("toy")["execution"].maps is None
+
+
+# TensorBoard's Images
+
+
+def test_tensorboard_has_the_picture_and_every_row_of_it(walked, tmp_path):
+    stage = walked("lenet")
+    tensorboard.write(tmp_path, stage["execution"], stage["placement"], ())
+    events = EventAccumulator(str(tmp_path / tensorboard.RECORDED)).Reload()
+    tags = events.Tags()["images"]
+    assert tags[0] == tensorboard.IMAGES
+    assert set(tags[1:]) == {
+        *("images", "conv1/kernel", "conv1/Relu", "pool1/MaxPool"),
+        *("conv2/kernel", "conv2/Relu", "pool2/MaxPool"),
+        *("conv1/kernel, gradient", "conv1/Relu, gradient", "pool1/MaxPool, gradient"),
+        *("conv2/kernel, gradient", "conv2/Relu, gradient", "pool2/MaxPool, gradient"),
+    }
+    (whole,) = events.Images(tensorboard.IMAGES)
+    with Image.open(io.BytesIO(whole.encoded_image_string)) as picture:
+        assert picture.size == (whole.width, whole.height)
+        assert whole.height > whole.width == 1200
+    (digit,) = events.Images("images")
+    with Image.open(io.BytesIO(digit.encoded_image_string)) as picture:
+        pixels = np.asarray(picture)
+    zoom = digit.width // 32
+    expected = by_name(stage["execution"])["images"].array[..., 0]
+    assert np.abs(pixels[::zoom, ::zoom, 0] - np.round(255 * expected)).max() <= 1
+
+
+def test_a_step_without_images_writes_no_such_run(walked, tmp_path):
+    stage = walked("toy")
+    tensorboard.write(tmp_path, stage["execution"], stage["placement"], ())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["executed", "written"]

@@ -1,0 +1,41 @@
+"""The chapter of what the network saw, from maps worked out by hand."""
+
+from dataclasses import replace
+
+from tests.maps_by_hand import IMAGES, MAPS
+from tests.report.lab_by_hand import LAB
+from tflab.report import chapters, network_chapter
+from tflab.report.contents import Picture, Recipe
+
+
+def lab(maps):
+    stages = LAB.walked.stages
+    return replace(
+        LAB, walked=replace(LAB.walked, stages=(*stages[:-1], replace(stages[-1], maps=maps)))
+    )
+
+
+def test_the_chapter_has_a_picture_its_reading_and_its_recipe():
+    walked = lab(MAPS).walked
+    reading, picture, recipe = network_chapter.parts(walked, network_chapter.maps_of(walked))
+    assert reading.startswith("From the top down the image becomes smaller")
+    assert isinstance(picture, Picture) and picture.name == "feature_maps"
+    assert picture.caption.startswith("The network reads the first image as 1, with 62.5 %; its ")
+    assert "conv/Conv2D and conv/BiasAdd into conv/Relu. --without remapper" in picture.caption
+    assert picture.svg.count("<image") == 10 and picture.svg != picture.narrow
+    assert isinstance(recipe, Recipe)
+    assert recipe.command.startswith("python -m tflab.lifecycle --model lenet")
+
+
+def test_it_stands_between_the_graph_and_the_training():
+    titles = [chapter.title for chapter in chapters.report(lab(MAPS), "command").chapters]
+    place = titles.index("What the network saw")
+    assert titles[place - 1] == "The life of lenet"
+    assert titles[place + 1] == "Loss and accuracy"
+
+
+def test_a_model_without_layers_of_images_has_no_such_chapter():
+    for maps in (None, replace(MAPS, maps=()), replace(MAPS, maps=(IMAGES,))):
+        titles = [chapter.title for chapter in chapters.report(lab(maps), "command").chapters]
+        assert "What the network saw" not in titles
+        assert "Loss and accuracy" in titles

@@ -1,0 +1,238 @@
+"""Feature maps: which tensors of a step can be drawn as images. No TensorFlow in here.
+
+They are told by structure and shape: what depends on an image that is fed, has its batch size and
+four dimensions, the last of which counts channels; and the variables that convolutions take.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tflab.analysis import values
+from tflab.analysis.gradient_graph import PASSES_ON, VARIABLES, gradient_name
+from tflab.records import Fate, Node, node_of
+from tflab.records.maps import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities
+
+CHANNELS = 16  # of a map that are kept
+INPUTS = 8  # channels that a kernel takes, for which it is kept
+SIDE = 256  # elements; a higher or wider map is left out
+CLASSES = 20  # of probabilities
+LAYERS = 12  # of more, the last of each shape are kept
+KERNELS = 4  # of more, the first is kept
+CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
+ENTROPIES = ("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits")
+GONE = ("fused", "compiled")  # fates
+
+Arrays = Mapping[str, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The tensors to keep, by their names as a GraphDef writes them, where the step has them."""
+
+    images: tuple[str, ...]
+    layers: tuple[str, ...]
+    kernels: tuple[str, ...]
+    probabilities: tuple[str, ...]
+    scores: tuple[str, ...]  # of which the softmax is still to be taken
+    gradients: Mapping[str, tuple[str, ...]]  # name -> tensors that may be the gradient by it
+    order: Mapping[str, int]  # of the user's nodes
+
+    def rows(self) -> set[str]:
+        """What is kept of the first row of the batch."""
+        names = (*self.layers, *self.probabilities, *self.scores)
+        return {*names, *(tensor for name in names for tensor in self.gradients.get(name, ()))}
+
+    def whole(self) -> set[str]:
+        """The gradients of kernels, which are those of all rows."""
+        return {tensor for name in self.kernels for tensor in self.gradients.get(name, ())}
+
+
+def plan(
+    nodes: Sequence[Node], backward: Iterable[str], gradients: Mapping[str, str], fed: Arrays
+) -> Plan:
+    """What can be drawn of a graph. `gradients` says of nodes whose gradient they are: `dL/dy`."""
+    images = tuple(node_of(tensor) for tensor, array in fed.items() if np.ndim(array) == 4)
+    known = {node.name: node for node in nodes}
+    added = set(backward)
+    reached = [
+        known[name] for name in after(images, nodes) if name not in added and name not in images
+    ]
+    layers = [node.name for node in reached if len(node.outputs) >= 1 and rank(node) in (4, None)]
+    scores = [node.inputs[0] for node in reached if node.op in ENTROPIES]
+    by_name: dict[str, list[str]] = {}
+    for name, gradient in gradients.items():
+        if name in known and has_one_gradient(known[name]):
+            by_name.setdefault(gradient, []).append(name)
+    kernels = tuple(dict.fromkeys(kernels_of(nodes, known)))
+    softmax = tuple(node.name for node in reached if node.op == "Softmax")
+    names = (*layers, *kernels, *scores, *softmax)
+    return Plan(
+        images=images,
+        layers=tuple(layers),
+        kernels=kernels,
+        probabilities=softmax,
+        scores=tuple(dict.fromkeys(scores)),
+        gradients={name: tuple(by_name.get(gradient_name(name), ())) for name in names},
+        order={node.name: number for number, node in enumerate(nodes)},
+    )
+
+
+def after(starts: Iterable[str], nodes: Sequence[Node]) -> list[str]:
+    """All nodes that depend on the first ones, in the order of the graph."""
+    takers: dict[str, list[str]] = {}
+    for node in nodes:
+        for tensor in node.inputs:
+            takers.setdefault(node_of(tensor), []).append(node.name)
+    reached, waiting = set(starts), list(starts)
+    while waiting:
+        for name in takers.get(waiting.pop(), ()):
+            if name not in reached:
+                reached.add(name)
+                waiting.append(name)
+    return [node.name for node in nodes if node.name in reached]
+
+
+def rank(node: Node) -> int | None:
+    shape = node.outputs[0].shape
+    return None if shape is None else len(shape)
+
+
+def has_one_gradient(node: Node) -> bool:
+    """Whether the first output of a node is the one gradient that it leads to."""
+    return len(node.outputs) == 1 or node.op.startswith("FusedBatchNormGrad")
+
+
+def kernels_of(nodes: Iterable[Node], known: Mapping[str, Node]) -> Iterable[str]:
+    """The variables that convolutions take as their second input."""
+    for node in nodes:
+        if node.op in CONVOLUTIONS:
+            kernel = known.get(node_of(node.inputs[1]))
+            while kernel is not None and kernel.op in PASSES_ON and kernel.inputs:
+                kernel = known.get(node_of(kernel.inputs[0]))
+            if kernel is not None and kernel.op in VARIABLES:
+                yield kernel.name
+
+
+def kept(array: np.ndarray, whole: bool) -> np.ndarray:
+    """A copy of what is drawn of an array: of its first row, or of a kernel, the first channels."""
+    part = array if whole else array[0]
+    if whole and part.ndim == 4:
+        part = part[:, :, :INPUTS]
+    return values.plain(part[..., :CHANNELS] if part.ndim > 2 else part).astype(np.float32)
+
+
+def is_map(shape: Sequence[int | None], batch: int) -> bool:
+    return len(shape) == 4 and shape[0] == batch and all(shape[1:])
+
+
+def maps(
+    plan: Plan,
+    arrays: Arrays,
+    shapes: Mapping[str, Sequence[int]],
+    fed: Arrays,
+    before: Arrays,
+    ledger: Iterable[Fate],
+    nodes: Iterable[Node],
+) -> Maps | None:
+    """What was drawn up, of what the step computed: `arrays`, cut, of which `shapes` has the whole.
+
+    None where no image was fed. `before` has the variables before the step.
+    """
+    images = {node_of(tensor): array for tensor, array in fed.items() if np.ndim(array) == 4}
+    if not images:
+        return None
+    batch = len(next(iter(images.values())))
+    given = [
+        FeatureMap(name, IMAGE, array.shape[1:], kept(array, False), None)
+        for name, array in images.items()
+        if len(array) and max(array.shape[1:3]) <= SIDE
+    ]
+    static = {node.name: node.outputs[0].shape for node in nodes if node.outputs}
+    drawable = [
+        name
+        for name in plan.layers
+        if name in arrays and is_map(shapes[name], batch) and agrees(static[name], shapes[name])
+    ]
+    small = [name for name in drawable if max(shapes[name][1:3]) <= SIDE]
+    layers = small if len(small) <= LAYERS else last_of_each_shape(small, shapes)[:LAYERS]
+    kernels = [name for name in plan.kernels if np.ndim(before.get(name)) == 4]
+    shown = kernels if len(kernels) <= KERNELS else kernels[:1]
+    made = [
+        FeatureMap(
+            name, LAYER, tuple(shapes[name][1:]), arrays[name], gradient(plan, arrays, shapes, name)
+        )
+        for name in layers
+    ]
+    made += [
+        FeatureMap(
+            name,
+            KERNEL,
+            before[name].shape,
+            kept(before[name], True),
+            gradient(plan, arrays, {**shapes, name: before[name].shape}, name),
+        )
+        for name in shown
+    ]
+    made.sort(key=lambda item: plan.order[item.name])
+    return Maps(
+        maps=(*given, *made),
+        probabilities=probabilities(plan, arrays, shapes, fed),
+        gone=tuple(
+            fate
+            for fate in ledger
+            if fate.fate in GONE and fate.name in plan.layers and len(static[fate.name] or ()) == 4
+        ),
+        left_out=len(drawable) - len(layers) + len(kernels) - len(shown),
+    )
+
+
+def agrees(static: Sequence[int | None] | None, shape: Sequence[int]) -> bool:
+    """Whether a tensor lies as the program has it: a layout pass may have put channels first."""
+    return static is None or all(
+        known in (None, size) for known, size in zip(static, shape, strict=True)
+    )
+
+
+def last_of_each_shape(names: Sequence[str], shapes: Mapping[str, Sequence[int]]) -> list[str]:
+    return list({tuple(shapes[name]): name for name in names}.values())
+
+
+def gradient(
+    plan: Plan, arrays: Arrays, shapes: Mapping[str, Sequence[int]], name: str
+) -> np.ndarray | None:
+    """The gradient of the loss by a tensor, where the step has computed it."""
+    for tensor in plan.gradients.get(name, ()):
+        if tensor in arrays and tuple(shapes[tensor]) == tuple(shapes[name]):
+            return arrays[tensor]
+    return None
+
+
+def probabilities(
+    plan: Plan, arrays: Arrays, shapes: Mapping[str, Sequence[int]], fed: Arrays
+) -> Probabilities | None:
+    """Those that the step computed, or else the softmax of its scores."""
+    labels = [array for array in map(np.asarray, fed.values()) if is_label(array)]
+    for name in (*plan.probabilities, *plan.scores):
+        if name not in arrays or len(shapes[name]) != 2 or shapes[name][1] > CLASSES:
+            continue
+        computed = name in plan.probabilities
+        array = arrays[name] if computed else softmax(arrays[name])
+        label = int(labels[0][0]) if len(labels) == 1 else None
+        by = gradient(plan, arrays, shapes, name)
+        inside = label is not None and 0 <= label < len(array)
+        return Probabilities(name, computed, array, by, label if inside else None)
+    return None
+
+
+def is_label(array: np.ndarray) -> bool:
+    """Whether what was fed is a class for each row."""
+    return array.ndim == 1 and array.dtype.kind in "iu" and array.size > 0
+
+
+def softmax(scores: np.ndarray) -> np.ndarray:
+    powers = np.exp(scores.astype(np.float64) - np.max(scores))
+    return powers / powers.sum()

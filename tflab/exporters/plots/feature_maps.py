@@ -1,0 +1,150 @@
+"""Feature maps: what a network saw of one image, layer after layer, and the gradients of it."""
+
+from __future__ import annotations
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from tflab.exporters.plots import class_bars, lettering, mosaic, style
+from tflab.exporters.plots.class_bars import NO_GRADIENT
+from tflab.exporters.plots.mosaic import Mosaic
+from tflab.exporters.plots.sheet import LINE, NUMBER, Page, box, image, name, sheet, wrapped, write
+from tflab.records.maps import IMAGE, KERNEL, FeatureMap, Maps
+from tflab.units import percent, plural
+from tflab.views import feature_maps as view
+
+EDGE = style.MARGIN * style.POINTS  # points
+GUTTER = 22  # points between the two columns
+TILE = 56  # points, the most that a tile is wide
+PIXEL = 2.5  # points, the most that an element of an image that is fed is wide
+TALL = 190  # points, the most that a mosaic is high
+AIR = 11  # points below a row
+STRIP = (34, 6)  # points, the scale
+ACROSS = 8  # tiles beside one another
+NARROW = 16  # and those of a kernel with several rows
+COLUMN_HEADS = ("What flowed", "Gradient of the loss by it")
+
+
+@style.applied()
+def draw(maps: Maps) -> Figure:
+    """A row for the image, for each layer and kernel in the order of the network, and for the
+    probabilities: on the left what flowed, on the right its gradient."""
+    if not maps.maps and maps.probabilities is None:
+        return style.message("No feature maps", "The step computed nothing that is an image.")
+    column = (style.width() * style.POINTS - 2 * EDGE - GUTTER) / 2
+    pairs = [(item, mosaics(item)) for item in maps.maps]
+    heights = [height(item, drawn[0], column) for item, drawn in pairs]
+    room = LINE + sum(heights) + class_bars.height(maps.probabilities) + EDGE
+    figure, _ = style.canvas(headline(maps), caption(maps), room / style.POINTS, panels=0)
+    figure.set_layout_engine("none")  # all is placed by hand
+    page = Page(sheet(figure, room), column, (EDGE, EDGE + column + GUTTER))
+    for left, words in zip(page.lefts, COLUMN_HEADS, strict=True):
+        write(page, left, 0, words, style.FAINT)
+    top = float(LINE)
+    for (item, drawn), high in zip(pairs, heights, strict=True):
+        draw_row(page, item, drawn, top)
+        top += high
+    if maps.probabilities is not None:
+        class_bars.draw_classes(page, maps.probabilities, top)
+    return figure
+
+
+def mosaics(item: FeatureMap) -> tuple[Mosaic, Mosaic | None]:
+    """What flowed, and its gradient."""
+    if item.kind == KERNEL:
+        whole = mosaic.of_kernel(item.array)
+        return whole, None if item.gradient is None else mosaic.of_kernel(item.gradient)
+    whole = mosaic.of_image(item.array) if item.kind == IMAGE else channels(item.array)
+    return whole, None if item.gradient is None else channels(item.gradient, signed=True)
+
+
+def channels(array: np.ndarray, signed: bool = False) -> Mosaic:
+    return mosaic.of_channels(array, ACROSS, signed=signed)
+
+
+def size(item: FeatureMap, drawn: Mosaic, column: float) -> tuple[float, float]:
+    """Width and height of a mosaic in points; its elements are squares."""
+    high, wide = drawn.pixels.shape[:2]
+    if item.kind == IMAGE:
+        width = min(column, PIXEL * wide)
+    elif item.kind == KERNEL:
+        width = column * drawn.columns / (NARROW if drawn.columns > ACROSS else ACROSS)
+    else:
+        width = column
+    width = min(width, TILE * drawn.columns, TALL * wide / high)
+    return width, width * high / wide
+
+
+def height(item: FeatureMap, drawn: Mosaic, column: float) -> float:
+    return 2 * LINE + size(item, drawn, column)[1] + AIR
+
+
+def draw_row(page: Page, item: FeatureMap, drawn: tuple[Mosaic | None, ...], top: float) -> None:
+    """The name above, the tiles of both columns, and below each the scale of its colours."""
+    name(page, top, item.name, about(item))
+    for left, part in zip(page.lefts, drawn, strict=True):
+        if part is None:
+            write(page, left, top + LINE, wrapped(page, NO_GRADIENT), style.FAINT)
+            continue
+        area = size(item, part, page.width)
+        image(page, part.pixels, left, top + LINE, area)
+        draw_scale(page, part, left, top + LINE + area[1] + 3)
+
+
+def about(item: FeatureMap) -> str:
+    if item.kind == KERNEL:
+        high, wide, inputs, channels = item.shape
+        shown = item.array.shape
+        rest = "" if shown[2:] == (inputs, channels) else f", {shown[2]} and {shown[3]} shown"
+        return f"{high} x {wide}, {inputs} in (down), {channels} out (across){rest}"
+    high, wide, channels = item.shape
+    if item.kind == IMAGE:
+        return f"{high} x {wide}, fed"
+    rest = "" if item.array.shape[2] == channels else f", {item.array.shape[2]} shown"
+    return f"{high} x {wide}, {plural(channels, 'channel')}{rest}"
+
+
+def draw_scale(page: Page, drawn: Mosaic, left: float, top: float) -> None:
+    """A strip of the colours between the numbers at its ends."""
+    most = mosaic.limit(drawn)
+    low, high = f"{drawn.low:.3g}", f"{drawn.high:.3g}"
+    if drawn.signed:
+        low, high = f"{-most:.2g}", f"+{most:.2g}"
+    write(page, left, top, low, style.FAINT, size=NUMBER)
+    left += lettering.width(low, NUMBER) + 4
+    image(page, mosaic.strip(drawn), left, top + 2.5, STRIP)
+    box(page, left, top + 2.5, STRIP, "none", style.FAINT)
+    write(page, left + STRIP[0] + 4, top, high, style.FAINT, size=NUMBER)
+
+
+# Words
+
+
+def headline(maps: Maps) -> str:
+    record = maps.probabilities
+    if record is None:
+        return "What the network saw of the first image"
+    best = int(np.argmax(record.array))
+    share = percent(float(record.array[best]))
+    reads = f"The network reads the first image as {best}, with {share}"
+    return reads if record.label is None else f"{reads}; its label is {record.label}"
+
+
+def caption(maps: Maps) -> str:
+    """What is shown, what the colours mean, and what is not there."""
+    sentences = [
+        "The first step after the initialisation, and of its batch the first image; a kernel's "
+        "gradient is that of the whole batch. Each scale is its own: grey from 0 in black; where "
+        "there are both signs blue below 0, white at 0 and orange above, as strong as the root of "
+        "the number, so that small ones can be seen.",
+        *(["Vermilion is NaN or infinite."] if any(map(is_bad, maps.maps)) else []),
+        *view.gone(maps),
+        *view.left_out(maps),
+    ]
+    return " ".join(sentences)
+
+
+def is_bad(item: FeatureMap) -> bool:
+    """Whether something of a map or of its gradient is not finite."""
+    arrays = [item.array] if item.gradient is None else [item.array, item.gradient]
+    return not all(np.isfinite(array).all() for array in arrays)
