@@ -1,8 +1,11 @@
 """What the boxes of a small drawing show of a recorded step, worked out by hand."""
 
+import json
 from dataclasses import replace
 
-from tests.follow.test_values import KNOWN, ONE, PRODUCT
+from tests.follow.test_values import KNOWN, ONE, PRODUCT, VALUES
+from tests.report.test_pass_log import EXECUTION
+from tflab.exporters import json as export
 from tflab.records import Backward, Frontend, Node
 from tflab.report import drawing, viewer_data
 from tflab.report.contents import DrawnGraph
@@ -66,3 +69,16 @@ def test_the_values_are_shown_with_the_gradients_and_where_the_graph_ran():
         ("frontend", False),
         ("backward", True),
     ]
+
+
+def test_the_numbers_in_the_boxes_are_those_of_the_json():
+    ran = replace(EXECUTION, values=VALUES)
+    rows = json.loads(export.stages("toy", {}, [ran]))["stages"][0]["values"]
+    exported = {row["tensor"]: row["values"] for row in rows}
+    after = {row["tensor"]: row["after"] for row in rows}["y"]["values"]
+    boxes = shown(KNOWN)
+    assert boxes["y"]["data"] == f"{exported['y'][0]:g} → {after[0]:g}"
+    assert boxes["y"]["grad"] == f"{exported['sum:0'][0]:g}"
+    for name in ("mul", "product", "back", "x"):
+        assert boxes[name]["data"] == f"[{', '.join(f'{n:g}' for n in exported[f'{name}:0'])}]"
+    assert boxes["mul"]["grad"] == boxes["back"]["data"]

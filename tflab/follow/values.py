@@ -80,6 +80,15 @@ def held(
     return outputs.get(fate.into if fate.fate in SAME_NUMBERS else node.name, ())
 
 
+def of(history: NodeHistory, histories: Mapping[str, NodeHistory]) -> Value | None:
+    """What a node held that has one output, by itself or by the node that stands in for it."""
+    outputs = {name: other.values for name, other in histories.items()}
+    known = history.values
+    if history.meaning and not known:
+        known = tuple(held(history.meaning, history.fate, outputs))
+    return known[0] if len(known) == 1 else None
+
+
 def size(value: Value) -> int:
     return prod(dim or 0 for dim in value.shape or ())
 
