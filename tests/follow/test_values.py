@@ -84,6 +84,12 @@ def test_a_gradient_is_what_the_node_held_that_computes_it_or_stands_in_for_it()
     }
 
 
+def test_of_several_nodes_that_hold_a_gradient_the_last_is_named():
+    gate = replace(SUM, tensor="gate:0", node="gate")
+    histories = {**HISTORIES, "gate": history("gate")}
+    assert values.with_values(histories, MEANINGS, (Y, SUM, gate))["y"].gradient is gate
+
+
 def test_no_gradient_comes_from_a_node_that_computes_something_else_too():
     half = replace(ONE, values=(0.5,))
     assert values.with_values(HISTORIES, MEANINGS, (half, LOSS))["loss"].gradient is None
