@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.report.lab_by_hand import LINEAR, STAGES, TOY, WALKING, WARM, shown
+from tflab.records import Backward, Execution, Link, PathPoint, RecordedStep
 from tflab.report import drawing, graph_chapter
 from tflab.report.contents import DrawnGraph, Recipe
 from tflab.runtime import trace
@@ -75,3 +76,26 @@ def test_a_graph_from_a_file_was_read(tmp_path):
     path = tmp_path / "frozen.pb"
     path.touch()
     assert graph_chapter.sizes(replace(TOY, model=str(path))) == "read from a file as 2 nodes"
+
+
+def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule():
+    points = (
+        PathPoint(0, None, {"y": 0.0, "z": 1.0}),
+        PathPoint(1, 6.954, {"y": 0.91696, "z": 2.1}),
+    )
+    step = RecordedStep("the first", 1, (), points, {"y": 3.0, "z": 2.0})
+    link = Link("loss", "mean(w)", "w", "read", "dL/dw", "dL/d(loss)", "1", False)
+    known = {
+        Backward: {"chain_rule": (link,)},
+        Execution: {"recorded_step": step},
+    }
+    stages = tuple(replace(stage, **known.get(type(stage), {})) for stage in STAGES)
+    _, drawn, path, *_ = shown(graph_chapter.parts(replace(LINEAR, stages=stages), "a model"))
+    assert drawn.chain_rule == "dL/dw = dL/dw"
+    assert path == [
+        "Training moves the variables towards those that the data were made with: y = 3, z = 2",
+        ("after step", "y", "z", "loss before it"),
+        ("0", "0", "1", ""),
+        ("1", "0.917", "2.1", "6.95"),
+        0,
+    ]

@@ -43,8 +43,19 @@ def test_a_pass_that_only_rewires_or_is_not_known_is_said_to():
 
 def test_a_model_without_a_loss_has_the_same_drawing_again():
     state = replace(STATES[1], defined=(), about="There is no loss.")
-    assert guide.differentiated(state) == "The drawing is the one before. There is no loss."
+    assert (
+        guide.differentiated(state, "dL/dy = 1")
+        == "The drawing is the one before. There is no loss."
+    )
 
 
 def test_where_no_node_was_timed_none_took_longest():
     assert guide.ran({}) == "These are the nodes that ran."
+
+
+def test_the_gradients_open_with_the_chain_rule_of_this_graph():
+    gradients = list(guide.sentences(STATES, NS, "dL/dy = dL/d(mul) * d(mul)/dy"))[1]
+    assert gradients == (
+        "dL/dy = dL/d(mul) * d(mul)/dy: follow the arrows up beside the forward graph, where each "
+        "op has its factor of this product at its side."
+    )

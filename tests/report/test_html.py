@@ -505,6 +505,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "gone": [],
                 "touched": [],
                 "count": 2,
+                "flowed": False,
             },
             {
                 "stage": "placement",
@@ -515,6 +516,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "gone": [0, 3],
                 "touched": [1],
                 "count": 1,
+                "flowed": False,
             },
         ],
         "start": 0,

@@ -1,7 +1,10 @@
 """The panel beside a drawing: the parts of a history, as links that the page can follow."""
 
+from dataclasses import replace
+
 from tests.follow.test_view import HISTORY, PLAIN
 from tflab.follow import view
+from tflab.records import GradientNode
 from tflab.report import panel
 from tflab.report.drawn import State
 
@@ -83,4 +86,18 @@ def test_a_section_goes_to_the_first_state_of_its_stage():
 def test_of_a_node_of_the_runtime_only_its_maker_is_said():
     assert panel.sections(PLAIN, (), INDEX) == [
         {"title": "Written", "about": "made by the runtime", "state": None, "lines": []}
+    ]
+
+
+def test_bookkeeping_is_an_aside_of_the_panel():
+    gate = GradientNode("x", "", "dL/dy", True, True, "gate", None)
+    (_, differentiated) = panel.sections(replace(PLAIN, meaning=gate), (), INDEX)
+    assert differentiated["lines"] == [
+        [
+            {
+                "aside": "bookkeeping (gate): An op's gradients wait for one another here, and "
+                "are handed on unchanged."
+            }
+        ],
+        ["is dL/dy"],
     ]

@@ -215,3 +215,8 @@ def test_bookkeeping_has_its_kinds_and_reasons_the_most_frequent_first():
 @pytest.mark.parametrize("part", [chain_rule.opening, chain_rule.nodes])
 def test_without_gradients_there_is_nothing_to_tell(part):
     assert list(part(Backward(None, NODES))) == []
+
+
+def test_the_chain_rule_of_a_graph_as_one_equation():
+    assert chain_rule.equation(STAGE) == "dL/dy = dL/d(mul) * d(mul)/dy"
+    assert chain_rule.equation(replace(STAGE, chain_rule=())) == ""

@@ -253,3 +253,36 @@ def test_the_first_nan_stands_above_everything_and_the_values_below_it():
     assert shown == [*values.first(FIRST), *whole, *blocks(*SMALL)]
     busy = list(map(read, stages.blocks(replace(stage, quality=BUSY))))
     assert busy[:2] == [*values.first(FIRST), BUSY_LINE]
+
+
+def brief(numbers, shape):
+    return values.brief(value("a:0", numbers, shape), shape)
+
+
+def test_a_tensor_in_a_few_characters():
+    assert brief((4.25,), ()) == "4.25"
+    assert brief((1.5, -2.0), (2,)) == "[1.5, -2]"
+    assert brief((1.5, -0.25, 3.0), (3,)) == "[1.5, -0.25, …]"
+    assert brief((0.5,) * 16, (16,)) == "all 0.5 (16)"
+    assert brief((), (0,)) == "[]"
+    large = value("a:0", None, (32, 32), mean=0.3125)
+    assert values.brief(large, large.shape) == "mean 0.312 (1,024)"
+    text = value("a:0", None, (32, 32))
+    assert values.brief(text, text.shape) == "(1,024)"
+
+
+def test_a_tensor_in_a_line():
+    def amounts(row):
+        return values.amounts_of(row, row.shape)
+
+    assert amounts(value("a:0", (1.5, -2.0), (2,))) == "1.5, -2"
+    assert amounts(value("a:0", (), (0,))) == "no elements"
+    assert amounts(value("a:0", (2.0,) * 20, (4, 5))) == "all 2 (20)"
+    known = {"mean": 0.5, "std": 0.25, "min": -1.0, "max": 3.0}
+    several = tuple(map(float, range(17)))
+    assert amounts(value("a:0", several, (17,), **known)) == (
+        "17 elements, mean 0.5, std 0.25, least -1, most 3"
+    )
+    assert amounts(value("a:0", None, (64, 2), not_finite=3, **known)) == (
+        "128 elements, mean 0.5, std 0.25, least -1, most 3, not finite 3"
+    )

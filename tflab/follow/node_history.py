@@ -2,8 +2,8 @@
 
 No TensorFlow in here. Each stage knows its own graph; a history is what they all say of one name,
 and of the node that carries it on where it was fused into another. As through the stages
-themselves, the records go through four functions: from_program, with_placement, with_times,
-with_buffers.
+themselves, the records go through five functions: from_program, with_placement, with_times,
+with_buffers, values.with_values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Any
 from tflab import models
 from tflab.errors import UsageError
 from tflab.exporters import notebook
-from tflab.follow import view
+from tflab.follow import values, view
 from tflab.records import (
     Backward,
     Buffer,
@@ -64,7 +64,9 @@ def histories(
     by_name = {name: with_times(history, path, tables or {}) for name, history in by_name.items()}
     if Execution in known:
         by_name = with_buffers(by_name, known[Execution].buffers)
-    return by_name
+    meanings = known[Backward].gradient_nodes if Backward in known else ()
+    flowed = known[Execution].values if Execution in known else ()
+    return values.with_values(by_name, meanings, flowed)
 
 
 def of(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tflab.follow import memory
-from tflab.records import Fate, NodeHistory, Touch, node_of
+from tflab.analysis.gradient_nodes import WHY
+from tflab.follow import memory, values
+from tflab.records import Fate, GradientNode, NodeHistory, Touch, node_of
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.units import short_device, time
 from tflab.views import op_table, stages
@@ -67,7 +68,14 @@ class Code:
     text: str
 
 
-Part = str | NodeLink | PassLink | Code
+@dataclass(frozen=True)
+class Aside:
+    """Words that a reader may pass over."""
+
+    text: str
+
+
+Part = str | NodeLink | PassLink | Code | Aside
 Line = tuple[Part, ...]
 
 
@@ -140,10 +148,28 @@ def frontend_lines(history: NodeHistory) -> Iterator[Line]:
 def backward_lines(history: NodeHistory) -> Iterator[Line]:
     if history.derived_from:
         yield ("derives ", *links([history.derived_from]))
+    if history.meaning:
+        yield from meaning_lines(history.meaning)
     if history.gradient_nodes:
         yield (f"{history.gradient_function} made ", *links(history.gradient_nodes))
     elif history.no_gradient:
         yield (f"no gradient: {history.no_gradient}",)
+
+
+def meaning_lines(node: GradientNode) -> Iterator[Line]:
+    """What a gradient node computes and where that leads, or which bookkeeping it is and why."""
+    goal = ""
+    if node.towards:
+        goal = f"{'is' if node.complete else 'leads to'} {node.towards}"
+        goal += "" if node.used else ", which no variable needs"
+    if node.bookkeeping:
+        yield (Aside(f"bookkeeping ({node.bookkeeping}): {WHY[node.bookkeeping]}"),)
+        if goal:
+            yield (goal,)
+    elif node.formula:
+        yield ("computes ", Code(node.formula), *([f": {goal}"] if goal else []))
+    if node.line:
+        yield (f"made by {place(node.line)}  ", Code(node.line.code))
 
 
 def placement_lines(history: NodeHistory) -> Iterator[Line]:
@@ -184,11 +210,13 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
     if history.carrier is None:
         if history.fate or history.touches:
             yield ("it did not run",)
+        yield from value_lines(history)
         return
     if history.carrier != history.name:
         yield (*done_by(history), *links([history.carrier]), f", which ran as {history.ran_as}")
     elif history.ran_outputs not in ((), history.outputs):
         yield (f"made {', '.join(map(tensor, history.ran_outputs))}",)
+    yield from value_lines(history)
     if history.critical:
         yield (
             "on the longest chain of dependent ops by median traced times: a model in which "
@@ -202,6 +230,11 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         )
     for before, tensors, after in memory.sentences(history):
         yield tuple(part for part in (before, *links(tensors), after) if part)
+
+
+def value_lines(history: NodeHistory) -> Iterator[Line]:
+    for before, nodes, after in values.sentences(history):
+        yield tuple(part for part in (before, *links(nodes), after) if part)
 
 
 def done_by(history: NodeHistory) -> Line:

@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tflab.records.buffers import Buffer
+from tflab.records.gradients import GradientNode
 from tflab.records.graph import Source, Tensor
 from tflab.records.measured import OpStats
 from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
 from tflab.records.shown import Shown
+from tflab.records.values import Value
 
 
 @dataclass(frozen=True)
@@ -58,3 +60,6 @@ class NodeHistory(Shown):
     critical: bool = False
     # That the outputs of the carrier lay in, in the step of median length
     buffers: tuple[Buffer, ...] = ()
+    meaning: GradientNode | None = None  # of a gradient node, what it is for
+    values: tuple[Value, ...] = ()  # of its outputs in the recorded step, where it ran itself
+    gradient: Value | None = None  # of the loss by its first output, in that step

@@ -74,6 +74,7 @@ class DrawnGraph:
     histories: Mapping[str, NodeHistory] = field(repr=False)
     ns: Mapping[str, float] = field(repr=False)  # node -> median time in a step, of what ran
     batch_size: int
+    chain_rule: str = ""  # of this graph, as `dL/dy = dL/d(mul) * d(mul)/dy`
 
 
 @dataclass(frozen=True)

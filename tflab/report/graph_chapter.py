@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from tflab import models
 from tflab.analysis import critical_path
-from tflab.records import Placement
+from tflab.records import Backward, Placement
 from tflab.report import drawing, recipes
 from tflab.report.contents import DrawnGraph, Part, Recipe, Walked
 from tflab.units import plural, time
-from tflab.views import placement
+from tflab.views import chain_rule, placement, values
 
 
 def parts(walked: Walked, name: str) -> Iterator[Part]:
@@ -26,7 +26,10 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         histories=walked.histories,
         ns=critical_path.median_per_step(step.runs),
         batch_size=step.batch_size,
+        chain_rule=equation(walked),
     )
+    if step.recorded_step and step.recorded_step.path:
+        yield values.path(step.recorded_step)
     if placing.passes:
         yield placement.fate_counts(placing)
         yield placement.balance(placing)
@@ -36,6 +39,12 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         f"{recipes.walking(walked)}\n"
         f"python -m tflab.follow {example(walked)} --model {walked.model}",
     )
+
+
+def equation(walked: Walked) -> str:
+    """The chain rule of the graph, where it was differentiated."""
+    backward = next((stage for stage in walked.stages if isinstance(stage, Backward)), None)
+    return chain_rule.equation(backward) if backward else ""
 
 
 def sizes(walked: Walked) -> str:

@@ -14,13 +14,16 @@ from tflab.report.stops import PLACER, titles
 from tflab.units import plural, short_device, time
 
 
-def sentences(states: Sequence[State], ns: Mapping[str, float]) -> Iterator[str]:
-    """One for each state; `ns` has the time of each node that ran."""
+def sentences(
+    states: Sequence[State], ns: Mapping[str, float], chain_rule: str = ""
+) -> Iterator[str]:
+    """One for each state; `ns` has the time of each node that ran, and `chain_rule` is that of
+    this graph, where it is known."""
     for state in states:
         if state.stage == "frontend":
             yield written(state)
         elif state.stage == "backward":
-            yield differentiated(state)
+            yield differentiated(state, chain_rule)
         elif state.title == PLACER:
             yield placed(state)
         elif state.stage == "placement":
@@ -43,9 +46,14 @@ def end(nodes: Sequence[Node]) -> str:
     return next((node.name for node in reversed(nodes) if node.name not in taken), "its end")
 
 
-def differentiated(state: State) -> str:
+def differentiated(state: State, chain_rule: str) -> str:
     if not state.defined:
         return f"The drawing is the one before. {state.about}"
+    if chain_rule:
+        return (
+            f"{chain_rule}: follow the arrows up beside the forward graph, where each op has its "
+            "factor of this product at its side."
+        )
     return (
         "Follow the arrows up beside the forward graph: each op has its derivative at its side, "
         "multiplied with what comes from below. That is the chain rule."

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tflab.follow import view
-from tflab.follow.view import Code, NodeLink, Part, PassLink
+from tflab.follow.view import Aside, Code, NodeLink, Part, PassLink
 from tflab.records import NodeHistory
 from tflab.report.drawn import State
 
@@ -26,6 +26,8 @@ def sections(
         """A part of a line, as a link where there is something to go to."""
         if isinstance(part, Code):
             return {"code": part.text}
+        if isinstance(part, Aside):
+            return {"aside": part.text}
         if isinstance(part, NodeLink) and part.node in index:
             return {"node": index[part.node], "text": part.text}
         if isinstance(part, PassLink) and part.place in of_pass:

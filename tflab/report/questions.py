@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from tflab.analysis import quality
 from tflab.records import Comparison, Fate, Node
+from tflab.report import gradient_questions
 from tflab.report.contents import Lab, Question, Walked
 from tflab.units import percent, plural, time
 
@@ -23,6 +24,7 @@ PLAIN = ("VarHandleOp", "ReadVariableOp", "Const", "Placeholder")  # ops that sa
 def questions(lab: Lab) -> tuple[Question, ...]:
     """Those that this run can answer."""
     asked = [nodes_that_run(lab.walked), *node_that_goes(lab.walked)]
+    asked += gradient_questions.questions(lab.toy)
     if not quality.disturbed(lab.compared.quality):
         sizes = lab.compared.batch_sizes
         for size in (sizes[0], sizes[-1]):

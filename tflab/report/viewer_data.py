@@ -10,21 +10,27 @@ from dataclasses import asdict
 from typing import Any
 
 from tflab.analysis.passes import Version
-from tflab.follow import view
+from tflab.follow import values, view
 from tflab.records import NodeHistory, Transfer, node_of
 from tflab.report import guide, panel, pass_log
 from tflab.report.contents import DrawnGraph
 from tflab.report.drawn import Box, Lane, StandIn, State
 from tflab.report.stops import stops
 from tflab.units import short_device, size
+from tflab.views import gradient_drawing
+from tflab.views.values import brief
 
 KINDS = ("forward", "gradient", "update", "runtime")  # as the script numbers them
-LARGE = 100  # nodes of a drawing that opens on its first layer, to have something to see
+LARGE = 100  # nodes of a drawing that opens on its first layer, to have something to see; in a
+# smaller one each box shows its values
+FLOWED = ("backward", "execution")  # stages whose states show the values of the recorded step
+OUTPUTS = 2  # of a node that fit into its box
 
 
 def graph_data(graph: DrawnGraph) -> dict[str, Any]:
     """What the script draws: boxes, states and nodes by number, the nodes with their versions."""
     drawing, histories = graph.drawing, graph.histories
+    sentences = guide.sentences(drawing.states, graph.ns, graph.chain_rule)
     versions = pass_log.versions(drawing.states)
     counts = pass_log.node_counts(drawing.states, versions)
     index = {name: number for number, name in enumerate(histories)}
@@ -34,6 +40,9 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         node_data(history, versions.get(history.name, ()), graph, index)
         for history in histories.values()
     ]
+    if len(nodes) <= LARGE and values.recorded(histories.values()):
+        for node, history in zip(nodes, histories.values(), strict=True):
+            node |= flowed(history)
     devices = {short_device(n.device): None for state in drawing.states for n in state.defined}
     devices.pop("", None)
     return {
@@ -44,9 +53,7 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         "open": opened(boxes, len(nodes)),
         "states": [
             state_data(state, count, sentence, index)
-            for state, count, sentence in zip(
-                drawing.states, counts, guide.sentences(drawing.states, graph.ns), strict=True
-            )
+            for state, count, sentence in zip(drawing.states, counts, sentences, strict=True)
         ],
         "start": 0,
         "stops": [asdict(stop) for stop in stops(drawing.states)],
@@ -54,6 +61,22 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         "transfers": [transfer_data(row, index) for row in drawing.transfers],
         "devices": list(devices),
     }
+
+
+def flowed(history: NodeHistory) -> dict[str, str]:
+    """What a box shows of the recorded step: data and gradient, or why there are no data."""
+    shown = {}
+    texts = [
+        brief(value, value.shape) + (f" → {brief(value.after, value.shape)}" if value.after else "")
+        for value in history.values[:OUTPUTS]
+    ]
+    if texts:
+        shown["data"] = ", ".join(texts)
+    if history.gradient:
+        shown["grad"] = brief(history.gradient, history.gradient.shape)
+    if missing := values.missing(history):
+        shown["missing"] = missing
+    return shown
 
 
 def stand_in_data(row: StandIn, index: Mapping[str, int]) -> dict[str, Any]:
@@ -112,6 +135,7 @@ def node_data(
     related = {history.carrier, *history.carries} - {None, history.name}
     table = view.times(history)
     heads = [column.header for column in table.columns]
+    meant = history.meaning
     return {
         "name": history.name,
         "op": history.op,
@@ -125,6 +149,8 @@ def node_data(
             "title": table.title,
             "rows": list(zip(heads, *table.cells(), strict=True)) if table.rows else [],
         },
+        **({"meaning": gradient_drawing.meaning(meant)} if meant else {}),
+        **({"bookkeeping": True} if meant and meant.bookkeeping else {}),
     }
 
 
@@ -138,6 +164,7 @@ def state_data(state: State, count: int, sentence: str, index: dict[str, int]) -
         "gone": [index[name] for name in state.gone],
         "touched": [index[name] for name in state.touched],
         "count": count,
+        "flowed": state.stage in FLOWED,
     }
 
 

@@ -37,12 +37,24 @@ def opening(stage: Backward) -> Iterator[Block]:
         yield derivatives(stage.derivatives)
 
 
+def equation(stage: Backward) -> str:
+    """`dL/dy = dL/d(mul) * d(mul)/dy`: the chain rule along the longest way; "" without one."""
+    if not stage.chain_rule:
+        return ""
+    way = chain_rule.path(stage.chain_rule, stage.chain_rule[0].forward)
+    return f"{total(way[-1].by)} = {chain(names_on(way))}"
+
+
+def names_on(way: Sequence[Link]) -> list[str]:
+    """What a way goes through: its ops where they are few, else its layers."""
+    return [link.by for link in way] if len(way) <= SPELLED_OUT else layers(way)
+
+
 def sentences(stage: Backward, way: Sequence[Link]) -> Iterator[str]:
     first, last = way[0], way[-1]
     short = len(way) <= SPELLED_OUT
-    names = [link.by for link in way] if short else layers(way)
     yield (
-        f"The chain rule, for this graph: {total(last.by)} = {chain(names)}. "
+        f"The chain rule, for this graph: {total(last.by)} = {chain(names_on(way))}. "
         f"L is {first.forward} = {first.computes}."
     )
     if short and all(link.factor for link in way):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tflab.records import Execution, NotFinite, RecordedStep, Value
+from tflab.records import Execution, NotFinite, RecordedStep, Shape, Statistics, Value
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE
 from tflab.units import percent, plural, time
@@ -15,6 +15,7 @@ from tflab.views.words import place
 FEW = 16  # elements of each tensor of a step whose numbers are all shown
 SHORT = 64  # tensors of such a step
 NUMBERS = 4  # in a line
+BRIEF = 2  # in a box of a drawing
 WIDTH = 9  # of each of them
 ROWS = 12  # of a table of statistics; the rest is in the JSON
 CODE = 72  # characters of a line of code in a sentence
@@ -193,6 +194,35 @@ COLUMNS = (
 
 def elements(value: Value) -> int:
     return math.prod(dim or 0 for dim in value.shape or ())
+
+
+def brief(value: Statistics, shape: Shape) -> str:
+    """A tensor in a few characters: `4.2`, `[1.2, 3.4, …]`, `all 0.5 (16)`, `mean 0.3 (1,024)`."""
+    size = math.prod(dim or 0 for dim in shape or ())
+    if value.values is None:
+        return f"mean {number(value.mean)} ({size:,})" if value.mean is not None else f"({size:,})"
+    texts = list(map(number, value.values))
+    if len(texts) == 1:
+        return texts[0]
+    if len(texts) > BRIEF and len(set(texts)) == 1:
+        return f"all {texts[0]} ({size:,})"
+    more = ", …" if len(texts) > BRIEF else ""
+    return f"[{', '.join(texts[:BRIEF])}{more}]"
+
+
+def amounts_of(value: Statistics, shape: Shape) -> str:
+    """A tensor in a line: its numbers where they are few, else what they come to."""
+    texts = list(map(number, value.values or ()))
+    size = math.prod(dim or 0 for dim in shape or ())
+    if len(texts) > 1 and len(set(texts)) == 1:
+        return f"all {texts[0]} ({size:,})"
+    if value.values is not None and size <= FEW:
+        return ", ".join(texts) or "no elements"
+    known = (("mean", value.mean), ("std", value.std), ("least", value.min), ("most", value.max))
+    parts = [f"{name} {number(amount)}" for name, amount in known if amount is not None]
+    if value.not_finite:
+        parts.append(f"not finite {value.not_finite:,}")
+    return ", ".join((plural(size, "element"), *parts))
 
 
 def dims(value: Value) -> str:

@@ -56,6 +56,7 @@ function legend(graph, colour, picture) {
     }
     entries.push(...drawn("heat-none", "did not run"));
   }
+  if (colour === "kind") entries.push(...drawn("bookkeeping", "bookkeeping: computes nothing of a gradient"));
   entries.push(...drawn("gone", "gone"), ...drawn("changed", "changed in this step"));
   if (picture.querySelector(".badge")) {
     entries.push(make("li", {}, make("b", {}, "−2 ~1"), "gone and changed within a scope"));

@@ -102,11 +102,12 @@ function drawEdge(view, edge) {
     edge.control && `${edge.control} control dependenc${edge.control > 1 ? "ies" : "y"}`,
     ...edge.transfers.map((transfer) => `${transfer.bytes} sent: ${transfer.title}`),
   ].filter(Boolean);
+  const flowed = graph.data.states[view.state].flowed ? carried(graph, edge) : [];
   const arrow = lit ? "-lit" : edge.transfers.length ? "-transfer" : notes.length ? "-merged" : "";
   const group = make(
     "g",
     { class: `edge ${kind}${lit ? " lit" : ""}` },
-    make("title", {}, [words.join(", "), ...notes].join(". ")),
+    make("title", {}, [words.join(", "), ...flowed, ...notes].join(". ")),
     make("path", { d, class: "touch" }),
     make("path", {
       d,
@@ -123,6 +124,12 @@ function drawEdge(view, edge) {
     group.append(make("text", { x: middle.x, y: middle.y + 3.5, class: "count" }, text));
   }
   return group;
+}
+
+/* The values of the tensors that an edge stands for, each once. */
+function carried(graph, edge) {
+  const sources = [...new Set(edge.pairs.map(([source]) => source))].map((source) => graph.data.nodes[source]);
+  return sources.filter((node) => node.data).map((node) => `${node.name} = ${node.data}`);
 }
 
 function drawFrame({ graph, layout }, id, here) {
@@ -160,6 +167,7 @@ function drawBox(view, id, here, about) {
   const changed = all.filter((node) => about.touched.has(node) && graph.version(node, state)).length;
   const classes = ["box", scope ? "scope" : "node", kindOf(graph, id), colourOf(graph, colour, state, id, here)];
   if (!here.length) classes.push("gone");
+  if (!scope && nodes[box.node].bookkeeping) classes.push("bookkeeping");
   if (leaving) classes.push("leaving");
   if (changed && state) classes.push("changed");
   if (all.includes(view.selected)) classes.push("selected");
@@ -167,9 +175,10 @@ function drawBox(view, id, here, about) {
   const middle = rect.x + rect.width / 2;
   const { name: letters, type: small } = layout.sizes;
   const below = under(view, id, here);
-  const twoLines = rect.height > letters + 18 && below && below !== box.label;
+  const lines = linesBelow(view, id, rect.height > letters + 18 ? below : "");
+  const start = rect.y + (rect.height - layout.high(lines.length)) / 2;
   const label = graph.labels[id];
-  const said = scope ? `scope ${box.label}, ${below}, closed` : `${nodes[box.node].name}, ${here.length ? below : "gone"}`;
+  const said = scope ? `scope ${box.label}, ${below}, closed` : [nodes[box.node].name, here.length ? below : "gone", ...valuesOf(view, id).map((line) => line.text)].join(", ");
   const group = make(
     "g",
     {
@@ -182,11 +191,11 @@ function drawBox(view, id, here, about) {
       "aria-expanded": scope ? "false" : null,
       "aria-pressed": scope ? null : String(box.node === view.selected),
     },
-    make("title", {}, scope ? said : nodes[box.node].name),
+    make("title", {}, scope ? said : [nodes[box.node].name, nodes[box.node].meaning].filter(Boolean).join(": ")),
     scope && here.length ? make("rect", { class: "behind", ...rounded({ ...rect, x: rect.x + 3, y: rect.y + 3 }), rx: 6 }) : null,
     make("rect", { ...rounded(rect), rx: scope ? 6 : 5 }),
-    make("text", { x: middle, y: round(twoLines ? rect.y + letters + 3.5 : rect.y + rect.height / 2 + letters * 0.36), class: "name" }, scope ? `+ ${label}` : label),
-    twoLines ? make("text", { x: middle, y: round(rect.y + letters + small + 7), class: "type" }, below) : null,
+    make("text", { x: middle, y: round(lines.length ? start + letters + 3.5 : rect.y + rect.height / 2 + letters * 0.36), class: "name" }, scope ? `+ ${label}` : label),
+    ...lines.map((line, i) => make("text", { x: middle, y: round(start + letters + small + 7 + i * (small + LEADING)), class: line.kind }, line.text)),
   );
   if (scope && (leaving || changed)) {
     const signs = [leaving ? `−${leaving}` : "", changed ? `~${changed}` : ""].filter(Boolean).join(" ");
@@ -195,7 +204,23 @@ function drawBox(view, id, here, about) {
   return group;
 }
 
-/* What stands below the name in a box: how many nodes, or the op, or what the colour is about. */
+/* What the recorded step says of the node in a box, in the states that show it. */
+function valuesOf({ graph, layout, state }, id) {
+  const { boxes, nodes, states } = graph.data;
+  if (boxes[id].rows.length || !states[state].flowed) return [];
+  return valueLines(nodes[boxes[id].node], layout.sizes.both);
+}
+
+/* The lines below a name: what the node is, and its values. On a projector there is room for one
+ * of the two. */
+function linesBelow(view, id, below) {
+  const type = below && below !== view.graph.data.boxes[id].label ? [{ kind: "type", text: below }] : [];
+  const values = valuesOf(view, id);
+  if (view.layout.sizes.both || !values.length) return [...type, ...values];
+  return view.colour === "time" ? type : values;
+}
+
+/* What stands first below the name in a box: how many nodes, or the op, or what the colour is about. */
 function under({ graph, state, colour }, id, here) {
   const box = graph.data.boxes[id];
   if (colour === "time" && here.length) {

@@ -1,0 +1,84 @@
+"""Questions about gradients, and their answers from a step that was worked out by hand."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.follow.test_values import HISTORIES, MEANINGS
+from tests.report.lab_by_hand import LAB
+from tests.views.test_values import value
+from tflab.follow import values
+from tflab.report import gradient_questions, questions
+from tflab.report.contents import Question, Walked
+
+NAN = float("nan")
+TAKES = {
+    **HISTORIES,
+    "product": replace(HISTORIES["product"], op="Mul", inputs=("x", "gate_1")),
+}
+X = replace(value("x:0", (0.5, -2.0), (2,), "_Arg", "fed", mean=-0.75), node="_arg_x")
+BACK = value("back:0", (3.0, 1.5), (2,), mean=2.25)
+PRODUCT = value("product:0", (1.5, -3.0), (2,), mean=-0.75)
+SUM = value("sum:0", (-1.5,), (), mean=-1.5)
+Y = value("y", (0.5,), (), "VarHandleOp", "variable", after=(1.25,), mean=0.5)
+ROW = Question(
+    "In row 2 of the recorded batch, x is -2 and dL/d(mul) is 1.5. What does this row add to "
+    "dL/dy?",
+    ("-3", "-2", "-0.5", "1.5", "3"),
+    "",
+    "-3",
+    "product computed x * dL/d(mul) -> dL/dy: -2 * 1.5 = -3.",
+)
+WAY = Question(
+    "On the recorded batch, dL/dy is -1.5 where y is 0.5. Will the step make y larger or smaller?",
+    ("larger", "smaller"),
+    "",
+    "larger",
+    "The step goes against the gradient: after it y was 1.25.",
+)
+
+
+def walked(*rows, histories=TAKES):
+    return Walked("toy", (), values.with_values(histories, MEANINGS, rows))
+
+
+def asked(*rows):
+    return list(gradient_questions.questions(walked(*rows)))
+
+
+def test_what_a_row_adds_and_where_the_step_goes_are_asked():
+    assert asked(X, BACK, PRODUCT, SUM, Y) == [ROW, WAY]
+    lab = replace(LAB, toy=walked(X, BACK, PRODUCT, SUM, Y))
+    assert questions.questions(lab)[2:4] == (ROW, WAY)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        (),
+        (X, BACK),  # the product was not recorded
+        (X, PRODUCT),
+        (replace(X, values=(0.5, NAN), not_finite=1), BACK, PRODUCT),
+        (replace(X, values=None), BACK, PRODUCT),
+        (X, replace(BACK, values=(3.0, 1.0)), replace(PRODUCT, values=(1.5, -2.0))),  # as x
+    ],
+)
+def test_no_row_is_asked_for_whose_answers_are_not_all_known_and_different(rows):
+    assert asked(*rows) == []
+
+
+def test_a_variable_that_did_not_go_against_its_gradient_is_not_asked_for():
+    back = value("y", (0.5,), (), "VarHandleOp", "variable", after=(0.25,), mean=0.5)
+    assert asked(back, SUM) == []
+    assert asked(replace(Y, after=None), SUM) == []
+    assert asked(Y) == []
+
+
+def test_a_large_graph_is_not_asked_about():
+    more = {
+        f"n{number}": replace(HISTORIES["mul"], name=f"n{number}")
+        for number in range(gradient_questions.SMALL)
+    }
+    rows = (X, BACK, PRODUCT, SUM, Y)
+    large = walked(*rows, histories={**TAKES, **more})
+    assert list(gradient_questions.questions(large)) == []
