@@ -22,8 +22,10 @@ PLAIN = ("VarHandleOp", "ReadVariableOp", "Const", "Placeholder")  # ops that sa
 
 def questions(lab: Lab) -> tuple[Question, ...]:
     """Those that this run can answer."""
-    asked = [nodes_that_run(lab.walked), *node_that_goes(lab.walked)]
-    if not quality.disturbed(lab.compared.quality):
+    asked: list[Question] = []
+    if lab.walked:
+        asked += (nodes_that_run(lab.walked), *node_that_goes(lab.walked))
+    if lab.compared and not quality.disturbed(lab.compared.quality):
         sizes = lab.compared.batch_sizes
         for size in (sizes[0], sizes[-1]):
             asked += costs_most(lab.compared, size)
