@@ -65,9 +65,8 @@ def test_the_times_of_all_turns_are_kept_in_their_order(processes, monkeypatch):
     assert observed == {name: {4: [100, 100, 101, 101, 102, 102, 103, 103]} for name in JOBS}
 
 
-def test_when_the_time_of_an_observation_is_over_no_further_turn_begins(processes, monkeypatch):
-    monkeypatch.setattr(race, "OBSERVATION_S", -1)
-    (observed,) = race.observations(JOBS, GROUPS, [], [4], range(1))
+def test_when_the_time_of_an_observation_is_over_no_further_turn_begins(processes):
+    (observed,) = race.observations(JOBS, GROUPS, [], [4], range(1), -1)
     assert observed["xla"] == {4: [100] * race.ROUNDS}
 
 

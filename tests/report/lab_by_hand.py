@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 
-from tests.records_by_hand import op_at_size, op_stats, op_total
+from tests.records_by_hand import op_at_size, op_stats, op_total, verdict
 from tests.report import test_pass_log as walk
 from tests.shown import grid
 from tflab.follow import node_history
 from tflab.records import (
     Compared,
     Comparison,
+    ConfigTimes,
     Epoch,
     Fate,
     Frontend,
@@ -130,6 +131,16 @@ COMPARED = Comparison(
     images=70_000,
     warm_ns={"conv1/Relu": 121_000},
     peaks=PEAKS,
+)
+RACED = replace(
+    COMPARED,
+    batch_sizes=(4, 64),
+    configs=(
+        ConfigTimes("default", 4, Spread(1_100_000, 1_000_000, 1_300_000), 3_636.0, None),
+        ConfigTimes("xla", 4, Spread(2_200_000, 2_000_000, 2_600_000), 1_818.0, verdict(2.0, True)),
+        ConfigTimes("default", 64, Spread(7_900_000, 7_000_000, 9_000_000), 8_101.0, None),
+        ConfigTimes("xla", 64, Spread(7_950_000, 7_100_000, 9_100_000), 8_050.0, verdict(1, False)),
+    ),
 )
 HISTORY = History(
     "lenet",

@@ -9,17 +9,20 @@ import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE
 from tests.report import test_pass_log as walk
-from tests.report.lab_by_hand import COMPARED, LAB, LINEAR, STAGES, SWEPT, TOY, shown
+from tests.report.lab_by_hand import COMPARED, LAB, LINEAR, RACED, STAGES, SWEPT, TOY, shown
 from tests.shown import grid, layout
 from tflab.records import Diagnosis
 from tflab.records.blocks import Frame, Strip
 from tflab.report import (
     batch_sizes_chapter,
     chapters,
+    configurations_chapter,
     graph_chapter,
+    selection,
     step_chapters,
     training_chapter,
 )
+from tflab.report.contents import Lab
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -36,9 +39,11 @@ def test_the_report_opens_with_what_it_is_about():
 
 
 def test_a_report_of_the_small_graph_has_it_once():
-    small = replace(LAB, model="toy")
-    assert [chapter.title for chapter in chapters.lives(small)] == ["The life of x*y + z"]
-    whole = chapters.report(small, "")
+    small = replace(LAB, model="toy", walked=TOY)
+    whole = chapters.report(small, "", selection.chosen((), "toy"))
+    assert [title for title in titles(whole) if title.startswith(("The life", "x*y"))] == [
+        "The life of x*y + z"
+    ]
     assert whole.title == "The life of x*y + z"
     assert whole.about == (
         "What a framework does between a line of Python and the machine, followed through x*y + "
@@ -47,13 +52,46 @@ def test_a_report_of_the_small_graph_has_it_once():
     )
 
 
+def titles(report):
+    return [chapter.title for chapter in report.chapters]
+
+
 def test_the_small_graph_on_two_devices_follows_the_same_on_one():
-    titles = [chapter.title for chapter in chapters.lives(replace(LAB, toy_on_two=LAB.toy))]
-    assert titles == [
+    whole = chapters.report(replace(LAB, toy_on_two=LAB.toy), "")
+    assert titles(whole)[1:4] == [
         "The life of x*y + z",
         "x*y + z on two devices",
         f"The life of {LAB.model}",
     ]
+
+
+def test_every_chapter_that_can_be_chosen_can_be_written():
+    assert tuple(chapters.CHAPTERS) == selection.CHAPTERS
+
+
+def test_a_report_has_the_chapters_that_were_chosen():
+    chosen = chapters.report(LAB, "", ("graph", "batch-sizes"))
+    assert titles(chosen) == ["The life of lenet", "Batch sizes"]
+    assert chosen.about == (
+        "What a framework does between a line of Python and the machine, followed through lenet. "
+        "Every node of it can be clicked, and each chapter says how its numbers were obtained."
+    )
+    assert chapters.report(LAB, "", ("memory",)).about == (
+        "What was measured of lenet; each chapter says how its numbers were obtained."
+    )
+
+
+def test_what_was_not_measured_is_in_no_chapter():
+    bare = Lab("lenet", LAB.environment, None, None, None, None, None)
+    report = chapters.report(bare, "")
+    assert titles(report) == [*("Environment", "Loss and accuracy", "How each number was obtained")]
+    assert report.questions == ()
+    assert shown(chapters.environment(bare))[1][2:] == [
+        ("Model", "lenet, as a graph that a session runs"),
+        ("Graph passes", "all that the runtime has on by itself; XLA is off"),
+        0,
+    ]
+    assert [type(part) for part in chapters.methods(bare)] == [str]
 
 
 def test_a_report_with_a_diagnosis_begins_with_it():
@@ -85,11 +123,12 @@ def test_each_chapter_holds_what_its_title_says():
         ("The life of x*y + z", shown(graph_chapter.parts(TOY, "x*y + z"))),
         ("The life of lenet", shown(graph_chapter.parts(LINEAR, "lenet"))),
         ("Loss and accuracy", shown(training_chapter.parts(LAB))),
-        ("The ten ops that cost most", shown(step_chapters.top_ops(LAB))),
+        ("The ten ops that cost most", shown(step_chapters.top_ops(LINEAR, COMPARED))),
         ("Batch sizes", shown(batch_sizes_chapter.parts(COMPARED))),
+        ("Configurations", shown(configurations_chapter.parts(COMPARED, 0))),
         ("Where a step's time goes", shown(step_chapters.times(LINEAR))),
         ("Memory", shown(step_chapters.memory(LINEAR))),
-        ("Roofline", shown(step_chapters.roofline(LAB))),
+        ("Roofline", shown(step_chapters.roofline(COMPARED))),
         ("How each number was obtained", shown(chapters.methods(LAB))),
     ]
 
@@ -103,7 +142,8 @@ def test_the_environment_is_what_was_found_and_what_was_measured():
             ("Model", "lenet, as a graph that a session runs"),
             ("Data", "points"),
             ("Devices", "2 devices"),
-            ("Batch sizes", "1, 16, 64; 16 in the drawings"),
+            ("Graphs, times, memory", "training, batch size 16"),
+            ("Batch sizes", "inference, 4, 16, 64"),
             ("Graph passes", "all that the runtime has on by itself; XLA is off"),
             0,
         ],
@@ -128,6 +168,14 @@ def test_it_closes_with_how_each_number_was_obtained():
         "became of a "
         "node is worked out from the graphs before and after each pass.",
     ]
+
+
+def test_the_observations_of_configurations_are_counted():
+    table, _ = chapters.methods(replace(LAB, compared=RACED))
+    assert grid(table)[5] == (
+        "Configurations, 7 observations",
+        *("in turns", "before each turn", "untraced"),
+    )
 
 
 def test_without_a_training_no_numbers_of_one_were_obtained():

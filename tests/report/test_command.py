@@ -24,6 +24,7 @@ from tflab.report import (
     handout,
     html,
     pass_log,
+    selection,
     step_chapters,
     training_chapter,
     viewer_data,
@@ -189,6 +190,7 @@ def test_the_chapters_come_in_the_order_of_the_lab(lab):
         "Loss and accuracy",
         "The ten ops that cost most",
         "Batch sizes",
+        "Configurations",
         "Where a step's time goes",
         "Memory",
         "Roofline",
@@ -238,22 +240,148 @@ def test_the_panel_of_a_fused_convolution_goes_from_its_line_to_its_time(lab):
     assert nodes["conv1/Relu"]["ns"] == run["conv1/Relu"]
 
 
-@pytest.mark.parametrize(("model", "walks"), [("toy", ["toy"]), ("lenet", ["lenet", "toy"])])
-def test_the_small_graph_is_walked_once_and_placed_on_two_devices(monkeypatch, model, walks):
+@pytest.fixture
+def measured(monkeypatch):
+    """`measured(model, *chapters)`: the lab, of which every part is its name, and what was done."""
     from tflab.report import lab as measuring
 
-    walked, placed = [], []
-    monkeypatch.setattr(measuring, "walk", lambda name, options: walked.append(name) or name)
-    monkeypatch.setattr(
-        measuring, "place", lambda name, options: placed.append((name, options.devices))
-    )
-    monkeypatch.setattr(measuring, "has_loss", lambda walked: False)
-    monkeypatch.setattr(measuring.comparison, "compare", lambda *_, **__: COMPARED)
+    done = []
+
+    def walk(name, options, drawn):
+        done.append(("walk", name, options.experiments, drawn))
+        return name
+
+    def place(name, options):
+        done.append(("place", name, options.devices))
+
+    def train(name, _):
+        done.append(("train", name))
+
+    def compare(name, sizes, **kwargs):
+        done.append(("compare", name, kwargs["configs"], kwargs["configs_s"]))
+        return COMPARED
+
+    for function in (walk, place, train):
+        monkeypatch.setattr(measuring, function.__name__, function)
+    monkeypatch.setattr(measuring, "has_loss", lambda *_: True)
+    monkeypatch.setattr(measuring.comparison, "compare", compare)
     monkeypatch.setattr(measuring.hardware, "inspected", list)
-    measured = measuring.measure(model, None, None, None, lambda part: None)
-    assert walked == walks
-    assert placed == [("toy", 2)]
-    assert (measured.toy, measured.walked) == ("toy", model)
+    monkeypatch.setattr(measuring.devices, "gpus", list)
+
+    def of(model, *names, **more):
+        chosen = selection.chosen(names, model)
+        return measuring.measure(measuring.Wanted(model, chosen, **more), lambda _: None), done
+
+    return of
+
+
+@pytest.mark.parametrize(
+    ("model", "walks"),
+    [("toy", [("toy", 30)]), ("lenet", [("lenet", 30), ("toy", 0)])],
+)
+def test_the_small_graph_is_walked_once_and_placed_on_two_devices(measured, model, walks):
+    lab, done = measured(model)
+    assert done == [
+        *(("walk", name, seconds, True) for name, seconds in walks),
+        ("place", "toy", 2),
+        ("train", model),
+        ("compare", model, ("default", "one-thread", "no-onednn"), 60),
+    ]
+    assert (lab.toy, lab.walked, lab.compared) == ("toy", model, COMPARED)
+
+
+@pytest.mark.parametrize(
+    ("model", "chapter", "steps"),
+    [
+        ("lenet", "slow", [("compare", "lenet", ("default",), 60)]),
+        ("lenet", "environment", []),
+        ("lenet", "toy", [("walk", "toy", 0, True)]),
+        ("lenet", "devices", [("walk", "toy", 0, False), ("place", "toy", 2)]),
+        ("lenet", "graph", [("walk", "lenet", 0, True)]),
+        ("toy", "graph", [("walk", "toy", 0, True)]),
+        ("lenet", "training", [("train", "lenet")]),
+        ("lenet", "ops", [("walk", "lenet", 30, False), ("compare", "lenet", ("default",), 60)]),
+        ("toy", "memory", [("walk", "toy", 0, False)]),
+        ("lenet", "methods", []),
+    ],
+)
+def test_only_what_a_chapter_needs_is_measured(measured, model, chapter, steps):
+    assert measured(model, chapter)[1] == steps
+
+
+def test_configurations_that_are_named_are_compared_for_as_long_as_is_said(measured):
+    _, done = measured("lenet", "configurations", configs=("xla", "default"), configs_s=7)
+    assert done == [("compare", "lenet", ("default", "xla"), 7)]
+
+
+def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
+    assert report.main(["--chapters", "batchsizes", "environment"]) == 2
+    assert capsys.readouterr() == (
+        "",
+        "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from slow, "
+        "environment, toy, devices, graph, training, ops, batch-sizes, configurations, times, "
+        "memory, roofline, methods.\n",
+    )
+
+
+def test_the_command_that_repeats_a_report_has_its_chapters_and_configurations():
+    args = report.parser().parse_args(
+        [
+            "--model",
+            "toy",
+            "--chapters",
+            "memory",
+            "times",
+            "--configs",
+            "xla",
+            "--logdir",
+            "runs/x",
+        ]
+    )
+    assert report.repeated(args) == (
+        "python -m tflab.report --model toy --chapters memory times --configs xla --logdir runs/x"
+    )
+
+
+def test_a_report_of_one_chapter_is_written(tmp_path, capsys):
+    line = ["--model", "toy", "--chapters", "environment", "--out", str(tmp_path / "out")]
+    assert report.main(line) == 0
+    assert re.findall("^## .*", (tmp_path / "out" / "report.md").read_text(), re.M) == [
+        "## Environment"
+    ]
+    assert capsys.readouterr().err == ""
+
+
+class Endless:
+    """A process that trains until it is ended; its history has what it was given."""
+
+    lines = (HEADER, STEP)
+    ended = False
+
+    def __init__(self, command, **_):
+        folder = Path(command[command.index("--logdir") + 1])
+        training(folder, *self.lines)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        assert Endless.ended
+
+    def wait(self, seconds):
+        raise subprocess.TimeoutExpired("tflab.train", seconds)
+
+    def terminate(self):
+        Endless.ended = True
+
+
+def test_a_training_that_takes_too_long_is_ended_and_what_it_learned_is_kept(monkeypatch):
+    from tflab.report import lab as measuring
+
+    monkeypatch.setattr(subprocess, "Popen", Endless)
+    trained = measuring.train("lenet", None)
+    assert trained.interrupted
+    assert [step.loss for step in trained.steps] == [STEP["loss"]]
 
 
 def test_a_life_begins_with_what_there_is_of_the_graph(lab):

@@ -8,7 +8,6 @@ from tests.buffers_by_hand import BUFFERS
 from tests.report import test_pass_log as walk
 from tests.report.lab_by_hand import (
     COMPARED,
-    LAB,
     LINEAR,
     PEAKS,
     ROWS,
@@ -28,7 +27,8 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def test_the_ten_nodes_and_the_ten_types_that_cost_most():
-    assert shown(step_chapters.top_ops(LAB)) == [
+    assert shown(step_chapters.top_ops(LINEAR, COMPARED)) == [
+        step_chapters.phases(LINEAR),
         ("top_ops", ("top_ops", walk.TOTALS)),
         [
             "A training step's nodes (self time, 3 traced steps)",
@@ -46,28 +46,64 @@ def test_the_ten_nodes_and_the_ten_types_that_cost_most():
             2,
         ],
         Recipe(WARM, WALKING),
+        types_at(4, 4, 5),
+        types_at(16, 6, 7),
         [
             "Batch 64: the time it took, the most expensive first",
             (
                 *("type that ran", "calls", "total", "self", "mean", "median", "p95"),
                 *("share", "cumulative"),
             ),
-            *(
-                (
-                    *(f"Op{n}", f"1,{n:03}", f"{50 - n}.0 ms", f"{30 - n}.0 ms"),
-                    *(f"{20 + n / 10:.1f} us", f"{10 + n / 10:.1f} us", f"{70 + n / 10:.1f} us"),
-                    *(f"{20 - n}.0 %", f"{10 + 5 * n}.0 %"),
-                )
-                for n in range(1, 11)
-            ),
+            *map(type_row, range(1, 11)),
             2,
         ],
+        "A table has fewer than 10 rows where no more types of op ran: 2 types at batch 4, 2 types "
+        "at batch 16.",
         SWEPT,
     ]
 
 
+def types_at(batch, *ranks):
+    """The table of a batch size at which these types ran."""
+    return [
+        f"Batch {batch}: the time it took, the most expensive first",
+        (
+            *("type that ran", "calls", "total", "self", "mean", "median", "p95"),
+            *("share", "cumulative"),
+        ),
+        *map(type_row, ranks),
+        0,
+    ]
+
+
+def type_row(n):
+    return (
+        *(f"Op{n}", f"1,{n:03}", f"{50 - n}.0 ms", f"{30 - n}.0 ms"),
+        *(f"{20 + n / 10:.1f} us", f"{10 + n / 10:.1f} us", f"{70 + n / 10:.1f} us"),
+        *(f"{20 - n}.0 %", f"{10 + 5 * n}.0 %"),
+    )
+
+
+def test_tables_of_ten_types_do_not_explain_their_rows():
+    full = replace(COMPARED, tables={64: ROWS[:10]}, batch_sizes=(64,))
+    assert list(step_chapters.fewer_rows(full)) == []
+
+
+def test_the_report_says_why_some_numbers_are_of_training_and_others_of_inference():
+    assert step_chapters.phases(LINEAR) == (
+        "The graphs, their nodes, times and memory are those of a training step, because only that "
+        "goes through all stages: it has gradients, and updates of the variables. What is compared "
+        "by batch size or configuration is inference: each of them works on the same images with "
+        "the same weights, so nothing else differs; a training step would change the weights "
+        "from one to the next."
+    )
+    assert step_chapters.phases(TOY) == (
+        "toy is not trained here: all numbers are those of inference."
+    )
+
+
 def test_the_nodes_of_a_model_that_does_not_train_are_those_of_a_step():
-    _, table, *_ = step_chapters.top_ops(replace(LAB, walked=TOY))
+    _, _, table, *_ = step_chapters.top_ops(TOY, COMPARED)
     assert table.title == "A step's nodes (self time, 7 traced steps)"
 
 
@@ -137,7 +173,7 @@ def test_a_step_without_a_memory_curve_has_no_picture_of_it():
 
 
 def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
-    assert list(step_chapters.roofline(LAB)) == [
+    assert list(step_chapters.roofline(COMPARED)) == [
         ("roofline", ("roofline", ROWS, PEAKS)),
         Recipe(
             "Inference at batch 64. FLOPs are counted from shapes, bytes are those of all inputs "
@@ -149,14 +185,13 @@ def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
 
 
 def test_without_peaks_of_this_machine_there_is_no_roofline():
-    lab = replace(LAB, compared=replace(COMPARED, peaks=None))
-    assert list(step_chapters.roofline(lab)) == [
+    assert list(step_chapters.roofline(replace(COMPARED, peaks=None))) == [
         "There is no roof: this machine's peaks were not measured."
     ]
 
 
 def test_numbers_of_ops_stand_right_and_long_names_give_way():
-    _, table, *_ = step_chapters.top_ops(LAB)
+    _, _, table, *_ = step_chapters.top_ops(LINEAR, COMPARED)
     assert layout(table) == [
         *("node gives way to 16", "type that ran", "calls right", "self right"),
         *("a call right", "share right"),

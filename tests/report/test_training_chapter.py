@@ -71,3 +71,11 @@ def test_numbers_of_epochs_stand_right():
         *("test loss right", "test accuracy right", "seconds right"),
         "images a second right",
     ]
+
+
+def test_a_training_that_was_ended_before_its_first_epoch_has_curves_and_no_table():
+    short = replace(HISTORY, epochs=(), interrupted=True)
+    picture, partial, recipe = training_chapter.parts(replace(LAB, history=short))
+    assert picture == ("curves", ("curves", short))
+    assert partial == "Partial: this training ended before its last epoch."
+    assert recipe.command.startswith("python -m tflab.train --model lenet --epochs 2 ")

@@ -50,6 +50,7 @@ def compare(
     images: int | None = None,
     trace_every: int = 1,
     configs: Sequence[str] = ("default",),
+    configs_s: float = race.BUDGET_S,
     options: Options | None = None,
     load_average: float | None = None,
 ) -> Comparison:
@@ -57,6 +58,7 @@ def compare(
 
     `images` counts from the start of the test split (training: of the training split). Of the
     steps one in `trace_every` is traced; all counts and totals are those of the traced ones.
+    After `configs_s` seconds no further observation of the configurations begins.
     `load_average` is that of the machine before tflab itself kept it busy, where that was earlier.
     Raises UsageError where there are fewer images than a batch needs, TflabError when a step
     fails.
@@ -101,7 +103,7 @@ def compare(
     raced: tuple[ConfigTimes, ...] = ()
     if len(configs) > 1 and ending == measure.Ending():
         try:
-            raced = race.run(program, step, configs, batch_sizes, options, split)
+            raced = race.run(program, step, configs, batch_sizes, options, split, configs_s)
         except KeyboardInterrupt:
             ending = measure.Ending(interrupted=True)  # the sweep is kept
     made: dict[int, Experiments] = {}

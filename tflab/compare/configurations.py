@@ -6,24 +6,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+DEFAULT = "default"
+
 
 @dataclass(frozen=True)
 class Configuration:
     """What is set for it beside the defaults."""
 
+    about: str
     options: Mapping[str, Any] = field(default_factory=dict)  # fields of Options
     environment: Mapping[str, str] = field(default_factory=dict)  # read when TensorFlow is imported
     beside_default: bool = False  # whether `default` has that environment, too, to be compared with
 
 
 CONFIGURATIONS = {
-    "default": Configuration(),
-    "xla": Configuration({"xla": True}),
-    "no-onednn": Configuration(environment={"TF_ENABLE_ONEDNN_OPTS": "0"}),
-    "no-grappler": Configuration({"without": ("grappler",)}),
+    DEFAULT: Configuration("as the runtime is set by itself"),
+    "xla": Configuration("XLA compiles what it can to code of its own", {"xla": True}),
+    "no-onednn": Configuration(
+        "without the kernels of the oneDNN library: TensorFlow's own, mostly Eigen",
+        environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
+    ),
+    "no-grappler": Configuration(
+        "the graph is run as it was written: no pass of Grappler rewrites it",
+        {"without": ("grappler",)},
+    ),
     # Else the threads of the first session are those of all (core/common_runtime/local_device.cc).
     "one-thread": Configuration(
-        {"threads": 1}, {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"}, beside_default=True
+        "one thread instead of one for each processor: a machine with a single core",
+        {"threads": 1},
+        {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"},
+        beside_default=True,
     ),
-    "gpu": Configuration({"soft_placement": True}),
+    "gpu": Configuration(
+        "on a GPU, and on the processor what that cannot do", {"soft_placement": True}
+    ),
 }

@@ -20,7 +20,7 @@ from statistics import median
 from tflab import datasets
 from tflab.analysis import step_times, verdicts
 from tflab.cli import progress
-from tflab.compare.configurations import CONFIGURATIONS
+from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
 from tflab.errors import UsageError
 from tflab.records import ConfigTimes, Options, Program, Verdict
 from tflab.runtime import devices, elsewhere, measure, plans, session
@@ -31,8 +31,6 @@ TURNS = 32  # of a process in an observation
 OBSERVATION_S = 15.0  # after which no further turn of it begins
 A_SESSION = 8  # turns, after which sessions are made anew
 ROUNDS = 12  # steps of each configuration at each batch size in a turn
-
-DEFAULT = "default"
 
 Times = Mapping[int, Sequence[int]]  # batch size -> ns of its steps
 Jobs = Mapping[str, measure.Job]  # by configuration
@@ -52,8 +50,12 @@ def run(
     batch_sizes: Sequence[int],
     options: Options,
     split: str,
+    budget_s: float = BUDGET_S,
 ) -> tuple[ConfigTimes, ...]:
-    """Untraced steps of every configuration at every batch size, each held against `default`."""
+    """Untraced steps of every configuration at every batch size, each held against `default`.
+
+    After `budget_s` no further observation begins, but for the least that a verdict takes.
+    """
     columns = list(session.feed_columns(program, split).values())
     rows = [datasets.head(column, ROUNDS * max(batch_sizes)) for column in columns]
     jobs = {
@@ -61,9 +63,11 @@ def run(
         for config in configs
     }
     groups = by_environment(configs)
-    numbers = plans.observations(verdicts.LEAST, BUDGET_S, OBSERVATIONS)
+    numbers = plans.observations(verdicts.LEAST, budget_s, OBSERVATIONS)
     plan = progress.track("configurations", numbers, OBSERVATIONS)
-    return judged(list(observations(jobs, groups, rows, batch_sizes, plan)), configs, batch_sizes)
+    most_s = min(OBSERVATION_S, budget_s / OBSERVATIONS)
+    observed = list(observations(jobs, groups, rows, batch_sizes, plan, most_s))
+    return judged(observed, configs, batch_sizes)
 
 
 def by_environment(configs: Sequence[str]) -> list[tuple[Mapping[str, str], list[str]]]:
@@ -82,8 +86,10 @@ def observations(
     rows: Sequence[datasets.Column],
     batch_sizes: Sequence[int],
     numbers: Iterable[int],
+    most_s: float = OBSERVATION_S,
 ) -> Iterator[dict[str, Times]]:
-    """The times of every configuration, from processes that lived side by side and took turns.
+    """The times of every configuration, from processes that lived side by side and took turns,
+    each time until `most_s` are over.
 
     Those of a `default` beside another configuration are `beside` it.
     """
@@ -98,7 +104,7 @@ def observations(
                     *(rows, batch_sizes, ROUNDS, A_SESSION, environment),
                 )
                 processes.append((shuffled, stack.enter_context(process)))
-            measured = in_turn([process for _, process in processes], number)
+            measured = in_turn([process for _, process in processes], number, most_s)
         times: dict[str, Times] = {}
         for (environment, _), (names, _), of_jobs in zip(groups, processes, measured, strict=True):
             by_name = dict(zip(names, of_jobs, strict=True))
@@ -109,14 +115,16 @@ def observations(
         yield times
 
 
-def in_turn(processes: Sequence[Iterator[elsewhere.Times]], seed: int) -> list[elsewhere.Times]:
+def in_turn(
+    processes: Sequence[Iterator[elsewhere.Times]], seed: int, most_s: float
+) -> list[elsewhere.Times]:
     """The times of the jobs of each process: turn after turn, all of them in an order drawn anew,
     until there are TURNS or the time is over."""
     measured = [next(process) for process in processes]  # all are ready before the first begins
     draw = random.Random(seed)
     start = time.monotonic()
     for turn in range(TURNS):
-        if turn and time.monotonic() - start > OBSERVATION_S:
+        if turn and time.monotonic() - start > most_s:
             break
         for place in draw.sample(range(len(processes)), len(processes)):
             for of_job, added in zip(measured[place], next(processes[place]), strict=True):

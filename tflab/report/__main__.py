@@ -3,7 +3,8 @@
     python -m tflab.report --model lenet
 
 Walks x*y + z and the model through all stages, trains the model briefly, measures it at batch
-sizes 1, 16 and 64, and writes it all down, with how each number was obtained.
+sizes 1, 16 and 64 and under other configurations, and writes it all down, with how each number was
+obtained. With --chapters it measures only what those need.
 """
 
 from __future__ import annotations
@@ -22,8 +23,10 @@ from pathlib import Path
 
 from tflab import models
 from tflab.cli import arguments, command, logdirs
+from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import TflabError, UsageError
 from tflab.records import History
+from tflab.report import selection
 from tflab.runtime import dumps
 
 OUT = "report"
@@ -50,6 +53,30 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="take the curves from this training, instead of training briefly",
     )
+    add(
+        "--chapters",
+        nargs="+",
+        default=[],
+        type=command.one_of("chapter", selection.CHAPTERS),
+        metavar="NAME",
+        help=f"only these of: {', '.join(selection.CHAPTERS)}",
+    )
+    add(
+        "--configs",
+        nargs="+",
+        default=[],
+        type=command.one_of("configuration", tuple(CONFIGURATIONS)),
+        metavar="C",
+        help=f"compare the default configuration with these of: {', '.join(CONFIGURATIONS)} "
+        f"(default: {' '.join(selection.CONFIGS)}, and gpu where there is one)",
+    )
+    add(
+        "--configs-seconds",
+        default=selection.CONFIGS_S,
+        type=command.count("number of seconds for configurations"),
+        metavar="SECONDS",
+        help="after which no further comparison of them begins (default: %(default)s)",
+    )
     add("--force", action="store_true", help="replace a report that is there already")
     arguments.data_dir(parser)
     return parser
@@ -58,13 +85,24 @@ def parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model)
+    names = selection.chosen(args.chapters, args.model)
     trained = training(args.logdir, args.model) if args.logdir else None
     out = Path(args.out) if args.out else free(args.force)
     with staging(out, args.force) as folder:
+        from tflab.compare import race
         from tflab.report import chapters, handout, html, lab
 
-        measured = lab.measure(args.model, trained, args.logdir, args.data_dir, progress())
-        report = chapters.report(measured, repeated(args))
+        race.check(args.configs)
+        wanted = lab.Wanted(
+            args.model,
+            names,
+            trained,
+            args.logdir,
+            args.data_dir,
+            tuple(args.configs),
+            args.configs_seconds,
+        )
+        report = chapters.report(lab.measure(wanted, progress()), repeated(args), names)
         handout.write_pictures(report, folder / "report_files")
         (folder / "report.md").write_text(handout.page(report), encoding="utf-8")
         (folder / "report.html").write_text(html.page(report), encoding="utf-8")
@@ -101,6 +139,8 @@ def training(logdir: str, model: str) -> History:
 
 def repeated(args: argparse.Namespace) -> str:
     parts = ["python", "-m", "tflab.report", "--model", args.model]
+    parts += ["--chapters", *args.chapters] if args.chapters else []
+    parts += ["--configs", *args.configs] if args.configs else []
     parts += ["--logdir", args.logdir] if args.logdir else []
     return shlex.join(parts)
 

@@ -1,100 +1,174 @@
-"""The chapters of a report, in the order in which the lab has to be handed in."""
+"""The chapters of a report: each from what was measured, in the order of the lab."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from tflab.compare import view
 from tflab.records import Comparison
 from tflab.records.blocks import Column, Table
-from tflab.records.options import BATCH_SIZES
 from tflab.report import (
     batch_sizes_chapter,
+    configurations_chapter,
     graph_chapter,
     network_chapter,
     placed_chapter,
     questions,
     recipes,
+    selection,
     step_chapters,
     training_chapter,
 )
-from tflab.report.contents import TOY, Chapter, Lab, Part, Report
+from tflab.report.contents import Chapter, Lab, Part, Report, Walked
+from tflab.report.selection import TOY
 from tflab.units import plural
 from tflab.views import execution
 
 SMALL = "x*y + z"
 
 
-def report(lab: Lab, command: str) -> Report:
-    """The report; `command` is what repeats it."""
+def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) -> Report:
+    """The report with these chapters; `command` is what repeats it."""
     return Report(
         title=f"The life of {SMALL if lab.model == TOY else lab.model}",
-        about=about(lab.model),
+        about=about(lab.model, names),
         command=command,
         questions=questions.questions(lab),
-        chapters=(
-            *why_slow(lab.compared),
-            Chapter("Environment", tuple(environment(lab))),
-            *lives(lab),
-            *seen(lab),
-            Chapter("Loss and accuracy", tuple(training_chapter.parts(lab))),
-            Chapter("The ten ops that cost most", tuple(step_chapters.top_ops(lab))),
-            Chapter("Batch sizes", tuple(batch_sizes_chapter.parts(lab.compared))),
-            Chapter("Where a step's time goes", tuple(step_chapters.times(lab.walked))),
-            Chapter("Memory", tuple(step_chapters.memory(lab.walked))),
-            Chapter("Roofline", tuple(step_chapters.roofline(lab))),
-            Chapter("How each number was obtained", tuple(methods(lab))),
-        ),
+        chapters=tuple(chapter for name in names for chapter in CHAPTERS[name](lab)),
     )
 
 
-def about(model: str) -> str:
-    graphs = f"{SMALL}, a graph that is small enough to follow by eye. Every node of it"
-    if model != TOY:
-        graphs = (
-            f"two graphs: {SMALL}, small enough to follow by eye, and {model}. Every node of them"
-        )
+def about(model: str, names: Sequence[str]) -> str:
+    graphs = [f"{SMALL}, small enough to follow by eye"] if "toy" in names else []
+    graphs += [model] if "graph" in names and model != TOY else []
+    if not graphs:
+        return f"What was measured of {model}; each chapter says how its numbers were obtained."
+    followed = f"two graphs: {graphs[0]}, and {graphs[1]}" if len(graphs) == 2 else graphs[0]
+    if followed == graphs[0]:
+        followed = followed.replace(", small", ", a graph that is small")
+    every = "them" if len(graphs) == 2 else "it"
     return (
-        f"What a framework does between a line of Python and the machine, followed through "
-        f"{graphs} can be clicked, and each chapter says how its numbers were obtained."
+        "What a framework does between a line of Python and the machine, followed through "
+        f"{followed}. Every node of {every} can be clicked, and each chapter says how its numbers "
+        "were obtained."
     )
 
 
-def lives(lab: Lab) -> Iterator[Chapter]:
-    """The graphs of the report; where the model is x*y + z itself, it is there once."""
-    yield Chapter(f"The life of {SMALL}", tuple(graph_chapter.parts(lab.toy, SMALL)))
-    if lab.toy_on_two:
-        two = tuple(placed_chapter.parts(lab.toy, lab.toy_on_two, SMALL))
-        yield Chapter(f"{SMALL} on two devices", two)
-    if lab.model != TOY:
+def slow(lab: Lab) -> Iterator[Chapter]:
+    """That the machine was busy, or else what a step's time is lost to; before all numbers."""
+    if lab.compared is None:
+        return
+    parts: list[Part] = [*execution.busy(lab.compared.quality), *view.diagnosis(lab.compared)]
+    if parts:
+        yield Chapter("Why a step is slow", (*parts, recipes.swept(lab.compared)))
+
+
+def surroundings(lab: Lab) -> Iterator[Chapter]:
+    yield Chapter("Environment", tuple(environment(lab)))
+
+
+def small_graph(lab: Lab) -> Iterator[Chapter]:
+    if lab.toy:
+        yield Chapter(f"The life of {SMALL}", tuple(graph_chapter.parts(lab.toy, SMALL)))
+
+
+def two_devices(lab: Lab) -> Iterator[Chapter]:
+    if lab.toy and lab.toy_on_two:
+        parts = tuple(placed_chapter.parts(lab.toy, lab.toy_on_two, SMALL))
+        yield Chapter(f"{SMALL} on two devices", parts)
+
+
+def graph(lab: Lab) -> Iterator[Chapter]:
+    """Where the model is x*y + z itself, its graph is there once."""
+    if lab.walked and lab.model != TOY:
         yield Chapter(f"The life of {lab.model}", tuple(graph_chapter.parts(lab.walked, lab.model)))
 
 
-def seen(lab: Lab) -> Iterator[Chapter]:
+def network(lab: Lab) -> Iterator[Chapter]:
     """The pictures of a model that reads images."""
-    if maps := network_chapter.maps_of(lab.walked):
+    if lab.walked and (maps := network_chapter.maps_of(lab.walked)):
         parts = network_chapter.parts(lab.walked, maps)
         yield Chapter("What the network saw", tuple(parts))
 
 
-def why_slow(comparison: Comparison) -> Iterator[Chapter]:
-    """That the machine was busy, or else what a step's time is lost to; before all numbers."""
-    parts: list[Part] = [*execution.busy(comparison.quality), *view.diagnosis(comparison)]
-    if parts:
-        yield Chapter("Why a step is slow", (*parts, recipes.swept(comparison)))
+def training(lab: Lab) -> Iterator[Chapter]:
+    yield Chapter("Loss and accuracy", tuple(training_chapter.parts(lab)))
+
+
+def ops(lab: Lab) -> Iterator[Chapter]:
+    if lab.walked and lab.compared:
+        parts = tuple(step_chapters.top_ops(lab.walked, lab.compared))
+        yield Chapter("The ten ops that cost most", parts)
+
+
+def batch_sizes(lab: Lab) -> Iterator[Chapter]:
+    if lab.compared:
+        yield Chapter("Batch sizes", tuple(batch_sizes_chapter.parts(lab.compared)))
+
+
+def configurations(lab: Lab) -> Iterator[Chapter]:
+    if lab.compared:
+        parts = tuple(configurations_chapter.parts(lab.compared, lab.configs_s))
+        yield Chapter("Configurations", parts)
+
+
+def times(lab: Lab) -> Iterator[Chapter]:
+    if lab.walked:
+        yield Chapter("Where a step's time goes", tuple(step_chapters.times(lab.walked)))
+
+
+def memory(lab: Lab) -> Iterator[Chapter]:
+    if lab.walked:
+        yield Chapter("Memory", tuple(step_chapters.memory(lab.walked)))
+
+
+def roofline(lab: Lab) -> Iterator[Chapter]:
+    if lab.compared:
+        yield Chapter("Roofline", tuple(step_chapters.roofline(lab.compared)))
+
+
+def obtained(lab: Lab) -> Iterator[Chapter]:
+    yield Chapter("How each number was obtained", tuple(methods(lab)))
+
+
+# By the names that `selection` has, in the order in which the lab has to be handed in
+CHAPTERS: dict[str, Callable[[Lab], Iterator[Chapter]]] = {
+    "slow": slow,
+    "environment": surroundings,
+    "toy": small_graph,
+    "devices": two_devices,
+    "graph": graph,
+    "network": network,
+    "training": training,
+    "ops": ops,
+    "batch-sizes": batch_sizes,
+    "configurations": configurations,
+    "times": times,
+    "memory": memory,
+    "roofline": roofline,
+    "methods": obtained,
+}
 
 
 def environment(lab: Lab) -> Iterator[Part]:
-    step = lab.walked.execution
-    measured = (
-        ("Model", f"{lab.model}, as a graph that a session runs"),
-        ("Data", step.data),
-        ("Devices", plural(len(lab.walked.placement.partitions), "device")),
-        ("Batch sizes", f"{', '.join(map(str, BATCH_SIZES))}; {step.batch_size} in the drawings"),
-        ("Graph passes", "all that the runtime has on by itself; XLA is off"),
-    )
     yield pairs("Environment, by inspection", lab.environment)
+    measured = [("Model", f"{lab.model}, as a graph that a session runs")]
+    if lab.walked:
+        step = lab.walked.execution
+        measured += [
+            ("Data", step.data),
+            ("Devices", plural(len(lab.walked.placement.partitions), "device")),
+            ("Graphs, times, memory", f"{phase(lab.walked)}, batch size {step.batch_size}"),
+        ]
+    if lab.compared:
+        sizes = ", ".join(map(str, lab.compared.batch_sizes))
+        measured.append(("Batch sizes", f"{lab.compared.phase}, {sizes}"))
+    measured.append(("Graph passes", "all that the runtime has on by itself; XLA is off"))
     yield pairs("Configuration that was measured", measured)
+
+
+def phase(walked: Walked) -> str:
+    return "training" if step_chapters.trains(walked) else "inference"
 
 
 def pairs(title: str, rows: Sequence[tuple[str, str]]) -> Table:
@@ -103,35 +177,49 @@ def pairs(title: str, rows: Sequence[tuple[str, str]]) -> Table:
 
 
 def methods(lab: Lab) -> Iterator[Part]:
-    step, comparison = lab.walked.execution, lab.compared
-    images = max(row.images for row in comparison.steps.values())
-    rows = [
-        ("Step times, ledger, path, memory", str(step.steps), str(step.warmup_steps), "in turn"),
-        (
-            f"Batch sizes, {plural(images, 'image')} at each",
-            ", ".join(f"{row.steps:,}" for row in comparison.steps.values()),
-            str(comparison.warmup),
-            "in turn",
-        ),
-        ("The cold step", "1", "0", "traced, in a process of its own"),
-    ]
+    rows = [*steps_of_walk(lab.walked), *steps_of_sweep(lab.compared)]
     if lab.history:
         traced = sum(step.traced for step in lab.history.steps)
         how = f"untraced but for {traced}" if traced else "untraced"
         rows.append(("Loss and accuracy", f"{len(lab.history.steps):,}", "0", how))
-    yield Table(
-        "Steps, warm-up, tracing",
-        (
-            Column("numbers", lambda row: row[0], elastic=True),
-            Column("steps", lambda row: row[1], right=True),
-            Column("warm-up, not counted", lambda row: row[2], right=True),
-            Column("traced or not", lambda row: row[3]),
-        ),
-        tuple(rows),
-    )
+    if rows:
+        yield Table(
+            "Steps, warm-up, tracing",
+            (
+                Column("numbers", lambda row: row[0], elastic=True),
+                Column("steps", lambda row: row[1], right=True),
+                Column("warm-up, not counted", lambda row: row[2], right=True),
+                Column("traced or not", lambda row: row[3]),
+            ),
+            tuple(rows),
+        )
     yield (
         "In turn: an untraced step, then a traced one, so that both see the same machine. The "
         "untraced time is what a step takes; the traced one, which is longer, says of what. "
         "Passes, devices and the graph that ran are read from the runtime's own dumps; what became "
         "of a node is worked out from the graphs before and after each pass."
     )
+
+
+def steps_of_walk(walked: Walked | None) -> Iterator[tuple[str, str, str, str]]:
+    if walked:
+        step = walked.execution
+        numbers = "Step times, ledger, path, memory"
+        yield numbers, str(step.steps), str(step.warmup_steps), "in turn"
+
+
+def steps_of_sweep(compared: Comparison | None) -> Iterator[tuple[str, str, str, str]]:
+    if compared is None:
+        return
+    images = max(row.images for row in compared.steps.values())
+    yield (
+        f"Batch sizes, {plural(images, 'image')} at each",
+        ", ".join(f"{row.steps:,}" for row in compared.steps.values()),
+        str(compared.warmup),
+        "in turn",
+    )
+    yield "The cold step", "1", "0", "traced, in a process of its own"
+    observations = [row.verdict.observations for row in compared.configs if row.verdict]
+    if observations:
+        numbers = f"Configurations, {plural(min(observations), 'observation')}"
+        yield numbers, "in turns", "before each turn", "untraced"

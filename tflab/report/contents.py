@@ -11,7 +11,6 @@ from tflab.records.blocks import Block
 from tflab.report.drawn import Drawing
 
 TOP = 10  # rows of a table of ops
-TOY = "toy"  # the model x*y + z
 EPOCHS = 2  # of a training for the report: enough for curves, and over in seconds
 
 
@@ -34,16 +33,17 @@ class Walked:
 
 @dataclass(frozen=True)
 class Lab:
-    """All that was measured for a report."""
+    """All that was measured for a report; None is what no chapter of it needs."""
 
     model: str
     environment: Sequence[tuple[str, str]]
-    toy: Walked
-    walked: Walked
-    history: History | None  # none of a model without a loss
+    toy: Walked | None
+    walked: Walked | None
+    history: History | None  # none of a model without a loss, too
     logdir: str | None  # of a training that existed
-    compared: Comparison
+    compared: Comparison | None
     toy_on_two: Walked | None = None  # devices; a walk up to the placement
+    configs_s: int = 0  # for which configurations were compared
 
 
 @dataclass(frozen=True)

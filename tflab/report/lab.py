@@ -4,67 +4,115 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+from rich.console import Console
+
 from tflab import lifecycle
 from tflab.compare import comparison
+from tflab.compare.configurations import DEFAULT
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
-from tflab.records import History, Options
+from tflab.records import Comparison, Frontend, History, Options
 from tflab.records.options import BATCH_SIZES
-from tflab.report import hardware
-from tflab.report.contents import EPOCHS, TOY, Lab, Walked
-from tflab.runtime import load
+from tflab.report import hardware, selection
+from tflab.report.contents import EPOCHS, Lab, Walked
+from tflab.report.selection import TOY
+from tflab.runtime import devices, load
 from tflab.train import history
 
 STEPS = 50  # measured ones of each walk
 EXPERIMENTS_S = 30  # for what the largest ops cost a step
 
+TRAINING_S = 180  # after which a training for the report is ended where it stands
+
 Announce = Callable[[str], None]  # gets the name of each part before it begins
 
 
-def measure(
-    model: str, trained: History | None, logdir: str | None, data: str | None, announce: Announce
-) -> Lab:
-    """Walk, train and compare a model.
+@dataclass(frozen=True)
+class Wanted:
+    """What a report is to be of."""
 
-    `trained` is the history of a training that exists; without one the model is trained briefly.
+    model: str
+    chapters: tuple[str, ...]
+    trained: History | None = None  # of a training that exists; else the model is trained briefly
+    logdir: str | None = None  # of that training
+    data_dir: str | None = None
+    configs: tuple[str, ...] = ()  # beside the default one
+    configs_s: int = selection.CONFIGS_S
+
+
+def measure(wanted: Wanted, announce: Announce) -> Lab:
+    """Walk, train and compare a model, as far as the chapters need it.
+
     Raises TflabError when a part fails, KeyboardInterrupt as soon as any was interrupted.
     """
     load_average = load.load_average()  # before tflab itself keeps the machine busy
-    options = Options(steps=STEPS, data_dir=data)
-    announce(f"the life of {model}")
-    walked = walk(model, replace(options, experiments=EXPERIMENTS_S))
-    toy = walked
-    if model != TOY:
+    model, needs = wanted.model, selection.needs(wanted.chapters, wanted.model)
+    options = Options(steps=STEPS, data_dir=wanted.data_dir)
+    walked = toy = toy_on_two = curves = compared = None
+    if "walk" in needs or (model == TOY and "toy" in needs):
+        announce(f"the life of {model}")
+        seconds = EXPERIMENTS_S if "experiments" in needs else 0
+        walked = walk(model, replace(options, experiments=seconds), "histories" in needs)
+        toy = walked if model == TOY else None
+    if "toy" in needs and toy is None:
         announce("the life of x*y + z")
-        toy = walk(TOY, options)
-    announce("x*y + z on two devices")
-    toy_on_two = place(TOY, replace(options, devices=2))
-    if trained is None and has_loss(walked):
-        announce(f"training {model} for {EPOCHS} epochs")
-        trained = train(model, data)
-    announce(f"{model} at batch sizes {', '.join(map(str, BATCH_SIZES))}")
-    compared = comparison.compare(
-        model, BATCH_SIZES, options=Options(data_dir=data), load_average=load_average
-    )
-    if compared.interrupted:
-        raise KeyboardInterrupt
-    if compared.failure:
-        raise TflabError(compared.failure)
+        toy = walk(TOY, options, "histories" in needs)
+    if "two devices" in needs:
+        announce("x*y + z on two devices")
+        toy_on_two = place(TOY, replace(options, devices=2))
+    if "training" in needs:
+        curves = wanted.trained
+        if curves is None and has_loss(model, walked, options):
+            announce(f"training {model} for {EPOCHS} epochs, {TRAINING_S} s at most")
+            curves = train(model, wanted.data_dir)
+    if "sweep" in needs:
+        compared = compare(wanted, "configurations" in needs, load_average, announce)
     return Lab(
         model=model,
         environment=hardware.inspected(),
         toy=toy,
         walked=walked,
-        history=trained,
-        logdir=logdir,
+        history=curves,
+        logdir=wanted.logdir,
         compared=compared,
         toy_on_two=toy_on_two,
+        configs_s=wanted.configs_s,
     )
+
+
+def compare(
+    wanted: Wanted, raced: bool, load_average: float | None, announce: Announce
+) -> Comparison:
+    """Inference at all batch sizes, and at these under other configurations."""
+    configs = configurations(wanted.configs) if raced else (DEFAULT,)
+    others = ", ".join(configs[1:])
+    then = f", then under {others} for about {wanted.configs_s} s" if others else ""
+    announce(f"{wanted.model} at batch sizes {', '.join(map(str, BATCH_SIZES))}{then}")
+    compared = comparison.compare(
+        wanted.model,
+        BATCH_SIZES,
+        configs=configs,
+        configs_s=wanted.configs_s,
+        options=Options(data_dir=wanted.data_dir),
+        load_average=load_average,
+    )
+    if compared.interrupted:
+        raise KeyboardInterrupt
+    if compared.failure:
+        raise TflabError(compared.failure)
+    return compared
+
+
+def configurations(names: Sequence[str]) -> tuple[str, ...]:
+    """The default one and those that it is held against: where none is named, a GPU among them
+    if there is one."""
+    usual = (*selection.CONFIGS, "gpu") if devices.gpus() else selection.CONFIGS
+    return tuple(dict.fromkeys((DEFAULT, *(names or usual))))
 
 
 def place(model: str, options: Options) -> Walked:
@@ -73,26 +121,42 @@ def place(model: str, options: Options) -> Walked:
     return Walked(model, stages, node_history.histories(stages))
 
 
-def walk(model: str, options: Options) -> Walked:
+def walk(model: str, options: Options, drawn: bool = True) -> Walked:
+    """A walk through all stages; where its graph is drawn, with times at each batch size."""
     stages = tuple(lifecycle.walk(model, options))
-    walked = Walked(model, stages, measurement.follow(stages, BATCH_SIZES, options))
+    if drawn:
+        histories = measurement.follow(stages, BATCH_SIZES, options)
+    else:
+        histories = node_history.histories(stages)
+    walked = Walked(model, stages, histories)
     if walked.execution.interrupted:
         raise KeyboardInterrupt
     return walked
 
 
-def has_loss(walked: Walked) -> bool:
-    return walked.execution.program.model.loss is not None
+def has_loss(model: str, walked: Walked | None, options: Options) -> bool:
+    stages = walked.stages if walked else lifecycle.walk(model, options, "frontend")
+    frontend = next(stage for stage in stages if isinstance(stage, Frontend))
+    return frontend.live.model.loss is not None
 
 
 def train(model: str, data: str | None) -> History:
     """Train in a process of its own, as `python -m tflab.train` does it; only its history is
-    kept."""
+    kept. What takes longer than TRAINING_S is ended, and then has fewer epochs."""
     with TemporaryDirectory(prefix="tflab-report-") as folder:
         logdir = Path(folder) / "run"
         command = [sys.executable, "-m", "tflab.train", "--model", model, "--epochs", str(EPOCHS)]
         command += ["--logdir", str(logdir), *(["--data-dir", data] if data else [])]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
-        if done.returncode:
-            raise TflabError(f"The training of '{model}' ended with status {done.returncode}.")
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+            try:
+                status = process.wait(TRAINING_S)
+            except subprocess.TimeoutExpired:
+                process.terminate()  # every step until then is in its history
+                Console(stderr=True).show_cursor()  # its progress bar had hidden it
+                status = 0
+            except BaseException:
+                process.kill()
+                raise
+        if status:
+            raise TflabError(f"The training of '{model}' ended with status {status}.")
         return history.read(logdir / history.NAME)

@@ -23,9 +23,12 @@ PLAIN = ("VarHandleOp", "ReadVariableOp", "Const", "Placeholder")  # ops that sa
 
 def questions(lab: Lab) -> tuple[Question, ...]:
     """Those that this run can answer."""
-    asked = [nodes_that_run(lab.walked), *node_that_goes(lab.walked)]
-    asked += gradient_questions.questions(lab.toy)
-    if not quality.disturbed(lab.compared.quality):
+    asked: list[Question] = []
+    if lab.walked:
+        asked += (nodes_that_run(lab.walked), *node_that_goes(lab.walked))
+    if lab.toy:
+        asked += gradient_questions.questions(lab.toy)
+    if lab.compared and not quality.disturbed(lab.compared.quality):
         sizes = lab.compared.batch_sizes
         for size in (sizes[0], sizes[-1]):
             asked += costs_most(lab.compared, size)

@@ -7,25 +7,58 @@ from collections.abc import Iterator
 from tflab.analysis import step_times
 from tflab.compare import view
 from tflab.exporters import plots
-from tflab.records.options import BATCH_SIZES
+from tflab.records import Comparison
 from tflab.report import graph_chapter, pictures, recipes
-from tflab.report.contents import TOP, Lab, Part, Recipe, Walked
+from tflab.report.contents import TOP, Part, Recipe, Walked
 from tflab.runtime import trace
+from tflab.units import plural
 from tflab.views import buffers, execution
 
 
-def top_ops(lab: Lab) -> Iterator[Part]:
-    step, largest = lab.walked.execution, BATCH_SIZES[-1]
+def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
+    step = walked.execution
+    yield phases(walked)
     yield pictures.picture("top_ops", plots.top_ops.draw, step.top_ops)
-    trains = "updates" in graph_chapter.more_than_forward(lab.walked)
-    heading = "A training step's nodes" if trains else "A step's nodes"
+    heading = "A training step's nodes" if trains(walked) else "A step's nodes"
     yield execution.top_table(heading, step.top_ops, step, "node")
-    yield Recipe(recipes.warm(step), recipes.walking(lab.walked))
+    yield Recipe(recipes.warm(step), recipes.walking(walked))
     yield from execution.costs(step)
     if step.control:
-        yield Recipe("Untraced, in turn.", f"{recipes.walking(lab.walked)} --experiments")
-    yield view.costs(lab.compared, largest, TOP)
-    yield recipes.swept(lab.compared)
+        yield Recipe("Untraced, in turn.", f"{recipes.walking(walked)} --experiments")
+    for size in compared.batch_sizes:
+        yield view.costs(compared, size, TOP)
+    yield from fewer_rows(compared)
+    yield recipes.swept(compared)
+
+
+def trains(walked: Walked) -> bool:
+    return "updates" in graph_chapter.more_than_forward(walked)
+
+
+def phases(walked: Walked) -> str:
+    """Why some numbers are of training and others of inference."""
+    if not trains(walked):
+        return f"{walked.model} is not trained here: all numbers are those of inference."
+    return (
+        "The graphs, their nodes, times and memory are those of a training step, because only that "
+        "goes through all stages: it has gradients, and updates of the variables. What is compared "
+        "by batch size or configuration is inference: each of them works on the same images with "
+        "the same weights, so nothing else differs; a training step would change the weights "
+        "from one to the next."
+    )
+
+
+def fewer_rows(compared: Comparison) -> Iterator[str]:
+    """Why a table of the ten types that cost most has fewer rows."""
+    counts = [
+        f"{plural(len(rows), 'type')} at batch {size}"
+        for size, rows in compared.tables.items()
+        if len(rows) < TOP
+    ]
+    if counts:
+        yield (
+            f"A table has fewer than {TOP} rows where no more types of op ran: {', '.join(counts)}."
+        )
 
 
 def times(walked: Walked) -> Iterator[Part]:
@@ -54,15 +87,15 @@ def memory(walked: Walked) -> Iterator[Part]:
     )
 
 
-def roofline(lab: Lab) -> Iterator[Part]:
-    largest, peaks = BATCH_SIZES[-1], lab.compared.peaks
+def roofline(compared: Comparison) -> Iterator[Part]:
+    largest, peaks = compared.batch_sizes[-1], compared.peaks
     if peaks is None:
         yield "There is no roof: this machine's peaks were not measured."
         return
-    yield pictures.picture("roofline", plots.roofline.draw, lab.compared.tables[largest], peaks)
+    yield pictures.picture("roofline", plots.roofline.draw, compared.tables[largest], peaks)
     yield Recipe(
         f"Inference at batch {largest}. FLOPs are counted from shapes, "
         "bytes are those of all inputs and outputs. The roof is this machine's, by a benchmark of "
         f"3 seconds: {peaks.gflops:.0f} GFLOP/s and {peaks.gigabytes_per_s:.1f} GB/s.",
-        f"python -m tflab.compare --model {lab.model} --batch-sizes {largest}",
+        f"python -m tflab.compare --model {compared.model} --batch-sizes {largest}",
     )

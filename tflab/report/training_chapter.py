@@ -9,7 +9,7 @@ from tflab.exporters import plots
 from tflab.records import Epoch, History
 from tflab.records.blocks import Column, Table
 from tflab.report import pictures
-from tflab.report.contents import Lab, Part, Recipe
+from tflab.report.contents import EPOCHS, Lab, Part, Recipe
 from tflab.train import view
 
 
@@ -20,13 +20,14 @@ def parts(lab: Lab) -> Iterator[Part]:
     yield pictures.picture("curves", plots.curves.draw, lab.history)
     if lab.history.interrupted:
         yield "Partial: this training ended before its last epoch."
-    yield epochs(lab.history)
+    if lab.history.epochs:
+        yield epochs(lab.history)
     origin = f"Read from {lab.logdir}." if lab.logdir else "Trained for this report."
     means = "Losses and accuracies are means" if classified(lab.history) else "Losses are means"
     yield Recipe(
         f"{origin} {means} over images; the test reads all test images at the end of each epoch."
         f"{left_out(lab.history)}",
-        f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs)} "
+        f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs) or EPOCHS} "
         f"--batch-size {lab.history.batch_size} --seed {lab.history.seed}",
     )
 

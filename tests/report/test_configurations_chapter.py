@@ -1,0 +1,62 @@
+"""The chapter of configurations: every sentence and cell, from a comparison worked out by hand."""
+
+from dataclasses import replace
+
+from tests.records_by_hand import BUSY, BUSY_LINE
+from tests.report.lab_by_hand import COMPARED, RACED, shown
+from tests.shown import layout
+from tflab.compare import view
+from tflab.report import configurations_chapter
+from tflab.report.contents import Recipe
+
+
+def test_configurations_are_said_then_compared_and_the_command_tells_more():
+    assert shown(configurations_chapter.parts(RACED, 60)) == [
+        "An untraced step of inference, once as the runtime is set by itself, and once with one "
+        "setting changed; the weights and images are the same.",
+        [
+            "What was changed",
+            ("configuration", "what it means"),
+            ("default", "as the runtime is set by itself"),
+            ("xla", "XLA compiles what it can to code of its own"),
+            0,
+        ],
+        [
+            "The untraced step under other configurations, in turn (times as long as default)",
+            ("batch", "default", "xla"),
+            ("4", "1.10 ms", "2.20 ms (2.00 x [1.80, 2.20])"),
+            ("64", "7.90 ms", "7.95 ms (cannot tell [0.90, 1.10])"),
+            0,
+        ],
+        *view.basis(RACED),
+        Recipe(
+            "7 observations, each in new processes that take turns; none began after 60 seconds. "
+            "The command takes longer and tells more.",
+            "python -m tflab.compare --model lenet --batch-sizes 4 64 --configs xla",
+        ),
+    ]
+
+
+def test_on_a_busy_machine_no_configuration_wins():
+    withheld = [
+        (row.verdict and replace(row, verdict=replace(row.verdict, word="withheld"))) or row
+        for row in RACED.configs
+    ]
+    busy = replace(RACED, quality=BUSY, configs=tuple(withheld))
+    first, *_, table, _, _ = shown(configurations_chapter.parts(busy, 60))
+    assert first == BUSY_LINE
+    assert table[2:4] == [
+        ("4", "1.10 ms", "2.20 ms (withheld)"),
+        ("64", "7.90 ms", "7.95 ms (withheld)"),
+    ]
+
+
+def test_without_another_configuration_it_says_so():
+    assert list(configurations_chapter.parts(COMPARED, 60)) == [
+        "No configuration was compared with that which the runtime has by itself."
+    ]
+
+
+def test_what_a_configuration_means_gives_way():
+    _, table, *_ = configurations_chapter.parts(RACED, 60)
+    assert layout(table) == ["configuration", "what it means gives way to 16"]

@@ -1,0 +1,48 @@
+"""Selection: the chapters that a report may have, and what has to be measured for each.
+
+No TensorFlow in here: a wrong name is refused before anything is imported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+TOY = "toy"  # the model x*y + z
+# Compared where none is named: fewer processors, and the same work by another library
+CONFIGS = ("one-thread", "no-onednn")
+CONFIGS_S = 60  # for comparing them: enough to see most of what is a tenth slower
+
+# chapter -> what is measured for it, in the order in which the lab has to be handed in.
+# "sweep" is the inference at several batch sizes; it also says whether the machine was quiet.
+NEEDS = {
+    "slow": ("sweep",),
+    "environment": (),
+    "toy": ("toy", "histories"),
+    "devices": ("toy", "two devices"),
+    "graph": ("walk", "histories"),
+    "network": ("walk",),
+    "training": ("training",),
+    "ops": ("walk", "experiments", "sweep"),
+    "batch-sizes": ("sweep",),
+    "configurations": ("sweep", "configurations"),
+    "times": ("walk",),
+    "memory": ("walk",),
+    "roofline": ("sweep",),
+    "methods": (),
+}
+CHAPTERS = tuple(NEEDS)
+
+
+def chosen(names: Sequence[str], model: str) -> tuple[str, ...]:
+    """The chapters in their order, each once; the graph of x*y + z itself has one chapter."""
+    own = {"graph": "toy"} if model == TOY else {}
+    wanted = {own.get(name, name) for name in names or CHAPTERS}
+    return tuple(name for name in CHAPTERS if name in wanted)
+
+
+def needs(names: Sequence[str], model: str) -> frozenset[str]:
+    """What has to be measured for these chapters of a report on this model."""
+    parts = {part for name in names for part in NEEDS[name]}
+    if model == TOY and "walk" in parts:
+        parts.add("toy")
+    return frozenset(parts)
