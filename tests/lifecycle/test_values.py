@@ -478,6 +478,6 @@ def test_with_xla_what_is_fed_and_what_variables_hold_is_seen(compiled, batch):
     rows = {row["tensor"]: row for row in compiled["values"]}
     assert rows["x:0"]["values"] == pytest.approx(batch["x:0"].tolist())
     moved = -0.5 * batch["gradients/mul_grad/Sum:0"]
-    assert rows["y"]["after"]["values"] == pytest.approx([moved], rel=1e-5)
+    assert rows["y"]["after"]["values"] == pytest.approx([2 + moved], rel=1e-5)
     outputs = [row for row in compiled["values"] if row["op"] == "_XlaRun"]
     assert [row["values"] for row in outputs] == [[pytest.approx(batch["loss:0"], rel=1e-5)]]
