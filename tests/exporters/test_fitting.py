@@ -154,3 +154,58 @@ def test_cut_text_fills_its_width_and_short_text_stays(name, width, at_end):
 def test_wide_letters_count_twice():
     assert fitting.cut("日本語日本語", 7, at_end=True) == "日本語…"
     assert fitting.cut("日本語日本語", 5, at_end=False) == "日…語"
+
+
+def test_where_nothing_is_spare_the_last_numbers_are_left_out_and_the_first_stay_whole():
+    number = Column("n", str, right=True)
+    assert fitting.kept_columns((NAME, number, number), (40, 8, 8), 16 + 2 * 10) == [0, 1, 2]
+    assert fitting.kept_columns((NAME, number, number), (40, 8, 8), 16 + 2 * 10 - 1) == [0, 1]
+    assert fitting.kept_columns((number, FIXED, number), (8, 8, 8), 4) == [0, 1]
+
+
+def test_a_long_header_is_cut_before_its_numbers_are_left_out():
+    number = Column("first start to last end", lambda row: row[1], right=True)
+    rows = [("1", "2.00 us")]
+    table = Table("t", (Column("step", lambda row: row[0], right=True), number), tuple(rows))
+    assert fitting.fit(table, rows, 18).left_out == ()
+    assert fitting.fit(table, rows, 9).left_out == ("first start to last end",)
+
+
+# Drawings, and names in a small room
+
+RAILS = (Column("", lambda row: row[0]), NAME, Column("computes", str, elastic=True))
+
+
+def test_rails_are_whole_or_left_out_and_never_cut():
+    rails = "│ ├─●  "
+    row = (rails, "gradients/mul_grad/Mul", "x * dL/d(mul)")
+    table = Table("t", RAILS, (row,), drawing=True)
+    room = len(rails) + fitting.GAP + fitting.BESIDE
+    whole = fitting.fit(table, [row], room)
+    assert (whole.rows[0][0], whole.widths[0], whole.left_out) == (rails, len(rails), ())
+    narrow = fitting.fit(table, [row], room - 1)
+    assert (narrow.rows, narrow.left_out) == ((row[1:],), ("lines of the drawing",))
+
+
+def test_names_that_end_alike_differ_in_a_scope_where_there_is_room_for_one():
+    names = [f"{scope}/ReadVariableOp" for scope in ("mul", "add", "y/Read", "z/Read")]
+    assert fitting.short_names(names, 15) == {
+        "mul/ReadVariableOp": "…mul/…ariableOp",
+        "add/ReadVariableOp": "…add/…ariableOp",
+        "y/Read/ReadVariableOp": "…y/…dVariableOp",
+        "z/Read/ReadVariableOp": "…z/…dVariableOp",
+    }
+
+
+def test_a_name_that_is_numbered_keeps_its_end():
+    names = [f"{'a' * 9}{letter}{'b' * 9}/Relu" for letter in "xy"]
+    assert [*fitting.short_names(names, 9).values()] == ["…b/Relu#1", "…b/Relu#2"]
+
+
+def test_words_that_can_be_wrapped_are_left_whole_and_others_are_cut():
+    row = ("it is where its resource is", "Resource" * 5)
+    fitted = fitting.fit(Table("t", (FIXED, FIXED), (row,)), [row], 30)
+    assert fitted.rows[0][0] == row[0]
+    assert "…" in fitted.rows[0][1]
+    drawn = fitting.fit(Table("t", (FIXED, FIXED), (row,), drawing=True), [row], 30)
+    assert "…" in drawn.rows[0][0]

@@ -99,20 +99,47 @@ def test_every_line_of_a_stage_with_all_kinds_of_blocks(monkeypatch):
     ]
 
 
-def test_a_long_line_of_a_strip_takes_four_lines_and_its_heading_one():
+def test_a_long_line_of_a_strip_takes_four_lines_and_what_it_is_about_is_whole():
     stream = io.StringIO()
-    long = Strip("Passes", (Frame("pass", "y" * 200, ("x" * 1000, "short")),))
+    long = Strip("Passes", (Frame("pass", "y" * 92 + " z", ("x" * 1000, "short")),))
     text.show_block(text.console(stream), long)
     assert stream.getvalue().splitlines() == [
         "",
         "Passes",
-        f"  pass  {'y' * 91}…",
+        "  pass",
+        "    " + "y" * 92 + " z",
         " " * 6 + "x" * 94,
         " " * 8 + "x" * 92,
         " " * 8 + "x" * 92,
         " " * 8 + "x" * 89 + "…",
         "      short",
     ]
+
+
+def test_on_a_narrow_line_no_sentence_is_cut(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    owner = Column("owner", lambda row: row)
+    about = "drops what the fetches do not need"
+    assert shown(Table("T", (owner,), ("before the first op (Python, session, feeds)",))) == [
+        "T",
+        "  owner",
+        "  ────────────────────────────",
+        "  before the first op (Python,",
+        "  session, feeds)",
+    ]
+    stream = io.StringIO()
+    text.show_block(text.console(stream), Strip("S", (Frame("pass", about, ("one " * 50,)),)))
+    lines = stream.getvalue().splitlines()
+    assert lines[2:5] == ["  pass", "    drops what the fetches do", "      not need"]
+    assert " ".join(lines[5:]).split() == ["one"] * 50
+
+
+def test_a_title_that_does_not_fit_on_its_line_is_wrapped(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "30")
+    stream = io.StringIO()
+    text.show(text.console(stream), 1, Frontend(program=None, nodes=()))
+    lines = [line.rstrip() for line in stream.getvalue().splitlines()]
+    assert lines[1:3] == ["1  Frontend: Python calls", "become nodes"]
 
 
 def test_what_would_steer_a_terminal_is_replaced_in_every_block():

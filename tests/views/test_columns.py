@@ -13,7 +13,7 @@ def test_numbers_stand_right_and_names_give_way():
         ["owner", "a step right", "share right"],
         ["type that ran", "calls right", "self right", "a call right", "share right"],
         [
-            *("node gives way to 16", "type that ran", "calls right", "self right"),
+            *("node gives way to 16 in the middle", "type that ran", "calls right", "self right"),
             *("a call right", "share right"),
         ],
     ]

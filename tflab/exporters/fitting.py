@@ -14,6 +14,9 @@ from rich.cells import cell_len, set_cell_size
 from tflab.records.blocks import Column, Table
 
 GAP = 2  # between columns
+DEPTHS = 2  # of scopes in which names that are cut alike may differ: mul, add, and y/Read, z/Read
+RAILS = "lines of the drawing"  # the first column of a drawing, which has no header
+BESIDE = 36  # characters that are left beside rails, or these are left out
 NAME = 24  # characters of a name for which columns are spared; a longer one is cut before them
 
 
@@ -33,14 +36,24 @@ def fit(table: Table, rows: Sequence[Sequence[str]], available: int) -> Fitted:
         max(map(cell_len, cells))
         for cells in zip((column.header for column in table.columns), *rows, strict=True)
     ]
-    kept = kept_columns(table.columns, natural, available)
-    columns = [table.columns[place] for place in kept]
-    widths = fit_widths(columns, [natural[place] for place in kept], available)
+    numbers = [max(map(cell_len, cells), default=0) for cells in zip(*rows, strict=True)] or natural
+    rails = natural[0] + GAP if table.drawing and not table.columns[0].header else 0
+    drawn = [0] if rails and rails + BESIDE <= available else []
+    first = 1 if rails else 0
+    room = available - (rails if drawn else 0)
+    others = kept_columns(table.columns[first:], natural[first:], room, numbers[first:])
+    kept = [place + first for place in others]
+    columns = [table.columns[place] for place in (*drawn, *kept)]
+    fitted = fit_widths(columns[len(drawn) :], [natural[place] for place in kept], room)
+    widths = [*(natural[place] for place in drawn), *fitted]
+    kept = [*drawn, *kept]
     cells = [
-        cut_all([row[place] for row in rows], width, column)
+        cut_all([row[place] for row in rows], width, column, wraps=not table.drawing)
         for place, width, column in zip(kept, widths, columns, strict=True)
     ]
-    left_out = [column.header for place, column in enumerate(table.columns) if place not in kept]
+    left_out = [
+        column.header or RAILS for place, column in enumerate(table.columns) if place not in kept
+    ]
     return Fitted(
         tuple(columns),
         tuple(widths),
@@ -49,21 +62,46 @@ def fit(table: Table, rows: Sequence[Sequence[str]], available: int) -> Fitted:
     )
 
 
-def kept_columns(columns: Sequence[Column], natural: Sequence[int], available: int) -> list[int]:
-    """The places of the columns that stay: the most spare one goes first, the last of its like."""
-    least = [
-        min(width, max(column.least, NAME) if column.name else column.least)
-        if column.elastic or column.name
-        else width
-        for column, width in zip(columns, natural, strict=True)
-    ]
+def kept_columns(
+    columns: Sequence[Column],
+    natural: Sequence[int],
+    available: int,
+    numbers: Sequence[int] | None = None,
+) -> list[int]:
+    """The places of the columns that stay: the most spare one goes first, the last of its like.
+
+    Where that is not enough, the last numbers go: one that is cut is worse than none. `numbers` are
+    the widths of the cells without their headers, which may be cut.
+    """
     kept = list(range(len(columns)))
-    while sum(least[place] for place in kept) + GAP * (len(kept) - 1) > available:
+    least = least_widths(columns, natural, NAME)
+    while total(least, kept) > available:
         spare = max(kept, key=lambda place: (columns[place].spare, place))
         if not columns[spare].spare:
             break
         kept.remove(spare)
+    least = least_widths(columns, numbers or natural, 0)
+    while total(least, kept) > available:
+        right = [place for place in kept if columns[place].right]
+        if len(right) < 2:
+            break
+        kept.remove(right[-1])
     return kept
+
+
+def least_widths(columns: Sequence[Column], natural: Sequence[int], name: int) -> list[int]:
+    """What each column can be cut to; names to no less than so many characters."""
+    return [
+        min(width, max(column.least, name) if column.name else column.least)
+        if column.elastic or column.name
+        else width
+        for column, width in zip(columns, natural, strict=True)
+    ]
+
+
+def total(widths: Sequence[int], places: Sequence[int]) -> int:
+    """The width of a line with the columns of these places."""
+    return sum(widths[place] for place in places) + GAP * (len(places) - 1)
 
 
 def fit_widths(columns: Sequence[Column], natural: Sequence[int], available: int) -> list[int]:
@@ -80,8 +118,16 @@ def fit_widths(columns: Sequence[Column], natural: Sequence[int], available: int
     return widths
 
 
-def cut_all(cells: Sequence[str], width: int, column: Column) -> list[str]:
-    """The cells of a column within a width: prose loses its end, a name its first scopes."""
+def cut_all(cells: Sequence[str], width: int, column: Column, wraps: bool = False) -> list[str]:
+    """The cells of a column within a width: prose loses its end, a name its first scopes. A column
+    of words that is to be whole is left to be wrapped."""
+    words = (cell_len(word) for cell in cells for word in cell.split())
+    if (
+        wraps
+        and not (column.elastic or column.name or column.right)
+        and max(words, default=0) <= width
+    ):
+        return list(cells)
     if column.elastic and not column.name:
         return [cut(cell, width, at_end=True) for cell in cells]
     names = short_names(cells, width)
@@ -91,12 +137,15 @@ def cut_all(cells: Sequence[str], width: int, column: Column) -> list[str]:
 def short_names(names: Iterable[str], width: int) -> dict[str, str]:
     """By its whole name what each one is cut to; two that differ are not cut alike."""
     short = {name: short_name(name, width) for name in names}
-    for group in alike(short):
-        short |= {name: with_difference(name, group, width) for name in group}
+    for _ in range(DEPTHS):
+        for group in alike(short):
+            short |= {name: with_difference(name, group, width) for name in group}
     for group in alike(short):
         for number, name in enumerate(group, 1):
             sign = f"#{number}"
-            short[name] = cut(name, width - len(sign), at_end=True) + sign
+            room = width - len(sign)
+            kept = "…" + tail(name, room - 1) if "/" in name else cut(name, room, at_end=True)
+            short[name] = kept + sign
     return short
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import TextIO
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.padding import Padding
 from rich.rule import Rule
@@ -51,7 +52,9 @@ def show(
         return
     out.print()
     heading = Text(f"{number}  {stages.title(stage)}", style="bold")
-    out.print(Rule(heading, align="left"), width=prose_width(out))
+    width = prose_width(out)
+    ruled = heading.cell_len + 4 <= width
+    out.print(Rule(heading, align="left") if ruled else heading, width=width)
     for block in stages.blocks(stage, expanded):
         show_block(out, block)
 
@@ -76,14 +79,23 @@ def show_strip(out: Console, strip: Strip) -> None:
     for frame in strip.frames:
         if frame.heading:
             heading = Text.assemble("  ", (printable(frame.heading), "bold"))
-            about = fitting.cut(printable(frame.about), width - len(heading) - 2, at_end=True)
-            out.print(heading.append("  " + about))
+            about = printable(frame.about)
+            fits = heading.cell_len + 2 + cell_len(about) <= width
+            out.print(heading.append("  " + about) if fits else heading)
+            if not fits:
+                print_wrapped(out, about, 4)
         for line in frame.lines:
-            whole = fitting.cut(printable(line), STRIP_LINES * (width - 8), at_end=True)
-            for part in textwrap.wrap(
-                whole, width, initial_indent=" " * 6, subsequent_indent=" " * 8
-            ):
-                out.print(Text(part))
+            print_wrapped(out, printable(line), 6)
+
+
+def print_wrapped(out: Console, words: str, indent: int) -> None:
+    """A text in lines; one that would be more than a few on a wide output loses its end."""
+    whole = fitting.cut(words, STRIP_LINES * (WIDTH - 8), at_end=True)
+    margins = " " * indent, " " * (indent + 2)
+    for part in textwrap.wrap(
+        whole, prose_width(out), initial_indent=margins[0], subsequent_indent=margins[1]
+    ):
+        out.print(Text(part))
 
 
 def show_table(out: Console, table: Table) -> None:
@@ -100,10 +112,9 @@ def show_table(out: Console, table: Table) -> None:
     fitted = fitting.fit(table, rows, out.width - INDENT)
     for column, width in zip(fitted.columns, fitted.widths, strict=True):
         grid.add_column(
-            Text(column.header),
+            Text(fitting.cut(column.header, width, at_end=True)),
             justify="right" if column.right else "left",
             width=width,
-            no_wrap=True,
         )
     for row, cells in zip(table.rows, fitted.rows, strict=True):
         grid.add_row(*map(Text, cells), style="dim" if table.dimmed(row) else None)

@@ -67,9 +67,9 @@ def columns() -> tuple[Column, ...]:
         Column("bytes", lambda item: size(item.bytes), right=True),
         Column("written by", lambda item: item.tensor, elastic=True, name=True),
         Column("alive", alive, right=True),
-        Column("backward", for_backward, right=True),
-        Column("in place", in_place, elastic=True, name=True),
-        Column("got it next", lambda item: first(item.after), elastic=True, name=True),
+        Column("backward", for_backward, right=True, spare=1),
+        Column("in place", in_place, elastic=True, name=True, spare=2),
+        Column("got it next", lambda item: first(item.after), elastic=True, name=True, spare=3),
     )
 
 

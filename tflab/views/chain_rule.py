@@ -120,7 +120,9 @@ def steps(links: Sequence[Link]) -> Table:
         "The chain rule step by step, from the loss back to the variables",
         (
             Column("forward op", lambda link: once(link, link.forward), name=True),
-            Column("computes", lambda link: once(link, link.computes), elastic=True, least=20),
+            Column(
+                "computes", lambda link: once(link, link.computes), elastic=True, least=20, spare=1
+            ),
             Column("hands back", lambda link: link.gradient, name=True),
             Column("which is", lambda link: link.formula, elastic=True, least=34),
         ),
@@ -136,7 +138,7 @@ def derivatives(known: Sequence[Derivative]) -> Table:
             Column("variable", lambda row: row.variable),
             Column("derivative", lambda row: row.formula, elastic=True, least=34),
             Column("value", value, right=True),
-            Column("finite differences", difference, right=True),
+            Column("finite differences", difference, right=True, spare=1),
         ),
         known,
         LONGEST,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from tflab.analysis import quality
 from tflab.analysis.step_times import median_step
@@ -155,10 +156,13 @@ def raced(race: Race) -> str:
 
 def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) -> Table:
     """The first rows by node or by type; a type is its own name, and stands there once."""
-    names = () if by == "op" else (op_table.key(by, name=False),)
+    names = tuple(op_table.columns(op_table.MOST_EXPENSIVE, {"mean": "a call"}))
+    columns = (replace(names[0], spare=0), *names[1:])  # a type stays: it says whose row it is
+    if by == "node":
+        columns = (op_table.key(by), *names)
     return shortened(
         f"{heading} (self time, {plural(stage.steps, 'traced step')})",
-        (*names, *op_table.columns(op_table.MOST_EXPENSIVE, {"mean": "a call"})),
+        columns,
         rows,
         TOP,
     )

@@ -14,17 +14,17 @@ NEAR = 0.25  # of a measured cost: a model that is as near is right
 def blocks(experiments: Experiments, self_ns: Mapping[str, float], at: str = "") -> Iterable[Block]:
     """The experiments and what could not be tried. `self_ns` is of a step, by node, where it is
     known; `at` says at which batch size, where there are several."""
-    own = Column("self a step", lambda row: known(self_ns.get(row.name)), right=True)
+    own = Column("self a step", lambda row: known(self_ns.get(row.name)), right=True, spare=2)
     if experiments.control:
         yield Table(
             f"What an op costs a step{at}: run once more in place, it adds",
             (
                 Column("node", lambda row: row.name, elastic=True, name=True),
-                Column("type that ran", lambda row: row.op),
+                Column("type that ran", lambda row: row.op, spare=3),
                 Column("adds", lambda row: time(row.once_more_ns), right=True),
                 Column("from", lambda row: time(row.low_ns), right=True),
                 Column("to", lambda row: time(row.high_ns), right=True),
-                Column("the model says", lambda row: known(row.predicted_ns), right=True),
+                Column("the model says", lambda row: known(row.predicted_ns), right=True, spare=1),
                 *([own] if self_ns else []),
             ),
             (*filter(None, (experiments.control, experiments.one_by_one)), *experiments.ops),

@@ -84,9 +84,9 @@ def columns(names: Iterable[str], headers: Mapping[str, str] | None = None) -> I
         yield replace(column, header=(headers or {}).get(name, column.header))
 
 
-def key(by: str, least: int = 16, *, name: bool = True) -> Column:
-    """What the rows are called; `name` says where a long one is cut, see `Column`."""
-    return Column(NAMES[by], lambda row: row.key, elastic=True, least=least, name=name)
+def key(by: str, least: int = 16) -> Column:
+    """What the rows are called."""
+    return Column(NAMES[by], lambda row: row.key, elastic=True, least=least, name=True)
 
 
 def keys(by: str, least: int, code: Callable[[Any], str | None]) -> tuple[Column, ...]:

@@ -108,9 +108,9 @@ def numbers(values: Sequence[Value]) -> Table:
         "What every node computed, in the order of execution",
         (
             Column("node", lambda row: row[0], elastic=True, name=True),
-            Column("type that ran", lambda row: row[1], elastic=True, name=True),
-            Column("shape", lambda row: row[2]),
-            Column("values", lambda row: row[3]),
+            Column("type that ran", lambda row: row[1], elastic=True, name=True, spare=2),
+            Column("shape", lambda row: row[2], spare=1),
+            Column("values", lambda row: row[3], elastic=True, least=NUMBERS * WIDTH),
         ),
         tuple(row for value in values for row in lines_of(value)),
     )
@@ -183,12 +183,17 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
 
 
 COLUMNS = (
-    Column("shape", lambda value: dims(value)),
+    Column("shape", lambda value: dims(value), spare=1),
     Column("mean", lambda value: number(value.mean), right=True),
-    Column("std", lambda value: number(value.std), right=True),
+    Column("std", lambda value: number(value.std), right=True, spare=2),
     Column("least", lambda value: number(value.min), right=True),
     Column("most", lambda value: number(value.max), right=True),
-    Column("zeros", lambda value: "" if value.zeros is None else percent(value.zeros), right=True),
+    Column(
+        "zeros",
+        lambda value: "" if value.zeros is None else percent(value.zeros),
+        right=True,
+        spare=3,
+    ),
 )
 
 
