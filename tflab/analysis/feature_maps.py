@@ -6,13 +6,12 @@ four dimensions, the last of which counts channels; and the variables that convo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from tflab.analysis import values
+from tflab.analysis import fused_names, values
 from tflab.analysis.gradient_graph import PASSES_ON, VARIABLES, gradient_name
 from tflab.records import Fate, Node, node_of
 from tflab.records.maps import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities
@@ -25,7 +24,6 @@ LAYERS = 12  # of more, the last of each shape are kept
 KERNELS = 4  # of more, the first is kept
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 ENTROPIES = ("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits")
-GONE = ("fused", "compiled")  # fates
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -148,8 +146,8 @@ def maps(
         return None
     batch = len(next(iter(images.values())))
     ledger = tuple(ledger)
-    last = last_of_fused(ledger, plan.order)
-    arrays, shapes = by_last(arrays, last), by_last(shapes, last)
+    last = fused_names.last(ledger, plan.order)
+    arrays, shapes = fused_names.by_last(arrays, last), fused_names.by_last(shapes, last)
     given = [
         FeatureMap(name, IMAGE, array.shape[1:], kept(array, False), None)
         for name, array in images.items()
@@ -187,40 +185,11 @@ def maps(
         probabilities=probabilities(plan, arrays, shapes, fed),
         gone=tuple(
             fate
-            for fate in gone(ledger, last)
+            for fate in fused_names.gone(ledger, last)
             if fate.name in plan.layers and len(static[fate.name] or ()) == 4
         ),
         left_out=len(drawable) - len(layers) + len(kernels) - len(shown),
     )
-
-
-def last_of_fused(ledger: Iterable[Fate], order: Mapping[str, int]) -> dict[str, Fate]:
-    """For an executed node that took in one that follows it: the last of these, whose output is
-    what it computes. A fused batch norm keeps its name and computes the ReLU behind it."""
-    last: dict[str, Fate] = {}
-    for fate in ledger:
-        into = fate.into or ""
-        if fate.fate == "fused" and into in order and fate.name in order:
-            known = last[into].name if into in last else into
-            if order[fate.name] > order[known]:
-                last[into] = fate
-    return last
-
-
-def by_last(tensors: Mapping[str, Any], last: Mapping[str, Fate]) -> dict[str, Any]:
-    """What is known of tensors, each under the name of the node whose output it is."""
-    return {last[name].name if name in last else name: item for name, item in tensors.items()}
-
-
-def gone(ledger: Iterable[Fate], last: Mapping[str, Fate]) -> Iterator[Fate]:
-    """The nodes whose output no node computes any more, with the one that computes on from it."""
-    for fate in ledger:
-        ends = last.get(fate.name) or last.get(fate.into or "")
-        if ends is None:
-            if fate.fate in GONE:
-                yield fate
-        elif fate.name != ends.name and (fate.fate in GONE or fate.name in last):
-            yield Fate(fate.name, ends.fate, ends.by, ends.name)
 
 
 def agrees(static: Sequence[int | None] | None, shape: Sequence[int]) -> bool:
