@@ -137,6 +137,16 @@ def test_only_forward_nodes_with_maps_are_said_to_be_gone():
     assert [fate.name for fate in drawn().gone] == ["a", "b"]
 
 
+def test_a_node_that_took_in_the_next_one_has_the_map_of_that_one():
+    """The remapper leaves a batch norm its name where it lets it compute the ReLU, too."""
+    ledger = (Fate("b", "executed", None, None), Fate("c", "fused", "remapper", "b"))
+    arrays, shapes = {"b": ROW, "g/c": -ROW}, {"b": (4, 5, 5, 2), "g/c": (4, 5, 5, 2)}
+    maps = feature_maps.maps(PLAN, arrays, shapes, FED, BEFORE, ledger, NODES)
+    assert [item.name for item in maps.maps] == ["x", "w", "c"]
+    assert (maps.maps[2].array == ROW).all() and (maps.maps[2].gradient == -ROW).all()
+    assert maps.gone == (Fate("b", "fused", "remapper", "c"),)
+
+
 def test_a_tensor_that_lies_otherwise_than_the_program_has_it_is_not_drawn():
     channels_first = {**SHAPES, "c": (4, 2, 5, 5)}
     assert [item.name for item in drawn(shapes=channels_first).maps] == ["x", "w"]

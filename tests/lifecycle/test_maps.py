@@ -7,13 +7,16 @@ import sys
 
 import numpy as np
 import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from tflab.datasets import Dataset
 from tflab.exporters import tensorboard
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.models import find
-from tflab.records import Options
+from tflab.records import Fate, Model, Options
 
 pytestmark = pytest.mark.tensorflow
 
@@ -155,6 +158,38 @@ def test_without_onednn_too_the_convolutions_themselves_are_there():
         *("pool1/MaxPool", "conv2/kernel", "conv2/Conv2D", "conv2/BiasAdd", "conv2/Relu"),
         "pool2/MaxPool",
     ]
+
+
+def normed_data():
+    return np.random.default_rng(7).normal(size=(8, 6, 6, 4)).astype(np.float32)
+
+
+def normed():
+    """A batch norm with a ReLU behind it, which the remapper fuses under the name of the first."""
+    images = tf1.placeholder(tf.float32, [None, 6, 6, 4], name="images")
+    scale = tf1.get_variable("scale", [4], initializer=tf1.ones_initializer(), use_resource=True)
+    output, *_ = tf1.nn.fused_batch_norm(images * 1.0, scale, tf.zeros([4]), name="norm")
+    output = tf.nn.relu(output, name="relu")
+    output = tf.nn.max_pool2d(output, 2, 2, "VALID", name="pool")
+    return Model(
+        output=output,
+        feeds={images: "images"},
+        data=lambda split, folder: Dataset("noise", split, {"images": normed_data()}),
+        loss=tf.reduce_mean(output * output, name="loss"),
+        optimizer=tf1.train.GradientDescentOptimizer(0.1),
+    )
+
+
+def test_a_fused_node_has_the_map_of_what_it_computes_and_not_of_its_name():
+    options = Options(steps=1, warmup=0, batch_size=8)
+    built = frontend.build(("normed", normed), options)
+    placed = placement.place(backward.differentiate(built, options), options)
+    stage = execution.execute(placed, options)
+    images = normed_data()
+    expected = (images - images.mean((0, 1, 2))) / np.sqrt(images.var((0, 1, 2)) + 1e-3)
+    assert np.allclose(by_name(stage)["relu"].array, np.maximum(expected[0], 0), atol=1e-3)
+    assert list(by_name(stage)) == ["images", "mul", "relu", "pool"]
+    assert stage.maps.gone == (Fate("norm", "fused", "remapper", "relu"),)
 
 
 def test_a_step_without_images_has_no_maps(walked):

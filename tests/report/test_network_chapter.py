@@ -2,7 +2,9 @@
 
 from dataclasses import replace
 
-from tests.maps_by_hand import IMAGES, MAPS
+import numpy as np
+
+from tests.maps_by_hand import IMAGES, MAPS, SCORES
 from tests.report.lab_by_hand import LAB
 from tflab.report import chapters, network_chapter
 from tflab.report.contents import Picture, Recipe
@@ -17,14 +19,29 @@ def lab(maps):
 
 def test_the_chapter_has_a_picture_its_reading_and_its_recipe():
     walked = lab(MAPS).walked
-    reading, picture, recipe = network_chapter.parts(walked, network_chapter.maps_of(walked))
-    assert reading.startswith("From the top down the image becomes smaller")
+    reading, picture, recipe = network_chapter.parts(walked, MAPS)
+    assert reading.startswith("From the top down the image goes through the layers: ")
     assert isinstance(picture, Picture) and picture.name == "feature_maps"
     assert picture.caption.startswith("The network reads the first image as 1, with 62.5 %; its ")
-    assert "conv/Conv2D and conv/BiasAdd into conv/Relu. --without remapper" in picture.caption
+    assert "conv/Conv2D and conv/BiasAdd with conv/Relu. --without remapper" in picture.caption
     assert picture.svg.count("<image") == 10 and picture.svg != picture.narrow
     assert isinstance(recipe, Recipe)
     assert recipe.command.startswith("python -m tflab.lifecycle --model lenet")
+
+
+def test_of_a_mean_cross_entropy_it_says_where_the_gradients_begin():
+    batch = LAB.walked.execution.batch_size
+    gradient = np.array([0.125, 0.625, -0.75]) / batch
+    maps = replace(MAPS, probabilities=replace(SCORES, gradient=gradient))
+    _, scores, *_ = network_chapter.parts(lab(maps).walked, maps)
+    assert scores == (
+        "The last row is where it begins: the gradient by a score is its probability, less 1 for "
+        "the label (2), over the images of the batch. Against it, the score of the label goes up "
+        "and every other goes down."
+    )
+    for other in ({"gradient": -gradient}, {"gradient": None}, {"label": None}, {"computed": True}):
+        maps = replace(MAPS, probabilities=replace(SCORES, **{"gradient": gradient, **other}))
+        assert len(list(network_chapter.parts(lab(maps).walked, maps))) == 3
 
 
 def test_it_stands_between_the_graph_and_the_training():

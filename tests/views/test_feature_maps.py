@@ -13,7 +13,7 @@ def gone(*fates):
 
 def test_what_a_pass_fused_away_is_named_with_what_brings_it_back():
     assert gone(*GONE) == [
-        "Without maps, because the pass remapper fused them: conv/Conv2D and conv/BiasAdd into "
+        "Without maps, because the pass remapper fused them: conv/Conv2D and conv/BiasAdd with "
         "conv/Relu. --without remapper brings back those that no other pass fuses then."
     ]
 
@@ -22,9 +22,9 @@ def test_what_no_switch_of_tflab_reaches_says_so():
     assert gone(
         Fate("a", "fused", "MklLayoutRewritePass", "b"), Fate("c", "fused", "OtherPass", "d")
     ) == [
-        "Without maps, because the pass MklLayoutRewritePass fused them: a into b. "
+        "Without maps, because the pass MklLayoutRewritePass fused them: a with b. "
         "TF_ENABLE_ONEDNN_OPTS=0 in the environment switches that pass off.",
-        "Without maps, because the pass OtherPass fused them: c into d. No option of tflab "
+        "Without maps, because the pass OtherPass fused them: c with d. No option of tflab "
         "switches that pass off.",
     ]
 
@@ -40,7 +40,7 @@ def test_what_xla_compiled_comes_back_without_it():
 def test_of_many_nodes_three_are_named_and_the_rest_counted():
     many = [Fate(f"conv{n}", "fused", "remapper", f"relu{n}") for n in range(5)]
     (sentence,) = gone(*many)
-    assert "conv0 into relu0; conv1 into relu1; conv2 into relu2 and 2 more. " in sentence
+    assert "conv0 with relu0; conv1 with relu1; conv2 with relu2 and 2 more. " in sentence
 
 
 def test_maps_that_are_too_many_are_counted():

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tflab.analysis import values
+from tflab.analysis import fused_names, values
 from tflab.analysis.gradient_graph import PASSES_ON, VARIABLES, gradient_name
 from tflab.records import Fate, Node, node_of
 from tflab.records.maps import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities
@@ -24,7 +24,6 @@ LAYERS = 12  # of more, the last of each shape are kept
 KERNELS = 4  # of more, the first is kept
 CONVOLUTIONS = ("Conv2D", "DepthwiseConv2dNative")
 ENTROPIES = ("SparseSoftmaxCrossEntropyWithLogits", "SoftmaxCrossEntropyWithLogits")
-GONE = ("fused", "compiled")  # fates
 
 Arrays = Mapping[str, np.ndarray]
 
@@ -146,6 +145,9 @@ def maps(
     if not images:
         return None
     batch = len(next(iter(images.values())))
+    ledger = tuple(ledger)
+    last = fused_names.last(ledger, plan.order)
+    arrays, shapes = fused_names.by_last(arrays, last), fused_names.by_last(shapes, last)
     given = [
         FeatureMap(name, IMAGE, array.shape[1:], kept(array, False), None)
         for name, array in images.items()
@@ -183,8 +185,8 @@ def maps(
         probabilities=probabilities(plan, arrays, shapes, fed),
         gone=tuple(
             fate
-            for fate in ledger
-            if fate.fate in GONE and fate.name in plan.layers and len(static[fate.name] or ()) == 4
+            for fate in fused_names.gone(ledger, last)
+            if fate.name in plan.layers and len(static[fate.name] or ()) == 4
         ),
         left_out=len(drawable) - len(layers) + len(kernels) - len(shown),
     )

@@ -20,7 +20,8 @@ def gone(maps: Maps) -> Iterator[str]:
     by_pass: dict[tuple[str, str], list[str]] = {}
     for (word, by, target), fates in into.items():
         names = " and ".join(fate.name for fate in fates)
-        where = f"{names} into {target}" if target else names
+        preposition = "with" if word == "fused" else "into"
+        where = f"{names} {preposition} {target}" if target else names
         by_pass.setdefault((word, by), []).append(where)
     for (word, by), groups in by_pass.items():
         more = f" and {len(groups) - NAMED:,} more" if len(groups) > NAMED else ""

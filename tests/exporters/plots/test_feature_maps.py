@@ -78,7 +78,7 @@ def test_title_and_caption_say_what_is_seen_and_what_was_fused_away(figure):
         "gradient is that of the whole batch. Each scale is its own: grey from 0 in black; where "
         "there are both signs blue below 0, white at 0 and orange above, as strong as the root of "
         "the number, so that small ones can be seen. Without maps, because the pass remapper fused "
-        "them: conv/Conv2D and conv/BiasAdd into conv/Relu. --without remapper brings back those "
+        "them: conv/Conv2D and conv/BiasAdd with conv/Relu. --without remapper brings back those "
         "that no other pass fuses then."
     )
 
