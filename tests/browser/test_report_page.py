@@ -743,10 +743,10 @@ def test_a_closed_scope_says_what_it_is_about(toy, walked):
     recorded = {value.tensor: value for value in walked("toy")["execution"].values}
     gradient = recorded["gradients/add_grad/Reshape:0"].values[0]
     z, scope = recorded["z"], toy.get_by_role("button", name="scope z, ")
-    assert scope.locator(".value").inner_text() == f"0 → {z.after.values[0]:.3g}"
-    assert scope.locator(".grad").inner_text() == f"grad {gradient:.3g}"
+    assert scope.locator(".value").text_content() == f"0 → {z.after.values[0]:.3g}"
+    assert scope.locator(".grad").text_content() == f"grad {gradient:.3g}"
     scope = toy.get_by_role("button", name="scope add_grad, ")
-    assert scope.locator(".grad").inner_text() == f"dL/dz = {gradient:.3g}"
+    assert scope.locator(".grad").text_content() == f"dL/dz = {gradient:.3g}"
 
 
 def test_boxes_have_no_values_before_any_are_known_and_keep_their_places(toy):

@@ -178,7 +178,10 @@ function drawBox(view, id, here, about) {
   const lines = linesBelow(view, id, rect.height > letters + 14 ? below : "");
   const start = rect.y + (rect.height - layout.high(lines.length) + layout.sizes.pad - READING.pad) / 2;
   const label = graph.labels[id];
-  const said = scope ? `scope ${box.label}, ${below}, closed` : [nodes[box.node].name, here.length ? below : "gone", ...valuesOf(view, id).map((line) => line.text)].join(", ");
+  const values = valuesOf(view, id).map((line) => line.text);
+  const said = scope
+    ? [`scope ${box.label}`, below, ...values, "closed"].join(", ")
+    : [nodes[box.node].name, here.length ? below : "gone", ...values].join(", ");
   const group = make(
     "g",
     {
