@@ -1,6 +1,7 @@
 """The report's page in a browser: from file://, with nothing but itself."""
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -703,3 +704,99 @@ def test_a_thousand_nodes_can_all_be_opened_within_a_second(page, heard, tmp_pat
     viewer.get_by_role("button", name="Open all").click()
     assert viewer.locator("svg [data-count='1']").count() == 1000
     assert heard == [path.as_uri()]
+
+
+@pytest.fixture
+def toy(page, tmp_path, walked):
+    page.goto(
+        save(tmp_path / "toy.html", drawn_graph("toy", tuple(walked("toy").values()))).as_uri()
+    )
+    return page.locator(".viewer")
+
+
+def below(viewer, name, kind):
+    """What stands in a line of a node's box."""
+    return node(viewer, name).locator(f".{kind}").all_text_contents()
+
+
+@pytest.mark.parametrize("stop", ["With gradients", "Ran"])
+def test_boxes_have_the_values_of_the_recorded_step(toy, walked, stop, artefacts):
+    toy.get_by_role("button", name=stop).click()
+    toy.screenshot(path=artefacts / f"report_values_{stop.replace(' ', '_')}.png")
+    recorded = {value.tensor: value for value in walked("toy")["execution"].values}
+    y, x, loss = recorded["y"], recorded["x:0"], recorded["loss:0"]
+    gradient = recorded["gradients/mul_grad/Reshape:0"]
+    assert below(toy, "y", "value") == [f"{y.values[0]:.3g} → {y.after.values[0]:.3g}"]
+    assert below(toy, "y", "grad") == [f"grad {gradient.values[0]:.3g}"]
+    assert below(toy, "x", "value") == [f"[{x.values[0]:.3g}, {x.values[1]:.3g}, …]"]
+    assert below(toy, "x", "grad") == []  # no variable is behind it
+    assert below(toy, "loss", "value") == [f"{loss.values[0]:.3g}"]
+    assert below(toy, "loss", "grad") == ["grad 1"]
+    assert "no value: merged" in below(toy, "Const", "type")
+    titles = toy.locator(".edge title").all_text_contents()
+    fed = x.node if stop == "Ran" else "x"
+    assert f"1 tensor. {fed} = [{x.values[0]:.3g}, {x.values[1]:.3g}, …]" in titles
+
+
+def test_a_closed_scope_says_what_it_is_about(toy, walked):
+    toy.get_by_role("button", name="With gradients").click()
+    recorded = {value.tensor: value for value in walked("toy")["execution"].values}
+    gradient = recorded["gradients/add_grad/Reshape:0"].values[0]
+    z, scope = recorded["z"], toy.get_by_role("button", name="scope z, ")
+    assert scope.locator(".value").text_content() == f"0 → {z.after.values[0]:.3g}"
+    assert scope.locator(".grad").text_content() == f"grad {gradient:.3g}"
+    scope = toy.get_by_role("button", name="scope add_grad, ")
+    assert scope.locator(".grad").text_content() == f"dL/dz = {gradient:.3g}"
+
+
+def test_boxes_have_no_values_before_any_are_known_and_keep_their_places(toy):
+    assert toy.locator(".value, .grad").count() == 0
+    assert not any(" = " in title for title in toy.locator(".edge title").all_text_contents())
+    written = node(toy, "mul").bounding_box()
+    toy.get_by_role("button", name="With gradients").click()
+    gradients = node(toy, "mul").bounding_box()
+    assert gradients["width"] == pytest.approx(written["width"])
+    assert gradients["height"] == pytest.approx(written["height"])
+
+
+@pytest.mark.parametrize("stop", ["1 Written", "With gradients", "Ran"])
+def test_all_lines_of_a_box_are_within_it(toy, stop):
+    toy.get_by_role("button", name=stop).click()
+    toy.get_by_role("button", name="Open all").click()
+    outside = toy.locator("svg .box.node").evaluate_all(
+        """boxes => boxes.flatMap(box => {
+            const around = box.querySelector('rect:last-of-type').getBBox();
+            return [...box.querySelectorAll('text:not(.badge)')].filter(text => {
+                const own = text.getBBox();
+                return own.y < around.y - 1 || own.y + own.height > around.y + around.height + 1
+                    || own.x < around.x || own.x + own.width > around.x + around.width;
+            }).map(text => text.textContent);
+        })"""
+    )
+    assert outside == []
+
+
+def test_a_gradient_node_says_what_it_computes_and_bookkeeping_is_dim(toy):
+    toy.get_by_role("button", name="With gradients").click()
+    toy.get_by_role("button", name="Open all").click()
+    node(toy, "gradients/mul_grad/Mul_1").click()
+    panel = toy.locator("[data-part=panel]")
+    assert "computes x * dL/d(mul): leads to dL/dy" in panel.inner_text()
+    assert "math_grad.py" in panel.inner_text()
+    assert "held by gradients/mul_grad/Mul_1 in the recorded step" in panel.inner_text()
+    node(toy, "gradients/error_grad/Reshape").click()
+    assert panel.locator(".aside").inner_text().startswith("bookkeeping (broadcasting): ")
+    dim = toy.locator("svg .box.bookkeeping")
+    assert 0 < dim.count() < toy.locator("svg .box.node.kind-gradient").count()
+    assert toy.get_by_text("bookkeeping: computes nothing of a gradient").is_visible()
+
+
+def test_a_presentation_of_the_gradients_opens_with_their_chain_rule(page, tmp_path, walked):
+    stages = tuple(walked("toy").values())
+    graph = replace(drawn_graph("toy", stages), chain_rule="dL/dy = dL/d(mul) * d(mul)/dy")
+    page.goto(save(tmp_path / "toy.html", graph).as_uri())
+    page.get_by_role("button", name="Present").click()
+    page.keyboard.press("ArrowRight")
+    look = page.get_by_role("dialog").locator("[data-part=screen-look]")
+    assert look.inner_text().startswith("dL/dy = dL/d(mul) * d(mul)/dy: ")
+    assert look.evaluate("e => e.scrollHeight <= e.clientHeight")

@@ -5,14 +5,15 @@ from dataclasses import replace
 from tests.views.test_values import value
 from tflab.follow import values, view
 from tflab.follow.view import Aside, Code, NodeLink
-from tflab.records import Fate, GradientNode, NodeHistory, Source
+from tflab.records import Fate, GradientNode, NodeHistory, Source, Tensor
 
 LINE = Source("lib/math_grad.py", 1433, "_MulGrad", "gy = mul(x, grad)")
 
 
 def history(name, kind="gradient", fate="executed", into=None):
     became = Fate(name, fate, None, into)
-    blank = NodeHistory(name, "Op", kind, None, (), (), (), fate=became)
+    outputs = (Tensor("float32", None),)
+    blank = NodeHistory(name, "Op", kind, None, (), (), outputs, fate=became)
     return replace(blank, carrier=name if fate == "executed" else into, ran_as="Op")
 
 
@@ -110,6 +111,7 @@ def test_a_node_that_did_not_run_by_itself_says_what_became_of_it():
         "gate_1": "removed",
         "fused": "fused",
     }
+    assert values.missing(replace(KNOWN["gate"], outputs=())) is None  # it had none to have
 
 
 def test_the_values_and_the_gradient_read_as_lines():

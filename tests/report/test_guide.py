@@ -59,3 +59,13 @@ def test_the_gradients_open_with_the_chain_rule_of_this_graph():
         "dL/dy = dL/d(mul) * d(mul)/dy: follow the arrows up beside the forward graph, where each "
         "op has its factor of this product at its side."
     )
+
+
+def test_a_long_chain_rule_stands_alone_and_one_that_would_be_cut_off_is_left_out():
+    def opening(length):
+        return list(guide.sentences(STATES, NS, "d" * length))[1]
+
+    assert opening(90).startswith(f"{'d' * 90}: follow the arrows up")
+    assert opening(91) == f"{'d' * 91}, up along the arrows."
+    assert opening(150) == f"{'d' * 150}, up along the arrows."
+    assert opening(151) == list(guide.sentences(STATES, NS))[1]

@@ -49,6 +49,32 @@ def test_a_node_with_several_outputs_shows_the_first_two():
     assert shown({**KNOWN, "product": many})["product"]["data"] == "[3, 4], 1"
 
 
+def test_a_scope_has_the_values_of_its_own_node_and_the_gradients_computed_in_it():
+    def box(label, parent, node=None):
+        return {"label": label, "parent": parent, "node": node}
+
+    nodes = [{} for _ in KNOWN]
+    index = {name: number for number, name in enumerate(KNOWN)}
+    boxes = [
+        box("Forward", None),
+        box("y", 0),
+        box("y", 1, index["y"]),
+        box("Assign", 1, index["x"]),
+        box("y", 0, index["mul"]),  # in no scope of its name
+        box("mul_grad", None),
+        box("tuple", 5),
+        box("sum", 6, index["sum"]),
+        box("sum", 6, index["sum"]),
+    ]
+    viewer_data.show_values(KNOWN, nodes, boxes, index)
+    assert [{**row, "parent": None, "node": None} for row in boxes if row["node"] is None] == [
+        box("Forward", None),
+        {**box("y", None), "data": "0.5 → 2.25", "grad": "-3.5"},
+        {**box("mul_grad", None), "results": ["dL/dy = -3.5"]},
+        {**box("tuple", None), "results": ["dL/dy = -3.5"]},
+    ]
+
+
 def test_where_no_step_was_recorded_no_box_says_that_it_has_no_value():
     blank = {name: replace(history, values=(), gradient=None) for name, history in KNOWN.items()}
     assert not any({"data", "grad", "missing"} & row.keys() for row in shown(blank).values())

@@ -122,7 +122,9 @@ def about(value: Value) -> str:
 
 def missing(history: NodeHistory) -> str | None:
     """Why a node of the user's graph has no values: what became of it."""
-    if history.values or history.fate is None or history.fate.fate == "executed":
+    if history.values or not history.outputs or history.fate is None:
+        return None
+    if history.fate.fate == "executed":
         return None
     return history.fate.fate
 

@@ -13,6 +13,9 @@ from tflab.report.drawn import State
 from tflab.report.stops import PLACER, titles
 from tflab.units import plural, short_device, time
 
+# Characters of a chain rule with room for a sentence, or for a few words, on two lines of a screen
+SHORT, LONG = 90, 150
+
 
 def sentences(
     states: Sequence[State], ns: Mapping[str, float], chain_rule: str = ""
@@ -49,7 +52,9 @@ def end(nodes: Sequence[Node]) -> str:
 def differentiated(state: State, chain_rule: str) -> str:
     if not state.defined:
         return f"The drawing is the one before. {state.about}"
-    if chain_rule:
+    if SHORT < len(chain_rule) <= LONG:
+        return f"{chain_rule}, up along the arrows."
+    if 0 < len(chain_rule) <= SHORT:
         return (
             f"{chain_rule}: follow the arrows up beside the forward graph, where each op has its "
             "factor of this product at its side."

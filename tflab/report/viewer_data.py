@@ -9,9 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
+from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.passes import Version
 from tflab.follow import values, view
 from tflab.records import NodeHistory, Transfer, node_of
+from tflab.records.values import VARIABLE
 from tflab.report import guide, panel, pass_log
 from tflab.report.contents import DrawnGraph
 from tflab.report.drawn import Box, Lane, StandIn, State
@@ -41,8 +43,7 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         for history in histories.values()
     ]
     if len(nodes) <= LARGE and values.recorded(histories.values()):
-        for node, history in zip(nodes, histories.values(), strict=True):
-            node |= flowed(history)
+        show_values(histories, nodes, boxes, index)
     devices = {short_device(n.device): None for state in drawing.states for n in state.defined}
     devices.pop("", None)
     return {
@@ -63,6 +64,26 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
     }
 
 
+def show_values(
+    histories: Mapping[str, NodeHistory],
+    nodes: Sequence[dict[str, Any]],
+    boxes: Sequence[dict[str, Any]],
+    index: Mapping[str, int],
+) -> None:
+    """Give each node its values, and each scope what it shows of them while it is closed."""
+    for node, history in zip(nodes, histories.values(), strict=True):
+        node |= flowed(history)
+    for history in histories.values():
+        is_variable = any(value.kind == VARIABLE for value in history.values)
+        if is_variable and history.gradient and history.gradient.node in index:
+            amount = brief(history.gradient, history.gradient.shape)
+            computing = nodes[index[history.gradient.node]]
+            computing["result"] = f"{gradient_name(history.name)} = {amount}"
+    for box in boxes:
+        if box["node"] is not None:
+            hand_on(box, boxes, nodes[box["node"]])
+
+
 def flowed(history: NodeHistory) -> dict[str, str]:
     """What a box shows of the recorded step: data and gradient, or why there are no data."""
     shown = {}
@@ -77,6 +98,19 @@ def flowed(history: NodeHistory) -> dict[str, str]:
     if missing := values.missing(history):
         shown["missing"] = missing
     return shown
+
+
+def hand_on(box: dict[str, Any], boxes: Sequence[dict[str, Any]], node: Mapping[str, Any]) -> None:
+    """Let the scopes around a node show, while they are closed, what they are about: the values of
+    the node whose name they bear, and the gradients of variables that are computed in them."""
+    inner = box
+    while inner["parent"] is not None:
+        scope = boxes[inner["parent"]]
+        if inner is box and scope["label"] == box["label"]:
+            scope |= {key: node[key] for key in ("data", "grad") if key in node}
+        if "result" in node and node["result"] not in scope.get("results", ()):
+            scope["results"] = [*scope.get("results", ()), node["result"]]
+        inner = scope
 
 
 def stand_in_data(row: StandIn, index: Mapping[str, int]) -> dict[str, Any]:

@@ -6,6 +6,7 @@ function showHistory(viewer) {
   panel.replaceChildren(
     make("h4", {}, ...pieces(node.name)),
     make("p", { class: "op" }, node.op),
+    ...valueLines(node, true).map((line) => make("p", { class: "op" }, line.text)),
     ...node.history.flatMap((section) => sectionOf(viewer, section)),
     ...(node.times.rows.length ? timesOf(node.times) : []),
   );

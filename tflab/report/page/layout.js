@@ -4,8 +4,8 @@
  * here, from the inside out, and then their places, from the outside in.
  */
 
-const READING = { name: 12.5, type: 10.5, rowGap: 24, both: true }; // pixels of letters, and between rows; both: op and values
-const PRESENTING = { name: 20, type: 16.5, rowGap: 18, both: false }; // for a projector
+const READING = { name: 12.5, type: 10.5, rowGap: 24, pad: 15, both: true }; // pixels of letters, and between rows; both: op and values
+const PRESENTING = { name: 20, type: 17, rowGap: 14, pad: 11, both: false }; // for a projector
 const LEADING = 3.5; // between the lines below a name
 const NODE_GAP = 14; // between boxes of a row
 const TRACK_GAP = 64; // room for the edges between forward, backward and update
@@ -109,22 +109,19 @@ class Layout {
       return { id, inner, width, height: inner.height + head + pad };
     }
     const texts = [textWidth(this.graph.labels[id], this.fonts.name) + (box.rows.length ? 18 : 0)];
-    let lines = 1;
-    if (box.node === null) texts.push(textWidth("88 of 88 nodes", this.fonts.type));
-    else {
-      const types = this.types[box.node].filter((type) => type && type !== box.label);
-      const values = valueLines(this.data.nodes[box.node], this.sizes.both).map((line) => line.text);
-      texts.push(...[...types, ...values].map((text) => textWidth(text, this.fonts.type)));
-      const first = types.length ? 1 : 0;
-      lines = this.sizes.both ? first + values.length : Math.max(first, values.length);
-    }
+    const subject = box.node === null ? box : this.data.nodes[box.node];
+    const types = box.node === null ? ["88 of 88 nodes"] : this.types[box.node].filter((type) => type && type !== box.label);
+    const values = valueLines(subject, this.sizes.both).map((line) => line.text);
+    texts.push(...[...types, ...values].map((text) => textWidth(text, this.fonts.type)));
+    const first = types.length ? 1 : 0;
+    const lines = this.sizes.both ? first + values.length : Math.max(first, values.length);
     return { id, width: Math.max(44, ...texts) + 20, height: this.high(lines) };
   }
 
   /* The height of a box with so many lines below its name. */
   high(lines) {
-    const { name, type } = this.sizes;
-    return lines ? name + type + 15 + (lines - 1) * (type + LEADING) : name + 13.5;
+    const { name, type, pad } = this.sizes;
+    return lines ? name + type + pad + (lines - 1) * (type + LEADING) : name + 13.5;
   }
 
   arranged(container) {
@@ -243,12 +240,13 @@ class Layout {
 }
 
 /* What the recorded step says of a node: its data and its gradient; that it has no value, only
- * where there is room for it. */
+ * where there is room for it. Of a closed scope, what it is about. */
 function valueLines(node, room) {
   const lines = [];
   if (node.data) lines.push({ kind: "type value", text: node.data });
   if (node.missing && room) lines.push({ kind: "type", text: `no value: ${node.missing}` });
   if (node.grad) lines.push({ kind: "type grad", text: `grad ${node.grad}` });
+  for (const result of node.results || []) lines.push({ kind: "type grad", text: result });
   return lines;
 }
 

@@ -175,10 +175,13 @@ function drawBox(view, id, here, about) {
   const middle = rect.x + rect.width / 2;
   const { name: letters, type: small } = layout.sizes;
   const below = under(view, id, here);
-  const lines = linesBelow(view, id, rect.height > letters + 18 ? below : "");
-  const start = rect.y + (rect.height - layout.high(lines.length)) / 2;
+  const lines = linesBelow(view, id, rect.height > letters + 14 ? below : "");
+  const start = rect.y + (rect.height - layout.high(lines.length) + layout.sizes.pad - READING.pad) / 2;
   const label = graph.labels[id];
-  const said = scope ? `scope ${box.label}, ${below}, closed` : [nodes[box.node].name, here.length ? below : "gone", ...valuesOf(view, id).map((line) => line.text)].join(", ");
+  const values = valuesOf(view, id).map((line) => line.text);
+  const said = scope
+    ? [`scope ${box.label}`, below, ...values, "closed"].join(", ")
+    : [nodes[box.node].name, here.length ? below : "gone", ...values].join(", ");
   const group = make(
     "g",
     {
@@ -204,11 +207,11 @@ function drawBox(view, id, here, about) {
   return group;
 }
 
-/* What the recorded step says of the node in a box, in the states that show it. */
+/* What the recorded step says of a box, in the states that show it. */
 function valuesOf({ graph, layout, state }, id) {
   const { boxes, nodes, states } = graph.data;
-  if (boxes[id].rows.length || !states[state].flowed) return [];
-  return valueLines(nodes[boxes[id].node], layout.sizes.both);
+  if (!states[state].flowed) return [];
+  return valueLines(boxes[id].rows.length ? boxes[id] : nodes[boxes[id].node], layout.sizes.both);
 }
 
 /* The lines below a name: what the node is, and its values. On a projector there is room for one
