@@ -38,6 +38,7 @@ UNSAID: dict[str, Any] = {
     **dict.fromkeys(("share", "cumulative_share", "requested_bytes", "std_ns", "step_ns"), -1),
     **dict.fromkeys(("flops", "gflops", "intensity", "roof_share", "step_std_ns"), None),
     "peak_bytes": None,
+    "step_median_ns": None,
     "image_ns": None,
 }
 

@@ -415,3 +415,40 @@ def test_statistics_of_many_nodes_agree_with_their_quantiles():
     stats = accumulator.stats(dict.fromkeys(names, "Mul"), {}, {})
     for node in (stats[0], stats[1_500], stats[-1]):
         assert node.median_ns == accumulator.quantile([node.name], 0.5)
+
+
+def durations_of(*steps):
+    accumulator = Accumulator()
+    for durations in steps:
+        accumulator.add([*durations], [0] * len(durations), [*durations.values()])
+    return accumulator
+
+
+def test_the_median_of_several_nodes_is_that_of_their_sum_in_a_step():
+    accumulator = durations_of({"a": 1, "b": 9}, {"a": 5, "b": 5}, {"a": 30}, {"b": 4, "a": 8})
+    assert accumulator.step_median_ns(["a", "b"]) == 10  # of 10, 10, 12, 30
+    assert accumulator.step_median_ns(["a"]) == 5  # of 1, 5, 8, 30
+    assert accumulator.step_median_ns(["b"]) == 4  # of 0, 4, 5, 9
+    assert accumulator.step_median_ns([]) == 0
+
+
+def test_the_median_of_many_steps_is_that_of_one_in_so_many(monkeypatch):
+    monkeypatch.setattr(op_stats, "SAMPLED", 8)
+    monkeypatch.setattr(op_stats, "CHUNK", 7)
+    accumulator = durations_of(*({"a": number} for number in range(100)))
+    accumulator.step_median_ns(["a"])
+    assert accumulator._sample[:, 0].tolist() == [0, 16, 32, 48, 64, 80, 96]
+    assert accumulator.step_median_ns(["a"]) == 48
+
+
+def test_a_node_that_comes_late_took_no_time_before(monkeypatch):
+    monkeypatch.setattr(op_stats, "CHUNK", 1)
+    accumulator = durations_of({"a": 1}, {"a": 1}, {"a": 1, "late": 7})
+    assert accumulator.step_median_ns(["late"]) == 0
+    assert accumulator.step_median_ns(["a", "late"]) == 1
+
+
+def test_without_steps_or_with_too_many_nodes_there_is_no_median(monkeypatch):
+    assert Accumulator().step_median_ns(["a"]) is None
+    monkeypatch.setattr(op_stats, "PAIRED", 1)
+    assert durations_of({"a": 1, "b": 2}).step_median_ns(["a"]) is None

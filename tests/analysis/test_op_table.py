@@ -91,6 +91,7 @@ def test_a_row_by_type():
         std_ns=pytest.approx(((2 * (500 / 3) ** 2 + 2 * 10**2 + 4 * (250 / 3) ** 2) / 6) ** 0.5),
         step_ns=400,
         step_std_ns=None,
+        step_median_ns=None,
         peak_bytes=None,
         image_ns=100,
     )
@@ -118,6 +119,7 @@ def test_a_row_by_node():
         std_ns=5,
         step_ns=50,
         step_std_ns=5,
+        step_median_ns=45,
         peak_bytes=None,
         image_ns=12.5,
     )
@@ -415,7 +417,8 @@ def test_the_deviation_of_a_step_comes_from_whoever_has_the_steps():
         asked.append(names)
         return 7.0
 
-    found = tabulated("layer", step_std_ns=step_std_ns)
+    found = tabulated("layer", step_std_ns=step_std_ns, step_median_ns=lambda names: len(names))
+    assert [row.step_median_ns for row in found] == [len(row.nodes) for row in found]
     assert {row.step_std_ns for row in found} == {7}
     assert asked == [row.nodes for row in found]
 

@@ -131,3 +131,18 @@ def test_steps_that_are_fed_more_than_a_cache_holds_say_nothing():
 )
 def test_where_nobody_looked_nothing_is_withheld(judgement, disturbed):
     assert quality.disturbed(judgement) is disturbed
+
+
+def test_the_verdict_of_a_quiet_machine_has_its_numbers():
+    known = Quality(True, (), 1, 0.25, 0.004, 1.5, 0.9)
+    assert quality.verdict(known) == (
+        "This machine was quiet enough: the load average before was 0.25 on 1 core; the host took "
+        "0.4 % of the processor time; p90 of untraced steps is 1.5 x p10."
+    )
+    unknown = Quality(True, (), 1, None, None, None, None)
+    assert quality.verdict(unknown) == "This machine was quiet enough: nothing says otherwise."
+
+
+def test_the_verdict_of_a_busy_machine_is_the_sentence_that_stands_above_it():
+    busy = Quality(False, ("this",), 1, 2.0, None, None, None)
+    assert quality.verdict(busy) == quality.sentence(busy)

@@ -401,6 +401,12 @@ def test_training_without_a_number_takes_some_of_the_training_images(monkeypatch
     assert comparison.compare("toy", (16,), phase="training").steps[16].images == 64
 
 
+def test_a_sweep_of_so_many_seconds_takes_no_more_images_than_there_is_time_for():
+    compared = comparison.compare("toy", (1, 16), sweep_s=1e-9)
+    assert {size: row.images for size, row in compared.steps.items()} == {1: 16, 16: 16}
+    assert comparison.compare("toy", (16,), images=48, sweep_s=100).steps[16].images == 48
+
+
 def test_inference_without_a_number_takes_all_test_images():
     assert comparison.compare("toy", (64,)).steps[64].images == 256
 
@@ -594,6 +600,15 @@ SEE = "See `python -m tflab.compare --help`."
             "The folder '/dev/null/plots' cannot be written: '/dev/null' is not a folder. Give "
             "--plots a folder that you may write to.",
         ),
+        (
+            "--threshold 101",
+            "The threshold is '101'; it has to be a percentage from 0 to 100.",
+        ),
+        ("--threshold nan", "The threshold is 'nan'; it has to be a percentage from 0 to 100."),
+        (
+            "--threshold much",
+            "The threshold is 'much'; it has to be a percentage from 0 to 100.",
+        ),
         ("--by color", "No grouping named 'color'. Choose from op, node, layer, line."),
         ("--format yaml", "No format named 'yaml'. Choose from text, json, csv, markdown."),
         (
@@ -719,6 +734,13 @@ def pictures(folder: Path) -> list[str]:
     kinds = {f"{name}.{kind}" for name in names for kind in ("png", "svg")}
     assert {path.name for path in folder.iterdir()} == kinds
     return names
+
+
+def test_the_threshold_is_that_of_the_picture_of_the_layers(tmp_path):
+    folder = tmp_path / "plots"
+    line = "--model toy --batch-sizes 4 --images 8 --by layer --threshold 99.5"
+    assert run(f"{line} --plots {folder}") == 0
+    assert "No layer takes more than 99.5 % of" in (folder / "batch-4-layers.svg").read_text()
 
 
 def test_plots_go_to_a_new_folder_and_nothing_is_overwritten(tmp_path, capsys):

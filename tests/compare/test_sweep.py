@@ -55,3 +55,19 @@ def test_an_untraced_step_is_only_its_time():
     steps = sweep.Measured(2, 6)
     steps.fold(measure.Turn((np.zeros(2),), 2), StepTime(0, 1, 100), None, {})
     assert (steps.untraced_ns, steps.rows, len(steps.waiting)) == ([100], 0, 0)
+
+
+STEP_NS = {
+    (1, False): 1_000_000,
+    (1, True): 3_000_000,
+    (64, False): 64_000_000,
+    (64, True): 128_000_000,
+}  # 7 ms a row
+
+
+@pytest.mark.parametrize(
+    ("seconds", "rows"),
+    [(0.1, 64), (0.449, 64), (0.9, 128), (1.4, 192), (60, 1_000)],
+)
+def test_a_sweep_takes_as_many_whole_batches_as_there_is_time_for(seconds, rows):
+    assert sweep.rows_within(seconds, STEP_NS, 1_000) == rows

@@ -313,14 +313,17 @@ def test_a_batch_size_has_the_work_of_the_same_rows():
 
 @pytest.mark.parametrize("by", ["layer", "line"])
 def test_rows_of_many_kinds_of_ops_have_the_time_of_a_step_and_its_deviation(by):
-    steady = replace(WHOLE, step_ns=100_000, step_std_ns=2_000)
+    steady = replace(WHOLE, step_ns=100_000, step_std_ns=2_000, step_median_ns=97_000)
     unknown = replace(PLAIN, step_ns=300, step_std_ns=None)
     found = tables(replace(FOUND, by=by, tables={1: (steady, unknown)}))
     (table,) = (found[title] for title in found if title.startswith("Batch 1: the time it took"))
-    assert [column.header for column in table.columns[-7:]] == [
-        *("calls", "total", "self", "a step", "± deviation", "share", "cumulative"),
+    assert [column.header for column in table.columns[-8:]] == [
+        *("calls", "total", "self", "a step", "median step", "± deviation", "share", "cumulative"),
     ]
-    assert [row[-4:-2] for row in cells(table)] == [("100 us", "2.00 us"), ("300 ns", "")]
+    assert [row[-5:-2] for row in cells(table)] == [
+        ("100 us", "97.0 us", "2.00 us"),
+        ("300 ns", "", ""),
+    ]
 
 
 def test_layers_stand_in_the_order_of_execution():

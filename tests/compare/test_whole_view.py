@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE, op_at_size, op_stats, op_total, verdict
+from tflab.analysis import quality
 from tflab.compare import findings, race, view
 from tflab.exporters import csv
 from tflab.exporters import json as exported_json
@@ -137,6 +138,7 @@ POOL_AT_4 = op_stats(
     std_ns=7_000,
     step_ns=300_000,
     step_std_ns=21_000,
+    step_median_ns=290_000,
     peak_bytes=1_536,
     image_ns=70_000.0,
 )
@@ -161,6 +163,7 @@ CONV_AT_4 = op_stats(
     std_ns=3_000,
     step_ns=80_000,
     step_std_ns=4_500,
+    step_median_ns=77_000,
     peak_bytes=768,
     image_ns=19_000.0,
 )
@@ -209,6 +212,7 @@ CONV_AT_16 = op_stats(
     std_ns=6_000,
     step_ns=200_000,
     step_std_ns=8_500,
+    step_median_ns=198_000,
     peak_bytes=3_584,
     image_ns=12_000.0,
 )
@@ -594,11 +598,29 @@ def test_every_time_of_the_layers_and_lines_of_a_batch_size(by, order):
         f"Batch 4: the time it took, {order}",
         [
             *((by, "code") if by == "line" else (by,)),
-            *("calls", "total", "self", "a step", "± deviation", "share", "cumulative"),
+            *(
+                "calls",
+                "total",
+                "self",
+                "a step",
+                "median step",
+                "± deviation",
+                "share",
+                "cumulative",
+            ),
         ],
         [
             (
-                *("MaxPool", *code("MaxPool"), "190", "11.4 ms", "10.6 ms", "300 us", "21.0 us"),
+                *(
+                    "MaxPool",
+                    *code("MaxPool"),
+                    "190",
+                    "11.4 ms",
+                    "10.6 ms",
+                    "300 us",
+                    "290 us",
+                    "21.0 us",
+                ),
                 *("74.0 %", "75.0 %"),
             ),
             (
@@ -609,6 +631,7 @@ def test_every_time_of_the_layers_and_lines_of_a_batch_size(by, order):
                     "3.04 ms",
                     "2.89 ms",
                     "80.0 us",
+                    "77.0 us",
                     "4.50 us",
                 ),
                 *("24.0 %", "99.0 %"),
@@ -845,6 +868,16 @@ def test_of_a_quiet_machine_nothing_is_said():
     assert [*map(gist, view.blocks(quiet))] == [*map(gist, view.blocks(COMPARISON))]
 
 
+def test_by_layer_it_is_said_that_the_machine_was_quiet():
+    layers = replace(COMPARISON, by="layer")
+    calm = replace(BUSY, quiet=True, reasons=())
+    before, after = (
+        [block for block in view.blocks(replace(layers, quality=row)) if isinstance(block, str)]
+        for row in (None, calm)
+    )
+    assert [block for block in after if block not in before] == [quality.verdict(calm)]
+
+
 def test_on_a_busy_machine_no_configuration_is_faster():
     table, basis = view.configs(replace(COMPARISON, configs=race.undecided(CONFIGS[:3])))
     assert whole(table) == (
@@ -864,19 +897,19 @@ def test_every_field_of_the_csv():
     assert lines == [
         "data,partial,batch_size,traced_steps,key,ops,nodes,fused_from,calls,total_ns,self_ns,"
         "mean_ns,median_ns,p95_ns,share,cumulative_share,requested_bytes,flops,gflops,intensity,"
-        "roof_share,std_ns,step_ns,step_std_ns,peak_bytes,ns_per_image,code",
+        "roof_share,std_ns,step_ns,step_std_ns,peak_bytes,ns_per_image,code,step_median_ns",
         "MNIST,False,4,38,MaxPool,MaxPool,pool1/MaxPool pool2/MaxPool,,190,11400000,10640000,"
         "60000,55000,91000,0.74,0.75,2048,26000,0.09,0.25,"
-        "0.01,7000,300000,21000,1536,70000.0,",
+        "0.01,7000,300000,21000,1536,70000.0,,290000",
         "MNIST,False,4,38,_FusedConv2D,_FusedConv2D Conv2D,conv1/Relu conv2/Relu,"
         "conv1/Conv2D conv1/BiasAdd conv1/Relu conv2/Conv2D conv2/Relu,76,3040000,2888000,"
         "40000,38000,47000,0.24,0.99,1024,1254000,16.5,12.34,"
-        "0.125,3000,80000,4500,768,19000.0,",
-        "MNIST,False,4,38,Const,Const,one,,228,13680,13300,60,58,77,0.003,1.0,96,,,,,9,360,,,87.5,",
+        "0.125,3000,80000,4500,768,19000.0,,77000",
+        "MNIST,False,4,38,Const,Const,one,,228,13680,13300,60,58,77,0.003,1.0,96,,,,,9,360,,,87.5,,",
         "MNIST,False,16,10,_FusedConv2D,_FusedConv2D,conv1/Relu,"
         "conv1/Conv2D conv1/BiasAdd,20,2000000,1920000,"
         "100000,97000,130000,0.28,0.98,4096,5016000,26.4,13.5,"
-        "0.2,6000,200000,8500,3584,12000.0,",
+        "0.2,6000,200000,8500,3584,12000.0,,198000",
         "",
     ]
 
@@ -1062,6 +1095,7 @@ def test_every_field_of_the_json():
                     "step_std_ns": 21_000,
                     "peak_bytes": 1_536,
                     "code": None,
+                    "step_median_ns": 290_000,
                 },
                 {
                     "key": "_FusedConv2D",
@@ -1089,6 +1123,7 @@ def test_every_field_of_the_json():
                     "step_std_ns": 4_500,
                     "peak_bytes": 768,
                     "code": None,
+                    "step_median_ns": 77_000,
                 },
                 {
                     "key": "Const",
@@ -1113,6 +1148,7 @@ def test_every_field_of_the_json():
                     "step_std_ns": None,
                     "peak_bytes": None,
                     "code": None,
+                    "step_median_ns": None,
                 },
             ],
             "16": [
@@ -1139,6 +1175,7 @@ def test_every_field_of_the_json():
                     "step_std_ns": 8_500,
                     "peak_bytes": 3_584,
                     "code": None,
+                    "step_median_ns": 198_000,
                 }
             ],
         },

@@ -31,6 +31,7 @@ ERROR = 0.01  # of a quantile, relative
 GROWTH = (1 + ERROR) / (1 - ERROR)  # of a bucket's bounds
 CHUNK = 16384  # runs that wait to be folded; folding is NumPy's work, and cheap in bulk
 PAIRED = 1000  # nodes at most whose times are held against each other: 8 MB
+SAMPLED = 2**19  # times of nodes in a step that are kept for medians: 2 MB
 
 
 def fold(runs: Iterable[OpRun]) -> tuple[NodeStats, ...]:
@@ -89,6 +90,9 @@ class Accumulator:
         self._squares: np.ndarray = np.zeros(0)  # of the durations, around their mean
         # Of two nodes' times in a step, likewise; None where they are too many
         self._products: np.ndarray | None = np.zeros((0, 0))
+        # Times of all nodes in one step of every `_stride`: their sums have no median but their own
+        self._sample: np.ndarray = np.zeros((0, 0), np.float32)
+        self._stride = 1
         self._buckets: dict[int, int] = {}  # (node, bucket) as one number -> runs
         self._by_node: dict[int, dict[int, int]] | None = None  # the same, when asked for
 
@@ -127,11 +131,14 @@ class Accumulator:
             for key, more in zip(keys.tolist(), runs.tolist(), strict=True)
         }
         squares = self._squares_with(columns, durations)
-        products = self._products_with(columns, durations)
+        times = self._times(columns, durations)
+        products = self._products_with(times)
+        sample, stride = self._sample_with(times)
         self._count, self._total, self._start = count, total, start
         self._least, self._most, self._by_node = least, most, None
         self._buckets.update(filled)
         self._squares, self._products = squares, products
+        self._sample, self._stride = sample, stride
         self._folded += len(self._lengths)
         self._names, self._starts, self._durations, self._lengths = [], [], [], []
 
@@ -148,14 +155,21 @@ class Accumulator:
         apart = mean - old_total / np.maximum(old, 1)
         return squares + apart**2 * (old * (new / np.maximum(old + new, 1)))
 
-    def _products_with(self, columns: np.ndarray, durations: np.ndarray) -> np.ndarray | None:
-        """The same for the times of any two nodes in a step; a node that did not run took 0."""
-        nodes, old, new = len(self._columns), self._folded, len(self._lengths)
-        if nodes > PAIRED or self._products is None:
+    def _times(self, columns: np.ndarray, durations: np.ndarray) -> np.ndarray | None:
+        """A row for each waiting step: the time of every node in it, 0 of one that did not run.
+        None where the nodes are too many."""
+        nodes, steps = len(self._columns), len(self._lengths)
+        if nodes > PAIRED:
             return None
+        places = np.repeat(np.arange(steps), self._lengths) * nodes + columns
+        return np.bincount(places, durations, steps * nodes).reshape(steps, nodes)
+
+    def _products_with(self, times: np.ndarray | None) -> np.ndarray | None:
+        """The squares for the times of any two nodes in a step."""
+        if times is None or self._products is None:
+            return None
+        (new, nodes), old = times.shape, self._folded
         more = nodes - len(self._products)
-        places = np.repeat(np.arange(new), self._lengths) * nodes + columns
-        times = np.bincount(places, durations, new * nodes).reshape(new, nodes)
         mean = times.mean(axis=0)
         apart = mean - np.pad(self._total, (0, more)) / max(old, 1)
         times = times - mean
@@ -163,6 +177,18 @@ class Accumulator:
         # Not with `@`: the threads of a BLAS wait for more work, and the next step would feel it.
         within = np.einsum("si,sj->ij", times, times)
         return np.pad(self._products, (0, more)) + within + between
+
+    def _sample_with(self, times: np.ndarray | None) -> tuple[np.ndarray, int]:
+        """The sample with the waiting steps, thinned until it is small enough, and its stride."""
+        if times is None:
+            return np.zeros((0, 0), np.float32), 1
+        stride = self._stride
+        more = times.shape[1] - self._sample.shape[1]
+        taken: np.ndarray = times[-self._folded % stride :: stride].astype(np.float32)
+        sample = np.concatenate([np.pad(self._sample, ((0, 0), (0, more))), taken])
+        while sample.size > SAMPLED and len(sample) > 1:
+            sample, stride = sample[::2].copy(), 2 * stride
+        return sample, stride
 
     def _grown(self, more: int) -> tuple[np.ndarray, ...]:
         """Copies of the arrays, with places for more nodes."""
@@ -205,6 +231,19 @@ class Accumulator:
         columns = [self._columns[name] for name in set(names) & self._columns.keys()]
         squares = self._products[np.ix_(columns, columns)].sum()
         return sqrt(max(squares, 0.0) / self.steps)  # rounding can leave it below 0
+
+    def step_median_ns(self, names: Iterable[str]) -> float | None:
+        """The median time that a step spends in these nodes together, by nearest rank; ns.
+
+        Of many steps, one in so many is looked at. None where there are no steps, or more than
+        PAIRED nodes.
+        """
+        self._fold()
+        if not len(self._sample):
+            return None
+        columns = [self._columns[name] for name in set(names) & self._columns.keys()]
+        times = np.sort(self._sample[:, columns].sum(axis=1, dtype=np.float64))
+        return float(times[rank(0.5, len(times)) - 1])
 
     def total_ns(self) -> int:
         """The time of all runs of all nodes together."""

@@ -40,7 +40,7 @@ GRADIENTS = re.compile(r"gradients(_\d+)?")  # the scope that tf.gradients opens
 
 Sources = Mapping[str, Source | None]
 Quantile = Callable[[Sequence[str], float], float]
-StepStd = Callable[[Sequence[str]], float | None]
+OfSteps = Callable[[Sequence[str]], float | None]
 PeakBytes = Callable[[Sequence[str]], int]
 
 
@@ -55,7 +55,8 @@ def table(
     sources: Sources | None = None,
     peaks: Peaks | None = None,
     quantile: Quantile | None = None,
-    step_std_ns: StepStd | None = None,
+    step_std_ns: OfSteps | None = None,
+    step_median_ns: OfSteps | None = None,
     peak_bytes: PeakBytes | None = None,
 ) -> tuple[OpStats, ...]:
     """The rows by one of KEYS: layers in the order of execution, others by self time, most first.
@@ -75,7 +76,8 @@ def table(
     differ, so in a row of several it says little of how steady they are. `step_std_ns` is that of
     the time that a step spends in the row, which goes with its mean `step_ns`. Nodes of a step
     are slow together, so it cannot be had from theirs: `step_std_ns(names)` gives it. Without
-    that, only the row of one node that runs once in every step has one. `peak_bytes(names)` gives
+    that, only the row of one node that runs once in every step has one. It is the same with
+    `step_median_ns`. `peak_bytes(names)` gives
     the most that some nodes had alive at once in a step.
 
     GFLOP/s and intensity (FLOPs a byte) are lower bounds where FLOPs of a row are not covered;
@@ -98,7 +100,11 @@ def table(
         parts = {into: [lines.get(name, NO_LINE) for name in parts[into]] for into in parts}
     rows = [
         with_work(
-            measured(key, members, steps, images, parts, quantile, step_std_ns, peak_bytes),
+            replace(
+                measured(key, members, steps, images, parts, quantile, peak_bytes),
+                step_std_ns=of_steps(members, steps, step_std_ns, "std_ns"),
+                step_median_ns=of_steps(members, steps, step_median_ns, "median_ns"),
+            ),
             members,
             steps,
             cost_of,
@@ -127,10 +133,10 @@ def measured(
     images: int | None,
     parts: Mapping[str, Sequence[str]],
     quantile: Quantile | None,
-    step_std_ns: StepStd | None,
     peak_bytes: PeakBytes | None,
 ) -> OpStats:
-    """What was measured of one group of nodes, in their order of execution; no shares yet."""
+    """What was measured of one group of nodes, in their order of execution; nothing yet of how
+    steps differ, and no shares."""
     names = tuple(dict.fromkeys(node.name for node in members))
     calls = sum(node.calls for node in members)
     requested = sum(node.requested_bytes * node.calls for node in members)
@@ -155,7 +161,8 @@ def measured(
         roof_share=None,
         std_ns=std_ns(members),
         step_ns=total_ns(members) / steps,
-        step_std_ns=step_std_of(members, names, steps, step_std_ns),
+        step_std_ns=None,
+        step_median_ns=None,
         peak_bytes=peak_bytes(names) if peak_bytes else None,
         image_ns=None if images is None else total_ns(members) / images,
     )
@@ -221,12 +228,15 @@ def std_ns(members: Sequence[NodeStats]) -> float:
     return sqrt(sum(squares) / calls)
 
 
-def step_std_of(
-    members: Sequence[NodeStats], names: Sequence[str], steps: int, given: StepStd | None
+def of_steps(
+    members: Sequence[NodeStats], steps: int, given: OfSteps | None, field: str
 ) -> float | None:
+    """How the time that a step spends in some nodes is distributed over the steps: as `given`, or
+    that of the calls where each is a step of its own."""
     if given:
-        return given(names)
-    return members[0].std_ns if len(members) == 1 and members[0].calls == steps else None
+        return given(tuple(dict.fromkeys(node.name for node in members)))
+    alone = len(members) == 1 and members[0].calls == steps
+    return float(getattr(members[0], field)) if alone else None
 
 
 def fused_into(ledger: Iterable[Fate]) -> dict[str, list[str]]:

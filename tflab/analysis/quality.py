@@ -106,6 +106,21 @@ def sentence(judgement: Quality) -> str:
     return f"This machine was busy{own}: {'; '.join(judgement.reasons)}. {WITHHELD}."
 
 
+def verdict(judgement: Quality) -> str:
+    """Whether the machine was quiet enough, and the numbers that say so."""
+    if not judgement.quiet:
+        return sentence(judgement)
+    cores = plural(judgement.cores, "core")
+    numbers = []
+    if judgement.load_average is not None:
+        numbers.append(f"the load average before was {judgement.load_average:.2f} on {cores}")
+    if judgement.stolen_share is not None:
+        numbers.append(f"the host took {percent(judgement.stolen_share)} of the processor time")
+    if judgement.p90_to_p10 is not None:
+        numbers.append(f"p90 of untraced steps is {judgement.p90_to_p10:.1f} x p10")
+    return f"This machine was quiet enough: {'; '.join(numbers) or 'nothing says otherwise'}."
+
+
 def disturbed(quality: Quality | None) -> bool:
     """Whether conclusions are to be withheld; where nobody looked, they are not."""
     return quality is not None and not quality.quiet

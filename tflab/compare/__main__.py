@@ -24,6 +24,7 @@ from tflab.runtime import dumps
 
 PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
+THRESHOLD_PERCENT = 5.0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -92,11 +93,30 @@ def parser() -> argparse.ArgumentParser:
         help="draw the tables, as PNG and SVG, into a folder that is not there yet; several "
         "batch sizes also against one another",
     )
+    add(
+        "--threshold",
+        default=THRESHOLD_PERCENT,
+        type=percentage,
+        metavar="PERCENT",
+        help="in the plot of --by layer, bars are red whose share of the time of all ops is above "
+        "it (default: %(default)s)",
+    )
     arguments.without(parser, "switch graph passes off: without remapper no layer is fused")
     arguments.output_format(parser, FORMATS)
     arguments.data_dir(parser)
     arguments.saved(parser)
     return parser
+
+
+def percentage(text: str) -> float:
+    """An argparse type: a share in percent."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 100:
+        raise UsageError(f"The threshold is '{text}'; it has to be a percentage from 0 to 100.")
+    return share
 
 
 def run(args: argparse.Namespace) -> int:
@@ -110,7 +130,7 @@ def run(args: argparse.Namespace) -> int:
         comparison = measured(args, sizes, saved)
         show(comparison, args)
         if folder:
-            draw(comparison, folder)
+            draw(comparison, folder, args.threshold / 100)
     if args.plots:
         stream = sys.stdout if args.format == "text" else sys.stderr
         print(f"\nThe plots are in {args.plots}", file=stream)
@@ -150,13 +170,17 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], saved: Saved) -> Co
     )
 
 
-def draw(comparison: Comparison, folder: Path) -> None:
+def draw(comparison: Comparison, folder: Path, threshold: float) -> None:
     """Each batch size by itself, and all of them, if there are several, beside one another."""
     from tflab.exporters import plots
 
-    bars, peaks = "layers" if comparison.by == "layer" else "top_ops", comparison.peaks
+    peaks = comparison.peaks
     for size, rows in comparison.tables.items():
-        plots.save(plots.PICTURES[bars](rows), folder / f"batch-{size}-{bars}")
+        if comparison.by == "layer":
+            bars = plots.layers.draw(rows, threshold, comparison.quality)
+            plots.save(bars, folder / f"batch-{size}-layers")
+        else:
+            plots.save(plots.top_ops.draw(rows), folder / f"batch-{size}-top_ops")
         if peaks:
             plots.save(plots.roofline.draw(rows, peaks), folder / f"batch-{size}-roofline")
     if len(comparison.tables) > 1:

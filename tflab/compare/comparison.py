@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tflab import lifecycle
@@ -51,6 +51,7 @@ def compare(
     trace_every: int = 1,
     configs: Sequence[str] = ("default",),
     configs_s: float = race.BUDGET_S,
+    sweep_s: float | None = None,
     options: Options | None = None,
     load_average: float | None = None,
 ) -> Comparison:
@@ -58,6 +59,7 @@ def compare(
 
     `images` counts from the start of the test split (training: of the training split). Of the
     steps one in `trace_every` is traced; all counts and totals are those of the traced ones.
+    With `sweep_s` it takes as many of them as are over in about so many seconds.
     After `configs_s` seconds no further observation of the configurations begins.
     `load_average` is that of the machine before tflab itself kept it busy, where that was earlier.
     Raises UsageError where there are fewer images than a batch needs, TflabError when a step
@@ -80,6 +82,9 @@ def compare(
     placed = placements(backward, phase, batch_sizes, images, options)
     first = placed[smallest]
     step = session.step_of(program, first.fetches)
+    if sweep_s is not None:
+        images = sweep.affordable(sweep_s, program, step, batch_sizes, images, options, split)
+        placed |= placements(backward, phase, batch_sizes, images, options, placed)
     values = next(session.feed_batches(program, smallest, split))
     job = measure.job_of(program, step, options)
     start = load.beginning(before)
@@ -245,14 +250,20 @@ def amount(program: Program, phase: str, batch_sizes: Sequence[int], images: int
 
 
 def placements(
-    backward: Backward, phase: str, batch_sizes: Sequence[int], images: int, options: Options
+    backward: Backward,
+    phase: str,
+    batch_sizes: Sequence[int],
+    images: int,
+    options: Options,
+    known: Collection[int] = (),
 ) -> dict[int, Placement]:
-    """The graph that runs at each batch size, and for the smaller batch that the data end with."""
+    """The graph that runs at each batch size, and for the smaller batch that the data end with;
+    but for sizes that are `known`."""
     fetches = (backward.program.model.output.name,) if phase == "inference" else ()
     rests = {images % size for size in batch_sizes} - {0}
     return {
         size: placement.place_once(backward, replace(options, batch_size=size, fetches=fetches))
-        for size in sorted(rests.union(batch_sizes))
+        for size in sorted(rests.union(batch_sizes).difference(known))
     }
 
 
@@ -284,6 +295,7 @@ def table(
         peaks=peaks,
         quantile=batch.accumulator.quantile,
         step_std_ns=batch.accumulator.step_std_ns,
+        step_median_ns=batch.accumulator.step_median_ns,
         peak_bytes=lambda names: peak_bytes(runs_of, names),
     )
 

@@ -112,3 +112,34 @@ def run(
     done = {size: batch for size, batch in batches.items() if batch.traced_ns}
     ending.check(kept=bool(done))
     return Sweep(done, ending)
+
+
+def affordable(
+    seconds: float,
+    program: Program,
+    step: session.Step,
+    batch_sizes: Sequence[int],
+    rows: int,
+    options: Options,
+    split: str,
+) -> int:
+    """As many of the rows as take about so many seconds, at all batch sizes together."""
+    columns = list(session.feed_columns(program, split).values())
+    fastest: dict[tuple[int, bool], int] = {}
+
+    def observe(turn: measure.Turn, timed: StepTime, _: measure.Recorded) -> None:
+        kind = turn.batch_size, turn.traced
+        fastest[kind] = min(timed.wall_ns, fastest.get(kind, timed.wall_ns))
+
+    plan = plans.trial(columns, batch_sizes)
+    measure.run([measure.job_of(program, step, options)], plan, observe).check(kept=False)
+    return rows_within(seconds, fastest, rows)
+
+
+def rows_within(seconds: float, step_ns: Mapping[tuple[int, bool], int], rows: int) -> int:
+    """Whole batches of the largest size, at least one, and no more than there are; `step_ns` has
+    the time of a step by its batch size, untraced and traced."""
+    largest = max(size for size, _ in step_ns)
+    row_ns = sum(ns / size for (size, _), ns in step_ns.items())
+    whole = int(seconds * 1e9 / row_ns) // largest * largest
+    return min(rows, max(largest, whole))

@@ -8,7 +8,7 @@ from itertools import pairwise
 from math import isfinite
 from typing import TypeVar
 
-from tflab.analysis import batch_fit
+from tflab.analysis import batch_fit, quality
 from tflab.records import Compared, Comparison, Fit, OpStats, StepTimes, Verdict
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
 from tflab.units import percent, plural, size, time
@@ -39,6 +39,7 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
     yield opening(comparison)
     yield steps(comparison)
     yield units(comparison)
+    yield from quiet(comparison)
     for table in (in_all, side_by_side, an_image):
         for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
             yield table(comparison, top, sizes)
@@ -103,6 +104,13 @@ def steps(comparison: Comparison) -> Table:
         ),
         tuple(comparison.steps.items()),
     )
+
+
+def quiet(comparison: Comparison) -> Iterator[str]:
+    """Of layers, which are held against one another, that the machine was quiet; that it was not
+    stands above all numbers."""
+    if comparison.by == "layer" and comparison.quality and comparison.quality.quiet:
+        yield quality.verdict(comparison.quality)
 
 
 def units(comparison: Comparison) -> str:

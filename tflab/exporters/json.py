@@ -36,15 +36,17 @@ CELL = {
     "bytes": "requested_bytes",
     "gflops": "gflops",
 }
-ROW = {item.name: item.name for item in fields(OpStats) if item.name not in ("image_ns", "code")}
+ADDED = ("image_ns", "code", "step_median_ns")  # after the others, so that those keep their places
+ROW = {item.name: item.name for item in fields(OpStats) if item.name not in ADDED}
+MEDIAN = {"step_median_ns": "step_median_ns"}
 OP_STATS: Mapping[str, Mapping[str, str]] = {
     "top_ops": TOTALS,
     "top_types": TOTALS,
     "cold": TOTALS,
     "cells": CELL,
-    "tables": ROW | {"code": "code"},
+    "tables": ROW | {"code": "code"} | MEDIAN,
     "times": ROW,
-    "csv": ROW | {"ns_per_image": "image_ns", "code": "code"},
+    "csv": ROW | {"ns_per_image": "image_ns", "code": "code"} | MEDIAN,
 }
 PAIRED = ("times",)  # mappings that are written as a list of pairs
 

@@ -14,6 +14,7 @@ from tflab.runtime import session
 
 STEPS = 20  # traced steps at the largest batch size; the smaller ones work on the same rows
 MOST_ROWS = 640  # of data, so that it is over in seconds
+MOST_S = 20  # of a step that takes long, fewer rows
 
 
 def follow(
@@ -42,6 +43,7 @@ def measured(
         return {}, None
     rows = min(max(MOST_ROWS, max(sizes)), STEPS * max(sizes), available)
     step = session.step_of(program, walked.fetches)
+    rows = sweep.affordable(MOST_S, program, step, sizes, rows, options, "train")
     types = {node.name: node.op for node in walked.nodes}
     batches = sweep.run(program, step, sizes, rows, options, "train", types).batches
     placed = {

@@ -89,6 +89,7 @@ class OpStats:
     std_ns: float  # of all calls around their mean; large where the nodes differ
     step_ns: float  # that a step spends here, mean over the steps
     step_std_ns: float | None  # of that over the steps
+    step_median_ns: float | None  # likewise; of many steps, of one in so many
     peak_bytes: int | None  # the most its nodes had alive at once in a step
     image_ns: float | None  # self time an image
     code: str | None = None  # the text of the row's source line, in a table by line

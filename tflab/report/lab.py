@@ -27,6 +27,7 @@ from tflab.train import history
 STEPS = 50  # measured ones of each walk
 EXPERIMENTS_S = 30  # for what the largest ops cost a step
 
+SWEEP_S = 60  # for inference at all batch sizes; a model that takes longer has fewer images
 TRAINING_S = 180  # after which a training for the report is ended where it stands
 
 Announce = Callable[[str], None]  # gets the name of each part before it begins
@@ -98,6 +99,7 @@ def compare(
         BATCH_SIZES,
         configs=configs,
         configs_s=wanted.configs_s,
+        sweep_s=SWEEP_S,
         options=Options(data_dir=wanted.data_dir),
         load_average=load_average,
     )

@@ -85,6 +85,17 @@ def sweep(
     return Plan("measuring", rounds(), len(batch_sizes) * (1 + len(starts)))
 
 
+def trial(columns: Sequence[datasets.Column], batch_sizes: Sequence[int]) -> Plan:
+    """A few steps of each batch size, untraced and traced, to see how long they take."""
+
+    def turns(size: int) -> Iterator[Turn]:
+        for values in islice(cycle(datasets.slices(columns, 0, size, size)), WARMUP_STEPS):
+            yield Turn(values, size)
+            yield Turn(values, size, traced=True)
+
+    return Plan("trying", map(turns, batch_sizes), len(batch_sizes))
+
+
 def warmups(columns: Sequence[datasets.Column], rows: int, size: int, count: int) -> Iterator[Turn]:
     """So many steps of every shape that will come: a new shape makes kernels choose anew."""
     whole = rows // size * size

@@ -51,6 +51,7 @@ COLUMNS = {
     "median": number("median", lambda row: time(row.median_ns), spare=1),
     "p95": number("p95", lambda row: time(row.p95_ns), spare=2),
     "step": number("a step", lambda row: time(row.step_ns)),
+    "step median": number("median step", lambda row: known(row.step_median_ns, time)),
     "step deviation": number("± deviation", lambda row: known(row.step_std_ns, time), spare=1),
     "image": number("an image", lambda row: known(row.image_ns, time)),
     "share": number("share", lambda row: percent(row.share)),
@@ -69,7 +70,10 @@ COLUMNS = {
 # The columns of each table, besides the key of a row
 MOST_EXPENSIVE = ("type", "calls", "self", "mean", "share")
 TIME_OF_CALLS = ("calls", "total", "self", "mean", "median", "p95", "share", "cumulative")
-TIME_OF_STEPS = ("calls", "total", "self", "step", "step deviation", "share", "cumulative")
+TIME_OF_STEPS = (
+    *("calls", "total", "self", "step", "step median", "step deviation"),
+    *("share", "cumulative"),
+)
 WORK = ("requested", "peak", "flops", "gflops", "intensity", "roof", "fused from")
 ONE_NODE = (
     *("calls", "mean", "median", "p95", "share"),

@@ -97,15 +97,18 @@ def test_numbers_beside_a_marked_bar_are_bold_and_those_of_others_are_not():
     (axes,) = layers.draw(rows).axes
     sides = ("right", "center", 9.5)
     assert [look(text) for text in axes.texts] == [
-        ("300 us", (1, 0), (54, 0), *sides, INK, "bold"),
-        ("± 45.0 us", (1, 0), (122, 0), *sides, INK, "bold"),
-        ("36.0 %", (1, 0), (168, 0), *sides, INK, "bold"),
-        ("300 us", (1, 1), (54, 0), *sides, INK, "normal"),
-        ("", (1, 1), (122, 0), *sides, INK, "normal"),
-        ("5.0 %", (1, 1), (168, 0), *sides, INK, "normal"),
-        ("mean", (1, -1), (54, 0), *sides, style.FAINT, "normal"),
-        ("± deviation", (1, -1), (122, 0), *sides, style.FAINT, "normal"),
-        ("share", (1, -1), (168, 0), *sides, style.FAINT, "normal"),
+        ("300 us", (1, 0), (50, 0), *sides, INK, "bold"),
+        ("", (1, 0), (102, 0), *sides, INK, "bold"),
+        ("± 45.0 us", (1, 0), (168, 0), *sides, INK, "bold"),
+        ("36.0 %", (1, 0), (212, 0), *sides, INK, "bold"),
+        ("300 us", (1, 1), (50, 0), *sides, INK, "normal"),
+        ("", (1, 1), (102, 0), *sides, INK, "normal"),
+        ("", (1, 1), (168, 0), *sides, INK, "normal"),
+        ("5.0 %", (1, 1), (212, 0), *sides, INK, "normal"),
+        ("mean", (1, -1), (50, 0), *sides, style.FAINT, "normal"),
+        ("median", (1, -1), (102, 0), *sides, style.FAINT, "normal"),
+        ("± deviation", (1, -1), (168, 0), *sides, style.FAINT, "normal"),
+        ("share", (1, -1), (212, 0), *sides, style.FAINT, "normal"),
     ]
     assert {(text.xycoords, text.anncoords) for text in axes.texts} == {
         (("axes fraction", "data"), "offset points")
@@ -200,9 +203,9 @@ def test_a_deviation_as_large_as_the_mean_is_not_called_larger():
     larger = layers.draw(2 * [replace(ROW, step_std_ns=300_001.0)])
     assert "larger than the mean" not in caption(same)
     assert caption(larger) == (
-        "Layers in the order of execution: mean time in a step, and share of all ops. Hatched: "
-        "above 5 % (broken line). Kinds are told from the types that ran. Thin line and ±: "
-        "standard deviation over the steps. In 2 it is larger than the mean: a few steps were "
+        "Layers in the order of execution: mean time in a step, and share of all ops. Red and "
+        "hatched: above 5 % (broken line). Kinds are told from the types that ran. Thin line and "
+        "±: standard deviation over the steps. In 2 it is larger than the mean: a few steps were "
         "far slower than the others."
     )
 

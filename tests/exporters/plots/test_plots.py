@@ -567,9 +567,9 @@ def test_deviations_are_lines_that_do_not_reach_below_0():
     assert line.get_segments()[0].tolist() == [[0, 0], [700_000, 0]]
     (axes,) = figure.axes
     assert [text.get_text() for text in axes.texts] == [
-        *("300 us", "± 400 us", "30.0 %"),
-        *("40.0 us", "", "4.0 %"),
-        *("mean", "± deviation", "share"),
+        *("300 us", "", "± 400 us", "30.0 %"),
+        *("40.0 us", "", "", "4.0 %"),
+        *("mean", "median", "± deviation", "share"),
     ]
     assert "In 1 it is larger than the mean" in caption(figure)
     assert "Where there is none, it is not known." in caption(figure)

@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tflab.analysis import quality
 from tflab.exporters.plots import lettering, style
-from tflab.records import OpStats
+from tflab.records import OpStats, Quality
 from tflab.units import percent, time
 
 THRESHOLD = 0.05  # of the time of all ops
 MANY = 30  # layers, from which on bars are narrower
 PITCH, NARROW = 0.27, 0.2  # inches from one bar to the next
 BAR = 0.7  # of that
-COLUMNS = (54, 122, 168)  # points from the panel to the right edges of its numbers
+# The numbers beside a bar, with the points from the panel to their right edges
+COLUMNS = {"mean": 50, "median": 102, "± deviation": 168, "share": 212}
+NARROW_COLUMNS = {"mean": 50, "median": 102, "share": 146}
+LETTERS, NARROW_LETTERS = 46, 24  # of a layer's name: whole but for the longest
 FRAME = 1.6  # of the longest bar, at most; a deviation may reach out of it
 
 # (singular, plural, types): the first whose types a layer has. They are looked for within the names
@@ -35,17 +39,19 @@ Kind = tuple[str, str]
 
 
 @style.applied()
-def draw(rows: Sequence[OpStats], threshold: float = THRESHOLD) -> Figure:
-    """A bar for each row: the time that a step spends there, and its deviation over the steps.
+def draw(
+    rows: Sequence[OpStats], threshold: float = THRESHOLD, judgement: Quality | None = None
+) -> Figure:
+    """A bar for each row: the mean time that a step spends there, with its median and deviation.
 
-    Bars whose share is above the threshold have another colour and a hatch. The title is the
-    `sentence`.
+    Bars whose share is above the threshold are red and have a hatch. The title is the `sentence`,
+    and the caption ends with whether the machine was quiet.
     """
     if not rows:
         return style.message("No layer ran", "There are no rows to draw.")
     pitch = PITCH if len(rows) < MANY else NARROW
     figure, (axes,) = style.canvas(
-        sentence(rows, threshold), caption(rows, threshold), pitch * len(rows) + 0.8
+        sentence(rows, threshold), caption(rows, threshold, judgement), pitch * len(rows) + 0.8
     )
     longest = max(row.step_ns for row in rows) or 1
     reach = max(row.step_ns + (row.step_std_ns or 0) for row in rows)
@@ -53,7 +59,7 @@ def draw(rows: Sequence[OpStats], threshold: float = THRESHOLD) -> Figure:
     axes.set_ylim(len(rows) - 0.4, -0.7)
     for place, row in enumerate(rows):
         bar(axes, place, row, row.share > threshold)
-    beside(axes, -1, ("mean", "± deviation", "share"), style.FAINT)
+    beside(axes, -1, {header: header for header in COLUMNS}, style.FAINT)
     axes.axvline(
         threshold * sum(row.step_ns for row in rows),
         color=style.INK,
@@ -61,9 +67,10 @@ def draw(rows: Sequence[OpStats], threshold: float = THRESHOLD) -> Figure:
         linestyle=(0, (4, 3)),
         zorder=1,
     )
-    axes.set_yticks(range(len(rows)), lettering.distinct([row.key for row in rows], 26))
+    letters = LETTERS if wide() else NARROW_LETTERS
+    axes.set_yticks(range(len(rows)), lettering.distinct([row.key for row in rows], letters))
     axes.tick_params(axis="y", length=0, labelcolor=style.INK)
-    style.ruled(axes.xaxis, axes.get_xlim()[1], time)
+    style.ruled(axes.xaxis, axes.get_xlim()[1], time, 4)  # beside long names the panel is narrow
     axes.set_xlabel("time in a step")
     axes.grid(axis="x")
     style.settle(figure)
@@ -71,7 +78,8 @@ def draw(rows: Sequence[OpStats], threshold: float = THRESHOLD) -> Figure:
 
 
 def bar(axes: Axes, place: int, row: OpStats, marked: bool) -> None:
-    """The bar, its deviation as a line with ends, and both numbers right of the panel."""
+    """The bar, its deviation as a line with ends and its median as a mark, and the numbers right of
+    the panel."""
     axes.barh(
         place,
         row.step_ns,
@@ -82,9 +90,12 @@ def bar(axes: Axes, place: int, row: OpStats, marked: bool) -> None:
         linewidth=0,
         zorder=2,
     )
-    deviation = ""
+    numbers = {"mean": time(row.step_ns), "share": percent(row.share)}
+    if row.step_median_ns is not None:
+        numbers["median"] = time(row.step_median_ns)
+        axes.plot(row.step_median_ns, place, color=style.INK, marker="d", markersize=4, zorder=3)
     if row.step_std_ns is not None:
-        deviation = f"± {time(row.step_std_ns)}"
+        numbers["± deviation"] = f"± {time(row.step_std_ns)}"
         axes.errorbar(
             row.step_ns,
             place,
@@ -94,16 +105,20 @@ def bar(axes: Axes, place: int, row: OpStats, marked: bool) -> None:
             capsize=2.5,
         )
     weight = "bold" if marked else "normal"
-    beside(axes, place, (time(row.step_ns), deviation, percent(row.share)), style.INK, weight)
+    beside(axes, place, numbers, style.INK, weight)
+
+
+def wide() -> bool:
+    return style.width() >= style.WIDTH
 
 
 def beside(
-    axes: Axes, place: float, numbers: Sequence[str], color: str, weight: str = "normal"
+    axes: Axes, place: float, numbers: Mapping[str, str], color: str, weight: str = "normal"
 ) -> None:
-    """Mean, deviation and share, right of the panel."""
-    for words, across in zip(numbers, COLUMNS, strict=True):
+    """The numbers that are known, by their headers, right of the panel."""
+    for header, across in (COLUMNS if wide() else NARROW_COLUMNS).items():
         axes.annotate(
-            words,
+            numbers.get(header, ""),
             (1, place),
             (across, 0),
             xycoords=("axes fraction", "data"),
@@ -157,15 +172,17 @@ def listed(parts: Sequence[str]) -> str:
     return " and ".join([", ".join(parts[:-1]), parts[-1]])
 
 
-def caption(rows: Sequence[OpStats], threshold: float) -> str:
-    """How to read it, and a warning where means are made by a few steps."""
+def caption(rows: Sequence[OpStats], threshold: float, judgement: Quality | None) -> str:
+    """How to read it, a warning where means are made by a few steps, and how quiet it was."""
     known = [row for row in rows if row.step_std_ns is not None]
     wild = sum((row.step_std_ns or 0) > row.step_ns for row in known)
     parts = [
         "Layers in the order of execution: mean time in a step, and share of all ops.",
-        f"Hatched: above {100 * threshold:g} % (broken line).",
+        f"Red and hatched: above {100 * threshold:g} % (broken line).",
         "Kinds are told from the types that ran.",
     ]
+    if any(row.step_median_ns is not None for row in rows):
+        parts.append("Mark: the median over the steps.")
     if known:
         parts.append("Thin line and ±: standard deviation over the steps.")
     if len(known) < len(rows):
@@ -174,4 +191,6 @@ def caption(rows: Sequence[OpStats], threshold: float) -> str:
         parts.append(
             f"In {wild} it is larger than the mean: a few steps were far slower than the others."
         )
+    if judgement:
+        parts.append(quality.verdict(judgement))
     return " ".join(parts)

@@ -143,10 +143,10 @@ def settle(figure: Figure) -> None:
 # Axes
 
 
-def ruled(axis: Axis, limit: float, words: Callable[[float], str]) -> None:
-    """Set round ticks from 0 to a limit in ns or bytes, all in the unit in which `words` writes the
-    limit."""
+def ruled(axis: Axis, limit: float, words: Callable[[float], str], most: int = 5) -> None:
+    """Set round ticks from 0 to a limit in ns or bytes, `most` of them beside 0, all in the unit in
+    which `words` writes the limit."""
     unit = words(limit).split()[1]
-    ticks = MaxNLocator(5, steps=(1, 2, 2.5, 5, 10)).tick_values(0, limit / UNITS[unit])
+    ticks = MaxNLocator(most, steps=(1, 2, 2.5, 5, 10)).tick_values(0, limit / UNITS[unit])
     shown = [tick for tick in ticks if 0 <= tick * UNITS[unit] <= limit]
     axis.set_ticks([tick * UNITS[unit] for tick in shown], [f"{tick:g} {unit}" for tick in shown])
