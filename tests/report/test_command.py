@@ -325,21 +325,11 @@ def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
 
 
 def test_the_command_that_repeats_a_report_has_its_chapters_and_configurations():
-    args = report.parser().parse_args(
-        [
-            "--model",
-            "toy",
-            "--chapters",
-            "memory",
-            "times",
-            "--configs",
-            "xla",
-            "--logdir",
-            "runs/x",
-        ]
-    )
-    assert report.repeated(args) == (
-        "python -m tflab.report --model toy --chapters memory times --configs xla --logdir runs/x"
+    options = "--model toy --chapters memory times --configs xla --configs-seconds 7"
+    args = report.parser().parse_args([*options.split(), "--logdir", "runs/x"])
+    assert report.repeated(args) == f"python -m tflab.report {options} --logdir runs/x"
+    assert report.repeated(report.parser().parse_args([])) == (
+        "python -m tflab.report --model lenet"
     )
 
 

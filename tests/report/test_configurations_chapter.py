@@ -30,8 +30,8 @@ def test_configurations_are_said_then_compared_and_the_command_tells_more():
         ],
         *view.basis(RACED),
         Recipe(
-            "7 observations, each in new processes that take turns; none began after 60 seconds. "
-            "The command takes longer and tells more.",
+            "7 observations, each in new processes that take turns; after 60 seconds none began "
+            "but for those that a verdict takes. The command takes longer and tells more.",
             "python -m tflab.compare --model lenet --batch-sizes 4 64 --configs xla",
         ),
     ]

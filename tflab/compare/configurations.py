@@ -32,7 +32,7 @@ CONFIGURATIONS = {
     ),
     # Else the threads of the first session are those of all (core/common_runtime/local_device.cc).
     "one-thread": Configuration(
-        "one thread instead of one for each processor: a machine with a single core",
+        "one thread instead of one for each processor, as on a single core",
         {"threads": 1},
         {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"},
         beside_default=True,

@@ -141,6 +141,8 @@ def repeated(args: argparse.Namespace) -> str:
     parts = ["python", "-m", "tflab.report", "--model", args.model]
     parts += ["--chapters", *args.chapters] if args.chapters else []
     parts += ["--configs", *args.configs] if args.configs else []
+    if args.configs_seconds != selection.CONFIGS_S:
+        parts += ["--configs-seconds", str(args.configs_seconds)]
     parts += ["--logdir", args.logdir] if args.logdir else []
     return shlex.join(parts)
 

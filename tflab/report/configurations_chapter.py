@@ -41,8 +41,9 @@ def recipe(comparison: Comparison, names: tuple[str, ...], seconds: int) -> Reci
     others = " ".join(name for name in names if name != DEFAULT)
     sizes = " ".join(map(str, comparison.batch_sizes))
     return Recipe(
-        f"{plural(number, 'observation')}, each in new processes that take turns; none began after "
-        f"{plural(seconds, 'second')}. The command takes longer and tells more.",
+        f"{plural(number, 'observation')}, each in new processes that take turns; after "
+        f"{plural(seconds, 'second')} none began but for those that a verdict takes. The command "
+        "takes longer and tells more.",
         f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes} "
         f"--configs {others}",
     )
