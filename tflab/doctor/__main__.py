@@ -104,7 +104,7 @@ def blocks(findings: Sequence[Finding]) -> Iterator[Block]:
             Column("", lambda row: MARKS[row[0].verdict]),
             Column("subject", lambda row: "" if row[0].subject == row[1] else row[0].subject),
             Column("what", lambda row: row[0].looked_at, elastic=True, least=24, name=True),
-            Column("found", lambda row: row[0].found, elastic=True, least=50),
+            Column("found", lambda row: row[0].found),
         ),
         rows,
     )

@@ -44,7 +44,12 @@ def fit(table: Table, rows: Sequence[Sequence[str]], available: int) -> Fitted:
     others = kept_columns(table.columns[first:], natural[first:], room, numbers[first:])
     kept = [place + first for place in others]
     columns = [table.columns[place] for place in (*drawn, *kept)]
-    fitted = fit_widths(columns[len(drawn) :], [natural[place] for place in kept], room)
+    fitted = fit_widths(
+        columns[len(drawn) :],
+        [natural[place] for place in kept],
+        room,
+        [numbers[place] for place in kept],
+    )
     widths = [*(natural[place] for place in drawn), *fitted]
     kept = [*drawn, *kept]
     cells = [
@@ -104,9 +109,15 @@ def total(widths: Sequence[int], places: Sequence[int]) -> int:
     return sum(widths[place] for place in places) + GAP * (len(places) - 1)
 
 
-def fit_widths(columns: Sequence[Column], natural: Sequence[int], available: int) -> list[int]:
+def fit_widths(
+    columns: Sequence[Column],
+    natural: Sequence[int],
+    available: int,
+    numbers: Sequence[int] | None = None,
+) -> list[int]:
     """A width for each column. Where the line is too long the elastic columns give way first,
-    names after the others, then always the widest."""
+    names after the others, then headers that are longer than their numbers, then always the
+    widest."""
     widths = list(natural)
     available -= GAP * (len(widths) - 1)
     for place in sorted(range(len(widths)), key=lambda at: (columns[at].name, -widths[at])):
@@ -114,7 +125,12 @@ def fit_widths(columns: Sequence[Column], natural: Sequence[int], available: int
             excess = max(0, sum(widths) - available)
             widths[place] -= min(excess, max(0, widths[place] - columns[place].least))
     while sum(widths) > available and max(widths) > 1:
-        widths[widths.index(max(widths))] -= 1
+        headers = [
+            width if column.right and numbers and width > cells else 0
+            for column, width, cells in zip(columns, widths, numbers or natural, strict=True)
+        ]
+        widest = headers if max(headers) > 1 else widths
+        widths[widest.index(max(widest))] -= 1
     return widths
 
 
