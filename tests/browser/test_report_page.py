@@ -781,7 +781,7 @@ def test_a_gradient_node_says_what_it_computes_and_bookkeeping_is_dim(toy):
     toy.get_by_role("button", name="Open all").click()
     node(toy, "gradients/mul_grad/Mul_1").click()
     panel = toy.locator("[data-part=panel]")
-    assert "computes x * dL/d(mul): leads to dL/dy" in panel.inner_text()
+    assert "computes x * dL/d(mul), which leads to dL/dy" in panel.inner_text()
     assert "math_grad.py" in panel.inner_text()
     assert "held by gradients/mul_grad/Mul_1 in the recorded step" in panel.inner_text()
     node(toy, "gradients/error_grad/Reshape").click()

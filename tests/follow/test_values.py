@@ -135,11 +135,11 @@ def test_the_values_and_the_gradient_read_as_lines():
 def test_a_formula_says_where_it_leads_and_who_made_it():
     made = ("made by math_grad.py:1433  ", Code("gy = mul(x, grad)"))
     assert list(view.meaning_lines(MEANINGS[1])) == [
-        ("computes ", Code("x * dL/d(mul)"), ": leads to dL/dy"),
+        ("computes ", Code("x * dL/d(mul)"), ", which leads to dL/dy"),
         made,
     ]
     assert list(view.meaning_lines(replace(MEANINGS[6], line=None))) == [
-        ("computes ", Code("mul * 2"), ": is dL/dx, which no variable needs"),
+        ("computes ", Code("mul * 2"), ", which is dL/dx; no variable needs it"),
     ]
 
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.report.lab_by_hand import LINEAR, STAGES, TOY, WALKING, WARM, shown
+from tests.views.test_values import value
 from tflab.records import Backward, Execution, Link, PathPoint, RecordedStep
 from tflab.report import drawing, graph_chapter
 from tflab.report.contents import DrawnGraph, Recipe
@@ -87,11 +88,14 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
     link = Link("loss", "mean(w)", "w", "read", "dL/dw", "dL/d(loss)", "1", False)
     known = {
         Backward: {"chain_rule": (link,)},
-        Execution: {"recorded_step": step},
+        Execution: {"recorded_step": step, "values": (value("w", (1.0,)),)},
     }
     stages = tuple(replace(stage, **known.get(type(stage), {})) for stage in STAGES)
-    _, drawn, path, *_ = shown(graph_chapter.parts(replace(LINEAR, stages=stages), "a model"))
+    _, drawn, path, *_, recipe = shown(
+        graph_chapter.parts(replace(LINEAR, stages=stages), "a model")
+    )
     assert drawn.chain_rule == "dL/dw = dL/dw"
+    assert recipe.how.endswith(" Values and gradients: the first, recorded and not timed.")
     assert path == [
         "Training moves the variables towards those that the data were made with: y = 3, z = 2",
         ("after step", "y", "z", "loss before it"),

@@ -66,6 +66,6 @@ def test_a_long_chain_rule_stands_alone_and_one_that_would_be_cut_off_is_left_ou
         return list(guide.sentences(STATES, NS, "d" * length))[1]
 
     assert opening(90).startswith(f"{'d' * 90}: follow the arrows up")
-    assert opening(91) == f"{'d' * 91}, up along the arrows."
-    assert opening(150) == f"{'d' * 150}, up along the arrows."
-    assert opening(151) == list(guide.sentences(STATES, NS))[1]
+    assert opening(91) == f"{'d' * 91}."
+    assert opening(160) == f"{'d' * 160}."
+    assert opening(161) == list(guide.sentences(STATES, NS))[1]

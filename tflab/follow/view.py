@@ -161,13 +161,13 @@ def meaning_lines(node: GradientNode) -> Iterator[Line]:
     goal = ""
     if node.towards:
         goal = f"{'is' if node.complete else 'leads to'} {node.towards}"
-        goal += "" if node.used else ", which no variable needs"
+        goal += "" if node.used else "; no variable needs it"
     if node.bookkeeping:
         yield (Aside(f"bookkeeping ({node.bookkeeping}): {WHY[node.bookkeeping]}"),)
         if goal:
             yield (goal,)
     elif node.formula:
-        yield ("computes ", Code(node.formula), *([f": {goal}"] if goal else []))
+        yield ("computes ", Code(node.formula), *([f", which {goal}"] if goal else []))
     if node.line:
         yield (f"made by {place(node.line)}  ", Code(node.line.code))
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tflab import models
 from tflab.analysis import critical_path
-from tflab.records import Backward, Placement
+from tflab.records import Backward, Execution, Placement
 from tflab.report import drawing, recipes
 from tflab.report.contents import DrawnGraph, Part, Recipe, Walked
 from tflab.units import plural, time
@@ -35,7 +35,7 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         yield placement.balance(placing)
     yield Recipe(
         f"Colours and times in the drawing: {recipes.warm(step)} Times at each batch size in the "
-        "panel: traced steps, folded as they came.",
+        f"panel: traced steps, folded as they came.{recorded(step)}",
         f"{recipes.walking(walked)}\n"
         f"python -m tflab.follow {example(walked)} --model {walked.model}",
     )
@@ -45,6 +45,13 @@ def equation(walked: Walked) -> str:
     """The chain rule of the graph, where it was differentiated."""
     backward = next((stage for stage in walked.stages if isinstance(stage, Backward)), None)
     return chain_rule.equation(backward) if backward else ""
+
+
+def recorded(step: Execution) -> str:
+    """Which step the values are of, where there are any."""
+    if step.recorded_step is None or not step.values:
+        return ""
+    return f" Values and gradients: {step.recorded_step.which}, recorded and not timed."
 
 
 def sizes(walked: Walked) -> str:

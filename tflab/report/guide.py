@@ -13,8 +13,8 @@ from tflab.report.drawn import State
 from tflab.report.stops import PLACER, titles
 from tflab.units import plural, short_device, time
 
-# Characters of a chain rule with room for a sentence, or for a few words, on two lines of a screen
-SHORT, LONG = 90, 150
+# Characters of a chain rule that leaves room for a sentence on two lines of a screen, or for none
+SHORT, LONG = 90, 160
 
 
 def sentences(
@@ -53,7 +53,7 @@ def differentiated(state: State, chain_rule: str) -> str:
     if not state.defined:
         return f"The drawing is the one before. {state.about}"
     if SHORT < len(chain_rule) <= LONG:
-        return f"{chain_rule}, up along the arrows."
+        return f"{chain_rule}."
     if 0 < len(chain_rule) <= SHORT:
         return (
             f"{chain_rule}: follow the arrows up beside the forward graph, where each op has its "
