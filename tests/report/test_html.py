@@ -249,9 +249,19 @@ def test_a_picture_stands_in_the_page_as_svg_with_attributes_for_styles():
 
 
 def test_a_plot_with_anything_but_shapes_is_refused():
-    for evil in ("script", "foreignObject", "image", "a", "style"):
+    for evil in ("script", "foreignObject", "a", "style"):
         with pytest.raises(ValueError, match=f"A plot holds a <{evil}>"):
             html.inline(f"<svg><g><{evil}/></g></svg>")
+
+
+def test_an_image_in_a_plot_has_its_pixels_with_it():
+    pixels = '<svg><image href="data:image/png;base64, iVBO/+=\n" /></svg>'
+    assert html.inline(pixels) == pixels.replace("\n", " ")
+    for evil in ("https://example.org/x.png", "x.png", "data:image/svg+xml;base64,aa"):
+        for name in ("href", "xlink:href"):
+            image = f'<image {name}="{evil}"/>'
+            with pytest.raises(ValueError, match="A plot holds an image from elsewhere"):
+                html.inline(f'<svg xmlns:xlink="http://www.w3.org/1999/xlink">{image}</svg>')
 
 
 def test_a_name_in_a_table_may_break_after_a_scope_only():

@@ -44,8 +44,9 @@ SCRIPTS = (  # in an order in which each knows what it needs
     "start.js",
 )
 SHAPES = frozenset(  # what a plot consists of: nothing that could run or ask for an address
-    ["svg", "defs", "g", "path", "rect", "text", "tspan", "use", "clipPath", "pattern"]
+    ["svg", "defs", "g", "path", "rect", "text", "tspan", "use", "clipPath", "pattern", "image"]
 )
+PIXELS = re.compile(r"data:image/png;base64,[A-Za-z0-9+/=\s]*")  # all that an image may show
 FOLDER = resources.files("tflab.report") / "page"
 
 
@@ -123,6 +124,8 @@ def inline(svg: str) -> Markup:
         tag = element.tag.rpartition("}")[2]
         if tag not in SHAPES:
             raise ValueError(f"A plot holds a <{tag}>, which may not stand in a page.")
+        if tag == "image" and not all(map(PIXELS.fullmatch, addresses(element))):
+            raise ValueError("A plot holds an image from elsewhere, which may not be asked for.")
         element.tag = tag
         declarations = (part.split(":", 1) for part in element.attrib.pop("style", "").split(";"))
         for declaration in declarations:
@@ -131,6 +134,11 @@ def inline(svg: str) -> Markup:
     root.attrib.pop("width", None)  # it takes the width of the page
     root.attrib.pop("height", None)
     return Markup(ElementTree.tostring(root, encoding="unicode"))
+
+
+def addresses(element: ElementTree.Element) -> list[str]:
+    """What an element asks for, also under the older name of the attribute."""
+    return [value for name, value in element.attrib.items() if name.endswith("href")]
 
 
 def breakable(text: str) -> Markup:
