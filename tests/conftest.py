@@ -29,6 +29,12 @@ dumps.prepare()  # before a test imports TensorFlow
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.fixture(autouse=True)
+def nobody_says_how_wide_the_output_is(monkeypatch):
+    """Other libraries that a test uses leave it in the environment."""
+    monkeypatch.delenv("COLUMNS", raising=False)
+
+
 class Data(NamedTuple):
     """What a command learns from: its name in results, and the environment that leads to it."""
 

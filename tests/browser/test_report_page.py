@@ -743,7 +743,9 @@ def test_a_closed_scope_says_what_it_is_about(toy, walked):
     recorded = {value.tensor: value for value in walked("toy")["execution"].values}
     gradient = recorded["gradients/add_grad/Reshape:0"].values[0]
     z, scope = recorded["z"], toy.get_by_role("button", name="scope z, ")
-    assert scope.locator(".value").text_content() == f"0 → {z.after.values[0]:.3g}"
+    assert scope.locator(".value").text_content() == (
+        f"{z.values[0]:.3g} → {z.after.values[0]:.3g}"
+    )
     assert scope.locator(".grad").text_content() == f"grad {gradient:.3g}"
     scope = toy.get_by_role("button", name="scope add_grad, ")
     assert scope.locator(".grad").text_content() == f"dL/dz = {gradient:.3g}"
