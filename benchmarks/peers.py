@@ -85,7 +85,7 @@ def tools(steps: Any, metadata: Any) -> dict[str, Callable[[], object]]:
     import tensorflow.compat.v1 as tf1
     from tensorflow.python.client.timeline import Timeline
 
-    from tflab.analysis import op_stats, op_table
+    from tflab.analysis import accumulator, op_stats, op_table
     from tflab.runtime import trace
 
     builder = tf1.profiler.ProfileOptionBuilder
@@ -96,9 +96,9 @@ def tools(steps: Any, metadata: Any) -> dict[str, Callable[[], object]]:
         return list(trace.op_runs(0, stats, steps.types))
 
     def statistics() -> object:
-        accumulator = op_stats.Accumulator()
-        accumulator.add(*trace.durations(stats, 0))
-        return accumulator.stats(steps.types, {}, {})
+        folded = accumulator.Accumulator()
+        folded.add(*trace.durations(stats, 0))
+        return folded.stats(steps.types, {}, {})
 
     return {  # a table is made from records, statistics from an accumulator
         BASE: lambda: op_table.table(op_stats.fold(records()), "node", 1, None),

@@ -209,14 +209,14 @@ def blocks(tried: Tried) -> Iterator[Block]:
         return f"{fmean(ratios):.3f}" if ratios else ""
 
     yield Table(
-        f"Verdicts on a training step of LeNet, on {tried.data}",
+        f"Verdicts on a training step of LeNet, on {tried.data}; expected: by experiment",
         (
             Column("processes", lambda row: row[0]),
             Column("batch", lambda row: str(row[1]), right=True),
-            Column("same: different", count_of(SAME, different), right=True),
-            Column("slower: found", count_of(SLOWER, is_slower), right=True),
-            Column("measured ratio", mean_ratio, right=True),
-            Column("by experiment", lambda row: f"{1 + tried.copied[row[1]][1]:.3f}", right=True),
+            Column("equals differ", count_of(SAME, different), right=True),
+            Column("slower found", count_of(SLOWER, is_slower), right=True),
+            Column("ratio", mean_ratio, right=True),
+            Column("expected", lambda row: f"{1 + tried.copied[row[1]][1]:.3f}", right=True),
             Column("run once more", lambda row: tried.copied[row[1]][0], elastic=True, name=True),
         ),
         tuple(rows),

@@ -24,7 +24,7 @@ from threadpoolctl import threadpool_limits  # comes with scikit-learn
 from tflab.analysis import roofline
 from tflab.records import OpRun, Peaks
 from tflab.records.blocks import Block, Table
-from tflab.runtime import machine, session
+from tflab.runtime import machine, peak_benchmark, session
 from tflab.units import percent, size, time
 
 CHAPTER = "The chapter's example"
@@ -233,7 +233,7 @@ def instructions_per_turn() -> int:
 def main() -> None:
     threadpool_limits(1)
     tf.config.threading.set_intra_op_parallelism_threads(1)
-    peaks = replace(machine.peaks(), gflops=machine.best_gflops(MATRIX_SIDES))
+    peaks = replace(machine.peaks(), gflops=peak_benchmark.best_gflops(MATRIX_SIDES))
     example = (np.empty(shape, np.float32) for shape in SHAPES[CHAPTER])
     lesson.show(
         locality(*example),

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tflab.analysis import op_stats, op_table
+from tflab.analysis import op_stats, op_table, row_labels
 from tflab.errors import UsageError
 from tflab.records import Costs, Fate, Level, NodeStats, OpRun, OpStats, Peaks, Source
 
@@ -236,41 +236,6 @@ def test_a_layer_stands_where_its_last_node_runs_since_variables_are_read_early(
     ]
 
 
-@pytest.mark.parametrize(
-    ("name", "layer"),
-    [
-        ("conv1/Relu", "conv1"),
-        ("conv1/Conv2D/ReadVariableOp", "conv1"),
-        ("conv1/kernel", "conv1"),
-        ("mul", "mul"),
-        ("y/Read/ReadVariableOp", "y"),
-        ("gradients/conv1/Relu_grad/ReluGrad", "gradients/conv1"),
-        ("gradients/pool1/MaxPool_grad/MaxPoolGrad", "gradients/pool1"),
-        ("gradients/mul_grad/Sum", "gradients/mul_grad"),
-        ("gradients/Fill", "gradients"),
-        ("gradients", "gradients"),
-        ("gradients_1/conv1/Relu_grad/ReluGrad", "gradients_1/conv1"),
-        ("tower/gradients/conv1/Relu_grad/ReluGrad", "tower/gradients/conv1"),
-        ("gradients_of_mine/a/b", "gradients_of_mine"),
-        ("train/update_conv1/kernel/ResourceApplyGradientDescent", "train"),
-        ("train", "train"),
-        ("group1/block2/conv1/Conv2D", "group1/block2/conv1"),
-        ("group1/block2/conv1/Conv2D/ReadVariableOp", "group1/block2/conv1"),
-        ("gradients/group1/block2/conv1/Conv2D_grad/Shape", "gradients/group1/block2/conv1"),
-        ("group1/unknown/Relu", "group1"),
-        ("StatefulPartitionedCall_1/StatefulPartitionedCall/conv1/Relu", "conv1"),
-        ("PartitionedCall/group1/block2/conv1/Conv2D", "group1/block2/conv1"),
-        ("StatefulPartitionedCall_1/StatefulPartitionedCall/Identity", "StatefulPartitionedCall_1"),
-        ("Func/StatefulPartitionedCall_1/PartitionedCall/input/_5", "StatefulPartitionedCall_1"),
-        ("Func/conv1/output_control_node/_2", "conv1"),
-        ("Func/of_mine/Relu", "Func"),
-    ],
-)
-def test_the_layer_of_a_node(name, layer):
-    homes = {"", "conv1", "pool1", "y", "train", "gradients", "group1/block2/conv1"}
-    assert op_table.layer(name, homes) == layer
-
-
 def test_layers_within_calls_are_rows_of_their_own_names():
     call = "StatefulPartitionedCall/StatefulPartitionedCall/net"
     nodes = [
@@ -323,38 +288,6 @@ def test_the_runtimes_own_nodes_have_a_row_of_their_own(by, name, op):
 def test_layers_that_start_at_once_stand_in_the_order_of_their_names():
     stats = [node("b/x", "X", 1, start=2), node("a/x", "Y", 1, start=2)]
     assert [row.key for row in op_table.table(stats, "layer", 1, None)] == ["a", "b"]
-
-
-def test_the_name_of_a_node_directly_in_calls_keeps_the_outermost_one():
-    assert (
-        op_table.called("StatefulPartitionedCall/PartitionedCall/x") == "StatefulPartitionedCall/x"
-    )
-
-
-def test_a_path_is_cut_after_its_first_scope_with_nodes_of_its_own():
-    assert op_table.opened("a/b/c", {"a", "a/b"}) == "a"
-    assert op_table.opened("a/b/c", {"a/b", "a/b/c"}) == "a/b"
-
-
-@pytest.mark.parametrize(
-    ("fused", "joined"),
-    [
-        (
-            [("a/x", "b/y"), ("c/x", "d/y")],
-            dict.fromkeys("ab", "a + b") | dict.fromkeys("cd", "c + d"),
-        ),
-        ([("a/x", "b/y"), ("b/z", "c/y")], dict.fromkeys("abc", "a + b + c")),
-        ([("a/x", "a/y")], {}),
-        ([("n/m/a/x", "n/m/b/y")], dict.fromkeys(("n/m/a", "n/m/b"), "n/m/a + b")),
-        ([("m/a/x", "n/b/y")], dict.fromkeys(("m/a", "n/b"), "m/a + n/b")),
-    ],
-)
-def test_layers_are_joined_with_all_that_they_were_fused_with(fused, joined):
-    ledger = []
-    for part, into in fused:
-        ledger += [Fate(part, "fused", "remapper", into), Fate(into, "executed", None, None)]
-    homes = {fate.name.rpartition("/")[0] for fate in ledger}
-    assert op_table.joined_layers(ledger, homes) == joined
 
 
 # By line
@@ -503,7 +436,7 @@ def test_nodes_that_took_no_time_have_no_speed_and_no_share():
     assert (row.share, row.cumulative_share) == (0, 0)
 
 
-@pytest.mark.parametrize("by", op_table.KEYS)
+@pytest.mark.parametrize("by", row_labels.KEYS)
 def test_without_statistics_there_are_no_rows(by):
     assert op_table.table([], by, 0, 0) == ()
 
@@ -536,7 +469,7 @@ MANY = st.lists(
 
 @pytest.mark.slow
 @settings(max_examples=60, deadline=None)
-@given(MANY, st.integers(1, 50), st.sampled_from(op_table.KEYS))
+@given(MANY, st.integers(1, 50), st.sampled_from(row_labels.KEYS))
 def test_rows_by_any_key_account_for_every_node_and_nanosecond(stats, steps, by):
     sources = {"a/x": line(1), "b/x": line(1), "c/d/e": line(2)}
     found = op_table.table(stats, by, steps, None, costs=COSTS, ledger=LEDGER, sources=sources)

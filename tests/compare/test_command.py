@@ -25,10 +25,10 @@ from hypothesis import strategies as st
 from tests.records_by_hand import op_stats
 from tflab import models
 from tflab.analysis import memory, step_times
-from tflab.analysis.op_table import KEYS, RUNTIME
+from tflab.analysis.row_labels import KEYS, RUNTIME
 from tflab.cli import progress
 from tflab.compare import __main__ as compare
-from tflab.compare import comparison, findings, race, sweep
+from tflab.compare import amounts, batch_tables, comparison, findings, race, sweep
 from tflab.datasets import Dataset
 from tflab.errors import UsageError
 from tflab.records import (
@@ -232,7 +232,7 @@ def test_every_field_of_the_steps_of_a_batch_size():
     for _ in range(3):
         measured.accumulator.add(["a"], [0], [5])
     rows_of_step = (row_of("A", self_ns=1_500, total_ns=9), row_of("B", self_ns=900, total_ns=9))
-    assert comparison.times(measured, rows_of_step) == StepTimes(
+    assert batch_tables.times(measured, rows_of_step) == StepTimes(
         steps=3,
         images=12,
         untraced_ns=Spread(median=350, p10=150, p90=600),
@@ -252,7 +252,7 @@ def test_every_field_of_the_rows_side_by_side():
     small = row_of("A", calls=6, total_ns=660, self_ns=600, mean_ns=110, median_ns=99, **measured)
     large = replace(small, calls=4, total_ns=1_000, self_ns=960, mean_ns=250, gflops=None)
     alone = row_of("B", calls=9, total_ns=90, self_ns=84, mean_ns=10, median_ns=8, **measured)
-    compared = comparison.side_by_side({4: (alone, small), 16: (large,)}, steps)
+    compared = batch_tables.side_by_side({4: (alone, small), 16: (large,)}, steps)
     assert compared == (
         Compared(key="A", ops=("A",), fused_from=("A_0",), cells={4: small, 16: large}, fit=None),
         Compared("B", ("B",), ("B_0",), {4: alone}, None),
@@ -397,7 +397,7 @@ def test_training_runs_the_training_step_on_the_training_images():
 
 
 def test_training_without_a_number_takes_some_of_the_training_images(monkeypatch):
-    monkeypatch.setattr(comparison, "TRAINING_IMAGES", 64)
+    monkeypatch.setattr(amounts, "TRAINING_IMAGES", 64)
     assert comparison.compare("toy", (16,), phase="training").steps[16].images == 64
 
 
@@ -834,8 +834,8 @@ def test_the_roof_is_measured_once_more_where_a_row_is_above_it(monkeypatch):
     def tabulate(peaks, gflops):
         return {1: (SimpleNamespace(roof_share=gflops / peaks.gflops),)}
 
-    assert comparison.under_a_roof(partial(tabulate, gflops=9)) == (tabulate(low, 9), low)
-    assert comparison.under_a_roof(partial(tabulate, gflops=20)) == (tabulate(high, 20), high)
+    assert batch_tables.under_a_roof(partial(tabulate, gflops=9)) == (tabulate(low, 9), low)
+    assert batch_tables.under_a_roof(partial(tabulate, gflops=20)) == (tabulate(high, 20), high)
 
 
 def few_rows() -> Model:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tflab.analysis.op_table import STEPWISE
+from tflab.analysis.row_labels import STEPWISE
 from tflab.records import Fit, OpStats, StepTimes
 
 LINE = 3  # points that a line has to fit: through two there always is one

@@ -16,29 +16,22 @@ Ops run in parallel, so all rows together may be longer than the step.
 
 from __future__ import annotations
 
-import os
-import re
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import accumulate, dropwhile
+from itertools import accumulate
 from math import sqrt
 
-from tflab.analysis.ledger import ROLES
 from tflab.analysis.roofline import roof
-from tflab.errors import UsageError
-from tflab.records import Costs, Fate, NodeStats, OpStats, Peaks, Source
+from tflab.analysis.row_labels import (
+    NO_LINE,
+    Sources,
+    code_of_lines,
+    fused_into,
+    labels_of,
+    line_labels,
+)
+from tflab.records import Costs, Fate, NodeStats, OpStats, Peaks
 
-KEYS = ("op", "node", "layer", "line")
-STEPWISE = ("layer", "line")  # a row's ops are of many kinds: only a whole step of it means much
-RUNTIME = "(runtime)"  # nodes of the runtime's own: feeds, fetches, transfers
-NO_LINE = "(no line)"  # nodes that a pass made, or whose file tells no line
-CALLS = re.compile(r"(Stateful)?PartitionedCall(_\d+)?")  # as SavedModels name theirs
-# What passes values into a call and out of it: `Func/<the call>/input/_0`
-PASSING = re.compile(r"Func/(.+)/(?:input|output)(?:_control_node)?(/_\d+)")
-GRADIENTS = re.compile(r"gradients(_\d+)?")  # the scope that tf.gradients opens
-
-Sources = Mapping[str, Source | None]
 Quantile = Callable[[Sequence[str], float], float]
 OfSteps = Callable[[Sequence[str]], float | None]
 PeakBytes = Callable[[Sequence[str]], int]
@@ -59,8 +52,8 @@ def table(
     step_median_ns: OfSteps | None = None,
     peak_bytes: PeakBytes | None = None,
 ) -> tuple[OpStats, ...]:
-    """The rows by one of KEYS: layers in the order of execution, others by self time, most first.
-    A node that ran as several types is a row for each of them.
+    """The rows by one of `row_labels.KEYS`: layers in the order of execution, others by self time,
+    most first. A node that ran as several types is a row for each of them.
 
     `steps` is the number of steps that `nodes` are of, and `images` how many they worked on, None
     where nobody knows; `requested_bytes` and `flops` are per step. `sources` gives the lines of
@@ -237,119 +230,3 @@ def of_steps(
         return given(tuple(dict.fromkeys(node.name for node in members)))
     alone = len(members) == 1 and members[0].calls == steps
     return float(getattr(members[0], field)) if alone else None
-
-
-def fused_into(ledger: Iterable[Fate]) -> dict[str, list[str]]:
-    """For each executed node, the user's nodes that were fused or compiled into it."""
-    parts: dict[str, list[str]] = {}
-    for fate in ledger:
-        if fate.fate in ("fused", "compiled") and fate.into:
-            parts.setdefault(fate.into, []).append(fate.name)
-    return parts
-
-
-# What a node belongs to
-
-
-def labels_of(
-    nodes: Sequence[NodeStats], by: str, sources: Sources, ledger: Sequence[Fate]
-) -> list[str]:
-    """The key of each node's row."""
-    if by == "op":
-        return [node.op for node in nodes]
-    if by == "node":
-        return [node.name for node in nodes]
-    if by == "layer":
-        names = (*sources, *(node.name for node in nodes))
-        homes = {called(name).rpartition("/")[0] for name in names}
-        layers = [RUNTIME if is_runtime(node) else layer(node.name, homes) for node in nodes]
-        joined = joined_layers(ledger, homes)
-        return [joined.get(label, label) for label in layers]
-    if by == "line":
-        lines = line_labels(sources)
-        return [
-            lines.get(node.name) or (RUNTIME if is_runtime(node) else NO_LINE) for node in nodes
-        ]
-    raise UsageError(f"There are no rows by '{by}'; choose from {', '.join(KEYS)}.")
-
-
-def is_runtime(node: NodeStats) -> bool:
-    """`_arg_images_0_0`, `_SOURCE`, or a transfer; no user's node begins with an underscore."""
-    return node.op in ROLES or node.name.startswith("_")
-
-
-def layer(name: str, homes: Set[str] = frozenset()) -> str:
-    """The layer of a node: the outermost of its name scopes that is one of `homes`, those with
-    nodes directly in them: one that holds only scopes, such as a block of layers, is opened. Where
-    `homes` are not known it is the outermost.
-
-    Below `gradients` it is the layer that the gradient is of: `gradients/conv1`. What starts or
-    adds up gradients, `gradients/Fill`, belongs to `gradients`; a node outside of all scopes is
-    its own layer. The calls around a layer are no part of its name.
-    """
-    *scopes, own = called(name).split("/")
-    for at, scope in enumerate(scopes):
-        if GRADIENTS.fullmatch(scope):
-            before = "/".join(scopes[: at + 1])
-            inner = opened("/".join(scopes[at + 1 :]), homes)
-            return f"{before}/{inner}" if inner else before
-    return opened("/".join(scopes), homes) or own
-
-
-def called(name: str) -> str:
-    """The name without the calls that it was laid open from: `sequential/conv1/Conv2D` for
-    `StatefulPartitionedCall/StatefulPartitionedCall/sequential/conv1/Conv2D`.
-
-    What stands directly in a call, or passes values into it or out of it, stays in the outermost
-    one.
-    """
-    *scopes, own = PASSING.sub(r"\1\2", name).split("/")
-    inner = list(dropwhile(CALLS.fullmatch, scopes))
-    return "/".join((*(inner or scopes[:1]), own))
-
-
-def opened(path: str, homes: Set[str]) -> str:
-    """The path, cut after its first scope that has nodes of its own."""
-    parts = path.split("/")
-    prefixes = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
-    return next((prefix for prefix in prefixes if prefix in homes), parts[0])
-
-
-def joined_layers(ledger: Sequence[Fate], homes: Set[str]) -> dict[str, str]:
-    """For layers whose ops were fused into one, the name of all of them: `conv1 + bn1 + relu1`.
-
-    Their times cannot be told apart, so they are one row.
-    """
-    order = {fate.name: at for at, fate in enumerate(ledger)}
-    groups: dict[str, list[str]] = {}
-    for into, parts in fused_into(ledger).items():
-        if into in order:  # a node of the user's, and not a cluster of XLA
-            fused = [layer(name, homes) for name in sorted((*parts, into), key=order.__getitem__)]
-            group = list(dict.fromkeys(part for name in fused for part in groups.get(name, [name])))
-            groups |= dict.fromkeys(group, group)
-    return {name: together(group) for name, group in groups.items() if len(group) > 1}
-
-
-def together(layers: Sequence[str]) -> str:
-    """`block1/conv1 + bn1`: the scope that they share stands once."""
-    scope = layers[0].rpartition("/")[0]
-    return " + ".join((layers[0], *(name.removeprefix(f"{scope}/") for name in layers[1:])))
-
-
-def line_labels(sources: Sources) -> dict[str, str]:
-    """`lenet.py:12` for each node; the whole path where two files have the same name."""
-    known = {node: source for node, source in sources.items() if source}
-    files = {source.file for source in known.values()}
-    namesakes = Counter(map(os.path.basename, files))
-
-    def label(source: Source) -> str:
-        name = os.path.basename(source.file)
-        return f"{name if namesakes[name] == 1 else source.file}:{source.line}"
-
-    return {node: label(source) for node, source in known.items()}
-
-
-def code_of_lines(sources: Sources) -> dict[str, str]:
-    """The text of each source line, by its label."""
-    labels = line_labels(sources)
-    return {labels[node]: source.code for node, source in sources.items() if source}

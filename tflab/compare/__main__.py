@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from tflab import models
-from tflab.analysis import op_table
+from tflab.analysis import row_labels
 from tflab.cli import arguments, command, environment, logdirs
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import RefusedError, UsageError
@@ -66,8 +66,8 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--by",
         default="op",
-        choices=op_table.KEYS,
-        type=command.one_of("grouping", op_table.KEYS),
+        choices=row_labels.KEYS,
+        type=command.one_of("grouping", row_labels.KEYS),
         help="a row for each op type that ran, node, layer or source line (default: op)",
     )
     add(

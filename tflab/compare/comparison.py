@@ -2,41 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from tflab import lifecycle
-from tflab.analysis import batch_fit, memory, op_stats, op_table, quality, step_times
-from tflab.compare import diagnosis, evidence, findings, race, sweep, view
+from tflab.analysis import op_stats, op_table, quality
+from tflab.compare import amounts, batch_tables, diagnosis, evidence, findings, race, sweep, view
 from tflab.errors import UsageError
 from tflab.exporters import notebook
-from tflab.lifecycle import experiments, placement
+from tflab.lifecycle import experiments
 from tflab.records import (
     Backward,
-    Compared,
     Comparison,
     ConfigTimes,
-    Costs,
     Diagnosis,
     Experiments,
     Load,
-    OpRun,
-    OpStats,
     Options,
     Peaks,
     Placement,
-    Program,
     Quality,
     StepTimes,
 )
-from tflab.records.options import BATCH_SIZES
-from tflab.runtime import costs, dumps, elsewhere, load, machine, measure, session, trace
+from tflab.runtime import costs, dumps, elsewhere, load, measure, session, trace
 
-SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it works on
-TRAINING_IMAGES = 2_000  # of the training split: enough steps, and over in a few seconds
 COLD = 5  # ops of the first step that are shown
-
-Tables = dict[int, tuple[OpStats, ...]]  # by batch size
 
 notebook.show_as(Comparison, view.blocks)
 
@@ -77,14 +67,14 @@ def compare(
     *_, backward = lifecycle.walk(model, options, stop="backward")
     assert isinstance(backward, Backward)
     program = backward.program
-    images = amount(program, phase, batch_sizes, images)
-    split, smallest = SPLITS[phase], batch_sizes[0]
-    placed = placements(backward, phase, batch_sizes, images, options)
+    images = amounts.amount(program, phase, batch_sizes, images)
+    split, smallest = amounts.SPLITS[phase], batch_sizes[0]
+    placed = amounts.placements(backward, phase, batch_sizes, images, options)
     first = placed[smallest]
     step = session.step_of(program, first.fetches)
     if sweep_s is not None:
         images = sweep.affordable(sweep_s, program, step, batch_sizes, images, options, split)
-        placed |= placements(backward, phase, batch_sizes, images, options, placed)
+        placed |= amounts.placements(backward, phase, batch_sizes, images, options, placed)
     values = next(session.feed_batches(program, smallest, split))
     job = measure.job_of(program, step, options)
     start = load.beginning(before)
@@ -95,16 +85,16 @@ def compare(
     swept = sweep.run(program, step, batch_sizes, images, options, split, types, trace_every)
     done, ending = swept.batches, swept.ending
 
-    def tabulate(peaks: Peaks) -> Tables:
+    def tabulate(peaks: Peaks) -> batch_tables.Tables:
         return {
-            size: table(batch, placed[size], by, peaks, placed.get(images % size))
+            size: batch_tables.table(batch, placed[size], by, peaks, placed.get(images % size))
             for size, batch in done.items()
         }
 
-    tables, peaks = under_a_roof(tabulate)
-    steps = {size: times(batch, tables[size]) for size, batch in done.items()}
+    tables, peaks = batch_tables.under_a_roof(tabulate)
+    steps = {size: batch_tables.times(batch, tables[size]) for size, batch in done.items()}
     warm = {node.name: node.mean_ns for node in done[smallest].accumulator.stats(types, {}, {})}
-    compared = side_by_side(tables, steps)
+    compared = batch_tables.side_by_side(tables, steps)
     raced: tuple[ConfigTimes, ...] = ()
     if len(configs) > 1 and ending == measure.Ending():
         try:
@@ -165,8 +155,8 @@ def diagnosed(
         evidence.of_batch(
             batch,
             placed[size],
-            table(batch, placed[size], "node", peaks),
-            costs_of(placed[size]),
+            batch_tables.table(batch, placed[size], "node", peaks),
+            batch_tables.costs_of(placed[size]),
             peaks,
         )
         for size, batch in done.items()
@@ -205,152 +195,3 @@ def once_more(
         return experiments.run(placed, nodes, options, split)
     except KeyboardInterrupt:
         return None
-
-
-def under_a_roof(tabulate: Callable[[Peaks], Tables]) -> tuple[Tables, Peaks]:
-    """Tables by batch size, and the peaks of the machine that they are held against.
-
-    Where a row is above its roof, that is measured once more: it may have been too low.
-    """
-    peaks = machine.peaks()
-    tables = tabulate(peaks)
-    if any((row.roof_share or 0) > 1 for table in tables.values() for row in table):
-        peaks = machine.measure_again(peaks)
-        tables = tabulate(peaks)
-    return tables, peaks
-
-
-def amount(program: Program, phase: str, batch_sizes: Sequence[int], images: int | None) -> int:
-    """How many images to work on at each batch size; UsageError where it cannot be."""
-    if phase == "training" and program.train_op is None:
-        raise UsageError(
-            f"The model '{program.name}' has no loss to train with; compare its inference."
-        )
-    dataset = program.dataset(SPLITS[phase])
-    usual = min(TRAINING_IMAGES, dataset.size) if phase == "training" else dataset.size
-    count = images or usual
-    if not images and batch_sizes[-1] > usual:
-        largest = f"{batch_sizes[-1]:,}"
-        asked = (
-            f"A batch of {largest}, the largest of the default sizes, was to be taken"
-            if tuple(batch_sizes) == BATCH_SIZES
-            else f"A batch of {largest} was asked for"
-        )
-        raise UsageError(
-            f"{asked}, of {usual:,} images: those of the {dataset.split} split of {dataset.name} "
-            "that are taken where no number is given. Give smaller batches with --batch-sizes."
-        )
-    if count > dataset.size or batch_sizes[-1] > count:
-        raise UsageError(
-            f"{count:,} images were asked for, and batches of up to {batch_sizes[-1]:,}; the "
-            f"{dataset.split} split of {dataset.name} has {dataset.size:,}. Give a batch size "
-            "and a number of images within that."
-        )
-    return count
-
-
-def placements(
-    backward: Backward,
-    phase: str,
-    batch_sizes: Sequence[int],
-    images: int,
-    options: Options,
-    known: Collection[int] = (),
-) -> dict[int, Placement]:
-    """The graph that runs at each batch size, and for the smaller batch that the data end with;
-    but for sizes that are `known`."""
-    fetches = (backward.program.model.output.name,) if phase == "inference" else ()
-    rests = {images % size for size in batch_sizes} - {0}
-    return {
-        size: placement.place_once(backward, replace(options, batch_size=size, fetches=fetches))
-        for size in sorted(rests.union(batch_sizes).difference(known))
-    }
-
-
-def table(
-    batch: sweep.Measured,
-    placed: Placement,
-    by: str,
-    peaks: Peaks,
-    last: Placement | None = None,
-) -> tuple[OpStats, ...]:
-    """The rows of one batch size, with what is known of their costs.
-
-    `last` is the placement of the smaller batch that the data end with, where there is one.
-    """
-    devices = {node.name: node.device for node in placed.nodes}
-    types = {node.name: node.op for node in placed.nodes}
-    requested = {node.name: node.requested_bytes for node in op_stats.fold(batch.runs)}
-    runs_of: dict[str, list[OpRun]] = {}
-    for run in batch.runs:
-        runs_of.setdefault(run.name, []).append(run)
-    return op_table.table(
-        batch.accumulator.stats(types, devices, requested),
-        by,
-        batch.accumulator.steps,
-        batch.rows,
-        costs=mean_costs(batch, placed, last),
-        ledger=placed.ledger,
-        sources={node.name: node.source for node in (*placed.user_nodes, *placed.nodes)},
-        peaks=peaks,
-        quantile=batch.accumulator.quantile,
-        step_std_ns=batch.accumulator.step_std_ns,
-        step_median_ns=batch.accumulator.step_median_ns,
-        peak_bytes=lambda names: peak_bytes(runs_of, names),
-    )
-
-
-def mean_costs(batch: sweep.Measured, placed: Placement, last: Placement | None) -> Iterator[Costs]:
-    """What a call of each node does, as the mean over the steps: the last may be a smaller one."""
-    whole = costs_of(placed)
-    shorter = costs_of(last) if last and batch.rows % batch.batch_size else whole
-
-    def mean(usual: int | None, once: int | None) -> int | None:
-        if usual is None or once is None:
-            return usual
-        return round(usual + (once - usual) / batch.accumulator.steps)
-
-    for name, cost in whole.items():
-        once = shorter.get(name, cost)
-        yield replace(cost, flops=mean(cost.flops, once.flops), bytes=mean(cost.bytes, once.bytes))
-
-
-def costs_of(placed: Placement) -> dict[str, Costs]:
-    known = costs.costs(costs.of_placement(placed), placed.nodes, placed.ledger)
-    return {cost.name: cost for cost in known}
-
-
-def peak_bytes(runs: Mapping[str, Sequence[OpRun]], nodes: Iterable[str]) -> int:
-    """The most that these nodes had alive at once in any step."""
-    return memory.memory(run for name in nodes for run in runs.get(name, ())).peak_bytes
-
-
-def times(batch: sweep.Measured, rows: Sequence[OpStats]) -> StepTimes:
-    held = memory.memory(batch.runs, batch.kept)
-    worked_on = min(len(batch.untraced_ns) * batch.batch_size, batch.planned_rows)
-    return StepTimes(
-        steps=len(batch.traced_ns),
-        images=batch.rows,
-        untraced_ns=step_times.spread(batch.untraced_ns),
-        traced_ns=step_times.spread(batch.traced_ns),
-        images_per_second=1e9 * worked_on / sum(batch.untraced_ns),
-        ops_ns=sum(row.self_ns for row in rows) / batch.accumulator.steps,
-        untraced_steps=len(batch.untraced_ns),
-        peak_bytes=held.peak_bytes,
-        curve=held.curve,
-    )
-
-
-def side_by_side(tables: Tables, steps: Mapping[int, StepTimes]) -> tuple[Compared, ...]:
-    """One row for each key, in the order of the largest batch, then of the others."""
-    by_key: dict[str, dict[int, OpStats]] = {}
-    for size in sorted(tables, reverse=True):
-        for row in tables[size]:
-            by_key.setdefault(row.key, {})[size] = row
-    compared = []
-    for key, by_size in by_key.items():
-        cells = {size: by_size[size] for size in sorted(by_size)}
-        of_largest = next(iter(by_size.values()))
-        fit = batch_fit.fit(cells, steps)
-        compared.append(Compared(key, of_largest.ops, of_largest.fused_from, cells, fit))
-    return tuple(compared)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from tflab.analysis import op_table, roofline
+from tflab.analysis import roofline, row_labels
 from tflab.compare import sweep
 from tflab.compare.step_work import Evidence, Work
 from tflab.records import Costs, Node, OpStats, Peaks, Placement, Shape, node_of
@@ -24,7 +24,7 @@ def of_batch(
 ) -> Evidence:
     """What is known of a step at one batch size; `rows` are its nodes."""
     sources = {node.name: node.source for node in (*placed.user_nodes, *placed.nodes)}
-    lines = op_table.line_labels(sources)
+    lines = row_labels.line_labels(sources)
     movers = costs.moving(placed.nodes, placed.user_nodes, placed.ledger)
     turned = movers & format_changes(placed.nodes)
     return Evidence(

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tflab.analysis.op_stats import Accumulator
+from tflab.analysis.accumulator import Accumulator
 from tflab.records import OpRun, Options, Program, StepTime
 from tflab.runtime import measure, plans, session, trace
 

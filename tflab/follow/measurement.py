@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tflab.analysis import critical_path
-from tflab.compare import comparison, sweep
+from tflab.compare import batch_tables, sweep
 from tflab.follow import node_history
 from tflab.lifecycle import placement
 from tflab.records import Backward, CriticalPath, NodeHistory, Options, Peaks, Placement, Stage
@@ -31,7 +31,7 @@ def follow(
 
 def measured(
     stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
-) -> tuple[comparison.Tables, CriticalPath | None]:
+) -> tuple[batch_tables.Tables, CriticalPath | None]:
     """The rows by node of the step that the stages were walked with, by batch size, and the
     critical path at the batch size of the walk, or the nearest to it."""
     backward = next(stage for stage in stages if isinstance(stage, Backward))
@@ -50,13 +50,13 @@ def measured(
         size: placement.place_once(backward, replace(options, batch_size=size)) for size in batches
     }
 
-    def tabulate(peaks: Peaks) -> comparison.Tables:
+    def tabulate(peaks: Peaks) -> batch_tables.Tables:
         return {
-            size: comparison.table(batches[size], placement_at, "node", peaks)
+            size: batch_tables.table(batches[size], placement_at, "node", peaks)
             for size, placement_at in placed.items()
         }
 
     nearest = min(batches, key=lambda size: abs(size - options.batch_size))
     runs = batches[nearest].runs
     path = critical_path.critical_path(placed[nearest].nodes, runs, placed[nearest].transfers)
-    return comparison.under_a_roof(tabulate)[0], path
+    return batch_tables.under_a_roof(tabulate)[0], path

@@ -11,12 +11,9 @@ import hashlib
 import json
 import math
 import os
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +21,8 @@ import numpy as np
 
 from tflab.cli import environment
 from tflab.records import Level, Peaks
+from tflab.runtime import peak_benchmark
 
-MATRIX_SIDES = (1024, 1536, 2048)  # large enough that multiplying hides the reading
-ARRAY_BYTES = 128 * 2**20  # each of three: far beyond the caches of most processors
-BENCHMARK_SECONDS = 0.7  # for each of the two
-WORKING_SETS = tuple(2**power for power in (14, 16, 18, 20, 22, 24, 27))  # 16 KiB to 128 MiB
-LEVEL_SECONDS = 0.02  # for each of two ways, at each working set, with one thread and with all
-SWEPT_BYTES = 2**26  # of a working set, again and again: starting threads is little beside it
-FLOAT32 = 4  # bytes
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # what NumPy's BLAS obeys
 
 
@@ -46,7 +37,7 @@ def peaks(cache: Path | None = None) -> Peaks:
     path = cache_file(machine, cache)
     if path and (kept := read(path, machine)) and is_whole(kept):
         return kept
-    measured = measure()
+    measured = peak_benchmark.measure()
     return keep(path, machine, measured) if path else measured
 
 
@@ -58,7 +49,7 @@ def measure_again(known: Peaks, cache: Path | None = None) -> Peaks:
     `known` may be of another machine, or made up.
     """
     machine = description()
-    again = measure()
+    again = peak_benchmark.measure()
     path = cache_file(machine, cache)
     return best(known, keep(path, machine, again) if path else again)
 
@@ -82,7 +73,9 @@ def best(first: Peaks, second: Peaks) -> Peaks:
 
 def is_whole(peaks: Peaks) -> bool:
     """Whether every working set was measured; older versions of tflab measured memory alone."""
-    return {level.working_set_bytes for level in peaks.levels}.issuperset(WORKING_SETS)
+    return {level.working_set_bytes for level in peaks.levels}.issuperset(
+        peak_benchmark.WORKING_SETS
+    )
 
 
 # The cache
@@ -179,119 +172,3 @@ def write(path: Path, machine: dict[str, Any], measured: Peaks) -> None:
     except OSError:  # it will be measured again; that costs three seconds
         with suppress(OSError):
             draft.unlink()
-
-
-# The benchmark
-
-
-def measure() -> Peaks:
-    """The best of many short runs. Other programs only ever slow a run down; on a machine that is
-    busy all the time the peaks come out low (`measure_again` mends that).
-
-    GFLOP/s: square float32 products by NumPy's BLAS, with the threads that it was built or set
-    to use (see THREADS), a multiply-add counted as two operations. TensorFlow has kernels of its
-    own, so a convolution may come out slightly above this peak.
-
-    GB/s: the copy and add of McCalpin's STREAM benchmark (1995) with a thread for each processor,
-    counting the bytes that are read and written, but not those that a cache fetches of its own
-    accord before it overwrites them.
-
-    Levels: the add of that benchmark on ever larger arrays, one sum for all turns; see `level`.
-    """
-    threads = environment.describe()["cpus"]
-    return Peaks(
-        best_gflops(MATRIX_SIDES),
-        best_gigabytes_per_s(ARRAY_BYTES),
-        tuple(level(size, threads) for size in WORKING_SETS),
-    )
-
-
-def best_gflops(sides: Sequence[int]) -> float:
-    end = time.perf_counter() + BENCHMARK_SECONDS
-    best = 0.0
-    for index, side in enumerate(sides):
-        operations = 2 * side**3
-        left = end - time.perf_counter()
-        if best and 2 * operations / best / 1e9 > left:
-            break  # a slow machine: the next product would take too long
-        factor: np.ndarray = np.full((side, side), 0.5, np.float32)
-        product = np.empty_like(factor)
-        multiply = partial(np.matmul, factor, factor, out=product)
-        seconds = quickest(multiply, left / (len(sides) - index))
-        best = max(best, operations / seconds / 1e9)
-    return best
-
-
-def best_gigabytes_per_s(array_bytes: int) -> float:
-    threads = environment.describe()["cpus"]
-    arrays: list[np.ndarray] = [np.ones(array_bytes // 4, np.float32) for _ in range(3)]
-    parts = [np.array_split(array, threads) for array in arrays]
-    with ThreadPoolExecutor(threads) as pool:  # NumPy lets go of Python's lock meanwhile
-        copying = quickest(lambda: all_of(pool.map(copy, *parts)), BENCHMARK_SECONDS / 2)
-        adding = quickest(lambda: all_of(pool.map(add, *parts)), BENCHMARK_SECONDS / 2)
-    return max(2 * array_bytes / copying, 3 * array_bytes / adding) / 1e9
-
-
-def level(size: int, threads: int) -> Level:
-    """How fast one thread, and all, read and write over and over again what has this size."""
-    return Level(size, sweeping_gb_s(size, 1), sweeping_gb_s(size, threads))
-
-
-def sweeping_gb_s(size: int, threads: int) -> float:
-    """GB/s of adding one array to another, in turns, where both together have this size.
-
-    Each turn reads two arrays and writes one. The quicker of two ways counts: all turns in one
-    call of NumPy, so that no small array waits for Python, or a call for each, which is quicker
-    for large ones. The first turn within one call copies: it reads one array.
-    """
-    elements = max(1, size // (2 * FLOAT32) // threads)
-    turns = max(1, SWEPT_BYTES // size)
-    arrays: list[list[np.ndarray]] = [
-        [np.ones(elements, np.float32) for _ in range(threads)] for _ in range(2)
-    ]
-    bytes_a_turn = 3 * FLOAT32 * elements * threads
-    with ThreadPoolExecutor(threads) as pool:
-
-        def seconds(work: Callable[[int, np.ndarray, np.ndarray], None]) -> float:
-            return quickest(lambda: all_of(pool.map(partial(work, turns), *arrays)), LEVEL_SECONDS)
-
-        within = bytes_a_turn * (turns - 1 / 3) / seconds(add_in_one_call)
-        between = bytes_a_turn * turns / seconds(add_in_turns)
-    return max(within, between) / 1e9
-
-
-def add_in_one_call(turns: int, a: np.ndarray, total: np.ndarray) -> None:
-    np.add.reduce(np.broadcast_to(a, (turns, len(a))), axis=0, out=total)
-
-
-def add_in_turns(turns: int, a: np.ndarray, total: np.ndarray) -> None:
-    for _ in range(turns):
-        np.add(a, total, out=total)
-
-
-def copy(a: np.ndarray, _: np.ndarray, c: np.ndarray) -> None:
-    np.copyto(c, a)
-
-
-def add(a: np.ndarray, b: np.ndarray, c: np.ndarray) -> None:
-    np.add(a, b, out=c)
-
-
-def all_of(results: Iterable[None]) -> None:
-    for _ in results:
-        pass
-
-
-def quickest(work: Callable[[], Any], seconds: float) -> float:
-    """Seconds of the quickest of as many runs as fit into a time, but of one at least.
-
-    A run before those pays for threads and for memory never touched; it does not count.
-    """
-    deadline = time.perf_counter() + seconds
-    work()
-    best = math.inf
-    while best == math.inf or time.perf_counter() < deadline:
-        start = time.perf_counter()
-        work()
-        best = min(best, time.perf_counter() - start)
-    return best

@@ -12,7 +12,7 @@ from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import text_to_path
 
 from tflab import units
-from tflab.analysis import op_table
+from tflab.analysis import row_labels
 from tflab.exporters import fitting, text
 
 FONT = "DejaVu Sans"  # it comes with matplotlib
@@ -62,7 +62,7 @@ def essential(name: str) -> str:
     """A name without the scopes within its layer: `gradients/conv2/Conv2DBackpropInput` for
     `gradients/conv2/Conv2D_grad/Conv2DBackpropInput`, so that no gradient looks like a node of the
     layer itself."""
-    return min(name, f"{op_table.layer(name)}/{name.rpartition('/')[2]}", key=len)
+    return min(name, f"{row_labels.layer(name)}/{name.rpartition('/')[2]}", key=len)
 
 
 def folded(name: str, room: float, size: float) -> list[str]:

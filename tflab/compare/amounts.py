@@ -1,0 +1,61 @@
+"""Amounts: on how many images a comparison works, and the graph that runs at each batch size."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import replace
+
+from tflab.errors import UsageError
+from tflab.lifecycle import placement
+from tflab.records import Backward, Options, Placement, Program
+from tflab.records.options import BATCH_SIZES
+
+SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it works on
+TRAINING_IMAGES = 2_000  # of the training split: enough steps, and over in a few seconds
+
+
+def amount(program: Program, phase: str, batch_sizes: Sequence[int], images: int | None) -> int:
+    """How many images to work on at each batch size; UsageError where it cannot be."""
+    if phase == "training" and program.train_op is None:
+        raise UsageError(
+            f"The model '{program.name}' has no loss to train with; compare its inference."
+        )
+    dataset = program.dataset(SPLITS[phase])
+    usual = min(TRAINING_IMAGES, dataset.size) if phase == "training" else dataset.size
+    count = images or usual
+    if not images and batch_sizes[-1] > usual:
+        largest = f"{batch_sizes[-1]:,}"
+        asked = (
+            f"A batch of {largest}, the largest of the default sizes, was to be taken"
+            if tuple(batch_sizes) == BATCH_SIZES
+            else f"A batch of {largest} was asked for"
+        )
+        raise UsageError(
+            f"{asked}, of {usual:,} images: those of the {dataset.split} split of {dataset.name} "
+            "that are taken where no number is given. Give smaller batches with --batch-sizes."
+        )
+    if count > dataset.size or batch_sizes[-1] > count:
+        raise UsageError(
+            f"{count:,} images were asked for, and batches of up to {batch_sizes[-1]:,}; the "
+            f"{dataset.split} split of {dataset.name} has {dataset.size:,}. Give a batch size "
+            "and a number of images within that."
+        )
+    return count
+
+
+def placements(
+    backward: Backward,
+    phase: str,
+    batch_sizes: Sequence[int],
+    images: int,
+    options: Options,
+    known: Collection[int] = (),
+) -> dict[int, Placement]:
+    """The graph that runs at each batch size, and for the smaller batch that the data end with;
+    but for sizes that are `known`."""
+    fetches = (backward.program.model.output.name,) if phase == "inference" else ()
+    rests = {images % size for size in batch_sizes} - {0}
+    return {
+        size: placement.place_once(backward, replace(options, batch_size=size, fetches=fetches))
+        for size in sorted(rests.union(batch_sizes).difference(known))
+    }

@@ -1,0 +1,115 @@
+"""Batch tables: what a sweep measured, as the rows of each batch size and side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+from tflab.analysis import batch_fit, memory, op_stats, op_table, step_times
+from tflab.compare import sweep
+from tflab.records import Compared, Costs, OpRun, OpStats, Peaks, Placement, StepTimes
+from tflab.runtime import costs, machine
+
+Tables = dict[int, tuple[OpStats, ...]]  # by batch size
+
+
+def under_a_roof(tabulate: Callable[[Peaks], Tables]) -> tuple[Tables, Peaks]:
+    """Tables by batch size, and the peaks of the machine that they are held against.
+
+    Where a row is above its roof, that is measured once more: it may have been too low.
+    """
+    peaks = machine.peaks()
+    tables = tabulate(peaks)
+    if any((row.roof_share or 0) > 1 for table in tables.values() for row in table):
+        peaks = machine.measure_again(peaks)
+        tables = tabulate(peaks)
+    return tables, peaks
+
+
+def table(
+    batch: sweep.Measured,
+    placed: Placement,
+    by: str,
+    peaks: Peaks,
+    last: Placement | None = None,
+) -> tuple[OpStats, ...]:
+    """The rows of one batch size, with what is known of their costs.
+
+    `last` is the placement of the smaller batch that the data end with, where there is one.
+    """
+    devices = {node.name: node.device for node in placed.nodes}
+    types = {node.name: node.op for node in placed.nodes}
+    requested = {node.name: node.requested_bytes for node in op_stats.fold(batch.runs)}
+    runs_of: dict[str, list[OpRun]] = {}
+    for run in batch.runs:
+        runs_of.setdefault(run.name, []).append(run)
+    return op_table.table(
+        batch.accumulator.stats(types, devices, requested),
+        by,
+        batch.accumulator.steps,
+        batch.rows,
+        costs=mean_costs(batch, placed, last),
+        ledger=placed.ledger,
+        sources={node.name: node.source for node in (*placed.user_nodes, *placed.nodes)},
+        peaks=peaks,
+        quantile=batch.accumulator.quantile,
+        step_std_ns=batch.accumulator.step_std_ns,
+        step_median_ns=batch.accumulator.step_median_ns,
+        peak_bytes=lambda names: peak_bytes(runs_of, names),
+    )
+
+
+def mean_costs(batch: sweep.Measured, placed: Placement, last: Placement | None) -> Iterator[Costs]:
+    """What a call of each node does, as the mean over the steps: the last may be a smaller one."""
+    whole = costs_of(placed)
+    shorter = costs_of(last) if last and batch.rows % batch.batch_size else whole
+
+    def mean(usual: int | None, once: int | None) -> int | None:
+        if usual is None or once is None:
+            return usual
+        return round(usual + (once - usual) / batch.accumulator.steps)
+
+    for name, cost in whole.items():
+        once = shorter.get(name, cost)
+        yield replace(cost, flops=mean(cost.flops, once.flops), bytes=mean(cost.bytes, once.bytes))
+
+
+def costs_of(placed: Placement) -> dict[str, Costs]:
+    known = costs.costs(costs.of_placement(placed), placed.nodes, placed.ledger)
+    return {cost.name: cost for cost in known}
+
+
+def peak_bytes(runs: Mapping[str, Sequence[OpRun]], nodes: Iterable[str]) -> int:
+    """The most that these nodes had alive at once in any step."""
+    return memory.memory(run for name in nodes for run in runs.get(name, ())).peak_bytes
+
+
+def times(batch: sweep.Measured, rows: Sequence[OpStats]) -> StepTimes:
+    held = memory.memory(batch.runs, batch.kept)
+    worked_on = min(len(batch.untraced_ns) * batch.batch_size, batch.planned_rows)
+    return StepTimes(
+        steps=len(batch.traced_ns),
+        images=batch.rows,
+        untraced_ns=step_times.spread(batch.untraced_ns),
+        traced_ns=step_times.spread(batch.traced_ns),
+        images_per_second=1e9 * worked_on / sum(batch.untraced_ns),
+        ops_ns=sum(row.self_ns for row in rows) / batch.accumulator.steps,
+        untraced_steps=len(batch.untraced_ns),
+        peak_bytes=held.peak_bytes,
+        curve=held.curve,
+    )
+
+
+def side_by_side(tables: Tables, steps: Mapping[int, StepTimes]) -> tuple[Compared, ...]:
+    """One row for each key, in the order of the largest batch, then of the others."""
+    by_key: dict[str, dict[int, OpStats]] = {}
+    for size in sorted(tables, reverse=True):
+        for row in tables[size]:
+            by_key.setdefault(row.key, {})[size] = row
+    compared = []
+    for key, by_size in by_key.items():
+        cells = {size: by_size[size] for size in sorted(by_size)}
+        of_largest = next(iter(by_size.values()))
+        fit = batch_fit.fit(cells, steps)
+        compared.append(Compared(key, of_largest.ops, of_largest.fused_from, cells, fit))
+    return tuple(compared)
