@@ -7,7 +7,7 @@ import tensorflow.compat.v1 as tf1
 from tests import walks
 from tflab.errors import TflabError
 from tflab.records import Costs, Fate, Node, Tensor
-from tflab.runtime import costs
+from tflab.runtime import costs, flop_counts
 
 pytestmark = pytest.mark.tensorflow
 
@@ -93,7 +93,7 @@ def test_types_without_a_function_are_listed_and_not_zero(lenet):
             "ResourceApplyGradientDescent",
             "SparseSoftmaxCrossEntropyWithLogits",
         ),
-        costs.NOT_REGISTERED,
+        flop_counts.NOT_REGISTERED,
     )
     work = counted(lenet)
     update = work["train/update_conv1/kernel/ResourceApplyGradientDescent"]
@@ -102,10 +102,10 @@ def test_types_without_a_function_are_listed_and_not_zero(lenet):
 
 def test_the_types_of_which_the_registry_has_other_flops_are_listed_with_what_is_wrong(lenet):
     assert costs.corrected(shaped(lenet), lenet.nodes, lenet.ledger) == {
-        "Conv2DBackpropFilter": costs.TOO_MUCH,
-        "Conv2DBackpropInput": costs.TOO_MUCH,
-        "Relu": costs.NOT_BY_REGISTRY,
-        "ReluGrad": costs.NOT_BY_REGISTRY,
+        "Conv2DBackpropFilter": flop_counts.TOO_MUCH,
+        "Conv2DBackpropInput": flop_counts.TOO_MUCH,
+        "Relu": flop_counts.NOT_BY_REGISTRY,
+        "ReluGrad": flop_counts.NOT_BY_REGISTRY,
     }
 
 
@@ -129,7 +129,9 @@ def test_what_no_longer_runs_costs_nothing(name, walked):
     graph = shaped(stage)
     by_node = profiled(graph)
     worked = {fate.name for fate in stage.ledger if fate.fate in ("executed", "fused")}
-    ours = {op.name: costs.formula_flops(op) for op in map(graph.get_operation_by_name, worked)}
+    ours = {
+        op.name: flop_counts.formula_flops(op) for op in map(graph.get_operation_by_name, worked)
+    }
     expected = sum(ours[name] or by_node.get(name, 0) for name in worked)
     assert sum(cost.flops or 0 for cost in counted(stage).values()) == expected
 
@@ -151,7 +153,7 @@ def test_the_profiler_counts_the_same_for_every_node(lenet):
     expected = profiled(graph)
     for op in graph.get_operations():
         try:
-            flops = costs.registered_flops(op)
+            flops = flop_counts.registered_flops(op)
         except ValueError:
             flops = 0
         if flops:
@@ -166,7 +168,7 @@ def test_the_profiler_counts_the_same_for_every_type(lenet):
         "MaxPool": ("pool1/MaxPool", "pool2/MaxPool"),
     }.items():
         ops = map(graph.get_operation_by_name, nodes)
-        assert sum(map(costs.registered_flops, ops)) == expected[op_type]
+        assert sum(map(flop_counts.registered_flops, ops)) == expected[op_type]
 
 
 # What the registry counts: change these, and the docstring of tflab/costs.py, with TensorFlow
@@ -214,9 +216,9 @@ def test_the_registry_counts_the_image_of_a_gradient_and_the_formula_its_output(
     padding, too_much, by
 ):
     forward, gradient = gradient_of_convolution(padding, by=by)
-    once = costs.registered_flops(forward)
-    assert costs.registered_flops(gradient) == once * too_much
-    assert costs.formula_flops(forward) == costs.formula_flops(gradient) == once
+    once = flop_counts.registered_flops(forward)
+    assert flop_counts.registered_flops(gradient) == once * too_much
+    assert flop_counts.formula_flops(forward) == flop_counts.formula_flops(gradient) == once
 
 
 @pytest.mark.parametrize("by", ["input", "filter"])
@@ -232,7 +234,7 @@ def test_the_registry_counts_the_image_of_a_gradient_and_the_formula_its_output(
 def test_a_formula_follows_padding_strides_and_dilation(options, side, by):
     forward, gradient = gradient_of_convolution(by=by, **options)
     flops = 2 * (2 * side * side * 16) * (5 * 5 * 6)
-    assert costs.formula_flops(forward) == costs.formula_flops(gradient) == flops
+    assert flop_counts.formula_flops(forward) == flop_counts.formula_flops(gradient) == flops
 
 
 def ops_of(build, op_type):
@@ -259,14 +261,14 @@ def depthwise(layout):
 @pytest.mark.parametrize("op_type", ["Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"])
 def test_the_order_of_the_axes_changes_no_convolution(op_type, layout):
     op = ops_of(lambda: both(layout), op_type)
-    assert costs.formula_flops(op) == 2 * (2 * 6 * 6 * 10) * (3 * 3 * 4)
+    assert flop_counts.formula_flops(op) == 2 * (2 * 6 * 6 * 10) * (3 * 3 * 4)
 
 
 @pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
 @pytest.mark.parametrize("gradient", ["", "BackpropInput", "BackpropFilter"])
 def test_a_depthwise_convolution_sees_a_channel_at_a_time(gradient, layout):
     op = ops_of(lambda: depthwise(layout), f"DepthwiseConv2dNative{gradient}")
-    assert costs.formula_flops(op) == 2 * (2 * 6 * 6 * 4 * 5) * (3 * 3)
+    assert flop_counts.formula_flops(op) == 2 * (2 * 6 * 6 * 4 * 5) * (3 * 3)
 
 
 def pooled(x, kind):
@@ -291,7 +293,7 @@ def pooled(x, kind):
 )
 def test_a_formula_counts_as_the_registry_does_where_that_is_right(op_type, build):
     op = ops_of(build, op_type)
-    assert costs.formula_flops(op) == costs.registered_flops(op) > 0
+    assert flop_counts.formula_flops(op) == flop_counts.registered_flops(op) > 0
 
 
 def test_the_registry_overlooks_a_transposed_factor_in_a_batch_of_products():
@@ -299,8 +301,10 @@ def test_the_registry_overlooks_a_transposed_factor_in_a_batch_of_products():
         tf.matmul(tf.ones([7, 4, 3]), tf.ones([7, 4, 5]), transpose_a=True)
 
     op = ops_of(build, "BatchMatMulV2")
-    assert costs.formula_flops(op) == 7 * 2 * 3 * 4 * 5
-    assert costs.registered_flops(op) == 7 * 2 * 3 * 3 * 5  # it reads an attribute of MatMul's
+    assert flop_counts.formula_flops(op) == 7 * 2 * 3 * 4 * 5
+    assert (
+        flop_counts.registered_flops(op) == 7 * 2 * 3 * 3 * 5
+    )  # it reads an attribute of MatMul's
 
 
 def test_the_registry_can_also_count_too_little():
@@ -309,7 +313,7 @@ def test_the_registry_can_also_count_too_little():
 
     graph, executed, ledger = single(build, (2, 4, 3))
     assert costs.costs(graph, executed, ledger)[0].flops == 2 * 2 * 3 * 4 * 5
-    assert costs.corrected(graph, executed, ledger) == {"BatchMatMulV2": costs.TOO_LITTLE}
+    assert costs.corrected(graph, executed, ledger) == {"BatchMatMulV2": flop_counts.TOO_LITTLE}
 
 
 def test_pooling_is_counted_in_the_format_that_the_registry_does_not_know():
@@ -318,7 +322,7 @@ def test_pooling_is_counted_in_the_format_that_the_registry_does_not_know():
 
     graph, executed, ledger = single(build, (2, 3, 8, 8))
     assert costs.costs(graph, executed, ledger)[0].flops == (2 * 3 * 4 * 4) * 4
-    assert costs.corrected(graph, executed, ledger) == {"MaxPool": costs.NOT_BY_REGISTRY}
+    assert costs.corrected(graph, executed, ledger) == {"MaxPool": flop_counts.NOT_BY_REGISTRY}
 
 
 def test_an_image_format_that_the_registry_does_not_know_is_listed_with_its_reason():
@@ -487,7 +491,7 @@ def test_an_update_reads_the_variable_and_writes_it(kind, passes):
     assert bytes_of(op(kind, "w", "rate", "read")) == (passes * 15 + 1 + 15) * 4
 
 
-@pytest.mark.parametrize("kind", sorted(costs.HAND_ON))
+@pytest.mark.parametrize("kind", sorted(flop_counts.HAND_ON))
 def test_what_only_hands_a_buffer_on_moves_nothing(kind):
     assert bytes_of(op(kind, "x", outputs=(float32(4, 3),))) == 0
 

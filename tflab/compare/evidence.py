@@ -9,7 +9,7 @@ from tflab.analysis import roofline, row_labels
 from tflab.compare import sweep
 from tflab.compare.step_work import Evidence, Work
 from tflab.records import Costs, Node, OpStats, Peaks, Placement, Shape, node_of
-from tflab.runtime import costs, private
+from tflab.runtime import costs, flop_counts, private
 
 MOVING_CHANNELS = ((0, 3, 1, 2), (0, 2, 3, 1))
 WITHIN_IMAGES = ((0, 1, 3, 2), (0, 2, 1, 3))  # may come to the same shape
@@ -48,7 +48,7 @@ def of_batch(
                 roof_share=row.roof_share,
                 moves=row.key in movers,
                 turns=row.key in turned,
-                hands_on=set(row.ops) <= costs.HAND_ON,
+                hands_on=set(row.ops) <= flop_counts.HAND_ON,
             )
             for row in rows
         ),

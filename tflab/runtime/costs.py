@@ -2,30 +2,12 @@
 
 What runs no longer says what it computes: `conv1/Relu` ran as `_MklNativeFusedConv2D`, and no
 framework knows how many FLOPs that has. The ledger says which of the user's nodes it does the
-work of. For the types of `tflab.runtime.flops` there is a formula; for others TensorFlow has a
-registry of functions that count: the one behind `tf.compat.v1.profiler`, in
-tensorflow/python/profiler/internal/flops_registry.py and tensorflow/python/ops/nn_ops.py.
-
-What the registry means by a FLOP (looked up in TensorFlow 2.21), and where it is not asked:
-
-- A multiply-add counts as 2: `MatMul` is 2*M*N*K, `Conv2D` 2*N*Ho*Wo*Co*Kh*Kw*Ci.
-- `Conv2DBackpropInput` and `...Filter` take the size of the *image* over the stride where the
-  forward formula has that of the output. They agree for SAME padding, where the stride divides
-  the image; without padding it is too much: for 5 x 5 on 32 x 32 1.31 times, on 14 x 14 1.96
-  times. Here the formula counts.
-- Convolution gradients and pooling are counted for NHWC only; the formulas know any format.
-- `MaxPool` is 1 for every element of every window, `MaxPoolGrad` the same plus 1 an output,
-  `Softmax` 5 an element, `Rsqrt` 2, `Mean` 1 an input, `Sum` and `BiasAddGrad` 1 less an output.
-- Integers count like floats: index arithmetic has "FLOPs" too.
-- `Relu`, `ReluGrad` and the gradients of depthwise convolutions are not registered, but have a
-  formula. `Exp`, `Tanh`, batch normalisation, cross entropy and the optimisers'
-  `ResourceApply...` have neither. `uncovered` lists such types.
+work of; what those count is in `flop_counts`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import tensorflow as tf
@@ -33,27 +15,11 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.errors import TflabError
 from tflab.records import Costs, Fate, Node, Placement, Tensor, node_of
-from tflab.runtime import flops, private
+from tflab.runtime import flop_counts
+from tflab.runtime.flop_counts import HAND_ON, NO_ARITHMETIC
 
-# These types pass a buffer or a handle on, or look at a shape: nothing is moved.
-PASSING = """_Arg _Retval _XlaCompile _XlaMerge Const ControlTrigger Enter Exit ExpandDims
-    Identity IdentityN LoopCond Merge NextIteration NoOp Placeholder PlaceholderWithDefault
-    PreventGradient Rank ReadVariableOp Reshape Shape ShapeN Size Snapshot Squeeze StopGradient
-    Switch VarHandleOp VarIsInitializedOp VariableV2"""
-# These copy, fill or choose: bytes, but no arithmetic to count.
-MOVING = """_HostRecv _HostSend _Recv _Send AssignVariableOp BroadcastTo Cast ConcatOffset ConcatV2
-    Fill Gather GatherNd GatherV2 InvertPermutation MirrorPad OneHot OnesLike Pack Pad PadV2
-    ResourceGather ReverseV2 ScatterNd Select SelectV2 Slice Split SplitV StridedSlice
-    StridedSliceGrad Tile Transpose Unpack Where ZerosLike"""
-HAND_ON = frozenset(PASSING.split())
-NO_ARITHMETIC = HAND_ON | frozenset(MOVING.split())
 PASSES_OVER_VARIABLE = {"AssignVariableOp": 1, "AssignAddVariableOp": 2, "AssignSubVariableOp": 2}
 UNSIZED = ("resource", "string", "variant")  # a tensor's shape says nothing about its bytes
-FORMULA, REGISTRY = "formula", "registry"  # where FLOPs come from
-NOT_REGISTERED = "no function is registered for it"
-NOT_BY_REGISTRY = "the registry does not count them"
-TOO_MUCH = "the registry counts too much"
-TOO_LITTLE = "the registry counts too little"
 NOT_THE_USERS = "not a node of the user's graph, but made by the runtime or within a function"
 
 
@@ -114,7 +80,7 @@ def costs(graph: tf.Graph, executed: Sequence[Node], ledger: Sequence[Fate]) -> 
 
 
 def costs_of(graph: tf.Graph, node: Node, work: Sequence[str], moved: int | None) -> Costs:
-    covered = [count for count in counts(graph, node, work) if count.flops is not None]
+    covered = [count for count in flop_counts.counts(graph, node, work) if count.flops is not None]
     if not covered:
         return Costs(node.name, None, moved, None)
     sources = {count.source for count in covered}
@@ -132,7 +98,8 @@ def moving(
     movers = set()
     for node in executed:
         types = {type_of.get(name, node.op) for name in work.get(node.name, (node.name,))}
-        if node.op not in HAND_ON and types <= NO_ARITHMETIC and not types <= HAND_ON:
+        only_hands_on = node.op in HAND_ON or types <= HAND_ON
+        if types <= NO_ARITHMETIC and not only_hands_on:
             movers.add(node.name)
     return movers
 
@@ -154,7 +121,7 @@ def uncovered(graph: tf.Graph, executed: Sequence[Node], ledger: Sequence[Fate])
     for node in executed:
         if node.name not in work and node.op not in NO_ARITHMETIC:
             reasons[node.op] = NOT_THE_USERS
-        for count in counts(graph, node, work.get(node.name, ())):
+        for count in flop_counts.counts(graph, node, work.get(node.name, ())):
             if count.reason and count.op not in NO_ARITHMETIC:
                 reasons[count.op] = count.reason
     return dict(sorted(reasons.items()))
@@ -166,21 +133,10 @@ def corrected(graph: tf.Graph, executed: Sequence[Node], ledger: Sequence[Fate])
     work = workers(ledger)
     reasons: dict[str, str] = {}
     for node in executed:
-        for count in counts(graph, node, work.get(node.name, ())):
-            if count.source == FORMULA and (fault := fault_of(count)):
+        for count in flop_counts.counts(graph, node, work.get(node.name, ())):
+            if count.source == flop_counts.FORMULA and (fault := flop_counts.fault_of(count)):
                 reasons[count.op] = fault
     return dict(sorted(reasons.items()))
-
-
-def fault_of(count: Count) -> str:
-    """What is wrong with the registry's number, where there is a formula; empty if they agree."""
-    try:
-        registered = registered_flops(count.operation)
-    except ValueError:
-        return NOT_BY_REGISTRY
-    if registered == count.flops:
-        return ""
-    return TOO_MUCH if registered > (count.flops or 0) else TOO_LITTLE
 
 
 def workers(ledger: Sequence[Fate]) -> dict[str, list[str]]:
@@ -192,66 +148,6 @@ def workers(ledger: Sequence[Fate]) -> dict[str, list[str]]:
         elif fate.fate in ("fused", "compiled") and fate.into:
             work.setdefault(fate.into, []).append(fate.name)
     return work
-
-
-@dataclass(frozen=True)
-class Count:
-    """The FLOPs of one of the user's nodes."""
-
-    operation: tf.Operation
-    flops: int | None
-    source: str | None  # FORMULA or REGISTRY
-    reason: str  # why there are none
-
-    @property
-    def op(self) -> str:
-        return self.operation.type
-
-
-def counts(graph: tf.Graph, node: Node, work: Sequence[str]) -> Iterator[Count]:
-    """The FLOPs of each of the user's nodes in `work`."""
-    if node.op in HAND_ON:
-        return  # also where the user's own type was rewritten to this, as `x * 1` to `x`
-    for name in work:
-        operation = graph.get_operation_by_name(name)
-        try:
-            ours = formula_flops(operation)
-            number = registered_flops(operation) if ours is None else ours
-        except ValueError as reason:
-            yield Count(operation, None, None, str(reason))
-        else:
-            yield Count(operation, number, REGISTRY if ours is None else FORMULA, "")
-
-
-def formula_flops(op: tf.Operation) -> int | None:
-    """What the formula of its type counts; None where there is none, ValueError where a shape is
-    not known."""
-    if op.type not in flops.FORMULAS:
-        return None
-    named = {attribute.name for attribute in op.op_def.attr}
-    return flops.flops(
-        op.type,
-        [shape_of(tensor) for tensor in op.inputs],
-        [shape_of(tensor) for tensor in op.outputs],
-        {name: op.get_attr(name) for name in flops.ATTRIBUTES if name in named},
-    )
-
-
-def shape_of(tensor: tf.Tensor) -> flops.Shape:
-    return None if tensor.shape.rank is None else tensor.shape.as_list()
-
-
-def registered_flops(op: tf.Operation) -> int:
-    """What the registry counts for this op; ValueError, with the reason, where it does not."""
-    if op.type in HAND_ON:
-        raise ValueError(NOT_REGISTERED)  # without copying the value of a constant
-    definition = op.node_def
-    # AddN counts all of its inputs, those for control too.
-    definition.input[:] = [tensor for tensor in definition.input if not tensor.startswith("^")]
-    number = private.flops(op.graph, definition)
-    if number is None:
-        raise ValueError(NOT_REGISTERED)
-    return round(number)  # the gradients of convolutions divide by the stride
 
 
 def bytes_of(graph: tf.Graph, node: Node, makers: Mapping[str, Node]) -> int | None:
