@@ -1,4 +1,5 @@
-# make lab   the whole lab: report/report.html, from Python lines to measured op runs
+# make lab   the whole lab: report/report.html, from Python lines to measured op runs;
+#            LAB="--model toy" gives its options
 # make test  all tests
 # make fast  the quick ones, which do without TensorFlow
 # make check ruff, mypy and the floors on which imports stand
@@ -15,7 +16,7 @@ READY = .venv/ready
 .PHONY: lab test fast check bench docs fuzz mutants clean
 
 lab: $(READY)
-	$(BIN)/python -m tflab.report
+	$(BIN)/python -m tflab.report $(LAB)
 
 test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile

@@ -78,6 +78,7 @@ def test_a_level_is_measured_with_one_thread_and_with_all(monkeypatch):
 
 def test_more_threads_than_numbers_have_one_each(monkeypatch):
     monkeypatch.setattr(peak_benchmark, "LEVEL_SECONDS", 0.001)
+    monkeypatch.setattr(peak_benchmark, "SWEPT_BYTES", 2**10)
     assert peak_benchmark.sweeping_gb_s(16, 5) > 0
 
 
