@@ -19,7 +19,7 @@ from tflab.records import (
     Verdict,
 )
 from tflab.records.timed import Holder, LiveBytes, Occupancy, StepShape
-from tflab.views import buffers, stages
+from tflab.views import buffers, experiments, stages
 
 TYPES = (
     op_total("Conv2D", "_FusedConv2D", 8, 6_400_000, 5_600_000, 800_000.0, 0.7),
@@ -315,7 +315,9 @@ def test_experiments_stand_below_their_control_with_interval_and_self_time():
         "The model is a simulation of the executor on 2 processors, with every op as long as it "
         "takes in traced steps that run them one by one, scaled to such a step untraced. It puts "
         "the step at 1.90 ms, and untraced it takes 2.00 ms: an error of -5.0 %. What it says of "
-        "an op is in the interval, or within 25.0 % of what was measured, for 2 of 3 ops.",
+        "an op is in the interval, or within 25.0 % of what was measured, for 1 of 2 ops. 1 op is "
+        "not counted: the interval is wider than twice what was measured, and most numbers would "
+        "be in it.",
         "Not run once more: train/w (ResourceApplyAdam): it changes something.",
     ]
 
@@ -324,6 +326,17 @@ def test_where_nothing_could_be_run_once_more_only_the_reasons_are_told():
     blocks = told(untried=(Untried("a", "Op", "it is part of a loop"),))
     assert "Not run once more: a (Op): it is part of a loop." in blocks
     assert not any(block[0][:7] == "What an" for block in blocks)
+
+
+def test_a_model_is_not_tested_by_measurements_in_which_most_numbers_lie():
+    loose = [Experiment(name, "Op", 100.0, -500.0, 2_000.0, 4, 300.0) for name in "ab"]
+    text = experiments.modelled(Simulation(90.0, 100.0, 2), loose)
+    assert text.endswith(
+        "No op was measured well enough to test what it says of ops. 2 ops are not counted: the "
+        "interval is wider than twice what was measured, and most numbers would be in it."
+    )
+    edge = Experiment("a", "Op", 100.0, 50.0, 250.0, 4, 260.0)  # as wide as twice what it adds
+    assert experiments.modelled(Simulation(90.0, 100.0, 2), [edge]).endswith("for 0 of 1 op.")
 
 
 def test_the_buffers_of_the_step_come_last():

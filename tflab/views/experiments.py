@@ -51,16 +51,38 @@ def modelled(simulation: Simulation, experiments: Sequence[Experiment]) -> str:
     """How good the model is: its step beside the measured one, its ops beside the experiments."""
     error = simulation.step_ns / simulation.untraced_ns - 1
     predicted = [row for row in experiments if row.predicted_ns is not None]
-    near = sum(map(is_near, predicted))
+    tests = [row for row in predicted if is_test(row)]
+    rough = len(predicted) - len(tests)
     return (
         "The model is a simulation of the executor on "
         f"{plural(simulation.processors, 'processor')}, with every op as long as it takes in "
         "traced steps that run them one by one, scaled to such a step untraced. It puts the step "
         f"at {time(simulation.step_ns)}, and untraced it takes {time(simulation.untraced_ns)}: an "
-        f"error of {100 * error:+.1f} %. "
-        f"What it says of an op is in the interval, or within {percent(NEAR)} of what was "
-        f"measured, for {near} of {plural(len(predicted), 'op')}."
+        f"error of {100 * error:+.1f} %. " + agreement(tests) + roughness(rough)
     )
+
+
+def agreement(tests: Sequence[Experiment]) -> str:
+    if not tests:
+        return "No op was measured well enough to test what it says of ops."
+    return (
+        f"What it says of an op is in the interval, or within {percent(NEAR)} of what was "
+        f"measured, for {sum(map(is_near, tests))} of {plural(len(tests), 'op')}."
+    )
+
+
+def roughness(ops: int) -> str:
+    if not ops:
+        return ""
+    return (
+        f" {plural(ops, 'op')} {'is' if ops == 1 else 'are'} not counted: the interval is wider "
+        "than twice what was measured, and most numbers would be in it."
+    )
+
+
+def is_test(row: Experiment) -> bool:
+    """Whether the measurement is narrow enough that a wrong model would not agree with it."""
+    return row.high_ns - row.low_ns <= 2 * abs(row.once_more_ns)
 
 
 def is_near(row: Experiment) -> bool:
