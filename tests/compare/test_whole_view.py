@@ -707,8 +707,9 @@ def test_the_ops_that_were_run_once_more_stand_by_batch_size_without_self_times(
     )
     assert interval.startswith("Median of 5 observations, each with sessions of its own in which")
     assert model.endswith(
-        "It puts the step at 810 us, and untraced it takes 800 us: an error of +1.2 %. What it "
-        "says of an op is in the interval, or within 25.0 % of what was measured, for 1 of 1 op."
+        "It puts the step at 810 us; untraced, and in turn with the others, it took 800 us: an "
+        "error of +1.2 %. What it says of an op is in the interval, or within 25.0 % of what was "
+        "measured, for 1 of 1 op."
     )
     assert untried == "Not run once more at batch 4: w (VarHandleOp): it changes something."
     shown = list(view.blocks(COMPARISON))

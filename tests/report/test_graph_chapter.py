@@ -4,9 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from tests.records_by_hand import source
 from tests.report.lab_by_hand import LINEAR, STAGES, TOY, WALKING, WARM, shown
 from tests.views.test_values import value
-from tflab.records import Backward, Execution, Link, PathPoint, RecordedStep
+from tflab.records import Backward, Execution, Link, Node, PathPoint, RecordedStep
 from tflab.report import drawing, graph_chapter
 from tflab.report.contents import DrawnGraph, Recipe
 from tflab.runtime import trace
@@ -17,9 +18,10 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
     assert shown(graph_chapter.parts(LINEAR, "a linear model")) == [
         "a linear model was written as 7 nodes. With its gradients and updates it has 14. The "
-        "runtime left 10 of them, beside 2 nodes of its own. They took 4.10 ms a step for a batch "
-        "of 16. Forward flows down on the left; the gradients flow up beside it, each at the "
-        "layer that it derives; the updates of the variables stand on the right.",
+        "runtime left 10 of them, beside 2 nodes of its own. A step took 4.10 ms for a batch of 16 "
+        "(the median of 3 untraced steps). Forward flows down on the left; the gradients flow up "
+        "beside it, each at the layer that it derives; the updates of the variables stand on the "
+        "right.",
         DrawnGraph(
             name="a linear model",
             drawing=drawing.draw(STAGES, LINEAR.histories),
@@ -39,6 +41,15 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
         ],
         "10 executed under their own name + 2 that the runtime made (constant_folding, feed) = 12 "
         "that run.",
+        [
+            "The nodes that did not run as they were written, by name",
+            ("fate", "by", "nodes"),
+            ("removed", "feeds_and_fetches", "x"),
+            ("fused", "remapper", "matmul"),
+            ("folded", "constant_folding", "dim"),
+            ("unreached", "constant_folding", "seed"),
+            0,
+        ],
         Recipe(
             f"Colours and times in the drawing: {WARM} Times at each batch size in the panel: "
             "traced steps, folded as they came.",
@@ -51,7 +62,7 @@ def test_the_life_of_a_graph_without_gradients_or_passes_says_nothing_of_them():
     parts = shown(graph_chapter.parts(TOY, "x*y + z"))
     assert parts[0] == (
         "x*y + z was written as 2 nodes. The runtime left 1 of them, beside 2 nodes of its own. "
-        "They took 62.0 us a step for a batch of 5. Data flow down."
+        "A step took 62.0 us for a batch of 5 (the median of 7 untraced steps). Data flow down."
     )
     assert parts[2:] == [
         Recipe(
@@ -61,6 +72,30 @@ def test_the_life_of_a_graph_without_gradients_or_passes_says_nothing_of_them():
             "python -m tflab.lifecycle --model toy --steps 7\npython -m tflab.follow x --model toy",
         )
     ]
+
+
+def test_a_short_program_is_shown_line_by_line_with_the_nodes_of_each():
+    here, there = source(4, "c = a * b"), source(5, "loss = tf.reduce_mean(c)")
+    nodes = (
+        Node("a", "Const", source=here),
+        Node("loss/axis", "Const", source=there),
+        Node("mul", "Mul", ("a", "a"), source=here),
+        Node("loss", "Mean", ("mul", "loss/axis"), source=there),
+        Node("made", "NoOp"),
+    )
+    walked = replace(LINEAR, stages=(replace(STAGES[0], nodes=nodes), *STAGES[1:]))
+    assert shown(graph_chapter.lines(walked)) == [
+        [
+            "The program, line by line, and the nodes that each line made",
+            ("line", "code", "nodes"),
+            ("model.py:4", "c = a * b", "a, mul"),
+            ("model.py:5", "loss = tf.reduce_mean(c)", "loss/axis, loss"),
+            0,
+        ]
+    ]
+    many = tuple(Node(str(at), "Const", source=source(at, "")) for at in range(13))
+    long = replace(LINEAR, stages=(replace(STAGES[0], nodes=many), *STAGES[1:]))
+    assert list(graph_chapter.lines(long)) == []
 
 
 def test_a_graph_with_gradients_that_nobody_applies_tells_of_those_alone():
@@ -91,9 +126,14 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
         Execution: {"recorded_step": step, "values": (value("w", (1.0,)),)},
     }
     stages = tuple(replace(stage, **known.get(type(stage), {})) for stage in STAGES)
-    _, drawn, path, *_, recipe = shown(
-        graph_chapter.parts(replace(LINEAR, stages=stages), "a model")
+    walked = replace(LINEAR, stages=stages)
+    about, drawn, rule, _, steps, path, *_, recipe = shown(graph_chapter.parts(walked, "a model"))
+    assert about.endswith(
+        " Nothing is computed before the graph runs: the numbers in the drawing are those of the "
+        "first, recorded later and shown from the start."
     )
+    assert rule == "The chain rule, for this graph: dL/dw = dL/dw. L is loss = mean(w)."
+    assert steps[2:] == [("loss", "mean(w)", "dL/dw", "dL/d(loss)"), 0]
     assert drawn.chain_rule == "dL/dw = dL/dw"
     assert recipe.how.endswith(" Values and gradients: the first, recorded and not timed.")
     assert path == [

@@ -22,7 +22,8 @@ def test_each_state_has_a_sentence_on_what_to_look_at():
         "depends on constants only, once and for all.",
         "Look for what goes (1 node) and what changes (1 node): feeds_and_fetches prunes to what "
         "was asked for; fed and fetched tensors get nodes.",
-        "The darker a node, the longer it took; relu took longest, 7.00 us.",
+        "The darker a node, the longer it took; relu took longest, 7.00 us in a "
+        "traced step (median).",
     ]
 
 
@@ -56,8 +57,8 @@ def test_where_no_node_was_timed_none_took_longest():
 def test_the_gradients_open_with_the_chain_rule_of_this_graph():
     gradients = list(guide.sentences(STATES, NS, "dL/dy = dL/d(mul) * d(mul)/dy"))[1]
     assert gradients == (
-        "dL/dy = dL/d(mul) * d(mul)/dy: follow the arrows up beside the forward graph, where each "
-        "op has its factor of this product at its side."
+        "dL/dy = dL/d(mul) * d(mul)/dy: follow the arrows up. Beside each op stand the nodes that "
+        "multiply what comes from below by its factor."
     )
 
 

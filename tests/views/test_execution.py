@@ -314,10 +314,10 @@ def test_experiments_stand_below_their_control_with_interval_and_self_time():
         "processors. Where that adds less than nothing, it does not pay to run ops at once.",
         "The model is a simulation of the executor on 2 processors, with every op as long as it "
         "takes in traced steps that run them one by one, scaled to such a step untraced. It puts "
-        "the step at 1.90 ms, and untraced it takes 2.00 ms: an error of -5.0 %. What it says of "
-        "an op is in the interval, or within 25.0 % of what was measured, for 1 of 2 ops. 1 op is "
-        "not counted: the interval is wider than twice what was measured, and most numbers would "
-        "be in it.",
+        "the step at 1.90 ms; untraced, and in turn with the others, it took 2.00 ms: an error of "
+        "-5.0 %. What it says of an op is in the interval, or within 25.0 % of what was measured, "
+        "for 1 of 2 ops. 1 op is not counted: the interval is wider than twice what was measured, "
+        "and most numbers would be in it.",
         "Not run once more: train/w (ResourceApplyAdam): it changes something.",
     ]
 

@@ -6,19 +6,24 @@ from collections.abc import Iterator
 
 from tflab import models
 from tflab.analysis import critical_path
-from tflab.records import Backward, Execution, Placement
+from tflab.records import Backward, Execution, Placement, Source
+from tflab.records.blocks import Column, Table
 from tflab.report import drawing, recipes
 from tflab.report.contents import DrawnGraph, Part, Recipe, Walked
 from tflab.units import plural, time
 from tflab.views import chain_rule, placement, values
+from tflab.views.words import place
+
+SHORT = 12  # lines of a program that are shown in whole
 
 
 def parts(walked: Walked, name: str) -> Iterator[Part]:
     step, placing = walked.execution, walked.placement
+    yield from lines(walked)
     yield (
-        f"{name} was {sizes(walked)}. The runtime left {left(placing)}. They took "
-        f"{time(step.untraced_step_ns.median)} a step for a batch of {step.batch_size}. "
-        f"{layout(walked)}"
+        f"{name} was {sizes(walked)}. The runtime left {left(placing)}. A step took "
+        f"{time(step.untraced_step_ns.median)} for a batch of {step.batch_size} (the median of "
+        f"{plural(step.steps, 'untraced step')}). {layout(walked)}{ahead(step)}"
     )
     yield DrawnGraph(
         name=name,
@@ -28,11 +33,14 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         batch_size=step.batch_size,
         chain_rule=equation(walked),
     )
+    if backward := differentiated(walked):
+        yield from chain_rule.opening(backward)
     if step.recorded_step and step.recorded_step.path:
         yield values.path(step.recorded_step)
     if placing.passes:
         yield placement.fate_counts(placing)
         yield placement.balance(placing)
+        yield from placement.gone(placing)
     yield Recipe(
         f"Colours and times in the drawing: {recipes.warm(step)} Times at each batch size in the "
         f"panel: traced steps, folded as they came.{recorded(step)}",
@@ -41,10 +49,42 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
     )
 
 
+def lines(walked: Walked) -> Iterator[Table]:
+    """The program, where it is short: each line with the nodes that it made."""
+    made: dict[Source, list[str]] = {}
+    for node in walked.stages[0].nodes:
+        if node.source:
+            made.setdefault(node.source, []).append(node.name)
+    if 0 < len(made) <= SHORT:
+        yield Table(
+            "The program, line by line, and the nodes that each line made",
+            (
+                Column("line", lambda row: place(row[0])),
+                Column("code", lambda row: row[0].code, elastic=True),
+                Column("nodes", lambda row: ", ".join(row[1]), elastic=True),
+            ),
+            tuple(made.items()),
+        )
+
+
+def differentiated(walked: Walked) -> Backward | None:
+    return next((stage for stage in walked.stages if isinstance(stage, Backward)), None)
+
+
 def equation(walked: Walked) -> str:
     """The chain rule of the graph, where it was differentiated."""
-    backward = next((stage for stage in walked.stages if isinstance(stage, Backward)), None)
+    backward = differentiated(walked)
     return chain_rule.equation(backward) if backward else ""
+
+
+def ahead(step: Execution) -> str:
+    """That the drawing tells values before the stage that computes them."""
+    if step.recorded_step is None or not step.values:
+        return ""
+    return (
+        " Nothing is computed before the graph runs: the numbers in the drawing are those of "
+        f"{step.recorded_step.which}, recorded later and shown from the start."
+    )
 
 
 def recorded(step: Execution) -> str:

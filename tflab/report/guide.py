@@ -56,8 +56,8 @@ def differentiated(state: State, chain_rule: str) -> str:
         return f"{chain_rule}."
     if 0 < len(chain_rule) <= SHORT:
         return (
-            f"{chain_rule}: follow the arrows up beside the forward graph, where each op has its "
-            "factor of this product at its side."
+            f"{chain_rule}: follow the arrows up. Beside each op stand the nodes that multiply "
+            "what comes from below by its factor."
         )
     return (
         "Follow the arrows up beside the forward graph: each op has its derivative at its side, "
@@ -91,4 +91,7 @@ def ran(ns: Mapping[str, float]) -> str:
     if not spent:
         return "These are the nodes that ran."
     most = max(spent, key=spent.__getitem__)
-    return f"The darker a node, the longer it took; {most} took longest, {time(spent[most])}."
+    return (
+        f"The darker a node, the longer it took; {most} took longest, {time(spent[most])} in a "
+        "traced step (median)."
+    )

@@ -57,8 +57,10 @@ def modelled(simulation: Simulation, experiments: Sequence[Experiment]) -> str:
         "The model is a simulation of the executor on "
         f"{plural(simulation.processors, 'processor')}, with every op as long as it takes in "
         "traced steps that run them one by one, scaled to such a step untraced. It puts the step "
-        f"at {time(simulation.step_ns)}, and untraced it takes {time(simulation.untraced_ns)}: an "
-        f"error of {100 * error:+.1f} %. " + agreement(tests) + roughness(rough)
+        f"at {time(simulation.step_ns)}; untraced, and in turn with the others, it took "
+        f"{time(simulation.untraced_ns)}: an error of {100 * error:+.1f} %. "
+        + agreement(tests)
+        + roughness(rough)
     )
 
 

@@ -13,6 +13,7 @@ from tflab.views import generated_code
 from tflab.views.words import LONGEST, counted, tensor
 
 MOST_KERNELS = 16  # rows; the JSON has every node
+NAMED = 100  # nodes of a graph that are named one by one
 
 
 def blocks(stage: Placement) -> Iterable[Block]:
@@ -160,6 +161,24 @@ def fate_counts(stage: Placement) -> Table:
         ),
         tuple(rows),
     )
+
+
+def gone(stage: Placement) -> Iterable[Table]:
+    """By name, where the graph is small: the nodes that did not run, and what took each."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for row in stage.ledger:
+        if row.fate != "executed":
+            groups.setdefault((row.fate, row.by or ""), []).append(row.name)
+    if groups and len(stage.ledger) <= NAMED:
+        yield Table(
+            "The nodes that did not run as they were written, by name",
+            (
+                Column("fate", lambda row: row[0][0]),
+                Column("by", lambda row: row[0][1]),
+                Column("nodes", lambda row: ", ".join(row[1]), elastic=True),
+            ),
+            tuple(groups.items()),
+        )
 
 
 def balance(stage: Placement) -> str:
