@@ -101,7 +101,10 @@ FRAMES = (
     Frame("made", "", ("HLO      copy", "LLVM     load", "         one element at a time")),
 )
 BESIDE = ", in code that XLA would generate: it did not run in this walk"
-LISTINGS = "With --logdir DIR the whole listings go to DIR/code/cluster_0."
+LISTINGS = (
+    "A walk to the last stage, or one with --logdir DIR, keeps the whole listings in its folder, "
+    "under code/cluster_0."
+)
 COLUMNS = ("kernel", "fuses", "bytes of code")
 
 

@@ -233,10 +233,12 @@ def test_every_cluster_of_generated_code_comes_last():
         *shown(),
         "XLA compiled cluster_0 to compute cluster_0_out for a batch of 5: 1 kernel of add, 64 "
         "bytes of machine code.",
-        "With --logdir DIR the whole listings go to DIR/code/cluster_0.",
+        "A walk to the last stage, or one with --logdir DIR, keeps the whole listings in its "
+        "folder, under code/cluster_0.",
         "XLA compiled cluster_1 to compute cluster_1_out for a batch of 5: 1 kernel of add, 64 "
         "bytes of machine code.",
-        "With --logdir DIR the whole listings go to DIR/code/cluster_1.",
+        "A walk to the last stage, or one with --logdir DIR, keeps the whole listings in its "
+        "folder, under code/cluster_1.",
     ]
 
 

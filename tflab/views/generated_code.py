@@ -40,7 +40,10 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
             "" if ran(stage) else ", in code that XLA would generate: it did not run in this walk"
         )
         yield Strip(f"From the line to the instruction{beside}{rest}", tuple(frames))
-    yield f"With --logdir DIR the whole listings go to DIR/code/{code.cluster}."
+    yield (
+        "A walk to the last stage, or one with --logdir DIR, keeps the whole listings in its "
+        f"folder, under code/{code.cluster}."
+    )
     inferred = sorted({why for operation in code.path for why in operation.inferred})
     if inferred:
         yield f"Inferred, not read: {'; '.join(inferred)}."
