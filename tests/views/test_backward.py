@@ -106,7 +106,8 @@ def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_r
             "",
         ],
         [
-            "Gradients against finite differences, taken in float64 on MNIST",
+            "Gradients against finite differences, taken in float64 on MNIST, at weights a little "
+            "off the first ones",
             CHECKED,
             ("conv/kernel", "8 of 2,400", "2.5e-07"),
             ("conv/bias", "5 of 16", "1.2e-06"),
@@ -140,7 +141,8 @@ def test_differences_in_less_than_float64_are_excused():
     checks = (GradientCheck("w", 3.14e-02, 4, 9, "float32"),)
     *_, table, why, sentence = shown(replace(STAGE, gradient_checks=checks, variable_count=1))
     assert table == [
-        "Gradients against finite differences, taken in float32 on MNIST",
+        "Gradients against finite differences, taken in float32 on MNIST, at weights a little "
+        "off the first ones",
         CHECKED,
         ("w", "4 of 9", "3.1e-02"),
         "",

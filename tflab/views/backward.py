@@ -86,7 +86,8 @@ def gradient_checks(stage: Backward) -> Iterable[Block]:
         return
     worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
     yield shortened(
-        f"Gradients against finite differences, taken in {worst.precision} on {stage.data}",
+        f"Gradients against finite differences, taken in {worst.precision} on {stage.data}, at "
+        "weights a little off the first ones",
         (
             Column("variable", lambda check: check.tensor),
             Column("elements", lambda c: f"{c.elements} of {c.size:,}", right=True),
