@@ -22,9 +22,9 @@ def test_a_training_is_its_curves_and_all_of_its_epochs():
                 *("epoch", "steps", "train loss", "train accuracy", "test loss", "test accuracy"),
                 *("seconds", "images a second"),
             ),
-            ("1", "402", "0.3931", "87.49 %", "0.0742", "97.71 %", "2.3", "25,974"),
-            ("2", "804", "0.0338", "99.93 %", "0.0305", "99.26 %", "2.8", "26,667"),
-            ("3", "1,205", "0.0123", "99.96 %", "0.0234", "99.34 %", "3.3", "27,888"),
+            ("1", "402", "0.3931", "87.49 %", "0.07424", "97.71 %", "2.31", "25,974"),
+            ("2", "804", "0.03384", "99.93 %", "0.03051", "99.26 %", "2.75", "26,667"),
+            ("3", "1,205", "0.01234", "99.96 %", "0.02345", "99.34 %", "3.26", "27,888"),
             0,
         ],
         Recipe(
@@ -53,12 +53,15 @@ def test_a_training_without_right_answers_has_no_columns_for_them():
     silent = tuple(
         replace(epoch, train_accuracy=math.nan, test_accuracy=math.nan) for epoch in HISTORY.epochs
     )
-    _, table, recipe = training_chapter.parts(
-        replace(LAB, history=replace(HISTORY, epochs=silent[:1]))
+    lab = replace(LAB, history=replace(HISTORY, epochs=silent[:1]))
+    _, table, recipe = training_chapter.parts(lab)
+    assert (training_chapter.title(lab), training_chapter.title(LAB)) == (
+        "Loss",
+        "Loss and accuracy",
     )
     assert grid(table)[1:] == [
         ("epoch", "steps", "train loss", "test loss", "seconds", "images a second"),
-        ("1", "402", "0.3931", "0.0742", "2.3", "25,974"),
+        ("1", "402", "0.3931", "0.07424", "2.31", "25,974"),
         0,
     ]
     assert recipe.how.startswith("Trained for this report. Losses are means over images; ")

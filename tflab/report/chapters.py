@@ -92,7 +92,7 @@ def network(lab: Lab) -> Iterator[Chapter]:
 
 
 def training(lab: Lab) -> Iterator[Chapter]:
-    yield Chapter("Loss and accuracy", tuple(training_chapter.parts(lab)))
+    yield Chapter(training_chapter.title(lab), tuple(training_chapter.parts(lab)))
 
 
 def ops(lab: Lab) -> Iterator[Chapter]:

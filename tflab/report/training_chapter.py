@@ -13,6 +13,10 @@ from tflab.report.contents import EPOCHS, Lab, Part, Recipe
 from tflab.train import view
 
 
+def title(lab: Lab) -> str:
+    return "Loss and accuracy" if lab.history is None or classified(lab.history) else "Loss"
+
+
 def parts(lab: Lab) -> Iterator[Part]:
     if lab.history is None:
         yield f"{lab.model} has no loss, so there is nothing to train."
@@ -53,11 +57,11 @@ def epochs(history: History) -> Table:
     columns = (
         Column("epoch", lambda row: str(row.epoch), right=True),
         Column("steps", lambda row: f"{row.step:,}", right=True),
-        Column("train loss", lambda row: f"{row.train_loss:.4f}", right=True),
+        Column("train loss", lambda row: f"{row.train_loss:.4g}", right=True),
         Column("train accuracy", lambda row: right(row.train_accuracy), right=True),
-        Column("test loss", lambda row: f"{row.test_loss:.4f}", right=True),
+        Column("test loss", lambda row: f"{row.test_loss:.4g}", right=True),
         Column("test accuracy", lambda row: right(row.test_accuracy), right=True),
-        Column("seconds", lambda row: f"{row.seconds:.1f}", right=True),
+        Column("seconds", lambda row: f"{row.seconds:.3g}", right=True),
         Column("images a second", rate, right=True),
     )
     return Table(
