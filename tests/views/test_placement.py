@@ -242,6 +242,16 @@ def test_every_cluster_of_generated_code_comes_last():
     ]
 
 
+def test_a_constant_that_took_the_name_of_what_was_folded_into_it_is_said():
+    fates = (Fate("a", "executed", None, None), Fate("b", "folded", "constant_folding", None))
+    origins = (Origin("b", "constant_folding"), Origin("_arg", "feed"))
+    stage = replace(STAGE, nodes=STAGE.nodes[:3], ledger=fates, origins=origins)
+    assert placement.balance(stage) == (
+        "1 executed under their own name + 2 that the runtime made (constant_folding, feed; 1 with "
+        "the name of a node that was folded into it) = 3 that run."
+    )
+
+
 def test_thousands_are_set_apart_in_the_ledger():
     fates = tuple(Fate(f"n{n}", "executed", None, None) for n in range(1_002))
     nodes = tuple(Node(fate.name, "Exp") for fate in fates)

@@ -185,9 +185,12 @@ def balance(stage: Placement) -> str:
     """The sum that the nodes that run have to give."""
     executed = sum(fate.fate == "executed" for fate in stage.ledger)
     sources = counted(origin.origin for origin in stage.origins)
+    folded = {fate.name for fate in stage.ledger if fate.fate == "folded"}
+    namesakes = sum(origin.name in folded for origin in stage.origins)
+    named = f"; {namesakes:,} with the name of a node that was folded into it" if namesakes else ""
     return (
         f"{executed:,} executed under their own name + {len(stage.origins):,} that the runtime "
-        f"made ({sources}) = {len(stage.nodes):,} that run."
+        f"made ({sources}{named}) = {len(stage.nodes):,} that run."
     )
 
 
