@@ -440,6 +440,13 @@ def test_every_call_its_ratio_and_its_fit():
     assert whole(view.side_by_side(COMPARISON, 10)) == (PER_CALL, CALL_HEADERS, CALLS, 0)
 
 
+def test_of_a_busy_machine_no_line_is_fitted():
+    title, headers, rows, _ = whole(view.side_by_side(replace(COMPARISON, quality=BUSY), 10))
+    assert title == PER_CALL.partition(";")[0]
+    assert headers == CALL_HEADERS[:-2]
+    assert rows == [row[:-2] for row in CALLS]
+
+
 def test_rows_beyond_the_cut_off_are_left_out_of_the_end():
     assert whole(view.side_by_side(COMPARISON, 3, SIZES)) == (
         *(PER_CALL, CALL_HEADERS),

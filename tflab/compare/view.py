@@ -183,9 +183,9 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
         f"A {batch_fit.unit(comparison.by)} at each batch size (and its ratio to the one before)"
     )
     fitted: tuple[Column, ...] = ()
-    if sizes[-1:] == comparison.batch_sizes[-1:] and any(
-        fits[row.key] for row in comparison.rows[:top]
-    ):
+    last = sizes[-1:] == comparison.batch_sizes[-1:]
+    fit_is_known = any(fits[row.key] for row in comparison.rows[:top])
+    if last and fit_is_known and not quality.disturbed(comparison.quality):
         title += "; fixed cost + cost an image"
         fitted = (
             Column("fit", fit, right=True, spare=2),
