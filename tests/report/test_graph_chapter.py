@@ -6,7 +6,7 @@ import pytest
 
 from tests.report.lab_by_hand import LINEAR, STAGES, TOY, WALKING, WARM, shown
 from tests.views.test_values import value
-from tflab.records import Backward, Execution, Link, PathPoint, RecordedStep
+from tflab.records import Backward, Execution, FlowedDerivative, Link, PathPoint, RecordedStep
 from tflab.report import drawing, graph_chapter
 from tflab.report.contents import DrawnGraph, Recipe
 from tflab.runtime import trace
@@ -88,10 +88,14 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
     link = Link("loss", "mean(w)", "w", "read", "dL/dw", "dL/d(loss)", "1", False)
     known = {
         Backward: {"chain_rule": (link,)},
-        Execution: {"recorded_step": step, "values": (value("w", (1.0,)),)},
+        Execution: {
+            "recorded_step": step,
+            "values": (value("w", (1.0,)),),
+            "derivatives": (FlowedDerivative("w", "2 * w", 2.5, "grad:0", 2.25, 0.25),),
+        },
     }
     stages = tuple(replace(stage, **known.get(type(stage), {})) for stage in STAGES)
-    _, drawn, path, *_, recipe = shown(
+    _, drawn, path, derivatives, wrong, *_, recipe = shown(
         graph_chapter.parts(replace(LINEAR, stages=stages), "a model")
     )
     assert drawn.chain_rule == "dL/dw = dL/dw"
@@ -103,3 +107,5 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
         ("1", "0.917", "2.1", "6.95"),
         0,
     ]
+    assert derivatives[2] == ("w", "2 * w", "2.5", "2.25", "2.5e-01", "grad")
+    assert wrong.startswith("These are not the same: dL/dw was computed as 2.5, and 2.25 flowed")

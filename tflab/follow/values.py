@@ -10,12 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
+from tflab.analysis.flowed import SAME_NUMBERS
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.records import Fate, GradientNode, NodeHistory, Value, node_of
 from tflab.records.values import FED, VARIABLE
 from tflab.views import values as view
 
-SAME_NUMBERS = ("merged", "removed")  # fates of a node whose users take the same from another
 MOST = 4  # outputs of a node whose values are shown
 
 Sentence = tuple[str, tuple[str, ...], str]  # words, nodes, and words behind them

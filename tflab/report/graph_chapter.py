@@ -10,7 +10,7 @@ from tflab.records import Backward, Execution, Placement
 from tflab.report import drawing, recipes
 from tflab.report.contents import DrawnGraph, Part, Recipe, Walked
 from tflab.units import plural, time
-from tflab.views import chain_rule, placement, values
+from tflab.views import chain_rule, flowed, placement, values
 
 
 def parts(walked: Walked, name: str) -> Iterator[Part]:
@@ -30,6 +30,7 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
     )
     if step.recorded_step and step.recorded_step.path:
         yield values.path(step.recorded_step)
+    yield from flowed.blocks(step.derivatives)
     if placing.passes:
         yield placement.fate_counts(placing)
         yield placement.balance(placing)

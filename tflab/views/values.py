@@ -10,6 +10,7 @@ from tflab.records import Execution, NotFinite, RecordedStep, Shape, Statistics,
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE
 from tflab.units import percent, plural, time
+from tflab.views import flowed
 from tflab.views.words import place
 
 FEW = 16  # elements of each tensor of a step whose numbers are all shown
@@ -76,6 +77,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
             yield numbers(stage.values)
         else:
             yield from statistics(stage.values)
+        yield from flowed.blocks(stage.derivatives)
     yield from step.notes
 
 
