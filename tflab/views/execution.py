@@ -10,7 +10,7 @@ from tflab.analysis.step_times import median_step
 from tflab.records import Execution, Experiments, Memory, OpStats, Quality, Race, StepTime
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.units import percent, plural, short_device, size, time
-from tflab.views import buffers, experiments, op_table, values
+from tflab.views import buffers, experiments, flowed, op_table, values
 
 TOP = 10
 HOLDERS = 3  # of memory at its peak; the rest is in the JSON
@@ -21,6 +21,8 @@ def blocks(stage: Execution) -> Iterable[Block]:
     yield from busy(stage.quality)
     if stage.interrupted:
         yield "Interrupted: what follows was measured until then."
+    yield from values.blocks(stage)
+    yield from flowed.blocks(stage.derivatives)
     yield (
         f"{plural(stage.steps, 'untraced step')} and as many traced ones in turn, after "
         f"{plural(stage.warmup_steps, 'warm-up step')} of each that are not counted. Batch size "
@@ -35,7 +37,6 @@ def blocks(stage: Execution) -> Iterable[Block]:
     yield from costs(stage)
     yield from parallel(stage)
     yield from remembered(stage.memory)
-    yield from values.blocks(stage)
     yield from buffers.blocks(stage.buffers)
 
 

@@ -21,7 +21,7 @@ def blocks(known: Sequence[FlowedDerivative]) -> Iterable[Block]:
     if not known:
         return
     yield shortened(
-        "The derivatives: as the backward stage computed them, and as they flowed in a recorded step",
+        "The derivatives: as the backward stage computed them, and as they flowed in one step",
         (
             Column("variable", lambda row: row.variable, name=True),
             Column("derivative", lambda row: row.formula, elastic=True, least=34, spare=2),

@@ -10,7 +10,6 @@ from tflab.records import Execution, NotFinite, RecordedStep, Shape, Statistics,
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE
 from tflab.units import percent, plural, time
-from tflab.views import flowed
 from tflab.views.words import place
 
 FEW = 16  # elements of each tensor of a step whose numbers are all shown
@@ -66,8 +65,8 @@ def blocks(stage: Execution) -> Iterable[Block]:
         return
     if step.ns is not None:
         yield (
-            f"One more step was recorded with its values: {step.which}. It is not among the timed "
-            f"ones; with a session of its own it took {time(step.ns)}."
+            f"What flowed, read from one step that was recorded: {step.which}. It is not among "
+            f"the timed ones; with a session of its own it took {time(step.ns)}."
         )
         if step.path:
             yield path(step)
@@ -77,7 +76,6 @@ def blocks(stage: Execution) -> Iterable[Block]:
             yield numbers(stage.values)
         else:
             yield from statistics(stage.values)
-        yield from flowed.blocks(stage.derivatives)
     yield from step.notes
 
 
