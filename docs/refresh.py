@@ -45,7 +45,9 @@ def refreshed(block: re.Match[str]) -> str:
 def printed(command: str) -> str:
     """What a command prints to standard output, without spaces at the ends of lines."""
     words = shlex.split(command.replace("python", sys.executable, 1))
-    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode:
+        sys.exit(f"{command} ended with {done.returncode}.\n{done.stderr}")
     return "\n".join(line.rstrip() for line in done.stdout.splitlines())
 
 

@@ -103,13 +103,14 @@ def shaped(step: StepTime) -> Iterable[Block]:
     """How many ops ran at once, and how long none of a device's did."""
     if step.shape and step.shape.devices:
         none = (
-            f"of {short_device(device.device)} for {percent(device.idle_share)}"
+            f"{percent(device.idle_share)} of it on {short_device(device.device)}"
             for device in step.shape.devices
         )
         yield (
             f"In the step of median length at most {plural(step.shape.most_at_once, 'op')} ran at "
-            f"once, {step.shape.mean_at_once:.2f} on average. No op ran {', '.join(none)} of it: "
-            "the runtime itself may have worked meanwhile, so that is not idle time."
+            f"once, {step.shape.mean_at_once:.2f} on average. No op ran for "
+            f"{', '.join(none)}: the runtime itself may have worked meanwhile, so that is not idle "
+            "time."
         )
 
 
