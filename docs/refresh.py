@@ -7,6 +7,7 @@ A block of output stands below a comment that says where it comes from, and what
     <!-- python -m tflab.lifecycle --stage backward | from: Gradients against | to: Checked -->
 
 Both `from` and `to` are optional; they are the beginnings of lines, and the second is left out.
+What a busy machine withholds stays in the page as it is, and stderr says so.
 """
 
 from __future__ import annotations
@@ -33,20 +34,29 @@ def main() -> None:
 def refreshed(block: re.Match[str]) -> str:
     head, command, parts, _, end = block.groups()
     bounds = dict(re.findall(r"\| (\w+): ([^|]+?)(?= \||$)", parts))
-    return head + excerpt(printed(command), bounds.get("from"), bounds.get("to")) + "\n" + end
+    text = excerpt(printed(command), bounds.get("from"), bounds.get("to"))
+    if not text or "withheld" in text:
+        print(f"Kept as it was:{parts} of {command}", file=sys.stderr)
+        return block.group()
+    return f"{head}{text}\n{end}"
 
 
 @functools.cache
 def printed(command: str) -> str:
     """What a command prints to standard output, without spaces at the ends of lines."""
     words = shlex.split(command.replace("python", sys.executable, 1))
-    done = subprocess.run(words, capture_output=True, text=True, check=True, cwd=ROOT)
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    if done.returncode:
+        sys.exit(f"{command} ended with {done.returncode}.\n{done.stderr}")
     return "\n".join(line.rstrip() for line in done.stdout.splitlines())
 
 
 def excerpt(text: str, start: str | None, stop: str | None) -> str:
+    """The lines from one of these beginnings to before the other; none where the first is not."""
     lines = text.splitlines()
-    first = next(i for i, line in enumerate(lines) if start is None or line.startswith(start))
+    first = next(
+        (i for i, line in enumerate(lines) if start is None or line.startswith(start)), len(lines)
+    )
     last = next(
         (i for i, line in enumerate(lines) if i > first and stop and line.startswith(stop)),
         len(lines),

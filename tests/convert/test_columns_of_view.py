@@ -18,7 +18,7 @@ def test_numbers_stand_right_and_names_lose_their_middle():
         ],
         [
             *("step right", "file gives way to 16 in the middle"),
-            *("first start to last end right", "an op running right", "op runs right"),
+            *("start to end right", "an op ran right", "op runs right"),
             "at most at once right",
         ],
         ["owner", "a step right", "share right"],

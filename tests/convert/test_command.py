@@ -180,6 +180,31 @@ def test_text_tells_what_was_recorded_and_what_it_cost(run):
     assert "conv Conv2D 40.0 us 80.0 %" in lines[lines.index("The critical path") :]
 
 
+@pytest.mark.parametrize("width", [40, 60, 80, 100, 160])
+def test_tables_are_as_wide_as_the_output_and_numbers_stay_whole(run, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    lines = output(run, "gpu cpu.pbtxt --graph graph.pb").splitlines()
+    assert max(map(len, lines)) <= width
+    first, rule = lines.index("The steps") + 1, lines.index("The steps") + 2
+    assert set(lines[rule].strip()) == {"─"}
+    assert lines[first].split()[:5] == ["step", "file", "start", "to", "end"]
+    assert "90.0 us" in lines[rule + 1]
+    assert ("at most at once" in lines[first]) is (width >= 80)
+
+
+def test_a_terminal_without_our_signs_gets_plain_ones(folder):
+    plain = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "COLUMNS": "80", "PYTHONUTF8": "0"}
+    done = subprocess.run(
+        [sys.executable, "-m", "tflab.convert", "gpu"],
+        capture_output=True,
+        env=os.environ | plain | {"PYTHONPATH": str(ROOT)},
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, b"")
+    assert "-----" in done.stdout.decode("ascii")
+    assert "?" not in done.stdout.decode("ascii")
+
+
 def test_text_of_a_cpu_says_nothing_of_kinds(run):
     lines = words(output(run, "cpu.pbtxt"))
     assert "node type that ran calls self a call share" in lines

@@ -106,8 +106,8 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             (
                 "step",
                 "file",
-                "first start to last end",
-                "an op running",
+                "start to end",
+                "an op ran",
                 "op runs",
                 "at most at once",
             ),

@@ -4,6 +4,7 @@ import functools
 import hashlib
 import http.server
 import io
+import pickle
 import tarfile
 import threading
 from pathlib import Path
@@ -105,6 +106,33 @@ def test_missing_files_of_the_split_are_listed(tmp_path):
         f"{folder} lacks data_batch_1.bin, data_batch_2.bin (looked for as is, with .gz, "
         "in cifar-10-batches-bin and in cifar-10-binary.tar.gz)."
     )
+
+
+class Bomb:
+    """What a pickle runs when it is opened."""
+
+    def __init__(self, mark: Path):
+        self.mark = mark
+
+    def __reduce__(self):
+        return Path.touch, (self.mark,)
+
+
+@pytest.mark.parametrize(
+    "name", ["data_batch_1", "cifar-10-batches-py/data_batch_1", "cifar-10-python.tar.gz"]
+)
+def test_the_version_for_python_is_refused_and_never_unpickled(tmp_path, name):
+    mark, file = tmp_path / "ran", tmp_path / "data" / name
+    file.parent.mkdir(parents=True)
+    file.write_bytes(pickle.dumps(Bomb(mark)))
+    with pytest.raises(UsageError) as error:
+        cifar10.load("train", tmp_path / "data")
+    assert str(error.value).startswith(f"{tmp_path / 'data'} lacks data_batch_1.bin, data_batch_2")
+    assert str(error.value).endswith(
+        " The pickled version for Python is there: it is never opened, since a pickle can run any "
+        "code. Take the binary version, cifar-10-binary.tar.gz."
+    )
+    assert not mark.exists()
 
 
 def test_a_given_folder_must_have_it_but_that_of_the_variable_may_be_for_mnist(

@@ -167,9 +167,26 @@ def test_a_long_header_is_cut_before_its_numbers_are_left_out():
     number = Column("first start to last end", lambda row: row[1], right=True)
     rows = [("1", "2.00 us")]
     table = Table("t", (Column("step", lambda row: row[0], right=True), number), tuple(rows))
-    whole = fitting.fit(table, rows, 12)
-    assert (whole.rows, whole.widths, whole.left_out) == ((("1", "2.00 us"),), (3, 7), ())
-    assert fitting.fit(table, rows, 9).left_out == ("first start to last end",)
+    whole = fitting.fit(table, rows, 13)
+    assert (whole.rows, whole.widths, whole.left_out) == ((("1", "2.00 us"),), (4, 7), ())
+    assert fitting.fit(table, rows, 12).left_out == ("first start to last end",)
+
+
+def test_a_header_keeps_five_characters_or_its_numbers_are_left_out():
+    columns = tuple(
+        Column(header, lambda row: row, right=True) for header in ("GFLOP/s", "of roof")
+    )
+    table = Table("t", columns, ("1",))
+    for width, widths in ((16, (7, 7)), (12, (5, 5)), (11, (7,))):
+        assert fitting.fit(table, [("1", "1")], width).widths == widths
+
+
+def test_sentences_are_wrapped_and_names_without_spaces_cut():
+    found = Column("found", str)
+    assert fitting.cut_all(["it is at /usr/bin/chromium"], 9, found, wraps=True) == [
+        "it is at /usr/bin/chromium"
+    ]
+    assert fitting.cut_all(["_MklNativeFusedConv2D"], 9, found, wraps=True) == ["_Mkl…nv2D"]
 
 
 # Drawings, and names in a small room

@@ -19,6 +19,7 @@ from tflab.records import (
     Experiment,
     Fate,
     FateChange,
+    FlowedDerivative,
     Frontend,
     Function,
     Generated,
@@ -337,8 +338,8 @@ def test_every_field_of_the_backward_stage():
         ),
         chain_rule=(Link("b", "a + y", "y", "y/read", "dL/dy", "sum(dL/d(b))", None, True),),
         derivatives=(
-            Derivative("y", "2 * y", [1.5, float("nan")], 1e-8),
-            Derivative("z", "z", 0.25, None),
+            Derivative("y", "2 * y", [1.5, float("nan")], 1e-8, "g1:0", [0.75, 2.0]),
+            Derivative("z", "z", 0.25, None, "g2:0", None),
         ),
     )
     assert object_of(stage) == {
@@ -417,8 +418,22 @@ def test_every_field_of_the_backward_stage():
             }
         ],
         "derivatives": [
-            {"variable": "y", "formula": "2 * y", "value": [1.5, None], "difference": 1e-8},
-            {"variable": "z", "formula": "z", "value": 0.25, "difference": None},
+            {
+                "variable": "y",
+                "formula": "2 * y",
+                "value": [1.5, None],
+                "difference": 1e-8,
+                "tensor": "g1:0",
+                "start": [0.75, 2.0],
+            },
+            {
+                "variable": "z",
+                "formula": "z",
+                "value": 0.25,
+                "difference": None,
+                "tensor": "g2:0",
+                "start": None,
+            },
         ],
     }
 
@@ -647,6 +662,7 @@ def test_every_field_of_the_execution():
         first_not_finite=NotFinite(
             "b:1", "b", "Log", "computed", 4, 5, 60, 2, Source("m.py", 3, "f", "log(a)"), 6
         ),
+        derivatives=(FlowedDerivative("y", "2 * y", 1.5, "g1:0", 1.75, 0.25),),
         recorded_step=RecordedStep(
             "the first", 99, ("a note",), (PathPoint(1, 2.5, {"y": 0.5}),), {"y": 3.0}
         ),
@@ -824,6 +840,16 @@ def test_every_field_of_the_execution():
             "source": {"file": "m.py", "line": 3, "function": "f", "code": "log(a)"},
             "others": 6,
         },
+        "derivatives": [
+            {
+                "variable": "y",
+                "formula": "2 * y",
+                "value": 1.5,
+                "tensor": "g1:0",
+                "flowed": 1.75,
+                "difference": 0.25,
+            }
+        ],
         "recorded_step": {
             "which": "the first",
             "ns": 99,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.views.test_values import value
 from tflab.follow import values, view
 from tflab.follow.view import Aside, Code, NodeLink
-from tflab.records import Fate, GradientNode, NodeHistory, Source, Tensor
+from tflab.records import Fate, GradientNode, Node, NodeHistory, Source, Tensor
 
 LINE = Source("lib/math_grad.py", 1433, "_MulGrad", "gy = mul(x, grad)")
 
@@ -55,7 +55,14 @@ PRODUCT = value("product:0", (3.0, 4.0), (2,))
 SUM = value("sum:0", (-3.5,), ())
 BACK = value("back:0", (6.0, 6.0), (2,))
 VALUES = (ONE, Y, X, MUL, LOSS, PRODUCT, SUM, BACK)
-KNOWN = values.with_values(HISTORIES, MEANINGS, VALUES)
+RAN = (
+    Node("y", "VarHandleOp"),
+    Node("_arg_x", "_Arg"),
+    Node("mul", "Mul", ("_arg_x", "y", "unknown")),
+    Node("sum", "Sum", ("product",)),
+    Node("back", "Mul", ("loss", "one")),
+)
+KNOWN = values.with_values(HISTORIES, MEANINGS, VALUES, RAN)
 
 
 def lines(name):
@@ -88,19 +95,19 @@ def test_a_gradient_is_what_the_node_held_that_computes_it_or_stands_in_for_it()
 def test_of_several_nodes_that_hold_a_gradient_the_last_is_named():
     gate = replace(SUM, tensor="gate:0", node="gate")
     histories = {**HISTORIES, "gate": history("gate")}
-    assert values.with_values(histories, MEANINGS, (Y, SUM, gate))["y"].gradient is gate
+    assert values.with_values(histories, MEANINGS, (Y, SUM, gate), ())["y"].gradient is gate
 
 
 def test_no_gradient_comes_from_a_node_that_computes_something_else_too():
     half = replace(ONE, values=(0.5,))
-    assert values.with_values(HISTORIES, MEANINGS, (half, LOSS))["loss"].gradient is None
-    fused = values.with_values(HISTORIES, MEANINGS, (X, BACK))["x"]
+    assert values.with_values(HISTORIES, MEANINGS, (half, LOSS), ())["loss"].gradient is None
+    fused = values.with_values(HISTORIES, MEANINGS, (X, BACK), ())["x"]
     assert fused.gradient is None
 
 
 def test_a_gradient_has_as_many_elements_as_what_it_is_the_gradient_of():
     rows = replace(BACK, shape=(1,), values=(6.0,))  # as of a lookup, that are for some rows only
-    assert values.with_values(HISTORIES, MEANINGS, (MUL, rows))["mul"].gradient is None
+    assert values.with_values(HISTORIES, MEANINGS, (MUL, rows), ())["mul"].gradient is None
 
 
 def test_a_node_that_did_not_run_by_itself_says_what_became_of_it():
@@ -122,13 +129,36 @@ def test_the_values_and_the_gradient_read_as_lines():
     ]
     assert lines("x") == ["fed to x in the recorded step: 1, 2"]
     assert lines("mul") == [
+        "took x: 1, 2",
+        "took y: 0.5",
         "held by mul in the recorded step: 0.5, 1",
         "dL/d(mul), which back held: all 6 (2)",
     ]
     many = replace(KNOWN["back"], values=(replace(BACK, calls=3),) * 6)
-    assert [sentence[0] for sentence in values.sentences(many)] == [
+    assert [sentence[0] for sentence in values.sentences(replace(many, taken=()))] == [
         *["held by back in the recorded step, the last time of 3: all 6 (2)"] * 4,
         "and 2 outputs more",
+    ]
+
+
+def test_a_node_that_was_fused_has_what_the_node_took_and_held_that_does_its_work():
+    assert KNOWN["fused"].taken == KNOWN["back"].taken == (LOSS, ONE)
+    assert lines("fused") == [
+        "took loss: 7",
+        "took one: 1",
+        "held by back in the recorded step: all 6 (2)",
+    ]
+    # What takes a removed node's place is no work of that node
+    assert {name: node.carrier_values for name, node in KNOWN.items() if node.carrier_values} == {
+        "fused": (BACK,)
+    }
+
+
+def test_of_many_inputs_the_first_are_told():
+    many = replace(KNOWN["fused"], taken=(LOSS,) * 6, carrier_values=())
+    assert [sentence[0] for sentence in values.sentences(many)] == [
+        *["took "] * 4,
+        "and 2 inputs more",
     ]
 
 
@@ -155,5 +185,9 @@ def test_bookkeeping_is_an_aside_with_its_reason():
 def test_the_values_stand_among_what_was_executed():
     executed = view.sections(KNOWN["mul"])[-1]
     assert executed.title == "Executed"
-    assert executed.lines[0] == ("held by mul in the recorded step: 0.5, 1",)
-    assert executed.lines[1][1] == NodeLink("back", "back")
+    assert executed.lines[:2] == (
+        ("took ", NodeLink("x", "x"), ": 1, 2"),
+        ("took ", NodeLink("y", "y"), ": 0.5"),
+    )
+    assert executed.lines[2] == ("held by mul in the recorded step: 0.5, 1",)
+    assert executed.lines[3][1] == NodeLink("back", "back")

@@ -7,7 +7,15 @@ import pytest
 from tests.records_by_hand import source
 from tests.report.lab_by_hand import LINEAR, STAGES, TOY, WALKING, WARM, shown
 from tests.views.test_values import value
-from tflab.records import Backward, Execution, Link, Node, PathPoint, RecordedStep
+from tflab.records import (
+    Backward,
+    Execution,
+    FlowedDerivative,
+    Link,
+    Node,
+    PathPoint,
+    RecordedStep,
+)
 from tflab.report import drawing, graph_chapter
 from tflab.report.contents import DrawnGraph, Recipe
 from tflab.runtime import trace
@@ -123,11 +131,16 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
     link = Link("loss", "mean(w)", "w", "read", "dL/dw", "dL/d(loss)", "1", False)
     known = {
         Backward: {"chain_rule": (link,)},
-        Execution: {"recorded_step": step, "values": (value("w", (1.0,)),)},
+        Execution: {
+            "recorded_step": step,
+            "values": (value("w", (1.0,)),),
+            "derivatives": (FlowedDerivative("w", "2 * w", 2.5, "grad:0", 2.25, 0.25),),
+        },
     }
     stages = tuple(replace(stage, **known.get(type(stage), {})) for stage in STAGES)
     walked = replace(LINEAR, stages=stages)
-    about, drawn, rule, _, steps, path, *_, recipe = shown(graph_chapter.parts(walked, "a model"))
+    parts = shown(graph_chapter.parts(walked, "a model"))
+    about, drawn, rule, _, steps, path, derivatives, wrong, *_, recipe = parts
     assert about.endswith(
         " Nothing is computed before the graph runs: the numbers in the drawing are those of the "
         "first, recorded later and shown from the start."
@@ -143,3 +156,5 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
         ("1", "0.917", "2.1", "6.95"),
         0,
     ]
+    assert derivatives[2] == ("w", "2 * w", "2.5", "2.25", "2.5e-01", "grad")
+    assert wrong.startswith("These are not the same: dL/dw was computed as 2.5, and 2.25 flowed")

@@ -47,6 +47,12 @@ def test_the_first_walk_from_python_prints_nothing():
     assert python(walk) == (0, "")
 
 
+@pytest.mark.tensorflow
+def test_the_import_of_a_comparison_prints_nothing_and_makes_the_runtime_ready():
+    code = "from tflab.compare import comparison; import os; os.environ['TF_DUMP_GRAPH_FMT']"
+    assert python(code) == (0, "")
+
+
 def test_an_import_that_fails_shows_what_was_said(tmp_path):
     (tmp_path / "tensorflow.py").write_text(
         f"import os\nos.write(2, {NOTE!r}.encode())\nraise ImportError('no such symbol')\n"

@@ -47,9 +47,9 @@ NODES = (
     Node("train", "ApplyAdam", ("y", "gradients/gate"), outputs=FLOAT),
 )
 DERIVATIVES = (
-    Derivative("y", "mean(x)", 1.23456789, 4.4e-8),
-    Derivative("w", "x + w", [[0.5, 2.0], [3.0, 4.0]], None),
-    Derivative("v", "x", [7.0], 0.0),
+    Derivative("y", "mean(x)", 1.23456789, 4.4e-8, "gradients/gate:0", 2.0),
+    Derivative("w", "x + w", [[0.5, 2.0], [3.0, 4.0]], None, "w_grad:0", None),
+    Derivative("v", "x", [7.0], 0.0, "v_grad:0", [1.0]),
 )
 STAGE = Backward(
     None,

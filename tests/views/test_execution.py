@@ -146,8 +146,8 @@ def test_the_view_tells_where_the_time_of_a_step_went():
             ("dense/add", "_MklMatMul", "16", "2.00 ms", "130 us", "25.0 %"),
             "",
         ],
-        "In the step of median length at most 5 ops ran at once, 2.35 on average. No op ran of "
-        "CPU:0 for 12.5 %, of CPU:1 for 87.5 % of it: the runtime itself may have worked "
+        "In the step of median length at most 5 ops ran at once, 2.35 on average. No op ran for "
+        "12.5 % of it on CPU:0, 87.5 % of it on CPU:1: the runtime itself may have worked "
         "meanwhile, so that is not idle time.",
         "The longest chain of dependent ops has 3 nodes and takes 1.25 ms, by median traced "
         "times: a model in which every op has a processor. All ops together are 2.51 x as much "
@@ -254,8 +254,8 @@ def test_a_race_that_tells_nothing_says_so():
 def test_a_single_op_at_once_is_singular():
     steps = (StepTime(0, 100, 2_900_000, shape(1, 0.456, 0.25)),)
     assert told(step_times=steps)[5] == (
-        "In the step of median length at most 1 op ran at once, 0.46 on average. No op ran of "
-        "CPU:0 for 25.0 % of it: the runtime itself may have worked meanwhile, so that is not idle "
+        "In the step of median length at most 1 op ran at once, 0.46 on average. No op ran for "
+        "25.0 % of it on CPU:0: the runtime itself may have worked meanwhile, so that is not idle "
         "time."
     )
 

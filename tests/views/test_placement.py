@@ -156,9 +156,9 @@ KERNEL_TABLE = [
     KERNEL_COLUMNS,
     ("Exp", "_MklExp", "2", "Mkl", "T: double"),
     ("Mul", "_FusedMatMul", "1", "T: any", "none"),
-    ("(the runtime's)", "_Arg", "1", "any", "all"),
     ("Exp", "Exp", "3", "T: float", "T: half"),
     ("Exp", "Exp", "1", "T: int32", "none"),
+    ("(the runtime's)", "_Arg", "1", "any", "all"),
     "",
 ]
 
@@ -306,7 +306,7 @@ def test_a_transfer_of_unknown_size_is_a_question_mark_and_not_counted_as_nothin
     )
 
 
-def test_sixteen_kinds_of_kernels_are_listed_and_the_others_counted():
+def test_ten_kinds_of_kernels_are_listed_and_the_others_counted():
     kernels = tuple(
         Kernel(f"{n}/{copy}", "Op", CPU_0, "", 1, f"T{n}", f"G{n}")
         for n in range(18)
@@ -315,8 +315,18 @@ def test_sixteen_kinds_of_kernels_are_listed_and_the_others_counted():
     assert read(placement.kernels(replace(STAGE, kernels=kernels))) == [
         KERNEL_TITLE,
         KERNEL_COLUMNS,
-        *(("(the runtime's)", "Op", f"{n + 1}", f"T{n}", f"G{n}") for n in range(17, 1, -1)),
-        "... and 2 more",
+        *(("(the runtime's)", "Op", f"{n + 1}", f"T{n}", f"G{n}") for n in range(17, 7, -1)),
+        "... and 8 more (--format json shows more)",
+    ]
+
+
+def test_kernels_that_differ_on_a_gpu_only_are_one_row():
+    kernels = tuple(
+        Kernel(name, "Const", CPU_0, "", 1, "CPU", on_gpu)
+        for name, on_gpu in (("p", "GPU"), ("q", "GPU, dtype in int32"), ("r", None), ("s", "GPU"))
+    )
+    assert list(placement.kernels(replace(STAGE, kernels=kernels)).cells()) == [
+        ("(the runtime's)", "Const", "4", "CPU", "GPU or GPU, dtype in int32 or none")
     ]
 
 

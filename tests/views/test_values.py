@@ -6,14 +6,14 @@ import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE, read, source
 from tests.views.test_execution import STAGE
-from tflab.records import NotFinite, PathPoint, RecordedStep, Statistics, Value
-from tflab.views import stages, values
+from tflab.records import FlowedDerivative, NotFinite, PathPoint, RecordedStep, Statistics, Value
+from tflab.views import flowed, stages, values
 
 NAN, INF = float("nan"), float("inf")
 STEP = RecordedStep("the first step of all", 268_000_000, (), (), {})
 RECORDED = (
-    "One more step was recorded with its values: the first step of all. It is not among the timed "
-    "ones; with a session of its own it took 268 ms."
+    "What flowed, read from one step that was recorded: the first step of all. It is not among "
+    "the timed ones; with a session of its own it took 268 ms."
 )
 LEGEND = (
     "Mean, standard deviation, least and most are those of the finite elements; zeros are the "
@@ -246,13 +246,19 @@ def test_where_the_first_nan_came_from_is_one_sentence(changes, sentence):
     assert list(values.first(replace(FIRST, **changes))) == [sentence]
 
 
-def test_the_first_nan_stands_above_everything_and_the_values_below_it():
+def test_the_first_nan_stands_above_everything_and_the_values_above_the_times():
     whole = list(map(read, stages.blocks(STAGE)))
-    stage = replace(STAGE, first_not_finite=FIRST, values=SMALL, recorded_step=STEP)
+    stage = replace(
+        STAGE, first_not_finite=FIRST, values=SMALL, recorded_step=STEP, derivatives=(DERIVATIVE,)
+    )
     shown = list(map(read, stages.blocks(stage)))
-    assert shown == [*values.first(FIRST), *whole, *blocks(*SMALL)]
+    derivatives = list(map(read, flowed.blocks((DERIVATIVE,))))
+    assert shown == [*values.first(FIRST), *blocks(*SMALL), *derivatives, *whole]
     busy = list(map(read, stages.blocks(replace(stage, quality=BUSY))))
     assert busy[:2] == [*values.first(FIRST), BUSY_LINE]
+
+
+DERIVATIVE = FlowedDerivative("y", "2 * y", 7.0, "product:0", 7.0, 0.0)
 
 
 def brief(numbers, shape):

@@ -88,6 +88,16 @@ def output_format(parser: argparse.ArgumentParser, formats: Sequence[str]) -> No
     )
 
 
+def values(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--no-values",
+        dest="values",
+        action="store_false",
+        help="do not record the values of one more step, which is not timed (all elements of a "
+        "tensor up to 64, of a larger one statistics; nothing where all have more than 1 GB)",
+    )
+
+
 def data_dir(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data-dir",

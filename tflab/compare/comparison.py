@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from tflab.runtime import dumps, quiet
+
+dumps.prepare()  # before what follows imports TensorFlow
+quiet.load()
+
 from tflab import lifecycle
 from tflab.analysis import op_stats, op_table, quality
 from tflab.compare import amounts, batch_tables, diagnosis, evidence, findings, race, sweep, view
@@ -24,7 +29,7 @@ from tflab.records import (
     Quality,
     StepTimes,
 )
-from tflab.runtime import costs, dumps, elsewhere, load, measure, session, trace
+from tflab.runtime import costs, elsewhere, load, measure, session, trace
 
 COLD = 5  # ops of the first step that are shown
 
@@ -60,7 +65,6 @@ def compare(
             f"The batch sizes are {batch_sizes!r}; give whole numbers from 1 on in a sequence, "
             "such as (1, 16, 64)."
         )
-    dumps.prepare()
     race.check(configs)
     before = load.load_average() if load_average is None else load_average
     options = options or Options()

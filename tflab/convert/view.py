@@ -58,7 +58,7 @@ def devices(conversion: Conversion) -> Iterable[Block]:
         "What was recorded",
         (
             Column("device", lambda track: track.device, elastic=True, name=True),
-            Column("its rows are", lambda track: track.kind),
+            Column("its rows are", lambda track: track.kind, spare=1),
             Column("op runs", lambda track: f"{track.op_runs:,}", right=True),
             Column("total", lambda track: time(track.total_ns), right=True),
             *([repeated] if any(track.left_out for track in all_tracks) else []),
@@ -85,10 +85,12 @@ def steps(conversion: Conversion) -> Table:
                 elastic=True,
                 name=True,
             ),
-            Column("first start to last end", lambda step: time(step.wall_ns), right=True),
-            Column("an op running", lambda step: time(busy[step.step]), right=True),
-            Column("op runs", lambda step: f"{len(runs[step.step]):,}", right=True),
-            Column("at most at once", lambda step: str(step.shape.most_at_once), right=True),
+            Column("start to end", lambda step: time(step.wall_ns), right=True),
+            Column("an op ran", lambda step: time(busy[step.step]), right=True, spare=1),
+            Column("op runs", lambda step: f"{len(runs[step.step]):,}", right=True, spare=2),
+            Column(
+                "at most at once", lambda step: str(step.shape.most_at_once), right=True, spare=3
+            ),
         ),
         conversion.step_times,
         LONGEST,

@@ -26,6 +26,12 @@ ARCHIVE = "cifar-10-binary.tar.gz"
 ARCHIVE_BYTES = 170_052_171
 ARCHIVE_SHA256 = "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd"
 FOLDER = "cifar-10-batches-bin"  # in the archive, and where a user has unpacked it
+# Of the version for Python: archive, folder and two of its files
+PICKLED = ("cifar-10-python.tar.gz", "cifar-10-batches-py", "data_batch_1", "test_batch")
+NOT_OPENED = (
+    " The pickled version for Python is there: it is never opened, since a pickle can run any "
+    f"code. Take the binary version, {ARCHIVE}."
+)
 BATCHES = {  # file -> its MD5, for each split
     "train": {
         "data_batch_1.bin": "5dd7e06a14cb22eb9f671a540d1b7c25",
@@ -104,7 +110,14 @@ def read_split(folder: Path, split: str) -> list[bytes]:
     raise UsageError(
         f"{folder} lacks {', '.join(n for n in BATCHES[split] if not files.locate(folder, n))} "
         f"(looked for as is, with .gz, in {FOLDER} and in {ARCHIVE})."
+        f"{NOT_OPENED if holds_pickles(folder) else ''}"
     )
+
+
+def holds_pickles(folder: Path) -> bool:
+    """Whether the version for Python lies there, as it came or unpacked."""
+    names = (*PICKLED, *(f"{PICKLED[1]}/{name}" for name in PICKLED[2:]))
+    return any((folder / name).exists() for name in names)
 
 
 def read_cached(split: str) -> list[bytes]:

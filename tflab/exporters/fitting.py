@@ -17,6 +17,7 @@ GAP = 2  # between columns
 DEPTHS = 2  # of scopes in which names that are cut alike may differ: mul, add, and y/Read, z/Read
 RAILS = "lines of the drawing"  # the first column of a drawing, which has no header
 BESIDE = 36  # characters that are left beside rails, or these are left out
+HEADER = 5  # characters of a header that is cut; where there is no room for these, numbers go
 NAME = 24  # characters of a name for which columns are spared; a longer one is cut before them
 
 
@@ -85,7 +86,8 @@ def kept_columns(
         if not columns[spare].spare:
             break
         kept.remove(spare)
-    least = least_widths(columns, numbers or natural, 0)
+    headed = [min(width, HEADER) for width in natural]
+    least = least_widths(columns, list(map(max, numbers or natural, headed)), 0)
     while total(least, kept) > available:
         right = [place for place in kept if columns[place].right]
         if len(right) < 2:
@@ -126,8 +128,10 @@ def fit_widths(
             widths[place] -= min(excess, max(0, widths[place] - columns[place].least))
     while sum(widths) > available and max(widths) > 1:
         headers = [
-            width if column.right and numbers and width > cells else 0
-            for column, width, cells in zip(columns, widths, numbers or natural, strict=True)
+            width if column.right and width > max(cells, min(whole, HEADER)) else 0
+            for column, width, cells, whole in zip(
+                columns, widths, numbers or natural, natural, strict=True
+            )
         ]
         widest = headers if max(headers) > 1 else widths
         widths[widest.index(max(widest))] -= 1
@@ -136,13 +140,9 @@ def fit_widths(
 
 def cut_all(cells: Sequence[str], width: int, column: Column, wraps: bool = False) -> list[str]:
     """The cells of a column within a width: prose loses its end, a name its first scopes. A column
-    of words that is to be whole is left to be wrapped."""
-    words = (cell_len(word) for cell in cells for word in cell.split())
-    if (
-        wraps
-        and not (column.elastic or column.name or column.right)
-        and max(words, default=0) <= width
-    ):
+    of sentences that are to be whole is left to be wrapped."""
+    prose = any(" " in cell for cell in cells)
+    if wraps and prose and not (column.elastic or column.name or column.right):
         return list(cells)
     if column.elastic and not column.name:
         return [cut(cell, width, at_end=True) for cell in cells]

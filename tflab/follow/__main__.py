@@ -32,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     arguments.batch_sizes(parser, "rows of data in the steps of the table of times")
     arguments.devices(parser)
     add("--xla", action="store_true", help="let XLA compile what it can, and show the code")
+    arguments.values(parser)
     arguments.output_format(parser, FORMATS)
     arguments.data_dir(parser)
     arguments.saved(parser)
@@ -43,6 +44,7 @@ def run(args: argparse.Namespace) -> int:
         batch_size=args.batch_size,
         devices=args.devices,
         xla=args.xla,
+        values=args.values,
         data_dir=args.data_dir,
         saved=arguments.saved_of(args),
     )

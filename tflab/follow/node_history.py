@@ -65,8 +65,8 @@ def histories(
     if Execution in known:
         by_name = with_buffers(by_name, known[Execution].buffers)
     meanings = known[Backward].gradient_nodes if Backward in known else ()
-    flowed = known[Execution].values if Execution in known else ()
-    return values.with_values(by_name, meanings, flowed)
+    ran = known.get(Execution)
+    return values.with_values(by_name, meanings, *((ran.values, ran.nodes) if ran else ((), ())))
 
 
 def of(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:

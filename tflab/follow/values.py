@@ -10,13 +10,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 
+from tflab.analysis.flowed import SAME_NUMBERS
 from tflab.analysis.gradient_graph import gradient_name
-from tflab.records import Fate, GradientNode, NodeHistory, Value, node_of
+from tflab.records import Fate, GradientNode, Node, NodeHistory, Value, node_of
 from tflab.records.values import FED, VARIABLE
+from tflab.units import plural
 from tflab.views import values as view
 
-SAME_NUMBERS = ("merged", "removed")  # fates of a node whose users take the same from another
-MOST = 4  # outputs of a node whose values are shown
+CARRIED = ("fused", "compiled", "merged")  # fates of a node whose work another one does
+MOST = 4  # inputs or outputs of a node whose values are shown
 
 Sentence = tuple[str, tuple[str, ...], str]  # words, nodes, and words behind them
 
@@ -25,8 +27,10 @@ def with_values(
     histories: Mapping[str, NodeHistory],
     gradient_nodes: Sequence[GradientNode],
     values: Sequence[Value],
+    ran: Iterable[Node],
 ) -> dict[str, NodeHistory]:
-    """The same histories with what each gradient node is for, and with the recorded values."""
+    """The same histories with what each gradient node is for, and with the recorded values; `ran`
+    are the nodes of the graph that ran."""
     meanings = {node.name: node for node in gradient_nodes}
     outputs: dict[str, list[Value]] = {}
     for value in values:
@@ -37,11 +41,14 @@ def with_values(
     for node in gradient_nodes:
         if node.towards and node.complete:
             computing.setdefault(node.towards, []).append(node)
+    taken = inputs(ran, values)
     return {
         name: replace(
             history,
             meaning=meanings.get(name),
             values=tuple(outputs.get(name, ())),
+            taken=taken.get(history.carrier or "", ()),
+            carrier_values=tuple(outputs.get(carrier_of(history), ())),
             gradient=gradient(
                 outputs.get(name, ()),
                 [
@@ -53,6 +60,26 @@ def with_values(
         )
         for name, history in histories.items()
     }
+
+
+def inputs(ran: Iterable[Node], values: Iterable[Value]) -> dict[str, tuple[Value, ...]]:
+    """What each node of the graph that ran took, as far as it was recorded."""
+    known = {tensor_of(value): value for value in values if value.node}
+    return {
+        node.name: tuple(known[tensor] for tensor in node.inputs if tensor in known) for node in ran
+    }
+
+
+def tensor_of(value: Value) -> str:
+    """The tensor as nodes name it that take it: what is fed and variables have names of users."""
+    return value.node if value.kind in (FED, VARIABLE) else view.short(value.tensor)
+
+
+def carrier_of(history: NodeHistory) -> str:
+    """The other node that does the work of this one; "" where it does its own, or none does."""
+    fate = history.fate.fate if history.fate else ""
+    other = history.carrier not in (None, history.name)
+    return (history.carrier or "") if other and fate in CARRIED else ""
 
 
 def gradient(own: Sequence[Value], computed: Sequence[Sequence[Value]]) -> Value | None:
@@ -94,14 +121,21 @@ def size(value: Value) -> int:
 
 
 def sentences(history: NodeHistory) -> Iterator[Sentence]:
-    """The values of a node's outputs, of a variable those before and after the step, and the
-    gradient of the loss by them."""
+    """What a node took, the values of its outputs, of a variable those before and after the step,
+    and the gradient of the loss by them."""
+    for value in history.taken[:MOST]:
+        name = view.short(value.tensor)
+        yield "took ", (name,), f": {view.amounts_of(value, value.shape)}"
+    if len(history.taken) > MOST:
+        yield f"and {plural(len(history.taken) - MOST, 'input')} more", (), ""
+    for value in history.carrier_values[:MOST]:
+        yield f"{about(value)}: {view.amounts_of(value, value.shape)}", (), ""
     for value in history.values[:MOST]:
         yield f"{about(value)}: {view.amounts_of(value, value.shape)}", (), ""
         if value.after is not None:
             yield f"after the step: {view.amounts_of(value.after, value.shape)}", (), ""
     if len(history.values) > MOST:
-        yield f"and {len(history.values) - MOST} outputs more", (), ""
+        yield f"and {plural(len(history.values) - MOST, 'output')} more", (), ""
     if history.gradient is not None:
         amounts = view.amounts_of(history.gradient, history.gradient.shape)
         yield (

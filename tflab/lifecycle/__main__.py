@@ -98,13 +98,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="NAME",
         help="nodes to compute (default: a training step)",
     )
-    add(
-        "--no-values",
-        dest="values",
-        action="store_false",
-        help="do not record the values of one more step, which is not timed (all elements of a "
-        "tensor up to 64, of a larger one statistics; nothing where all have more than 1 GB)",
-    )
+    arguments.values(parser)
     add(
         "--expand",
         nargs="+",

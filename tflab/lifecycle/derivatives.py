@@ -41,7 +41,7 @@ def read(
     if not formulas:
         return ()
     try:
-        values, slopes = computed(program, dict(zip(ends, pairs, strict=True)), options)
+        values, slopes, starts = computed(program, dict(zip(ends, pairs, strict=True)), options)
     except RefusedError:  # a graph from a file can be differentiated also where it cannot be run
         return ()
     return tuple(
@@ -50,6 +50,8 @@ def read(
             formula=formula,
             value=values[name].tolist(),
             difference=difference(values[name], slopes.get(name)),
+            tensor=ends[name],
+            start=starts[name].tolist() if name in starts else None,
         )
         for name, formula in formulas.items()
     )
@@ -69,9 +71,9 @@ def size_of(variable: Any) -> int:
 
 def computed(
     program: Program, pairs: Mapping[str, Any], options: Options
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """The gradients of the first batch by the graph, and by finite differences; none of the latter
-    where the loss comes out otherwise each time, or not finite."""
+) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, np.ndarray]]:
+    """The gradients of the first batch by the graph, and by finite differences, and the variables
+    then; no differences where the loss comes out otherwise each time, or not finite."""
     batch = next(session.feed_batches(program, options.batch_size))
     feeds = dict(zip(session.step_of(program, ()).feeds, batch, strict=True))
     config = session.config_of(replace(options, soft_placement=True))
@@ -82,11 +84,13 @@ def computed(
         tensors = {name: gradient_check.within(graph, g) for name, (g, _) in pairs.items()}
         values = {name: np.asarray(g) for name, g in live.run(tensors, feeds).items()}
         unfit = gradient_check.unfit([live.run(program.loss.name, feeds) for _ in range(2)])
+    setters = {name: variable.setter for name, variable in variables.items()}
+    starts = {name: first[setters[name]] for name in pairs if name in setters}
     if unfit:
-        return values, {}
+        return values, {}, starts
     run = gradient_check.Run(graph, program.loss.name, config, feeds, variables, first)
     elements = {name: np.arange(value.size) for name, value in values.items()}
-    return values, gradient_check.differences(run, elements)[0]
+    return values, gradient_check.differences(run, elements)[0], starts
 
 
 def difference(value: np.ndarray, slopes: np.ndarray | None) -> float | None:

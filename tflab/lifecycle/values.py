@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tflab.analysis import feature_maps
+from tflab.analysis import feature_maps, flowed
 from tflab.analysis import values as analysis
 from tflab.errors import TflabError
 from tflab.lifecycle import recorded_step
@@ -80,7 +80,14 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         placement.ledger,
         placement.user_nodes,
     )
-    return replace(execution, values=rows, first_not_finite=first, recorded_step=about, maps=maps)
+    return replace(
+        execution,
+        values=rows,
+        first_not_finite=first,
+        derivatives=tuple(flowed.flowed(placement.derivatives, placement.ledger, rows)),
+        recorded_step=about,
+        maps=maps,
+    )
 
 
 def names_of(placement: Placement) -> Iterator[str]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from tflab.errors import TflabError
 from tflab.records.buffers import Buffer, Buffers
-from tflab.records.gradients import Derivative, GradientCall, GradientNode, Link
+from tflab.records.gradients import Derivative, FlowedDerivative, GradientCall, GradientNode, Link
 from tflab.records.graph import (
     Call,
     Function,
@@ -101,6 +101,7 @@ __all__ = [
     "FateChange",
     "FeatureMap",
     "Fit",
+    "FlowedDerivative",
     "Frontend",
     "Function",
     "Generated",
@@ -234,6 +235,8 @@ class Placement(Shown):
     backward_nodes: tuple[str, ...] = field(default=(), repr=False, metadata={"json": None})
     # Those of them that are a gradient: node -> `dL/d(conv1/Relu)`
     gradients: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"json": None})
+    # Those of the loss by its variables, where it is a formula
+    derivatives: tuple[Derivative, ...] = field(default=(), repr=False, metadata={"json": None})
     fetches: tuple[str, ...] = ()
     batch_size: int = 0
     data: str = ""
@@ -281,6 +284,7 @@ class Execution(Shown):
     buffers: Buffers | None = None
     values: tuple[Value, ...] = field(default=(), repr=False)  # of one step, in order of execution
     first_not_finite: NotFinite | None = None  # of those values
+    derivatives: tuple[FlowedDerivative, ...] = ()  # held against those values
     recorded_step: RecordedStep | None = None  # that they are of; None where none was asked for
     # What of that step can be drawn; None where no image was fed
     maps: Maps | None = field(default=None, repr=False, metadata={"json": None})

@@ -53,3 +53,17 @@ class Derivative:
     formula: str  # read off the gradient graph, down to variables and placeholders
     value: Any  # computed by that graph for the first batch: a number, or a list as the variable
     difference: float | None  # largest |value - finite difference|; None where there is none
+    tensor: str  # of the graph as it was written, that is this derivative
+    start: Any  # the variable's own value in that run; None where it could not be read
+
+
+@dataclass(frozen=True)
+class FlowedDerivative:
+    """A derivative, and the numbers that the recorded step had in its place."""
+
+    variable: str
+    formula: str
+    value: Any  # as in Derivative, whose run was another than the recorded step
+    tensor: str | None  # of the graph that ran, that held it; None where none did by itself
+    flowed: Any  # what that tensor held, as the value
+    difference: float | None  # largest |value - flowed|; None where they cannot be compared

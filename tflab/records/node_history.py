@@ -62,4 +62,6 @@ class NodeHistory(Shown):
     buffers: tuple[Buffer, ...] = ()
     meaning: GradientNode | None = None  # of a gradient node, what it is for
     values: tuple[Value, ...] = ()  # of its outputs in the recorded step, where it ran itself
+    taken: tuple[Value, ...] = ()  # what its carrier took in that step
+    carrier_values: tuple[Value, ...] = ()  # of the carrier's outputs, where that is another node
     gradient: Value | None = None  # of the loss by its first output, in that step

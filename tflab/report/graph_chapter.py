@@ -11,7 +11,7 @@ from tflab.records.blocks import Column, Table
 from tflab.report import drawing, recipes
 from tflab.report.contents import DrawnGraph, Part, Recipe, Walked
 from tflab.units import plural, time
-from tflab.views import chain_rule, placement, values
+from tflab.views import chain_rule, flowed, placement, values
 from tflab.views.words import place
 
 SHORT = 12  # lines of a program that are shown in whole
@@ -37,6 +37,7 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         yield from chain_rule.opening(backward)
     if step.recorded_step and step.recorded_step.path:
         yield values.path(step.recorded_step)
+    yield from flowed.blocks(step.derivatives)
     if placing.passes:
         yield placement.fate_counts(placing)
         yield placement.balance(placing)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from typing import Any
 
 from tflab.analysis import chain_rule
 from tflab.analysis.gradient_nodes import WHY
@@ -137,7 +138,7 @@ def derivatives(known: Sequence[Derivative]) -> Table:
         (
             Column("variable", lambda row: row.variable),
             Column("derivative", lambda row: row.formula, elastic=True, least=34),
-            Column("value", value, right=True),
+            Column("value", lambda row: first(row.value), right=True),
             Column("finite differences", difference, right=True, spare=1),
         ),
         known,
@@ -145,9 +146,9 @@ def derivatives(known: Sequence[Derivative]) -> Table:
     )
 
 
-def value(row: Derivative) -> str:
+def first(number: Any) -> str:
     """A number, or the first of many."""
-    number, many = row.value, False
+    many = False
     while isinstance(number, list):
         many = many or len(number) > 1
         number = number[0] if number else float("nan")

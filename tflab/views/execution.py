@@ -10,7 +10,7 @@ from tflab.analysis.step_times import median_step
 from tflab.records import Execution, Experiments, Memory, OpStats, Quality, Race, StepTime
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.units import percent, plural, short_device, size, time
-from tflab.views import buffers, experiments, op_table, values
+from tflab.views import buffers, experiments, flowed, op_table, values
 
 TOP = 10
 HOLDERS = 3  # of memory at its peak; the rest is in the JSON
@@ -21,6 +21,8 @@ def blocks(stage: Execution) -> Iterable[Block]:
     yield from busy(stage.quality)
     if stage.interrupted:
         yield "Interrupted: what follows was measured until then."
+    yield from values.blocks(stage)
+    yield from flowed.blocks(stage.derivatives)
     yield (
         f"{plural(stage.steps, 'untraced step')} and as many traced ones in turn, after "
         f"{plural(stage.warmup_steps, 'warm-up step')} of each that are not counted. Batch size "
@@ -35,7 +37,6 @@ def blocks(stage: Execution) -> Iterable[Block]:
     yield from costs(stage)
     yield from parallel(stage)
     yield from remembered(stage.memory)
-    yield from values.blocks(stage)
     yield from buffers.blocks(stage.buffers)
 
 
@@ -102,13 +103,14 @@ def shaped(step: StepTime) -> Iterable[Block]:
     """How many ops ran at once, and how long none of a device's did."""
     if step.shape and step.shape.devices:
         none = (
-            f"of {short_device(device.device)} for {percent(device.idle_share)}"
+            f"{percent(device.idle_share)} of it on {short_device(device.device)}"
             for device in step.shape.devices
         )
         yield (
             f"In the step of median length at most {plural(step.shape.most_at_once, 'op')} ran at "
-            f"once, {step.shape.mean_at_once:.2f} on average. No op ran {', '.join(none)} of it: "
-            "the runtime itself may have worked meanwhile, so that is not idle time."
+            f"once, {step.shape.mean_at_once:.2f} on average. No op ran for "
+            f"{', '.join(none)}: the runtime itself may have worked meanwhile, so that is not idle "
+            "time."
         )
 
 

@@ -12,8 +12,9 @@ from tflab.units import plural, short_device, size
 from tflab.views import generated_code
 from tflab.views.words import LONGEST, counted, tensor
 
-MOST_KERNELS = 16  # rows; the JSON has every node
 NAMED = 100  # nodes of a graph that are named one by one
+MOST_KERNELS = 10  # rows; the JSON has every node
+RUNTIMES = "(the runtime's)"  # where no node of that name was written
 
 
 def blocks(stage: Placement) -> Iterable[Block]:
@@ -279,22 +280,34 @@ def cuts(stage: Placement) -> str:
 
 
 def kernels(stage: Placement) -> Table:
-    """Operators with the implementation of their device, a row a kind, changed types first."""
+    """Operators with the implementation of their device, a row a kind, changed types first, those
+    that the runtime added last."""
     types = {node.name: node.op for node in stage.user_nodes}
-    counts = Counter(
-        (types.get(row.name, "(the runtime's)"), row.op, row.constraints, row.on_gpu or "none")
-        for row in stage.kernels
+    counts: Counter[tuple[str, str, str]] = Counter()
+    on_gpu: dict[tuple[str, str, str], dict[str, None]] = {}
+    for row in stage.kernels:
+        kind = types.get(row.name, RUNTIMES), row.op, row.constraints
+        counts[kind] += 1
+        on_gpu.setdefault(kind, {})[row.on_gpu or "none"] = None
+    rows = sorted(
+        counts.items(), key=lambda row: (row[0][0] == RUNTIMES, row[0][0] == row[0][1], -row[1])
     )
-    rows = sorted(counts.items(), key=lambda row: (row[0][0] == row[0][1], -row[1]))
-    return shortened(
+    return Table(
         "Kernels, inferred: the registration of highest priority that fits device, types and label",
         (
             Column("written", lambda row: row[0][0]),
             Column("runs as", lambda row: row[0][1]),
             Column("nodes", lambda row: str(row[1]), right=True),
             Column("registered for", lambda row: row[0][2], elastic=True, least=20, spare=1),
-            Column("on a GPU (not run)", lambda row: row[0][3], elastic=True, least=18, spare=2),
+            Column(
+                "on a GPU (not run)",
+                lambda row: " or ".join(on_gpu[row[0]]),
+                elastic=True,
+                least=18,
+                spare=2,
+            ),
         ),
-        rows,
-        MOST_KERNELS,
+        tuple(rows[:MOST_KERNELS]),
+        more=max(0, len(rows) - MOST_KERNELS),
+        option="--format json",
     )

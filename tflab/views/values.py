@@ -65,8 +65,8 @@ def blocks(stage: Execution) -> Iterable[Block]:
         return
     if step.ns is not None:
         yield (
-            f"One more step was recorded with its values: {step.which}. It is not among the timed "
-            f"ones; with a session of its own it took {time(step.ns)}."
+            f"What flowed, read from one step that was recorded: {step.which}. It is not among "
+            f"the timed ones; with a session of its own it took {time(step.ns)}."
         )
         if step.path:
             yield path(step)

@@ -1,0 +1,59 @@
+"""The view of flowed derivatives: what each was before, and what flowed in the recorded step."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from tflab.analysis.flowed import agrees
+from tflab.records import FlowedDerivative
+from tflab.records.blocks import Block, Column, shortened
+from tflab.views.chain_rule import first, total
+from tflab.views.words import LONGEST
+
+AT_RANDOM = (
+    "The variables start at random, otherwise in each session: what flowed here cannot be held "
+    "against what the backward stage computed."
+)
+
+
+def blocks(known: Sequence[FlowedDerivative]) -> Iterable[Block]:
+    """The derivatives side by side with what flowed, and whether the two are the same."""
+    if not known:
+        return
+    yield shortened(
+        "The derivatives: as the backward stage computed them, and as they flowed in one step",
+        (
+            Column("variable", lambda row: row.variable, name=True),
+            Column("derivative", lambda row: row.formula, elastic=True, least=34, spare=2),
+            Column("computed", lambda row: first(row.value), right=True),
+            Column("flowed", flowed, right=True),
+            Column("differ by", difference, right=True),
+            Column("held by", holder, elastic=True, name=True, spare=1),
+        ),
+        known,
+        LONGEST,
+    )
+    compared = [row for row in known if row.difference is not None]
+    if any(row.flowed is not None for row in known) and not compared:
+        yield AT_RANDOM
+    yield from (otherwise(row) for row in compared if not agrees(row))
+
+
+def flowed(row: FlowedDerivative) -> str:
+    return "not by itself" if row.flowed is None else first(row.flowed)
+
+
+def difference(row: FlowedDerivative) -> str:
+    return "" if row.difference is None else f"{row.difference:.1e}"
+
+
+def holder(row: FlowedDerivative) -> str:
+    return (row.tensor or "").removesuffix(":0")
+
+
+def otherwise(row: FlowedDerivative) -> str:
+    """A derivative that flowed as another number than it should."""
+    return (
+        f"These are not the same: {total(row.variable)} was computed as {first(row.value)}, and "
+        f"{first(row.flowed)} flowed in {holder(row)}. Rounding does not explain it."
+    )
