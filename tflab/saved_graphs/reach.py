@@ -7,11 +7,13 @@ counts as called; what nothing leads to, such as the function that saved a Saved
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 # Calls whose inputs are the arguments of the function, in their order, and that call it once
 PLAIN_CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+VARIABLE_USERS = ("AssignVariableOp", "ReadVariableOp", "VarIsInitializedOp")
+RESOURCE = 20  # DT_RESOURCE in tensorflow/core/framework/types.proto
 # What is not known before something is fed or called
 OPEN = ("Placeholder", "PlaceholderV2", "PlaceholderWithDefault", "Variable", "VariableV2")
 
@@ -23,7 +25,23 @@ class Body:
     name: str  # "" for the graph itself
     nodes: Mapping[str, Any]  # by their names
     fed: Collection[str] = ()  # tensors whose values do not come from their nodes
-    functions: Collection[str] = ()  # that the graph has in its library
+    functions: Mapping[str, Any] = field(default_factory=dict)  # the graph's library
+
+    def assigned(self, handle: str) -> list[str]:
+        """The tensors of which one is the value of a variable; none where others could be."""
+        variable = self.nodes.get(node_of(handle))
+        if self.name or variable is None or variable.op != "VarHandleOp":
+            return []
+        takers = [n for n in self.nodes.values() if plain(handle) in map(plain, n.input)]
+        everywhere = [
+            *self.nodes.values(),
+            *(n for f in self.functions.values() for n in f.node_def),
+        ]
+        name = text(variable, "shared_name") or variable.name
+        aliases = [n for n in everywhere if n is not variable and may_name(n, name)]
+        if aliases or any(taker.op not in VARIABLE_USERS for taker in takers):
+            return []
+        return [taker.input[1] for taker in takers if taker.op == "AssignVariableOp"]
 
 
 @dataclass(frozen=True)
@@ -44,19 +62,20 @@ class Reached:
         """Whether its type is the name of a function, which is then looked at by itself."""
         return self.node_def.op in self.body.functions
 
-    def is_given(self, tensor: str) -> bool:
-        """Whether this input holds a path that tflab feeds, handed on as it is."""
+    def is_given(self, tensor: str, seen: frozenset[str] = frozenset()) -> bool:
+        """Whether this input holds a path that tflab feeds, handed on as it is, be it through a
+        variable that never holds anything else."""
         tensor = plain(tensor)
-        seen: set[str] = set()
-        while tensor not in self.given:
-            maker = self.body.nodes.get(node_of(tensor))
-            if tensor in seen or tensor in self.body.fed or maker is None:
-                return False
-            if maker.op != "Identity" or not maker.input:
-                return False
-            seen.add(tensor)
-            tensor = plain(maker.input[0])
-        return True
+        if tensor in self.given:
+            return True
+        maker = self.body.nodes.get(node_of(tensor))
+        if maker is None or not maker.input or tensor in seen or tensor in self.body.fed:
+            return False
+        if maker.op == "ReadVariableOp":
+            sources = self.body.assigned(maker.input[0])
+        else:
+            sources = list(maker.input[:1]) if maker.op == "Identity" else []
+        return bool(sources) and all(self.is_given(s, seen | {tensor}) for s in sources)
 
     def is_empty(self, tensor: str) -> bool:
         """Whether this input is a constant that holds one empty string."""
@@ -97,9 +116,9 @@ class Library:
     def __init__(self, graph_def: Any) -> None:
         self.functions = {f.signature.name: f for f in graph_def.library.function}
         self.gradients = {g.function_name: g.gradient_func for g in graph_def.library.gradient}
-        self.alike: dict[bytes, list[str]] = {}
+        self.alike: dict[str, list[str]] = {}
         for name, function in self.functions.items():
-            self.alike.setdefault(interface(function), []).append(name)
+            self.alike.setdefault(text(function, "api_implements"), []).append(name)
 
     def body_of(self, graph_def: Any, fed: Collection[str] = ()) -> Body:
         """The graph itself."""
@@ -135,16 +154,27 @@ class Library:
                 node = Reached(node_def, body, given)
                 yield node
                 waiting += self.calls(node)
-            instead = self.alike[interface(function)] if interface(function) else []
+            implements = text(function, "api_implements")  # of several, the runtime chooses one
+            instead = self.alike[implements] if implements else []
             others = [n for value in function.attr.values() for n in named(value)]
             gradient = self.gradients.get(name, "")
             waiting += [(other, frozenset()) for other in (*instead, *others, gradient)]
 
 
-def interface(function: Any) -> bytes:
-    """What a function implements; of all that implement the same, the runtime chooses one."""
-    # Asking a proto's map for what it does not have would add it.
-    return function.attr["api_implements"].s if "api_implements" in function.attr else b""
+def may_name(node: Any, resource: str) -> bool:
+    """Whether a node may hand out the handle of this resource."""
+    if node.op == "Const":
+        return "dtype" in node.attr and node.attr["dtype"].type == RESOURCE
+    if "VarHandle" not in node.op:
+        return False
+    shared = node.attr["shared_names"].list.s if "shared_names" in node.attr else []
+    return resource in (node.name, text(node, "shared_name")) or resource.encode() in shared
+
+
+def text(node: Any, attribute: str) -> str:
+    """A string attribute. Asking a proto's map for what it does not have would add it."""
+    held = node.attr[attribute].s if attribute in node.attr else b""
+    return held.decode(errors="replace")
 
 
 def named(value: Any) -> Iterator[str]:
