@@ -56,6 +56,11 @@ class Tried:
     outcome: str
     touched: tuple[str, ...] = ()
 
+    @property
+    def failed(self) -> bool:
+        """Whether it ended in something else than a sentence of tflab's."""
+        return self.outcome.startswith("ended in")
+
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.gate", description=__doc__)
@@ -64,20 +69,25 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--allow", action="store_true", help="open the gate")
     args = parser.parse_args()
+    return 0 if run(args.seed, args.graphs, args.seconds, args.allow) else 1
+
+
+def run(seed: int = 1, graphs: int = 0, seconds: float = 60, allow: bool = False) -> bool:
+    """Try graphs and print what came of them; False where one touched something."""
     if not shutil.which("strace"):
         print(NO_STRACE)
-        return 1
-    graphs = list(tried(args.seed, args.graphs, args.seconds, args.allow))
-    text.show_block(text.console(), table(graphs))
-    for graph in graphs:
-        if graph.touched:
+        return False
+    every = list(tried(seed, graphs, seconds, allow))
+    text.show_block(text.console(), table(every))
+    for graph in every:
+        if graph.touched or graph.failed:
             print(f"{graph.number} {graph.op} ({graph.place}), {graph.outcome}:")
             print("".join(f"    {what}\n" for what in dict.fromkeys(graph.touched)), end="")
-    return 1 if any(graph.touched for graph in graphs) else 0
+    return bool(every) and not any(graph.touched or graph.failed for graph in every)
 
 
 def table(graphs: list[Tried]) -> Table:
-    count = Counter(graph.outcome.partition(":")[0] for graph in graphs)
+    count = Counter(("a traceback" if graph.failed else graph.outcome) for graph in graphs)
     rows = [("built", str(len(graphs)), f"{len({graph.op for graph in graphs})} types of ops")]
     rows += [(outcome, str(number), "") for outcome, number in sorted(count.items())]
     rows += [("touched something", str(sum(bool(graph.touched) for graph in graphs)), "")]

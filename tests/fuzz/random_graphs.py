@@ -223,19 +223,13 @@ def add(nodes: Any, name: str, op: str, inputs: Any = (), **attributes: Any) -> 
 
 def call(graph_def: Any, place: str) -> None:
     """A node `call` that calls the function `inside`, by itself or as a branch."""
+    types = {"Tin": [], "Tout": [tf.float32]}
     if place == "function":
-        add(
-            graph_def.node, "call", "StatefulPartitionedCall", Tin=[], Tout=[tf.float32], f="inside"
-        )
-        graph_def.node[-1].attr["Tin"].list.SetInParent()
-        return
-    add(graph_def.node, "yes", "Const", dtype=tf.bool, value=np_tensor(1, tf.bool))
-    add(
-        *(graph_def.node, "call", "If", ["yes"]),
-        **{"Tcond": tf.bool, "Tin": [], "Tout": [tf.float32]},
-        then_branch="inside",
-        else_branch="plain",
-    )
+        add(graph_def.node, "call", "StatefulPartitionedCall", f="inside", **types)
+    else:
+        add(graph_def.node, "yes", "Const", dtype=tf.bool, value=np_tensor(1, tf.bool))
+        branches = {"then_branch": "inside", "else_branch": "plain"}
+        add(graph_def.node, "call", "If", ["yes"], Tcond=tf.bool, **branches, **types)
     graph_def.node[-1].attr["Tin"].list.SetInParent()
 
 

@@ -30,8 +30,25 @@ def test_what_the_gate_lets_through_touches_nothing():
     assert [graph for graph in tried if graph.touched or graph.failed] == []
 
 
-def test_what_an_open_gate_lets_through_is_seen():
-    """Among all types, sorted by their names, these are the readers of data sets of lines."""
-    (graph,) = [g for n in [gate.number_of("WriteFile")] for g in gate.process(3, n, n + 1, True)]
-    assert graph.op == "WriteFile"
-    assert any("bait" in what or "openat" in what for what in graph.touched)
+def test_a_system_call_that_touches_something_is_seen(tmp_path):
+    lines = (
+        'openat(AT_FDCWD, "/etc/before", O_RDONLY) = 3',
+        'access("/watched-graph-7", F_OK) = -1 ENOENT',
+        'openat(AT_FDCWD, "bait", O_RDONLY) = 3',
+        'openat(AT_FDCWD, "/usr/lib/x.py", O_RDONLY|O_CLOEXEC) = 3',
+        'openat(AT_FDCWD, "/usr/lib/x.py", O_WRONLY|O_CREAT, 0644) = 3',
+        'openat(AT_FDCWD, "graph.meta", O_RDONLY) = 3',
+        'stat("bait", {st_mode=S_IFREG}) = 0',
+        'mkdir("new", 0777) = 0',
+        'rename("new", "old") = 0',
+        'access("/watched-graph-8", F_OK) = -1 ENOENT',
+        "connect(5, {sa_family=AF_INET, sin_port=htons(9)}, 16) = -1 ECONNREFUSED",
+        'access("/watched-graph-end", F_OK) = -1 ENOENT',
+        'unlink("/after") = 0',
+    )
+    touched = gate.Touched(str(tmp_path))
+    touched.read(f"12 {line}" for line in lines)
+    assert touched.by == {
+        7: ("openat bait", "openat /usr/lib/x.py", "mkdir new", "rename new old"),
+        8: ("connect(5, {sa_family=AF_INET, sin_port=htons(9)}, 16) = -1 ECONNREFUSED",),
+    }

@@ -33,12 +33,11 @@ class Body:
         if self.name or variable is None or variable.op != "VarHandleOp":
             return []
         takers = [n for n in self.nodes.values() if plain(handle) in map(plain, n.input)]
-        everywhere = [
-            *self.nodes.values(),
-            *(n for f in self.functions.values() for n in f.node_def),
-        ]
+        inside = [n for function in self.functions.values() for n in function.node_def]
         name = text(variable, "shared_name") or variable.name
-        aliases = [n for n in everywhere if n is not variable and may_name(n, name)]
+        aliases = [
+            n for n in (*self.nodes.values(), *inside) if n is not variable and may_name(n, name)
+        ]
         if aliases or any(taker.op not in VARIABLE_USERS for taker in takers):
             return []
         return [taker.input[1] for taker in takers if taker.op == "AssignVariableOp"]
