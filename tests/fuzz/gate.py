@@ -31,7 +31,8 @@ NO_STRACE = "strace is missing, so nobody would see what graphs touch; get it: a
 MARK = "/watched-graph-"
 OWN = ("graph.meta", "graph.index", "saved_model.pb")  # files of the graphs themselves
 # Where the runtime, Python and the C library look things up by themselves
-LOOKED_UP = (sys.prefix, sys.base_prefix, "/usr", "/lib", "/etc/ld.so", "/proc", "/sys", "/dev")
+PYTHON = (sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), str(ROOT))
+LOOKED_UP = (*PYTHON, "/usr", "/lib", "/etc/ld.so", "/proc", "/sys", "/dev")
 THREAD = re.compile(r"/proc/self/task/\d+/comm")  # the name of a thread
 CHUNK = 400  # graphs of one process
 STUCK_S = 60  # without a word
@@ -188,14 +189,14 @@ class Touched:
         if name in LOOKING:
             return None
         if name in TALKING:
-            return f"{name}({arguments})"
+            return f"{name}({arguments.rpartition(')')[0]})"
         for_reading = name.startswith("open") and not re.search(WRITING, arguments)
         allowed = self.is_usual if for_reading else self.is_own
         outside = [path for path in paths if not allowed(path)]
         return f"{name} {' '.join(outside)}" if outside else None
 
     def is_usual(self, path: str) -> bool:
-        return self.is_own(path) or path.startswith((*LOOKED_UP, str(ROOT))) or path in ("", ".")
+        return self.is_own(path) or path.startswith(LOOKED_UP) or path in ("", ".")
 
     def is_own(self, path: str) -> bool:
         if THREAD.fullmatch(path) or path == "/dev/null":

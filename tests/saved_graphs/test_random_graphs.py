@@ -50,5 +50,5 @@ def test_a_system_call_that_touches_something_is_seen(tmp_path):
     touched.read(f"12 {line}" for line in lines)
     assert touched.by == {
         7: ("openat bait", "openat /usr/lib/x.py", "mkdir new", "rename new old"),
-        8: ("connect(5, {sa_family=AF_INET, sin_port=htons(9)}, 16) = -1 ECONNREFUSED",),
+        8: ("connect(5, {sa_family=AF_INET, sin_port=htons(9)}, 16)",),
     }
