@@ -229,6 +229,16 @@ def test_an_asset_of_a_saved_model_is_read_without_leave(tmp_path):
         assert live.run(program.model.output, words).tolist() == [1, 0]
 
 
+def test_an_asset_that_is_a_link_out_of_the_folder_needs_leave(tmp_path):
+    (tmp_path / "words.txt").write_text("one\ntwo\n")
+    model = Words(tmp_path / "words.txt")
+    tf.saved_model.save(model, str(tmp_path / "saved"), model.__call__.get_concrete_function())
+    (tmp_path / "saved" / "assets").rename(tmp_path / "elsewhere")
+    (tmp_path / "saved" / "assets").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(EffectsError, match=r"FromTextFileV2\) reads files"):
+        walk(tmp_path / "saved")
+
+
 def through_a_variable(*more):
     graph = graphs.bare(
         *(("path", "Placeholder", ()), ("v", "VarHandleOp", ())),
