@@ -239,7 +239,7 @@ def test_an_asset_that_is_a_link_out_of_the_folder_needs_leave(tmp_path):
         walk(tmp_path / "saved")
 
 
-def through_a_variable(*more):
+def through_a_variable(*more, alias=None):
     graph = graphs.bare(
         *(("path", "Placeholder", ()), ("v", "VarHandleOp", ())),
         *(
@@ -248,6 +248,7 @@ def through_a_variable(*more):
         ),
         *(("read", "InitializeTableFromTextFileV2", ("table", "get")), *more),
     )
+    graph.node.extend([alias] if alias else [])
     nodes = reach.reached(graph, ["read"], ["path:0"], ["path:0"])
     return [effect.what for effect in gate.effects(nodes)]
 
@@ -274,6 +275,7 @@ def test_another_handle_of_the_variable_is_seen(op, attribute):
         value.list.s.append(b"v")
     assert reach.may_name(node, "v")
     assert not reach.may_name(node, "w")
+    assert through_a_variable(alias=node) == ["reads files"]
 
 
 # What TensorFlow evaluates before anything is run
@@ -300,6 +302,16 @@ def test_the_import_does_not_read_a_file_that_a_shape_depends_on(tmp_path):
     assert shape(side_effects=True) == (4, None)
     with pytest.raises(EffectsError, match=r"ReadFile \(ReadFile\) reads files"):
         walk(path)
+
+
+def test_a_reader_that_a_pass_may_evaluate_counts_although_nothing_leads_to_it(tmp_path):
+    def build():
+        graphs.dense()
+        tf.io.read_file("somewhere", name="read")
+
+    path = graphs.write(tmp_path / "g.pb", graphs.graph_def(build))
+    with pytest.raises(EffectsError, match=r"read \(ReadFile\) reads files"):
+        walk(path, fetches=("y",))
 
 
 def test_what_follows_from_constants_is_known():
