@@ -5,7 +5,7 @@
 # make check ruff, mypy and the floors on which imports stand
 # make bench benchmarks against other tools, into benchmarks/RESULTS.md
 # make docs  today's output into README.md and docs/
-# make fuzz  damaged and made-up files against everything that reads files
+# make fuzz  damaged and made-up files, graphs at random, against all that reads and runs them
 # make mutants mistakes planted in the code, against the quick tests; ROOM=analysis for one room
 # make clean removes .venv, caches and runs
 

@@ -21,6 +21,10 @@ class UsageError(TflabError):
     status = 2
 
 
+class EffectsError(UsageError):
+    """It was not run: it may touch more than tensors, and nobody has allowed that."""
+
+
 def reason(error: BaseException) -> str:
     """What went wrong, in words: of the system's errors without their numbers."""
     if isinstance(error, OSError):

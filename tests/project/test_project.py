@@ -26,6 +26,8 @@ WITHOUT_TENSORFLOW = (
     "report.panel",
     "report.pass_log",
     "saved_graphs.effects",
+    "saved_graphs.reach",
+    "saved_graphs.reviewed_ops",
     "convert.reading",
     "convert.conversion",
     "exporters.chrome_trace",

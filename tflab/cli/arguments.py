@@ -132,7 +132,7 @@ def saved(parser: argparse.ArgumentParser) -> None:
     add(
         "--allow-side-effects",
         action="store_true",
-        help="run a graph that reads or writes files, or runs Python",
+        help="run a graph that may touch more than tensors: files, Python, other machines",
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tflab.errors import RefusedError, TflabError
+from tflab.errors import EffectsError, RefusedError, TflabError
 from tflab.lifecycle import derivatives, gradient_check, meaning
 from tflab.records import (
     Backward,
@@ -83,9 +83,11 @@ def check_gradients(
     program: Program, pairs: list, options: Options
 ) -> tuple[tuple[GradientCheck, ...], str]:
     """The gradients against finite differences, or why there are none: a graph from a file can be
-    differentiated also where it cannot be run."""
+    differentiated also where it cannot, or may not, be run."""
     try:
         return gradient_check.check(program, pairs, options)
+    except EffectsError as error:
+        return (), f"nothing was run. {str(error).rstrip('.')}"
     except RefusedError as error:
         if program.model.optimizer is not None:
             raise

@@ -17,7 +17,7 @@ import tensorflow as tf
 
 from tflab.analysis import chain_rule
 from tflab.analysis.gradient_graph import GradientGraph
-from tflab.errors import RefusedError
+from tflab.errors import EffectsError, RefusedError
 from tflab.lifecycle import gradient_check
 from tflab.records import Derivative, Options, Program
 from tflab.runtime import nodes, session
@@ -42,7 +42,7 @@ def read(
         return ()
     try:
         values, slopes, starts = computed(program, dict(zip(ends, pairs, strict=True)), options)
-    except RefusedError:  # a graph from a file can be differentiated also where it cannot be run
+    except (EffectsError, RefusedError):  # a graph from a file need not run to be differentiated
         return ()
     return tuple(
         Derivative(
@@ -75,7 +75,7 @@ def computed(
     """The gradients of the first batch by the graph, and by finite differences, and the variables
     then; no differences where the loss comes out otherwise each time, or not finite."""
     batch = next(session.feed_batches(program, options.batch_size))
-    feeds = dict(zip(session.step_of(program, ()).feeds, batch, strict=True))
+    feeds = gradient_check.feeds_of(program, [g for g, _ in pairs.values()], batch)
     config = session.config_of(replace(options, soft_placement=True))
     graph, variables = gradient_check.settable(program)
     rng = np.random.default_rng(0)

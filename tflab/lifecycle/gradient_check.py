@@ -45,7 +45,7 @@ def check(
     The error of an element is |analytic - numeric| over the largest gradient looked at in its
     variable. Returns the checks, or none and the reason: a loss that differs from run to run (as
     with `tf.nn.dropout`; masks that follow from a variable stay the same) has no derivative to
-    compare with. Raises RefusedError where the loss cannot be run.
+    compare with. Raises RefusedError where the loss cannot be run, EffectsError where it may not.
     """
     pairs = [(g, v) for g, v in pairs if g is not None and dtype_of(v) == tf.float32]
     if not pairs:
@@ -53,7 +53,7 @@ def check(
     pairs = pairs[:: -(-len(pairs) // VARIABLES) or 1]
     rows = min(options.batch_size, max(ROWS[0], min(ROWS[-1], FLOATS // floats_of_a_row(program))))
     batch = next(session.feed_batches(program, rows))
-    feeds = dict(zip(session.step_of(program, ()).feeds, batch, strict=True))
+    feeds = feeds_of(program, [gradient for gradient, _ in pairs], batch)
     # What the devices cannot do is not the question here: that comes with placement.
     config = session.config_of(replace(options, soft_placement=True))
     graph, variables = settable(program)
@@ -110,6 +110,15 @@ def differences(
             if dtype == tf.float32:
                 raise
     raise AssertionError("the copy in float32 either runs or is refused")
+
+
+def feeds_of(
+    program: Program, gradients: Sequence[Any], batch: Sequence[np.ndarray]
+) -> dict[str, np.ndarray]:
+    """What a step is fed that computes the loss and these gradients."""
+    parts = tf.nest.flatten(gradients, expand_composites=True)
+    step = session.step_of(program, [program.loss.name, *(part.name for part in parts)])
+    return dict(zip(step.feeds, batch, strict=True))
 
 
 def first_values(

@@ -18,12 +18,11 @@ from tflab.analysis.ledger import nodes_needed
 from tflab.errors import TflabError, UsageError
 from tflab.records import Function, Model, Node, Saved, node_of
 from tflab.runtime import functions, nodes
-from tflab.saved_graphs import feeding, starting
-from tflab.saved_graphs.effects import effects, effects_text
+from tflab.saved_graphs import feeding, gate, starting
 from tflab.saved_graphs.formats import GraphFile
 from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
 
-LISTED = 5  # effects and names that a message lists
+LISTED = 5  # names that a message lists
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 UPDATES = re.compile(r"(Resource|Sparse|ResourceSparse)?Apply\w+")
 QUIET = (*PLACEHOLDERS, *VARIABLES, *ASSIGNMENTS, "Const", "NoOp", "SaveV2", "RestoreV2")
@@ -44,16 +43,15 @@ def build(file: GraphFile, options: Saved) -> Model:
     """Import the graph into the default graph and find out how to run it.
 
     Raises NotImportableError where TensorFlow refuses the graph, UsageError where the options name
-    something that it does not have, or where it would touch more than tensors.
+    something that it does not have.
     """
     graph = tf.compat.v1.get_default_graph()
-    import_graph(file, graph)
+    import_graph(file, graph, options)
     graph_nodes = nodes.from_graph(graph)
     signature = signature_of(file, options)
     fetches, why = fetches_of(graph_nodes, signature)
     loss = tensor(graph, options.loss) if options.loss else None
     needed = nodes_needed(graph_nodes, (*fetches, *([options.loss] if options.loss else [])), ())
-    refuse_effects(file, graph_nodes, needed, options)
     placeholders = [
         graph.get_tensor_by_name(f"{node.name}:0")
         for node in graph_nodes
@@ -76,13 +74,15 @@ def build(file: GraphFile, options: Saved) -> Model:
         notes=tuple(notes),
         start=start,
         lines=file.lines,
+        gate=None if options.side_effects else gate.Gate(file.name).check,
     )
 
 
-def import_graph(file: GraphFile, graph: tf.Graph) -> None:
+def import_graph(file: GraphFile, graph: tf.Graph, options: Saved) -> None:
+    graph_def = file.graph_def if options.side_effects else gate.locked(file.graph_def)
     try:
         with graph.as_default():
-            tf.import_graph_def(file.graph_def, name="")
+            tf.import_graph_def(graph_def, name="")
     except Exception as error:  # of many types, by what is wrong with the graph
         reason = " ".join(str(error).split()).partition(" [[")[0] or type(error).__name__
         missing = re.search(r"Op type not registered '([^']+)'", reason)
@@ -175,34 +175,6 @@ def similar_names(name: str, graph: tf.Graph) -> list[str]:
     ]
     near = difflib.get_close_matches(name if ":" in name else f"{name}:0", tensors, n=LISTED)
     return list(dict.fromkeys([*ending, *near]))[:LISTED]
-
-
-def refuse_effects(
-    file: GraphFile, graph_nodes: Sequence[Node], needed: set[str], options: Saved
-) -> None:
-    """Raise UsageError where running would touch more than tensors and that is not allowed."""
-    library = [
-        (f"{function.signature.name}/{node.name}", node.op)
-        for function in file.graph_def.library.function
-        for node in function.node_def
-        if not is_saving_function(function)
-    ]
-    here = [(node.name, node.op) for node in graph_nodes if node.name in needed]
-    side_effects = effects([*here, *library])
-    if side_effects and not options.side_effects:
-        more = f" and {len(side_effects) - LISTED} more" if len(side_effects) > LISTED else ""
-        raise UsageError(
-            f"Running '{file.name}' would touch more than tensors: "
-            f"{effects_text(side_effects[:LISTED])}{more}. "
-            "Give --allow-side-effects if you trust it."
-        )
-
-
-def is_saving_function(function: Any) -> bool:
-    """Whether it is the function by which a SavedModel saves or restores its variables."""
-    return (
-        re.search(r"__inference__traced_(save|restore)_\d+$", function.signature.name) is not None
-    )
 
 
 def parameters(

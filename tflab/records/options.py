@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,6 +54,8 @@ class Model:
     start: Start | None = None  # where the variables' own initialisers are not to be run
     updates: tuple[Any, ...] = ()  # ops that run with every training step: moving averages
     lines: Lines = field(default_factory=dict)  # of nodes whose makers TensorFlow does not know
+    # Asked before a run: (graph, what is to run, what is fed, what of that holds a path of tflab's)
+    gate: Callable[[Any, Iterable[str], Collection[str], Collection[str]], None] | None = None
     # The values of variables with which the data were made: what training has to find
     answer: Mapping[str, float] = field(default_factory=dict)
 
@@ -66,7 +68,7 @@ class Saved:
     loss: str | None = None  # a tensor to derive
     feeds: tuple[tuple[str, str], ...] = ()  # (placeholder, .npy file)
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()  # (placeholder, its shape)
-    side_effects: bool = False  # whether it may read and write files and the like
+    side_effects: bool = False  # whether it may touch more than tensors
 
 
 @dataclass(frozen=True)

@@ -108,8 +108,14 @@ def refused(error: tf.errors.OpError) -> RefusedError:
 
 
 def start_of(program: Program) -> Start:
-    """The model's own way to give its variables their first values, else their initialisers."""
-    return program.model.start or Start(initializers(program.graph))
+    """The model's own way to give its variables their first values, else their initialisers.
+
+    Raises EffectsError where that may touch more than tensors and is not allowed to.
+    """
+    start = program.model.start or Start(initializers(program.graph))
+    if program.model.gate:
+        program.model.gate(program.graph, start.targets, start.feeds, start.feeds)
+    return start
 
 
 def initializers(graph: tf.Graph) -> tuple[str, ...]:
@@ -163,9 +169,15 @@ def traced_steps(live: tf1.Session, step: Step) -> tuple[Any, Any]:
 
 
 def step_of(program: Program, fetches: Sequence[str]) -> Step:
-    """The step that computes these fetches; names of tensors are fetched, names of nodes run."""
+    """The step that computes these fetches; names of tensors are fetched, names of nodes run.
+
+    Raises EffectsError where it may touch more than tensors and is not allowed to.
+    """
+    feeds = tuple(sorted(tensor.name for tensor in program.model.feeds))
+    if program.model.gate:
+        program.model.gate(program.graph, fetches, feeds, ())
     return Step(
-        feeds=tuple(sorted(tensor.name for tensor in program.model.feeds)),
+        feeds=feeds,
         fetches=tuple(name for name in fetches if ":" in name),
         targets=tuple(name for name in fetches if ":" not in name),
     )

@@ -1,28 +1,22 @@
-"""Effects: what running a graph would touch besides its tensors. No TensorFlow in here.
+"""Effects: what a node would touch besides its tensors. No TensorFlow in here.
 
-A graph from elsewhere may read and write files, communicate with other machines and call Python.
-Op types do not declare such effects, so they are recognised by their names.
+A list of harmful ops can never be complete, so it is the other way about: a node is harmless where
+the definition of its type says so, or where somebody has looked and found it so (`reviewed_ops`).
+Everything else has an effect, if only that it is not known.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import Any
 
-PATTERNS = {  # an effect -> the op types that have it, as a pattern
-    "reads files": r"ReadFile|MatchingFiles|Restore(V2|Slice)?|.*Reader(V2)?|TextLineDataset"
-    r"|TFRecordDataset(V2)?|FixedLengthRecordDataset(V2)?|.*FromTextFile(V2)?|LoadDataset"
-    r"|LoadTPUEmbedding.*|Sql(ite)?Dataset|ImportEvent|LMDBDataset|.*CSVDataset(V2)?"
-    r"|GenerateVocabRemapping|LoadAndRemapMatrix|Checkpoint.*|.*FileSystem.*",
-    "writes files": r"WriteFile|Save(V2|Slices)?|MergeV2Checkpoints|SaveDataset(V2)?"
-    r"|DatasetToTFRecord|CreateSummary(File|Db)Writer|Write.*Summary|CacheDataset(V2)?"
-    r"|SnapshotDataset(V2|Reader)?|.*SnapshotDatasetV2|DebugIdentity(V\d)?|DebugNumericSummary.*"
-    r"|PrintV2|DumpGraph.*",
-    "calls Python": r"(Eager)?PyFunc(Stateless)?|GeneratorDataset",
-    "speaks to other machines": r"_?(Host)?(Send|Recv)|.*DataService.*|RegisterDataset(V2)?"
-    r"|Collective.*|Xla(Send|Recv).*|Rpc.*|.*TPU.*|BigQuery.*|DistributedSave",
-}
+from tflab.saved_graphs import reviewed_ops
+
+STRING = 7  # DT_STRING in tensorflow/core/framework/types.proto
+HARMLESS = frozenset(" ".join(reviewed_ops.HARMLESS.values()).split())
+GATED = {what: re.compile(pattern) for what, pattern in reviewed_ops.GATED.items()}
 
 
 @dataclass(frozen=True)
@@ -32,15 +26,76 @@ class Effect:
     what: str
 
 
-def effects(types: Iterable[tuple[str, str]]) -> tuple[Effect, ...]:
-    """The effects of these nodes, which are given as (name, op type)."""
-    patterns = {what: re.compile(pattern) for what, pattern in PATTERNS.items()}
-    return tuple(
-        Effect(name, op, what)
-        for name, op in types
-        for what, pattern in patterns.items()
-        if pattern.fullmatch(op)
-    )
+def of_type(op: str, op_def: Any) -> str | None:
+    """What a node of this type may do, as the end of a sentence; None where it is harmless.
+
+    `op_def` is the type's OpDef, None for a type that TensorFlow does not know.
+    """
+    for what, pattern in GATED.items():
+        if pattern.fullmatch(op):
+            return what
+    if op in HARMLESS:
+        return None
+    if op_def is None:
+        return "is of a type that TensorFlow does not know"
+    return by_definition(op_def)
+
+
+def by_definition(op_def: Any) -> str | None:
+    """What the definition of a type leaves open, None where it promises to be harmless: not
+    stateful, and no string goes in that could be a file's name or an address."""
+    if op_def.is_stateful:
+        return "is stateful"
+    for argument in op_def.input_arg:
+        if argument.type == STRING:
+            return f"takes the string '{argument.name}'"
+    for attribute in op_def.attr:
+        listed = attribute.allowed_values.list.s  # it can hold nothing but one of these words
+        plain = listed or attribute.name in reviewed_ops.PLAIN_ATTRIBUTES
+        if attribute.type in ("string", "list(string)") and not plain:
+            return f"takes the string attribute '{attribute.name}'"
+    return None
+
+
+def of_node(
+    node_def: Any,
+    op_def: Any,
+    is_empty: Callable[[str], bool],
+    is_given: Callable[[str], bool],
+) -> str | None:
+    """What this node would do; None where it is harmless, be it for what it is told to do.
+
+    `is_empty` says of an input whether it is a constant empty string, `is_given` whether it is a
+    path that tflab itself feeds.
+    """
+    what = of_type(node_def.op, op_def)
+    if what is None:
+        return None
+    if node_def.op in reviewed_ops.HARMLESS_VALUES:
+        name, pattern = reviewed_ops.HARMLESS_VALUES[node_def.op]
+        if re.fullmatch(pattern, text_of(node_def, op_def, name), re.DOTALL):
+            return None
+    empty = input_of(node_def, op_def, reviewed_ops.HARMLESS_EMPTY.get(node_def.op))
+    given = input_of(node_def, op_def, reviewed_ops.READERS.get(node_def.op))
+    if (empty and is_empty(empty)) or (given and is_given(given)):
+        return None
+    return what
+
+
+def text_of(node_def: Any, op_def: Any, name: str) -> str:
+    """An attribute of a node, by default that of its type."""
+    if name in node_def.attr:
+        return node_def.attr[name].s.decode(errors="replace")
+    defaults = [attr.default_value.s for attr in op_def.attr if attr.name == name] if op_def else []
+    return b"".join(defaults).decode(errors="replace")
+
+
+def input_of(node_def: Any, op_def: Any, argument: str | None) -> str | None:
+    """The tensor that goes into this argument; those before it are one tensor each."""
+    names = [arg.name for arg in op_def.input_arg] if op_def else []
+    if argument not in names or names.index(argument) >= len(node_def.input):
+        return None
+    return node_def.input[names.index(argument)]
 
 
 def effects_text(found_effects: Iterable[Effect]) -> str:

@@ -60,10 +60,12 @@ def table_initialisation(file: GraphFile) -> Start:
     for key in ("saved_model_main_op", "legacy_init_op"):
         names += list(file.meta.collection_def[key].node_list.value)[:1] if not names else []
     assets = file.path.parent / "assets"
+    # Links lead nowhere else: what is fed here is read without leave
+    own = file.path.parent.resolve() / "assets"
     feeds = {
         asset.tensor_info.name: str(assets / asset.filename)
         for asset in file.meta.asset_file_def
-        if (assets / asset.filename).resolve().is_relative_to(assets.resolve())
+        if (assets / asset.filename).resolve().is_relative_to(own)
     }
     return Start(tuple(map(node_of, names)), feeds)
 

@@ -1,0 +1,81 @@
+"""Watched: runs graphs at random in the current folder, each to its end or to its refusal.
+
+    python -m tests.fuzz.watched SEED FIRST LAST [--allow]
+
+Whoever watches this process from outside sees a path that begins with MARK before each graph. One
+line is printed for each: its number, its op, where the op stands, and how far it came.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+
+from tests.fuzz.random_graphs import Maker
+from tflab.errors import EffectsError, TflabError
+from tflab.lifecycle import frontend
+from tflab.models import saved
+from tflab.records import Options, Saved
+from tflab.runtime import private, session
+from tflab.saved_graphs import formats
+
+MARK = "/watched-graph-"
+TRACEBACK = "ended in"
+REFUSED, BLOCKED, GATED, RAN = "refused by the runtime", "not imported", "gated", "ran"
+SECONDS = 2  # of one step; what waits for ever is given up
+
+
+def main(seed: int, first: int, last: int, allow: bool) -> None:
+    session.TIME_LIMIT_S = SECONDS
+    # Only through a checkpoint is a MetaGraphDef restored
+    Path("graph.index").touch()
+    maker = Maker(seed)
+    for number in range(first, last):
+        op, place, meta = maker.graph(number)
+        path = Path("graph.meta")
+        content = meta
+        if place == "main op":
+            content = private.saved_model()
+            content.meta_graphs.append(meta)
+            path = Path("saved_model.pb")
+        path.write_bytes(content.SerializeToString())
+        print(number, op, place, end=" | ", flush=True)
+        os.path.exists(f"{MARK}{number}")
+        print(outcome(path, allow), flush=True)
+        path.unlink()
+    os.path.exists(f"{MARK}end")
+
+
+def outcome(path: Path, allow: bool) -> str:
+    """How far a graph came on the way of any graph from a file."""
+
+    def build() -> Any:
+        return saved.build(formats.read(path), Saved(side_effects=allow))
+
+    try:
+        stage = frontend.build((str(path), build), Options())
+        if stage.program is None:
+            return BLOCKED
+        step = session.step_of(stage.program, ("out:0",))
+        start = session.start_of(stage.program)
+        with session.opened(stage.program.graph, session.config_of(Options()), start) as live:
+            step.callable(live)()
+    except EffectsError:
+        return GATED
+    except TflabError:
+        return REFUSED
+    except Exception as error:  # that is not how tflab says what is wrong
+        return f"{TRACEBACK} {type(error).__name__}: {str(error).splitlines()[0]}"
+    return RAN
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:4]), allow="--allow" in sys.argv)
+    # Threads of ops that wait for ever would keep the process from its end
+    sys.stdout.flush()
+    os._exit(0)

@@ -1,0 +1,98 @@
+"""Gate: a graph from a file runs what touches tensors alone; more than that, its user has to allow.
+
+The gate is asked when something is about to run, about all that the run would reach. What may read
+a file all the same is fed the path by tflab: that of the checkpoint beside the graph, or that of an
+asset within its folder. The graph chooses neither, and only ops that read get through with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from typing import Any
+
+import tensorflow as tf
+
+from tflab.errors import EffectsError
+from tflab.runtime import private
+from tflab.saved_graphs import reach
+from tflab.saved_graphs.effects import Effect, effects_text, of_node
+
+LISTED = 5  # effects that a message lists
+LOCK = "_kernel"  # of kernels, the runtime takes one with this label, and there is none
+
+
+class Gate:
+    """The gate of a graph: asked once about each run."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name  # of the graph, for the reader
+        self.passed: set[Any] = set()
+
+    def check(
+        self,
+        graph: tf.Graph,
+        targets: Iterable[str],
+        fed: Collection[str],
+        given: Collection[str] = (),
+    ) -> None:
+        """Raise EffectsError where a run of these tensors or nodes may touch more than tensors.
+
+        `fed` are the tensors that it is fed; `given`, those among them that hold a path of tflab's.
+        """
+        run = (graph.version, tuple(targets), frozenset(fed), frozenset(given))
+        if run in self.passed:
+            return
+        graph_def = graph.as_graph_def()
+        nodes = reach.reached(graph_def, *run[1:])
+        found = {effect.node: effect for effect in (*effects(nodes), *effects(early(graph_def)))}
+        if found:
+            raise EffectsError(refusal(self.name, tuple(found.values())))
+        self.passed.add(run)
+
+
+def effects(nodes: Iterable[reach.Reached]) -> Iterator[Effect]:
+    for node in nodes:
+        op_def = private.op_def(node.node_def.op)
+        called = op_def is None and node.calls_itself
+        what = None if called else of_node(node.node_def, op_def, node.is_empty, node.is_given)
+        if what is not None:
+            yield Effect(node.name, node.node_def.op, what)
+
+
+def early(graph_def: Any) -> Iterator[reach.Reached]:
+    """What TensorFlow may evaluate without a run, as at the import of the graph."""
+    return reach.early(graph_def, is_stateful)
+
+
+def is_stateful(op: str) -> bool:
+    """Whether ops of a type are never evaluated early; those of an unknown one cannot be."""
+    op_def = private.op_def(op)
+    return op_def is None or op_def.is_stateful
+
+
+def locked(graph_def: Any) -> Any:
+    """The graph, in which what has an effect and could be evaluated at the import cannot be.
+
+    TensorFlow evaluates constants where shapes depend on them. A reader of files may be such a
+    constant, and what it read would be seen as a shape.
+    """
+    effective = [node for node in early(graph_def) if any(effects([node]))]
+    if not effective:
+        return graph_def
+    copy = type(graph_def)()
+    copy.CopyFrom(graph_def)
+    names = {(node.body.name, node.node_def.name) for node in effective}
+    bodies = {"": copy.node} | {f.signature.name: f.node_def for f in copy.library.function}
+    for body, nodes in bodies.items():
+        for node_def in nodes:
+            if (body, node_def.name) in names:
+                node_def.attr[LOCK].s = b"not without leave"
+    return copy
+
+
+def refusal(name: str, found: tuple[Effect, ...]) -> str:
+    more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
+    return (
+        f"Running '{name}' may touch more than tensors: {effects_text(found[:LISTED])}{more}. "
+        "Give --allow-side-effects if you trust it."
+    )

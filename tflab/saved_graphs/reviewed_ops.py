@@ -1,0 +1,200 @@
+"""Reviewed ops: what is known of the types that do more than their definitions say, or less.
+
+Everything in here was decided by reading what the op does, not by its name. A type that stands
+nowhere is judged by its definition alone (`effects.py`). No TensorFlow in here.
+"""
+
+from __future__ import annotations
+
+# An effect -> the types that have it, as a pattern. What matches never runs without leave.
+GATED = {
+    "reads files": r"ReadFile|.*MatchingFiles(Dataset)?|Restore(V2|Slice)?|DTensorRestoreV2"
+    r"|.*Reader(V2)?|Reader(Read|Reset|Num|Restore|Serialize)\w*|RecordInput|ImmutableConst"
+    r"|TextLineDataset|TFRecordDataset(V2)?|FixedLengthRecordDataset(V2)?|LoadDataset|ImportEvent"
+    r"|.*(CSV|LMDB|Sql)Dataset(V2)?|InitializeTableFromTextFile(V2)?|GenerateVocabRemapping"
+    r"|LoadAndRemapMatrix|Skipgram|FixedUnigramCandidateSampler|SnapshotChunkDataset"
+    r"|ListSnapshotChunksDataset|(De|En)codeProto(V2)?|Unicode(Decode\w*|Transcode)",
+    "writes files": r"WriteFile|Save(V2|Slices)?|MergeV2Checkpoints|SaveDataset(V2)?"
+    r"|DistributedSave|.*DatasetToTFRecord|\w*Summary(File|Db)?Writer|Write\w*Summary|CacheDataset(V2)?"
+    r"|Snapshot(Nested)?Dataset(V2|Reader)?|Debug(Identity(V\d)?|NanCount|NumericSummary)"
+    r"|Copy(Host)?|DumpTensor|CalibrationStatisticsSaver|PrintV2",
+    "calls Python": r"(Eager)?PyFunc(Stateless)?",
+    "speaks to other machines": r"_?(Host)?(Send|Recv)|DataService\w+|RegisterDataset(V2)?"
+    r"|_?Collective\w+|_?Nccl\w+|AllToAll|CrossReplicaSum|_?Xla(Send|Recv)\w*|Rpc\w+|RemoteCall"
+    r"|DeleteRpcFutureResource|FileSystemSetConfiguration|CopyToMesh(Grad)?|Relayout(Like)?"
+    r"|DTensor(All|Reduce|Set)\w+|SyncDevice",
+    "runs a program that is not in the graph": r"XlaCallModule|XlaCustomCall(V2)?|MlirPassthroughOp"
+    r"|_Xla(Compile|Run)|_?XlaHostCompute(Mlir)?|DatasetFromGraph|DeserializeIterator|_TPUCompile.*"
+    r"|_XlaCompileMlir\w+",
+    "ends the process": r"Abort|WorkerHeartbeat",
+    "drives an accelerator": r".*TPU.*|.*Tpu.*|Infeed\w+|Outfeed\w+|Prelinearize\w*|XlaSparse\w+"
+    r"|.*SparseCore\w*|.*DedupData\w*|ConvertToCooTensor|GetMinibatch\w+|GlobalIterId"
+    r"|StoreMinibatchStatisticsInFdo|UpdateTaskIdAndGlobalCoreArray|_Xla(AotOnly)\w+|XlaDequantize",
+    "is there for TensorFlow's own tests": r"Foo\d|TestAttr|Attr(Default|Enum|EnumList)"
+    r"|DefaultAttrs|NInTwice|StringListAttr|Resource(Create|Initialized|Using)Op|StubResourceHandleOp"
+    r"|GraphDefVersion|RequiresOlderGraphVersion|DevicePlacementOp|DtypeWithDefaultOp|FakeQueue"
+    r"|IsResourceHandleRefCounting|MakeWeakResourceHandle",
+}
+
+# Gated types that are harmless all the same where an attribute is of this form.
+HARMLESS_VALUES = {
+    "DecodeProtoV2": ("descriptor_source", r"(local://|bytes://.*)?"),  # else a file's name
+    "EncodeProto": ("descriptor_source", r"(local://|bytes://.*)?"),
+    "FixedUnigramCandidateSampler": ("vocab_file", ""),
+    "PrintV2": ("output_stream", r"stderr|log\(\w+\)"),  # else standard output, or a file
+    # The name of an encoding leads to a table that is looked for by it, also among files
+    "UnicodeDecode": ("input_encoding", r"[\w.:-]*"),
+    "UnicodeDecodeWithOffsets": ("input_encoding", r"[\w.:-]*"),
+    "UnicodeTranscode": ("input_encoding", r"[\w.:-]*"),
+}
+
+# Gated types that are harmless where this input is an empty constant: they stay in memory.
+HARMLESS_EMPTY = {"CacheDataset": "filename", "CacheDatasetV2": "filename"}
+
+# Types that only read the file that this input names: harmless where tflab itself feeds the path,
+# which is that of the checkpoint or of an asset that belongs to the graph.
+READERS = {
+    "RestoreV2": "prefix",
+    "Restore": "file_pattern",
+    "RestoreSlice": "file_pattern",
+    "InitializeTableFromTextFile": "filename",
+    "InitializeTableFromTextFileV2": "filename",
+    "ReadFile": "filename",
+}
+
+# Attributes that hold a string and say no more than how tensors are to be read.
+PLAIN_ATTRIBUTES = (
+    *("activation_mode", "bad_indices_policy", "container", "data_format", "deterministic"),
+    *("dimension_numbers", "encoding", "equation", "fill_mode", "frame_name", "fused_ops"),
+    *("interpolation", "kernel_type", "metadata", "padding", "precision_config", "separator"),
+    *("set_operation", "shared_name"),
+)
+
+# Why they are harmless -> types that are stateful, or take strings, and touch tensors alone.
+HARMLESS = {
+    "variables": """
+        AssignAddVariableOp AssignSubVariableOp AssignVariableOp AssignVariableXlaConcatND DeepCopy
+        DestroyResourceOp DestroyTemporaryVariable DisableCopyOnRead Empty ReadVariableOp
+        ReadVariableXlaSplitND ResourceApplyAdaMax ResourceApplyAdadelta ResourceApplyAdagrad
+        ResourceApplyAdagradDA ResourceApplyAdagradV2 ResourceApplyAdam
+        ResourceApplyAdamWithAmsgrad ResourceApplyAddSign ResourceApplyCenteredRMSProp
+        ResourceApplyFtrl ResourceApplyFtrlV2 ResourceApplyGradientDescent
+        ResourceApplyKerasMomentum ResourceApplyMomentum ResourceApplyPowerSign
+        ResourceApplyProximalAdagrad ResourceApplyProximalGradientDescent ResourceApplyRMSProp
+        ResourceCountUpTo ResourceGather ResourceGatherNd ResourceScatterAdd ResourceScatterDiv
+        ResourceScatterMax ResourceScatterMin ResourceScatterMul ResourceScatterNdAdd
+        ResourceScatterNdMax ResourceScatterNdMin ResourceScatterNdSub ResourceScatterNdUpdate
+        ResourceScatterSub ResourceScatterUpdate ResourceSparseApplyAdadelta
+        ResourceSparseApplyAdagrad ResourceSparseApplyAdagradDA ResourceSparseApplyAdagradV2
+        ResourceSparseApplyCenteredRMSProp ResourceSparseApplyFtrl ResourceSparseApplyFtrlV2
+        ResourceSparseApplyKerasMomentum ResourceSparseApplyMomentum
+        ResourceSparseApplyProximalAdagrad ResourceSparseApplyProximalGradientDescent
+        ResourceSparseApplyRMSProp ResourceStridedSliceAssign TemporaryVariable VarHandleOp
+        VarIsInitializedOp Variable VariableShape VariableV2 _ReadVariablesOp _VarHandlesOp""",
+    "random numbers, whose generator remembers where it was": """
+        AllCandidateSampler AnonymousRandomSeedGenerator AnonymousSeedGenerator
+        DeleteRandomSeedGenerator DeleteSeedGenerator DummySeedGenerator
+        LearnedUnigramCandidateSampler LogUniformCandidateSampler Multinomial NonDeterministicInts
+        ParameterizedTruncatedNormal RandomCrop RandomGamma RandomPoisson RandomPoissonV2
+        RandomShuffle RandomStandardNormal RandomUniform RandomUniformInt RngReadAndSkip RngSkip
+        SampleDistortedBoundingBox SampleDistortedBoundingBoxV2 StatefulRandomBinomial
+        StatefulStandardNormal StatefulStandardNormalV2 StatefulTruncatedNormal StatefulUniform
+        StatefulUniformFullInt StatefulUniformInt StatelessRandomGetAlg
+        ThreadUnsafeUnigramCandidateSampler TruncatedNormal UniformCandidateSampler""",
+    "queues, stacks, lists and accumulators in memory": """
+        AccumulatorApplyGradient AccumulatorNumAccumulated AccumulatorSetGlobalStep
+        AccumulatorTakeGradient AddManySparseToTensorsMap AddSparseToTensorsMap Barrier BarrierClose
+        BarrierIncompleteSize BarrierInsertMany BarrierReadySize BarrierTakeMany
+        ConditionalAccumulator ConsumeMutexLock FIFOQueue FIFOQueueV2 MapClear MapIncompleteSize
+        MapPeek MapSize MapStage MapUnstage MapUnstageNoKey MutexLock MutexV2 OrderedMapClear
+        OrderedMapIncompleteSize OrderedMapPeek OrderedMapSize OrderedMapStage OrderedMapUnstage
+        OrderedMapUnstageNoKey PaddingFIFOQueue PaddingFIFOQueueV2 PriorityQueue PriorityQueueV2
+        QueueClose QueueCloseV2 QueueDequeue QueueDequeueMany QueueDequeueManyV2 QueueDequeueUpTo
+        QueueDequeueUpToV2 QueueDequeueV2 QueueEnqueue QueueEnqueueMany QueueEnqueueManyV2
+        QueueEnqueueV2 QueueIsClosed QueueIsClosedV2 QueueSize QueueSizeV2 RandomShuffleQueue
+        RandomShuffleQueueV2 ResourceAccumulatorApplyGradient ResourceAccumulatorNumAccumulated
+        ResourceAccumulatorSetGlobalStep ResourceAccumulatorTakeGradient
+        ResourceConditionalAccumulator SparseAccumulatorApplyGradient SparseAccumulatorTakeGradient
+        SparseConditionalAccumulator Stack StackClose StackCloseV2 StackPop StackPopV2 StackPush
+        StackPushV2 StackV2 Stage StageClear StagePeek StageSize TakeManySparseFromTensorsMap
+        TensorArray TensorArrayClose TensorArrayCloseV2 TensorArrayCloseV3 TensorArrayConcat
+        TensorArrayConcatV2 TensorArrayConcatV3 TensorArrayGather TensorArrayGatherV2
+        TensorArrayGatherV3 TensorArrayGrad TensorArrayGradV2 TensorArrayGradV3
+        TensorArrayGradWithShape TensorArrayPack TensorArrayRead TensorArrayReadV2 TensorArrayReadV3
+        TensorArrayScatter TensorArrayScatterV2 TensorArrayScatterV3 TensorArraySize
+        TensorArraySizeV2 TensorArraySizeV3 TensorArraySplit TensorArraySplitV2 TensorArraySplitV3
+        TensorArrayUnpack TensorArrayV2 TensorArrayV3 TensorArrayWrite TensorArrayWriteV2
+        TensorArrayWriteV3 Unstage Batch""",
+    "tables in memory": """
+        AnonymousHashTable AnonymousMutableDenseHashTable AnonymousMutableHashTable
+        AnonymousMutableHashTableOfTensors HashTable HashTableV2 InitializeTable
+        InitializeTableFromDataset InitializeTableV2 LookupTableExport LookupTableExportV2
+        LookupTableFind LookupTableFindV2 LookupTableImport LookupTableImportV2 LookupTableInsert
+        LookupTableInsertV2 LookupTableRemoveV2 LookupTableSize LookupTableSizeV2
+        MutableDenseHashTable MutableDenseHashTableV2 MutableHashTable MutableHashTableOfTensors
+        MutableHashTableOfTensorsV2 MutableHashTableV2""",
+    "data sets of tensors, and what hands on the elements of any": """
+        AnonymousIterator AnonymousIteratorV2 AnonymousIteratorV3 AnonymousMemoryCache
+        AnonymousMultiDeviceIterator AnonymousMultiDeviceIteratorV3 AssertNextDataset
+        AssertPrevDataset BytesProducedStatsDataset DatasetCardinality DatasetToGraph
+        DatasetToSingleElement DeleteIterator DeleteMemoryCache DeleteMultiDeviceIterator
+        DummyIterationCounter DummyMemoryCache ExperimentalAssertNextDataset
+        ExperimentalBytesProducedStatsDataset ExperimentalGroupByReducerDataset
+        ExperimentalIteratorGetDevice ExperimentalLatencyStatsDataset
+        ExperimentalParseExampleDataset ExperimentalRandomDataset
+        ExperimentalSetStatsAggregatorDataset ExperimentalStatsAggregatorHandle
+        ExperimentalStatsAggregatorSummary ExperimentalThreadPoolDataset
+        ExperimentalThreadPoolHandle GeneratorDataset GlobalShuffleDataset GroupByReducerDataset
+        Iterator IteratorFromStringHandle IteratorFromStringHandleV2 IteratorGetDevice
+        IteratorGetModelProto IteratorGetNext IteratorGetNextAsOptional IteratorGetNextSync
+        IteratorToStringHandle IteratorV2 LatencyStatsDataset ListDataset MakeIterator
+        MultiDeviceIterator MultiDeviceIteratorFromStringHandle MultiDeviceIteratorGetNextFromShard
+        MultiDeviceIteratorInit MultiDeviceIteratorToStringHandle OneShotIterator OptimizeDataset
+        OptimizeDatasetV2 OptionsDataset ParseExampleDataset ParseExampleDatasetV2 RandomDataset
+        RandomDatasetV2 RangeDataset ReduceDataset RewriteDataset SerializeIterator
+        SetStatsAggregatorDataset ShuffleAndRepeatDatasetV2 ShuffleDatasetV2 ShuffleDatasetV3
+        SparseTensorSliceDataset StatsAggregatorHandle StatsAggregatorHandleV2
+        StatsAggregatorSummary TensorDataset TensorSliceDataset
+        ThreadPoolDataset ThreadPoolHandle""",
+    "control flow: what they call is looked at by itself": """
+        BatchFunction Case If PartitionedCall RiscWhile StatefulPartitionedCall
+        While XlaIf XlaLaunch XlaWhile _If _While""",
+    "trees and other models in memory": """
+        BoostedTreesCalculateBestFeatureSplitV2 BoostedTreesCenterBias BoostedTreesCreateEnsemble
+        BoostedTreesCreateQuantileStreamResource BoostedTreesDeserializeEnsemble
+        BoostedTreesEnsembleResourceHandleOp BoostedTreesExampleDebugOutputs
+        BoostedTreesFlushQuantileSummaries BoostedTreesGetEnsembleStates BoostedTreesPredict
+        BoostedTreesQuantileStreamResourceAddSummaries BoostedTreesQuantileStreamResourceDeserialize
+        BoostedTreesQuantileStreamResourceFlush
+        BoostedTreesQuantileStreamResourceGetBucketBoundaries
+        BoostedTreesQuantileStreamResourceHandleOp BoostedTreesSerializeEnsemble
+        BoostedTreesTrainingPredict BoostedTreesUpdateEnsemble BoostedTreesUpdateEnsembleV2
+        CudnnRNN CudnnRNNBackprop CudnnRNNBackpropV2 CudnnRNNBackpropV3 CudnnRNNV2 CudnnRNNV3
+        CustomAggregator IsBoostedTreesEnsembleInitialized
+        IsBoostedTreesQuantileStreamResourceInitialized NegTrain""",
+    "checks, clocks and what the process itself knows": """
+        Assert CheckNumerics CheckNumericsV2 DeleteSessionTensor DeviceIndex GetSessionHandle
+        GetSessionHandleV2 GetSessionTensor GuaranteeConst IsTensorFloat32Enabled PreventGradient
+        Print SleepIdentityOp SleepOp Timestamp""",
+    "the runtime's own": """
+        _Arg _DeviceArg _DeviceRetval _ParallelConcatStart _Retval _ScopedAllocator
+        _ScopedAllocatorConcat _ScopedAllocatorSplit _UnaryOpsComposition""",
+    "functions of strings, which name no files": """
+        AsString DecodeBase64 DecodeCSV DecodeCompressed DecodeJSONExample DecodePaddedRaw DecodeRaw
+        DeserializeManySparse EncodeBase64 Fingerprint ParseExample ParseExampleV2
+        ParseSequenceExample ParseSequenceExampleV2 ParseSingleExample ParseSingleSequenceExample
+        ParseTensor RaggedCross ReduceJoin RegexFullMatch RegexReplace SdcaFprint ShardedFilename
+        ShardedFilespec SparseCrossV2 StaticRegexFullMatch StaticRegexReplace StringFormat
+        StringJoin StringLength StringLower StringNGrams StringSplit StringSplitV2 StringStrip
+        StringToHashBucket StringToHashBucketFast StringToHashBucketStrong StringToNumber
+        StringUpper Substr UnsortedSegmentJoin""",
+    "pictures and sounds that are in a string": """
+        DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodeJxl DecodePng DecodeWav
+        DecodeWebP EncodeJpeg ExtractJpegShape""",
+    "summaries, which are strings too": """
+        AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary
+        TensorSummary TensorSummaryV2""",
+    "sums whose strings choose a formula": """
+        DataFormatDimMap DataFormatVecPermute ExtractGlimpse ExtractGlimpseV2 RaggedTensorToTensor
+        XlaSharding XlaSpmdFullToShardShape XlaSpmdShardToFullShape""",
+}
