@@ -171,6 +171,13 @@ def step_of(program: Program, fetches: Sequence[str]) -> Step:
     )
 
 
+def ready(program: Program) -> Program:
+    """The program, where its steps can run. Raises the TflabError that says why they cannot."""
+    if program.model.unready:
+        raise program.model.unready
+    return program
+
+
 def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
     """The whole data of a split by fed tensor, in the order of `Step.feeds`.
 
@@ -205,7 +212,11 @@ def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
 def feed_batches(
     program: Program, batch_size: int, split: str = "train"
 ) -> Iterator[list[np.ndarray]]:
-    """Real batches for ever, each a list of values in the order of `Step.feeds`."""
+    """Real batches for ever, each a list of values in the order of `Step.feeds`.
+
+    Raises the TflabError that says why, where no step of the model can run.
+    """
+    ready(program)
     dataset = program.dataset(split)
     columns = feed_columns(program, split) or dataset.columns
     for batch in datasets.batches(replace(dataset, columns=columns), batch_size):
