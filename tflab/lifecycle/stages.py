@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tflab import models
+from tflab.errors import RefusedError
 from tflab.exporters import notebook
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records import Options, Stage
 from tflab.runtime import session
+from tflab.saved_graphs import advice
 from tflab.views import stages as views
 
 for record in views.STAGES:
@@ -30,6 +32,9 @@ def through(model: str, options: Options, runs: bool = True) -> Iterator[Stage]:
     yield built
     derived = backward.differentiate(built, options)
     yield derived
-    placed = placement.place(derived, options)
-    yield placed
-    yield execution.execute(placed, options)
+    try:
+        placed = placement.place(derived, options)
+        yield placed
+        yield execution.execute(placed, options)
+    except RefusedError as error:
+        raise advice.with_advice(error, derived.program, options) from error

@@ -104,7 +104,9 @@ def refused(error: tf.errors.OpError) -> RefusedError:
         message += " Give --soft-placement to let another device do it."
     if message.startswith("Multiple CPU devices"):
         message += ": XLA put nodes of several devices into one cluster. Give --devices 1."
-    return RefusedError(f"The runtime refused the step: {message}")
+    refusal = RefusedError(f"The runtime refused the step: {message}")
+    refusal.nodes = tuple(re.findall(r"\[\[(?:\{\{node )?([^\s\]{}]+)", error.message))
+    return refusal
 
 
 def start_of(program: Program) -> Start:
@@ -134,6 +136,7 @@ def sentence(message: str) -> str:
         lines = [line.partition(": ")[2] or line for line in lines[1:]]
     lines = [line for line in lines if not line.endswith(":")] or lines  # headings
     first = lines[0].partition(" [[")[0] if lines else "no message"
+    first = re.sub(r"\{\{function_node \S*?\}\} ?", "", first)
     return re.sub(r"\{\{node (.*?)\}\}", r"'\1'", first)
 
 

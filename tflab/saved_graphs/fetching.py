@@ -22,10 +22,9 @@ LISTED = 5  # names that a message lists
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 UPDATES = re.compile(r"(Resource|Sparse|ResourceSparse)?Apply\w+")
 SAVERS = re.compile(r"(Save|Restore)(V2|Slices?)?|ShardedFilename|MergeV2Checkpoints")
-BOOKS = re.compile(
-    SAVERS.pattern + r"|\w*Summary(V2)?|IsVariableInitialized|VarIsInitializedOp|Assert"
-)
-QUIET = (*PLACEHOLDERS, *VARIABLES, *ASSIGNMENTS, "Const", "PlaceholderWithDefault", "NoOp")
+BOOKS = re.compile(r"\w*Summary(V2)?|IsVariableInitialized|VarIsInitializedOp")
+STILL = (*VARIABLES, "Const", "NoOp")  # that take nothing and bring nothing new
+QUIET = (*STILL, *ASSIGNMENTS, *PLACEHOLDERS, "PlaceholderWithDefault", "Shape", "Size", "Rank")
 
 
 def signature_of(file: GraphFile, name: str | None) -> Any:
@@ -88,8 +87,14 @@ def fetches_of(
     taken = {node_of(tensor) for node in rest for tensor in (*node.inputs, *node.control_inputs)}
     sinks = [n for n in rest if n.name not in taken and n.outputs and n.op not in QUIET]
     fed = after(rest, {node.name for node in rest if node.op in PLACEHOLDERS})
-    chosen = [node for node in sinks if node.name in fed] or sinks
+    # Without placeholders: what is made of queues, files or iterators.
+    brought = after(rest, {n.name for n in rest if not n.inputs and n.op not in QUIET})
+    chosen = next((some for some in (within(sinks, fed), within(sinks, brought)) if some), sinks)
     return tuple(f"{node.name}:0" for node in chosen[:LISTED]), "nobody takes their outputs"
+
+
+def within(nodes: Sequence[Node], names: Collection[str]) -> list[Node]:
+    return [node for node in nodes if node.name in names]
 
 
 def book_keeping(nodes: Sequence[Node], functions: Sequence[Function]) -> set[str]:
@@ -117,7 +122,11 @@ def book_keeping(nodes: Sequence[Node], functions: Sequence[Function]) -> set[st
         for call in function.called_by
         if not call.function
     }
-    return after(nodes, {n.name for n in nodes if BOOKS.fullmatch(n.op)} | calls)
+    savers = {node.name for node in nodes if SAVERS.fullmatch(node.op)} | calls
+    # The name of a file that was saved comes from a node that only waits for the saver.
+    waiting = {node.name for node in nodes if savers & set(node.control_inputs)}
+    books = {node.name for node in nodes if BOOKS.fullmatch(node.op)}
+    return after(nodes, savers | waiting | books)
 
 
 def after(nodes: Sequence[Node], sources: Collection[str]) -> set[str]:

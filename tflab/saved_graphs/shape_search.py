@@ -154,7 +154,7 @@ def other_shapes(
         yield (None, size)
         yield (None, 1, size)
     for size in (*numbers, 1, 3):
-        for side in (1, *numbers, *SIDES):
+        for side in (1, *SIDES, *numbers):
             yield (None, side, side, size)
     yield (None,)
     yield (None, 1, 1, 1, 1)
@@ -166,14 +166,20 @@ def other_sizes(
     known = static.as_list() if static.rank is not None else [None] * len(shape)
     free = [place for place, size in enumerate(known) if size is None]
     free = [place for place in free if shape[place] is not None]  # the batch is the user's
+    if len(shape) == 4 and len(free) > 1:
+        yield from images(shape, free, numbers)
     for place in free:
         for size in (*numbers, 1):
             yield (*shape[:place], size, *shape[place + 1 :])
-    if len(shape) != 4 or len(free) < 2:
-        return
-    sides = (2, 3) if set(free) == {2, 3} else (1, 2)
-    channels = [shape[3]] if 3 not in free else [shape[3], *numbers, 3]
-    for channel in channels:
-        for side in (*numbers, *SIDES):
-            square = [side if place in sides else size for place, size in enumerate(shape)]
-            yield (square[0], *square[1:3], channel if sides == (1, 2) else square[3])
+
+
+def images(shape: FedShape, free: Sequence[int], numbers: Sequence[int]) -> Iterator[FedShape]:
+    """Square images: with their channels first where only the last two sizes are open."""
+    batch, first, _, last = shape
+    for side in (*SIDES, *numbers):
+        if 1 not in free:
+            yield (batch, first, side, side)
+        else:
+            yield (batch, side, side, last)
+    if 3 in free and 1 in free:
+        yield from ((batch, side, side, size) for size in (*numbers, 3) for side in (1, *SIDES))

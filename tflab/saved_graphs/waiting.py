@@ -67,15 +67,19 @@ def unfilled(graph: tf.Graph, needed: Collection[str], fed: Collection[str]) -> 
 
 def store_of(op: tf.Operation) -> tuple[str, str]:
     """The queue that a node fills or empties; those of one shared name are one queue."""
-    queue = op.inputs[1 if op.type.startswith("Reader") else 0].op
-    while PASSES.fullmatch(queue.type):
-        queue = queue.inputs[0].op
-    if queue.type == "Placeholder":
-        return "", queue.name
+    queue = queue_of(op)
     shared = queue.node_def.attr["shared_name"].s.decode(errors="backslashreplace")
     return queue.node_def.attr["container"].s.decode(errors="backslashreplace"), (
         shared or queue.name
     )
+
+
+def queue_of(op: tf.Operation) -> tf.Operation:
+    """The node that makes the queue of a node; readers have theirs as their second input."""
+    queue = op.inputs[1 if op.type.startswith("Reader") else 0].op
+    while PASSES.fullmatch(queue.type):
+        queue = queue.inputs[0].op
+    return queue
 
 
 def stage_of(op: tf.Operation) -> tuple[str, str]:
@@ -87,5 +91,17 @@ def stage_of(op: tf.Operation) -> tuple[str, str]:
 
 def sizes(tensor: tf.Tensor) -> str:
     """A shape that this tensor may have, as `--shape` takes it; open sizes are 16."""
-    dims = [None] if tensor.shape.rank is None else tensor.shape.as_list()
+    shape = tensor.shape if tensor.shape.rank is not None else queued_shape(tensor)
+    dims = [None] if shape.rank is None else shape.as_list()
     return ",".join("16" if dim is None else str(dim) for dim in dims)
+
+
+def queued_shape(tensor: tf.Tensor) -> tf.TensorShape:
+    """What the queue itself says of what is in it, behind the number of rows that are taken."""
+    op = tensor.op
+    shapes = queue_of(op).node_def.attr["shapes"].list.shape if op.inputs else ()
+    if tensor.value_index >= len(shapes):
+        return tf.TensorShape(None)
+    row = tf.TensorShape(shapes[tensor.value_index])
+    many = re.search("Many|UpTo", op.type)
+    return tf.TensorShape([tf.get_static_value(op.inputs[1])]).concatenate(row) if many else row
