@@ -169,8 +169,8 @@ def test_a_queue_that_nobody_fills_is_told_at_once_with_what_to_feed(tmp_path):
     with pytest.raises(TflabError) as error:
         walk(path, "placement")
     assert str(error.value) == (
-        "'dequeue' would wait for ever: nothing that runs fills 'batches'. Feed what it would give: "
-        "--feed dequeue:0=FILE.npy dequeue:1=FILE.npy, or made-up values with --shape "
+        "'dequeue' would wait for ever: nothing that runs fills 'batches'. Feed what it would give:"
+        " --feed dequeue:0=FILE.npy dequeue:1=FILE.npy, or made-up values with --shape "
         "dequeue:0=16,4 dequeue:1=16."
     )
     shapes = (("dequeue:0", (16, 4)), ("dequeue:1", (16,)))
@@ -187,7 +187,7 @@ def test_a_queue_of_which_only_one_tensor_is_fed_is_still_waited_for(tmp_path):
 
 def test_a_staging_area_that_nobody_fills_is_told(tmp_path):
     path = written(tmp_path, strangers.staged)
-    with pytest.raises(TflabError, match="'taken' would wait for ever: nothing .* fills 'area'"):
+    with pytest.raises(TflabError, match=r"'taken' would wait for ever: nothing .* fills 'area'"):
         walk(path, "placement")
 
 
