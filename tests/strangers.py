@@ -82,6 +82,14 @@ def filled_within() -> None:
         tf.identity(queue.dequeue() * 2, name="y")
 
 
+def iterated(fed: bool = False) -> None:
+    """An iterator of tf.data that its program began by itself, from what it was fed perhaps."""
+    rows = tf1.placeholder(tf.float32, [None, 4], name="rows") if fed else tf.ones([40, 4])
+    data = tf1.data.Dataset.from_tensor_slices(rows).repeat().batch(8, drop_remainder=True)
+    iterator = tf1.data.make_initializable_iterator(data)
+    tf.square(iterator.get_next(name="next"), name="y")
+
+
 def staged() -> None:
     area = tf.raw_ops.Unstage(dtypes=[tf.float32], name="taken", shared_name="area")
     tf.square(area[0], name="y")

@@ -195,6 +195,28 @@ def test_a_queue_that_the_step_itself_fills_is_run(tmp_path):
     assert "placement" in walk(written(tmp_path, strangers.filled_within), "placement")
 
 
+def test_an_iterator_is_begun_where_nothing_has_to_be_fed_for_it(tmp_path):
+    assert "placement" in walk(written(tmp_path, strangers.iterated), "placement")
+    path = written(tmp_path, lambda: strangers.iterated(fed=True))
+    with pytest.raises(TflabError) as error:
+        walk(path, "placement")
+    assert str(error.value) == (
+        "'next' would fail: nothing that runs begins 'IteratorV2'. Feed what it would give: "
+        "--feed next:0=FILE.npy, or made-up values with --shape next:0=8,4."
+    )
+    assert "placement" in walk(path, "placement", shapes=(("next:0", (8, 4)),))
+
+
+def test_an_iterator_over_files_is_not_begun_without_leave(tmp_path):
+    def build():
+        data = tf.compat.v1.data.TextLineDataset(["/etc/hostname"]).batch(8)
+        iterator = tf.compat.v1.data.make_initializable_iterator(data)
+        tf.identity(iterator.get_next(), name="y")
+
+    with pytest.raises(UsageError, match=r"\(TextLineDataset\) reads files"):
+        walk(written(tmp_path, build), "placement")
+
+
 def test_a_default_is_left_unless_it_is_fed(tmp_path):
     path = written(tmp_path, strangers.with_default)
     assert fed(path) == {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -54,13 +55,17 @@ def build(file: GraphFile, options: Saved) -> Model:
     asked = feeding.asked(graph, signature, options)
     fed, needed, unfed = what_is_fed(graph, graph_nodes, signature, asked, ends)
     columns, made_up = feeding.columns_of(graph, fed, needed, asked)
-    start, unready = None, None
+    start, unready, iterators = None, None, []
     try:
         if not fetches:
             raise TflabError(fetching.nothing_to_run(graph_nodes))
+        begun = [op.name for op in waiting.beginnings(graph, needed)]
+        needed = needed | nodes_needed(graph_nodes, begun, ())
         refuse_effects(file, graph_nodes, needed, options)
         waiting.refuse(graph, needed, {tensor.name for tensor in fed})
         start = starting.start_of(file, graph, graph_nodes, needed)
+        start = replace(start, targets=(*start.targets, *begun))
+        iterators = [f"'{name}' is run once, to begin an iterator." for name in begun]
     except TflabError as error:
         unready = error
     return Model(
@@ -70,7 +75,7 @@ def build(file: GraphFile, options: Saved) -> Model:
         loss=loss,
         fetches=fetches,
         parameters=parameters(graph, graph_nodes, loss, fed),
-        notes=tuple(notes_of(file, fetches, why, start, made_up, unfed)),
+        notes=(*notes_of(file, fetches, why, start, made_up), *unfed, *iterators),
         start=start,
         lines=file.lines,
         unready=unready,
@@ -125,7 +130,6 @@ def notes_of(
     why: str,
     start: Start | None,
     made_up: Sequence[str],
-    unfed: Sequence[str],
 ) -> Iterator[str]:
     origin = "exported as " if file.given else ""
     runs = f"runs {', '.join(fetches)} ({why})" if fetches else "has nothing to run by itself"
@@ -134,7 +138,6 @@ def notes_of(
         yield start.about
     if made_up:
         yield f"Made up from dtype and shape, with a seed: {'; '.join(made_up)}."
-    yield from unfed
 
 
 def import_graph(file: GraphFile, graph: tf.Graph) -> None:
