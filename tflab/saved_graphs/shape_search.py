@@ -19,7 +19,7 @@ FedShape = tuple[int | None, ...]  # None in front is the batch
 BATCH = 13  # in its place while shapes are tried: a size that hardly any graph has by itself
 SIDES = (28, 32, 224, 299, 64, 96, 128, 160, 192, 256, 300, 320, 384, 416, 512)  # of images
 LARGEST = 2**16  # a size that is tried
-BUDGET_S = 5.0
+BUDGET_S = 10.0
 NODE = re.compile(r"\{\{node (\S+?)\}\}")
 NUMBER = re.compile(r"(?<![\w.])\d+(?![\w.])")
 
