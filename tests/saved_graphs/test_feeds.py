@@ -297,6 +297,17 @@ def test_what_was_given_is_not_called_made_up(tmp_path):
         )
 
 
+def test_of_what_was_fed_only_what_was_made_up_is_doubted(tmp_path):
+    def build():
+        a = tf.compat.v1.placeholder(tf.float32, [None, 5], name="a")
+        b = tf.compat.v1.placeholder(tf.float32, name="b")
+        tf.function(lambda a, b: tf.matmul(a, b))(a, b)
+
+    np.save(tmp_path / "a.npy", np.ones([20, 5], np.float32))
+    with pytest.raises(RefusedError, match=r"made up: 'b' \(float32 \[16\]\)\. Try --feed b="):
+        walk(written(tmp_path, build), "placement", feeds=(("a:0", str(tmp_path / "a.npy")),))
+
+
 # The command
 
 

@@ -78,6 +78,7 @@ def build(file: GraphFile, options: Saved) -> Model:
         notes=(*notes_of(file, fetches, why, start, made_up), *unfed, *iterators),
         start=start,
         lines=file.lines,
+        made_up=tuple(feeding.label(t) for t in fed if t.name not in asked.files),
         unready=unready,
     )
 

@@ -54,6 +54,7 @@ class Model:
     start: Start | None = None  # where the variables' own initialisers are not to be run
     updates: tuple[Any, ...] = ()  # ops that run with every training step: moving averages
     lines: Lines = field(default_factory=dict)  # of nodes whose makers TensorFlow does not know
+    made_up: tuple[str, ...] = ()  # columns of the data whose values nobody gave
     unready: TflabError | None = None  # why no step of it can run, and what would help
     # The values of variables with which the data were made: what training has to find
     answer: Mapping[str, float] = field(default_factory=dict)

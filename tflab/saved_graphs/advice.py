@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tflab.errors import RanDryError, RefusedError
-from tflab.records import Options, Program, node_of
+from tflab.records import Options, Program
 from tflab.runtime import session
 from tflab.saved_graphs import feeding, shape_search
 
@@ -15,12 +15,12 @@ LISTED = 3  # fed tensors that a sentence names
 
 def with_advice(error: RefusedError, program: Program, options: Options) -> RefusedError:
     """The error, with the feeds to try where what was made up leads to the node that failed."""
-    if isinstance(error, RanDryError) or program.dataset("train").name != feeding.MADE_UP:
+    if isinstance(error, RanDryError) or not program.model.made_up:
         return error
     batch = next(session.feed_batches(program, options.batch_size))
     shapes = dict(zip(session.step_of(program, ()).feeds, (v.shape for v in batch), strict=True))
-    given = {node_of(name) for name, _ in options.saved.feeds}
-    fed = [t for t in behind(error, program, shapes) if t.op.name not in given]
+    behind_it = behind(error, program, shapes)
+    fed = [tensor for tensor in behind_it if feeding.label(tensor) in program.model.made_up]
     if not fed:
         return error
     described = "; ".join(

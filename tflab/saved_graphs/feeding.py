@@ -23,7 +23,6 @@ MADE_UP_BYTES = 64 * 2**20  # at most, for the rows of one tensor
 MOST_ROWS, LEAST_ROWS = 1024, 64
 UNBOUND = 2**16  # rows where nothing that is fed has a batch dimension
 NAMES = 5  # that an error lists
-MADE_UP = "made-up values"
 
 Shape = tuple[int | None, ...]  # None in front is the batch
 
@@ -202,6 +201,6 @@ def row_bytes(tensor: tf.Tensor, shape: Sequence[int | None]) -> int:
 
 
 def dataset(split: str, columns: Mapping[str, Column], made_up: bool) -> Dataset:
-    name = MADE_UP if made_up else "the arrays that were given"
+    name = "made-up values" if made_up else "the arrays that were given"
     whole = columns or {"row": np.arange(UNBOUND)}
     return Dataset(name, split, whole, "the model's own data" if made_up else None)
