@@ -56,7 +56,11 @@ def functions() -> None:
 
 
 def endless_queue() -> None:
-    tf.identity(tf1.FIFOQueue(3, [tf.float32], shapes=[[]]).dequeue() * 2, name="y")
+    """What would fill the queue waits for what is taken out of it."""
+    queue = tf1.FIFOQueue(3, [tf.float32], shapes=[[]])
+    taken = queue.dequeue()
+    with tf.control_dependencies([queue.enqueue(taken)]):
+        tf.identity(taken * 2, name="y")
 
 
 def file_reader() -> None:

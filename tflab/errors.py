@@ -10,6 +10,8 @@ class TflabError(Exception):
 class RefusedError(TflabError):
     """TensorFlow itself would not do it; what it said meanwhile may tell more."""
 
+    nodes: tuple[str, ...] = ()  # that it named, the one that failed first
+
 
 class RanDryError(RefusedError):
     """The step's own data came to their end, which says all there is to say."""

@@ -151,6 +151,18 @@ def test_a_node_that_is_fetched_twice_does_not_hide_what_else_is():
         assert ledger.nodes_needed([A, B, C, OUT], fetches, []) == {"a", "b", "c"}
 
 
+def test_only_what_a_fed_tensor_is_made_of_is_not_needed():
+    parsed = node("parsed", "strings", op="ParseExample")
+    graph = [node("strings"), parsed, node("out", "parsed:1"), node("late", "out", "parsed:2")]
+    fed = ["parsed:1"]
+    assert ledger.nodes_needed(graph, ["out:0"], fed) == {"out", "parsed"}
+    assert ledger.nodes_needed(graph, ["out:0"], ["parsed:0"]) == {"out", "parsed", "strings"}
+    assert ledger.nodes_needed(graph, ["late:0"], fed) == {"late", "out", "parsed", "strings"}
+    assert ledger.nodes_needed(graph, ["parsed"], fed) == {"parsed", "strings"}
+    waits = Node("waits", "NoOp", control_inputs=("parsed",))
+    assert ledger.nodes_needed([*graph, waits], ["waits"], fed) == {"waits", "parsed", "strings"}
+
+
 # Chains
 
 

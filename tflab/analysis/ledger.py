@@ -93,19 +93,23 @@ def executed_successor(
 
 
 def nodes_needed(nodes: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) -> set[str]:
-    """All nodes that the fetches depend on. A fed node is needed, what it depends on is not."""
-    fed = set(map(node_of, feeds))
+    """All nodes that the fetches depend on. The node of a fed tensor is needed where the tensor is,
+    what it depends on is not: unless another of its outputs, or that it has run, is needed too."""
+    fed = {name.removesuffix(":0") for name in feeds}
     by_name = {node.name: node for node in nodes}
-    waiting = [node_of(name) for name in fetches]
+    # (tensor, or "" where the node only has to run; node)
+    waiting = [(name.removesuffix(":0") if ":" in name else "", node_of(name)) for name in fetches]
     needed: set[str] = set()
+    followed: set[str] = set()
     while waiting:
-        name = waiting.pop()
-        if name in needed or name not in by_name:
+        tensor, name = waiting.pop()
+        if name in followed or name not in by_name:
             continue
         needed.add(name)
-        if name not in fed:
-            waiting.extend(map(node_of, by_name[name].inputs))
-            waiting.extend(by_name[name].control_inputs)
+        if tensor not in fed:
+            followed.add(name)
+            waiting.extend((tensor, node_of(tensor)) for tensor in by_name[name].inputs)
+            waiting.extend(("", control) for control in by_name[name].control_inputs)
     return needed
 
 

@@ -119,7 +119,8 @@ def saved(parser: argparse.ArgumentParser) -> None:
         default=(),
         type=feed,
         metavar="NAME=FILE.npy",
-        help="feed a placeholder from a file; the others are fed made-up values",
+        help="feed a placeholder, an input of the signature or any other tensor from a file; "
+        "placeholders and inputs that are not named are fed made-up values",
     )
     add(
         "--shape",
@@ -127,7 +128,8 @@ def saved(parser: argparse.ArgumentParser) -> None:
         default=(),
         type=shape,
         metavar="NAME=1,224,224,3",
-        help="the dimensions of a placeholder that its graph leaves open",
+        help="feed made-up values of this shape to a placeholder that leaves it open, or to any "
+        "other tensor; NAME= is a scalar",
     )
     add(
         "--allow-side-effects",
@@ -145,14 +147,16 @@ def feed(text: str) -> tuple[str, str]:
 
 
 def shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """An argparse type: `NAME=1,224,224,3`."""
-    name, _, dims = text.partition("=")
+    """An argparse type: `NAME=1,224,224,3`, and `NAME=` for a scalar."""
+    name, equals, dims = text.rpartition("=")
     try:
-        sizes = tuple(int(dim) for dim in dims.split(","))
+        sizes = tuple(int(dim) for dim in dims.split(",")) if dims else ()
     except ValueError:
-        sizes = ()
-    if not name or not sizes or min(sizes) < 0:
-        raise UsageError(f"'{text}' is no shape; give it as NAME=1,224,224,3.")
+        sizes = (-1,)
+    if not (name and equals) or min(sizes, default=0) < 0:
+        raise UsageError(
+            f"'{text}' is no shape; give it as NAME=1,224,224,3, or NAME= for a scalar."
+        )
     return name, sizes
 
 

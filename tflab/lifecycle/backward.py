@@ -73,10 +73,10 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         variable_count=len(pairs),
     )
     graph = meaning.graph_of(stage, calls)
-    return replace(
-        meaning.explained(stage, graph, pairs),
-        derivatives=derivatives.read(program, pairs, options, graph),
-    )
+    stage = meaning.explained(stage, graph, pairs)
+    if program.model.unready:
+        return stage
+    return replace(stage, derivatives=derivatives.read(program, pairs, options, graph))
 
 
 def check_gradients(
@@ -84,6 +84,8 @@ def check_gradients(
 ) -> tuple[tuple[GradientCheck, ...], str]:
     """The gradients against finite differences, or why there are none: a graph from a file can be
     differentiated also where it cannot, or may not, be run."""
+    if program.model.unready:
+        return (), f"no step can be run. {str(program.model.unready).rstrip('.')}"
     try:
         return gradient_check.check(program, pairs, options)
     except EffectsError as error:

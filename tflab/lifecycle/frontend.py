@@ -72,7 +72,7 @@ def call_model(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
 
 def from_keras(name: str, function: Callable[[], Any], options: Options) -> Model:
     """A function's Keras model, which is built and exported eagerly, as a graph from a file."""
-    return saved.build(formats.exported(function, name), options.saved)
+    return saved.build(formats.exported(function, name), options.of_file)
 
 
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:
@@ -108,7 +108,7 @@ def check(name: str, model: Any, graph: tf.Graph) -> None:
     tensors = {"output": model.output, "loss": model.loss, "test loss": model.test_loss}
     tensors |= {f"feed of '{column}'": tensor for tensor, column in model.feeds.items()}
     for role, tensor in tensors.items():
-        if tensor is None and role != "output":
+        if tensor is None and (role != "output" or model.unready):
             continue
         if not isinstance(tensor, tf.Tensor) or getattr(tensor, "graph", None) is not graph:
             raise TflabError(

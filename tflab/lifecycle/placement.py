@@ -51,7 +51,9 @@ def place(backward: Backward, options: Options) -> Placement:
 def place_once(backward: Backward, options: Options) -> Placement:
     """One step with these options."""
     program = backward.program
-    fetches = resolve(program, options.fetches) or default_fetches(program)
+    asked = resolve(program, options.fetches)
+    session.ready(program)
+    fetches = asked or default_fetches(program)
     step = session.step_of(program, fetches)
     observed = instrumented_step.run(program, step, options)
     graphs = observed.metadata.partition_graphs

@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tflab import models
+from tflab.errors import RefusedError
 from tflab.exporters import notebook
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records import Options, Stage
 from tflab.runtime import session
+from tflab.saved_graphs import advice
 from tflab.views import stages as views
 
 for record in views.STAGES:
@@ -21,14 +23,18 @@ for record in views.STAGES:
 def through(model: str, options: Options, runs: bool = True) -> Iterator[Stage]:
     """The result of each stage, in their order. Raises TflabError when a stage cannot be done.
 
-    Where a step will run, its data are looked at before the first stage is handed out.
+    Where a step will run, its data are looked at before the first stage is handed out. A graph that
+    cannot be run is shown all the same, and refused by the first stage that has to run it.
     """
-    built = frontend.build((model, models.find(model, options.saved)), options)
-    if runs and built.program:
+    built = frontend.build((model, models.find(model, options.of_file)), options)
+    if runs and built.program and not built.program.model.unready:
         next(session.feed_batches(built.program, options.batch_size))
     yield built
     derived = backward.differentiate(built, options)
     yield derived
-    placed = placement.place(derived, options)
-    yield placed
-    yield execution.execute(placed, options)
+    try:
+        placed = placement.place(derived, options)
+        yield placed
+        yield execution.execute(placed, options)
+    except RefusedError as error:
+        raise advice.with_advice(error, derived.program, options) from error

@@ -1,31 +1,27 @@
 """Saved: a graph from a file as a Model. What it lacks is chosen or made up, and its notes say so.
 
-Fetches: the signature's outputs, else a train op and its loss, else outputs that no node takes.
-Feeds: the user's arrays, else values made up from dtype and shape with a seed. Initial values of
-variables: those of a checkpoint, else of their initialisers, else made up with a seed.
+What is run: the user's fetches, else what `fetching` finds. What is fed: the user's arrays, else
+values made up with a seed. Initial values of variables: those of a checkpoint, else of their
+initialisers, else made up with a seed.
 """
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
 
 from tflab.analysis.ledger import nodes_needed
-from tflab.errors import TflabError, UsageError
-from tflab.records import Function, Model, Node, Saved, node_of
+from tflab.errors import TflabError
+from tflab.records import Function, Model, Node, Saved, Start
 from tflab.runtime import functions, nodes
-from tflab.saved_graphs import feeding, gate, starting
+from tflab.saved_graphs import feeding, fetching, gate, starting, waiting
+from tflab.saved_graphs.fetching import PLACEHOLDERS
 from tflab.saved_graphs.formats import GraphFile
-from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
-
-LISTED = 5  # names that a message lists
-PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
-UPDATES = re.compile(r"(Resource|Sparse|ResourceSparse)?Apply\w+")
-QUIET = (*PLACEHOLDERS, *VARIABLES, *ASSIGNMENTS, "Const", "NoOp", "SaveV2", "RestoreV2")
+from tflab.saved_graphs.starting import VARIABLES
 
 
 class NotImportableError(TflabError):
@@ -43,39 +39,103 @@ def build(file: GraphFile, options: Saved) -> Model:
     """Import the graph into the default graph and find out how to run it.
 
     Raises NotImportableError where TensorFlow refuses the graph, UsageError where the options name
-    something that it does not have.
+    something that it does not have. What keeps it from running, such as a queue that nobody fills,
+    is the model's `unready`: a graph is shown whatever it is.
     """
     graph = tf.compat.v1.get_default_graph()
     import_graph(file, graph, options)
     graph_nodes = nodes.from_graph(graph)
-    signature = signature_of(file, options)
-    fetches, why = fetches_of(graph_nodes, signature)
-    loss = tensor(graph, options.loss) if options.loss else None
-    needed = nodes_needed(graph_nodes, (*fetches, *([options.loss] if options.loss else [])), ())
+    signature = fetching.signature_of(file, options.signature)
+    loss = fetching.tensor(graph, options.loss) if options.loss else None
+    fetches, why = what_runs(file, graph, graph_nodes, signature, options)
+    ends = (*fetches, *([loss.name] if loss is not None else []))
+    asked = feeding.asked(graph, signature, options)
+    fed, needed, unfed = what_is_fed(graph, graph_nodes, signature, asked, ends)
+    columns, made_up = feeding.columns_of(graph, fed, needed, asked)
+    start, unready, iterators = None, None, []
+    try:
+        if not fetches:
+            raise TflabError(fetching.nothing_to_run(graph_nodes))
+        begun = [op.name for op in waiting.beginnings(graph, needed)]
+        needed = needed | nodes_needed(graph_nodes, begun, ())
+        waiting.refuse(graph, needed, {tensor.name for tensor in fed})
+        start = starting.start_of(file, graph, graph_nodes, needed)
+        start = replace(start, targets=(*start.targets, *begun))
+        iterators = [f"'{name}' is run once, to begin an iterator." for name in begun]
+    except TflabError as error:
+        unready = error
+    return Model(
+        output=output_of(graph, graph_nodes, fetches),
+        feeds={tensor: feeding.label(tensor) for tensor in fed},
+        data=lambda split, _: feeding.dataset(split, columns, bool(made_up)),
+        loss=loss,
+        fetches=fetches,
+        parameters=parameters(graph, graph_nodes, loss, fed),
+        notes=(*notes_of(file, fetches, why, start, made_up), *unfed, *iterators),
+        start=start,
+        lines=file.lines,
+        made_up=tuple(feeding.label(t) for t in fed if t.name not in asked.files),
+        unready=unready,
+        gate=None if options.side_effects else gate.Gate(file.name).check,
+    )
+
+
+def what_runs(
+    file: GraphFile,
+    graph: tf.Graph,
+    graph_nodes: Sequence[Node],
+    signature: Any,
+    options: Saved,
+) -> tuple[tuple[str, ...], str]:
+    """The fetches, and why these; none where nothing was asked for and no node stands out."""
+    asked = fetching.asked_for(graph, options.fetches)
+    if asked:
+        return asked, "as asked for"
+    return fetching.fetches_of(graph_nodes, functions.of_graph(graph, file.lines), signature)
+
+
+def what_is_fed(
+    graph: tf.Graph,
+    graph_nodes: Sequence[Node],
+    signature: Any,
+    asked: feeding.Asked,
+    ends: Sequence[str],
+) -> tuple[list[tf.Tensor], set[str], list[str]]:
+    """The tensors to feed, the nodes that the ends then need, and what of the signature cannot be
+    fed. An input of the signature that is made of what the user feeds is left to that."""
+    given = [graph.get_tensor_by_name(name) for name in asked.tensors]
+    by_user = {tensor.op.name for tensor in given}
+    inputs, unfed = feeding.inputs_of(graph, signature)
+    named = [
+        *given,
+        *(t for t in inputs if not nodes_needed(graph_nodes, [t.name], ()) & by_user),
+    ]
+    needed = nodes_needed(graph_nodes, ends, [tensor.name for tensor in named])
+    if ends:
+        feeding.check_used(asked, graph, needed, ends)
     placeholders = [
         graph.get_tensor_by_name(f"{node.name}:0")
         for node in graph_nodes
         if node.op in PLACEHOLDERS and node.name in needed
     ]
-    columns, made_up = feeding.columns_of(placeholders, options)
-    start = starting.start_of(file, graph, graph_nodes, needed)
+    fed = {t.name: t for t in (*named, *placeholders) if t.op.name in needed}
+    return list(fed.values()), needed, unfed
+
+
+def notes_of(
+    file: GraphFile,
+    fetches: Sequence[str],
+    why: str,
+    start: Start | None,
+    made_up: Sequence[str],
+) -> Iterator[str]:
     origin = "exported as " if file.given else ""
-    notes = [f"From '{file.name}', {origin}a {file.kind}: runs {', '.join(fetches)} ({why})."]
-    notes += [start.about] if start.about else []
+    runs = f"runs {', '.join(fetches)} ({why})" if fetches else "has nothing to run by itself"
+    yield f"From '{file.name}', {origin}a {file.kind}: {runs}."
+    if start is not None and start.about:
+        yield start.about
     if made_up:
-        notes.append(f"Made up from dtype and shape, with a seed: {'; '.join(made_up)}.")
-    return Model(
-        output=output_of(graph, graph_nodes, fetches),
-        feeds={placeholder: placeholder.op.name for placeholder in placeholders},
-        data=lambda split, _: feeding.dataset(split, columns, bool(made_up)),
-        loss=loss,
-        fetches=fetches,
-        parameters=parameters(graph, graph_nodes, loss, placeholders),
-        notes=tuple(notes),
-        start=start,
-        lines=file.lines,
-        gate=None if options.side_effects else gate.Gate(file.name).check,
-    )
+        yield f"Made up from dtype and shape, with a seed: {'; '.join(made_up)}."
 
 
 def import_graph(file: GraphFile, graph: tf.Graph, options: Saved) -> None:
@@ -99,86 +159,19 @@ def import_graph(file: GraphFile, graph: tf.Graph, options: Saved) -> None:
         ) from error
 
 
-def signature_of(file: GraphFile, options: Saved) -> Any:
-    """The signature in the options, else `serving_default`, else the first; None without any."""
-    known = dict(file.meta.signature_def) if file.meta is not None else {}
-    known = {name: signature for name, signature in known.items() if not name.startswith("__")}
-    if options.signature is not None and options.signature not in known:
-        have = ", ".join(sorted(known)) or "none"
-        raise UsageError(
-            f"'{file.name}' has no signature '{options.signature}'; its signatures are: {have}."
-        )
-    name = options.signature or ("serving_default" if "serving_default" in known else None)
-    return known[name] if name else next(iter(known.values()), None)
-
-
-def fetches_of(graph_nodes: Sequence[Node], signature: Any) -> tuple[tuple[str, ...], str]:
-    """What to run, and why."""
-    if signature is not None and signature.outputs:
-        names = [info.name for _, info in sorted(signature.outputs.items()) if info.name]
-        if names:
-            return tuple(names), "the outputs of its signature"
-    by_name = {node.name: node for node in graph_nodes}
-    taken = {node_of(tensor) for node in graph_nodes for tensor in node.inputs}
-    taken |= {name for node in graph_nodes for name in node.control_inputs}
-    for node in graph_nodes:
-        updates = [name for name in node.control_inputs if name in by_name]
-        if node.op == "NoOp" and any(UPDATES.fullmatch(by_name[name].op) for name in updates):
-            loss = next(losses(graph_nodes), None)
-            return (*([f"{loss}:0"] if loss else []), node.name), "its train op"
-    sinks = [n for n in graph_nodes if n.name not in taken and n.outputs and n.op not in QUIET]
-    fed = {node.name for node in graph_nodes if node.op in PLACEHOLDERS}
-    depending = [n for n in sinks if nodes_needed(graph_nodes, [n.name], ()) & fed]
-    chosen = (depending or sinks)[:LISTED]
-    if not chosen:
-        raise TflabError(
-            "The graph has nothing to run: each of its outputs is taken by another node, or it "
-            "has only constants and variables. Give --fetch NAME."
-        )
-    return tuple(f"{node.name}:0" for node in chosen), "nobody takes their outputs"
-
-
-def losses(graph_nodes: Sequence[Node]) -> Iterator[str]:
-    """The forward nodes at which gradients start: `gradients/Mean_grad/...` starts at `Mean`."""
-    names = {node.name for node in graph_nodes}
-    for node in graph_nodes:
-        match = re.match(r"gradients(?:_\d+)?/(.+?)_grad/", node.name)
-        if match and match[1] in names:
-            yield match[1]
-
-
-def output_of(graph: tf.Graph, graph_nodes: Sequence[Node], fetches: Sequence[str]) -> tf.Tensor:
+def output_of(
+    graph: tf.Graph, graph_nodes: Sequence[Node], fetches: Sequence[str]
+) -> tf.Tensor | None:
+    """The first tensor that is fetched, else one that the fetches need."""
     named = next((name for name in fetches if ":" in name), None)
     if named:
-        return tensor(graph, named)
+        return fetching.tensor(graph, named)
     ops = map(graph.get_operation_by_name, nodes_needed(graph_nodes, fetches, ()))
-    return next(op.outputs[0] for op in ops if op.outputs)
-
-
-def tensor(graph: tf.Graph, name: str) -> tf.Tensor:
-    try:
-        return graph.get_tensor_by_name(name if ":" in name else f"{name}:0")
-    except (KeyError, ValueError) as error:
-        nearest = ", ".join(similar_names(name, graph))
-        hint = f" The nearest names are {nearest}." if nearest else ""
-        raise UsageError(f"There is no tensor '{name}' in the graph.{hint}") from error
-
-
-def similar_names(name: str, graph: tf.Graph) -> list[str]:
-    """Names of similar tensors; first those that end in this name, in other scopes."""
-    tensors = [tensor_name.name for op in graph.get_operations() for tensor_name in op.outputs]
-    last = name.partition(":")[0].rpartition("/")[2]
-    ending = [
-        tensor_name
-        for tensor_name in tensors
-        if re.search(rf"(^|/){re.escape(last)}(_\d+)?:", tensor_name)
-    ]
-    near = difflib.get_close_matches(name if ":" in name else f"{name}:0", tensors, n=LISTED)
-    return list(dict.fromkeys([*ending, *near]))[:LISTED]
+    return next((op.outputs[0] for op in ops if op.outputs), None)
 
 
 def parameters(
-    graph: tf.Graph, graph_nodes: Sequence[Node], loss: Any, placeholders: Sequence[tf.Tensor]
+    graph: tf.Graph, graph_nodes: Sequence[Node], loss: Any, fed: Sequence[tf.Tensor]
 ) -> tuple[tf.Tensor, ...]:
     """What a chosen loss is derived by: the variables, or where there are none, the feeds."""
     if loss is None:
@@ -189,6 +182,4 @@ def parameters(
         for node in graph_nodes
         if node.op in VARIABLES and node.name in behind
     ]
-    return tuple(
-        handles or [placeholder for placeholder in placeholders if placeholder.dtype.is_floating]
-    )
+    return tuple(handles or [tensor for tensor in fed if tensor.dtype.is_floating])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tflab.errors import TflabError
@@ -41,7 +41,7 @@ class Model:
     batch norm), a graph has both heads over the same variables: `output` infers, `loss` trains.
     """
 
-    output: Any
+    output: Any  # None only where the model is unready
     feeds: Mapping[Any, str]
     data: Callable[[str, str | None], Any]  # (split, data_dir) -> tflab.datasets.Dataset
     loss: Any | None = None
@@ -54,6 +54,8 @@ class Model:
     start: Start | None = None  # where the variables' own initialisers are not to be run
     updates: tuple[Any, ...] = ()  # ops that run with every training step: moving averages
     lines: Lines = field(default_factory=dict)  # of nodes whose makers TensorFlow does not know
+    made_up: tuple[str, ...] = ()  # columns of the data whose values nobody gave
+    unready: TflabError | None = None  # why no step of it can run, and what would help
     # Asked before a run: (graph, what is to run, what is fed, what of that holds a path of tflab's)
     gate: Callable[[Any, Iterable[str], Collection[str], Collection[str]], None] | None = None
     # The values of variables with which the data were made: what training has to find
@@ -66,8 +68,9 @@ class Saved:
 
     signature: str | None = None
     loss: str | None = None  # a tensor to derive
-    feeds: tuple[tuple[str, str], ...] = ()  # (placeholder, .npy file)
-    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()  # (placeholder, its shape)
+    feeds: tuple[tuple[str, str], ...] = ()  # (tensor, .npy file)
+    shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()  # (tensor, the shape to feed)
+    fetches: tuple[str, ...] = ()  # what to run instead of the graph's own choice
     side_effects: bool = False  # whether it may touch more than tensors
 
 
@@ -89,6 +92,11 @@ class Options:
     values: bool = True  # record the values of one step, which is not timed
     one_by_one: bool = False  # whether a single thread starts ops, each with all the processors
     saved: Saved = Saved()
+
+    @property
+    def of_file(self) -> Saved:
+        """All that matters to a graph from a file: what is fetched says what has to be fed."""
+        return replace(self.saved, fetches=self.fetches or self.saved.fetches)
 
 
 SWITCHES = {  # graph pass -> its field in tensorflow/core/protobuf/rewriter_config.proto

@@ -57,7 +57,7 @@ def call(
     except (pickle.UnpicklingError, EOFError):
         raise ended(function, done.returncode, done.stderr) from None
     if not worked:
-        raise TflabError(result)
+        raise result
     return result
 
 
@@ -103,7 +103,7 @@ def items(function: str, process: subprocess.Popen[bytes], notes: IO[bytes]) -> 
             notes.seek(0)
             raise ended(function, status, notes.read()) from None
         if not worked:
-            raise TflabError(result)
+            raise result
         yield result
 
 
@@ -139,7 +139,7 @@ def ended(function: str, status: int, notes: bytes) -> TflabError:
 
 
 def main() -> None:
-    """Answer the parent: (True, result) or (False, message), pickled, on standard output."""
+    """Answer the parent: (True, result) or (False, error), pickled, on standard output."""
     answer = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # nothing else may get into the answer
     dumps.prepare()
@@ -156,7 +156,7 @@ def main() -> None:
                 pickle.dump((True, item), answer)  # made only after it was asked for
                 answer.flush()
         except TflabError as error:
-            pickle.dump((False, str(error)), answer)
+            pickle.dump((False, error), answer)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.errors import TflabError
 from tflab.records import Costs, Fate, Node, Placement, Tensor, node_of
-from tflab.runtime import flop_counts
+from tflab.runtime import flop_counts, session
 from tflab.runtime.flop_counts import HAND_ON, NO_ARITHMETIC
 
 PASSES_OVER_VARIABLE = {"AssignVariableOp": 1, "AssignAddVariableOp": 2, "AssignSubVariableOp": 2}
@@ -25,9 +25,11 @@ NOT_THE_USERS = "not a node of the user's graph, but made by the runtime or with
 
 def of_placement(placed: Placement) -> tf.Graph:
     """The user's graph with the shapes of this placement's batch."""
-    program, size = placed.program, placed.batch_size
-    feeds = {t.name: [size, *t.shape.as_list()[1:]] for t in program.model.feeds}
-    return concrete(program.graph, feeds, placed.nodes)
+    program = placed.program
+    batch = next(session.feed_batches(program, placed.batch_size))
+    fed = session.step_of(program, ()).feeds
+    shapes = {tensor: values.shape for tensor, values in zip(fed, batch, strict=True)}
+    return concrete(program.graph, shapes, placed.nodes)
 
 
 def concrete(

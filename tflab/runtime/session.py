@@ -104,7 +104,9 @@ def refused(error: tf.errors.OpError) -> RefusedError:
         message += " Give --soft-placement to let another device do it."
     if message.startswith("Multiple CPU devices"):
         message += ": XLA put nodes of several devices into one cluster. Give --devices 1."
-    return RefusedError(f"The runtime refused the step: {message}")
+    refusal = RefusedError(f"The runtime refused the step: {message}")
+    refusal.nodes = tuple(re.findall(r"\[\[(?:\{\{node )?([^\s\]{}]+)", error.message))
+    return refusal
 
 
 def start_of(program: Program) -> Start:
@@ -140,6 +142,7 @@ def sentence(message: str) -> str:
         lines = [line.partition(": ")[2] or line for line in lines[1:]]
     lines = [line for line in lines if not line.endswith(":")] or lines  # headings
     first = lines[0].partition(" [[")[0] if lines else "no message"
+    first = re.sub(r"\{\{function_node \S*?\}\} ?", "", first)
     return re.sub(r"\{\{node (.*?)\}\}", r"'\1'", first)
 
 
@@ -183,6 +186,13 @@ def step_of(program: Program, fetches: Sequence[str]) -> Step:
     )
 
 
+def ready(program: Program) -> Program:
+    """The program, where its steps can run. Raises the TflabError that says why they cannot."""
+    if program.model.unready:
+        raise program.model.unready
+    return program
+
+
 def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
     """The whole data of a split by fed tensor, in the order of `Step.feeds`.
 
@@ -217,7 +227,11 @@ def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
 def feed_batches(
     program: Program, batch_size: int, split: str = "train"
 ) -> Iterator[list[np.ndarray]]:
-    """Real batches for ever, each a list of values in the order of `Step.feeds`."""
+    """Real batches for ever, each a list of values in the order of `Step.feeds`.
+
+    Raises the TflabError that says why, where no step of the model can run.
+    """
+    ready(program)
     dataset = program.dataset(split)
     columns = feed_columns(program, split) or dataset.columns
     for batch in datasets.batches(replace(dataset, columns=columns), batch_size):

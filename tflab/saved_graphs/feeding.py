@@ -1,8 +1,13 @@
-"""Feeding: the values for the placeholders of a graph from a file: the user's arrays or made up."""
+"""Feeding: what a graph from a file is fed, and with which values: the user's arrays or made up.
+
+What the user names is fed, then the inputs of the signature, then the placeholders that what runs
+still depends on. Any tensor that TensorFlow lets feed can be named: a queue's output, the middle.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,122 +16,188 @@ import tensorflow as tf
 from tflab.datasets import Column, Dataset, Whole
 from tflab.errors import UsageError
 from tflab.records import Saved, node_of
+from tflab.saved_graphs import arrays, examples, fetching, made_up, shape_search
+from tflab.saved_graphs.fetching import PLACEHOLDERS
 
-SEED = 1
-MADE_UP_BYTES = 64 * 2**20  # at most, for the rows of one placeholder
+MADE_UP_BYTES = 64 * 2**20  # at most, for the rows of one tensor
 MOST_ROWS, LEAST_ROWS = 1024, 64
-UNBOUND = 2**16  # rows where no placeholder has a batch dimension
+UNBOUND = 2**16  # rows where nothing that is fed has a batch dimension
 NAMES = 5  # that an error lists
+
+Shape = tuple[int | None, ...]  # None in front is the batch
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What the user says of feeds, by the names of tensors."""
+
+    files: Mapping[str, str]
+    shapes: Mapping[str, tuple[int, ...]]
+
+    @property
+    def tensors(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys([*self.files, *self.shapes]))
+
+
+def label(tensor: tf.Tensor) -> str:
+    """What a fed tensor is called: `x` of a placeholder, `dequeue:1` of any other node."""
+    return tensor.op.name if tensor.op.type in PLACEHOLDERS else tensor.name
+
+
+def asked(graph: tf.Graph, signature: Any, options: Saved) -> Asked:
+    """The user's feeds and shapes, by tensor. Raises UsageError where a name is not one to feed."""
+    keys = dict(signature.inputs) if signature is not None else {}
+    return Asked(
+        {named(graph, keys, name): file for name, file in options.feeds},
+        {named(graph, keys, name): shape for name, shape in options.shapes},
+    )
+
+
+def named(graph: tf.Graph, keys: Mapping[str, Any], name: str) -> str:
+    """The tensor that a user's name stands for, which may be that of a signature's input."""
+    ops = {op.name for op in graph.get_operations()}
+    if name in keys and name not in ops and keys[name].name:
+        name = keys[name].name
+    if node_of(name) not in ops:
+        placeholders = [op.name for op in graph.get_operations() if op.type in PLACEHOLDERS]
+        have = ", ".join(sorted(placeholders)[:NAMES]) or "none"
+        near = ", ".join(fetching.similar_names(name, graph))
+        hint = f" The nearest tensors are {near}." if near else ""
+        raise UsageError(
+            f"There is no tensor '{name}' to feed; the placeholders are: {have}.{hint}"
+        )
+    tensor = fetching.tensor(graph, name)
+    if not graph.is_feedable(tensor):
+        raise UsageError(
+            f"'{name}' cannot be fed: TensorFlow does not let it. Feed a tensor that is made of it."
+        )
+    return tensor.name
+
+
+def inputs_of(graph: tf.Graph, signature: Any) -> tuple[list[tf.Tensor], list[str]]:
+    """The tensors of a signature's inputs, and a sentence for each that cannot be fed."""
+    tensors, notes = [], []
+    inputs = sorted(signature.inputs.items()) if signature is not None else []
+    for key, info in inputs:
+        for name in fetching.tensors_of(info):
+            try:
+                tensor = graph.get_tensor_by_name(name)
+            except (KeyError, ValueError):
+                notes.append(f"The input '{key}' of its signature is '{name}', which is not there.")
+                continue
+            if graph.is_feedable(tensor):
+                tensors.append(tensor)
+            else:
+                notes.append(f"The input '{key}' of its signature, '{name}', cannot be fed.")
+    return tensors, notes
+
+
+def check_used(asked: Asked, graph: tf.Graph, needed: Collection[str], runs: Sequence[str]) -> None:
+    """Raise UsageError where what runs does not depend on what the user feeds."""
+    for name in asked.tensors:
+        if graph.get_tensor_by_name(name).op.name not in needed:
+            raise UsageError(
+                f"'{name}' is fed for nothing: what runs ({', '.join(runs[:NAMES])}) does not "
+                "depend on it. Leave it out, or choose what runs with --fetch."
+            )
 
 
 def columns_of(
-    placeholders: Sequence[tf.Tensor], options: Saved
+    graph: tf.Graph, fed: Sequence[tf.Tensor], needed: Collection[str], asked: Asked
 ) -> tuple[dict[str, Column], list[str]]:
-    """A column for each placeholder, and a phrase for each column that was made up."""
-    names = {placeholder.op.name for placeholder in placeholders}
-    for name, _ in (*options.feeds, *options.shapes):
-        if node_of(name) not in names:
-            have = ", ".join(sorted(names)[:NAMES]) or "none"
-            raise UsageError(f"There is no placeholder '{name}' to feed; there is: {have}.")
-    given = {node_of(name): load_array(name, file) for name, file in options.feeds}
-    files = {node_of(name): file for name, file in options.feeds}
-    for placeholder in placeholders:
-        check_shape(placeholder, files, given)
-    shapes = {node_of(name): shape for name, shape in options.shapes}
-    feed_shapes = {
-        placeholder.op.name: feed_shape(placeholder, shapes.get(placeholder.op.name))
-        for placeholder in placeholders
-    }
+    """A column for each fed tensor, and a phrase for each column that was made up."""
+    given = {name: arrays.load(name, file) for name, file in asked.files.items()}
+    for tensor in fed:
+        arrays.check_shape(tensor, asked.files, given)
+    shapes, fitted = shapes_of(graph, fed, needed, asked, given)
     batched = {
         name
-        for name, shape in feed_shapes.items()
+        for name, shape in shapes.items()
         if shape[:1] == (None,) and (name not in given or given[name].ndim)
     }
     lengths = [len(given[name]) for name in batched if name in given]
     rows_within_limit = [
-        MADE_UP_BYTES // max(1, row_bytes(placeholder, feed_shapes[placeholder.op.name]))
-        for placeholder in placeholders
-        if placeholder.op.name in batched - given.keys()
+        MADE_UP_BYTES // max(1, row_bytes(tensor, shapes[tensor.name]))
+        for tensor in fed
+        if tensor.name in batched - given.keys()
     ]
     rows = min(
         lengths or [min([MOST_ROWS, *(max(LEAST_ROWS, size) for size in rows_within_limit)])]
     )
     rows = rows if batched else UNBOUND
     columns: dict[str, Column] = {}
-    made_up = []
-    for placeholder in placeholders:
-        name, shape = placeholder.op.name, feed_shapes[placeholder.op.name]
+    phrases = []
+    for tensor in fed:
+        name, shape = tensor.name, shapes[tensor.name]
         if name in given:
-            columns[name] = given[name][:rows] if name in batched else Whole(given[name], rows)
-            continue
-        values = made_up_values(placeholder.dtype, (rows, *shape[1:]) if name in batched else shape)
-        columns[name] = values if name in batched else Whole(values, rows)
-        shown = ", ".join("batch" if dim is None else str(dim) for dim in shape)
-        made_up.append(f"{name} {placeholder.dtype.base_dtype.name} [{shown}]")
-    return columns, made_up
+            values = given[name][:rows] if name in batched else given[name]
+        else:
+            whole = tuple(rows if size is None else size for size in shape)
+            values, why = values_of(tensor, whole, needed)
+            reasons = [f"to fit '{fitted[name]}'"] if name in fitted else []
+            phrases.append(phrase(tensor, shape, [*reasons, *([why] if why else [])]))
+        columns[label(tensor)] = values if name in batched else Whole(values, rows)
+    return columns, phrases
 
 
-def load_array(name: str, file: str) -> np.ndarray:
-    try:
-        values = np.load(file, allow_pickle=False)
-    except OSError as error:
-        raise UsageError(
-            f"'{file}' cannot be fed to '{name}': {error.strerror or error}. Give a .npy file that "
-            "you may read."
-        ) from error
-    except ValueError as error:
-        raise UsageError(f"'{file}' cannot be fed to '{name}': {error}") from error
-    if not isinstance(values, np.ndarray):
-        raise UsageError(f"'{file}' holds several arrays; feed '{name}' from a .npy file of one.")
-    return values
+def shapes_of(
+    graph: tf.Graph,
+    fed: Sequence[tf.Tensor],
+    needed: Collection[str],
+    asked: Asked,
+    given: Mapping[str, np.ndarray],
+) -> tuple[dict[str, Shape], dict[str, str]]:
+    """The shape to feed to each tensor, and of those that were found out, the node they fit."""
+    shapes = {tensor: feed_shape(tensor, asked.shapes.get(tensor.name)) for tensor in fed}
+    for tensor, shape in shapes.items():
+        if tensor.name in given:
+            whole = given[tensor.name].shape
+            shapes[tensor] = (None, *whole[1:]) if shape[:1] == (None,) and whole else whole
+    chosen = {*asked.shapes, *given}
+    open_tensors = [
+        tensor.name
+        for tensor in fed
+        if tensor.name not in chosen
+        and (tensor.shape.rank is None or None in tensor.shape.as_list()[1:])
+    ]
+    return shape_search.fit(graph, needed, shapes, open_tensors)
 
 
-def check_shape(
-    placeholder: tf.Tensor, files: Mapping[str, str], given: Mapping[str, np.ndarray]
-) -> None:
-    """Raise UsageError where the array for a placeholder does not have a shape that it takes."""
-    name = placeholder.op.name
-    if name in given and not placeholder.shape.is_compatible_with(given[name].shape):
-        takes = ", ".join("any" if dim is None else str(dim) for dim in placeholder.shape.as_list())
-        raise UsageError(
-            f"'{files[name]}' has the shape {list(given[name].shape)}, and '{name}' takes "
-            f"[{takes}]; feed it an array of that shape."
-        )
+def values_of(
+    tensor: tf.Tensor, shape: tuple[int, ...], needed: Collection[str]
+) -> tuple[np.ndarray, str]:
+    """Made-up values of a shape, and what they were worked out from."""
+    parser = examples.parser_of(tensor, needed)
+    if parser is None:
+        return made_up.fitting_values(tensor, shape, needed)
+    return examples.made_up(parser, shape, lambda key, sizes: values_of(key, sizes, needed)[0])
 
 
-def feed_shape(placeholder: tf.Tensor, given: Sequence[int] | None) -> tuple[int | None, ...]:
+def phrase(tensor: tf.Tensor, shape: Shape, reasons: Sequence[str]) -> str:
+    """`x float32 [batch, 784] (to fit 'MatMul')`"""
+    sizes = ", ".join("batch" if size is None else str(size) for size in shape)
+    why = f" ({'; '.join(reasons)})" if reasons else ""
+    return f"{label(tensor)} {tensor.dtype.base_dtype.name} [{sizes}]{why}"
+
+
+def feed_shape(tensor: tf.Tensor, given: Sequence[int] | None) -> Shape:
     """The shape to feed: None in front is the batch; other unknown sizes are the user's, else 1."""
-    if placeholder.shape.rank is None:
-        return tuple(given) if given is not None else (None,)
+    if tensor.shape.rank is None:
+        # A truth value without a shape is a switch such as `is_training`.
+        return tuple(given) if given is not None else () if tensor.dtype.is_bool else (None,)
+    dims = tensor.shape.as_list()
     if given is not None:
-        if not placeholder.shape.is_compatible_with(given):
-            raise UsageError(
-                f"'{placeholder.op.name}' has the shape {placeholder.shape}, not {list(given)}."
-            )
-        dims = placeholder.shape.as_list()
+        if not tensor.shape.is_compatible_with(given):
+            raise UsageError(f"'{label(tensor)}' has the shape {tensor.shape}, not {list(given)}.")
         return tuple(None if i == 0 and dims[0] is None else dim for i, dim in enumerate(given))
     return tuple(
         dim if dim is not None else None if position == 0 else 1
-        for position, dim in enumerate(placeholder.shape.as_list())
+        for position, dim in enumerate(dims)
     )
 
 
-def row_bytes(placeholder: tf.Tensor, shape: Sequence[int | None]) -> int:
-    return int(np.prod([dim for dim in shape if dim is not None])) * max(
-        1, placeholder.dtype.size or 1
-    )
-
-
-def made_up_values(dtype: tf.DType, shape: Sequence[Any]) -> np.ndarray:
-    """Values of a dtype and shape: normal numbers, zeros and ones, or empty strings."""
-    rng = np.random.default_rng(SEED)
-    plain = dtype.base_dtype
-    if plain == tf.string:
-        return np.full(shape, b"", object)
-    if plain.is_floating or plain.is_complex:
-        return rng.standard_normal(shape, np.float32).astype(plain.as_numpy_dtype)
-    # Whole numbers are indices or labels: 0 and 1 are valid for most.
-    return rng.integers(0, 2, shape).astype(plain.as_numpy_dtype)
+def row_bytes(tensor: tf.Tensor, shape: Sequence[int | None]) -> int:
+    return int(np.prod([dim for dim in shape if dim is not None])) * max(1, tensor.dtype.size or 1)
 
 
 def dataset(split: str, columns: Mapping[str, Column], made_up: bool) -> Dataset:

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from tflab.errors import TflabError
 from tflab.records import Node, Start, node_of
-from tflab.saved_graphs.feeding import made_up_values
 from tflab.saved_graphs.formats import GraphFile
+from tflab.saved_graphs.made_up import plain_values
 
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 ASSIGNMENTS = ("AssignVariableOp", "Assign")
@@ -78,7 +78,7 @@ def add_assignment(graph: tf.Graph, name: str) -> str:
     if not shape.is_fully_defined():
         raise TflabError(f"The variable '{name}' has no values, no initialiser and no known shape.")
     values = tf.constant(
-        made_up_values(dtype, shape.as_list()) / (1 if dtype.is_integer else 10), dtype
+        plain_values(dtype, shape.as_list()) / (1 if dtype.is_integer else 10), dtype
     )
     with graph.as_default(), tf.compat.v1.name_scope(f"{SCOPE}/"):
         if op.type == "VarHandleOp":

@@ -1,0 +1,189 @@
+"""Fetching: what to run of a graph from a file, where its user says nothing else.
+
+The outputs of its signature, else a train op and its loss, else what no other node takes. What
+keeps the books of a training (savers, summaries, checks of variables) is not what a graph is for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import tensorflow as tf
+
+from tflab.errors import UsageError
+from tflab.records import Function, Node, node_of
+from tflab.saved_graphs.formats import GraphFile
+from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
+
+LISTED = 5  # names that a message lists
+PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
+UPDATES = re.compile(r"(Resource|Sparse|ResourceSparse)?Apply\w+")
+SAVERS = re.compile(r"(Save|Restore)(V2|Slices?)?|ShardedFilename|MergeV2Checkpoints")
+BOOKS = re.compile(r"\w*Summary(V2)?|IsVariableInitialized|VarIsInitializedOp")
+STILL = (*VARIABLES, "Const", "NoOp")  # that take nothing and bring nothing new
+QUIET = (*STILL, *ASSIGNMENTS, *PLACEHOLDERS, "PlaceholderWithDefault", "Shape", "Size", "Rank")
+
+
+def signature_of(file: GraphFile, name: str | None) -> Any:
+    """The signature of this name, else `serving_default`, else the first; None without any."""
+    known = dict(file.meta.signature_def) if file.meta is not None else {}
+    known = {key: signature for key, signature in known.items() if not key.startswith("__")}
+    if name is not None and name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" Did you mean '{near[0]}'?" if near else ""
+        have = ", ".join(sorted(known)) or "none"
+        raise UsageError(
+            f"'{file.name}' has no signature '{name}'; its signatures are: {have}.{hint}"
+        )
+    name = name or ("serving_default" if "serving_default" in known else None)
+    return known[name] if name else next(iter(known.values()), None)
+
+
+def tensors_of(info: Any) -> Iterator[str]:
+    """The tensors of an input or output of a signature: a sparse or composite one has several."""
+    sparse = info.coo_sparse
+    parts = (sparse.indices_tensor_name, sparse.values_tensor_name, sparse.dense_shape_tensor_name)
+    yield from (name for name in (info.name, *parts) if name)
+    for component in info.composite_tensor.components:
+        yield from tensors_of(component)
+
+
+def asked_for(graph: tf.Graph, names: Iterable[str]) -> tuple[str, ...]:
+    """Those of the user's `--fetch` names that the graph has: tensors, or nodes without outputs."""
+    ops = {op.name: op for op in graph.get_operations()}
+    here = [name for name in names if node_of(name) in ops]
+    return tuple(
+        name if ":" in name or not ops[name].outputs else f"{name}:0"
+        for name in here
+        if ":" not in name or int_or_none(name) in range(len(ops[node_of(name)].outputs))
+    )
+
+
+def int_or_none(tensor: str) -> int | None:
+    index = tensor.partition(":")[2]
+    return int(index) if index.isdecimal() else None
+
+
+def fetches_of(
+    nodes: Sequence[Node], functions: Sequence[Function], signature: Any
+) -> tuple[tuple[str, ...], str]:
+    """What to run, and why; nothing where no node stands out."""
+    if signature is not None:
+        outputs = [info for _, info in sorted(signature.outputs.items())]
+        names = tuple(name for info in outputs for name in tensors_of(info))
+        if names:
+            return names, "the outputs of its signature"
+    by_name = {node.name: node for node in nodes}
+    for node in nodes:
+        updates = [name for name in node.control_inputs if name in by_name]
+        if node.op == "NoOp" and any(UPDATES.fullmatch(by_name[name].op) for name in updates):
+            loss = next(losses(nodes), None)
+            return (*([f"{loss}:0"] if loss else []), node.name), "its train op"
+    aside = book_keeping(nodes, functions)
+    rest = [node for node in nodes if node.name not in aside]
+    taken = {node_of(tensor) for node in rest for tensor in (*node.inputs, *node.control_inputs)}
+    sinks = [n for n in rest if n.name not in taken and n.outputs and n.op not in QUIET]
+    fed = after(rest, {node.name for node in rest if node.op in PLACEHOLDERS})
+    # Without placeholders: what is made of queues, files or iterators.
+    brought = after(rest, {n.name for n in rest if not n.inputs and n.op not in QUIET})
+    chosen = next((some for some in (within(sinks, fed), within(sinks, brought)) if some), sinks)
+    return tuple(f"{node.name}:0" for node in chosen[:LISTED]), "nobody takes their outputs"
+
+
+def within(nodes: Sequence[Node], names: Collection[str]) -> list[Node]:
+    return [node for node in nodes if node.name in names]
+
+
+def book_keeping(nodes: Sequence[Node], functions: Sequence[Function]) -> set[str]:
+    """The nodes that save, restore, summarise or check, and all that is made of what they give."""
+    saving = {
+        function.name
+        for function in functions
+        if any(SAVERS.fullmatch(node.op) for node in function.nodes)
+    }
+    while True:  # functions that call one that saves
+        calling = {
+            call.function
+            for function in functions
+            if function.name in saving
+            for call in function.called_by
+            if call.function
+        }
+        if calling <= saving:
+            break
+        saving |= calling
+    calls = {
+        call.node
+        for function in functions
+        if function.name in saving
+        for call in function.called_by
+        if not call.function
+    }
+    savers = {node.name for node in nodes if SAVERS.fullmatch(node.op)} | calls
+    # The name of a file that was saved comes from a node that only waits for the saver.
+    waiting = {node.name for node in nodes if savers & set(node.control_inputs)}
+    books = {node.name for node in nodes if BOOKS.fullmatch(node.op)}
+    return after(nodes, savers | waiting | books)
+
+
+def after(nodes: Sequence[Node], sources: Collection[str]) -> set[str]:
+    """These nodes and all that take something from them, by data."""
+    users: dict[str, list[str]] = {}
+    for node in nodes:
+        for tensor in node.inputs:
+            users.setdefault(node_of(tensor), []).append(node.name)
+    reached: set[str] = set()
+    waiting = list(sources)
+    while waiting:
+        name = waiting.pop()
+        if name not in reached:
+            reached.add(name)
+            waiting.extend(users.get(name, ()))
+    return reached
+
+
+def nothing_to_run(nodes: Sequence[Node]) -> str:
+    """Why nothing is run by default, and what could be."""
+    made = [node.name for node in nodes if node.outputs and node.op not in PLACEHOLDERS]
+    such_as = f", such as --fetch {made[-1]}" if made else ""
+    return (
+        "The graph has nothing to run by itself: it has only constants, variables, and nodes that "
+        "save, restore or keep the books, or each output is taken by another node. Give --fetch "
+        f"NAME{such_as}."
+        if made
+        else "The graph has nothing to run: none of its nodes computes anything."
+    )
+
+
+def losses(nodes: Sequence[Node]) -> Iterator[str]:
+    """The forward nodes at which gradients start: `gradients/Mean_grad/...` starts at `Mean`."""
+    names = {node.name for node in nodes}
+    for node in nodes:
+        match = re.match(r"gradients(?:_\d+)?/(.+?)_grad/", node.name)
+        if match and match[1] in names:
+            yield match[1]
+
+
+def tensor(graph: tf.Graph, name: str) -> tf.Tensor:
+    try:
+        return graph.get_tensor_by_name(name if ":" in name else f"{name}:0")
+    except (KeyError, ValueError) as error:
+        nearest = ", ".join(similar_names(name, graph))
+        hint = f" The nearest names are {nearest}." if nearest else ""
+        raise UsageError(f"There is no tensor '{name}' in the graph.{hint}") from error
+
+
+def similar_names(name: str, graph: tf.Graph) -> list[str]:
+    """Names of similar tensors; first those that end in this name, in other scopes."""
+    tensors = [tensor_name.name for op in graph.get_operations() for tensor_name in op.outputs]
+    last = name.partition(":")[0].rpartition("/")[2]
+    ending = [
+        tensor_name
+        for tensor_name in tensors
+        if re.search(rf"(^|/){re.escape(last)}(_\d+)?:", tensor_name)
+    ]
+    near = difflib.get_close_matches(name if ":" in name else f"{name}:0", tensors, n=LISTED)
+    return list(dict.fromkeys([*ending, *near]))[:LISTED]

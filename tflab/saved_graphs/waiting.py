@@ -1,0 +1,144 @@
+"""Waiting: nodes that would wait for ever, because nothing that runs gives them what they wait for.
+
+Queues and staging areas are filled by other nodes, and iterators of tf.data are begun by them.
+Whether one of those runs is to be seen in the graph, before the step's time limit says it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+
+import tensorflow as tf
+
+from tflab.errors import TflabError
+
+TAKES = re.compile(r"QueueDequeue(Many|UpTo)?(V2)?|ReaderRead(UpTo)?(V2)?")
+FILLS = re.compile(r"QueueEnqueue(Many)?(V2)?")
+PASSES = re.compile(r"(Ref)?(Identity|Enter|Switch)")  # by which a queue's handle gets about
+NEXT = ("IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional")
+BEGUN = ("Iterator", "IteratorV2")  # iterators that another node has to begin
+STAGES = {"Unstage": "Stage", "MapUnstage": "MapStage", "OrderedMapUnstage": "OrderedMapStage"}
+
+
+@dataclass(frozen=True)
+class Unfilled:
+    node: str  # that waits
+    store: str  # the queue, staging area or iterator that it waits for
+    outputs: tuple[tf.Tensor, ...]  # those that are used: to be fed instead
+    fails: bool  # rather than wait, as an iterator does
+
+
+def refuse(graph: tf.Graph, needed: Collection[str], fed: Collection[str]) -> None:
+    """Raise TflabError where a node that runs waits for what no node that runs fills or begins."""
+    missing = list(unfilled(graph, needed, fed))
+    if missing:
+        first = missing[0]
+        of_it = [tensor for one in missing for tensor in one.outputs]
+        files = " ".join(f"{tensor.name}=FILE.npy" for tensor in of_it)
+        shapes = " ".join(f"{tensor.name}={sizes(tensor)}" for tensor in of_it)
+        others = f" (and {len(missing) - 1} more like it)" if len(missing) > 1 else ""
+        waits = (
+            "fail: nothing that runs begins"
+            if first.fails
+            else ("wait for ever: nothing that runs fills")
+        )
+        raise TflabError(
+            f"'{first.node}' would {waits} '{first.store}'{others}. "
+            f"Feed what it would give: --feed {files}, or made-up values with --shape {shapes}."
+        )
+
+
+def unfilled(graph: tf.Graph, needed: Collection[str], fed: Collection[str]) -> Iterator[Unfilled]:
+    """The nodes that wait in vain. `needed` are the nodes that run or are fed."""
+    ops = [op for op in graph.get_operations() if op.name in needed]
+    filled = {store_of(op) for op in ops if FILLS.fullmatch(op.type)}
+    filled |= {stage_of(op) for op in ops if op.type in STAGES.values()}
+    filled |= {("", maker.inputs[1].op.name) for maker in beginnings(graph, needed)}
+    for op in ops:
+        store = waits_for(op)
+        if store is None or store in filled:
+            continue
+        used = tuple(
+            tensor
+            for tensor in op.outputs
+            if tensor.name not in fed and any(user.name in needed for user in tensor.consumers())
+        )
+        if used or not any(tensor.name in fed for tensor in op.outputs):
+            yield Unfilled(op.name, store[-1], used or tuple(op.outputs), op.type in NEXT)
+
+
+def waits_for(op: tf.Operation) -> tuple[str, str] | None:
+    """What has to be filled or begun before a node has something to give."""
+    if op.type in STAGES:
+        return stage_of(op)
+    if TAKES.fullmatch(op.type):
+        return store_of(op)
+    if op.type in NEXT and queue_of(op).type in BEGUN:
+        return "", queue_of(op).name
+    return None
+
+
+def beginnings(graph: tf.Graph, needed: Collection[str]) -> list[tf.Operation]:
+    """The nodes to run once so that the iterators that are needed have something to give: of each
+    the first that needs nothing fed."""
+    first: dict[str, tf.Operation] = {}
+    for op in graph.get_operations():
+        if op.type == "MakeIterator" and op.inputs[1].op.name in needed and not is_fed(op):
+            first.setdefault(op.inputs[1].op.name, op)
+    return list(first.values())
+
+
+def is_fed(op: tf.Operation) -> bool:
+    """Whether a placeholder is among what a node is made of."""
+    waiting, seen = [op], {op.name}
+    for current in waiting:  # the list grows as it is walked
+        if current.type in ("Placeholder", "PlaceholderV2"):
+            return True
+        fresh = [tensor.op for tensor in current.inputs if tensor.op.name not in seen]
+        seen.update(op.name for op in fresh)
+        waiting.extend(fresh)
+    return False
+
+
+def store_of(op: tf.Operation) -> tuple[str, str]:
+    """The queue that a node fills or empties; those of one shared name are one queue."""
+    queue = queue_of(op)
+    shared = queue.node_def.attr["shared_name"].s.decode(errors="backslashreplace")
+    return queue.node_def.attr["container"].s.decode(errors="backslashreplace"), (
+        shared or queue.name
+    )
+
+
+def queue_of(op: tf.Operation) -> tf.Operation:
+    """The node that makes the queue of a node; readers have theirs as their second input."""
+    queue = op.inputs[1 if op.type.startswith("Reader") else 0].op
+    while PASSES.fullmatch(queue.type):
+        queue = queue.inputs[0].op
+    return queue
+
+
+def stage_of(op: tf.Operation) -> tuple[str, str]:
+    """The staging area of a node: without a name of its own, all of a container are one."""
+    attr = op.node_def.attr
+    name = attr["shared_name"].s.decode(errors="backslashreplace")
+    return STAGES.get(op.type, op.type), name or "the staging area"
+
+
+def sizes(tensor: tf.Tensor) -> str:
+    """A shape that this tensor may have, as `--shape` takes it; open sizes are 16."""
+    shape = tensor.shape if tensor.shape.rank is not None else queued_shape(tensor)
+    dims = [None] if shape.rank is None else shape.as_list()
+    return ",".join("16" if dim is None else str(dim) for dim in dims)
+
+
+def queued_shape(tensor: tf.Tensor) -> tf.TensorShape:
+    """What the queue itself says of what is in it, behind the number of rows that are taken."""
+    op = tensor.op
+    shapes = queue_of(op).node_def.attr["shapes"].list.shape if op.inputs else ()
+    if tensor.value_index >= len(shapes):
+        return tf.TensorShape(None)
+    row = tf.TensorShape(shapes[tensor.value_index])
+    many = re.search("Many|UpTo", op.type)
+    return tf.TensorShape([tf.get_static_value(op.inputs[1])]).concatenate(row) if many else row
