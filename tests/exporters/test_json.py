@@ -329,6 +329,7 @@ def test_every_field_of_the_backward_stage():
         shared_nodes=("s", "t"),
         unchecked="too many",
         inferred=True,
+        losses=("l",),
         functions=(CALLED,),
         added_functions=("grad_of_twice",),
         gradient_nodes=(
@@ -377,6 +378,7 @@ def test_every_field_of_the_backward_stage():
         "shared_nodes": ["s", "t"],
         "unchecked": "too many",
         "inferred": True,
+        "losses": ["l"],
         "functions": [WRITTEN_CALLED],
         "added_functions": ["grad_of_twice"],
         "gradient_nodes": [

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import tensorflow as tf
 
+from tflab.analysis import gradient_search
+from tflab.analysis.gradient_search import Training
 from tflab.analysis.ledger import nodes_needed
 from tflab.errors import TflabError, UsageError
 from tflab.records import Function, Model, Node, Saved, node_of
@@ -25,7 +27,6 @@ from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
 
 LISTED = 5  # effects and names that a message lists
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
-UPDATES = re.compile(r"(Resource|Sparse|ResourceSparse)?Apply\w+")
 QUIET = (*PLACEHOLDERS, *VARIABLES, *ASSIGNMENTS, "Const", "NoOp", "SaveV2", "RestoreV2")
 
 
@@ -50,7 +51,8 @@ def build(file: GraphFile, options: Saved) -> Model:
     import_graph(file, graph)
     graph_nodes = nodes.from_graph(graph)
     signature = signature_of(file, options)
-    fetches, why = fetches_of(graph_nodes, signature)
+    trainings = gradient_search.search(graph_nodes, nodes.ones(graph)).trainings
+    fetches, why = fetches_of(graph_nodes, signature, next(iter(trainings), None))
     loss = tensor(graph, options.loss) if options.loss else None
     needed = nodes_needed(graph_nodes, (*fetches, *([options.loss] if options.loss else [])), ())
     refuse_effects(file, graph_nodes, needed, options)
@@ -112,20 +114,19 @@ def signature_of(file: GraphFile, options: Saved) -> Any:
     return known[name] if name else next(iter(known.values()), None)
 
 
-def fetches_of(graph_nodes: Sequence[Node], signature: Any) -> tuple[tuple[str, ...], str]:
-    """What to run, and why."""
+def fetches_of(
+    graph_nodes: Sequence[Node], signature: Any, training: Training | None
+) -> tuple[tuple[str, ...], str]:
+    """What to run, and why. `training` is the first that the graph holds."""
     if signature is not None and signature.outputs:
         names = [info.name for _, info in sorted(signature.outputs.items()) if info.name]
         if names:
             return tuple(names), "the outputs of its signature"
-    by_name = {node.name: node for node in graph_nodes}
+    if training:
+        loss = [f"{training.loss}:0"] if training.loss else []
+        return (*loss, *training.train_ops), "its train op"
     taken = {node_of(tensor) for node in graph_nodes for tensor in node.inputs}
     taken |= {name for node in graph_nodes for name in node.control_inputs}
-    for node in graph_nodes:
-        updates = [name for name in node.control_inputs if name in by_name]
-        if node.op == "NoOp" and any(UPDATES.fullmatch(by_name[name].op) for name in updates):
-            loss = next(losses(graph_nodes), None)
-            return (*([f"{loss}:0"] if loss else []), node.name), "its train op"
     sinks = [n for n in graph_nodes if n.name not in taken and n.outputs and n.op not in QUIET]
     fed = {node.name for node in graph_nodes if node.op in PLACEHOLDERS}
     depending = [n for n in sinks if nodes_needed(graph_nodes, [n.name], ()) & fed]
@@ -136,15 +137,6 @@ def fetches_of(graph_nodes: Sequence[Node], signature: Any) -> tuple[tuple[str, 
             "has only constants and variables. Give --fetch NAME."
         )
     return tuple(f"{node.name}:0" for node in chosen), "nobody takes their outputs"
-
-
-def losses(graph_nodes: Sequence[Node]) -> Iterator[str]:
-    """The forward nodes at which gradients start: `gradients/Mean_grad/...` starts at `Mean`."""
-    names = {node.name for node in graph_nodes}
-    for node in graph_nodes:
-        match = re.match(r"gradients(?:_\d+)?/(.+?)_grad/", node.name)
-        if match and match[1] in names:
-            yield match[1]
 
 
 def output_of(graph: tf.Graph, graph_nodes: Sequence[Node], fetches: Sequence[str]) -> tf.Tensor:
