@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
@@ -20,7 +21,7 @@ from tflab.analysis.ledger import nodes_needed
 from tflab.errors import TflabError, UsageError
 from tflab.records import Function, Model, Node, Saved, node_of
 from tflab.runtime import functions, nodes
-from tflab.saved_graphs import feeding, starting
+from tflab.saved_graphs import elsewhere, feeding, starting
 from tflab.saved_graphs.effects import effects, effects_text
 from tflab.saved_graphs.formats import GraphFile
 from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
@@ -48,7 +49,10 @@ def build(file: GraphFile, options: Saved) -> Model:
     something that it does not have, or where it would touch more than tensors.
     """
     graph = tf.compat.v1.get_default_graph()
-    import_graph(file, graph)
+    graph_def, moved = (
+        elsewhere.here(file.graph_def) if options.soft_placement else (file.graph_def, "")
+    )
+    import_graph(replace(file, graph_def=graph_def), graph)
     graph_nodes = nodes.from_graph(graph)
     signature = signature_of(file, options)
     trainings = gradient_search.search(graph_nodes, nodes.ones(graph)).trainings
@@ -66,6 +70,14 @@ def build(file: GraphFile, options: Saved) -> Model:
     origin = "exported as " if file.given else ""
     notes = [f"From '{file.name}', {origin}a {file.kind}: runs {', '.join(fetches)} ({why})."]
     notes += [start.about] if start.about else []
+    notes += [moved] if moved else []
+    fixed = feeding.fixed_batch(columns)
+    if fixed:
+        name, rows = fixed
+        notes.append(
+            f"The graph leaves no batch size open: the first dimension of '{name}' is {rows:,}, "
+            "which is taken for the rows of each step."
+        )
     if made_up:
         notes.append(f"Made up from dtype and shape, with a seed: {'; '.join(made_up)}.")
     return Model(
@@ -78,6 +90,8 @@ def build(file: GraphFile, options: Saved) -> Model:
         notes=tuple(notes),
         start=start,
         lines=file.lines,
+        fixed_batch=fixed and fixed[1],
+        captured=(),
     )
 
 

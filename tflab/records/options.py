@@ -55,6 +55,8 @@ class Model:
     updates: tuple[Any, ...] = ()  # ops that run with every training step: moving averages
     lines: Lines = field(default_factory=dict)  # of nodes whose makers TensorFlow does not know
     # The values of variables with which the data were made: what training has to find
+    fixed_batch: int | None = None  # rows of every step, where the graph allows no other number
+    captured: tuple[int, ...] = BATCH_SIZES  # batch sizes for TensorBoard beside the one asked for
     answer: Mapping[str, float] = field(default_factory=dict)
 
 
@@ -67,6 +69,7 @@ class Saved:
     feeds: tuple[tuple[str, str], ...] = ()  # (placeholder, .npy file)
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()  # (placeholder, its shape)
     side_effects: bool = False  # whether it may read and write files and the like
+    soft_placement: bool = False  # whether devices of other machines are taken for those of this
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ from math import prod
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tflab import datasets
 from tflab.errors import TflabError
 from tflab.records import Costs, Fate, Node, Placement, Tensor, node_of
 from tflab.runtime import flops, private
@@ -59,8 +60,12 @@ NOT_THE_USERS = "not a node of the user's graph, but made by the runtime or with
 
 def of_placement(placed: Placement) -> tf.Graph:
     """The user's graph with the shapes of this placement's batch."""
-    program, size = placed.program, placed.batch_size
-    feeds = {t.name: [size, *t.shape.as_list()[1:]] for t in program.model.feeds}
+    program = placed.program
+    columns = program.dataset("train").columns
+    feeds = {
+        tensor.name: datasets.batch_shape(columns[column], placed.batch_size)
+        for tensor, column in program.model.feeds.items()
+    }
     return concrete(program.graph, feeds, placed.nodes)
 
 

@@ -66,6 +66,16 @@ def columns_of(
     return columns, made_up
 
 
+def fixed_batch(columns: Mapping[str, Column]) -> tuple[str, int] | None:
+    """The largest placeholder and its first dimension, where none of them has an open batch; None
+    where one has, or nothing that has rows is fed."""
+    whole = {name: array.value for name, array in columns.items() if isinstance(array, Whole)}
+    name = max(whole, key=lambda name: np.size(whole[name]), default=None)
+    if name is None or len(whole) < len(columns) or not whole[name].size or not whole[name].ndim:
+        return None
+    return name, len(whole[name])
+
+
 def load_array(name: str, file: str) -> np.ndarray:
     try:
         values = np.load(file, allow_pickle=False)
