@@ -208,8 +208,8 @@ def test_gradients_in_a_file_are_known_by_edges_and_names():
         table,
     ]
     assert shown(replace(stage, gradients=(), losses=())) == [
-        "The graph came with gradients: 1 node and 1 update of variables, as its edges show. By "
-        "their names 0 of them belong to 0 forward ops" + inferred
+        "The graph came with gradients: 1 node and 1 update of variables, as its edges show. "
+        "Their names do not say to which forward ops they belong" + inferred
     ]
 
 

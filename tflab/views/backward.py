@@ -44,12 +44,15 @@ def found_in_file(stage: Backward) -> Iterable[Block]:
     losses = " and ".join(f"'{name}'" for name in stage.losses)
     ends = f"that lead from {losses} to " if losses else "and "
     updates = plural(len(stage.update_nodes), "update") + " of variables"
-    forward = plural(len(stage.gradients), "forward op")
+    whose = (
+        f"By their names {named:,} of them belong to {plural(len(stage.gradients), 'forward op')}"
+    )
+    if not stage.gradients:
+        whose = "Their names do not say to which forward ops they belong"
     yield (
         f"The graph came with gradients: {plural(named + len(stage.shared_nodes), 'node')}"
         + (f" {ends}{updates}, as its edges show" if stage.update_nodes else "")
-        + f". By their names {named:,} of them belong to {forward}; what leads to which gradient "
-        "is inferred from the edges. Nothing was added."
+        + f". {whose}; what leads to which gradient is inferred from the edges. Nothing was added."
     )
     yield from chain_rule.opening(stage)
     yield from chain_rule.nodes(stage)
