@@ -46,8 +46,7 @@ def test_every_gradient_node_of_a_product_and_a_mean():
 
 
 def test_without_notes_the_edges_show_the_same_but_for_what_nobody_takes():
-    graph = inferred_gradients.graph_of(NODES, GRADIENTS, ATTRIBUTES)
-    assert graph.shared == GRAPH.shared
+    graph = inferred_gradients.graph_of(NODES, GRADIENTS, GRAPH.shared, ATTRIBUTES)
     ends = inferred_gradients.ends(graph)
     assert ends == [END]
     lines = {"gradients/loss_grad/Tile": LINE}
@@ -136,7 +135,7 @@ def test_what_several_ops_hand_back_is_added_up():
     assert described["gradients/a_grad/mul"].towards == "dL/dy by a"
     gradients = [link.gradient for link in chain_rule.links(graph, ["gradients/AddN"])]
     assert gradients == ["dL/da", "dL/dy by loss", "dL/dy by a"]
-    edges = inferred_gradients.graph_of(nodes, graph.gradients[::-1], {})
+    edges = inferred_gradients.graph_of(nodes, graph.gradients[::-1], graph.shared, {})
     ends = inferred_gradients.ends(edges)
     assert {n.name: n for n in gradient_nodes.described(edges, ends, {})} == described
 

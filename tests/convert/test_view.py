@@ -51,6 +51,7 @@ RUNS = (
 )
 RECORDED = Recorded(
     files=("traces/first.pb", "traces/second.pb", "third.pb"),
+    labels=("first.pb", "second.pb", "third.pb"),
     steps=(
         StepTime(0, 1_000_000, 100_000),
         StepTime(1, 5_000_000, 145_000),
@@ -162,6 +163,7 @@ def test_steps_of_a_cpu_alone_are_told_without_kinds():
     )
     recorded = Recorded(
         files=("first.pb", *(f"{step}.pb" for step in range(1, 45))),
+        labels=("first.pb", *(f"{step}.pb" for step in range(1, 45))),
         steps=tuple(
             StepTime(step, 1_000_000 * step + 10_000, (110 + 12 + step) * 1_000)
             for step in range(1, 45)
@@ -252,6 +254,7 @@ def test_what_steps_add_up_to_is_worked_out_kind_by_kind():
 SMALL = Conversion(
     recorded=Recorded(
         files=("a.pb", "b.pb"),
+        labels=("a.pb", "b.pb"),
         steps=(StepTime(0, 100, 40), StepTime(1, 900, 60)),
         runs=(
             OpRun(0, "x", "Const", CPU, 100, 40, 16, ((1, 16, "cpu"), (2, -16, "cpu"))),

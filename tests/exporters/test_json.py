@@ -330,6 +330,7 @@ def test_every_field_of_the_backward_stage():
         shared_nodes=("s", "t"),
         unchecked="too many",
         inferred=True,
+        losses=("l",),
         functions=(CALLED,),
         added_functions=("grad_of_twice",),
         gradient_nodes=(
@@ -378,6 +379,7 @@ def test_every_field_of_the_backward_stage():
         "shared_nodes": ["s", "t"],
         "unchecked": "too many",
         "inferred": True,
+        "losses": ["l"],
         "functions": [WRITTEN_CALLED],
         "added_functions": ["grad_of_twice"],
         "gradient_nodes": [

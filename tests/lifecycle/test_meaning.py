@@ -115,7 +115,8 @@ def test_what_the_edges_alone_show_is_what_tensorflow_noted(name, walked):
     stage = walked(name)["backward"]
     known = meaning.attributes(stage.program.graph, stage.nodes)
     made = [gradient for gradient in stage.gradients if gradient.nodes]
-    graph = inferred_gradients.graph_of(stage.nodes, made, known)
+    shared = [name for name in stage.shared_nodes if name != "gradients"]  # the last, a fetch
+    graph = inferred_gradients.graph_of(stage.nodes, made, shared, known)
     inferred = gradient_nodes.described(graph, inferred_gradients.ends(graph), {})
     noted = [replace(node, line=None) for node in stage.gradient_nodes[:-1]]
     # Where a gradient leads that nobody takes, the edges do not show.

@@ -179,26 +179,46 @@ def test_forty_forward_ops_are_listed_from_the_last_and_the_others_counted():
     ]
 
 
-def test_gradients_in_a_file_are_known_by_their_names():
+def test_gradients_in_a_file_are_known_by_edges_and_names():
     known = Gradient("mul", "Mul", "_MulGrad (math_grad.py:1404)", ("gradients/mul/Mul",))
     unknown = Gradient("loss", "Mean", None, ("gradients/loss/Tile", "gradients/loss/Shape"))
-    stage = Backward(None, (*FORWARD, *ADDED), gradients=(known, unknown), inferred=True)
+    stage = Backward(
+        None,
+        (*FORWARD, *ADDED),
+        gradients=(known, unknown),
+        shared_nodes=("gradients/ys",),
+        update_nodes=("train/apply",),
+        losses=("loss", "l2"),
+        inferred=True,
+    )
+    table = [
+        "Forward ops, last first as differentiation met them, and what came from each",
+        DERIVED,
+        ("loss", "Mean", "", "2", "Tile, Shape"),
+        ("mul", "Mul", "_MulGrad", "1", "Mul"),
+        "",
+    ]
+    inferred = "; what leads to which gradient is inferred from the edges. Nothing was added."
     assert shown(stage) == [
-        "The file holds gradients of 2 forward ops; which came from which is inferred from their "
-        "names, and what leads to which gradient from the edges. Nothing was added.",
-        [
-            "Forward ops, last first as differentiation met them, and what came from each",
-            DERIVED,
-            ("loss", "Mean", "", "2", "Tile, Shape"),
-            ("mul", "Mul", "_MulGrad", "1", "Mul"),
-            "",
-        ],
+        "The graph came with gradients: 4 nodes that lead from 'loss' and 'l2' to 1 update of "
+        "variables, as its edges show. By their names 3 of them belong to 2 forward ops" + inferred,
+        table,
+    ]
+    assert shown(replace(stage, losses=(), update_nodes=(), shared_nodes=())) == [
+        "The graph came with gradients: 3 nodes. By their names 3 of them belong to 2 forward ops"
+        + inferred,
+        table,
+    ]
+    assert shown(replace(stage, gradients=(), losses=())) == [
+        "The graph came with gradients: 1 node and 1 update of variables, as its edges show. "
+        "Their names do not say to which forward ops they belong" + inferred
     ]
 
 
 def test_a_model_without_a_loss_has_nothing_added():
     assert shown(Backward(None, FORWARD)) == [
-        "The model has no loss or no optimiser: nothing to differentiate, nothing added."
+        "The model has no loss or no optimiser, and its graph holds no gradients: nothing to "
+        "differentiate, nothing added."
     ]
 
 

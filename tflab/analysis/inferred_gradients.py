@@ -7,26 +7,28 @@ TensorFlow in here.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tflab.analysis.formulas import Attributes
 from tflab.analysis.gradient_graph import VARIABLES, GradientGraph
 from tflab.records import Gradient, GradientCall, Node, node_of
 
-SCOPE = re.compile(r"gradients(?:_\d+)?/")
-
 
 def graph_of(
-    nodes: Sequence[Node], gradients: Sequence[Gradient], attributes: Attributes
+    nodes: Sequence[Node],
+    gradients: Sequence[Gradient],
+    shared: Sequence[str],
+    attributes: Attributes,
 ) -> GradientGraph:
-    """The differentiated graph, with the calls of gradient functions as its edges show them."""
-    owned = {name for gradient in gradients for name in gradient.nodes}
+    """The differentiated graph, with the calls of gradient functions as its edges show them.
+
+    `shared` are the gradient nodes that belong to no one op.
+    """
     return GradientGraph(
         nodes=tuple(nodes),
         gradients=tuple(gradients),
-        shared=tuple(n.name for n in nodes if SCOPE.match(n.name) and n.name not in owned),
-        calls=tuple(Inference(nodes, gradients).calls()),
+        shared=tuple(shared),
+        calls=tuple(Inference(nodes, gradients, shared).calls()),
         attributes=attributes,
     )
 
@@ -42,9 +44,13 @@ def ends(graph: GradientGraph) -> list[str]:
 class Inference:
     """Looks for the tensors that go from the gradient of one op to that of another."""
 
-    def __init__(self, nodes: Sequence[Node], gradients: Sequence[Gradient]) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], gradients: Sequence[Gradient], shared: Sequence[str]
+    ) -> None:
         self.nodes = {node.name: node for node in nodes}
         self.gradients = gradients
+        adding = (name for name in shared if self.nodes[name].op in ("AddN", "Fill"))
+        self.adding = frozenset(adding)  # the nodes that start or add up gradients
         self.owners = {name: g.forward for g in gradients for name in g.nodes}
         self.made = {gradient.forward: gradient.nodes for gradient in gradients}
         self.users: dict[str, list[Node]] = {}
@@ -70,13 +76,8 @@ class Inference:
         for name, owner in self.owners.items():
             for tensor in self.nodes[name].inputs:
                 source = node_of(tensor)
-                if self.owners.get(source, owner) != owner or self.is_shared(source):
+                if self.owners.get(source, owner) != owner or source in self.adding:
                     yield tensor, owner
-
-    def is_shared(self, name: str) -> bool:
-        """Whether a node starts or adds up gradients."""
-        node = self.nodes.get(name)
-        return node is not None and bool(SCOPE.match(name)) and node.op in ("AddN", "Fill")
 
     def incoming(self, forward: Node, crossing: Iterable[str]) -> tuple[str, ...]:
         return tuple(dict.fromkeys(crossing))[: max(1, len(forward.outputs))]
@@ -96,7 +97,7 @@ class Inference:
 
     def goes_to(self, tensor: str, maker: str) -> bool:
         for user in self.users.get(tensor, ()):
-            if self.is_shared(user.name) and self.goes_to(user.name, maker):
+            if user.name in self.adding and self.goes_to(user.name, maker):
                 return True
             if self.owners.get(user.name) == maker and self.owners.get(tensor) != maker:
                 return True

@@ -45,6 +45,16 @@ def batch_sizes(parser: argparse.ArgumentParser, meaning: str = "rows of data in
     )
 
 
+def soft_placement(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--soft-placement",
+        "--soft",
+        action="store_true",
+        help="let another device do what the one that was asked for cannot, also where that is "
+        "one of another machine",
+    )
+
+
 def devices(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--devices",

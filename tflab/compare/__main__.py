@@ -102,6 +102,7 @@ def parser() -> argparse.ArgumentParser:
         "it (default: %(default)s)",
     )
     arguments.without(parser, "switch graph passes off: without remapper no layer is fused")
+    arguments.soft_placement(parser)
     arguments.output_format(parser, FORMATS)
     arguments.data_dir(parser)
     arguments.saved(parser)
@@ -165,6 +166,7 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], saved: Saved) -> Co
             data_dir=args.data_dir,
             saved=saved,
             without=tuple(args.without),
+            soft_placement=args.soft_placement,
             experiments=args.experiments or 0,
         ),
     )

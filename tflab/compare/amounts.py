@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from math import lcm
 
-from tflab.errors import UsageError
+from tflab.errors import RefusedError, UsageError
 from tflab.lifecycle import placement
 from tflab.records import Backward, Options, Placement, Program
 from tflab.records.options import BATCH_SIZES
@@ -50,12 +51,30 @@ def placements(
     images: int,
     options: Options,
     known: Collection[int] = (),
-) -> dict[int, Placement]:
-    """The graph that runs at each batch size, and for the smaller batch that the data end with;
-    but for sizes that are `known`."""
+) -> tuple[dict[int, Placement], tuple[str, ...]]:
+    """The graph that runs at each batch size, and for the smaller batch that the data end with,
+    but for sizes that are `known`; and a sentence for each batch size that the runtime refused.
+
+    Raises RefusedError where it refused all of them.
+    """
     fetches = (backward.program.model.output.name,) if phase == "inference" else ()
     rests = {images % size for size in batch_sizes} - {0}
-    return {
-        size: placement.place_once(backward, replace(options, batch_size=size, fetches=fetches))
-        for size in sorted(rests.union(batch_sizes).difference(known))
-    }
+    placed: dict[int, Placement] = {}
+    refused: dict[int, RefusedError] = {}
+    for size in sorted(rests.union(batch_sizes).difference(known)):
+        sized = replace(options, batch_size=size, fetches=fetches)
+        try:
+            placed[size] = placement.place_once(backward, sized)
+        except RefusedError as error:
+            refused[size] = error
+    asked = [size for size in batch_sizes if size in refused]
+    if refused and not any(size in placed or size in known for size in batch_sizes):
+        raise refused[asked[0]]
+    return placed, tuple(f"A batch of {size} is not compared. {refused[size]}" for size in asked)
+
+
+def placeable(images: int, batch_sizes: Sequence[int], placed: Collection[int]) -> int:
+    """As many of the images as end with a batch that the runtime took, at all batch sizes."""
+    if all(images % size in (0, *placed) for size in batch_sizes):
+        return images
+    return max(images // lcm(*batch_sizes), 1) * lcm(*batch_sizes)

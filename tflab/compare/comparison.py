@@ -71,14 +71,19 @@ def compare(
     *_, backward = lifecycle.walk(model, options, stop="backward")
     assert isinstance(backward, Backward)
     program = backward.program
+    batch_sizes = (program.model.fixed_batch,) if program.model.fixed_batch else batch_sizes
     images = amounts.amount(program, phase, batch_sizes, images)
+    placed, refused = amounts.placements(backward, phase, batch_sizes, images, options)
+    batch_sizes = tuple(size for size in batch_sizes if size in placed)
+    images = amounts.placeable(images, batch_sizes, placed)
     split, smallest = amounts.SPLITS[phase], batch_sizes[0]
-    placed = amounts.placements(backward, phase, batch_sizes, images, options)
     first = placed[smallest]
     step = session.step_of(program, first.fetches)
     if sweep_s is not None:
         images = sweep.affordable(sweep_s, program, step, batch_sizes, images, options, split)
-        placed |= amounts.placements(backward, phase, batch_sizes, images, options, placed)
+        rests, _ = amounts.placements(backward, phase, batch_sizes, images, options, placed)
+        placed |= rests
+        images = amounts.placeable(images, batch_sizes, placed)
     values = next(session.feed_batches(program, smallest, split))
     job = measure.job_of(program, step, options)
     start = load.beginning(before)
@@ -134,7 +139,7 @@ def compare(
         cold_step_ns=cold_step_ns,
         uncovered=tuple(costs.uncovered(graph, first.nodes, first.ledger)),
         interrupted=ending.interrupted,
-        failure=str(ending.failure) if ending.failure else None,
+        failure=" ".join([*refused, *([str(ending.failure)] if ending.failure else [])]) or None,
         images=images,
         trace_every=trace_every,
         without=options.without,

@@ -6,6 +6,7 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from tflab import datasets
 from tflab.analysis.accumulator import Accumulator
 from tflab.records import OpRun, Options, Program, StepTime
 from tflab.runtime import measure, plans, session, trace
@@ -20,6 +21,7 @@ class Measured:
 
     batch_size: int
     planned_rows: int  # of data to work on
+    batched: int | None = None  # which of the values that are fed has a row for each of the batch
     untraced_ns: list[int] = field(default_factory=list)
     rows: int = 0  # of data that the traced steps worked on
     traced_ns: list[int] = field(default_factory=list)
@@ -42,7 +44,7 @@ class Measured:
         if recorded is None:
             self.untraced_ns.append(step.wall_ns)
             return
-        rows = len(turn.values[0]) if turn.values else self.batch_size
+        rows = self.batch_size if self.batched is None else len(turn.values[self.batched])
         self.waiting.append((recorded, step.start_ns))
         self.waiting_bytes += len(recorded.serialized)
         if len(self.kept) < KEPT and rows == self.batch_size:
@@ -100,7 +102,9 @@ def run(
     there is, and so does a step that fails.
     """
     columns = list(session.feed_columns(program, split).values())
-    batches = {size: Measured(size, rows) for size in batch_sizes}
+    cut = (place for place, column in enumerate(columns) if not isinstance(column, datasets.Whole))
+    batched = next(cut, None)
+    batches = {size: Measured(size, rows, batched) for size in batch_sizes}
 
     def observe(turn: measure.Turn, timed: StepTime, recorded: measure.Recorded) -> None:
         batches[turn.batch_size].fold(turn, timed, recorded, types)

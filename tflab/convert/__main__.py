@@ -1,4 +1,5 @@
-"""Convert traces that were recorded anywhere: RunMetadata files, each of which is a step.
+"""Convert traces that were recorded anywhere: RunMetadata files, each of which is a step, and event
+files of TensorBoard that have RunMetadata in them, of which each tag is a step.
 
     python -m tflab.convert run_metadata.pb --graph graph.pb --to chrome --out trace.json
 
@@ -37,12 +38,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = command.parser("convert", __doc__)
     add = parser.add_argument
-    add("files", nargs="+", metavar="RUN_METADATA", help="a step each, in this order")
+    add("files", nargs="+", metavar="RUN_METADATA", help="or event files; steps in this order")
     add(
         "--graph",
         metavar="GRAPH",
-        help="GraphDef of what ran, for arrows and the critical path (default: the partition "
-        "graphs in the traces)",
+        help="the graph of what ran, for arrows and the critical path: whatever --model of the "
+        "other commands takes (default: the partition graphs in the traces)",
     )
     add(
         "--to",

@@ -10,20 +10,20 @@ import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from tflab.analysis import tracks
 from tflab.cli import progress
-from tflab.convert import decoded, protos
+from tflab.convert import decoded, event_files, graphs, other_kinds, protos
 from tflab.convert.fields import DamagedError
+from tflab.convert.files import opened
 from tflab.convert.plausible import plausible
 from tflab.errors import TflabError, UsageError
 from tflab.records import Capture, Node, OpRun, StepTime, Transfer
 from tflab.runtime import trace
 
-BUFFER = 1 << 16  # bytes of a file
 WANTED = "give what run_metadata.SerializeToString() returned, or its text"
 
 Runs = list[OpRun]
@@ -45,6 +45,7 @@ class Recorded:
     """What is in the files of a conversion."""
 
     files: tuple[str, ...]
+    labels: tuple[str, ...]  # what each step is called: its file, in an event file its tag
     steps: tuple[StepTime, ...]
     runs: tuple[OpRun, ...] = field(repr=False)  # step by step, each once
     tracks: tuple[Track, ...] = ()
@@ -75,38 +76,42 @@ def uncollected() -> Iterator[None]:
 def read(files: Sequence[str], graph: str | None = None) -> Recorded:
     """The steps in these files, in this order, and the graph that ran, where there is one.
 
-    `graph` is a file with a GraphDef; without it the partition graphs in the files are taken.
+    `graph` is what `--model` of the other commands takes; without it the partition graphs in the
+    files are taken, or else the graph that an event file has beside its traces.
     Raises UsageError for a file that holds something else, TflabError for one that is damaged or
     has no op runs.
     """
     words = decoded.Vocabulary()
-    given = read_graphs(graph) if graph else []
+    given = graphs.read(graph) if graph else []
     nodes = decoded.nodes(given, words.names)
+    beside = decoded.nodes([] if graph else graphs.in_event_files(files), words.names)
+    words.types.update({name: node.op for name, node in beside.items()})
     sent = dict.fromkeys(decoded.transfers(given, words.names))
     words.types.update({name: node.op for name, node in nodes.items()})
     steps: list[StepTime] = []
     runs: Runs = []
+    labels: list[str] = []
     notes: list[str] = []
     left_out: Counter[str] = Counter()
-    for step, path in enumerate(progress.track("reading", files, len(files))):
-        with opened(path) as file:
-            found = protos.read_trace(file, *message_in(path, file))
+    for path in progress.track("reading", files, len(files)):
+        for label, found in traces_in(path):
             ran = decoded.nodes(found.graphs, words.names)
             words.types.update({name: node.op for name, node in ran.items()})
             if not graph:
                 nodes = ran | nodes
                 sent |= dict.fromkeys(decoded.transfers(found.graphs, words.names))
-            rows = by_device(step, found, words)
-        kept = tracks.without_repeats(rows)
-        left_out.update({device: len(rows[device]) - len(kept[device]) for device in rows})
-        own, wrong = plausible([run for group in kept.values() for run in group])
-        if not own:
-            raise TflabError(
-                f"'{path}' has no op runs: a step is recorded with trace_level=FULL_TRACE."
-            )
-        notes += [f"In '{path}' {what}." for what in wrong]
-        steps.append(span(step, own))
-        runs += own
+            rows = by_device(len(steps), found, words)
+            kept = tracks.without_repeats(rows)
+            left_out.update({device: len(rows[device]) - len(kept[device]) for device in rows})
+            own, wrong = plausible([run for group in kept.values() for run in group])
+            if not own:
+                raise TflabError(
+                    f"'{path}' has no op runs: a step is recorded with trace_level=FULL_TRACE."
+                )
+            notes += [f"In '{path}' {what}." for what in wrong]
+            steps.append(span(len(steps), own))
+            labels.append(label)
+            runs += own
     if graph and not any(run.name in nodes for run in runs):
         raise UsageError(
             f"The graph '{graph}' has none of the nodes that ran, such as '{runs[-1].name}'; "
@@ -114,10 +119,11 @@ def read(files: Sequence[str], graph: str | None = None) -> Recorded:
         )
     return Recorded(
         files=tuple(files),
+        labels=tuple(labels),
         steps=tuple(steps),
         runs=tuple(runs),
         tracks=totals(runs, left_out),
-        nodes=tuple(nodes.values()),
+        nodes=tuple((nodes or beside).values()),
         transfers=tuple(sent),
         notes=tuple(notes),
     )
@@ -131,7 +137,31 @@ def by_device(step: int, found: protos.Trace, words: decoded.Vocabulary) -> dict
         rows.setdefault(device, []).extend(
             trace.device_runs(step, device, stats, words.labels(device), words.names.__getitem__)
         )
-    return rows
+    return typed_by_launches(rows, words.types)
+
+
+def typed_by_launches(rows: Mapping[str, Runs], types: Mapping[str, str]) -> dict[str, Runs]:
+    """Kernels whose rows say no op type have that of the launch of the same node in this step,
+    which is what ran; `types` are those of a graph, that of before fusion perhaps."""
+    kinds = {device: tracks.track_kind(device) for device in rows}
+    launched = {
+        run.name: run.op
+        for device, kind in kinds.items()
+        if kind == tracks.LAUNCHES
+        for run in rows[device]
+        if run.op != "unknown"
+    }
+    return {
+        device: [
+            replace(run, op=launched[run.name])
+            if kinds[device] in tracks.ON_GPU
+            and run.name in launched
+            and run.op in ("unknown", types.get(run.name))
+            else run
+            for run in group
+        ]
+        for device, group in rows.items()
+    }
 
 
 def span(step: int, runs: Runs) -> StepTime:
@@ -162,22 +192,31 @@ def totals(runs: Runs, left_out: Mapping[str, int]) -> tuple[Track, ...]:
 # Files
 
 
-@contextmanager
-def opened(path: str) -> Iterator[BinaryIO]:
-    """The file at a path; whatever is wrong with it as a sentence."""
-    try:
-        with open(path, "rb", buffering=BUFFER) as file:
-            yield file
-    except FileNotFoundError as error:
-        raise UsageError(f"There is no file '{path}'.") from error
-    except OSError as error:
-        raise UsageError(f"'{path}' cannot be read: {error.strerror or error}.") from error
-    except DamagedError as error:
-        raise TflabError(f"'{path}' {error}.") from error
+def traces_in(path: str) -> Iterator[tuple[str, protos.Trace]]:
+    """The traces in a file, each with what to call it: of a RunMetadata one, of an event file one
+    for each tag."""
+    with opened(path) as file:
+        if not event_files.recognised(file):
+            yield Path(path).name, protos.read_trace(file, *message_in(path, file))
+            return
+        tagged = None
+        for tagged in event_files.traces(file):
+            size = tagged.metadata.seek(0, 2)
+            if size and not protos.fits(tagged.metadata, 0, size, "RunMetadata"):
+                raise DamagedError(f"has a RunMetadata that cannot be read, under '{tagged.tag}'")
+            yield tagged.tag, protos.read_trace(tagged.metadata, "RunMetadata", False)
+        if tagged is None:
+            raise UsageError(
+                f"'{path}' is an event file of TensorBoard without traces; those are in it where a "
+                "FileWriter's add_run_metadata was called."
+            )
 
 
 def message_in(path: str, file: BinaryIO) -> tuple[str, bool]:
     """What `recognised` says of a file that has to be a trace."""
+    other = other_kinds.of(protos.start_of(file))
+    if other:
+        raise UsageError(f"'{path}' {other}.")
     name, text = protos.recognised(file)
     if name == "GraphDef":
         raise UsageError(
@@ -187,18 +226,3 @@ def message_in(path: str, file: BinaryIO) -> tuple[str, bool]:
         what = "is not a RunMetadata" if file.seek(0, 2) else "is empty"
         raise UsageError(f"'{path}' {what}; {WANTED}.")
     return name, text
-
-
-def read_graphs(path: str) -> list[Any]:
-    """The GraphDef in a file; of a RunMetadata its partition graphs."""
-    with opened(path) as file:
-        name, text = protos.recognised(file)
-        if name == "GraphDef":
-            return [protos.read_graph(file, text)]
-        graphs = list(protos.read_trace(file, name, text).graphs) if name else []
-        if not graphs:
-            raise UsageError(
-                f"'{path}' is not a GraphDef; give what graph.as_graph_def().SerializeToString() "
-                "returned, or its text."
-            )
-    return graphs

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from pathlib import Path
 
 from tflab.analysis import critical_path, tracks
 from tflab.analysis.timeline import busy_spans, by_step, covered
@@ -81,7 +80,7 @@ def steps(conversion: Conversion) -> Table:
             Column("step", lambda step: str(step.step), right=True),
             Column(
                 "file",
-                lambda step: Path(conversion.recorded.files[step.step]).name,
+                lambda step: conversion.recorded.labels[step.step],
                 elastic=True,
                 name=True,
             ),

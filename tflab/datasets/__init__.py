@@ -28,6 +28,11 @@ class Whole:
 Column = np.ndarray | Whole
 
 
+def batch_shape(column: Column, rows: int) -> tuple[int, ...]:
+    """The shape of what a batch of so many rows takes of a column."""
+    return column.value.shape if isinstance(column, Whole) else (rows, *column.shape[1:])
+
+
 def head(column: Column, rows: int) -> Column:
     """The first rows of a column."""
     return Whole(column.value, rows) if isinstance(column, Whole) else column[:rows]

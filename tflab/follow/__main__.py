@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tflab import models
 from tflab.cli import arguments, command, environment
@@ -31,6 +32,7 @@ def parser() -> argparse.ArgumentParser:
     arguments.batch_size(parser, "rows of data in the step that goes through the stages")
     arguments.batch_sizes(parser, "rows of data in the steps of the table of times")
     arguments.devices(parser)
+    arguments.soft_placement(parser)
     add("--xla", action="store_true", help="let XLA compile what it can, and show the code")
     arguments.values(parser)
     arguments.output_format(parser, FORMATS)
@@ -45,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
         devices=args.devices,
         xla=args.xla,
         values=args.values,
+        soft_placement=args.soft_placement,
         data_dir=args.data_dir,
         saved=arguments.saved_of(args),
     )
@@ -60,6 +63,7 @@ def run(args: argparse.Namespace) -> int:
     node_history.of(args.node, node_history.histories(stages), whose)
     placed = stages[-1]
     assert isinstance(placed, Placement)
+    options = replace(options, batch_size=placed.batch_size)  # a graph may have one of its own
     stages.append(execution.execute(placed, options))
     histories = measurement.follow(stages, sorted(set(args.batch_sizes)), options)
     show(node_history.of(args.node, histories, whose), args)

@@ -38,7 +38,8 @@ def measured(
     walked = next(stage for stage in stages if isinstance(stage, Placement))
     program = backward.program
     available = program.dataset("train").size
-    sizes = [size for size in batch_sizes if size <= available]
+    fixed = program.model.fixed_batch
+    sizes = [fixed] if fixed else [size for size in batch_sizes if size <= available]
     if not sizes:
         return {}, None
     rows = min(max(MOST_ROWS, max(sizes)), STEPS * max(sizes), available)

@@ -84,12 +84,7 @@ def parser() -> argparse.ArgumentParser:
     arguments.without(
         parser, "run with these graph passes off, and compare: grappler, remapper, ..."
     )
-    add(
-        "--soft-placement",
-        "--soft",
-        action="store_true",
-        help="let another device do what the one that was asked for cannot",
-    )
+    arguments.soft_placement(parser)
     add("--xla", action="store_true", help="let XLA compile what it can, and show the code")
     add(
         "--fetch",

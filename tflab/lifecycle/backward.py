@@ -6,9 +6,6 @@ per op. Still nothing is computed: the graph has grown its other half.
 
 from __future__ import annotations
 
-import inspect
-import os
-import re
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -16,7 +13,13 @@ from typing import Any
 import tensorflow as tf
 
 from tflab.errors import EffectsError, RefusedError, TflabError
-from tflab.lifecycle import derivatives, gradient_check, meaning
+from tflab.lifecycle import (
+    derivatives,
+    gradient_check,
+    gradient_functions,
+    gradients_of_files,
+    meaning,
+)
 from tflab.records import (
     Backward,
     Frontend,
@@ -37,7 +40,6 @@ NOT_REGISTERED = "no gradient function is registered for its type"
 NO_INPUTS = "it has no inputs, so the gradient ends here"
 NOT_DIFFERENTIABLE = "its type is registered as not differentiable"
 PASSED_ON = "its gradient function passes the gradient on"
-GRADIENT_SCOPE = re.compile(r"gradients(?:_\d+)?/(.+?)_grad/")  # in which tf.gradients puts them
 
 
 def differentiate(frontend: Frontend, options: Options) -> Backward:
@@ -48,7 +50,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     """
     program = frontend.live
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
-        return read_from_names(frontend)
+        return gradients_of_files.read(frontend)
     # By default TensorFlow does not; over several devices a gradient follows its forward op.
     with private.gradient_calls() as calls:
         derived = derive(program, together=options.devices > 1)
@@ -142,35 +144,6 @@ def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
     return replace(model, fetches=(model.loss.name, *gradients))
 
 
-def read_from_names(frontend: Frontend) -> Backward:
-    """Nothing is derived; but a graph from a file may hold gradients, recognised by their names."""
-    names = {node.name for node in frontend.nodes}
-    made: dict[str, list[str]] = {}
-    for node in frontend.nodes:
-        scope = GRADIENT_SCOPE.match(node.name)
-        if scope and scope[1] in names:
-            made.setdefault(scope[1], []).append(node.name)
-    program = frontend.live
-    program.graph.finalize()
-    stage = Backward(
-        program=program,
-        nodes=frontend.nodes,
-        functions=frontend.functions,
-        gradients=tuple(
-            Gradient(
-                node.name,
-                node.op,
-                gradient_function(program.graph.get_operation_by_name(node.name))[0],
-                tuple(made[node.name]),
-            )
-            for node in frontend.nodes
-            if node.name in made
-        ),
-        inferred=bool(made),
-    )
-    return meaning.inferred(stage) if made else stage
-
-
 def with_lines(
     forward: tuple[Node, ...], program: Program, ops: Iterable[tf.Operation]
 ) -> Iterable[Node]:
@@ -235,7 +208,7 @@ def gradients_of(
     needed = reach([program.loss.op.name], {node.name: parents(node) for node in forward})
     trained = trained_nodes(program, forward)
     for node in forward:
-        function, registered = gradient_function(program.graph.get_operation_by_name(node.name))
+        function, registered = gradient_functions.of(program.graph.get_operation_by_name(node.name))
         reason = None
         if node.name not in derived:
             if node.name not in needed:
@@ -249,19 +222,6 @@ def gradients_of(
             else:
                 reason = PASSED_ON if function else NOT_DIFFERENTIABLE
         yield Gradient(node.name, node.op, function, tuple(derived.get(node.name, ())), reason)
-
-
-def gradient_function(op: tf.Operation) -> tuple[str | None, bool]:
-    """The registered gradient function as `_MulGrad (math_grad.py:1404)`, and whether the type
-    has an entry in the registry at all; an entry may say "not differentiable"."""
-    try:
-        function = private.gradient_function(op)
-    except LookupError:
-        return None, False
-    if function is None:
-        return None, True
-    code = inspect.unwrap(function).__code__
-    return f"{code.co_name} ({os.path.basename(code.co_filename)}:{code.co_firstlineno})", True
 
 
 def parents(node: Node) -> list[str]:

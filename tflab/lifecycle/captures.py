@@ -1,4 +1,7 @@
-"""Captures: traced steps for TensorBoard's graphs and profile, at the batch sizes of the lab."""
+"""Captures: traced steps for TensorBoard's graphs and profile, at the batch sizes of the lab.
+
+Of a graph from a file it is the batch size that was asked for.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from typing import Any
 from tflab.errors import TflabError
 from tflab.exporters.tensorboard import Captured
 from tflab.records import Capture, Options, Placement, Program, StepTime
-from tflab.records.options import BATCH_SIZES
 from tflab.runtime import dumps, measure, plans, session, trace
 from tflab.units import plural
 
@@ -35,7 +37,7 @@ def take(placement: Placement, options: Options) -> Captures:
     A batch size whose step fails is left out, and the others are taken once more without it: one
     session runs them all, so that XLA numbers its clusters for all of them alike.
     """
-    sizes, left_out = sizes_of(placement.program)
+    sizes, left_out = sizes_of(placement)
     while sizes:
         taken, failed = take_sizes(placement, options, sizes)
         if failed is None:
@@ -46,13 +48,15 @@ def take(placement: Placement, options: Options) -> Captures:
     return Captures((), left_out)
 
 
-def sizes_of(program: Program) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """The batch sizes that the data have rows for, and a sentence about each of the others."""
-    data = program.dataset("train")
-    sizes = tuple(size for size in BATCH_SIZES if size <= data.size)
+def sizes_of(placement: Placement) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The batch sizes that the data have rows for, and a sentence about each of the others: those
+    of the lab for its models, of a graph from a file the one that was asked for."""
+    data = placement.program.dataset("train")
+    wanted = placement.program.model.captured or (placement.batch_size,)
+    sizes = tuple(size for size in wanted if size <= data.size)
     rows = f"the data ({data.name}) have {plural(data.size, 'row')}"
     left_out = (
-        f"A batch of {size} is not captured: {rows}." for size in BATCH_SIZES if size > data.size
+        f"A batch of {size} is not captured: {rows}." for size in wanted if size > data.size
     )
     return sizes, tuple(left_out)
 

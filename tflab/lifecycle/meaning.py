@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -12,6 +11,7 @@ import tensorflow as tf
 
 from tflab.analysis import chain_rule, gradient_nodes, inferred_gradients
 from tflab.analysis.gradient_graph import GradientGraph
+from tflab.lifecycle import gradient_functions
 from tflab.records import Backward, GradientCall, Node, Source
 from tflab.runtime import nodes, private
 
@@ -76,11 +76,10 @@ def inferred(stage: Backward) -> Backward:
     their nodes is not known."""
     known = attributes(stage.program.graph, stage.nodes)
     made = [gradient for gradient in stage.gradients if gradient.nodes]
-    graph = inferred_gradients.graph_of(stage.nodes, made, known)
+    graph = inferred_gradients.graph_of(stage.nodes, made, stage.shared_nodes, known)
     ends = inferred_gradients.ends(graph)
     return replace(
         stage,
-        shared_nodes=graph.shared,
         gradient_nodes=gradient_nodes.described(graph, ends, {}),
         chain_rule=chain_rule.links(graph, ends),
     )
@@ -91,7 +90,7 @@ def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
     function, or where that was called from."""
     operation = stage.program.graph.get_operation_by_name
     files = {
-        gradient.forward: file_of(operation(gradient.forward))
+        gradient.forward: gradient_functions.file_of(operation(gradient.forward))
         for gradient in stage.gradients
         if gradient.nodes
     }
@@ -104,12 +103,3 @@ def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
         frame = next(filter(None, frames), None) or private.frame_outside(op, nodes.LIBRARIES)
         known[name] = Source(*frame) if frame else None
     return known
-
-
-def file_of(op: tf.Operation) -> str | None:
-    """Where the gradient function of an op is written."""
-    try:
-        function = private.gradient_function(op)
-    except LookupError:
-        return None
-    return inspect.unwrap(function).__code__.co_filename if function else None

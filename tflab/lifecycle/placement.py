@@ -94,8 +94,9 @@ def place_once(backward: Backward, options: Options) -> Placement:
 
 
 def recognised(backward: Backward) -> tuple[str, ...]:
-    """The gradient nodes of a graph that came with them."""
-    return tuple(name for gradient in backward.gradients for name in gradient.nodes)
+    """The gradients and updates of a graph that came with them."""
+    owned = (name for gradient in backward.gradients for name in gradient.nodes)
+    return (*owned, *backward.shared_nodes, *backward.update_nodes)
 
 
 def generated_code(

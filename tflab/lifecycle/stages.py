@@ -6,6 +6,7 @@ built -> derived -> placed -> executed
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from tflab import models
 from tflab.errors import RefusedError
@@ -26,7 +27,10 @@ def through(model: str, options: Options, runs: bool = True) -> Iterator[Stage]:
     Where a step will run, its data are looked at before the first stage is handed out. A graph that
     cannot be run is shown all the same, and refused by the first stage that has to run it.
     """
-    built = frontend.build((model, models.find(model, options.of_file)), options)
+    saved = replace(options.of_file, soft_placement=options.soft_placement)
+    built = frontend.build((model, models.find(model, saved)), options)
+    if built.program and built.program.model.fixed_batch:
+        options = replace(options, batch_size=built.program.model.fixed_batch)
     if runs and built.program and not built.program.model.unready:
         next(session.feed_batches(built.program, options.batch_size))
     yield built

@@ -14,11 +14,12 @@ from typing import Any
 
 import tensorflow as tf
 
+from tflab.analysis import gradient_search
 from tflab.analysis.ledger import nodes_needed
 from tflab.errors import TflabError
 from tflab.records import Function, Model, Node, Saved, Start
 from tflab.runtime import functions, nodes
-from tflab.saved_graphs import feeding, fetching, gate, starting, waiting
+from tflab.saved_graphs import elsewhere, feeding, fetching, gate, starting, waiting
 from tflab.saved_graphs.fetching import PLACEHOLDERS
 from tflab.saved_graphs.formats import GraphFile
 from tflab.saved_graphs.starting import VARIABLES
@@ -43,7 +44,10 @@ def build(file: GraphFile, options: Saved) -> Model:
     is the model's `unready`: a graph is shown whatever it is.
     """
     graph = tf.compat.v1.get_default_graph()
-    import_graph(file, graph, options)
+    graph_def, moved = (
+        elsewhere.here(file.graph_def) if options.soft_placement else (file.graph_def, "")
+    )
+    import_graph(replace(file, graph_def=graph_def), graph, options)
     graph_nodes = nodes.from_graph(graph)
     signature = fetching.signature_of(file, options.signature)
     loss = fetching.tensor(graph, options.loss) if options.loss else None
@@ -52,6 +56,7 @@ def build(file: GraphFile, options: Saved) -> Model:
     asked = feeding.asked(graph, signature, options)
     fed, needed, unfed = what_is_fed(graph, graph_nodes, signature, asked, ends)
     columns, made_up = feeding.columns_of(graph, fed, needed, asked)
+    fixed = feeding.fixed_batch(columns)
     start, unready, iterators = None, None, []
     try:
         if not fetches:
@@ -71,11 +76,17 @@ def build(file: GraphFile, options: Saved) -> Model:
         loss=loss,
         fetches=fetches,
         parameters=parameters(graph, graph_nodes, loss, fed),
-        notes=(*notes_of(file, fetches, why, start, made_up), *unfed, *iterators),
+        notes=(
+            *notes_of(file, fetches, why, start, moved, fixed, made_up),
+            *unfed,
+            *iterators,
+        ),
         start=start,
         lines=file.lines,
         made_up=tuple(feeding.label(t) for t in fed if t.name not in asked.files),
         unready=unready,
+        fixed_batch=fixed and fixed[1],
+        captured=(),
         gate=None if options.side_effects else gate.Gate(file.name).check,
     )
 
@@ -91,7 +102,15 @@ def what_runs(
     asked = fetching.asked_for(graph, options.fetches)
     if asked:
         return asked, "as asked for"
-    return fetching.fetches_of(graph_nodes, functions.of_graph(graph, file.lines), signature)
+    known = functions.of_graph(graph, file.lines)
+    return fetching.fetches_of(graph_nodes, known, signature, training_of(graph, graph_nodes))
+
+
+def training_of(graph: tf.Graph, graph_nodes: Sequence[Node]) -> tuple[str, ...]:
+    """The loss and the train op of the first training that the graph holds."""
+    for training in gradient_search.search(graph_nodes, nodes.ones(graph)).trainings:
+        return (*([f"{training.loss}:0"] if training.loss else []), *training.train_ops)
+    return ()
 
 
 def what_is_fed(
@@ -127,6 +146,8 @@ def notes_of(
     fetches: Sequence[str],
     why: str,
     start: Start | None,
+    moved: str,
+    fixed: tuple[str, int] | None,
     made_up: Sequence[str],
 ) -> Iterator[str]:
     origin = "exported as " if file.given else ""
@@ -134,6 +155,14 @@ def notes_of(
     yield f"From '{file.name}', {origin}a {file.kind}: {runs}."
     if start is not None and start.about:
         yield start.about
+    if moved:
+        yield moved
+    if fixed:
+        name, rows = fixed
+        yield (
+            f"The graph leaves no batch size open: the first dimension of '{name}' is {rows:,}, "
+            "which is taken for the rows of each step."
+        )
     if made_up:
         yield f"Made up from dtype and shape, with a seed: {'; '.join(made_up)}."
 

@@ -214,10 +214,12 @@ class Backward(Shown):
     gradient_checks: tuple[GradientCheck, ...] = ()
     data: str = ""  # the name of the data set that was used, as in Execution
     variable_count: int = 0  # trainable; of very many only some are checked
-    update_nodes: tuple[str, ...] = ()  # those of `added_nodes` that the optimiser made
+    # Those of `added_nodes` that the optimiser made; of a file those that take its gradients
+    update_nodes: tuple[str, ...] = ()
     shared_nodes: tuple[str, ...] = ()  # those that start or add up gradients, of no one forward op
     unchecked: str = ""  # why there are no gradient checks
-    inferred: bool = False  # `gradients` were in the file, and are recognised by their names
+    inferred: bool = False  # `gradients` were in the file: found by its edges and its names
+    losses: tuple[str, ...] = ()  # where those start, as far as they lead to updates
     functions: tuple[Function, ...] = ()
     added_functions: tuple[str, ...] = ()  # those of `functions` that gradients added
     gradient_nodes: tuple[GradientNode, ...] = ()  # what each node of the gradients is for

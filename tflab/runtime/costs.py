@@ -13,9 +13,10 @@ from math import prod
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tflab import datasets
 from tflab.errors import TflabError
 from tflab.records import Costs, Fate, Node, Placement, Tensor, node_of
-from tflab.runtime import flop_counts, session
+from tflab.runtime import flop_counts
 from tflab.runtime.flop_counts import HAND_ON, NO_ARITHMETIC
 
 PASSES_OVER_VARIABLE = {"AssignVariableOp": 1, "AssignAddVariableOp": 2, "AssignSubVariableOp": 2}
@@ -26,10 +27,12 @@ NOT_THE_USERS = "not a node of the user's graph, but made by the runtime or with
 def of_placement(placed: Placement) -> tf.Graph:
     """The user's graph with the shapes of this placement's batch."""
     program = placed.program
-    batch = next(session.feed_batches(program, placed.batch_size))
-    fed = session.step_of(program, ()).feeds
-    shapes = {tensor: values.shape for tensor, values in zip(fed, batch, strict=True)}
-    return concrete(program.graph, shapes, placed.nodes)
+    columns = program.dataset("train").columns
+    feeds = {
+        tensor.name: datasets.batch_shape(columns[column], placed.batch_size)
+        for tensor, column in program.model.feeds.items()
+    }
+    return concrete(program.graph, feeds, placed.nodes)
 
 
 def concrete(

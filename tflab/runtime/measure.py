@@ -124,7 +124,7 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Ending:
         except KeyboardInterrupt:
             return Ending(interrupted=True)
         except tf.errors.OpError as error:
-            return Ending(failure=session.refused(error))
+            return Ending(failure=session.refused(error, jobs[0].options.soft_placement))
     return Ending()
 
 

@@ -22,6 +22,7 @@ LIBRARIES = tuple(
     if spec and spec.origin
 )
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
+MOST_ELEMENTS = 2**20  # of a constant that is looked into: a file may claim any number
 NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -33,6 +34,20 @@ def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
     made = (from_operation(op) for op in graph.get_operations())
     known = lines_in(lines)
     return tuple(replace(n, source=known[n.name]) if n.name in known else n for n in made)
+
+
+def ones(graph: tf.Graph) -> set[str]:
+    """The constants of a float type all of whose elements are 1, but for very large ones."""
+    constants = (op for op in graph.get_operations() if op.type == "Const")
+    floats = (op for op in constants if op.outputs[0].dtype.is_floating)
+    return {op.name for op in floats if all_ones(op)}
+
+
+def all_ones(constant: tf.Operation) -> bool:
+    count = constant.outputs[0].shape.num_elements()
+    if not count or count > MOST_ELEMENTS:
+        return False
+    return bool((tf.make_ndarray(constant.get_attr("value")) == 1).all())
 
 
 def lines_in(lines: Lines, function: str | None = None) -> dict[str, Source | None]:

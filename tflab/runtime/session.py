@@ -83,11 +83,12 @@ def fresh(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
         with closing(tf1.Session(graph=graph, config=config)) as session:
             yield session
     except tf.errors.OpError as error:
-        raise refused(error) from error
+        raise refused(error, config.allow_soft_placement) from error
 
 
-def refused(error: tf.errors.OpError) -> RefusedError:
-    """What the runtime said, as a sentence, and what would help where that is known."""
+def refused(error: tf.errors.OpError, soft_placement: bool = False) -> RefusedError:
+    """What the runtime said, as a sentence, and what would help where that is known and was not
+    done yet."""
     if isinstance(error, tf.errors.DeadlineExceededError):
         return RefusedError(
             f"A step did not end within {TIME_LIMIT_S} s, and was given up: something in the graph "
@@ -100,7 +101,7 @@ def refused(error: tf.errors.OpError) -> RefusedError:
             "take than batches; let the data begin anew with tf.data's `repeat()`, or take fewer "
             "steps."
         )
-    if "explicitly assigned to" in message:
+    if "explicitly assigned to" in message and not soft_placement:
         message += " Give --soft-placement to let another device do it."
     if message.startswith("Multiple CPU devices"):
         message += ": XLA put nodes of several devices into one cluster. Give --devices 1."

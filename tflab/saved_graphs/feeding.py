@@ -163,6 +163,16 @@ def shapes_of(
     return shape_search.fit(graph, needed, shapes, open_tensors)
 
 
+def fixed_batch(columns: Mapping[str, Column]) -> tuple[str, int] | None:
+    """The largest placeholder and its first dimension, where none of them has an open batch; None
+    where one has, or nothing that has rows is fed."""
+    whole = {name: array.value for name, array in columns.items() if isinstance(array, Whole)}
+    name = max(whole, key=lambda name: np.size(whole[name]), default=None)
+    if name is None or len(whole) < len(columns) or not whole[name].size or not whole[name].ndim:
+        return None
+    return name, len(whole[name])
+
+
 def values_of(
     tensor: tf.Tensor, shape: tuple[int, ...], needed: Collection[str]
 ) -> tuple[np.ndarray, str]:

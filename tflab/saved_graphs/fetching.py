@@ -20,7 +20,6 @@ from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
 
 LISTED = 5  # names that a message lists
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
-UPDATES = re.compile(r"(Resource|Sparse|ResourceSparse)?Apply\w+")
 SAVERS = re.compile(r"(Save|Restore)(V2|Slices?)?|ShardedFilename|MergeV2Checkpoints")
 BOOKS = re.compile(r"\w*Summary(V2)?|IsVariableInitialized|VarIsInitializedOp")
 STILL = (*VARIABLES, "Const", "NoOp")  # that take nothing and bring nothing new
@@ -68,20 +67,20 @@ def int_or_none(tensor: str) -> int | None:
 
 
 def fetches_of(
-    nodes: Sequence[Node], functions: Sequence[Function], signature: Any
+    nodes: Sequence[Node],
+    functions: Sequence[Function],
+    signature: Any,
+    training: tuple[str, ...] = (),
 ) -> tuple[tuple[str, ...], str]:
-    """What to run, and why; nothing where no node stands out."""
+    """What to run, and why; nothing where no node stands out. `training` is the loss and the train
+    op that the graph holds, where it does."""
     if signature is not None:
         outputs = [info for _, info in sorted(signature.outputs.items())]
         names = tuple(name for info in outputs for name in tensors_of(info))
         if names:
             return names, "the outputs of its signature"
-    by_name = {node.name: node for node in nodes}
-    for node in nodes:
-        updates = [name for name in node.control_inputs if name in by_name]
-        if node.op == "NoOp" and any(UPDATES.fullmatch(by_name[name].op) for name in updates):
-            loss = next(losses(nodes), None)
-            return (*([f"{loss}:0"] if loss else []), node.name), "its train op"
+    if training:
+        return training, "its train op"
     aside = book_keeping(nodes, functions)
     rest = [node for node in nodes if node.name not in aside]
     taken = {node_of(tensor) for node in rest for tensor in (*node.inputs, *node.control_inputs)}
@@ -156,15 +155,6 @@ def nothing_to_run(nodes: Sequence[Node]) -> str:
         if made
         else "The graph has nothing to run: none of its nodes computes anything."
     )
-
-
-def losses(nodes: Sequence[Node]) -> Iterator[str]:
-    """The forward nodes at which gradients start: `gradients/Mean_grad/...` starts at `Mean`."""
-    names = {node.name for node in nodes}
-    for node in nodes:
-        match = re.match(r"gradients(?:_\d+)?/(.+?)_grad/", node.name)
-        if match and match[1] in names:
-            yield match[1]
 
 
 def tensor(graph: tf.Graph, name: str) -> tf.Tensor:

@@ -7,6 +7,7 @@ or text; a Keras model is a zip archive. Nothing in here runs the graph.
 from __future__ import annotations
 
 import atexit
+import glob
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -203,4 +204,18 @@ def checkpoint(path: Path, kind: str) -> str | None:
     for prefix in prefixes:
         if prefix.with_name(prefix.name + ".index").is_file():
             return str(prefix)
-    return None
+    return old_checkpoint(path.with_suffix("")) if path.suffix == ".meta" else None
+
+
+def old_checkpoint(prefix: Path) -> str | None:
+    """The name by which a checkpoint of the format before 2016 is read: that of its one file, or a
+    pattern for all of its shards."""
+    shard = next(prefix.parent.glob(f"{glob.escape(prefix.name)}-00000-of-?????"), None)
+    if not (prefix.is_file() or shard):
+        return None
+    name = str(prefix) if shard is None else f"{prefix}-?????-of-{shard.name[-5:]}"
+    try:
+        tf1.train.load_checkpoint(name)
+        return name
+    except tf.errors.OpError:
+        return None

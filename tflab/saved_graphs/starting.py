@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 from tflab.errors import TflabError
 from tflab.records import Node, Start, node_of
@@ -46,9 +48,13 @@ def start_of(file: GraphFile, graph: tf.Graph, nodes: Sequence[Node], needed: se
             f"{len(made_up)} have values made up with a seed, by nodes that tflab added under "
             f"{SCOPE}/"
         )
-    return Start(
-        (*initialised, *made_up, *tables.targets), tables.feeds, " and ".join(phrases) + "."
-    )
+    about = " and ".join(phrases) + "."
+    if file.checkpoint:
+        about += (
+            f" The checkpoint '{file.checkpoint}' beside it was not read: the file names no op "
+            "that restores it, as a MetaGraphDef does."
+        )
+    return Start((*initialised, *made_up, *tables.targets), tables.feeds, about)
 
 
 def table_initialisation(file: GraphFile) -> Start:
@@ -64,10 +70,22 @@ def table_initialisation(file: GraphFile) -> Start:
     own = file.path.parent.resolve() / "assets"
     feeds = {
         asset.tensor_info.name: str(assets / asset.filename)
-        for asset in file.meta.asset_file_def
+        for asset in asset_files(file.meta)
         if (assets / asset.filename).resolve().is_relative_to(own)
     }
     return Start(tuple(map(node_of, names)), feeds)
+
+
+def asset_files(meta: Any) -> Iterator[Any]:
+    """The AssetFileDefs of a MetaGraphDef: those of its own, and those that TensorFlow 1 packed
+    into a collection."""
+    yield from meta.asset_file_def
+    if "saved_model_assets" in meta.collection_def:
+        for packed in meta.collection_def["saved_model_assets"].any_list.value:
+            asset = tf1.MetaGraphDef().asset_file_def.add()
+            if packed.Is(asset.DESCRIPTOR):
+                packed.Unpack(asset)
+                yield asset
 
 
 def add_assignment(graph: tf.Graph, name: str) -> str:

@@ -13,17 +13,13 @@ from tflab.views.words import LONGEST, counted
 
 def blocks(stage: Backward) -> Iterable[Block]:
     if stage.inferred:
-        yield (
-            f"The file holds gradients of {plural(len(stage.gradients), 'forward op')}; which came "
-            "from which is inferred from their names, and what leads to which gradient from the "
-            "edges. Nothing was added."
-        )
-        yield from chain_rule.opening(stage)
-        yield from chain_rule.nodes(stage)
-        yield derived(stage)
+        yield from found_in_file(stage)
         return
     if not stage.added_nodes:
-        yield "The model has no loss or no optimiser: nothing to differentiate, nothing added."
+        yield (
+            "The model has no loss or no optimiser, and its graph holds no gradients: nothing to "
+            "differentiate, nothing added."
+        )
         return
     yield from chain_rule.opening(stage)
     made = sum(len(gradient.nodes) for gradient in stage.gradients)
@@ -40,6 +36,28 @@ def blocks(stage: Backward) -> Iterable[Block]:
     if new:
         yield frontend.function_table("Functions that were added", new)
     yield from gradient_checks(stage)
+
+
+def found_in_file(stage: Backward) -> Iterable[Block]:
+    """Gradients that a graph came with, and how they are known."""
+    named = sum(len(gradient.nodes) for gradient in stage.gradients)
+    losses = " and ".join(f"'{name}'" for name in stage.losses)
+    ends = f"that lead from {losses} to " if losses else "and "
+    updates = plural(len(stage.update_nodes), "update") + " of variables"
+    whose = (
+        f"By their names {named:,} of them belong to {plural(len(stage.gradients), 'forward op')}"
+    )
+    if not stage.gradients:
+        whose = "Their names do not say to which forward ops they belong"
+    yield (
+        f"The graph came with gradients: {plural(named + len(stage.shared_nodes), 'node')}"
+        + (f" {ends}{updates}, as its edges show" if stage.update_nodes else "")
+        + f". {whose}; what leads to which gradient is inferred from the edges. Nothing was added."
+    )
+    yield from chain_rule.opening(stage)
+    yield from chain_rule.nodes(stage)
+    if stage.gradients:
+        yield derived(stage)
 
 
 def derived(stage: Backward) -> Table:

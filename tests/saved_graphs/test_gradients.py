@@ -1,0 +1,217 @@
+"""Gradients that a file came with: found in graphs of TensorFlow's own optimisers and of others,
+under any name and under none, compared with what TensorFlow itself noted."""
+
+import random
+
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tests import graphs
+from tflab import lifecycle
+from tflab.analysis import gradient_search
+from tflab.analysis.ledger import nodes_needed
+from tflab.records import Options
+from tflab.runtime import nodes
+
+pytestmark = pytest.mark.tensorflow
+
+
+def found_in(graph_def):
+    with tf.Graph().as_default() as graph:
+        tf.import_graph_def(graph_def, name="")
+    return gradient_search.search(nodes.from_graph(graph), nodes.ones(graph))
+
+
+def anonymous(graph_def):
+    """The graph in another order, with names that say nothing; and the old name of each."""
+    order = random.Random(1)
+    numbers = order.sample(range(len(graph_def.node)), len(graph_def.node))
+    new = {old.name: f"n{number}" for old, number in zip(graph_def.node, numbers, strict=True)}
+    copy = tf1.GraphDef(versions=graph_def.versions)
+    for old in order.sample(list(graph_def.node), len(graph_def.node)):
+        node = copy.node.add()
+        node.CopyFrom(old)
+        node.name = new[old.name]
+        node.attr.pop("_class", None)
+        for place, tensor in enumerate(old.input):
+            name, colon, index = tensor.removeprefix("^").partition(":")
+            node.input[place] = "^" * tensor.startswith("^") + new[name] + colon + index
+    return copy, {number: old for old, number in new.items()}
+
+
+@pytest.mark.parametrize("model", ["toy", "lenet", "convnet"])
+def test_without_names_all_is_found_that_an_update_needs_of_what_tensorflow_added(model):
+    *_, stage = lifecycle.walk(model, Options(), "backward")
+    graph_def, old = anonymous(stage.program.graph.as_graph_def())
+    found = found_in(graph_def)
+    (training,) = found.trainings
+    assert old[training.loss] == stage.program.loss.op.name
+    assert [old[name] for name in training.train_ops] == [stage.program.train_op]
+    assert {old[name] for name in training.updates} <= set(stage.update_nodes)
+    added = set(stage.added_nodes) - set(stage.update_nodes)
+    ends = [old[name] for name in training.updates]
+    assert {old[name] for name in found.gradients} == added & nodes_needed(stage.nodes, ends, ())
+
+
+# Graphs as people build them
+
+
+def layer():
+    return tf.reduce_mean(graphs.dense()[1], name="loss")
+
+
+def in_a_scope():
+    loss = layer()
+    with tf1.name_scope("train"):
+        steps = tf1.train.get_or_create_global_step()
+        tf1.train.AdamOptimizer().minimize(loss, global_step=steps)
+
+
+def in_the_scope_of_the_loss():
+    y = graphs.dense()[1]
+    with tf1.name_scope("loss"):
+        tf1.train.MomentumOptimizer(0.1, 0.9).minimize(tf.reduce_mean(y))
+
+
+def under_another_name():
+    loss, (w,) = layer(), tf1.trainable_variables()
+    (gradient,) = tf1.gradients(loss, [w], name="slope")
+    momentum = tf1.get_variable("momentum", w.shape, trainable=False, use_resource=True)
+    kept = tf1.assign_add(momentum, (gradient - momentum) * 0.1)
+    tf.group(kept, tf1.assign_sub(w, kept * 0.01), name="go")
+
+
+def clipped():
+    tf1.train.GradientDescentOptimizer(0.1)
+    optimizer = tf1.train.GradientDescentOptimizer(0.1)
+    gradients, variables = zip(*optimizer.compute_gradients(layer()), strict=True)
+    clipped_gradients, _ = tf.clip_by_global_norm(gradients, 1.0)
+    optimizer.apply_gradients(zip(clipped_gradients, variables, strict=True), name="go")
+
+
+OF_MEAN = """Cast Const GatherV2 GatherV2/axis Prod Reshape Reshape/shape Shape Shape_1 Size Tile
+    add mod truediv"""
+EXPECTED = {  # gradient nodes: those of the mean, and those of the layer
+    *(f"loss_grad/{name}" for name in OF_MEAN.split()),
+    "y_grad/ReluGrad",
+    "MatMul_grad/MatMul_1",
+    "Shape",
+    "grad_ys_0",
+    "grad_ys_0/Const",
+}
+GATES = {
+    "MatMul_grad/MatMul",
+    "MatMul_grad/tuple/group_deps",
+    "MatMul_grad/tuple/control_dependency_1",
+}
+
+
+def scoped(scope, names, loss="loss"):
+    return {f"{scope}/{name.replace('loss_grad', loss + '_grad')}" for name in names}
+
+
+@pytest.mark.parametrize(
+    ("build", "gradients", "loss", "train_ops"),
+    [
+        (in_a_scope, scoped("train/gradients", EXPECTED | GATES), "loss", ("train/Adam",)),
+        (
+            in_the_scope_of_the_loss,
+            scoped("loss/gradients", EXPECTED | GATES, "loss/Mean"),
+            "loss/Mean",
+            ("loss/Momentum",),
+        ),
+        (under_another_name, scoped("slope", EXPECTED), "loss", ("go",)),
+    ],
+)
+def test_gradients_in_any_scope_and_of_any_optimiser_are_found(
+    build, gradients, loss, train_ops, tmp_path
+):
+    graph_def = graphs.graph_def(build)
+    found = found_in(graph_def)
+    assert set(found.gradients) == gradients
+    assert [(t.loss, t.train_ops) for t in found.trainings] == [(loss, train_ops)]
+    *_, backward = lifecycle.walk(graphs.write(tmp_path / "g.pb", graph_def), Options(), "backward")
+    made = {gradient.forward: len(gradient.nodes) for gradient in backward.gradients}
+    whole = len(GATES) + 1 if build is not under_another_name else 1
+    # By its name a gate that nobody takes is a gradient, too.
+    assert made == {loss: 14, "y": 1, "MatMul": whole + (whole > 1)}
+    assert backward.losses == (loss,)
+    assert backward.program.model.fetches == (f"{loss}:0", *train_ops)
+
+
+def test_what_clips_gradients_leads_from_the_loss_to_the_update():
+    found = found_in(graphs.graph_def(clipped))
+    others = {name for name in found.gradients if not name.startswith("gradients/")}
+    assert {name.partition("/")[0] for name in others} == {"global_norm", "clip_by_global_norm"}
+    assert {name for name in found.gradients if name not in others} == scoped(
+        "gradients", EXPECTED | GATES
+    )
+    assert [(t.loss, t.train_ops) for t in found.trainings] == [("loss", ("go",))]
+
+
+def two_losses():
+    y = graphs.dense()[1]
+    for name in ("first", "second"):
+        loss = tf.reduce_mean(tf.square(y), name=name)
+        tf1.train.GradientDescentOptimizer(0.1).minimize(loss, name=f"train_{name}")
+
+
+def penalised():
+    x = tf1.placeholder(tf.float32, [None, 4], name="x")
+    w = tf1.get_variable("w", [4, 3], use_resource=True)
+    score = tf.reduce_sum(tf.square(tf.matmul(x, w)), axis=1)
+    slope = tf1.gradients(score, x)[0]
+    loss = tf.add(tf.reduce_mean(score), tf.reduce_mean(tf.square(slope)), name="loss")
+    tf1.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+
+def looped():
+    new = tf1.control_flow_v2_enabled()
+    tf1.disable_control_flow_v2()
+    try:
+        x, w = tf.ones([2, 4]), tf1.get_variable("w", [4, 4], use_resource=True)
+        _, y = tf1.while_loop(
+            lambda index, _: index < 3,
+            lambda index, value: (index + 1, tf.tanh(tf.matmul(value, w))),
+            [tf.constant(0), x],
+        )
+        tf1.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_mean(y, name="loss"))
+    finally:
+        if new:
+            tf1.enable_control_flow_v2()
+
+
+def test_two_losses_have_each_their_train_op():
+    found = found_in(graphs.graph_def(two_losses))
+    assert [(t.loss, t.train_ops) for t in found.trainings] == [
+        ("first", ("train_first",)),
+        ("second", ("train_second",)),
+    ]
+    scopes = {name.partition("/")[0] for name in found.gradients}
+    assert scopes == {"gradients", "gradients_1"}
+
+
+def test_a_gradient_that_the_loss_is_made_of_is_forward():
+    found = found_in(graphs.graph_def(penalised))
+    assert [t.loss for t in found.trainings] == ["loss"]
+    assert {name.partition("/")[0] for name in found.gradients} == {"gradients_1"}
+
+
+def test_in_a_loop_the_stacks_that_keep_forward_values_belong_to_the_gradients():
+    graph_def = graphs.graph_def(looped)
+    found = found_in(graph_def)
+    assert [t.loss for t in found.trainings] == ["loss"]
+    types = {node.name: node.op for node in graph_def.node}
+    stacks = {name for name, op in types.items() if op.startswith("Stack")}
+    assert stacks and stacks <= set(found.gradients)
+
+
+def test_a_graph_without_names_is_trained_and_its_gradients_are_counted(tmp_path):
+    graph_def, _ = anonymous(graphs.graph_def(in_a_scope))
+    path = graphs.write(tmp_path / "g.pb", graph_def)
+    *_, backward, placement = lifecycle.walk(path, Options(), "placement")
+    assert backward.gradients == () and len(backward.shared_nodes) == len(EXPECTED | GATES)
+    assert len(backward.update_nodes) == 1
+    assert set(backward.shared_nodes) < set(placement.backward_nodes)
+    assert any(node.op == "ResourceApplyAdam" for node in placement.nodes)

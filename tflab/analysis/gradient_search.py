@@ -1,0 +1,248 @@
+"""Gradient search: which nodes of a graph are gradients, where nobody noted it and names may say
+nothing. No TensorFlow in here.
+
+Gradients start at a tensor of ones, the gradient of a loss by itself, and end at the updates of
+variables. What such an update needs and the loss does not need is a gradient; what also needs a
+variable that the loss does not need (a momentum, a count) is the optimiser's arithmetic.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from tflab.records import Node, node_of
+
+VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
+ASSIGNMENTS = re.compile(r"Assign(VariableOp)?")  # these may also be those of an initialiser
+OPTIMISERS = re.compile(r"(Resource)?(Sparse)?Apply\w+")
+UPDATES = re.compile(
+    rf"{OPTIMISERS.pattern}|Assign(Add|Sub)?(VariableOp)?"
+    r"|(Resource)?Scatter(Nd)?(Add|Sub|Update|Div|Mul|Min|Max)"
+)
+SUMS = ("Add", "AddV2", "AddN")  # a loss may be the sum of others
+STEPS = ("NoOp", "AssignAdd", "AssignAddVariableOp")  # of which a train op is made
+SHAPES = ("Shape", "ShapeN", "Size", "Rank")
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class Training:
+    """A loss, the nodes that update variables by its gradients, and what to run for them all."""
+
+    loss: str | None  # None: the gradients wait in a queue or accumulator until they are taken
+    updates: tuple[str, ...]
+    train_ops: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    trainings: tuple[Training, ...]  # in the order of their losses
+    gradients: tuple[str, ...]  # nodes that lead from a loss to an update, in the graph's order
+
+
+def search(nodes: Sequence[Node], ones: Collection[str]) -> Found:
+    """The losses, their updates and the gradients between them.
+
+    A graph lists each node after what it takes, but for what comes back in a loop. `ones` are its
+    constants of a float type all of whose elements are 1.
+    """
+    return Search(nodes, frozenset(ones)).found()
+
+
+class Search:
+    """What takes what in a graph, asked from several sides."""
+
+    def __init__(self, nodes: Sequence[Node], ones: frozenset[str]) -> None:
+        self.order = {node.name: place for place, node in enumerate(nodes)}
+        self.nodes = {node.name: node for node in nodes}
+        self.ones = ones
+        self.inputs = {
+            node.name: [name for name in map(node_of, node.inputs) if name in self.nodes]
+            for node in nodes
+        }
+        self.needs = {node.name: [*self.inputs[node.name], *node.control_inputs] for node in nodes}
+        self.users = turned_around(self.inputs)
+        self.followers = turned_around({node.name: node.control_inputs for node in nodes})
+        self.updates = {
+            node.name: self.inputs[node.name][1:]  # what it takes besides the variable
+            for node in nodes
+            if UPDATES.fullmatch(node.op) and self.inputs[node.name]
+        }
+        values = [name for taken in self.updates.values() for name in taken]
+        self.leading = reach(values, self.inputs)  # to an update
+
+    def found(self) -> Found:
+        chosen: dict[str, set[str]] = {}  # loss -> its gradients, and what takes them
+        for fills in (True, False):
+            # The gradients of a loss are fewer than what takes a tensor of ones before it.
+            for seed, after in sorted(self.seeds(fills), key=lambda pair: len(pair[1])):
+                loss = self.loss_of(seed, after)
+                known = set().union(*chosen.values())
+                if loss and loss not in known and not after & chosen.keys():
+                    chosen.setdefault(loss, set()).update(after)
+            if chosen:
+                break
+        losses = sorted(chosen, key=self.order.__getitem__)
+        names = self.between(set().union(*chosen.values()), reach(losses, self.needs))
+        return Found(
+            tuple(self.training(loss, self.led_to(loss, chosen[loss])) for loss in losses)
+            or self.without_loss(),
+            tuple(sorted(names, key=self.order.__getitem__)),
+        )
+
+    def taking(self, after: set[str]) -> list[str]:
+        """The updates that take some of these values."""
+        return [name for name, values in self.updates.items() if after.intersection(values)]
+
+    def led_to(self, loss: str, after: set[str]) -> list[str]:
+        """The updates by these gradients, also by way of a variable of the optimiser's own."""
+        needed = reach([loss], self.inputs)
+        kept = {self.inputs[name][0] for name in self.taking(after)} - needed
+        return self.taking(after | reach(kept, self.users))
+
+    def without_loss(self) -> tuple[Training, ...]:
+        """The updates that only an optimiser makes, where no loss is found for them."""
+        updates = [name for name in self.updates if OPTIMISERS.fullmatch(self.nodes[name].op)]
+        return (self.training(None, updates),) if updates else ()
+
+    def seeds(self, fills: bool) -> Iterator[tuple[str, set[str]]]:
+        """What may be the gradient of a loss by itself, with all that takes something of it:
+        nodes that fill a tensor with ones, or constants of ones, as folding leaves them."""
+        for name, node in self.nodes.items():
+            filled = node.op == "Fill" and self.inputs[name][-1] in self.ones
+            is_seed = filled or node.op == "OnesLike" if fills else name in self.ones
+            if is_seed and name in self.leading:
+                yield name, reach([name], self.users)
+
+    def loss_of(self, seed: str, after: set[str]) -> str | None:
+        """The tensor whose gradients start here: the first scalar that needs most of what they
+        take on their way; None where there is none, or no variable behind it is updated."""
+        ended = self.taking(after)
+        behind = self.behind(self.marks(seed, after, ended))
+        loss = self.shaped_like(seed)
+        if loss is None:
+            known = (name for name in behind if name not in after and self.may_be_loss(name))
+            loss = max(known, key=lambda name: self.likeness(name, behind), default=None)
+            loss = loss and self.with_other_terms(loss, after, behind)
+        if loss is None or loss in after or loss not in behind:
+            return None
+        needed = reach([loss], self.inputs)
+        changed = (self.inputs[name][0] for name in self.led_to(loss, after))
+        return loss if any(variable in needed for variable in changed) else None
+
+    def marks(self, seed: str, after: set[str], ended: Sequence[str]) -> list[str]:
+        """What tells a loss: what its gradients take of other nodes on their way to an update, and
+        the variables, but for those that may only get their first values."""
+        way = (after & self.leading) - {seed} - self.updates.keys()
+        taken = {parent for name in way for parent in self.inputs[name]} - after
+        counts = {name: self.inputs[name] for name, node in self.nodes.items() if counting(node)}
+        changed = (name for name in ended if not ASSIGNMENTS.fullmatch(self.nodes[name].op))
+        return sorted(
+            (reach(taken, counts) - counts.keys()) | {self.inputs[name][0] for name in changed}
+        )
+
+    def behind(self, marks: Sequence[str]) -> dict[str, int]:
+        """For each node that needs values of marks: which, a bit for each. A shape is no value:
+        gradients count elements of forward tensors, and are not their loss."""
+        bits = {name: 1 << place for place, name in enumerate(marks)}
+        behind: dict[str, int] = {}
+        rounds = True
+        while rounds:  # what comes back in a loop is known in the next round
+            rounds = False
+            for name, parents in self.inputs.items():
+                found = 0
+                for parent in parents if self.nodes[name].op not in SHAPES else ():
+                    found |= behind.get(parent, 0) | bits.get(parent, 0)
+                if found and found != behind.get(name):
+                    rounds = rounds or self.nodes[name].op == "NextIteration"
+                    behind[name] = found
+        return behind
+
+    def shaped_like(self, seed: str) -> str | None:
+        """The tensor of whose shape the ones are, where the graph says that."""
+        first = next(iter(self.inputs[seed]), None)
+        if first is None or self.nodes[seed].op == "OnesLike":
+            return first
+        return self.inputs[first][0] if self.nodes[first].op in SHAPES else None
+
+    def may_be_loss(self, name: str) -> bool:
+        """Whether it is a computed float scalar, or of a shape that nobody knows."""
+        node = self.nodes[name]
+        outputs = node.outputs[:1] if node.inputs else ()
+        return any(output.dtype in FLOATS and output.shape in ((), None) for output in outputs)
+
+    def likeness(self, name: str, behind: dict[str, int]) -> tuple[int, bool, bool]:
+        """How much a node is like a loss; where shapes are not known, a mean or sum is most."""
+        node = self.nodes[name]
+        return behind[name].bit_count(), node.outputs[0].shape == (), node.op in ("Mean", "Sum")
+
+    def with_other_terms(self, loss: str, after: set[str], behind: dict[str, int]) -> str:
+        """The sum that a loss is a term of: the gradients of a sum are those of its terms."""
+        while True:
+            sums = [
+                user
+                for user in self.users.get(loss, ())
+                if self.nodes[user].op in SUMS and user not in after and self.may_be_loss(user)
+            ]
+            if len(sums) != 1 or not all(name in behind for name in self.inputs[sums[0]]):
+                return loss
+            loss = sums[0]
+
+    def between(self, after: set[str], needed: set[str]) -> set[str]:
+        """The gradients: what is needed for that which updates and the optimiser take of them."""
+        states = [n.name for n in self.nodes.values() if n.op in VARIABLES and n.name not in needed]
+        arithmetic = reach(states, self.users) | self.updates.keys()
+        ends = {parent for name in arithmetic & after for parent in self.inputs[name]} & after
+        return reach(ends - arithmetic, self.needs, needed | arithmetic)
+
+    def training(self, loss: str | None, updates: Sequence[str]) -> Training:
+        """Each update is run by the node that runs most of them, and what is grouped with them."""
+        steps = {  # a count of steps adds a constant that waits for the updates
+            name: [
+                user
+                for user in (*self.followers.get(name, ()), *self.users.get(name, ()))
+                if self.nodes[user].op in (*STEPS, "Const")
+            ]
+            for name in self.nodes
+        }
+        running = {update: reach([update], steps) for update in updates}
+        counts = Counter(name for names in running.values() for name in names)
+        last = (
+            max(
+                names,
+                key=lambda name: (counts[name], self.nodes[name].op in STEPS, self.order[name]),
+            )
+            for names in running.values()
+        )
+        return Training(loss, tuple(updates), tuple(dict.fromkeys(last)))
+
+
+def counting(node: Node) -> bool:
+    """Whether it makes whole numbers, or turns them into others: sizes, axes, indices."""
+    whole = all(output.dtype.startswith("int") for output in node.outputs)
+    return whole or node.op == "Cast"
+
+
+def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    turned: dict[str, list[str]] = {}
+    for name, ends in edges.items():
+        for end in dict.fromkeys(ends):
+            turned.setdefault(end, []).append(name)
+    return turned
+
+
+def reach(
+    starts: Iterable[str], edges: dict[str, list[str]], stop: Collection[str] = ()
+) -> set[str]:
+    """All that can be reached from the starts, themselves included, without what stops it."""
+    reached = set(starts)
+    waiting = list(reached)
+    while waiting:
+        for name in edges.get(waiting.pop(), ()):
+            if name not in reached and name not in stop:
+                reached.add(name)
+                waiting.append(name)
+    return reached

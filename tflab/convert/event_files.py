@@ -1,0 +1,76 @@
+"""Event files: what TensorBoard reads, with the traces that a FileWriter's `add_run_metadata` put
+into them, each under a tag. No TensorFlow in here.
+
+The file is a row of records (tensorflow/core/lib/io/record_writer.h): eight bytes of length and a
+checksum of four, the content, a checksum of four. Each content is an Event (event.proto).
+"""
+
+from __future__ import annotations
+
+import io
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from tflab.convert.fields import content, whole_fields
+
+FRAME = struct.Struct("<QI")  # the length of a record, and its checksum
+CHECKSUM = 4  # bytes after the content
+FIRST = b"brain.Event:"  # in the first record, with the version of the format
+VERSION, GRAPH, TAGGED = 3, 4, 8  # fields of an Event
+TAG, METADATA = 1, 2  # fields of a TaggedRunMetadata
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """A trace in an event file."""
+
+    tag: str
+    metadata: BinaryIO  # a RunMetadata
+
+
+def recognised(file: BinaryIO) -> bool:
+    """Whether a file is an event file: its first record says so."""
+    file.seek(0)
+    head = file.read(FRAME.size + 64)
+    if len(head) < FRAME.size:
+        return False
+    length, _ = FRAME.unpack_from(head)
+    return length <= 64 and FIRST in head
+
+
+def traces(file: BinaryIO) -> Iterator[Tagged]:
+    """The traces, one after the other. Raises DamagedError where the file is cut off."""
+    for start, end in events(file, TAGGED):
+        parts = {number: (begin, stop) for number, begin, stop in whole_fields(file, start, end)}
+        if METADATA in parts:
+            tag = content(file, *parts.get(TAG, (0, 0))).decode(errors="replace")
+            yield Tagged(tag, io.BytesIO(content(file, *parts[METADATA])))
+
+
+def graphs(file: BinaryIO) -> Iterator[BinaryIO]:
+    """The GraphDefs that were written as they were built."""
+    return (io.BytesIO(content(file, start, end)) for start, end in events(file, GRAPH))
+
+
+def events(file: BinaryIO, wanted: int) -> Iterator[tuple[int, int]]:
+    """Where this field of an Event stands, in every event that has it."""
+    for start, end in records(file):
+        for number, begin, stop in whole_fields(file, start, end):
+            if number == wanted:
+                yield begin, stop
+
+
+def records(file: BinaryIO) -> Iterator[tuple[int, int]]:
+    """Where the content of each record begins and ends. The last one of a file that is still being
+    written may be cut off, and is not there yet."""
+    size = file.seek(0, 2)
+    position = 0
+    while position + FRAME.size <= size:
+        length, _ = FRAME.unpack(content(file, position, position + FRAME.size))
+        start = position + FRAME.size
+        if start + length + CHECKSUM > size:
+            return
+        yield start, start + length
+        position = start + length + CHECKSUM

@@ -1,0 +1,80 @@
+"""Graphs of traces: from whatever `--model` of the other commands takes, as nodes.
+
+A GraphDef is read without TensorFlow. For a SavedModel, a MetaGraphDef, a Keras file, a registered
+model or a model function it is loaded; nothing is run.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tflab.convert import event_files, protos
+from tflab.convert.files import opened
+from tflab.errors import UsageError
+
+
+def read(name: str) -> list[Any]:
+    """The GraphDefs of a file, of a RunMetadata its partition graphs; or of a model.
+
+    Raises UsageError where that has no graph, or there is no such thing.
+    """
+    if os.path.isfile(name):
+        with opened(name) as file:
+            kind, text = protos.recognised(file)
+            if kind == "GraphDef":
+                graph = protos.read_graph(file, text)
+                if all(node.name and node.op for node in graph.node):
+                    return [graph]
+            elif kind:
+                return partition_graphs(name, list(protos.read_trace(file, kind, text).graphs))
+            elif event_files.recognised(file):
+                return partition_graphs(name, in_event_files([name]))
+    return [of_model(name)]
+
+
+def partition_graphs(name: str, graphs: list[Any]) -> list[Any]:
+    if not graphs:
+        raise UsageError(
+            f"'{name}' is not a GraphDef; give what graph.as_graph_def().SerializeToString() "
+            "returned, or its text, or what --model of the other commands takes."
+        )
+    return graphs
+
+
+def in_event_files(names: Sequence[str]) -> list[Any]:
+    """The graphs that event files have, each as it was built."""
+    found = []
+    for name in names:
+        with opened(name) as file:
+            if event_files.recognised(file):
+                found += [protos.read_graph(graph, False) for graph in event_files.graphs(file)]
+    return found
+
+
+def of_model(name: str) -> Any:
+    """The graph of a file that TensorFlow reads, or of a model with its training step."""
+    from tflab import models
+
+    path = Path(name)
+    if models.is_file(name):
+        from tflab.saved_graphs import formats
+
+        graph_def = formats.read(path).graph_def
+    else:
+        graph_def = built(models.find(name))
+    return protos.message("GraphDef").FromString(graph_def.SerializeToString())
+
+
+def built(function: Any) -> Any:
+    """What a model function builds, with gradients and updates where it has an optimiser."""
+    import tensorflow as tf
+
+    with tf.Graph().as_default() as graph:
+        model = function()
+        if model.loss is not None and model.optimizer is not None:
+            pairs = model.optimizer.compute_gradients(model.loss)
+            model.optimizer.apply_gradients(pairs, name="train")
+    return graph.as_graph_def()

@@ -1,0 +1,64 @@
+"""Elsewhere: devices of other machines that a graph from a file asks for.
+
+Soft placement lets another device do what one that is missing was asked for, but the runtime does
+so within its own job only. So the part of a device's name that says which machine is left out.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from itertools import chain
+from typing import Any
+
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+HERE = (None, "localhost")  # jobs
+LISTED = 3  # machines that the note lists
+
+
+def here(graph_def: Any) -> tuple[Any, str]:
+    """The graph with all devices on this machine, and a note about those that were not."""
+    machines = Counter(filter(None, (machine(node.device) for node in node_defs(graph_def))))
+    if not machines:
+        return graph_def, ""
+    moved = tf1.GraphDef()
+    moved.CopyFrom(graph_def)
+    for node in node_defs(moved):
+        if machine(node.device):
+            node.device = local(node.device)
+    names = [name for name, _ in machines.most_common(LISTED)]
+    more = f" and {len(machines) - LISTED} more" if len(machines) > LISTED else ""
+    return moved, (
+        f"Soft placement: {machines.total():,} nodes were made for {', '.join(names)}{more}, and "
+        "run on this machine."
+    )
+
+
+def node_defs(graph_def: Any) -> Iterator[Any]:
+    """The nodes of a graph and of its functions."""
+    bodies = (function.node_def for function in graph_def.library.function)
+    return chain(graph_def.node, chain.from_iterable(bodies))
+
+
+def machine(device: str) -> str:
+    """`/job:worker/task:0` of the name of a device, "" where it is this machine."""
+    if not device:
+        return ""
+    try:
+        spec = tf.DeviceSpec.from_string(device)
+    except ValueError:
+        return f"'{device}'"
+    if spec.job in HERE and not spec.replica and not spec.task:
+        return ""
+    return tf.DeviceSpec(job=spec.job, replica=spec.replica, task=spec.task).to_string()
+
+
+def local(device: str) -> str:
+    """The same device of this machine; of a name that is none, any."""
+    try:
+        spec = tf.DeviceSpec.from_string(device)
+    except ValueError:
+        return ""
+    return tf.DeviceSpec(device_type=spec.device_type, device_index=spec.device_index).to_string()
