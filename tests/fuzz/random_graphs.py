@@ -56,16 +56,21 @@ class Maker:
         self.function(graph_def, "plain", [])
         within: list[Any] = []
         self.node(within, self.ops[op], "op")
+        last = "op"
+        if [arg.type for arg in self.ops[op].output_arg] == [tf.variant.as_datatype_enum]:
+            last = "taken"  # of a data set, which does nothing by itself
+            add(within, last, "DatasetToSingleElement", ["op"], output_types=[tf.string])
+            within[-1].attr["output_shapes"].list.shape.add(unknown_rank=True)
         if place in ("function", "branch"):
             self.function(graph_def, "inside", within)
             call(graph_def, place)
         else:
             graph_def.node.extend(within)
-        last = "op" if place in ("graph", "initialiser", "main op", "restore op") else "call"
+        last = "call" if place in ("function", "branch") else last
         if place == "initialiser":
             variable(graph_def, f"^{last}")
         elif place in ("main op", "restore op"):
-            add(graph_def.node, "begin", "NoOp", ["^op"])
+            add(graph_def.node, "begin", "NoOp", [f"^{last}"])
             variable(graph_def, "")
         else:
             add(graph_def.node, "out", "Identity", ["zero", f"^{last}"], T=tf.float32)
@@ -129,6 +134,8 @@ class Maker:
         else:
             value = self.random.choice((0, 1, 2))
         shape = self.random.choice((self.shape, self.shape, self.random.choice(SHAPES)))
+        if dtype == tf.string and self.random.random() < 0.8:
+            shape = []  # as the names of files are
         constant = np_tensor(value, dtype, shape)
         if self.random.random() < 0.5:
             add(nodes, name, "Const", dtype=dtype, value=constant)
