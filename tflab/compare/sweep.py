@@ -42,7 +42,9 @@ class Measured:
         if recorded is None:
             self.untraced_ns.append(step.wall_ns)
             return
-        rows = len(turn.values[0]) if turn.values else self.batch_size
+        # The last batch may be shorter; scalars are fed whole, and have no rows.
+        lengths = [len(values) for values in turn.values if values.ndim]
+        rows = min(self.batch_size, max(lengths, default=self.batch_size))
         self.waiting.append((recorded, step.start_ns))
         self.waiting_bytes += len(recorded.serialized)
         if len(self.kept) < KEPT and rows == self.batch_size:
