@@ -20,6 +20,7 @@ from typing import BinaryIO, NoReturn
 
 from tflab.cli import plain
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError
+from tflab.letters import visible
 
 # The packages that tflab needs, by the names under which they are imported.
 NEEDED = (
@@ -118,7 +119,7 @@ def run(body: Callable[[], int]) -> int:
         except TflabError as error:
             if isinstance(error, RefusedError) and not isinstance(error, RanDryError):
                 show(chatter)
-            print(f"tflab: {error}", file=sys.stderr)
+            print(f"tflab: {visible(str(error))}", file=sys.stderr)
             return error.status
         except KeyboardInterrupt:
             print("tflab: interrupted.", file=sys.stderr)
@@ -131,7 +132,7 @@ def run(body: Callable[[], int]) -> int:
             if sentence is None:
                 show(chatter)
                 raise
-            print(f"tflab: {sentence}", file=sys.stderr)
+            print(f"tflab: {visible(sentence)}", file=sys.stderr)
             return TflabError.status
 
 
@@ -206,4 +207,5 @@ def show(chatter: BinaryIO) -> None:
     if messages:
         print("What TensorFlow said meanwhile:", file=sys.stderr)
     for message, times in messages.items():
-        print(f"  {message}" + (f" ({times} times)" if times > 1 else ""), file=sys.stderr)
+        again = f" ({times} times)" if times > 1 else ""
+        print(f"  {visible(message)}{again}", file=sys.stderr)

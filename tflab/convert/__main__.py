@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from tflab.cli import command, logdirs
 from tflab.errors import TflabError, UsageError
+from tflab.letters import visible
 from tflab.units import plural
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def run(args: argparse.Namespace) -> int:
     with output(args.out) as stream:
         WRITERS[args.to](stream, read(args))
     if args.out is not None:
-        print(args.out)
+        print(visible(args.out))
     return 0
 
 
@@ -79,7 +80,7 @@ def read(args: argparse.Namespace) -> Recorded:
 
     recorded = reading.read(args.files, args.graph)
     for note in recorded.notes:
-        print(f"tflab: {note}", file=sys.stderr)
+        print(f"tflab: {visible(note)}", file=sys.stderr)
     starts = [step.start_ns for step in recorded.steps]
     apart = max(starts) - min(starts)
     if args.to in ("xspace", "chrome") and apart > LONGEST_NS:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from tflab.errors import TflabError, UsageError
+from tflab.letters import visible
 
 # Where they are
 
@@ -71,7 +72,7 @@ def announce(stand_in: str, line: str) -> None:
     """Print a line on stderr for a stand-in, once per process and not again for the test split."""
     if stand_in not in announced:
         announced.add(stand_in)
-        print(line, file=sys.stderr)
+        print(visible(line), file=sys.stderr)
 
 
 # What is in them

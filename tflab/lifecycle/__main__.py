@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from tflab import models
 from tflab.cli import arguments, command, environment, logdirs
 from tflab.errors import TflabError, UsageError
+from tflab.letters import visible
 from tflab.lifecycle import STAGES, walk
 from tflab.records import Execution, Frontend, Options, Placement, Stage
 from tflab.runtime import dumps
@@ -160,7 +161,7 @@ def run(args: argparse.Namespace) -> int:
         stream = sys.stdout if args.format == "text" else sys.stderr
         print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(final)}", file=stream)
         for sentence in captured.left_out if captured else ():
-            print(sentence, file=stream)
+            print(visible(sentence), file=stream)
     interrupted = (captured is not None and captured.interrupted) or any(
         stage.interrupted for stage in stages if isinstance(stage, Execution)
     )

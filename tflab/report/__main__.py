@@ -25,6 +25,7 @@ from tflab import models
 from tflab.cli import arguments, command, logdirs
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import TflabError, UsageError
+from tflab.letters import visible
 from tflab.records import History
 from tflab.report import selection
 from tflab.runtime import dumps
@@ -106,7 +107,7 @@ def run(args: argparse.Namespace) -> int:
         handout.write_pictures(report, folder / "report_files")
         (folder / "report.md").write_text(handout.page(report), encoding="utf-8")
         (folder / "report.html").write_text(html.page(report), encoding="utf-8")
-    print(f"{out / 'report.html'}\n{out / 'report.md'}")
+    print(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
     return 0
 
 
@@ -152,7 +153,7 @@ def progress() -> Callable[[str], None]:
     start = time.monotonic()
 
     def announce(part: str) -> None:
-        print(f"{time.monotonic() - start:5.0f} s  {part}", file=sys.stderr)
+        print(f"{time.monotonic() - start:5.0f} s  {visible(part)}", file=sys.stderr)
 
     return announce
 
