@@ -25,7 +25,8 @@ from tflab.report import handout, html
 
 ACTING = "\x00\x07\x1b\x7f\x85\x9b\n\r\t\u061c\u200e\u202e\u2066\u2028\u2029\ufeff\ud800"
 STEERING = "\x1b]0;owned\x07\x1b[2J\u202e\n```\n# <script>alert(1)</script> |\u2028=1+1"
-NAMES = st.text(st.sampled_from(ACTING + "`~|<>&*_[]()!#=+-@$\\ux1b/. a1"), min_size=1, max_size=12)
+LETTERS = ACTING + "`~|<>&*_[]()!#=+-@$\\ux1b/. a1"
+NAMES = st.text(st.sampled_from(LETTERS), min_size=1, max_size=12).filter(lambda n: n.strip(" "))
 
 
 def silent(output: str) -> None:

@@ -367,7 +367,7 @@ class Endless:
     def wait(self, seconds):
         raise subprocess.TimeoutExpired("tflab.train", seconds)
 
-    def terminate(self):
+    def kill(self):
         Endless.ended = True
 
 

@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from tflab import folders
 from tflab.cli import command, logdirs
 from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
@@ -98,16 +99,18 @@ def output(name: str | None) -> Iterator[TextIO]:
         yield sys.stdout
         return
     final = Path(name)
-    half = final.with_name(f".{final.name}.{os.getpid()}")
     opened = gzip.open if final.suffix == ".gz" else open
     try:
-        with opened(half, "xt", encoding="utf-8", newline="") as stream:
-            yield stream
-        half.rename(final)
+        with folders.claimed(final) as work:
+            half = work / "half"
+            with opened(half, "xt", encoding="utf-8", newline="") as stream:
+                yield stream
+            final.open("x").close()  # so that nothing is overwritten that was written meanwhile
+            half.replace(final)
+    except folders.TakenError as error:
+        raise logdirs.being_written(final, "--out") from error
     except OSError as error:
         raise TflabError(f"'{name}' cannot be written: {error.strerror or error}.") from error
-    finally:
-        half.unlink(missing_ok=True)
 
 
 def write_text(stream: TextIO, recorded: Recorded) -> None:

@@ -6,7 +6,6 @@ or text; a Keras model is a zip archive. Nothing in here runs the graph.
 
 from __future__ import annotations
 
-import atexit
 import tempfile
 import zipfile
 from collections.abc import Callable, Iterator
@@ -20,6 +19,7 @@ import tensorflow.compat.v1 as tf1
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
+from tflab import folders
 from tflab.errors import TflabError, UsageError, reason
 from tflab.records import Lines
 from tflab.runtime import private
@@ -112,14 +112,11 @@ def exported(make: Callable[[], Any], given: str) -> GraphFile:
     `given` is what the user named. Keras builds and exports eagerly, which needs a thread of its
     own while a graph is being built in this one.
     """
-    folder = tempfile.TemporaryDirectory(prefix="tflab-keras-")
-    atexit.register(folder.cleanup)
+    folder = tempfile.mkdtemp(prefix="keras-", dir=folders.own())
     with ThreadPoolExecutor(1) as eager:
-        export = eager.submit(
-            lambda: make().export(folder.name, format="tf_saved_model", verbose=False)
-        )
+        export = eager.submit(lambda: make().export(folder, format="tf_saved_model", verbose=False))
         export.result()
-    return replace(read_saved_model(Path(folder.name)), given=given)
+    return replace(read_saved_model(Path(folder)), given=given)
 
 
 def read_proto(path: Path, content: bytes) -> GraphFile:
