@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from tflab import doors
 from tflab.analysis import tracks
 from tflab.cli import progress
 from tflab.convert import decoded, protos
@@ -166,7 +167,7 @@ def totals(runs: Runs, left_out: Mapping[str, int]) -> tuple[Track, ...]:
 def opened(path: str) -> Iterator[BinaryIO]:
     """The file at a path; whatever is wrong with it as a sentence."""
     try:
-        with open(path, "rb", buffering=BUFFER) as file:
+        with doors.opened(path, BUFFER) as file:
             yield file
     except FileNotFoundError as error:
         raise UsageError(f"There is no file '{path}'.") from error

@@ -14,6 +14,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
+from tflab import doors
 from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
 
@@ -84,7 +85,7 @@ def read(path: Path, limit: int, called: str) -> bytes:
     `called` names it in errors.
     """
     try:
-        with path.open("rb") as file:
+        with doors.opened(path) as file:
             return unpack(file, limit)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise TflabError(

@@ -10,6 +10,7 @@ from typing import Any
 
 from tflab.errors import TflabError
 from tflab.exporters.tensorboard import Captured
+from tflab.lifecycle import least_memory
 from tflab.records import Capture, Options, Placement, Program, StepTime
 from tflab.records.options import BATCH_SIZES
 from tflab.runtime import dumps, measure, plans, session, trace
@@ -36,6 +37,10 @@ def take(placement: Placement, options: Options) -> Captures:
     session runs them all, so that XLA numbers its clusters for all of them alike.
     """
     sizes, left_out = sizes_of(placement.program)
+    for size in sizes:
+        if refusal := least_memory.refusal(placement.user_nodes, placement.fetches, size):
+            left_out = (*left_out, f"A batch of {size} is not captured. {refusal}")
+            sizes = tuple(other for other in sizes if other != size)
     while sizes:
         taken, failed = take_sizes(placement, options, sizes)
         if failed is None:

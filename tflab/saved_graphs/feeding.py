@@ -11,6 +11,7 @@ import tensorflow as tf
 from tflab.datasets import Column, Dataset, Whole
 from tflab.errors import UsageError
 from tflab.records import Saved, node_of
+from tflab.saved_graphs import arrays
 
 SEED = 1
 MADE_UP_BYTES = 64 * 2**20  # at most, for the rows of one placeholder
@@ -28,7 +29,7 @@ def columns_of(
         if node_of(name) not in names:
             have = ", ".join(sorted(names)[:NAMES]) or "none"
             raise UsageError(f"There is no placeholder '{name}' to feed; there is: {have}.")
-    given = {node_of(name): load_array(name, file) for name, file in options.feeds}
+    given = {node_of(name): arrays.load(name, file) for name, file in options.feeds}
     files = {node_of(name): file for name, file in options.feeds}
     for placeholder in placeholders:
         check_shape(placeholder, files, given)
@@ -64,21 +65,6 @@ def columns_of(
         shown = ", ".join("batch" if dim is None else str(dim) for dim in shape)
         made_up.append(f"{name} {placeholder.dtype.base_dtype.name} [{shown}]")
     return columns, made_up
-
-
-def load_array(name: str, file: str) -> np.ndarray:
-    try:
-        values = np.load(file, allow_pickle=False)
-    except OSError as error:
-        raise UsageError(
-            f"'{file}' cannot be fed to '{name}': {error.strerror or error}. Give a .npy file that "
-            "you may read."
-        ) from error
-    except ValueError as error:
-        raise UsageError(f"'{file}' cannot be fed to '{name}': {error}") from error
-    if not isinstance(values, np.ndarray):
-        raise UsageError(f"'{file}' holds several arrays; feed '{name}' from a .npy file of one.")
-    return values
 
 
 def check_shape(
