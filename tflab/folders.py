@@ -85,7 +85,7 @@ def remove_own(folder: Path, process: int) -> None:
 
 def temporary_in(place: Path) -> Iterator[Path]:
     """The temporary folders of processes, of those that run and of those that were killed."""
-    return (path for path in place.iterdir() if TEMPORARY.fullmatch(path.name))
+    return (path for path in place.glob("tflab-*.tmp") if TEMPORARY.fullmatch(path.name))
 
 
 # Locks
