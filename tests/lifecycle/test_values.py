@@ -448,7 +448,7 @@ def test_the_folder_is_removed(walked, monkeypatch):
     monkeypatch.setattr(debugger, "read", watched)
     stage = execution.execute(walked("toy")["placement"], FEW)
     assert stage.values
-    assert [Path(folder).parent for folder in seen] == [folders.own()]
+    assert {Path(folder).parent for folder in seen} == {folders.own()}
     assert not any(path.name.startswith("values-") for path in folders.own().iterdir())
 
 
