@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from tflab.cli import command
 from tflab.errors import UsageError
+from tflab.letters import visible
 
 COMMANDS = {
     "lifecycle": "follow a graph through the four stages of its life",
@@ -28,7 +29,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         command.one_of("command", list(COMMANDS))(name)
     except UsageError as error:
-        print(f"tflab: {error}", file=sys.stderr)
+        print(f"tflab: {visible(str(error))}", file=sys.stderr)
         return error.status
     return importlib.import_module(f"tflab.{name}.__main__").main(rest)
 

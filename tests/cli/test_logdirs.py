@@ -107,14 +107,6 @@ def test_a_failure_leaves_nothing(here, failure):
     assert files(here) == []
 
 
-def test_nothing_is_overwritten_even_by_a_run_that_chose_the_same_name(here):
-    with pytest.raises(OSError), logdirs.new_folder(here / "run") as work:
-        (work / "events").write_text("second")
-        write(here / "run", "first")
-    assert files(here) == ["run", "run/events"]
-    assert (here / "run/events").read_text() == "first"
-
-
 @pytest.mark.parametrize("folder", ["taken", "taken/run", "taken/deep/run"])
 def test_a_file_in_the_way_is_named_and_kept(here, folder):
     (here / "taken").write_text("precious")
@@ -127,12 +119,11 @@ def test_a_file_in_the_way_is_named_and_kept(here, folder):
     assert (here / "taken").read_text() == "precious"
 
 
-@pytest.mark.parametrize("refusing", [(Path, "mkdir"), (logdirs.tempfile, "mkdtemp")])
-def test_a_place_without_permission_is_named_before_anything_runs(here, monkeypatch, refusing):
+def test_a_place_without_permission_is_named_before_anything_runs(here, monkeypatch):
     def refuse(*_, **__):  # chmod would not stop root
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(*refusing, refuse)
+    monkeypatch.setattr(Path, "mkdir", refuse)
     with pytest.raises(UsageError) as error, logdirs.new_folder(Path("run")):
         pytest.fail("the body ran")
     assert str(error.value) == (
@@ -169,3 +160,61 @@ def test_a_disk_that_is_full_is_a_sentence_with_the_folder(tmp_path):
         "make room there, or give another folder."
     )
     assert not any(tmp_path.iterdir())
+
+
+# Two at once
+
+
+def test_two_runs_that_begin_at_once_have_a_folder_each(here):
+    with logdirs.new_run(None, "toy") as first, logdirs.new_run(None, "toy") as second:
+        (first.work / "events").write_text("first")
+        (second.work / "events").write_text("second")
+    assert [first.final.name, second.final.name] == ["toy-20260102-030405", "toy-20260102-030405-2"]
+    assert files(here / "runs") == [
+        *("toy-20260102-030405", "toy-20260102-030405-2"),
+        *("toy-20260102-030405-2/events", "toy-20260102-030405/events"),
+    ]
+    assert (here / second.final / "events").read_text() == "second"
+
+
+def test_of_two_runs_into_one_new_logdir_the_second_is_told_and_a_later_one_is_within(here):
+    with logdirs.new_run("mine", "toy") as first:
+        (first.work / "events").touch()
+        with pytest.raises(UsageError, match="Another run is writing 'mine' now"):
+            logdirs.new_run("mine", "toy").__enter__()
+    with logdirs.new_run("mine", "toy") as later:
+        pass
+    assert first.final == Path("mine")
+    assert later.final == Path("mine/toy-20260102-030405")
+
+
+def test_who_wants_a_folder_that_is_being_written_is_told(here):
+    with logdirs.new_folder(here / "run", "--out") as work:
+        (work / "events").write_text("first")
+        with pytest.raises(UsageError) as error, logdirs.new_folder(here / "run", "--out"):
+            pytest.fail("the body ran")
+    assert str(error.value) == (
+        f"Another run is writing '{here}/run' now; wait for it, or give another folder with --out."
+    )
+    assert files(here) == ["run", "run/events"]
+
+
+def test_what_somebody_else_wrote_meanwhile_stays_and_the_result_has_the_next_name(here):
+    with pytest.raises(TflabError) as error, logdirs.new_folder(here / "run") as work:
+        (work / "events").write_text("ours")
+        (here / "run").mkdir()
+        (here / "run/notes").write_text("theirs")
+    assert str(error.value) == (
+        f"'{here}/run' was written by somebody else meanwhile; the result is in '{here}/run-2'."
+    )
+    assert files(here) == ["run", "run-2", "run-2/events", "run/notes"]
+
+
+def test_what_a_killed_run_left_is_removed_by_the_next_and_nothing_else(here):
+    (here / ".old.tflab-unfinished").mkdir()
+    (here / ".old.tflab-unfinished/events").touch()
+    (here / ".precious").mkdir()
+    with logdirs.new_folder(here / "live"), logdirs.new_folder(here / "run"):
+        assert ".live.tflab-unfinished" in files(here)
+        assert ".old.tflab-unfinished" not in files(here)
+    assert files(here) == [".precious", "live", "run"]

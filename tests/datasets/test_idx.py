@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.publication import GZIPPED, IDX, PIXELS, PUBLICATION, TRAIN, idx, isolate, write_all
+from tflab import doors
 from tflab.datasets import mnist
 from tflab.errors import TflabError
 
@@ -135,10 +136,10 @@ def test_a_directory_of_that_name_is_named_unless_the_file_lies_beside_it(tmp_pa
 def test_a_file_without_permission_is_named(tmp_path, monkeypatch):
     folder = write_all(tmp_path / "data")
 
-    def refuse(path: Path, mode: str):  # chmod would not stop root
+    def refuse(path: Path):  # chmod would not stop root
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(Path, "open", refuse)
+    monkeypatch.setattr(doors, "opened", refuse)
     with pytest.raises(TflabError) as error:
         mnist.load("train", folder)
     assert str(error.value) == (

@@ -142,7 +142,7 @@ def test_a_title_that_does_not_fit_on_its_line_is_wrapped(monkeypatch):
     assert lines[1:3] == ["1  Frontend: Python calls", "become nodes"]
 
 
-def test_what_would_steer_a_terminal_is_replaced_in_every_block():
+def test_what_would_steer_a_terminal_is_visible_in_every_block():
     stream = io.StringIO()
     for block in (
         "a\x1bb\nc",
@@ -152,9 +152,9 @@ def test_what_would_steer_a_terminal_is_replaced_in_every_block():
         text.show_block(text.console(stream), block)
     lines = [line.strip() for line in stream.getvalue().splitlines()]
     assert [line for line in lines if line] == [
-        *("a\ufffdb", "c"),
-        *("Passes of l\ufffdm", "d\ufffde  f\ufffdg", "h\ufffdi"),
-        *("Nodes of n\ufffdo", "node", "────", "j\ufffdk"),
+        r"a\x1bb\x0ac",
+        *(r"Passes of l\x1bm", r"d\x1be  f\x1bg", r"h\x1bi"),
+        *(r"Nodes of n\x1bo", "node", "──────", r"j\x1bk"),
     ]
 
 

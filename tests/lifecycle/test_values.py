@@ -14,6 +14,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import graphs, planted
+from tflab import folders
 from tflab.datasets import Dataset
 from tflab.lifecycle import backward, execution, frontend, placement, recorded_step, values
 from tflab.models import toy
@@ -439,19 +440,18 @@ def test_ctrl_c_keeps_what_was_measured(walked, monkeypatch):
     assert (stage.steps, stage.interrupted, stage.values) == (1, True, ())
 
 
-def test_the_folder_is_removed(walked, tmp_path, monkeypatch):
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    folders, read = [], debugger.read
+def test_the_folder_is_removed(walked, monkeypatch):
+    seen, read = [], debugger.read
 
     def watched(folder):
-        folders.append(folder)
+        seen.append(folder)
         return read(folder)
 
     monkeypatch.setattr(debugger, "read", watched)
     stage = execution.execute(walked("toy")["placement"], FEW)
     assert stage.values
-    assert [Path(folder).parent for folder in folders] == [tmp_path]
-    assert not any(path.name.startswith("tflab-values-") for path in tmp_path.iterdir())
+    assert {Path(folder).parent for folder in seen} == {folders.own()}
+    assert not any(path.name.startswith("values-") for path in folders.own().iterdir())
 
 
 # XLA, which has to be asked for before TensorFlow is imported

@@ -367,7 +367,7 @@ class Endless:
     def wait(self, seconds):
         raise subprocess.TimeoutExpired("tflab.train", seconds)
 
-    def terminate(self):
+    def kill(self):
         Endless.ended = True
 
 
@@ -425,3 +425,17 @@ def test_a_partial_training_is_told_as_such(lab):
     partial = History("lenet", "MNIST", 50, 1, (), (EPOCH,), interrupted=True)
     training = chapter(replace(lab, history=partial), "Loss and accuracy")
     assert "Partial: this training ended before its last epoch." in training.parts
+
+
+def test_of_two_reports_into_one_folder_the_second_is_told_before_it_measures(tmp_path):
+    out = tmp_path / "out"
+    with pytest.raises(KeyboardInterrupt), staging(out):
+        with pytest.raises(UsageError) as error, staging(out, force=True):
+            pytest.fail("the body ran")
+        assert report.being_made(out)
+        raise KeyboardInterrupt
+    assert str(error.value) == (
+        f"Another run is writing '{out}' now; wait for it, or give another folder with --out."
+    )
+    assert not out.exists()
+    assert not report.being_made(out)

@@ -13,6 +13,7 @@ import pytest
 from tests.records_by_hand import op_stats
 from tests.report.test_drawing import STAGES
 from tflab.follow import node_history
+from tflab.letters import visible
 from tflab.records import Fate, Frontend, Node, NodeHistory, Touch, Transfer
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, html, viewer_data
@@ -75,10 +76,10 @@ def test_a_hostile_name_makes_no_element_and_no_attribute():
     assert not [name for _, attributes in elements for name in attributes if name.startswith("on")]
 
 
-def test_a_name_comes_through_the_data_unchanged():
+def test_a_name_comes_through_the_data_with_all_that_it_holds():
     page = html.page(evil_report())
     (data,) = re.findall(r'<script type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL)
-    assert [node["name"] for node in json.loads(data)["nodes"]] == [EVIL, "b"]
+    assert [node["name"] for node in json.loads(data)["nodes"]] == [visible(EVIL), "b"]
 
 
 def test_nothing_is_styled_or_handled_inline():

@@ -1,5 +1,6 @@
 """Graph files: recognised by content; everything else is refused in one sentence."""
 
+import os
 import zipfile
 
 import pytest
@@ -55,6 +56,29 @@ def test_an_archive_of_something_else_is_refused(tmp_path):
     with pytest.raises(UsageError, match="not of a Keras model"):
         formats.read(tmp_path / "a.keras")
     assert [path.name for path in tmp_path.iterdir()] == ["a.keras"]
+
+
+def test_an_archive_that_unpacks_to_far_more_than_it_has_is_not_unpacked(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.keras", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("config.json", "{}")
+        archive.writestr("model.weights.h5", bytes(65 * 2**20))
+    with pytest.raises(UsageError, match=r"unpacks from 6\d\.\d KB to 65.0 MB, which is no model"):
+        formats.read(tmp_path / "a.keras")
+
+
+def test_a_pipe_a_device_and_a_file_that_is_too_large_are_said_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.pb")
+    (tmp_path / "device.pb").symlink_to("/dev/zero")
+    with (tmp_path / "large.pb").open("wb") as file:
+        file.truncate(1 << 40)
+    for name, what in {
+        "pipe.pb": "it is a pipe, and not a file",
+        "device.pb": "it is a device, and not a file",
+        "large.pb": "it has 1024 GB, and at most 2.00 GB are read",
+    }.items():
+        with pytest.raises(TflabError) as error:
+            formats.read(tmp_path / name)
+        assert str(error.value) == f"The graph '{tmp_path / name}' cannot be read: {what}."
 
 
 def test_a_folder_says_what_is_in_it_instead(tmp_path):

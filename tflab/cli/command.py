@@ -1,6 +1,6 @@
 """Command: what all commands share. Arguments, errors to exit status, TensorFlow's chatter kept.
 
-Exit status: 0 done, 1 the run failed, 2 a wrong argument, 130 Ctrl-C.
+Exit status: 0 done, 1 the run failed, 2 a wrong argument, 130 Ctrl-C, 143 SIGTERM, 129 SIGHUP.
 """
 
 from __future__ import annotations
@@ -15,11 +15,12 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO, NoReturn
 
-from tflab.cli import plain
+from tflab.cli import ending, plain
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError
+from tflab.letters import visible
 
 # The packages that tflab needs, by the names under which they are imported.
 NEEDED = (
@@ -27,7 +28,7 @@ NEEDED = (
     *("igraph", "sklearn", "capstone", "elftools"),
 )
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
-INTERRUPTED = 130  # 128 + SIGINT, as shells count
+INTERRUPTED = ending.INTERRUPTED
 
 
 class Parser(argparse.ArgumentParser):
@@ -109,29 +110,34 @@ def folder(what: str) -> Callable[[str], str]:
 def run(body: Callable[[], int]) -> int:
     """Run a command's body and turn what goes wrong into a sentence and an exit status."""
     plain.prepare()
-    with chatter_kept() as chatter:
+    with chatter_kept() as chatter, ending.as_by_ctrl_c() as ended:
         try:
             try:
-                return body()
+                return ended.status(body())
             finally:
                 sys.stdout.flush()  # so that a closed pipe is not taken for a failure
         except TflabError as error:
             if isinstance(error, RefusedError) and not isinstance(error, RanDryError):
                 show(chatter)
-            print(f"tflab: {error}", file=sys.stderr)
+            print(f"tflab: {visible(str(error))}", file=sys.stderr)
             return error.status
         except KeyboardInterrupt:
-            print("tflab: interrupted.", file=sys.stderr)
-            return INTERRUPTED
+            by = f" by {ended.signal.name}" if ended.signal else ""
+            with suppress(OSError):  # SIGHUP says that the terminal has gone
+                print(f"tflab: interrupted{by}.", file=sys.stderr)
+            return ended.status(INTERRUPTED)
         except BrokenPipeError:  # the reader had enough (`| head`)
             to_nowhere()
             return 0
         except Exception as error:
-            sentence = what_is_full(error) or what_is_missing(error)
+            if ended.signal and isinstance(error, OSError) and error.errno == errno.EIO:
+                to_nowhere()
+                return ended.status(INTERRUPTED)
+            sentence = what_is_full(error) or what_is_missing(error) or what_is_too_large(error)
             if sentence is None:
                 show(chatter)
                 raise
-            print(f"tflab: {sentence}", file=sys.stderr)
+            print(f"tflab: {visible(sentence)}", file=sys.stderr)
             return TflabError.status
 
 
@@ -144,6 +150,12 @@ def what_is_full(error: Exception) -> str | None:
     except OSError:  # it is standard output that is full
         to_nowhere()
     return f"The output cannot be written: {error.strerror}."
+
+
+def what_is_too_large(error: Exception) -> str | None:
+    if not isinstance(error, MemoryError):
+        return None
+    return f"There is not enough memory for this{f': {error}' if str(error) else ''}."
 
 
 def to_nowhere() -> None:
@@ -206,4 +218,5 @@ def show(chatter: BinaryIO) -> None:
     if messages:
         print("What TensorFlow said meanwhile:", file=sys.stderr)
     for message, times in messages.items():
-        print(f"  {message}" + (f" ({times} times)" if times > 1 else ""), file=sys.stderr)
+        again = f" ({times} times)" if times > 1 else ""
+        print(f"  {visible(message)}{again}", file=sys.stderr)

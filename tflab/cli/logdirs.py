@@ -5,33 +5,49 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shlex
 import shutil
 import sys
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 
+from tflab import folders
 from tflab.cli import command
 from tflab.errors import TflabError, UsageError
+from tflab.letters import visible
 
 RUNS = Path("runs")
 
 
+@dataclass(frozen=True)
+class Run:
+    """The folder of a run: where it is written, and the name that it will have."""
+
+    work: Path
+    final: Path
+
+
 def choose(given: str | None, model: str) -> Path:
     """The folder for a run: the one given while it is new or empty, else one of its own in it."""
+    return next(names(given, model))
+
+
+def names(given: str | None, model: str) -> Iterator[Path]:
+    """The names that a run may have, the best first."""
     folder = Path(given) if given else RUNS
     try:
         if given and takable(folder):
-            return folder
+            yield folder
     except OSError as error:
         raise unwritable(folder, error) from error
     name = re.sub(r"[^\w.-]+", "-", model).strip(".-") or "model"
     stamp = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
-    names = (stamp if index == 1 else f"{stamp}-{index}" for index in count(1))
-    return next(folder / name for name in names if not (folder / name).exists())
+    numbered = (stamp if index == 1 else f"{stamp}-{index}" for index in count(1))
+    yield from (folder / name for name in numbered if not (folder / name).exists())
 
 
 def takable(folder: Path) -> bool:
@@ -43,29 +59,80 @@ def takable(folder: Path) -> bool:
 
 
 @contextmanager
+def new_run(given: str | None, model: str) -> Iterator[Run]:
+    """As `new_folder`, for a run: where another one has its name, it takes the next.
+
+    The one folder that was given for a new run cannot be that of two.
+    """
+    with ExitStack() as stack:
+        for final in names(given, model):
+            try:
+                run = Run(stack.enter_context(in_the_making(final, "--logdir")), final)
+                break
+            except folders.TakenError as error:
+                if given and final == Path(given) and takable(final):
+                    raise being_written(final, "--logdir") from error
+        yield run
+
+
+@contextmanager
 def new_folder(final: Path, option: str = "--logdir") -> Iterator[Path]:
     """A folder to write to, which bears its name once all is in it, and is gone after a failure.
 
-    Raises UsageError, before anything is computed, when nothing can be written there; it names the
-    `option` that the folder was given with.
+    Raises UsageError, before anything is computed, when nothing can be written there, or another
+    process is writing just that; it names the `option` that the folder was given with.
     """
-    try:
-        for place in (final, *final.parents):
-            if place.exists() and not place.is_dir():
-                raise NotADirectoryError(errno.ENOTDIR, f"'{place}' is not a folder")
-        final.parent.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=f".{final.name}-", dir=final.parent))
-    except OSError as error:
-        raise unwritable(final, error, option) from error
-    try:
+    with ExitStack() as stack:
+        try:
+            work = stack.enter_context(in_the_making(final, option))
+        except folders.TakenError as error:
+            raise being_written(final, option) from error
         yield work
-        work.chmod(0o755)  # mkdtemp's folders are for their owner only
-        os.replace(work, final)
-    except BaseException as error:
-        shutil.rmtree(work, ignore_errors=True)
-        if isinstance(error, OSError) and error.errno in command.NO_ROOM:
-            raise full(final, error) from error
-        raise
+
+
+@contextmanager
+def in_the_making(final: Path, option: str) -> Iterator[Path]:
+    with ExitStack() as stack:
+        try:
+            for place in (final, *final.parents):
+                if place.exists() and not place.is_dir():
+                    raise NotADirectoryError(errno.ENOTDIR, f"'{place}' is not a folder")
+            final.parent.mkdir(parents=True, exist_ok=True)
+            work = stack.enter_context(folders.claimed(final))
+            if not takable(final):  # since its name was chosen
+                raise folders.TakenError(final)
+        except OSError as error:
+            raise unwritable(final, error, option) from error
+        try:
+            yield work
+            rename(work, final)
+        except OSError as error:
+            if error.errno in command.NO_ROOM:
+                raise full(final, error) from error
+            raise
+
+
+def rename(work: Path, final: Path) -> None:
+    """Give a finished folder its name, or the next where somebody else made that meanwhile."""
+    for number in count(1):
+        name = final if number == 1 else final.with_name(f"{final.name}-{number}")
+        try:
+            if takable(name):
+                os.replace(work, name)
+                break
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise
+    if name != final:
+        raise TflabError(
+            f"'{final}' was written by somebody else meanwhile; the result is in '{name}'."
+        )
+
+
+def being_written(folder: Path, option: str) -> UsageError:
+    return UsageError(
+        f"Another run is writing '{folder}' now; wait for it, or give another folder with {option}."
+    )
 
 
 def full(folder: Path, error: OSError) -> TflabError:
@@ -89,7 +156,7 @@ def opening_line(logdir: Path) -> str:
     beside = Path(sys.executable).with_name(program)
     if shutil.which(program) is None and beside.exists():
         program = os.path.relpath(beside)
-    return f"{program} --logdir {logdir}"
+    return f"{program} --logdir {visible(shlex.quote(os.fspath(logdir)))}"
 
 
 def write_listings(folder: Path, listings: Mapping[str, str]) -> None:

@@ -6,6 +6,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeVar
 
+from tflab.letters import visible
+
 Item = TypeVar("Item")
 PATIENCE_S = 1.0  # nothing is drawn for what is over sooner
 
@@ -21,6 +23,7 @@ def track(
     `about` says which item is worked on, where each of them takes long.
     """
     from rich.console import Console, RenderableType
+    from rich.markup import escape
     from rich.progress import Progress
 
     console = Console(stderr=True)
@@ -37,6 +40,6 @@ def track(
         task = bar.add_task(label, total=total)
         for item in items:
             if about:
-                bar.update(task, description=f"{label}: {about(item)}")
+                bar.update(task, description=escape(f"{label}: {visible(about(item))}"))
             yield item
             bar.advance(task)

@@ -19,6 +19,7 @@ from tflab.analysis import row_labels
 from tflab.cli import arguments, command, environment, logdirs
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import RefusedError, UsageError
+from tflab.letters import visible
 from tflab.records import Comparison, Options, Saved
 from tflab.runtime import dumps
 
@@ -134,7 +135,7 @@ def run(args: argparse.Namespace) -> int:
             draw(comparison, folder, args.threshold / 100)
     if args.plots:
         stream = sys.stdout if args.format == "text" else sys.stderr
-        print(f"\nThe plots are in {args.plots}", file=stream)
+        print(f"\nThe plots are in {visible(args.plots)}", file=stream)
     if comparison.failure:
         raise RefusedError(comparison.failure)
     return command.INTERRUPTED if comparison.interrupted else 0

@@ -20,8 +20,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from tflab import folders
 from tflab.cli import command, logdirs
 from tflab.errors import TflabError, UsageError
+from tflab.letters import visible
 from tflab.units import plural
 
 if TYPE_CHECKING:
@@ -70,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
     with output(args.out) as stream:
         WRITERS[args.to](stream, read(args))
     if args.out is not None:
-        print(args.out)
+        print(visible(args.out))
     return 0
 
 
@@ -80,7 +82,7 @@ def read(args: argparse.Namespace) -> Recorded:
 
     recorded = reading.read(args.files, args.graph)
     for note in recorded.notes:
-        print(f"tflab: {note}", file=sys.stderr)
+        print(f"tflab: {visible(note)}", file=sys.stderr)
     starts = [step.start_ns for step in recorded.steps]
     apart = max(starts) - min(starts)
     if args.to in ("xspace", "chrome") and apart > LONGEST_NS:
@@ -98,16 +100,18 @@ def output(name: str | None) -> Iterator[TextIO]:
         yield sys.stdout
         return
     final = Path(name)
-    half = final.with_name(f".{final.name}.{os.getpid()}")
     opened = gzip.open if final.suffix == ".gz" else open
     try:
-        with opened(half, "xt", encoding="utf-8", newline="") as stream:
-            yield stream
-        half.rename(final)
+        with folders.claimed(final) as work:
+            half = work / "half"
+            with opened(half, "xt", encoding="utf-8", newline="") as stream:
+                yield stream
+            final.open("x").close()  # so that nothing is overwritten that was written meanwhile
+            half.replace(final)
+    except folders.TakenError as error:
+        raise logdirs.being_written(final, "--out") from error
     except OSError as error:
         raise TflabError(f"'{name}' cannot be written: {error.strerror or error}.") from error
-    finally:
-        half.unlink(missing_ok=True)
 
 
 def write_text(stream: TextIO, recorded: Recorded) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
+from tflab import doors
 from tflab.convert.fields import DamagedError
 from tflab.errors import TflabError, UsageError
 
@@ -16,7 +17,7 @@ BUFFER = 1 << 16  # bytes of a file
 def opened(path: str) -> Iterator[BinaryIO]:
     """The file at a path; whatever is wrong with it as a sentence."""
     try:
-        with open(path, "rb", buffering=BUFFER) as file:
+        with doors.opened(path, BUFFER) as file:
             yield file
     except FileNotFoundError as error:
         raise UsageError(f"There is no file '{path}'.") from error

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import functools
 import json
 from dataclasses import fields
 from typing import TextIO
 
 from tflab.convert.conversion import Conversion, ranked
 from tflab.convert.reading import Recorded
+from tflab.exporters.csv import cell
 from tflab.exporters.json import op_stats, plain
 from tflab.records import OpRun
 
@@ -45,7 +47,8 @@ def write_csv(stream: TextIO, recorded: Recorded) -> None:
     kinds = {track.device: track.kind for track in recorded.tracks}
     writer = csv.writer(stream, lineterminator="\n")
     writer.writerow(COLUMNS)
+    text = functools.cache(cell)  # a name comes with every step
     for run in recorded.runs:
-        kind = kinds[run.device]
+        names = text(run.name), text(run.op), text(run.device), kinds[run.device]
         times = (run.start_ns, run.duration_ns, run.requested_bytes)
-        writer.writerow((run.step, run.name, run.op, run.device, kind, *times))
+        writer.writerow((run.step, *names, *times))

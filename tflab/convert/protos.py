@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import Any, BinaryIO
 
+from tflab import units
 from tflab.convert.fields import LENGTH, VARINT, DamagedError, content, fields, pieces, whole_fields
 
 SCHEMA = {
@@ -69,6 +70,7 @@ TEXT = {
     b"dev_stats": "StepStats",
     **dict.fromkeys((b"node", b"versions", b"version", b"library"), "GraphDef"),
 }
+LARGEST_TEXT = 1 << 28  # bytes, which take minutes to parse
 HEAD = 1 << 16  # bytes in which the first field of a text has to come
 
 
@@ -168,6 +170,8 @@ def parsed_text(file: BinaryIO, name: str) -> Any:
     """A message from its text form, which takes about 400 us a row: the parser is pure Python."""
     from google.protobuf import text_format
 
+    if file.seek(0, 2) > LARGEST_TEXT:
+        raise DamagedError(f"is text of over {units.size(LARGEST_TEXT)}; give it in binary")
     file.seek(0)
     # As escapes, bytes that are not UTF-8 come through the parser, which wants text.
     text = file.read().decode(errors="backslashreplace")

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tflab import doors
 from tflab.datasets import Dataset, downloads, files, stripes
 from tflab.errors import TflabError, UsageError, reason
 
@@ -170,10 +171,14 @@ def from_archive(path: Path, names: Collection[str], called: str) -> list[bytes]
     try:
         if complaint := diagnose_archive(path):
             raise TflabError(f"{called} {complaint}.")
-        with tarfile.open(path, "r|gz") as archive:  # a stream, because seeking back is slow
+        with (
+            doors.opened(path) as file,
+            # A stream, because seeking back is slow
+            tarfile.open(fileobj=file, mode="r|gz") as archive,
+        ):
             for member in archive:
-                if member.name in name_of_member and (file := archive.extractfile(member)):
-                    contents[name_of_member[member.name]] = file.read(BATCH_BYTES + 1)
+                if member.name in name_of_member and (part := archive.extractfile(member)):
+                    contents[name_of_member[member.name]] = part.read(BATCH_BYTES + 1)
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
         raise TflabError(
             f"{called} cannot be unpacked: {reason(error)}; fetch it again."
@@ -185,7 +190,7 @@ def from_archive(path: Path, names: Collection[str], called: str) -> list[bytes]
 
 def diagnose_archive(path: Path) -> str | None:
     digest, size = hashlib.sha256(), 0
-    with path.open("rb") as file:
+    with doors.opened(path) as file:
         beginning = file.peek(64)
         while chunk := file.read(downloads.CHUNK_BYTES):
             digest.update(chunk)

@@ -14,7 +14,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
+from tflab import doors
 from tflab.errors import TflabError, UsageError
+from tflab.letters import visible
 
 # Where they are
 
@@ -71,7 +73,7 @@ def announce(stand_in: str, line: str) -> None:
     """Print a line on stderr for a stand-in, once per process and not again for the test split."""
     if stand_in not in announced:
         announced.add(stand_in)
-        print(line, file=sys.stderr)
+        print(visible(line), file=sys.stderr)
 
 
 # What is in them
@@ -83,7 +85,7 @@ def read(path: Path, limit: int, called: str) -> bytes:
     `called` names it in errors.
     """
     try:
-        with path.open("rb") as file:
+        with doors.opened(path) as file:
             return unpack(file, limit)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise TflabError(

@@ -48,6 +48,11 @@ def runs(logdir: str) -> Iterator[Finding]:
             f"Write a run into it: python -m tflab.lifecycle --logdir {quoted(folder)}",
         )
         return
+    for path in inside:
+        if not path.is_file():  # whoever reads it may wait for ever
+            about = "is no file; TensorBoard would wait for what comes out of it"
+            yield Finding("Logdir", relative(path, folder), about, WRONG, f"rm {quoted(path)}")
+            return
     events = sum(EVENTS in path.name for path in inside)
     yield Finding("Logdir", "event files", plural(events, "file"))
     if events:

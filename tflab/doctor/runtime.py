@@ -11,9 +11,9 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
+from tflab import folders
 from tflab.cli import environment
 from tflab.doctor.checks import FINE, NOTE, WRONG, Finding, sentence
 from tflab.errors import TflabError
@@ -106,13 +106,13 @@ def profile_plugin() -> Iterator[Finding]:
 def loaded() -> dict[str, Any]:
     """In a process of its own: load the plugin with TensorBoard's own loader."""
     answer: dict[str, Any] = {}
-    with TemporaryDirectory(prefix="tflab-") as empty:
+    with folders.temporary("logdir") as empty:
         try:
-            profile_plugin_in(empty)
+            profile_plugin_in(str(empty))
         except Exception as error:
             answer["plugin_error"] = sentence(error)
         try:
-            answer["tools"] = count_tools(empty)
+            answer["tools"] = count_tools(str(empty))
         except Exception as error:
             answer["converter_error"] = sentence(error)
     return answer

@@ -27,6 +27,7 @@ import numpy as np
 
 from tflab.analysis import flows, lanes, levels, timeline
 from tflab.analysis.levels import Level
+from tflab.letters import visible
 from tflab.records import Capture, Node, OpRun, Transfer
 
 STEPS = "steps"
@@ -125,7 +126,7 @@ def events_by_time(tracks: Sequence[Track], origin: int) -> Iterator[list[str]]:
 
 
 def json_text(value: str) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(visible(value), ensure_ascii=False)
 
 
 def name_events(what: str, name: str, pid: int, tid: int) -> Iterator[str]:

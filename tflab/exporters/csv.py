@@ -1,12 +1,19 @@
-"""CSV: tables for spreadsheets, as text."""
+"""CSV: tables for spreadsheets, as text.
+
+A spreadsheet computes a text that begins as a formula does, and a formula can ask other machines.
+Such a text gets an apostrophe in front, and so does one that has an apostrophe there already, so
+that two texts stay two. Numbers are never touched.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
+import re
 from typing import Any
 
 from tflab.exporters.json import OP_STATS, op_stats
+from tflab.letters import visible
 from tflab.records import Comparison
 
 
@@ -19,11 +26,20 @@ def comparison(comparison: Comparison) -> str:
     for size, rows in comparison.tables.items():
         steps = comparison.steps[size].steps
         for row in rows:
-            values = map(cell, op_stats(row, "csv").values())
-            writer.writerow([comparison.data, partial, size, steps, *values])
+            values = op_stats(row, "csv").values()
+            writer.writerow(map(cell, [comparison.data, partial, size, steps, *values]))
     return out.getvalue()
 
 
+# Also the wide forms of these signs, which some spreadsheets take for the narrow ones
+FORMULA = re.compile(r"\s*['=+@\-\uff1d\uff0b\uff20\uff0d]")
+
+
 def cell(value: Any) -> Any:
-    """A list in one cell. For None the writer leaves the cell empty."""
-    return " ".join(value) if isinstance(value, list) else value
+    """A value as it stands in a cell, a list as one text. For None the writer leaves it empty."""
+    if isinstance(value, list):
+        return cell(" ".join(value))
+    if not isinstance(value, str):
+        return value
+    shown = visible(value)
+    return f"'{shown}" if FORMULA.match(shown) else shown

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from tflab.letters import visible
 from tflab.records import Stage
 from tflab.records.blocks import Block, Strip, Table
 from tflab.views import stages as views
@@ -36,7 +38,7 @@ def page(heading: str, environment: dict[str, Any], blocks: Iterable[Block]) -> 
 
 def rendered(block: Block) -> str:
     if isinstance(block, str):
-        return escape(block)
+        return paragraph(block)
     return strip(block) if isinstance(block, Strip) else table(block)
 
 
@@ -46,7 +48,7 @@ def strip(block: Strip) -> str:
         if frame.heading:
             lines.append(f"- **{escape(frame.heading)}** {escape(frame.about)}".rstrip())
         indent = "  " if frame.heading else ""
-        lines += [f"{indent}- {escape(line)}" for line in frame.lines]
+        lines += [f"{indent}- {paragraph(line)}" for line in frame.lines]
     return "\n".join(lines)
 
 
@@ -62,7 +64,9 @@ def table(block: Table) -> str:
     lines = [f"**{escape(block.title)}**", ""]
     rows = list(block.cells())
     if block.drawing:
-        lines += ["```text", *aligned([tuple(c.header for c in block.columns), *rows]), "```"]
+        header = tuple(column.header for column in block.columns)
+        drawn = [tuple(map(visible, cells)) for cells in (header, *rows)]
+        lines.append(fenced("\n".join(aligned(drawn))))
     else:
         lines.append(row(escape(column.header) for column in block.columns))
         lines.append(row("---:" if column.right else "---" for column in block.columns))
@@ -84,9 +88,25 @@ def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
+def fenced(text: str) -> str:
+    """A block of code, between fences that are longer than any within it."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}text\n{text}\n{fence}"
+
+
+# What is Markdown anywhere, at the start of a line, and what GitHub makes an address of
+MARKUP = re.compile(r"([\\`*_~\[\]<>|$])")
+OPENING = re.compile(r"^(\d{0,9})(?=[-+#.)]([-#\s]|$))")
+ADDRESS = re.compile(r"(?<=[a-zA-Z])(?=://)|(?<=www)(?=\.)")
+
+
 def escape(text: str) -> str:
-    """Names may hold anything; nothing of it is to become Markdown or HTML."""
-    text = " ".join(text.split()).replace("&", "&amp;")
-    for char in "\\`*_~[]<>|":
-        text = text.replace(char, f"\\{char}")
-    return text
+    """Names may hold anything; nothing of it is to become Markdown, HTML or an address."""
+    text = " ".join(visible(text).split()).replace("&", "&amp;")
+    return ADDRESS.sub(r"\\", MARKUP.sub(r"\\\1", text))
+
+
+def paragraph(text: str) -> str:
+    """A text that opens a line, and is neither a heading nor an item of a list."""
+    return OPENING.sub(r"\1\\", escape(text))

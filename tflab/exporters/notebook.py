@@ -7,7 +7,7 @@ from typing import Any
 
 import jinja2
 
-from tflab.records.blocks import Block, Strip, Table
+from tflab.records.blocks import Block, Strip, Table, readable
 from tflab.records.shown import HTML
 
 CELLS = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
@@ -46,7 +46,7 @@ def show_as(record: type, blocks: Callable[[Any], Iterable[Block]]) -> None:
 
 def render(blocks: Iterable[Block]) -> str:
     """Blocks as HTML."""
-    return CELLS.render(blocks=list(blocks))
+    return CELLS.render(blocks=list(map(readable, blocks)))
 
 
 show_as(Table, lambda table: [table])

@@ -17,6 +17,7 @@ from PIL import Image
 
 from tflab.exporters import plots, xspace
 from tflab.exporters.plots import files, mosaic
+from tflab.letters import visible
 from tflab.records import Capture, Execution, Maps, Placement, Program, Stage
 
 LARGE = 2**16  # bytes of one constant
@@ -93,7 +94,7 @@ def add_image(writer: tf1.summary.FileWriter, tag: str, png: bytes) -> None:
     with Image.open(io.BytesIO(png)) as picture:
         width, height = picture.size
     image = tf1.Summary.Image(width=width, height=height, colorspace=3, encoded_image_string=png)
-    value = tf1.Summary.Value(tag=tag, image=image)
+    value = tf1.Summary.Value(tag=visible(tag), image=image)
     writer.add_summary(tf1.Summary(value=[value]), global_step=1)
 
 
@@ -135,7 +136,7 @@ def lighter(graph_def: tf1.GraphDef) -> tf1.GraphDef:
 def tag(program: Program, batch_size: int) -> str:
     """`batch 16`, and never silent about data that are not the ones asked for."""
     dataset = program.dataset("train")
-    return f"batch {batch_size}" + (f" ({dataset.name})" if dataset.stands_in_for else "")
+    return f"batch {batch_size}" + (f" ({visible(dataset.name)})" if dataset.stands_in_for else "")
 
 
 def drawable(metadata: tf1.RunMetadata) -> tf1.RunMetadata:

@@ -17,8 +17,9 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from tflab.exporters import fitting
+from tflab.letters import visible
 from tflab.records import Stage
-from tflab.records.blocks import Block, Strip, Table
+from tflab.records.blocks import Block, Strip, Table, readable
 from tflab.views import stages
 
 WIDTH = 100  # of prose, and of everything where nobody says how wide the output is
@@ -48,7 +49,8 @@ def show(
 ) -> None:
     """Print a stage: all of its blocks, or only its line."""
     if not whole:
-        out.print(Text(f"{number}  {stages.title(stage)}: {stages.summary(stage)}.", style="dim"))
+        line = visible(f"{stages.title(stage)}: {stages.summary(stage)}.")
+        out.print(Text(f"{number}  {line}", style="dim"))
         return
     out.print()
     heading = Text(f"{number}  {stages.title(stage)}", style="bold")
@@ -61,8 +63,9 @@ def show(
 
 def show_block(out: Console, block: Block) -> None:
     out.print()
+    block = readable(block)
     if isinstance(block, str):
-        out.print(Text(printable(block)), width=prose_width(out))
+        out.print(Text(block), width=prose_width(out))
     elif isinstance(block, Strip):
         show_strip(out, block)
     else:
@@ -75,17 +78,16 @@ def prose_width(out: Console) -> int:
 
 def show_strip(out: Console, strip: Strip) -> None:
     width = prose_width(out)
-    out.print(Text(printable(strip.title), style="bold cyan"))
+    out.print(Text(strip.title, style="bold cyan"))
     for frame in strip.frames:
         if frame.heading:
-            heading = Text.assemble("  ", (printable(frame.heading), "bold"))
-            about = printable(frame.about)
-            fits = heading.cell_len + 2 + cell_len(about) <= width
-            out.print(heading.append("  " + about) if fits else heading)
+            heading = Text.assemble("  ", (frame.heading, "bold"))
+            fits = heading.cell_len + 2 + cell_len(frame.about) <= width
+            out.print(heading.append("  " + frame.about) if fits else heading)
             if not fits:
-                print_wrapped(out, about, 4)
+                print_wrapped(out, frame.about, 4)
         for line in frame.lines:
-            print_wrapped(out, printable(line), 6)
+            print_wrapped(out, line, 6)
 
 
 def print_wrapped(out: Console, words: str, indent: int) -> None:
@@ -99,7 +101,7 @@ def print_wrapped(out: Console, words: str, indent: int) -> None:
 
 
 def show_table(out: Console, table: Table) -> None:
-    out.print(Text(printable(table.title), style="bold cyan"))
+    out.print(Text(table.title, style="bold cyan"))
     gap = fitting.GAP
     grid = RichTable(
         box=None if table.drawing else box.SIMPLE_HEAD,
@@ -108,8 +110,7 @@ def show_table(out: Console, table: Table) -> None:
         pad_edge=False,
         show_edge=False,
     )
-    rows = [tuple(map(printable, cells)) for cells in table.cells()]
-    fitted = fitting.fit(table, rows, out.width - INDENT)
+    fitted = fitting.fit(table, list(table.cells()), out.width - INDENT)
     for column, width in zip(fitted.columns, fitted.widths, strict=True):
         grid.add_column(
             Text(fitting.cut(column.header, width, at_end=True)),
@@ -124,8 +125,3 @@ def show_table(out: Console, table: Table) -> None:
     if fitted.left_out:
         headers = ", ".join(fitted.left_out)
         out.print(Text(f"  Left out, for want of room: {headers}.", style="dim"))
-
-
-def printable(text: str) -> str:
-    """Without what would steer a terminal: names and code come from files of strangers."""
-    return "".join(char if char.isprintable() or char == "\n" else "\ufffd" for char in text)

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from tflab import models
 from tflab.cli import arguments, command, environment, logdirs
 from tflab.errors import TflabError, UsageError
+from tflab.letters import visible
 from tflab.lifecycle import STAGES, walk
 from tflab.records import Execution, Frontend, Options, Placement, Stage
 from tflab.runtime import dumps
@@ -137,19 +138,17 @@ def run(args: argparse.Namespace) -> int:
         )
     dumps.prepare()
     models.find(args.model, options.saved)  # a wrong name is an error before a folder is made
-    final = None
-    if args.logdir or stop == STAGES[-1]:
-        final = logdirs.choose(args.logdir, args.model)
+    kept = args.logdir or stop == STAGES[-1]
     captured = None
-    with logdirs.new_folder(final) if final else nullcontext() as folder:
+    with logdirs.new_run(args.logdir, args.model) if kept else nullcontext() as place:
         stages = show(args, walk(args.model, options, stop))
-        if folder:
-            captured = write(folder, stages, options)
-    if final:
+        if place:
+            captured = write(place.work, stages, options)
+    if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
-        print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(final)}", file=stream)
+        print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(place.final)}", file=stream)
         for sentence in captured.left_out if captured else ():
-            print(sentence, file=stream)
+            print(visible(sentence), file=stream)
     interrupted = (captured is not None and captured.interrupted) or any(
         stage.interrupted for stage in stages if isinstance(stage, Execution)
     )

@@ -13,6 +13,7 @@ from typing import Any
 
 from tflab.errors import TflabError
 from tflab.exporters.tensorboard import Captured
+from tflab.lifecycle import least_memory
 from tflab.records import Capture, Options, Placement, Program, StepTime
 from tflab.runtime import dumps, measure, plans, session, trace
 from tflab.units import plural
@@ -38,6 +39,10 @@ def take(placement: Placement, options: Options) -> Captures:
     session runs them all, so that XLA numbers its clusters for all of them alike.
     """
     sizes, left_out = sizes_of(placement)
+    for size in sizes:
+        if refusal := least_memory.refusal(placement.user_nodes, placement.fetches, size):
+            left_out = (*left_out, f"A batch of {size} is not captured. {refusal}")
+            sizes = tuple(other for other in sizes if other != size)
     while sizes:
         taken, failed = take_sizes(placement, options, sizes)
         if failed is None:

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import xla
+from tflab import folders, xla
 from tflab.errors import TflabError
 from tflab.records import Options, Program, Snapshot, Start
 from tflab.runtime import child, dumps, session
@@ -64,10 +62,10 @@ def run_here(
     dumps.empty(generated)
     with (
         session.fresh(graph, session.config_of(options)) as live,
-        TemporaryDirectory(prefix="tflab-") as graphs,
+        folders.temporary("graphs") as graphs,
     ):
         # The step is the first thing that the session builds, so its whole way is dumped.
-        with dumps.into(Path(graphs)):
+        with dumps.into(graphs):
             compiled = step.callable(
                 live, trace_level=session.FULL_TRACE, output_partition_graphs=True
             )
@@ -77,7 +75,7 @@ def run_here(
         modules: tuple[xla.Module, ...] = ()
         notes = []
         try:
-            snapshots = tuple(dumps.read(Path(graphs)))
+            snapshots = tuple(dumps.read(graphs))
             modules = xla.read(generated) if options.xla else ()
         except TflabError as error:
             notes.append(str(error))

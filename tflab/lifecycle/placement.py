@@ -17,7 +17,7 @@ import tensorflow as tf
 from tflab.analysis import ledger, passes, toggles
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import generated_code as code
-from tflab.lifecycle import instrumented_step
+from tflab.lifecycle import instrumented_step, least_memory
 from tflab.records import (
     Backward,
     Generated,
@@ -54,6 +54,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
     asked = resolve(program, options.fetches)
     session.ready(program)
     fetches = asked or default_fetches(program)
+    least_memory.check(backward.nodes, fetches, options.batch_size)
     step = session.step_of(program, fetches)
     observed = instrumented_step.run(program, step, options)
     graphs = observed.metadata.partition_graphs

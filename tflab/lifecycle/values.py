@@ -5,18 +5,19 @@ Each tensor has one row, under one name. What cannot be recorded is a note; no s
 
 from __future__ import annotations
 
+import os
 import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from math import prod
-from tempfile import TemporaryDirectory, gettempdir
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tflab import folders
 from tflab.analysis import feature_maps, flowed
 from tflab.analysis import values as analysis
 from tflab.errors import TflabError
@@ -51,9 +52,10 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     """Run the step with the debugger, which writes into a temporary folder, and read that."""
     start = time.perf_counter_ns()
     needed = room(execution, placement)
-    if reason := debugger.refusal(names_of(placement), *needed, gettempdir()):
+    if reason := debugger.refusal(names_of(placement), *needed, os.fspath(folders.own())):
         raise TflabError(reason)
-    with TemporaryDirectory(prefix="tflab-values-") as folder:
+    with folders.temporary("values") as place:
+        folder = os.fspath(place)
         ran = recorded_step.run(folder, placement, options)
         plan = feature_maps.plan(
             placement.user_nodes, placement.backward_nodes, placement.gradients, ran.fed

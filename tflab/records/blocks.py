@@ -7,9 +7,10 @@ A column is a header, a function of a record and an alignment (the idea is dm-ha
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from tflab.letters import visible
 from tflab.records.shown import Shown
 
 
@@ -72,3 +73,23 @@ Block = str | Table | Strip
 def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: int) -> Table:
     """A table of the first rows, which remembers how many there were."""
     return Table(title, tuple(columns), tuple(rows[:most]), more=max(0, len(rows) - most))
+
+
+def readable(block: Block) -> Block:
+    """The block with every text in it visible: the door through which exporters take blocks."""
+    if isinstance(block, str):
+        return visible(block)
+    if isinstance(block, Strip):
+        frames = (
+            Frame(visible(frame.heading), visible(frame.about), tuple(map(visible, frame.lines)))
+            for frame in block.frames
+        )
+        return Strip(visible(block.title), tuple(frames))
+    columns = tuple(map(readable_column, block.columns))
+    return replace(block, title=visible(block.title), columns=columns)
+
+
+def readable_column(column: Column) -> Column:
+    return replace(
+        column, header=visible(column.header), cell=lambda row: visible(column.cell(row))
+    )

@@ -14,22 +14,22 @@ import os
 import shlex
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
 
-from tflab import models
+from tflab import folders, models
 from tflab.cli import arguments, command, logdirs
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import TflabError, UsageError
+from tflab.letters import visible
 from tflab.records import History
 from tflab.report import selection
 from tflab.runtime import dumps
 
-OUT = "report"
+OUT = REPORT = "report"
 FILES = ("report.html", "report.md", "report_files")
 
 
@@ -106,7 +106,7 @@ def run(args: argparse.Namespace) -> int:
         handout.write_pictures(report, folder / "report_files")
         (folder / "report.md").write_text(handout.page(report), encoding="utf-8")
         (folder / "report.html").write_text(html.page(report), encoding="utf-8")
-    print(f"{out / 'report.html'}\n{out / 'report.md'}")
+    print(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
     return 0
 
 
@@ -152,15 +152,24 @@ def progress() -> Callable[[str], None]:
     start = time.monotonic()
 
     def announce(part: str) -> None:
-        print(f"{time.monotonic() - start:5.0f} s  {part}", file=sys.stderr)
+        print(f"{time.monotonic() - start:5.0f} s  {visible(part)}", file=sys.stderr)
 
     return announce
 
 
 def free(force: bool) -> Path:
     """A folder of its own for every report, as for every run; with `force` the first one again."""
-    names = (OUT if number == 1 else f"{OUT}-{number}" for number in count(1))
-    return next(Path(name) for name in names if force or not reported(Path(name)))
+    names = (Path(OUT if number == 1 else f"{OUT}-{number}") for number in count(1))
+    return next(name for name in names if force or not (reported(name) or being_made(name)))
+
+
+def being_made(out: Path) -> bool:
+    """Whether a report is being written there now, by a process that still runs."""
+    work = folders.unfinished(out / REPORT)
+    if not work.exists():
+        return False
+    with folders.unheld(work) as dead:
+        return not dead
 
 
 def reported(out: Path) -> list[str]:
@@ -175,33 +184,44 @@ def staging(out: Path, force: bool) -> Iterator[Path]:
     Raises UsageError, before anything is computed, where a report is there already or nothing
     can be written. What fails later leaves `out` as it was.
     """
+    check_none_there(out, force)
+    made = not out.exists()
+    with ExitStack() as stack:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            stack.callback(remove_if_empty, out if made else None)
+            work = stack.enter_context(folders.claimed(out / REPORT))
+        except folders.TakenError as error:
+            raise logdirs.being_written(out, "--out") from error
+        except OSError as error:
+            raise UsageError(
+                f"The report cannot be written to '{out}': {error.strerror}. "
+                "Give --out a folder that you may write to."
+            ) from error
+        check_none_there(out, force)  # one may have been finished since
+        try:
+            yield work
+            for name in FILES:
+                replace(work / name, out / name)
+        except OSError as error:
+            if error.errno in command.NO_ROOM:
+                raise logdirs.full(out, error) from error
+            raise
+
+
+def check_none_there(out: Path, force: bool) -> None:
     there = reported(out)
     if there and not force:
         raise UsageError(
             f"There is a report in '{out}' already ({there[0]}); give --force to replace it, or "
             "another folder with --out."
         )
-    made = not out.exists()
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        work = Path(tempfile.mkdtemp(prefix=".report-", dir=out))
-    except OSError as error:
-        raise UsageError(
-            f"The report cannot be written to '{out}': {error.strerror}. "
-            "Give --out a folder that you may write to."
-        ) from error
-    try:
-        yield work
-        for name in FILES:
-            replace(work / name, out / name)
-    except OSError as error:
-        if error.errno in command.NO_ROOM:
-            raise logdirs.full(out, error) from error
-        raise
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
-        if made and not any(out.iterdir()):
-            out.rmdir()
+
+
+def remove_if_empty(folder: Path | None) -> None:
+    with suppress(OSError):  # there is something in it
+        if folder:
+            folder.rmdir()
 
 
 def replace(new: Path, final: Path) -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from tflab.exporters.markdown import escape, rendered
+from tflab.exporters.markdown import escape, fenced, paragraph, rendered
 from tflab.exporters.plots import files
+from tflab.letters import visible
 from tflab.report import graph_picture
 from tflab.report.contents import Beside, DrawnGraph, Part, Picture, Recipe, Report
 from tflab.report.pass_log import changes
@@ -40,7 +41,7 @@ def markdown(part: Part, names: Mapping[int, str]) -> str:
     if isinstance(part, Picture):
         return f"![{escape(part.caption)}]({FOLDER}/{part.name}.png)"
     if isinstance(part, Recipe):
-        return f"{escape(part.how)}\n\n{code(part.command)}"
+        return f"{paragraph(part.how)}\n\n{code(part.command)}"
     if isinstance(part, DrawnGraph):
         return (
             f"![{escape(part.name)}]({FOLDER}/{names[id(part)]}.png)\n\n"
@@ -60,11 +61,12 @@ def idle(graph: DrawnGraph) -> str:
     if frame is None:
         return ""
     names = " and ".join(frame.lines)
-    return "\n\n" + escape(f"{frame.heading} {frame.about}: {names}.")
+    return "\n\n" + paragraph(f"{frame.heading} {frame.about}: {names}.")
 
 
 def code(text: str) -> str:
-    return f"```text\n{text}\n```"
+    """Commands, each on lines of its own."""
+    return fenced("\n".join(map(visible, text.split("\n"))))
 
 
 def pictures(report: Report) -> Iterator[Picture]:

@@ -21,6 +21,7 @@ import jinja2
 from markupsafe import Markup, escape
 
 from tflab.exporters.json import plain
+from tflab.letters import visible
 from tflab.records.blocks import Strip, Table
 from tflab.report import stops, viewer_data
 from tflab.report.contents import Beside, DrawnGraph, Picture, Recipe, Report
@@ -54,9 +55,18 @@ def page(report: Report) -> str:
     """The whole page: markup, style, script, pictures and data."""
     style, script = "\n".join(map(read, STYLES)), program()
     environment = jinja2.Environment(
-        autoescape=True, undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=shown,
     )
-    environment.filters |= {"inline": inline, "anchor": anchor, "breakable": breakable}
+    environment.filters |= {
+        "inline": inline,
+        "anchor": anchor,
+        "breakable": breakable,
+        "commands": commands,
+    }
     environment.tests |= {
         name: lambda part, kind=kind: isinstance(part, kind) for name, kind in PARTS.items()
     }
@@ -108,10 +118,31 @@ def policy(style: str, script: str) -> str:
 
 def embedded(value: Any) -> str:
     """JSON that may stand in a script element: no name can end it."""
-    text = json.dumps(plain(value), ensure_ascii=True, separators=(",", ":"))
+    text = json.dumps(readable(plain(value)), ensure_ascii=True, separators=(",", ":"))
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")
     return text
+
+
+def readable(value: Any) -> Any:
+    """Plain data with every text in it visible."""
+    if isinstance(value, str):
+        return visible(value)
+    if isinstance(value, list):
+        return list(map(readable, value))
+    if isinstance(value, dict):
+        return {visible(key): readable(item) for key, item in value.items()}
+    return value
+
+
+def shown(value: Any) -> Any:
+    """What the template writes: every text visible, what is markup already as it is."""
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def commands(text: str) -> Markup:
+    """Commands, each on lines of its own."""
+    return Markup("\n").join(map(visible, text.split("\n")))
 
 
 def inline(svg: str) -> Markup:
@@ -143,7 +174,8 @@ def addresses(element: ElementTree.Element) -> list[str]:
 
 def breakable(text: str) -> Markup:
     """A text whose names may break after a scope, and not within one."""
-    return Markup("<wbr>").join(escape(piece) for piece in re.split(r"(?<=/)(?=\w)", text))
+    pieces = re.split(r"(?<=/)(?=\w)", visible(text))
+    return Markup("<wbr>").join(map(escape, pieces))
 
 
 def anchor(title: str) -> str:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from rich.console import Console
 
-from tflab import lifecycle
+from tflab import folders, lifecycle
+from tflab.cli import ending
 from tflab.compare import comparison
 from tflab.compare.configurations import DEFAULT
 from tflab.errors import TflabError
@@ -145,15 +145,19 @@ def has_loss(model: str, walked: Walked | None, options: Options) -> bool:
 def train(model: str, data: str | None) -> History:
     """Train in a process of its own, as `python -m tflab.train` does it; only its history is
     kept. What takes longer than TRAINING_S is ended, and then has fewer epochs."""
-    with TemporaryDirectory(prefix="tflab-report-") as folder:
-        logdir = Path(folder) / "run"
+    with folders.temporary("training") as folder:
+        logdir = folder / "run"
         command = [sys.executable, "-m", "tflab.train", "--model", model, "--epochs", str(EPOCHS)]
         command += ["--logdir", str(logdir), *(["--data-dir", data] if data else [])]
-        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
+        environment = {**os.environ, "TMPDIR": str(folders.own())}
+        with (
+            subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as process,
+            ending.child(process),
+        ):
             try:
                 status = process.wait(TRAINING_S)
             except subprocess.TimeoutExpired:
-                process.terminate()  # every step until then is in its history
+                process.kill()  # every step until then is in its history
                 Console(stderr=True).show_cursor()  # its progress bar had hidden it
                 status = 0
             except BaseException:

@@ -20,6 +20,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import IO, Any
 
+from tflab import folders
+from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.runtime import dumps
 
@@ -39,23 +41,30 @@ def call(
 
     Raises the TflabError that the function raised, or one that says how the process ended.
     """
-    try:
-        done = subprocess.run(
+    with (
+        subprocess.Popen(
             command(function),
-            input=framed(args),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env=surroundings(environment),
-            capture_output=True,
-            check=False,
-            timeout=seconds,
-        )
-    except subprocess.TimeoutExpired:
-        raise TflabError(
-            f"The process that ran {function} did not end within {seconds} s."
-        ) from None
+        ) as process,
+        ending.child(process),
+    ):
+        try:
+            answer, notes = process.communicate(framed(args), timeout=seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise TflabError(
+                f"The process that ran {function} did not end within {seconds} s."
+            ) from None
+        except BaseException:
+            process.kill()
+            raise
     try:
-        worked, result = pickle.loads(done.stdout)
+        worked, result = pickle.loads(answer)
     except (pickle.UnpicklingError, EOFError):
-        raise ended(function, done.returncode, done.stderr) from None
+        raise ended(function, process.returncode, notes) from None
     if not worked:
         raise result
     return result
@@ -79,6 +88,7 @@ def stream(
             stderr=notes,
             env=surroundings(environment),
         ) as process,
+        ending.child(process),
     ):
         assert process.stdin and process.stdout
         try:
@@ -127,7 +137,9 @@ def command(function: str, *options: str) -> list[str]:
 
 def surroundings(environment: Mapping[str, str] | None) -> dict[str, str]:
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
-    return {**os.environ, **(environment or {}), "PYTHONPATH": path}
+    # What a child leaves behind is where this process removes it.
+    own = {"PYTHONPATH": path, "TMPDIR": os.fspath(folders.own())}
+    return {**os.environ, **(environment or {}), **own}
 
 
 def ended(function: str, status: int, notes: bytes) -> TflabError:

@@ -7,17 +7,14 @@ time; where TensorFlow is loaded already, `child` has to look in a process of it
 
 from __future__ import annotations
 
-import atexit
 import functools
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tflab import xla
+from tflab import folders, xla
 from tflab.errors import TflabError
 from tflab.records import Node, Snapshot
 from tflab.runtime import dump_names
@@ -31,15 +28,15 @@ def prepare() -> Path | None:
     """
     if "tensorflow" in sys.modules:
         return None
-    folder = tempfile.mkdtemp(prefix="tflab-xla-")
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    for name, value in (dump_names.DUMP_ENVIRONMENT | xla.environment(Path(folder))).items():
+    folder = folders.own() / "xla"
+    folder.mkdir()
+    for name, value in (dump_names.DUMP_ENVIRONMENT | xla.environment(folder)).items():
         if name == "TF_CPP_MIN_LOG_LEVEL" and name in os.environ:
             continue  # the user says how much TensorFlow logs
         # Flags of the user's own stay; neither kind does anything until XLA is asked for.
         own = os.environ.get(name, "") if name.endswith("XLA_FLAGS") else ""
         os.environ[name] = f"{own} {value}".strip()
-    return Path(folder)
+    return folder
 
 
 def empty(folder: Path) -> None:

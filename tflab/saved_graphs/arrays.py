@@ -1,28 +1,60 @@
-"""Arrays: the user's .npy files, and whether they have the shape of the tensor they are for."""
+"""Arrays: the user's .npy files, and whether they have the shape of the tensor they are for.
+
+Nothing is believed that a header claims.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from math import prod
+from typing import BinaryIO
 
 import numpy as np
 import tensorflow as tf
 
+from tflab import doors
 from tflab.errors import UsageError
+from tflab.units import size
+
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0}
+LATER_HEADER = np.lib.format.read_array_header_2_0  # 3.0 differs in its letters alone
 
 
 def load(name: str, file: str) -> np.ndarray:
+    """The array to feed to `name`. Raises UsageError where the file does not hold one."""
     try:
-        values = np.load(file, allow_pickle=False)
+        with doors.opened(file) as stream:
+            check_length(stream)
+            values = np.load(stream, allow_pickle=False)
     except OSError as error:
         raise UsageError(
             f"'{file}' cannot be fed to '{name}': {error.strerror or error}. Give a .npy file that "
             "you may read."
         ) from error
-    except ValueError as error:
+    except (ValueError, EOFError) as error:
         raise UsageError(f"'{file}' cannot be fed to '{name}': {error}") from error
+    except MemoryError as error:
+        raise UsageError(
+            f"'{file}' cannot be fed to '{name}': it needs more memory than there is."
+        ) from error
     if not isinstance(values, np.ndarray):
         raise UsageError(f"'{file}' holds several arrays; feed '{name}' from a .npy file of one.")
     return values
+
+
+def check_length(stream: BinaryIO) -> None:
+    """Raise ValueError for a header that claims more than there is, before memory is set aside."""
+    prefix = stream.read(len(np.lib.format.MAGIC_PREFIX))
+    stream.seek(0)
+    if prefix != np.lib.format.MAGIC_PREFIX:
+        return
+    version = np.lib.format.read_magic(stream)
+    shape, _, dtype = HEADERS.get(version, LATER_HEADER)(stream)
+    claimed, there = prod(shape) * dtype.itemsize, os.fstat(stream.fileno()).st_size - stream.tell()
+    stream.seek(0)
+    if claimed > there and not dtype.hasobject:
+        raise ValueError(f"its header claims {size(claimed)}, and {size(there)} follow it.")
 
 
 def check_shape(

@@ -6,7 +6,6 @@ or text; a Keras model is a zip archive. Nothing in here runs the graph.
 
 from __future__ import annotations
 
-import atexit
 import glob
 import tempfile
 import zipfile
@@ -21,13 +20,16 @@ import tensorflow.compat.v1 as tf1
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
+from tflab import doors, folders
 from tflab.errors import TflabError, UsageError, reason
 from tflab.records import Lines
 from tflab.runtime import private
 from tflab.saved_graphs import lines
+from tflab.units import size
 
 KINDS = "a SavedModel folder, a GraphDef or MetaGraphDef (binary or text), or a .keras file"
 LARGEST_TEXT = 64 * 2**20  # bytes; parsing a text proto takes about a second per megabyte
+UNPACKED, RATIO = 64 * 2**20, 20  # bytes of an archive, and times its size, at most to unpack
 HDF5 = b"\x89HDF\r\n\x1a\n"
 ZIP = b"PK\x03\x04"
 
@@ -62,7 +64,7 @@ def read(path: Path) -> GraphFile:
             return read_saved_model(path)
         if not path.exists():
             raise UsageError(f"There is no file '{path}'. A graph is {KINDS}.")
-        content = path.read_bytes()
+        content = doors.content(path)
     except OSError as error:
         raise TflabError(f"The graph '{path}' cannot be read: {error.strerror}.") from error
     if content.startswith(ZIP):
@@ -79,7 +81,7 @@ def read(path: Path) -> GraphFile:
 def read_saved_model(folder: Path) -> GraphFile:
     for name in ("saved_model.pb", "saved_model.pbtxt"):
         if (folder / name).is_file():
-            file = read_proto(folder / name, (folder / name).read_bytes())
+            file = read_proto(folder / name, doors.content(folder / name))
             if file.kind != "SavedModel":
                 raise UsageError(f"'{folder / name}' holds a {file.kind}, not a SavedModel.")
             return file
@@ -93,11 +95,18 @@ def read_keras_model(path: Path) -> GraphFile:
     """A Keras model, exported as a SavedModel. Code in the file is not loaded (`safe_mode`)."""
     try:
         with zipfile.ZipFile(path) as archive:
+            unpacked = sum(entry.file_size for entry in archive.infolist())
             names = set(archive.namelist())
     except zipfile.BadZipFile as error:
         raise UsageError(f"'{path}' is a damaged zip archive: {error}.") from error
     if "config.json" not in names:
         raise UsageError(f"'{path}' is a zip archive, but not of a Keras model. Give {KINDS}.")
+    packed = path.stat().st_size
+    if unpacked > max(UNPACKED, RATIO * packed):
+        raise UsageError(
+            f"'{path}' unpacks from {size(packed)} to {size(unpacked)}, which is no model: Keras "
+            "does not compress what it saves. Save it with Keras again."
+        )
     try:
         return exported(
             lambda: tf.keras.models.load_model(path, compile=False, safe_mode=True), str(path)
@@ -113,14 +122,11 @@ def exported(make: Callable[[], Any], given: str) -> GraphFile:
     `given` is what the user named. Keras builds and exports eagerly, which needs a thread of its
     own while a graph is being built in this one.
     """
-    folder = tempfile.TemporaryDirectory(prefix="tflab-keras-")
-    atexit.register(folder.cleanup)
+    folder = tempfile.mkdtemp(prefix="keras-", dir=folders.own())
     with ThreadPoolExecutor(1) as eager:
-        export = eager.submit(
-            lambda: make().export(folder.name, format="tf_saved_model", verbose=False)
-        )
+        export = eager.submit(lambda: make().export(folder, format="tf_saved_model", verbose=False))
         export.result()
-    return replace(read_saved_model(Path(folder.name)), given=given)
+    return replace(read_saved_model(Path(folder)), given=given)
 
 
 def read_proto(path: Path, content: bytes) -> GraphFile:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from tflab import models
 from tflab.cli import arguments, command, logdirs
+from tflab.letters import visible
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -144,7 +145,7 @@ def train(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint 
     from tflab.train import loop, view
 
     out = text.console()
-    out.print(view.plan_line(settings))
+    out.print(visible(view.plan_line(settings)))
     done = start.step if start else 0
     recent: deque[TimedStep] = deque(maxlen=RECENT)
     with (
@@ -155,7 +156,7 @@ def train(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint 
         for record in records:
             if isinstance(record, Epoch):
                 progress.stop()  # clears the bar's line
-                out.print(view.epoch_line(record, settings.epochs))
+                out.print(visible(view.epoch_line(record, settings.epochs)))
                 progress.start()
             elif not progress.disable:
                 recent.append(record)
@@ -193,7 +194,7 @@ def show(folder: Path) -> None:
 
 
 def note(sentence: str) -> None:
-    print(sentence, file=sys.stderr)
+    print(visible(sentence), file=sys.stderr)
 
 
 if __name__ == "__main__":

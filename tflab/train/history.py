@@ -19,6 +19,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
+from tflab import doors
 from tflab.errors import TflabError
 from tflab.records import Epoch, History
 from tflab.train.epochs import Settings, TimedStep
@@ -132,7 +133,7 @@ def records(path: Path) -> Iterator[tuple[int, TimedStep | Epoch]]:
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:
-    with open(path, "rb") as file:
+    with doors.opened(path) as file:
         for content in file:
             if content.endswith(b"\n"):
                 yield content

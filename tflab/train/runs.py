@@ -21,12 +21,15 @@ SHOWN = 5  # differences between variables that an error lists
 
 def begin_training(logdir: str | None, trainer: Trainer, settings: Settings) -> Path:
     """Create a folder with the graph and a history without steps. Raises UsageError."""
-    folder = logdirs.choose(logdir, f"{settings.model}-train")
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        history.create(folder / history.NAME, settings)
-    except OSError as error:
-        raise logdirs.unwritable(folder, error) from error
+    while True:
+        folder = logdirs.choose(logdir, f"{settings.model}-train")
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            history.create(folder / history.NAME, settings)
+            break
+        except OSError as error:
+            if not (folder / history.NAME).is_file():  # else another training was first: the next
+                raise logdirs.unwritable(folder, error) from error
     tensorboard.write_graph(folder, trainer.program)
     return folder
 

@@ -19,9 +19,9 @@ def test_a_last_part_that_is_too_long_is_cut():
     assert lettering.short("s/" + "a" * 12, 9) == "…aaaaaaaa"
 
 
-def test_a_text_has_one_line_and_no_characters_that_a_font_cannot_hold():
-    assert lettering.printable("conv\n2\x00") == "conv 2\N{REPLACEMENT CHARACTER}"
-    assert lettering.short("conv\n2\x00") == "conv 2\N{REPLACEMENT CHARACTER}"
+def test_a_name_has_one_line_and_no_characters_that_a_font_cannot_hold():
+    assert lettering.short("conv\n2\x00") == r"conv\x0a2\x00"
+    assert lettering.distinct(["a\u202e", "a"], 16) == [r"a\u202e", "a"]
 
 
 def test_names_that_would_look_the_same_get_more_letters():

@@ -257,8 +257,8 @@ def test_neither_pyplot_nor_tensorflow_is_imported():
     assert done.stdout == "set()\n"
 
 
-HOSTILE = '$\\f{_$\x00<b>&"]]>\n\ud800\u4f60'
-SHOWN = '$\\f{_$\ufffd<b>&"]]> \ufffd\u4f60'
+HOSTILE = '$\\f{_$<b>&"]]>\x1b\ud800\u4f60'
+SHOWN = '$\\f{_$<b>&"]]>\\x1b\\ud800\u4f60'
 HOSTILE_EXAMPLES = {
     "curves": (replace(trained(), model=HOSTILE, data=HOSTILE),),
     "top_ops": ((total(HOSTILE, HOSTILE + "2", 1, 1),),),

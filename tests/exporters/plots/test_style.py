@@ -71,9 +71,9 @@ def test_panels_lie_below_each_other():
     assert above.get_position().y0 > below.get_position().y1
 
 
-def test_what_a_font_cannot_hold_is_replaced():
+def test_what_a_font_cannot_hold_is_written_as_its_code():
     figure, _ = style.canvas("conv\n1", "a\x00b", 1)
-    assert [text.get_text() for text in figure.texts] == ["conv 1", "a\N{REPLACEMENT CHARACTER}b"]
+    assert [text.get_text() for text in figure.texts] == [r"conv\x0a1", r"a\x00b"]
 
 
 def test_a_message_has_no_panel():

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
+from tflab.exporters import fitting
 from tflab.exporters.plots import lettering, line_labels, style
 from tflab.records import Compared, Comparison
 from tflab.units import plural
@@ -105,7 +106,8 @@ def headline(comparison: Comparison) -> str:
     sizes = list(comparison.steps)
     first, last = (comparison.steps[size].untraced_ns.median for size in (sizes[0], sizes[-1]))
     if len(sizes) == 1:
-        return f"{lettering.short(comparison.model)} at batch {sizes[0]:,}, the only one measured"
+        name = fitting.short_name(comparison.model, 30)
+        return f"{name} at batch {sizes[0]:,}, the only one measured"
     return (
         f"From batch {sizes[0]:,} to {sizes[-1]:,} a step takes {last / first:.2g} x as long, "
         f"an image {last / sizes[-1] / (first / sizes[0]):.2g} x"
@@ -118,10 +120,11 @@ def caption(comparison: Comparison) -> str:
     counted = f"{plural(shown, 'row')} of the {rows:,} by {comparison.by}, {which} with the largest"
     others = f"the only row by {comparison.by}" if shown == rows == 1 else f"{counted} share"
     partial = " The measurement was not finished." if is_partial(comparison) else ""
+    name = fitting.short_name(comparison.model, 30)
     return (
-        f"{lettering.short(comparison.model)}, {comparison.phase}, {comparison.data}. Whole step: "
-        f"untraced, median. Others: self time of {others}. Level in the lower panel means that a "
-        f"larger batch saves nothing.{partial}"
+        f"{name}, {comparison.phase}, {comparison.data}. Whole step: untraced, median. "
+        f"Others: self time of {others}. Level in the lower panel means that a larger batch saves "
+        f"nothing.{partial}"
     )
 
 

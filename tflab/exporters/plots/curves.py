@@ -14,7 +14,8 @@ from matplotlib.figure import Figure
 from matplotlib.text import Annotation
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
 
-from tflab.exporters.plots import lettering, line_labels, style
+from tflab.exporters import fitting
+from tflab.exporters.plots import line_labels, style
 from tflab.records import History
 from tflab.units import plural
 
@@ -164,7 +165,7 @@ def epochs_axis(axes: Axes, history: History) -> None:
 
 
 def headline(history: History) -> str:
-    name = lettering.short(history.model)
+    name = fitting.short_name(history.model, 30)
     if not history.epochs:
         return f"{name} after {plural(len(history.steps), 'step')}, before its first test"
     last = history.epochs[-1]

@@ -13,19 +13,15 @@ from matplotlib.textpath import text_to_path
 
 from tflab import units
 from tflab.analysis import row_labels
-from tflab.exporters import fitting, text
+from tflab.exporters import fitting
+from tflab.letters import visible
 
 FONT = "DejaVu Sans"  # it comes with matplotlib
 
 
 def short(name: str, most: int = 30) -> str:
     """A name on one line, of at most `most` letters; a longer one loses its first scopes."""
-    return fitting.short_name(printable(name), most)
-
-
-def printable(words: str) -> str:
-    """A text on one line, without characters that XML or a font cannot hold."""
-    return text.printable(words.replace("\n", " "))
+    return fitting.short_name(visible(name), most)
 
 
 def distinct(names: Sequence[str], most: int) -> list[str]:
@@ -33,8 +29,8 @@ def distinct(names: Sequence[str], most: int) -> list[str]:
     shorter = [short(name, most) for name in names]
     if len(set(shorter)) == len(set(names)):
         return shorter
-    apart = fitting.short_names(map(printable, names), 2 * most - 1)
-    return [apart[printable(name)] for name in names]
+    apart = fitting.short_names(map(visible, names), 2 * most - 1)
+    return [apart[visible(name)] for name in names]
 
 
 @lru_cache(maxsize=10_000)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from tflab.exporters.plots import lettering, style
+from tflab.exporters import fitting
+from tflab.exporters.plots import style
 from tflab.records.timed import LiveBytes
 from tflab.units import plural, size, time
 
@@ -59,7 +60,7 @@ def headline(curve: LiveBytes) -> str:
 
 def caption(curve: LiveBytes) -> str:
     held = ", ".join(
-        f"{lettering.short(holder.name, 50)} ({size(holder.bytes)})"
+        f"{fitting.short_name(holder.name, 50)} ({size(holder.bytes)})"
         for holder in curve.holders[:HOLDERS]
     )
     most = f" The largest at the peak: {held}." if held else ""

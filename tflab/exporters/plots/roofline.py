@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from tflab.analysis.roofline import bandwidth, roof
+from tflab.exporters import fitting
 from tflab.exporters.plots import label_placement, lettering, style
 from tflab.records import OpStats, Peaks
 from tflab.units import percent, plural
@@ -236,7 +237,7 @@ def headline(drawn: Sequence[OpStats], peaks: Peaks) -> str:
     reached = first.roof_share
     if reached is None:  # a table that was made without peaks
         reached = (first.gflops or 0.0) / roof(peaks, first.intensity or 0.0)
-    name = lettering.short(first.key, 50)
+    name = fitting.short_name(first.key, 50)
     if reached > 1:
         return f"{name} computes above the roof measured here"
     return f"{name} computes at {percent(reached)} of the roof measured here at its intensity"

@@ -22,6 +22,7 @@ from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
 from tflab.exporters.plots import lettering
+from tflab.letters import visible
 
 WIDTH = 7.5  # inches
 NARROW = 4.9  # inches, which are as many points as a page of 400 pixels has room for
@@ -101,7 +102,7 @@ def width() -> float:
 def canvas(title: str, sentence: str, height: float, panels: int = 1) -> tuple[Figure, list[Axes]]:
     """A figure with a title and a sentence above `panels` axes of `height` inches in all."""
     across = width()
-    title, sentence = lettering.printable(title), lettering.printable(sentence)
+    title, sentence = visible(title), visible(sentence)
     room = (across - 2 * MARGIN) * POINTS
     lines = [(line, TITLE, "bold", INK) for line in lettering.wrapped(title, room, TITLE, "bold")]
     lines += [(line, SMALL, "normal", FAINT) for line in lettering.wrapped(sentence, room, SMALL)]

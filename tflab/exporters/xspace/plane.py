@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tflab.exporters.xspace import wire
+from tflab.letters import visible
 
 PS = 1000  # picoseconds in a nanosecond
 COUNTERS = "_counters_"  # the name of a line whose events are drawn as curves
@@ -46,8 +47,8 @@ class Plane:
         number = self._events.get((name, display))
         if number is None:
             number = self._events[name, display] = len(self._events) + 1
-            content = wire.field(1, number) + wire.field(2, name)
-            content += wire.field(4, display) if display else b""
+            content = wire.field(1, number) + wire.field(2, visible(name))
+            content += wire.field(4, visible(display)) if display else b""
             for stat, value in (stats or {}).items():
                 content += wire.field(5, wire.field(1, self.text(stat)) + wire.field(6, value))
             self._parts.append(wire.field(4, wire.field(1, number) + wire.field(2, content)))
@@ -58,7 +59,7 @@ class Plane:
         number = self._texts.get(text)
         if number is None:
             number = self._texts[text] = len(self._texts) + 1
-            content = wire.field(1, number) + wire.field(2, text)
+            content = wire.field(1, number) + wire.field(2, visible(text))
             self._parts.append(wire.field(5, wire.field(1, number) + wire.field(2, content)))
         return number
 
@@ -69,7 +70,8 @@ class Plane:
     def line(self, name: str, *events: Events, number: int | None = None) -> None:
         """Add a line. Without a `number` it is drawn below the lines that were added before."""
         self._lines += 1
-        parts = [wire.field(1, self._lines if number is None else number), wire.field(2, name)]
+        place = self._lines if number is None else number
+        parts = [wire.field(1, place), wire.field(2, visible(name))]
         for block in events:
             parts += self._encoded(block)
         self._parts += wire.framed(3, parts)

@@ -1,0 +1,129 @@
+"""Ending: what ends a command from outside ends its children, and leaves nothing behind."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tflab import folders
+from tflab.cli import command, ending
+
+BODY = """
+import subprocess, sys, time
+from tflab import folders
+from tflab.cli import command, ending
+def body():
+    with folders.temporary("work"), subprocess.Popen(["sleep", "60"]) as child, ending.child(child):
+        print(child.pid, flush=True)
+        try:
+            time.sleep(60)
+        except KeyboardInterrupt:
+            if "keeps" in sys.argv:
+                return command.INTERRUPTED
+            raise
+sys.exit(command.run(body))
+"""
+
+
+def started(tmp_path: Path, *arguments: str, ignoring: int | None = None) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-c", BODY, *arguments],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=(lambda: signal.signal(ignoring, signal.SIG_IGN)) if ignoring else None,
+    )
+
+
+def is_alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("keeps", [(), ("keeps",)])
+@pytest.mark.parametrize(
+    "number, status, said",
+    [
+        (signal.SIGINT, 130, "tflab: interrupted.\n"),
+        (signal.SIGTERM, 143, "tflab: interrupted by SIGTERM.\n"),
+        (signal.SIGHUP, 129, "tflab: interrupted by SIGHUP.\n"),
+    ],
+)
+def test_each_signal_ends_the_children_and_removes_temporary_folders(
+    tmp_path, number, status, said, keeps
+):
+    with started(tmp_path, *keeps) as process:
+        assert process.stdout and process.stderr
+        child = int(process.stdout.readline())
+        assert any(tmp_path.iterdir())
+        process.send_signal(number)
+        if number == signal.SIGINT:  # which a terminal sends to both
+            os.kill(child, number)
+        assert process.wait(20) == status
+        assert process.stderr.read() == ("" if keeps else said)
+    assert not any(tmp_path.iterdir())
+    assert not is_alive(child)
+
+
+def test_a_command_under_nohup_goes_on(tmp_path):
+    with started(tmp_path, ignoring=signal.SIGHUP) as process:
+        assert process.stdout
+        process.stdout.readline()
+        process.send_signal(signal.SIGHUP)
+        time.sleep(0.3)
+        assert process.poll() is None
+        process.terminate()
+        assert process.wait(20) == 143
+
+
+def test_afterwards_signals_do_what_they_did():
+    before = signal.getsignal(signal.SIGTERM)
+    assert command.run(lambda: 0) == 0
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert not ending.children
+
+
+def test_without_enough_memory_there_is_one_sentence(capsys):
+    def body() -> int:
+        raise MemoryError("Unable to allocate 8.00 TiB")
+
+    assert command.run(body) == 1
+    assert capsys.readouterr().err == (
+        "tflab: There is not enough memory for this: Unable to allocate 8.00 TiB.\n"
+    )
+
+
+def test_an_error_with_a_name_that_acts_is_one_line(capsys):
+    from tflab.errors import UsageError
+
+    def body() -> int:
+        raise UsageError("There is no node 'a\x1b[2J\n\u202eb'.")
+
+    assert command.run(body) == 2
+    assert capsys.readouterr().err == r"tflab: There is no node 'a\x1b[2J\x0a\u202eb'." + "\n"
+
+
+@pytest.mark.tensorflow
+@pytest.mark.slow
+def test_four_runs_that_start_in_the_same_second_keep_their_results(tmp_path):
+    (tmp_path / "runs").mkdir()
+    (tmp_path / "runs/earlier").touch()
+    line = [sys.executable, "-m", "tflab.lifecycle", "--stage", "frontend", "--logdir", "runs"]
+    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "TMPDIR": str(tmp_path)}
+    runs = [
+        subprocess.Popen(line, cwd=tmp_path, env=environment, stdout=subprocess.DEVNULL)
+        for _ in range(4)
+    ]
+    assert [run.wait(120) for run in runs] == [0] * 4
+    results = [path for path in (tmp_path / "runs").iterdir() if path.is_dir()]
+    assert len(results) == 4
+    assert all(any(path.rglob("events.out.tfevents*")) for path in results)
+    assert not [*folders.temporary_in(tmp_path)]

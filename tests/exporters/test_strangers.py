@@ -1,0 +1,216 @@
+"""Names of strangers: whatever they hold, no format lets it act, and two names stay two."""
+
+import csv as csv_module
+import io
+import json as json_module
+import types
+import typing
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from html.parser import HTMLParser
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+from tflab import records
+from tflab.convert import conversion, op_runs, reading
+from tflab.exporters import chrome_trace, csv, json, markdown, notebook, text, xspace
+from tflab.letters import visible
+from tflab.records import Capture, OpRun, StepTime
+from tflab.records import gradients as gradient_records
+from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.report import handout, html
+
+ACTING = "\x00\x07\x1b\x7f\x85\x9b\n\r\t\u061c\u200e\u202e\u2066\u2028\u2029\ufeff\ud800"
+STEERING = "\x1b]0;owned\x07\x1b[2J\u202e\n```\n# <script>alert(1)</script> |\u2028=1+1"
+LETTERS = ACTING + "`~|<>&*_[]()!#=+-@$\\ux1b/. a1"
+NAMES = st.text(st.sampled_from(LETTERS), min_size=1, max_size=12).filter(lambda n: n.strip(" "))
+
+
+def silent(output: str) -> None:
+    """Nothing in it acts, but the ends of its own lines."""
+    assert not [letter for letter in output if not letter.isprintable() and letter != "\n"]
+
+
+def blocks_of(name: str) -> list:
+    columns = (Column(name, lambda row: row), Column("n", lambda row: "1", right=True))
+    return [
+        name,
+        Strip(name, (Frame(name, name, (name,)), Frame("", "", (name,)))),
+        Table(name, columns, (name,)),
+        Table(name, columns, (name,), drawing=True, more=1, option="--top"),
+    ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(NAMES)
+@example(STEERING)
+def test_no_text_notebook_or_markdown_lets_a_name_act(name):
+    stream = io.StringIO()
+    for block in blocks_of(name):
+        text.show_block(text.console(stream), block)
+    environment = dict.fromkeys(("python", "os", "processor"), name)
+    environment |= {"cpus": 2, "packages": {"a": name}}
+    page = markdown.page(name, environment, blocks_of(name))
+    for output in (stream.getvalue(), notebook.render(blocks_of(name)), page, handout.code(name)):
+        silent(output)
+
+
+class Page(HTMLParser):
+    """The tags of a page, and the text within each cell of its tables."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.cells: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: object) -> None:
+        self.tags.append(tag)
+        if tag in ("td", "th"):
+            self.cells.append("")
+
+    def handle_data(self, data: str) -> None:
+        if self.cells and self.tags[-1] in ("td", "th"):
+            self.cells[-1] += data
+
+
+@settings(max_examples=200, deadline=None)
+@given(NAMES)
+@example(STEERING)
+@example("1. one")
+@example("- one")
+@example("# one")
+@example("https://example.org and www.example.org")
+def test_in_markdown_a_name_stays_text_within_its_own_block(name):
+    read = MarkdownIt("commonmark").enable("table").render
+    shown = " ".join(visible(name).split())
+    paragraph, strip, table, drawing = (Page(read(markdown.rendered(b))) for b in blocks_of(name))
+    assert set(paragraph.tags) <= {"p"}
+    assert set(strip.tags) <= {"p", "strong", "ul", "li"}
+    assert set(table.tags) <= {"p", "strong", "table", "thead", "tbody", "tr", "th", "td"}
+    assert [cell.strip() for cell in table.cells] == [shown, "n", shown, "1"]
+    assert drawing.tags == ["p", "strong", "pre", "code", "p"][: len(drawing.tags)]
+    assert Page(read(handout.code(name))).tags == ["pre", "code"]
+
+
+def test_what_github_makes_an_address_of_is_broken_up():
+    assert markdown.escape("https://a.b www.a.b") == r"https\://a.b www\.a.b"
+
+
+# Records
+
+
+def fabricated(kind: object, name: str, depth: int = 3) -> object:
+    """A value of a type, with this name in every string in it."""
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if kind is str:
+        return name
+    if kind in (int, float, bool):
+        return kind(1)
+    if origin in (typing.Union, types.UnionType):
+        return fabricated(args[0], name, depth)
+    if origin is tuple:
+        items = args[:1] if Ellipsis in args else args
+        return tuple(fabricated(item, name, depth) for item in items) if depth else ()
+    if origin in (list, Sequence) or (isinstance(origin, type) and issubclass(origin, Sequence)):
+        return (fabricated(args[0], name, depth),)
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return {fabricated(args[0], name, depth): fabricated(args[1], name, depth)}
+    if is_dataclass(kind):
+        hints = typing.get_type_hints(kind)
+        given_fields = [item for item in fields(kind) if item.init]
+        return kind(
+            **{item.name: fabricated(hints[item.name], name, depth - 1) for item in given_fields}
+        )
+    return None
+
+
+RECORDS = [kind for kind in vars(records).values() if is_dataclass(kind)]
+RECORDS += [kind for kind in vars(gradient_records).values() if is_dataclass(kind)]
+
+
+@pytest.mark.parametrize("kind", dict.fromkeys(RECORDS), ids=lambda kind: kind.__name__)
+def test_json_keeps_every_string_of_every_record_and_lets_none_act(kind):
+    record = fabricated(kind, STEERING)
+    document = json.document(record=record)
+    silent(document)
+    held = json_module.loads(document)["record"]
+    assert isinstance(held, dict)
+    page = html.embedded(record)
+    silent(page)
+    assert "<" not in page
+    if kind is not records.OpStats:  # whose keys depend on where it stands
+        written = [(item.name, item.metadata.get("json", item.name)) for item in fields(kind)]
+        strings = [key for name, key in written if key and getattr(record, name) == STEERING]
+        assert [held[key] for key in strings] == [STEERING] * len(strings)
+
+
+def recorded(*names: str) -> reading.Recorded:
+    runs = tuple(OpRun(0, name, name, name, 1_000, 1, 1, ((1, 1, name),)) for name in names)
+    tracks = tuple(reading.Track(name, "ops", 1, 1, 0) for name in names)
+    return reading.Recorded(names, (StepTime(0, 1_000, 10),), runs, tracks)
+
+
+@settings(max_examples=60, deadline=None)
+@given(NAMES)
+@example(STEERING)
+def test_no_recorded_trace_lets_a_name_act(name):
+    found = recorded(name)
+    for write in (
+        lambda stream: chrome_trace.write(stream, [found.capture()], found.nodes),
+        lambda stream: op_runs.write_csv(stream, found),
+        lambda stream: op_runs.write_json(stream, conversion.convert(found)),
+    ):
+        stream = io.StringIO()
+        write(stream)
+        silent(stream.getvalue())
+    profile = xspace.encode(Capture(name, found.steps, found.runs), host="h")
+    assert not [mark for mark in ("\x1b]", "\u202e", "\u2028") if mark.encode() in profile]
+
+
+def test_a_profile_and_a_chart_keep_two_names_apart():
+    found = recorded("a\u202e", "a")
+    stream = io.StringIO()
+    chrome_trace.write(stream, [found.capture()])
+    events = json_module.loads(stream.getvalue())["traceEvents"]
+    assert {e["args"]["node"] for e in events if "node" in e.get("args", {})} >= {r"a\u202e", "a"}
+
+
+# Spreadsheets
+
+
+@pytest.mark.parametrize(
+    "value, shown",
+    [
+        ("conv1", "conv1"),
+        ("=1+1", "'=1+1"),
+        ("+a", "'+a"),
+        ("-a", "'-a"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("  =1", "'  =1"),
+        ("\uff1d1", "'\uff1d1"),
+        ("'=1", "''=1"),
+        ("\t=1", r"\x09=1"),
+        ("a=b", "a=b"),
+        (["=a", "b"], "'=a b"),
+        (-1.5, -1.5),
+        (None, None),
+        (True, True),
+    ],
+)
+def test_a_cell_is_never_a_formula_and_a_number_stays_one(value, shown):
+    assert csv.cell(value) == shown
+
+
+@given(NAMES)
+@example("=HYPERLINK(1)\n")
+def test_a_line_of_csv_is_one_line(name):
+    stream = io.StringIO()
+    op_runs.write_csv(stream, recorded(name))
+    _, line = stream.getvalue().splitlines()
+    (row,) = csv_module.reader([line])
+    assert row[1] == csv.cell(name)
+    assert row[1][0] not in "=+-@\t\r"

@@ -1,0 +1,72 @@
+"""Memory: a step that cannot fit is refused before it runs, with what it needs."""
+
+import pytest
+
+from tflab.errors import TflabError
+from tflab.lifecycle import least_memory
+from tflab.records import Node, Tensor
+
+pytestmark = pytest.mark.tensorflow
+
+MB = 2**20
+
+
+def node(name, op, shape, *inputs, dtype="float32"):
+    return Node(name, op, inputs, outputs=(Tensor(dtype, shape),))
+
+
+GRAPH = (
+    node("x", "Placeholder", (None, 256, 1024)),  # 1 MB a row
+    node("w", "VarHandleOp", (), dtype="resource"),
+    node("read", "ReadVariableOp", (1024, 1024), "w"),  # 4 MB
+    node("again", "ReadVariableOp", (1024, 1024), "w"),
+    node("c", "Const", (2, 1024, 1024), dtype="bool"),  # 2 MB
+    node("y", "MatMul", (None, 512, 1024), "x", "read", "again", "c"),  # 2 MB a row
+    node("z", "Relu", (None, 256, 1024), "y"),
+    node("huge", "Fill", (1 << 40,)),
+)
+
+
+@pytest.mark.parametrize("free, refused", [(31, True), (30 + 24, False)])
+def test_constants_variables_feeds_and_the_largest_of_the_others_have_to_fit(
+    free, refused, monkeypatch
+):
+    monkeypatch.setattr(least_memory, "available", lambda: free * MB)
+    assert (least_memory.refusal(GRAPH, ["z:0"], 16) is not None) == refused
+
+
+def test_the_sentence_says_what_is_needed_and_what_there_is(monkeypatch):
+    monkeypatch.setattr(least_memory, "available", lambda: 53 * MB)
+    with pytest.raises(TflabError) as error:
+        least_memory.check(GRAPH, ["z:0"], 16)
+    assert str(error.value) == (
+        "A step with a batch of 16 needs at least 54.0 MB (22.0 MB for its constants, variables "
+        "and feeds and 32.0 MB for what 'y' makes), and 53.0 MB of memory are free. Give a "
+        "smaller --batch-size, or --fetch something smaller."
+    )
+    least_memory.check(GRAPH, ["z:0"], 15)
+
+
+def test_what_is_not_fetched_needs_nothing(monkeypatch):
+    monkeypatch.setattr(least_memory, "available", lambda: MB)
+    least_memory.check(GRAPH, ["c:0"][:0], 16)
+    with pytest.raises(TflabError, match="4096 GB for what 'huge' makes"):
+        least_memory.check(GRAPH, ["huge:0"], 1)
+
+
+def test_where_nobody_says_what_is_free_nothing_is_refused(monkeypatch):
+    monkeypatch.setattr(least_memory, "available", lambda: None)
+    least_memory.check(GRAPH, ["huge:0"], 1)
+
+
+def test_free_is_what_the_machine_and_the_container_both_have(tmp_path, monkeypatch):
+    for name in ("MEMINFO", "LIMIT", "USED"):
+        monkeypatch.setattr(least_memory, name, tmp_path / name)
+    assert least_memory.available() is None
+    least_memory.MEMINFO.write_text("MemTotal: 9 kB\nMemAvailable:   3 kB\nSwapFree: 1 kB\n")
+    assert least_memory.available() == 4096
+    least_memory.LIMIT.write_text("3000\n")
+    least_memory.USED.write_text("1000\n")
+    assert least_memory.available() == 2000
+    least_memory.LIMIT.write_text("max\n")
+    assert least_memory.available() == 4096

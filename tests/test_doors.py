@@ -1,0 +1,58 @@
+"""Doors: what is no file, or has too much in it, is said at once."""
+
+import os
+import socket
+
+import pytest
+
+from tflab import doors
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path / "pipe"
+
+
+def test_a_pipe_is_not_waited_for(pipe):
+    with pytest.raises(OSError) as error:
+        doors.opened(pipe)
+    assert error.value.strerror == "it is a pipe, and not a file"
+
+
+@pytest.mark.parametrize("place", ["/dev/zero", "/dev/null", "link"])
+def test_a_device_is_not_read_also_behind_a_link(place, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    os.symlink("/dev/zero", "link")
+    with pytest.raises(OSError) as error:
+        doors.content(place)
+    assert error.value.strerror == "it is a device, and not a file"
+
+
+def test_neither_a_folder_nor_a_socket_is_a_file(tmp_path, monkeypatch):
+    with pytest.raises(IsADirectoryError) as error:
+        doors.opened(tmp_path)
+    assert error.value.strerror == "Is a directory"
+    monkeypatch.chdir(tmp_path)
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind("socket")
+        with pytest.raises(OSError):
+            doors.opened("socket")
+
+
+def test_a_file_is_read_up_to_its_limit(tmp_path):
+    path = tmp_path / "file"
+    path.write_bytes(b"12345")
+    assert doors.content(path, largest=5) == b"12345"
+    with pytest.raises(OSError) as error:
+        doors.content(path, largest=4)
+    assert error.value.strerror == "it has 5 B, and at most 4 B are read"
+
+
+def test_a_large_file_is_not_read(tmp_path):
+    path = tmp_path / "file"
+    with path.open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(OSError) as error:
+        doors.content(path)
+    assert error.value.strerror == "it has 1024 GB, and at most 2.00 GB are read"

@@ -1,0 +1,51 @@
+"""Doors: a file of a stranger is opened here, if it is one, and read no further than it may be.
+
+What is wrong is an OSError, whose `strerror` ends the sentence that a caller makes of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+from pathlib import Path
+
+from tflab.units import size
+
+LARGEST = 2**31 - 1  # bytes of a proto; TensorFlow itself reads no larger one
+KINDS = {
+    stat.S_IFIFO: "it is a pipe, and not a file",
+    stat.S_IFCHR: "it is a device, and not a file",
+    stat.S_IFBLK: "it is a device, and not a file",
+    stat.S_IFSOCK: "it is a socket, and not a file",
+}
+
+
+def opened(path: str | Path, buffer: int = io.DEFAULT_BUFFER_SIZE) -> io.BufferedReader:
+    """The file at a path, to read; nothing is waited for.
+
+    Raises OSError for a pipe, a device, a folder, and what may not be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    try:
+        kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
+        if kind == stat.S_IFDIR:
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+        if kind != stat.S_IFREG:
+            raise OSError(errno.EINVAL, KINDS.get(kind, "it is not a file"))
+        return io.BufferedReader(io.FileIO(descriptor), buffer)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+def content(path: str | Path, largest: int = LARGEST) -> bytes:
+    """All that is in a file. Raises OSError for one that has more than it may, before reading."""
+    with opened(path) as file:
+        has = os.fstat(file.fileno()).st_size
+        data = b"" if has > largest else file.read(largest + 1)  # some files do not know their size
+        if has > largest or len(data) > largest:
+            more = size(has) if has > largest else "more"
+            raise OSError(errno.EINVAL, f"it has {more}, and at most {size(largest)} are read")
+        return data

@@ -1,0 +1,40 @@
+"""Letters: names of strangers, written so that nothing in them steers what they are shown on.
+
+A name may hold escape sequences, line ends and marks that turn the direction of writing. Each such
+character is written as its code: `\\x1b`, `\\u202e`. Nothing is dropped and nothing is taken for
+something else, so two names that differ are shown differently.
+"""
+
+from __future__ import annotations
+
+import re
+
+# Letters that take no room or look like a space, which Unicode counts as printable
+UNSEEN = re.compile(
+    "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
+)
+# A backslash that would be read as the beginning of such a code is written as one itself.
+CODE = re.compile(r"\\(?=x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})")
+
+
+def visible(text: str) -> str:
+    """The text on one line, with the codes of characters that would not be seen, or would act.
+
+    Exporters call it once for each text: a code in it becomes a code of its backslash.
+    """
+    if text.isascii() and text.isprintable() and "\\" not in text:
+        return text
+    text = CODE.sub(r"\\x5c", text)
+    if text.isprintable() and not UNSEEN.search(text):
+        return text
+    return "".join(
+        letter if letter.isprintable() and not UNSEEN.match(letter) else code(letter)
+        for letter in text
+    )
+
+
+def code(letter: str) -> str:
+    number = ord(letter)
+    if number < 0x100:
+        return f"\\x{number:02x}"
+    return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

@@ -1,0 +1,113 @@
+"""Memory: what a step needs at the very least, against what there is, before it runs.
+
+A step holds its constants and variables, its feeds, and once each what one node makes. What else is
+alive at the same time is not known before: more is needed than this, never less. Sizes that the
+graph leaves open count as the batch in front, and as one elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from math import prod
+from pathlib import Path
+
+import tensorflow as tf
+
+from tflab.analysis.ledger import nodes_needed
+from tflab.errors import TflabError
+from tflab.records import Node, Tensor
+from tflab.units import size
+
+MEMINFO = Path("/proc/meminfo")
+LIMIT, USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+HELD = ("Const", "VariableV2", "Variable", "Placeholder", "PlaceholderV2")  # all through the step
+
+
+# What hands its input on, or writes into it
+FORWARDING = re.compile(
+    r"ReadVariableOp|Identity(N)?|Reshape|ExpandDims|Squeeze|StopGradient|PreventGradient"
+    r"|Assign.*|.*Apply.*|(Ref)?(Switch|Merge|Enter|Exit|NextIteration)"
+)
+
+
+def check(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> None:
+    """Raise TflabError where a step needs more than there is."""
+    if sentence := refusal(nodes, fetches, batch_size):
+        raise TflabError(sentence)
+
+
+def refusal(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> str | None:
+    """Why there is too little memory for a step, if there is."""
+    there = available()
+    needed = nodes_needed(nodes, fetches, ())
+    rows = [node for node in nodes if node.name in needed]
+    held = sum(node_bytes(node, batch_size) for node in rows if node.op in HELD)
+    held += variable_bytes(rows)
+    others = [node for node in rows if node.op not in HELD]
+    largest = max(others, key=lambda node: node_bytes(node, batch_size), default=None)
+    made = node_bytes(largest, batch_size) if largest else 0
+    if there is None or held + made <= there:
+        return None
+    parts = [f"{size(held)} for its constants, variables and feeds"] if held else []
+    if largest and made:
+        parts.append(f"{size(made)} for what '{largest.name}' makes")
+    return (
+        f"A step with a batch of {batch_size} needs at least {size(held + made)} "
+        f"({' and '.join(parts)}), and {size(there)} of memory are free. Give a smaller "
+        "--batch-size, or --fetch something smaller."
+    )
+
+
+def variable_bytes(nodes: Iterable[Node]) -> int:
+    """What resource variables hold, by the shape that they are read with: each once."""
+    read = {
+        node.inputs[0]: tensor_bytes(node.outputs[0], 1)
+        for node in nodes
+        if node.op == "ReadVariableOp" and node.outputs
+    }
+    return sum(read.values())
+
+
+def node_bytes(node: Node, batch_size: int) -> int:
+    """What a node makes."""
+    if FORWARDING.fullmatch(node.op):
+        return 0
+    return sum(tensor_bytes(output, batch_size) for output in node.outputs)
+
+
+def tensor_bytes(tensor: Tensor, batch_size: int) -> int:
+    if tensor.shape is None:
+        return 0
+    known = (dim if dim is not None else 1 for dim in tensor.shape[1:])
+    front = tensor.shape[:1]
+    rows = batch_size if front == (None,) else prod(dim or 0 for dim in front)
+    return rows * prod(known) * dtype_bytes(tensor.dtype)
+
+
+def dtype_bytes(dtype: str) -> int:
+    try:
+        return int(tf.dtypes.as_dtype(dtype.removesuffix("_ref")).size or 0)
+    except TypeError:  # of resources and variants
+        return 0
+
+
+def available() -> int | None:
+    """Bytes that are free on this machine, or in the container; None where nobody says."""
+    free = [bytes_ for bytes_ in (free_of_machine(), free_of_container()) if bytes_ is not None]
+    return min(free, default=None)
+
+
+def free_of_machine() -> int | None:
+    try:
+        lines = dict(line.split(":", 1) for line in MEMINFO.read_text().splitlines())
+        return sum(int(lines[name].split()[0]) for name in ("MemAvailable", "SwapFree")) * 1024
+    except (OSError, KeyError, ValueError):
+        return None
+
+
+def free_of_container() -> int | None:
+    try:
+        return max(0, int(LIMIT.read_text()) - int(USED.read_text()))
+    except (OSError, ValueError):  # there is none, or it has no limit
+        return None
