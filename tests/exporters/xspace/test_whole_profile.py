@@ -9,7 +9,7 @@ from tflab.records import Capture, OpRun, StepTime
 
 TASK = "/job:localhost/replica:0/task:0"
 CPU, GPU, STREAM = f"{TASK}/device:CPU:0", f"{TASK}/device:GPU:0", "/device:GPU:0/stream:13"
-MEMORY = -559_038_730
+MEMORY, STEPS = -559_038_730, -559_038_737
 
 # Times count from 49,999 ns: a nanosecond before the microsecond of the first step.
 CAPTURE = Capture(
@@ -66,16 +66,15 @@ LINES = [
             ns(AFTER, 1_701, 200, {}),
         ],
     ),
-    (3, "GPU:0/stream:13", [ns(("gpu/mul:Mul", "mul"), 721, 300, {"group_id": 1})]),
     (
-        4,
+        3,
         "CPU:0, lane 1",
         [ns(CONV, 401, 200, {"group_id": 1}), ns(CONV, 1_601, 100, {"group_id": 2})],
     ),
-    (5, "CPU:0, lane 2", [ns(("relu:Relu", "relu"), 501, 300, {"group_id": 1})]),
-    (6, "GPU:0", [ns(("mul:Mul", "mul"), 701, 50, {"group_id": 1})]),
+    (4, "CPU:0, lane 2", [ns(("relu:Relu", "relu"), 501, 300, {"group_id": 1})]),
+    (5, "GPU:0", [ns(("mul:Mul", "mul"), 701, 50, {"group_id": 1})]),
     (
-        7,
+        6,
         "_counters_",
         [
             ns("ops running at once", start, 0, {"ops": ops})
@@ -103,7 +102,7 @@ LINES = [
         ],
     ),
     (
-        9,
+        8,
         "_counters_",
         [
             ns("bytes held by cpu", 1, 0, {"bytes": 64}),
@@ -112,18 +111,38 @@ LINES = [
     ),
 ]
 
+GPU_LINES = [
+    (
+        STEPS,
+        "Steps",
+        [ns("4", 301, 900, {"group_id": 1}), ns("6", 1_501, 400, {"group_id": 2})],
+    ),
+    (
+        2,
+        "GPU:0/stream:13",
+        [
+            ns(
+                *(("gpu/mul:Mul", "mul"), 721, 300),
+                {"group_id": 1, "correlation_id": 0, "tf_op": "gpu/mul:Mul"},
+            )
+        ],
+    ),
+]
+
 
 def test_every_plane_line_event_and_stat():
     encoded = xspace.encode(CAPTURE, host="node-7", modules={"cluster_0": b"\x01", "f": b"\x02"})
     space = xplane.read(encoded)
-    traced, metadata, environment = space["planes"]
+    traced, on_gpu, metadata, environment = space["planes"]
     assert space["hostnames"] == ["node-7"]
     assert [plane["name"] for plane in space["planes"]] == [
         "/host:CPU",
+        "/device:GPU:0",
         "/host:metadata",
         "Task Environment",
     ]
     assert xplane.lines(traced) == LINES
+    assert xplane.lines(on_gpu) == GPU_LINES
     assert metadata == {
         "name": "/host:metadata",
         "event_metadata": [
@@ -224,8 +243,27 @@ def test_an_op_within_the_time_of_another_has_a_lane_of_its_own():
 
 @pytest.mark.parametrize("device", ["/device:GPU:0/stream:", "/device:GPU:0/memcpy"])
 def test_work_on_a_gpu_is_told_apart_from_its_launch(device):
-    (_, _, events), *_ = lines(OpRun(0, "a/b", "Op", device, 1_000, 5))
-    assert events == [ns(("gpu/a/b:Op", "b (a/b)"), 1, 5, {"group_id": 0})]
+    runs = tuple(OpRun(0, "a/b", "Op", device, start, 5) for start in (1_000, 2_000))
+    plane = xplane.planes(xspace.encode(Capture("c", (), runs)))["/device:GPU:0"]
+    _, (_, _, events) = xplane.lines(plane)
+    about = {"group_id": 0, "tf_op": "gpu/a/b:Op"}
+    name = ("gpu/a/b:Op", "b (a/b)")
+    assert events == [
+        ns(name, 1, 5, about | {"correlation_id": 0}),
+        ns(name, 1_001, 5, about | {"correlation_id": 1}),
+    ]
+
+
+def test_each_gpu_has_a_plane_of_its_own_and_what_launches_its_work_is_the_hosts():
+    devices = (f"{TASK}/device:GPU:1", "/device:GPU:1/stream:7", "/gpu:0/memcpy")
+    runs = tuple(OpRun(0, "a", "Op", device, 1_000, 5) for device in devices)
+    planes = xplane.planes(xspace.encode(Capture("c", (), runs)))
+    host, *gpus = list(planes)[:3]
+    assert (host, gpus) == ("/host:CPU", ["/device:GPU:0", "/device:GPU:1"])
+    named = {name: [line[1] for line in xplane.lines(planes[name])] for name in (host, *gpus)}
+    assert named["/device:GPU:0"] == ["Steps", "gpu:0/memcpy"]
+    assert named["/device:GPU:1"] == ["Steps", "GPU:1/stream:7"]
+    assert "GPU:1" in named["/host:CPU"]
 
 
 def test_a_node_with_two_types_or_on_two_devices_has_a_name_for_each():

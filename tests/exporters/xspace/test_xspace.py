@@ -242,6 +242,21 @@ def test_kernels_of_a_gpu_are_not_added_to_their_launches():
     assert counted_ops(recorded) == {"conv:Conv2D": (1, 0.005), "gpu/conv:Conv2D": (1, 0.09)}
 
 
+def test_xprof_takes_the_kernels_of_a_gpu_for_the_work_of_a_device():
+    step = ((0, 0, 1_000),)
+    launch = run("conv", 0, 5, op="Conv2D", device=f"{TASK}/device:GPU:0")
+    kernel = replace(launch, device="/device:GPU:0/stream:13", start_ns=100, duration_ns=90)
+    recorded = capture(launch, kernel, steps=step)
+    rows = table(drawn(recorded, "framework_op_stats")[1])
+    assert {row["operation"]: row["host_or_device"] for row in rows} == {
+        "conv": "Host",
+        "gpu/conv": "Device",
+    }
+    _, advice, about, *_ = drawn(recorded, "overview_page")
+    assert (about["p"]["device_type"], about["p"]["device_core_count"]) == ("GPU", "1")
+    assert "No step time measured" not in advice["p"]["input_conclusion"]
+
+
 # What is in the file
 
 

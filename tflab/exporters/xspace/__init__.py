@@ -21,6 +21,7 @@ import re
 import shutil
 import socket
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -34,6 +35,7 @@ from tflab.exporters.xspace.plane import COUNTERS, Events, Plane, column
 from tflab.records import Capture, OpRun
 
 NOTHING = Events(column([]), column([]), column([]), {"group_id": column([])})
+GPU_NUMBER = re.compile(r"gpu:(\d+)", re.IGNORECASE)
 LEAD_NS = 1  # from the start of the profile to the first event, whose time must not be 0
 
 
@@ -106,8 +108,9 @@ def encoded_parts(
     zero = min(starts(capture), default=0) // US * US - LEAD_NS  # allocations are rounded down too
     end = max((step.start_ns + step.wall_ns for step in capture.steps), default=zero)
     traced = Plane("/host:CPU")
+    on_gpu = {name: Plane(name) for name in sorted(set(map(gpu_plane, devices(capture)))) if name}
     groups = steps.group_ids(capture.steps)
-    add_lanes(traced, capture, groups, zero)
+    add_lanes(traced, on_gpu, capture, groups, zero)
     memory.add(traced, capture.runs, groups, zero)
     metadata = Plane("/host:metadata")
     for name, proto in (modules or {}).items():
@@ -115,7 +118,7 @@ def encoded_parts(
     environment = Plane("Task Environment")
     environment.stat("profile_start_time", max(zero, 0))
     environment.stat("profile_stop_time", max(end, 0))
-    planes = (traced, metadata, environment)
+    planes = (traced, *on_gpu.values(), metadata, environment)
     return [part for plane in planes for part in plane.parts()] + [wire.field(4, host)]
 
 
@@ -124,20 +127,40 @@ def starts(capture: Capture) -> Iterator[int]:
     yield from (run.start_ns for run in capture.runs)
 
 
-def add_lanes(plane: Plane, capture: Capture, groups: Mapping[int, int], zero: int) -> None:
-    """Add the steps, below them the ops, and a curve of how many ops ran at once."""
-    lines = op_lines(plane, capture.runs, groups, zero)
-    ops = joined([NOTHING, *(events for _, events in lines)])
+def devices(capture: Capture) -> Iterable[str]:
+    return dict.fromkeys(run.device for run in capture.runs)
+
+
+def gpu_plane(device: str) -> str:
+    """The plane of the GPU whose work this is, `/device:GPU:0`; "" for what the host does."""
+    match = GPU_NUMBER.search(device)
+    return f"/device:GPU:{match[1]}" if match and tracks.track_kind(device) in tracks.ON_GPU else ""
+
+
+def add_lanes(
+    plane: Plane,
+    on_gpu: Mapping[str, Plane],
+    capture: Capture,
+    groups: Mapping[int, int],
+    zero: int,
+) -> None:
+    """Add the steps, below them the ops, and a curve of how many ops ran at once; and to the plane
+    of each GPU what it did."""
+    lines = op_lines({"": plane, **on_gpu}, capture.runs, groups, zero)
+    ops = joined([NOTHING, *(events for *_, events in lines)])
     steps.add(plane, capture.steps, ops, zero)
-    for name, events in lines:
-        plane.line(name, events)
+    for device in on_gpu.values():
+        steps.add_to_device(device, capture.steps, zero)
+    for place, name, events in lines:
+        place.line(name, events)
     plane.line(COUNTERS, ops_at_once(plane, ops))
 
 
 def op_lines(
-    plane: Plane, runs: Sequence[OpRun], groups: Mapping[int, int], zero: int
-) -> list[tuple[str, Events]]:
-    """The ops of each device in lanes of their own, and the kernels of each GPU stream.
+    planes: Mapping[str, Plane], runs: Sequence[OpRun], groups: Mapping[int, int], zero: int
+) -> list[tuple[Plane, str, Events]]:
+    """The ops of each device in lanes of their own, and the kernels of each GPU stream, each with
+    the plane that it belongs to.
 
     XProf reads nesting as calling, which would change self times, so nothing nests.
     """
@@ -157,12 +180,15 @@ def op_lines(
     )
     lines = []
     for device, title in xnames.short_device_names(runs_of_device).items():
+        plane = planes[gpu_plane(device)]
         names = {
             (node, op): plane.event(
                 full_names[scopes[device] + node, op], xnames.display_name(node)
             )
             for node, op in kinds[device]
         }
+        scope = scopes[device]
+        ops = {kind: plane.text(full_names[scope + kind[0], kind[1]]) for kind in names if scope}
         packed = lanes.pack(runs_of_device[device], nest=False)
         for number, lane in enumerate(packed, 1):
             events = Events(
@@ -171,8 +197,18 @@ def op_lines(
                 column(run.duration_ns for run in lane),
                 {"group_id": column(groups.get(run.step, 0) for run in lane)},
             )
-            lines.append((title if len(packed) == 1 else f"{title}, lane {number}", events))
+            if scope:
+                events = by_gpu(events, column(ops[run.name, run.op] for run in lane))
+            name = title if len(packed) == 1 else f"{title}, lane {number}"
+            lines.append((plane, name, events))
     return lines
+
+
+def by_gpu(events: Events, ops: np.ndarray) -> Events:
+    """The events as XProf has the work of a GPU: each names its op, and has a number by which it
+    belongs to its launch and its step (xplane_to_step_events.cc)."""
+    numbers = {**events.numbers, "correlation_id": np.arange(len(ops))}
+    return replace(events, numbers=numbers, texts={"tf_op": ops})
 
 
 def joined(lines: Sequence[Events]) -> Events:

@@ -15,6 +15,8 @@ from tflab.records import OpRun, StepTime
 
 ALL_KEPT = 5  # steps; if there are more, XProf leaves out the first and the last
 
+ON_DEVICE = 0xDEADBEEF - 2**32  # kThreadIdStepInfo in trace_utils.h: the line of a device's steps
+
 FIRST, OP, LAST = range(3)  # kinds of events in a step: its start, an op, its end
 
 
@@ -41,6 +43,18 @@ def add(plane: Plane, steps: Sequence[StepTime], ops: Events, zero: int) -> None
             below.append(work)
         plane.line("steps", *above)
         plane.line("session", *below)
+
+
+def add_to_device(plane: Plane, steps: Sequence[StepTime], zero: int) -> None:
+    """Add the line by which XProf knows the steps of a device."""
+    group = group_ids(steps)
+    events = Events(
+        column(plane.event(str(step.step)) for step in steps),
+        column(step.start_ns - zero for step in steps),
+        column(step.wall_ns for step in steps),
+        {"group_id": column(group[step.step] for step in steps)},
+    )
+    plane.line("Steps", events, number=ON_DEVICE)
 
 
 def markers(plane: Plane, steps: Sequence[StepTime], group: Mapping[int, int], zero: int) -> Events:
