@@ -91,4 +91,7 @@ def ran(ns: Mapping[str, float]) -> str:
     if not spent:
         return "These are the nodes that ran."
     most = max(spent, key=spent.__getitem__)
-    return f"The darker a node, the longer it took; {most} took longest, {time(spent[most])}."
+    return (
+        f"The stronger its colour, the longer a node took; {most} took longest, "
+        f"{time(spent[most])}."
+    )
