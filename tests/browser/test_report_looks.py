@@ -310,3 +310,17 @@ def test_a_page_that_asks_shows_the_graph_as_it_was_made(at, page):
     assert stops.count() == 5
     assert page.get_by_text("A paragraph.").is_visible()
     assert viewer.locator(".value").count() > 0
+
+
+def test_a_closed_scope_shows_what_became_of_each_of_its_nodes(at):
+    viewer = at("toy")
+    press(viewer, "5 Ran")
+    viewer.get_by_label("fate", exact=True).check()
+    scope = viewer.get_by_role("button", name="scope y, ")
+    assert "1 executed, 4 unreached, closed" in scope.get_attribute("aria-label")
+    foot = scope.locator(".fates rect")
+    assert [part.get_attribute("class") for part in foot.all()] == [
+        *("fate-executed", "fate-unreached")
+    ]
+    ran, unreached = (part.evaluate("e => e.width.baseVal.value") for part in foot.all())
+    assert unreached == pytest.approx(4 * ran, abs=0.5)

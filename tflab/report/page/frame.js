@@ -4,7 +4,7 @@ const LEGIBLE = 9; // pixels on the screen: letters are no smaller, unless the r
 const LEAST = LEGIBLE / READING.type;
 const LARGEST = 2.5;
 const MOST_FITTED = 1.5; // a small drawing does not become larger than that to fit
-const TALLEST = 0.9; // of the window; media.css and viewer.css say the same of the paper
+const TALLEST = 0.9; // of the window; viewer.css says the same of the paper
 const TRACK_WORDS = ["Forward", "Backward", "Updates"];
 
 class Frame {

@@ -136,8 +136,9 @@ function drawBox(view, id, here, about) {
   const start = rect.y + (rect.height - layout.high(lines.length) + layout.sizes.pad - READING.pad) / 2;
   const label = graph.labels[id];
   const values = valuesOf(view, id).map((line) => line.text);
+  const fates = scope && colour === "fate" ? fatesIn(graph, id).map(([fate, count]) => `${count} ${fate}`) : [];
   const said = scope
-    ? [`scope ${box.label}`, below, ...values, "closed"].join(", ")
+    ? [`scope ${box.label}`, below, ...values, ...fates, "closed"].join(", ")
     : [nodes[box.node].name, here.length ? below : "gone", ...values].join(", ");
   const group = make(
     "g",
@@ -157,11 +158,25 @@ function drawBox(view, id, here, about) {
     make("text", { x: middle, y: round(lines.length ? start + letters + 3.5 : rect.y + rect.height / 2 + letters * 0.36), class: "name" }, scope ? `+ ${label}` : label),
     ...lines.map((line, i) => make("text", { x: middle, y: round(start + letters + small + 7 + i * (small + LEADING)), class: line.kind }, line.text)),
   );
+  if (scope && colour === "fate") group.append(fateShares(graph, id, rect));
   if (scope && (leaving || changed)) {
     const signs = [leaving ? `−${leaving}` : "", changed ? `~${changed}` : ""].filter(Boolean).join(" ");
     group.append(make("text", { x: rect.x + rect.width - 4, y: rect.y - 3, class: "badge" }, signs));
   }
   return group;
+}
+
+/* What became of the nodes in a closed scope: a part of its foot for each fate. */
+function fateShares(graph, id, rect) {
+  const shares = make("g", { class: "fates" });
+  let x = rect.x + 6;
+  const across = rect.width - 12;
+  for (const [fate, count] of fatesIn(graph, id)) {
+    const width = (across * count) / graph.inside[id].length;
+    shares.append(make("rect", { class: `fate-${fate}`, ...rounded({ x, y: rect.y + rect.height - 6, width, height: 4 }) }));
+    x += width;
+  }
+  return shares;
 }
 
 /* Whether the values of the recorded step are shown: in the states that have them, unless the
