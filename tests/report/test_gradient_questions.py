@@ -22,15 +22,16 @@ PRODUCT = value("product:0", (1.5, -3.0), (2,), mean=-0.75)
 SUM = value("sum:0", (-1.5,), (), mean=-1.5)
 Y = value("y", (0.5,), (), "VarHandleOp", "variable", after=(1.25,), mean=0.5)
 ROW = Question(
-    "In row 2 of the recorded batch, x is -2 and dL/d(mul) is 1.5. What does this row add to "
-    "dL/dy?",
+    "In row 2 of the recorded batch of x*y + z, x is -2 and dL/d(mul) is 1.5. What does this row "
+    "add to dL/dy?",
     ("-3", "-2", "-0.5", "1.5", "3"),
     "",
     "-3",
     "product computed x * dL/d(mul) -> dL/dy: -2 * 1.5 = -3.",
 )
 WAY = Question(
-    "On the recorded batch, dL/dy is -1.5 where y is 0.5. Will the step make y larger or smaller?",
+    "On the recorded batch of x*y + z, dL/dy is -1.5 where y is 0.5. Will the step make y larger "
+    "or smaller?",
     ("larger", "smaller"),
     "",
     "larger",

@@ -22,7 +22,7 @@ def test_each_state_has_a_sentence_on_what_to_look_at():
         "depends on constants only, once and for all.",
         "Look for what goes (1 node) and what changes (1 node): feeds_and_fetches prunes to what "
         "was asked for; fed and fetched tensors get nodes.",
-        "The darker a node, the longer it took; relu took longest, 7.00 us in a "
+        "The stronger its colour, the longer a node took; relu took longest, 7.00 us in a "
         "traced step (median).",
     ]
 

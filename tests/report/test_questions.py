@@ -20,28 +20,28 @@ RUN = Question(
     "were the runtime's own.",
 )
 GOES = Question(
-    "Which of these nodes will not be in the graph that runs?",
+    "Which of these nodes of lenet will not be in the graph that runs?",
     ("loss", "matmul", "relu", "w"),
     "",
     "matmul",
     "remapper: fused into relu.",
 )
 SMALL = Question(
-    "Which op will take most of a step's op time at batch 4?",
+    "Which op of lenet will take most of a step's op time at batch 4?",
     ("MaxPool", "_FusedConv2D"),
     "",
     "_FusedConv2D",
     "It took 62.5 % of it, 100 us a call; MaxPool took 37.5 %.",
 )
 LARGE = Question(
-    "Which op will take most of a step's op time at batch 64?",
+    "Which op of lenet will take most of a step's op time at batch 64?",
     ("Softmax", "_FusedConv2D"),
     "",
     "Softmax",
     "It took 50.0 % of it, 1.30 ms a call; _FusedConv2D took 12.5 %.",
 )
 LONGER = Question(
-    "How many times as long as a step of batch 4 will one of 64 take?",
+    "How many times as long as a step of lenet at batch 4 will one at 64 take?",
     (),
     "x",
     "6.7",

@@ -20,17 +20,17 @@ def test_a_training_is_its_curves_and_all_of_its_epochs():
             "Epochs on points",
             (
                 *("epoch", "steps", "train loss", "train accuracy", "test loss", "test accuracy"),
-                *("seconds", "images a second"),
+                *("time", "images a second"),
             ),
-            ("1", "402", "0.3931", "87.49 %", "0.07424", "97.71 %", "2.31", "25,974"),
-            ("2", "804", "0.03384", "99.93 %", "0.03051", "99.26 %", "2.75", "26,667"),
-            ("3", "1,205", "0.01234", "99.96 %", "0.02345", "99.34 %", "3.26", "27,888"),
+            ("1", "402", "0.393", "87.49 %", "0.0742", "97.71 %", "2.31 s", "25,974"),
+            ("2", "804", "0.0338", "99.93 %", "0.0305", "99.26 %", "2.75 s", "26,667"),
+            ("3", "1,205", "0.0123", "99.96 %", "0.0234", "99.34 %", "3.26 s", "27,888"),
             0,
         ],
         Recipe(
             "Trained for this report. Losses and accuracies are means over images; the test reads "
             "all test images at the end of each epoch. Steps 4 to 8 were traced: they are in the "
-            "seconds and not in the images a second.",
+            "time and not in the images a second.",
             "python -m tflab.train --model lenet --epochs 3 --batch-size 50 --seed 9",
         ),
     ]
@@ -60,8 +60,8 @@ def test_a_training_without_right_answers_has_no_columns_for_them():
         "Loss and accuracy",
     )
     assert grid(table)[1:] == [
-        ("epoch", "steps", "train loss", "test loss", "seconds", "images a second"),
-        ("1", "402", "0.3931", "0.07424", "2.31", "25,974"),
+        ("epoch", "steps", "train loss", "test loss", "time", "images a second"),
+        ("1", "402", "0.393", "0.0742", "2.31 s", "25,974"),
         0,
     ]
     assert recipe.how.startswith("Trained for this report. Losses are means over images; ")
@@ -71,7 +71,7 @@ def test_numbers_of_epochs_stand_right():
     _, table, _ = training_chapter.parts(LAB)
     assert layout(table) == [
         *("epoch right", "steps right", "train loss right", "train accuracy right"),
-        *("test loss right", "test accuracy right", "seconds right"),
+        *("test loss right", "test accuracy right", "time right"),
         "images a second right",
     ]
 
@@ -82,3 +82,11 @@ def test_a_training_that_was_ended_before_its_first_epoch_has_curves_and_no_tabl
     assert picture == ("curves", ("curves", short))
     assert partial == "Partial: this training ended before its last epoch."
     assert recipe.command.startswith("python -m tflab.train --model lenet --epochs 2 ")
+
+
+def test_losses_have_three_digits_however_small_and_short_epochs_their_milliseconds():
+    tiny = replace(HISTORY.epochs[0], train_loss=3.77e-12, test_loss=1.37e-12, seconds=0.00235)
+    _, table, _ = training_chapter.parts(replace(LAB, history=replace(HISTORY, epochs=(tiny,))))
+    assert grid(table)[2] == (
+        *("1", "402", "3.77e-12", "87.49 %", "1.37e-12", "97.71 %", "2.35 ms", "25,974"),
+    )

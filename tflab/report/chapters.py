@@ -24,7 +24,7 @@ from tflab.report.selection import TOY
 from tflab.units import plural
 from tflab.views import execution
 
-SMALL = "x*y + z"
+SMALL = selection.FORMULA
 
 
 def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) -> Report:

@@ -12,6 +12,7 @@ from tflab.analysis.gradient_graph import gradient_name
 from tflab.follow import values
 from tflab.records import Value, node_of
 from tflab.report.contents import Question, Walked
+from tflab.report.selection import called
 from tflab.views.gradient_drawing import meaning
 from tflab.views.values import number
 
@@ -43,8 +44,9 @@ def row_of_product(walked: Walked) -> Iterator[Question]:
         options = tuple(dict.fromkeys(map(number, (product, -product, a, b, a + b))))
         if len(options) == 5:
             yield Question(
-                f"In row {row + 1} of the recorded batch, {left} is {number(a)} and {right} is "
-                f"{number(b)}. What does this row add to {node.towards}?",
+                f"In row {row + 1} of the recorded batch of {called(walked.model)}, {left} is "
+                f"{number(a)} and {right} is {number(b)}. What does this row add to "
+                f"{node.towards}?",
                 tuple(sorted(options, key=float)),
                 "",
                 number(product),
@@ -81,14 +83,14 @@ def way_of_variable(walked: Walked) -> Iterator[Question]:
         gradient = numbers_of(history.gradient)
         numbers = len(before) == len(after) == len(gradient) == 1
         if numbers and (after[0] - before[0]) * gradient[0] < 0:
-            yield moved(history.name, before[0], after[0], gradient[0])
+            yield moved(called(walked.model), history.name, before[0], after[0], gradient[0])
             return
 
 
-def moved(name: str, before: float, after: float, gradient: float) -> Question:
+def moved(model: str, name: str, before: float, after: float, gradient: float) -> Question:
     return Question(
-        f"On the recorded batch, {gradient_name(name)} is {number(gradient)} where {name} is "
-        f"{number(before)}. Will the step make {name} larger or smaller?",
+        f"On the recorded batch of {model}, {gradient_name(name)} is {number(gradient)} where "
+        f"{name} is {number(before)}. Will the step make {name} larger or smaller?",
         ("larger", "smaller"),
         "",
         "larger" if after > before else "smaller",

@@ -92,6 +92,6 @@ def ran(ns: Mapping[str, float]) -> str:
         return "These are the nodes that ran."
     most = max(spent, key=spent.__getitem__)
     return (
-        f"The darker a node, the longer it took; {most} took longest, {time(spent[most])} in a "
-        "traced step (median)."
+        f"The stronger its colour, the longer a node took; {most} took longest, "
+        f"{time(spent[most])} in a traced step (median)."
     )

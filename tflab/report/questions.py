@@ -13,6 +13,7 @@ from tflab.analysis import quality
 from tflab.records import Comparison, Fate, Node
 from tflab.report import gradient_questions
 from tflab.report.contents import Lab, Question, Walked
+from tflab.report.selection import called
 from tflab.units import percent, plural, time
 
 OPTIONS = 4  # of a choice
@@ -43,8 +44,8 @@ def nodes_that_run(walked: Walked) -> Question:
     others = ", ".join(f"{count} {fate}" for fate, count in fates.most_common())
     made = len(placing.nodes) - left
     return Question(
-        f"{walked.model} has {plural(len(placing.user_nodes), 'node')} when the runtime gets it. "
-        "How many of these will run?",
+        f"{called(walked.model)} has {plural(len(placing.user_nodes), 'node')} when the runtime "
+        "gets it. How many of these will run?",
         (),
         "nodes",
         str(left),
@@ -65,7 +66,7 @@ def node_that_goes(walked: Walked) -> Iterator[Question]:
         return
     into = f" into {gone.into}" if gone.into else ""
     yield Question(
-        "Which of these nodes will not be in the graph that runs?",
+        f"Which of these nodes of {called(walked.model)} will not be in the graph that runs?",
         tuple(sorted((gone.name, *stay[: OPTIONS - 1]))),
         "",
         gone.name,
@@ -89,7 +90,8 @@ def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:
         return
     most, then = ranked[0].cells[size], ranked[1].cells[size]
     yield Question(
-        f"Which op will take most of a step's op time at batch {size}?",
+        f"Which op of {called(comparison.model)} will take most of a step's op time at batch "
+        f"{size}?",
         tuple(sorted(row.key for row in ranked)),
         "",
         ranked[0].key,
@@ -111,7 +113,8 @@ def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]
     if ratio < large / small:
         why = "what a step costs whatever its batch is shared by more images"
     yield Question(
-        f"How many times as long as a step of batch {small} will one of {large} take?",
+        f"How many times as long as a step of {called(comparison.model)} at batch {small} will one "
+        f"at {large} take?",
         (),
         "x",
         f"{ratio:.1f}",

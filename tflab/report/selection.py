@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-TOY = "toy"  # the model x*y + z
+TOY = "toy"
+FORMULA = "x*y + z"  # what a reader calls it
 # Compared where none is named: fewer processors, and the same work by another library
 CONFIGS = ("one-thread", "no-onednn")
 CONFIGS_S = 60  # for comparing them: enough to see most of what is a tenth slower
@@ -38,6 +39,11 @@ def chosen(names: Sequence[str], model: str) -> tuple[str, ...]:
     own = {"graph": "toy"} if model == TOY else {}
     wanted = {own.get(name, name) for name in names or CHAPTERS}
     return tuple(name for name in CHAPTERS if name in wanted)
+
+
+def called(model: str) -> str:
+    """What a reader calls a model."""
+    return FORMULA if model == TOY else model
 
 
 def needs(names: Sequence[str], model: str) -> frozenset[str]:

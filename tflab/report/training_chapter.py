@@ -11,6 +11,7 @@ from tflab.records.blocks import Column, Table
 from tflab.report import pictures
 from tflab.report.contents import EPOCHS, Lab, Part, Recipe
 from tflab.train import view
+from tflab.units import time
 
 
 def title(lab: Lab) -> str:
@@ -39,7 +40,7 @@ def parts(lab: Lab) -> Iterator[Part]:
 def left_out(history: History) -> str:
     """Which steps the images a second are not of."""
     traced = view.traced_steps(history)
-    return f" {traced}: they are in the seconds and not in the images a second." if traced else ""
+    return f" {traced}: they are in the time and not in the images a second." if traced else ""
 
 
 def classified(history: History) -> bool:
@@ -57,11 +58,11 @@ def epochs(history: History) -> Table:
     columns = (
         Column("epoch", lambda row: str(row.epoch), right=True),
         Column("steps", lambda row: f"{row.step:,}", right=True),
-        Column("train loss", lambda row: f"{row.train_loss:.4g}", right=True),
+        Column("train loss", lambda row: f"{row.train_loss:.3g}", right=True),
         Column("train accuracy", lambda row: right(row.train_accuracy), right=True),
-        Column("test loss", lambda row: f"{row.test_loss:.4g}", right=True),
+        Column("test loss", lambda row: f"{row.test_loss:.3g}", right=True),
         Column("test accuracy", lambda row: right(row.test_accuracy), right=True),
-        Column("seconds", lambda row: f"{row.seconds:.3g}", right=True),
+        Column("time", lambda row: time(1e9 * row.seconds), right=True),
         Column("images a second", rate, right=True),
     )
     return Table(

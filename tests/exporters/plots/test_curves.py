@@ -152,6 +152,15 @@ def test_of_losses_far_apart_the_axis_is_logarithmic_with_ticks_at_1_2_and_5():
     assert [label for _, label in ticks(above.yaxis)] == ["0.5", "1", "2", "5", "10", "20"]
 
 
+def test_of_losses_over_many_decades_only_decades_have_ticks():
+    losses = [10.0**-n for n in range(13)]
+    steps = tuple(replace(HISTORY.steps[0], step=n, loss=loss) for n, loss in enumerate(losses))
+    above, _ = curves.draw(replace(HISTORY, steps=steps, epochs=())).axes
+    assert [label for _, label in ticks(above.yaxis)] == [
+        *("1e-12", "1e-10", "1e-08", "1e-06", "0.0001", "0.01", "1")
+    ]
+
+
 def test_an_untrained_model_has_a_sentence():
     drawn = curves.draw(replace(HISTORY, steps=(), epochs=()))
     assert (drawn.axes, title(drawn)) == ([], "Nothing was learned")

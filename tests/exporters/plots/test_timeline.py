@@ -112,7 +112,8 @@ def test_the_title_speaks_of_one_op_in_the_singular():
 
 def test_the_caption_tells_when_no_op_was_running(figure):
     assert caption(figure) == (
-        "Step 5. Dark: the critical path by median times, a model, joined by a line. Grey columns: "
+        "Step 5. Strong colour: the critical path by median times, a model, joined by a line. "
+        "Grey columns: "
         "no op was running, for 23.0 % of the step (100 us before the first op, 300 us between "
         "ops, 60.0 us after the "
         "last). A row holds ops that did not overlap; it is not a thread."
@@ -288,7 +289,8 @@ def test_a_name_of_more_than_eighty_letters_loses_its_middle():
 def test_the_caption_of_a_step_without_length_divides_by_nothing():
     none = replace(STEP, wall_ns=0)
     assert timeline.caption((), none).startswith(
-        "Step 5. Dark: the critical path by median times, a model, joined by a line. Grey columns: "
+        "Step 5. Strong colour: the critical path by median times, a model, joined by a line. "
+        "Grey columns: "
         "no op was running, for 0.0 % of the step (0 ns before the first op, 0 ns between ops, 0 "
         "ns after the last)."
     )
@@ -296,7 +298,8 @@ def test_the_caption_of_a_step_without_length_divides_by_nothing():
 
 def test_the_caption_adds_up_the_times_without_an_op():
     assert timeline.caption([*RUNS[1:]], STEP) == (
-        "Step 5. Dark: the critical path by median times, a model, joined by a line. Grey columns: "
+        "Step 5. Strong colour: the critical path by median times, a model, joined by a line. "
+        "Grey columns: "
         "no op was running, for 23.0 % of the step (100 us before the first op, 300 us between "
         "ops, 60.0 us after the "
         "last). A row holds ops that did not overlap; it is not a thread."

@@ -21,6 +21,7 @@ from tflab.units import plural
 
 MAX_POINTS = 200  # of a training line; more steps than that are averaged in blocks
 LOGARITHMIC = 20  # ratio of the largest loss to the smallest, above which the axis is logarithmic
+DECADES = 1000  # ratio of the largest loss to the smallest, above which only decades have ticks
 TICKS = 12
 FEW = 40  # points of a line, below which each gets a marker
 
@@ -51,7 +52,7 @@ def draw(history: History) -> Figure:
     )
     if needs_log_scale(losses + test_losses):
         above.set_yscale("log")
-        above.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        above.yaxis.set_major_locator(LogLocator(subs=marks(losses + test_losses)))
         above.yaxis.set_minor_formatter(NullFormatter())
     else:
         above.set_ylim(0, 1.05 * max((value for _, value in losses + test_losses), default=1))
@@ -137,6 +138,13 @@ def bands(points: Sequence[Point], size: int) -> list[tuple[float, float]]:
 def needs_log_scale(points: Sequence[Point]) -> bool:
     values = [value for _, value in points]
     return bool(values) and min(values) > 0 and max(values) > LOGARITHMIC * min(values)
+
+
+def marks(points: Sequence[Point]) -> tuple[float, ...]:
+    """Where a logarithmic axis has ticks within a decade: more of them would find no room on one
+    that has many decades."""
+    values = [value for _, value in points]
+    return (1, 2, 5) if max(values) < DECADES * min(values) else (1,)
 
 
 def lower_edge(train: Sequence[Point], test: Sequence[Point]) -> float:

@@ -182,8 +182,8 @@ def caption(runs: Sequence[OpRun], step: StepTime) -> str:
     # As in `lanes.step_shape`, so that the text beside the picture has the same last digit.
     idle = (step.wall_ns - ns_of_owner[timeline.BUSY]) / step.wall_ns if step.wall_ns else 0
     return (
-        f"Step {step.step}. Dark: the critical path by median times, a model, joined by a line. "
-        f"Grey columns: no op was running, for {percent(idle)} of the step ({before} before the "
-        f"first op, {between} between ops, {after} after the last). A row holds "
+        f"Step {step.step}. Strong colour: the critical path by median times, a model, joined by "
+        f"a line. Grey columns: no op was running, for {percent(idle)} of the step ({before} "
+        f"before the first op, {between} between ops, {after} after the last). A row holds "
         "ops that did not overlap; it is not a thread."
     )

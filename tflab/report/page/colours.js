@@ -30,6 +30,12 @@ function colourOf(graph, colour, state, id, here) {
   return "";
 }
 
+/* How many nodes in a box had each fate, in the order of the legend. */
+function fatesIn(graph, id) {
+  const fates = graph.inside[id].map((node) => graph.data.nodes[node].fate);
+  return FATES.map((fate) => [fate, fates.filter((own) => own === fate).length]).filter(([, count]) => count);
+}
+
 function heat(graph, ns) {
   return Math.min(HEATS - 1, Math.floor(Math.sqrt(ns / graph.longest) * HEATS));
 }
@@ -48,7 +54,7 @@ function legend(graph, colour, picture) {
   if (colour === "fate") {
     const known = new Set(data.nodes.map((node) => node.fate));
     entries.push(...FATES.filter((fate) => known.has(fate)).map((fate) => entry(`fate-${fate}`, fate)));
-    entries.push(...drawn("fate-many", "several"));
+    entries.push(...drawn("fate-many", "several, as at their foot"));
   }
   if (colour === "time") {
     for (let i = 0; i < HEATS; i++) {

@@ -3,7 +3,10 @@
 function showHistory(viewer) {
   const node = viewer.data.nodes[viewer.selected];
   const panel = viewer.part("panel");
+  const closing = make("button", { type: "button", class: "close", "aria-label": "Close the history" }, "×");
+  closing.addEventListener("click", () => viewer.leave());
   panel.replaceChildren(
+    closing,
     make("h4", {}, ...pieces(node.name)),
     make("p", { class: "op" }, node.op),
     ...valueLines(node, true).map((line) => make("p", { class: "op" }, line.text)),

@@ -32,7 +32,8 @@ function drawPicture(view) {
     lines,
     boxes,
   );
-  for (const edge of view.drawn) lines.append(drawEdge(view, edge));
+  const ways = new Set(view.drawn.map((edge) => `${edge.a}>${edge.b}`));
+  for (const edge of view.drawn) lines.append(drawEdge(view, edge, ways.has(`${edge.b}>${edge.a}`)));
   let first = null;
   const walk = (id) => {
     const box = data.boxes[id];
@@ -88,50 +89,6 @@ function headings({ graph, layout, state }) {
   return group;
 }
 
-function drawEdge(view, edge) {
-  const { graph, routes } = view;
-  const lit = view.selected !== null && edge.ends.includes(view.selected);
-  const count = edge.data + edge.control + edge.transfers.length;
-  const d = routes.path(edge.a, edge.b);
-  const notes = standInNotes(graph, [edge]);
-  let kind = edge.data ? "data" : "control";
-  if (edge.transfers.length) kind = "transfer";
-  if (notes.length) kind = "data merged";
-  const words = [
-    edge.data && `${edge.data} tensor${edge.data > 1 ? "s" : ""}`,
-    edge.control && `${edge.control} control dependenc${edge.control > 1 ? "ies" : "y"}`,
-    ...edge.transfers.map((transfer) => `${transfer.bytes} sent: ${transfer.title}`),
-  ].filter(Boolean);
-  const flowed = graph.data.states[view.state].flowed ? carried(graph, edge) : [];
-  const arrow = lit ? "-lit" : edge.transfers.length ? "-transfer" : notes.length ? "-merged" : "";
-  const group = make(
-    "g",
-    { class: `edge ${kind}${lit ? " lit" : ""}` },
-    make("title", {}, [words.join(", "), ...flowed, ...notes].join(". ")),
-    make("path", { d, class: "touch" }),
-    make("path", {
-      d,
-      class: "line",
-      "stroke-width": round(1 + Math.min(1.8, Math.log2(count) / 3)),
-      "marker-end": `url(#${view.mark}-arrow${arrow})`,
-    }),
-  );
-  const beside = graph.track(edge.a) === graph.track(edge.b) && d.includes("Q");
-  const text = edge.transfers.length ? edge.transfers.map((transfer) => transfer.bytes).join(", ") : String(count);
-  if (edge.transfers.length || (edge.data && count > 1 && !beside)) {
-    const line = group.lastElementChild;
-    const middle = line.getPointAtLength(line.getTotalLength() / 2);
-    group.append(make("text", { x: middle.x, y: middle.y + 3.5, class: "count" }, text));
-  }
-  return group;
-}
-
-/* The values of the tensors that an edge stands for, each once. */
-function carried(graph, edge) {
-  const sources = [...new Set(edge.pairs.map(([source]) => source))].map((source) => graph.data.nodes[source]);
-  return sources.filter((node) => node.data).map((node) => `${node.name} = ${node.data}`);
-}
-
 function drawFrame({ graph, layout }, id, here) {
   return make("rect", {
     class: `frame ${kindOf(graph, id)}${here.length ? "" : " gone"}`,
@@ -179,8 +136,9 @@ function drawBox(view, id, here, about) {
   const start = rect.y + (rect.height - layout.high(lines.length) + layout.sizes.pad - READING.pad) / 2;
   const label = graph.labels[id];
   const values = valuesOf(view, id).map((line) => line.text);
+  const fates = scope && colour === "fate" ? fatesIn(graph, id).map(([fate, count]) => `${count} ${fate}`) : [];
   const said = scope
-    ? [`scope ${box.label}`, below, ...values, "closed"].join(", ")
+    ? [`scope ${box.label}`, below, ...values, ...fates, "closed"].join(", ")
     : [nodes[box.node].name, here.length ? below : "gone", ...values].join(", ");
   const group = make(
     "g",
@@ -200,6 +158,7 @@ function drawBox(view, id, here, about) {
     make("text", { x: middle, y: round(lines.length ? start + letters + 3.5 : rect.y + rect.height / 2 + letters * 0.36), class: "name" }, scope ? `+ ${label}` : label),
     ...lines.map((line, i) => make("text", { x: middle, y: round(start + letters + small + 7 + i * (small + LEADING)), class: line.kind }, line.text)),
   );
+  if (scope && colour === "fate") group.append(fateShares(graph, id, rect));
   if (scope && (leaving || changed)) {
     const signs = [leaving ? `−${leaving}` : "", changed ? `~${changed}` : ""].filter(Boolean).join(" ");
     group.append(make("text", { x: rect.x + rect.width - 4, y: rect.y - 3, class: "badge" }, signs));
@@ -207,10 +166,30 @@ function drawBox(view, id, here, about) {
   return group;
 }
 
+/* What became of the nodes in a closed scope: a part of its foot for each fate. */
+function fateShares(graph, id, rect) {
+  const shares = make("g", { class: "fates" });
+  let x = rect.x + 6;
+  const across = rect.width - 12;
+  for (const [fate, count] of fatesIn(graph, id)) {
+    const width = (across * count) / graph.inside[id].length;
+    shares.append(make("rect", { class: `fate-${fate}`, ...rounded({ x, y: rect.y + rect.height - 6, width, height: 4 }) }));
+    x += width;
+  }
+  return shares;
+}
+
+/* Whether the values of the recorded step are shown: in the states that have them, unless the
+ * page asks for them. */
+function flowedIn(view) {
+  return view.graph.data.states[view.state].flowed && !view.asking;
+}
+
 /* What the recorded step says of a box, in the states that show it. */
-function valuesOf({ graph, layout, state }, id) {
-  const { boxes, nodes, states } = graph.data;
-  if (!states[state].flowed) return [];
+function valuesOf(view, id) {
+  const { graph, layout } = view;
+  const { boxes, nodes } = graph.data;
+  if (!flowedIn(view)) return [];
   return valueLines(boxes[id].rows.length ? boxes[id] : nodes[boxes[id].node], layout.sizes.both);
 }
 

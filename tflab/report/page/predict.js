@@ -6,7 +6,7 @@
 
 const CLOSE = 0.25; // of the measured number: a prediction that near is right
 
-function predict(root) {
+function predict(root, viewers) {
   const questions = JSON.parse(document.getElementById(root.dataset.source).textContent);
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
   const fields = [...root.querySelectorAll("[data-question]")];
@@ -16,6 +16,7 @@ function predict(root) {
     part("switch").setAttribute("aria-checked", String(on));
     part("form").hidden = !on;
     document.body.classList.toggle("asking", on);
+    viewers.forEach((viewer) => viewer.ask(on));
   };
   const compare = (answers) => {
     const rows = questions.map((question, i) => comparison(question, answers[i]));
@@ -33,9 +34,13 @@ function predict(root) {
   part("look").addEventListener("click", () => {
     const answers = fields.map(answerIn);
     ask(false);
-    if (!answers.some(Boolean)) return;
+    if (!answers.some(Boolean)) {
+      part("switch").focus();
+      return;
+    }
     keep(key, answers);
     compare(answers);
+    part("answers").focus({ preventScroll: true });
     part("answers").scrollIntoView({ block: "nearest" });
   });
   part("again").addEventListener("click", () => {
@@ -45,6 +50,7 @@ function predict(root) {
       else input.value = "";
     }
     ask(true);
+    root.querySelector("input").focus();
   });
   const kept = recall(key);
   if (kept) compare(kept);

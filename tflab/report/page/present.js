@@ -1,6 +1,5 @@
 /* Present: a state on each screen, for a projector, with a sentence on what to look at. */
 
-const LEGIBLE = 1 / 48; // of the screen's height: the least that a name has, be the drawing cut off
 const KEYS = {
   ArrowRight: 1, PageDown: 1, " ": 1, Enter: 1,
   ArrowLeft: -1, PageUp: -1, Backspace: -1,
@@ -14,6 +13,7 @@ class Presenter {
     this.part = viewer.part;
     this.mark = `${viewer.mark}-screen`;
     [this.selected, this.current] = [null, null];
+    this.open = new Set();
     const screen = this.part("screen");
     this.part("present").addEventListener("click", () => this.show());
     this.part("screen-before").addEventListener("click", () => this.go(this.state - 1));
@@ -21,6 +21,7 @@ class Presenter {
     this.part("screen-close").addEventListener("click", () => screen.close());
     screen.addEventListener("keydown", (event) => this.key(event));
     screen.addEventListener("close", () => this.leave());
+    this.part("sheet").addEventListener("click", (event) => this.toggle(event.target.closest("[data-box]")));
     window.addEventListener("resize", () => screen.open && this.draw());
     document.addEventListener("fullscreenchange", () => {
       if (!document.fullscreenElement && this.full && screen.open) screen.close();
@@ -42,16 +43,30 @@ class Presenter {
     this.state = this.viewer.state;
     this.layout = new Layout(this.graph, getComputedStyle(this.viewer.root).fontFamily, PRESENTING);
     this.routes = new Routes(this.layout);
-    this.layout.run(this.viewer.open);
-    this.visible = visibleBoxes(this.graph, this.layout);
+    this.open.clear(); // so that the whole is seen first
     this.part("screen").showModal();
     this.part("sheet").focus();
-    this.draw();
+    this.arrange();
     try {
       await document.documentElement.requestFullscreen();
     } catch {
       // Where the browser does not let it, the window is the screen.
     }
+  }
+
+  arrange() {
+    this.layout.run(this.open);
+    this.visible = visibleBoxes(this.graph, this.layout);
+    this.draw();
+  }
+
+  /* Open or close a scope; the drawing still fits on the screen. */
+  toggle(element) {
+    const id = element && Number(element.dataset.box);
+    if (!element || !this.data.boxes[id].rows.length) return;
+    if (this.open.has(id)) this.open.delete(id);
+    else this.open.add(id);
+    this.arrange();
   }
 
   /* Back to the page, at the state that was shown last. */
@@ -92,22 +107,15 @@ class Presenter {
     const picture = drawPicture(this);
     sheet.replaceChildren(picture);
     inert(picture);
-    const notes = standInNotes(this.graph, this.drawn);
-    this.part("screen-legend").replaceChildren(
-      ...legend(this.graph, this.colour, picture),
-      ...notes.map((note) => make("li", { class: "notes" }, make("span", { class: "swatch merged" }), note)),
-    );
+    this.part("screen-legend").replaceChildren(...legend(this.graph, this.colour, picture));
     this.fit(sheet, picture);
   }
 
-  /* As large as the screen allows, and no smaller than can be read from the last row. */
+  /* The whole drawing, as large as the screen allows. */
   fit(sheet, picture) {
-    const { width, height, sizes } = this.layout;
-    const whole = Math.min((sheet.clientWidth - 2) / width, (sheet.clientHeight - 2) / height);
-    const zoom = Math.max(whole, (LEGIBLE * window.innerHeight) / sizes.name);
+    const { width, height } = this.layout;
+    const zoom = Math.min((sheet.clientWidth - 2) / width, (sheet.clientHeight - 2) / height);
     picture.setAttribute("width", width * zoom);
     picture.setAttribute("height", height * zoom);
-    const box = zoom > whole && picture.querySelector(".changed, .leaving");
-    if (box) box.scrollIntoView({ block: "center", inline: "center" });
   }
 }

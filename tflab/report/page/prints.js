@@ -1,20 +1,22 @@
-/* Prints: paper has no controls, so it gets a drawing of each stop, with its scopes closed. */
+/* Prints: paper has no controls, so it gets a drawing of each stop, with its scopes closed, and
+ * what its colours mean. */
 
 function printable(viewer) {
-  const { open, state, selected, chosen, data } = viewer;
-  viewer.open = new Set();
-  viewer.selected = null;
-  viewer.chosen = "stage";
+  const { open, state, selected, chosen, asking, mark, zoom, data } = viewer;
+  Object.assign(viewer, { open: new Set(), selected: null, chosen: "stage", asking: false });
   const figures = data.stops.map((stop, number) => {
     viewer.state = stop.last;
+    viewer.mark = `${mark}-print-${number}`; // paper hides the screen's drawing, and its arrowheads
     viewer.arrange();
     const svg = viewer.part("paper").firstElementChild;
     svg.removeAttribute("width");
     svg.removeAttribute("height");
     const words = `${number + 1} ${stop.title}: ${data.states[stop.last].count} nodes`;
-    return make("figure", {}, make("figcaption", {}, words), svg);
+    const entries = ["legend", "notes"].flatMap((name) => [...viewer.part(name).children]);
+    const meaning = make("ul", { class: "legend" }, ...entries);
+    return make("figure", {}, make("figcaption", {}, words), svg, meaning);
   });
   viewer.part("prints").replaceChildren(...figures);
-  Object.assign(viewer, { open, state, selected, chosen });
+  Object.assign(viewer, { open, state, selected, chosen, asking, mark, zoom });
   viewer.arrange();
 }

@@ -1,17 +1,23 @@
 /* Routes: the path of an edge from box to box, beside what stands in its way. */
 
+const TWIN = 5; // pixels from the middle, of two edges between the same boxes
+
 class Routes {
   constructor(layout) {
     this.layout = layout;
     this.graph = layout.graph;
   }
 
-  /* A path from box to box: along its lanes, or between the tracks. */
-  path(a, b) {
+  /* A path from box to box: along its lanes, or between the tracks. Of two that lead to and fro
+   * each keeps to its side, and what leads back to another track keeps away from what arrives. */
+  path(a, b, twin) {
     const from = this.layout.rects.get(a);
     const to = this.layout.rects.get(b);
     const tracks = [this.graph.track(a), this.graph.track(b)];
-    if (tracks[0] !== tracks[1]) return this.across(from, to, tracks);
+    let aside = 0;
+    if (tracks[1] < tracks[0]) aside = 2 * TWIN;
+    else if (twin) aside = a < b ? -TWIN : TWIN;
+    if (tracks[0] !== tracks[1]) return this.across(from, to, tracks, aside);
     const lanes = this.lanesOf(a, b);
     const middle = (rect) => rect.x + rect.width / 2;
     let sign = 0;
@@ -19,8 +25,8 @@ class Routes {
     else if (to.y + to.height <= from.y) sign = -1;
     if (!sign) {
       const right = from.x < to.x ? 1 : -1;
-      const start = [right > 0 ? from.x + from.width : from.x, from.y + from.height / 2];
-      const end = [right > 0 ? to.x : to.x + to.width, to.y + to.height / 2];
+      const start = [right > 0 ? from.x + from.width : from.x, from.y + from.height / 2 + aside];
+      const end = [right > 0 ? to.x : to.x + to.width, to.y + to.height / 2 + aside];
       return curve([start, end], false);
     }
     if (!lanes.length && this.skips(from, to)) return this.around(from, to, tracks[0]);
@@ -30,7 +36,7 @@ class Routes {
       points.push([lane.x, sign > 0 ? lane.top : lane.bottom], [lane.x, sign > 0 ? lane.bottom : lane.top]);
     }
     points.push([middle(to), sign > 0 ? to.y : to.y + to.height]);
-    return curve(points, true);
+    return curve(points.map(([x, y]) => [x + aside, y]), true);
   }
 
   /* All lanes that an edge goes through: out of its scopes, on to the other, into its scopes. */
@@ -65,10 +71,11 @@ class Routes {
 
   /* From one track to another: level where nothing stands in the way, else through the gap
    * between two rows. */
-  across(from, to, [a, b]) {
-    if (b < a) return curve([[from.x, from.y + from.height / 2], [to.x + to.width, to.y + to.height / 2]], false);
-    const start = this.way(from, a, 1);
-    const end = this.way(to, b, -1);
+  across(from, to, [a, b], aside) {
+    const [out, into] = [from, to].map((rect) => rect.y + rect.height / 2 + aside);
+    if (b < a) return curve([[from.x, out], [to.x + to.width, into]], false);
+    const start = this.way(from, a, 1, aside);
+    const end = this.way(to, b, -1, aside);
     const points = [start.gate, end.gate];
     if (b - a > 1) {
       const row = this.layout.gutters.find((row) => row.bottom >= to.y) || this.layout.gutters.at(-1);
@@ -80,8 +87,8 @@ class Routes {
   }
 
   /* How an edge gets from a box to the side of its track (1: right, -1: left), or back. */
-  way(rect, track, side) {
-    const middle = rect.y + rect.height / 2;
+  way(rect, track, side, aside) {
+    const middle = rect.y + rect.height / 2 + aside;
     const edge = side > 0 ? rect.x + rect.width : rect.x;
     const [left, right] = [this.layout.tracks[track].x, this.layout.tracks[track].x + this.layout.tracks[track].width];
     const blocked = this.layout.solid.some(

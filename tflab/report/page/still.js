@@ -1,7 +1,5 @@
 /* Still: a graph in its last state, without controls, to be compared with the one beside it. */
 
-const LEAST_STILL = 0.7; // of its size; a smaller one would not be read, so it scrolls
-
 function still(root, data) {
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
   const graph = new Graph(data);
@@ -25,7 +23,7 @@ function still(root, data) {
   part("sheet").replaceChildren(picture);
   part("legend").replaceChildren(...legend(graph, view.colour, picture));
   const fit = () => {
-    const zoom = Math.max(LEAST_STILL, Math.min(1, part("sheet").clientWidth / layout.width));
+    const zoom = Math.max(LEAST, Math.min(1, part("sheet").clientWidth / layout.width));
     picture.setAttribute("width", layout.width * zoom);
     picture.setAttribute("height", layout.height * zoom);
   };

@@ -43,10 +43,10 @@ class Timeline {
   }
 
   play() {
-    if (this.viewer.state === this.states.length - 1) this.viewer.go(0);
+    if (this.viewer.state === this.viewer.last) this.viewer.go(0);
     this.timer = setInterval(() => {
       this.viewer.go(this.viewer.state + 1);
-      if (this.viewer.state === this.states.length - 1) this.pause();
+      if (this.viewer.state === this.viewer.last) this.pause();
     }, 1000 * PLAY_SECONDS);
     this.playing(true);
   }
@@ -65,8 +65,9 @@ class Timeline {
   show() {
     const { state } = this.viewer;
     this.part("before").disabled = state === 0;
-    this.part("after").disabled = state === this.states.length - 1;
+    this.part("after").disabled = state === this.viewer.last;
     for (const button of this.buttons) {
+      button.hidden = Number(button.dataset.first ?? button.dataset.state) > this.viewer.last;
       const { first, last } = button.dataset;
       const here = last === undefined ? Number(button.dataset.state) === state : Number(first) <= state && state <= Number(last);
       if (here) button.setAttribute("aria-current", "step");

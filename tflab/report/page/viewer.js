@@ -1,8 +1,6 @@
 /* Viewer: a drawing with its controls: which state is shown, what is open, what is selected. */
 
-const SMALLEST = 0.7; // of the scale at which a drawing is made to fit its box at first
-const LARGEST = 2.5;
-const MOST_FITTED = 1.5; // a small drawing does not become larger than that to fit
+const narrow = window.matchMedia("(max-width: 60rem)"); // where the history stands below, as in media.css
 
 class Viewer {
   constructor(root, data) {
@@ -14,17 +12,25 @@ class Viewer {
     this.lay(READING);
     this.open = new Set(data.open);
     this.state = data.start;
+    this.last = data.states.length - 1; // that can be shown
+    this.asking = false; // whether the page asks what the reader expects
     this.selected = null;
     this.chosen = "stage"; // what the reader has the colours say
     this.zoom = 1;
     this.timeline = new Timeline(this);
+    this.frame = new Frame(this);
     this.controls();
+    this.begin();
+    this.timeline.reserve();
+    window.addEventListener("resize", () => this.timeline.reserve());
+  }
+
+  /* With all scopes closed where the whole cannot be seen otherwise. */
+  begin() {
     this.arrange();
-    const across = this.across();
-    if (across >= SMALLEST) this.scale(Math.min(1, across));
-    this.part("paper").style.height = `${Math.ceil(this.layout.height * this.zoom) + 20}px`;
-    this.reserve();
-    window.addEventListener("resize", () => this.reserve());
+    this.frame.fit();
+    const paper = this.part("paper");
+    if (paper.scrollHeight > paper.clientHeight) this.closeAll();
   }
 
   lay(sizes) {
@@ -34,18 +40,8 @@ class Viewer {
 
   /* What the colours say in this state. */
   get colour() {
-    if (this.chosen !== "stage") return this.chosen;
+    if (this.chosen !== "stage" && !this.asking) return this.chosen;
     return this.data.stops.find((stop) => this.state <= stop.last).colour;
-  }
-
-  /* The scale at which the drawing is as wide as its paper. */
-  across() {
-    return (this.part("paper").clientWidth - 2) / this.layout.width;
-  }
-
-  fit() {
-    const down = (this.part("paper").clientHeight - 2) / this.layout.height;
-    this.scale(Math.min(MOST_FITTED, this.across(), down));
   }
 
   controls() {
@@ -56,13 +52,7 @@ class Viewer {
       });
     }
     this.part("open-all").addEventListener("click", () => this.openAll());
-    this.part("close-all").addEventListener("click", () => {
-      this.open.clear();
-      this.arrange();
-    });
-    this.part("larger").addEventListener("click", () => this.scale(this.zoom * 1.25));
-    this.part("smaller").addEventListener("click", () => this.scale(this.zoom / 1.25));
-    this.part("fit").addEventListener("click", () => this.fit());
+    this.part("close-all").addEventListener("click", () => this.closeAll());
     const names = this.part("names");
     this.data.nodes.forEach((node) => names.append(make("option", { value: node.name })));
     const search = this.part("search");
@@ -76,6 +66,7 @@ class Viewer {
     const paper = this.part("paper");
     paper.addEventListener("click", (event) => this.activate(event.target.closest("[data-box]")));
     paper.addEventListener("keydown", (event) => this.key(event));
+    this.part("panel").addEventListener("keydown", (event) => event.key === "Escape" && this.leave());
     paper.addEventListener("focusin", (event) => {
       const box = event.target.closest("[data-box]");
       if (box) this.current = Number(box.dataset.box);
@@ -83,21 +74,30 @@ class Viewer {
   }
 
   go(state) {
-    this.state = Math.max(0, Math.min(this.data.states.length - 1, state));
+    this.state = Math.max(0, Math.min(this.last, state));
     this.draw();
   }
 
-  scale(zoom) {
-    this.zoom = Math.max(0.02, Math.min(LARGEST, zoom));
-    const svg = this.part("paper").firstElementChild;
-    svg.setAttribute("width", this.layout.width * this.zoom);
-    svg.setAttribute("height", this.layout.height * this.zoom);
+  /* While the page asks, a viewer has the graph as it was made, and no number of its steps. */
+  ask(on) {
+    const made = this.data.stops.filter((stop) => ["frontend", "backward"].includes(stop.name));
+    this.last = on ? made.at(-1).last : this.data.states.length - 1;
+    this.asking = on;
+    this.timeline.pause();
+    this.close();
+    this.go(this.state);
   }
 
   openAll() {
     this.data.boxes.forEach((box, id) => box.rows.length && this.open.add(id));
     this.arrange();
-    this.fit();
+    this.frame.fit();
+  }
+
+  closeAll() {
+    this.open.clear();
+    this.arrange();
+    this.frame.fit();
   }
 
   find(text) {
@@ -123,43 +123,60 @@ class Viewer {
     const before = this.layout.rects.get(id);
     if (this.open.has(id)) this.open.delete(id);
     else this.open.add(id);
+    this.frame.fitted = false; // so that the drawing stays as large as it is
     this.arrange();
     const after = this.layout.rects.get(id);
     this.part("paper").scrollBy((after.x - before.x) * this.zoom, (after.y - before.y) * this.zoom);
     this.focus(id);
   }
 
-  /* Show the history of a node; `reveal` opens what it is in and scrolls to it. */
+  /* Show the history of a node beside the drawing; `reveal` opens what it is in and goes to it. */
   select(node, reveal) {
-    this.selected = node;
     const id = this.graph.boxOf.get(node);
+    this.current = id;
+    if (!this.asking) {
+      this.selected = node;
+      showHistory(this);
+      this.root.classList.add("reading");
+    }
     if (reveal) {
       this.graph.ways[id].slice(0, -1).forEach((around) => this.open.add(around));
-      this.current = id;
       this.arrange();
-      this.scrollTo(id);
     } else this.draw();
-    showHistory(this);
+    if (reveal && this.zoom < LEAST) this.frame.fit();
+    else this.frame.refit();
+    if (reveal) this.frame.centre(id);
     this.focus(id);
+    const seen = reveal || !narrow.matches ? this.box(id) : this.part("panel").querySelector("h4");
+    if (seen) seen.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
-  scrollTo(id) {
-    const paper = this.part("paper");
-    const rect = this.layout.rects.get(id);
-    paper.scrollTo({
-      left: (rect.x + rect.width / 2) * this.zoom - paper.clientWidth / 2,
-      top: (rect.y + rect.height / 2) * this.zoom - paper.clientHeight / 2,
-    });
+  /* Close the history: the drawing has all the room again. */
+  close() {
+    this.selected = null;
+    this.root.classList.remove("reading");
+    this.draw();
+    this.frame.refit();
+  }
+
+  leave() {
+    this.close();
+    this.focus(this.current);
+  }
+
+  box(id) {
+    return this.part("paper").querySelector(`[data-box="${id}"]`);
   }
 
   focus(id) {
-    const element = this.part("paper").querySelector(`[data-box="${id}"]`);
+    const element = this.box(id);
     if (element) element.focus({ preventScroll: true });
   }
 
   key(event) {
     const element = event.target.closest("[data-box]");
     if (!element) return;
+    if (event.key === "Escape") this.leave();
     if (event.key === "Enter" || event.key === " ") {
       event.preventDefault();
       this.activate(element);
@@ -173,7 +190,7 @@ class Viewer {
     this.current = next;
     this.draw();
     this.focus(next);
-    this.part("paper").querySelector(`[data-box="${next}"]`).scrollIntoView({ block: "nearest", inline: "nearest" });
+    this.box(next).scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 
   /* The box at the other end of an edge that lies most in a direction. */
@@ -216,8 +233,4 @@ class Viewer {
     this.part("notes").replaceChildren(...notes.map((note) => make("li", {}, make("span", { class: "swatch merged" }), note)));
   }
 
-  /* Room that stays the same from state to state. */
-  reserve() {
-    this.timeline.reserve();
-  }
 }

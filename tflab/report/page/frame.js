@@ -1,0 +1,73 @@
+/* Frame: how large a drawing is in its paper, and how to get to what is outside of it. */
+
+const LEGIBLE = 9; // pixels on the screen: letters are no smaller, unless the reader wants them so
+const LEAST = LEGIBLE / READING.type;
+const LARGEST = 2.5;
+const MOST_FITTED = 1.5; // a small drawing does not become larger than that to fit
+const TALLEST = 0.9; // of the window; viewer.css says the same of the paper
+const TRACK_WORDS = ["Forward", "Backward", "Updates"];
+
+class Frame {
+  constructor(viewer) {
+    this.viewer = viewer;
+    this.paper = viewer.part("paper");
+    this.fitted = true; // until the reader wants another scale
+    viewer.part("larger").addEventListener("click", () => this.enlarge(1.25));
+    viewer.part("smaller").addEventListener("click", () => this.enlarge(1 / 1.25));
+    viewer.part("fit").addEventListener("click", () => this.fit());
+    window.addEventListener("resize", () => this.refit());
+  }
+
+  /* The whole drawing where it can be read like that; else as much of its width as can. */
+  fit() {
+    this.fitted = true;
+    const { width, height } = this.viewer.layout;
+    const across = (this.paper.clientWidth - 2) / width;
+    const whole = Math.min(MOST_FITTED, across, (TALLEST * window.innerHeight - 4) / height);
+    this.scale(whole >= LEAST ? whole : Math.max(LEAST, Math.min(1, across)));
+  }
+
+  /* The same after the room has changed, where the reader has not chosen a scale. */
+  refit() {
+    if (this.fitted) this.fit();
+    else this.sides();
+  }
+
+  enlarge(factor) {
+    this.fitted = false;
+    this.scale(Math.max(0.02, Math.min(LARGEST, this.viewer.zoom * factor)));
+  }
+
+  scale(zoom) {
+    this.viewer.zoom = zoom;
+    const picture = this.paper.firstElementChild;
+    picture.setAttribute("width", this.viewer.layout.width * zoom);
+    picture.setAttribute("height", this.viewer.layout.height * zoom);
+    this.sides();
+  }
+
+  /* Buttons that go to each track of a drawing that is wider than its paper. */
+  sides() {
+    const { data, graph, layout, zoom } = this.viewer;
+    const bar = this.viewer.part("sides");
+    bar.hidden = layout.width * zoom <= this.paper.clientWidth;
+    if (bar.hidden) return;
+    const buttons = layout.tracks.flatMap((track, index) => {
+      if (!graph.inside[data.tracks[index]].length) return [];
+      const button = make("button", { type: "button" }, TRACK_WORDS[index]);
+      button.addEventListener("click", () => this.paper.scrollTo({ left: (track.x - MARGIN) * zoom, behavior: "smooth" }));
+      return [button];
+    });
+    bar.replaceChildren("Wider than its frame; go to ", ...buttons);
+  }
+
+  /* Bring a box to the middle. */
+  centre(id) {
+    const { layout, zoom } = this.viewer;
+    const rect = layout.rects.get(id);
+    this.paper.scrollTo({
+      left: (rect.x + rect.width / 2) * zoom - this.paper.clientWidth / 2,
+      top: (rect.y + rect.height / 2) * zoom - this.paper.clientHeight / 2,
+    });
+  }
+}
