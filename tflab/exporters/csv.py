@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+from math import isfinite
 from typing import Any
 
 from tflab.exporters.json import OP_STATS, op_stats
-from tflab.records import Comparison
+from tflab.records import Comparison, Contrast, Verdict
+
+COMPARED = ("ratio", "low", "high", "observations", "verdict")  # of a verdict
 
 
 def comparison(comparison: Comparison) -> str:
@@ -22,6 +25,28 @@ def comparison(comparison: Comparison) -> str:
             values = map(cell, op_stats(row, "csv").values())
             writer.writerow([comparison.data, partial, size, steps, *values])
     return out.getvalue()
+
+
+def contrast(contrast: Contrast) -> str:
+    """One line for each step, untraced and without a name, and each row, of every measurement."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["measurement", "batch_size", "key", "step_ns", *COMPARED])
+    for step in contrast.steps:
+        of_step = (step.config, step.batch_size, "", step.untraced_ns.median)
+        writer.writerow([*of_step, *compared(step.verdict)])
+    for row in contrast.rows:
+        of_row = (row.measurement, row.batch_size, row.key, row.step_ns)
+        writer.writerow([*of_row, *compared(row.verdict)])
+    return out.getvalue()
+
+
+def compared(verdict: Verdict | None) -> list[Any]:
+    """Of a ratio without an end, nothing."""
+    if verdict is None:
+        return [None] * len(COMPARED)
+    high = verdict.high if isfinite(verdict.high) else None
+    return [verdict.ratio, verdict.low, high, verdict.observations, verdict.word]
 
 
 def cell(value: Any) -> Any:

@@ -18,10 +18,10 @@ from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
 from tflab.records import Comparison, Frontend, History, Options
 from tflab.records.options import BATCH_SIZES
-from tflab.report import hardware, selection
+from tflab.report import selection
 from tflab.report.contents import EPOCHS, Lab, Walked
 from tflab.report.selection import TOY
-from tflab.runtime import devices, load
+from tflab.runtime import devices, hardware, load
 from tflab.train import history
 
 STEPS = 50  # measured ones of each walk
