@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime, timezone
 from itertools import islice
 from pathlib import Path
@@ -83,7 +84,7 @@ def measurement(comparison: Comparison, options: Options) -> Measurement:
         when=f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
         environment=here | set_here,
         options=chosen(options),
-        comparison=comparison,
+        comparison=replace(comparison, observed=None),
         observed=comparison.observed,
     )
 
