@@ -4,6 +4,7 @@ TensorFlow in here."""
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tflab import models
@@ -30,18 +31,23 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
             )
     if args.fail_if_slower is not None and len(args.files) < 2:
         raise UsageError("--fail-if-slower takes two measurements or more, the usual one first.")
-    names = contrast.named(args.files)
-    measurements = {name: read(path) for name, path in zip(names, args.files, strict=True)}
-    if len(measurements) == 1:
-        show_one(measurements[names[0]], args)
+    measurements = read_all(args.files)
+    first, *others = measurements
+    if not others:
+        show_one(measurements[first], args)
         return 0
     held = contrast.contrast(measurements, args.other_graph)
     if args.fail_if_slower is not None:
         held = replace(held, gate=gate.judge(measurements, held, args.fail_if_slower))
     show(held, measurements, args)
     if held.gate and held.gate.slower:
-        raise TflabError(gate.sentence(held.gate, names[0]))
+        raise TflabError(gate.sentence(held.gate, first))
     return 0
+
+
+def read_all(paths: Sequence[str]) -> Named:
+    """The measurements in these files, in this order, by what they are called."""
+    return {name: read(path) for name, path in zip(contrast.named(paths), paths, strict=True)}
 
 
 def read(path: str) -> Measurement:

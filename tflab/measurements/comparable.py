@@ -102,7 +102,6 @@ def described(measurement: Measurement) -> dict[str, str]:
         "Images": f"{comparison.images:,}",
         "Batch sizes": listed(comparison.batch_sizes),
         "Traced": f"one step in {comparison.trace_every}",
-        "Processes": str(len(measurement.observed.processes)),
     }
 
 
@@ -113,10 +112,7 @@ def notes(measurements: Named, sizes: Sequence[int]) -> Iterator[str]:
         if quality.disturbed(comparison.quality):
             assert comparison.quality is not None
             reasons = "; ".join(comparison.quality.reasons)
-            yield (
-                f"The machine of '{name}' was busy while it measured: {reasons}. What is faster or "
-                "slower is withheld: measure again on a quiet machine."
-            )
+            yield f"The machine of '{name}' was busy while it measured: {reasons}."
         if comparison.interrupted or comparison.failure:
             yield f"'{name}' is partial: it ended before all was measured."
         left = sorted({*comparison.batch_sizes} - {*sizes})
@@ -129,6 +125,8 @@ def notes(measurements: Named, sizes: Sequence[int]) -> Iterator[str]:
                 f"process{'' if number == 1 else 'es'}, and a verdict takes {verdicts.LEAST}. "
                 "Measure again with --save."
             )
+    if any(quality.disturbed(item.comparison.quality) for item in measurements.values()):
+        yield "What is faster or slower is withheld: measure again on a quiet machine."
     for name, other in others:
         wrong = "; ".join(of_models(usual, other))
         if wrong:

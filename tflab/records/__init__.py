@@ -41,7 +41,16 @@ from tflab.records.measured import (
     Peaks,
     StepTimes,
 )
-from tflab.records.measurements import Contrast, Difference, Gate, Measurement, RowTimes
+from tflab.records.measurements import (
+    Contrast,
+    Difference,
+    Gate,
+    Line,
+    Measurement,
+    OverTime,
+    Point,
+    RowTimes,
+)
 from tflab.records.node_history import NodeHistory, Touch
 from tflab.records.observed import Fingerprint, Observed, Process
 from tflab.records.options import SWITCHES, Model, Options, Program, Recipe, Saved, Start
@@ -117,6 +126,7 @@ __all__ = [
     "History",
     "Kernel",
     "Level",
+    "Line",
     "Lines",
     "Link",
     "Load",
@@ -135,12 +145,14 @@ __all__ = [
     "OpStats",
     "Options",
     "Origin",
+    "OverTime",
     "Owner",
     "Partition",
     "Pass",
     "PathPoint",
     "Peaks",
     "Placement",
+    "Point",
     "Probabilities",
     "Process",
     "Program",

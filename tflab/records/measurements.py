@@ -67,3 +67,31 @@ class Contrast(Shown):
     steps: tuple[ConfigTimes, ...]  # untraced; `config` is the measurement
     rows: tuple[RowTimes, ...]
     gate: Gate | None = field(default=None)
+
+
+@dataclass(frozen=True)
+class Point:
+    """What a step took in one measurement, or spent in a row."""
+
+    ns: float  # geometric mean of the processes
+    low_ns: float  # of the interval that holds the true one in 99 of 100 measurements
+    high_ns: float
+    processes: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """The same thing at one batch size over time."""
+
+    name: str  # of a row; of the untraced step, STEP
+    batch_size: int
+    points: tuple[Point | None, ...]  # of each measurement; None where it did not run
+    verdict: Verdict | None  # the last measurement against the first; None of fewer than two
+
+
+@dataclass(frozen=True)
+class OverTime(Shown):
+    """Measurements of one step in the order in which they were made."""
+
+    contrast: Contrast  # what they are, and what differs
+    lines: tuple[Line, ...]
