@@ -14,6 +14,7 @@ from tflab import lifecycle
 from tflab.compare import __main__ as compare
 from tflab.compare import observing, processes
 from tflab.datasets import Dataset
+from tflab.errors import TflabError
 from tflab.measurements import contrast, files
 from tflab.records import Model, Options, Peaks
 from tflab.runtime import child, fingerprint, machine, session
@@ -79,23 +80,31 @@ def test_what_is_in_the_way_is_said_before_anything_is_measured(tmp_path, capsys
     assert "exists already" in capsys.readouterr().err
 
 
-def test_ctrl_c_keeps_the_processes_that_have_ended(monkeypatch, tmp_path, capsys):
+@pytest.mark.parametrize(
+    ("ending", "status", "interrupted"),
+    [(KeyboardInterrupt(), 130, True), (TflabError("The process died."), 1, False)],
+)
+def test_the_processes_that_have_ended_are_kept(
+    monkeypatch, tmp_path, capsys, ending, status, interrupted
+):
+    """Whether Ctrl-C came then, or one failed."""
     calls = []
 
     def call(*args):
         calls.append(args)
         if len(calls) == 2:
-            raise KeyboardInterrupt
+            raise ending
         return processes.observed_here(*args[1:])
 
     monkeypatch.setattr(processes.child, "call", call)
     monkeypatch.setattr("tflab.runtime.elsewhere.cold", lambda job, values, size: (1_000, []))
     path = tmp_path / "a.json.gz"
     line = f"--model toy --batch-sizes 4 --images 8 --save {path}"
-    assert compare.main(line.split()) == 130
+    assert compare.main(line.split()) == status
     assert "with 1 observation in processes of their own" in capsys.readouterr().out
     kept = files.read(str(path))
-    assert (kept.comparison.interrupted, len(kept.observed.processes)) == (True, 1)
+    assert (kept.comparison.interrupted, len(kept.observed.processes)) == (interrupted, 1)
+    assert kept.comparison.failure == (None if interrupted else "The process died.")
 
 
 def test_the_name_of_a_graph_from_a_file_is_kept_without_its_folder(tmp_path):

@@ -126,8 +126,8 @@ def compare(
     observed = None
     if keep_s is not None and not ending.interrupted:
         of_sweep = (images, trace_every, done, tables)
-        observed, whole = observing.observe(program, step, options, split, *of_sweep, keep_s)
-        ending = ending if whole else measure.Ending(interrupted=True)
+        observed, kept = observing.observe(program, step, options, split, *of_sweep, keep_s)
+        ending = ending if ending.failure else kept
     judgement = judged(steps, placed, load.since(start))
     if not judgement.quiet:
         raced = race.undecided(raced)

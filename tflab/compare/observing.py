@@ -13,6 +13,7 @@ import tflab
 from tflab import models
 from tflab.compare import processes, sweep
 from tflab.compare.batch_tables import Tables
+from tflab.errors import RefusedError, TflabError
 from tflab.records import Comparison, Measurement, Observed, Options, Process, Program
 from tflab.records.observed import Turns
 from tflab.runtime import fingerprint, hardware, measure, plans, session
@@ -36,18 +37,20 @@ def observe(
     batches: Mapping[int, sweep.Measured],
     tables: Tables,
     budget_s: float,
-) -> tuple[Observed, bool]:
-    """The step in several processes, and what was measured already, whole; whether it came to its
-    end. Ctrl-C keeps the processes that have ended."""
+) -> tuple[Observed, measure.Ending]:
+    """The step in several processes, and what was measured already; and how that ended. Ctrl-C and
+    a process that fails keep those that have ended."""
     columns = list(session.feed_columns(program, split).values())
     keys = {size: {row.key: row.nodes for row in tables[size]} for size in batches}
     ended: list[Process] = []
-    whole = True
+    ending = measure.Ending()
     try:
         job = measure.job_of(program, step, options)
         ended.extend(processes.run(job, columns, keys, budget_s))
     except KeyboardInterrupt:
-        whole = False
+        ending = measure.Ending(interrupted=True)
+    except TflabError as error:
+        ending = measure.Ending(failure=RefusedError(str(error)))
     sizes = sorted(batches)
     rounds = {size: plans.steps_of_rounds(images, sizes, size) for size in sizes}
     observed = Observed(
@@ -65,7 +68,7 @@ def observe(
         },
         processes=tuple(ended),
     )
-    return observed, whole
+    return observed, ending
 
 
 def in_rounds(times: Sequence[int], lengths: Iterable[int]) -> Turns:
