@@ -54,7 +54,7 @@ def observe(
     sizes = sorted(batches)
     rounds = {size: plans.steps_of_rounds(images, sizes, size) for size in sizes}
     observed = Observed(
-        fingerprint=fingerprint.of_step(program, step, split, images),
+        fingerprint=fingerprint.of_step(program, step, split),
         untraced_ns={
             size: in_rounds(batch.untraced_ns, map(len, rounds[size]))
             for size, batch in batches.items()

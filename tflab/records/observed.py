@@ -17,7 +17,7 @@ class Fingerprint:
     edges: int
     ops: Mapping[str, int]  # type -> number of nodes
     feeds: tuple[str, ...]  # `images:0 float32 [?, 32, 32, 1]`
-    data: str  # digest of the rows that were fed
+    data: str  # digest of what is fed: size, and first rows of the split
     weights: str | None  # digest of constants and given values; None where a run draws them anew
 
 

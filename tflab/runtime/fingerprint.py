@@ -22,11 +22,12 @@ from tflab.runtime import private, session
 
 NOT_OF_THE_MODEL = ("_class", "_output_shapes", "container", "seed", "seed2", "shared_name")
 SHORT = 16  # characters of a digest
+LOOKED_AT = 1_000  # rows of the data
 AXES = 64  # elements: more integers than that are data, as an embedding's
 
 
-def of_step(program: Program, step: session.Step, split: str, rows: int) -> Fingerprint:
-    """Of what a step needs, on the first `rows` rows of a split."""
+def of_step(program: Program, step: session.Step, split: str) -> Fingerprint:
+    """Of what a step needs, and of the data of a split."""
     graph_def = program.graph.as_graph_def()
     nodes = needed(graph_def.node, (*step.fetches, *step.targets))
     called = [node for function in functions(graph_def, nodes) for node in function.node_def]
@@ -37,7 +38,7 @@ def of_step(program: Program, step: session.Step, split: str, rows: int) -> Fing
         edges=sum(len(node.input) for node in nodes),
         ops=dict(sorted(Counter(node.op for node in nodes).items())),
         feeds=tuple(fed(name, column) for name, column in columns.items()),
-        data=digest(part for column in columns.values() for part in content(column, rows)),
+        data=digest(part for column in columns.values() for part in content(column)),
         weights=weights((*nodes, *called), session.start_of(program)),
     )
 
@@ -126,7 +127,8 @@ def fed(name: str, column: datasets.Column) -> str:
     return f"{name} {array.dtype} [{', '.join(dims)}]"
 
 
-def content(column: datasets.Column, rows: int) -> Iterator[bytes]:
-    array = column.value if isinstance(column, datasets.Whole) else column[:rows]
-    yield str(array.dtype).encode()
-    yield np.ascontiguousarray(array).tobytes()
+def content(column: datasets.Column) -> Iterator[bytes]:
+    """Its size and its first rows, however many of them were worked on."""
+    array = column.value if isinstance(column, datasets.Whole) else column
+    yield f"{array.dtype} {array.shape}".encode()
+    yield (array if isinstance(column, datasets.Whole) else array[:LOOKED_AT]).tobytes()
