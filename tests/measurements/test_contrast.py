@@ -108,7 +108,7 @@ def test_without_processes_there_are_times_and_no_verdict():
 def test_only_what_differs_is_told_machine_first():
     assert held().differences == (
         Difference("GPUs", ("none", "1 x Some GPU")),
-        Difference("TF_ENABLE_ONEDNN_OPTS", ("", "0")),
+        Difference("TF_ENABLE_ONEDNN_OPTS", ("not set", "0")),
     )
     other = of_graph(changed(measurement(US[:3]), images=160), data="abc", weights="def")
     assert held(other).differences == (
@@ -262,7 +262,7 @@ def test_what_is_printed_of_two_measurements():
             "What differs",
             ("", "a", "b"),
             ("GPUs", "none", "1 x Some GPU"),
-            ("TF_ENABLE_ONEDNN_OPTS", "", "0"),
+            ("TF_ENABLE_ONEDNN_OPTS", "not set", "0"),
             "",
         ],
         [

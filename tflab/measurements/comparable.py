@@ -10,6 +10,8 @@ from tflab.errors import UsageError
 from tflab.records import Difference, Measurement
 from tflab.units import plural
 
+NOT_SET = "not set"  # of a variable that only others have
+
 Named = Mapping[str, Measurement]  # by what each is called, the first one first
 
 
@@ -81,7 +83,7 @@ def differences(measurements: Sequence[Measurement]) -> Iterator[Difference]:
     """Of machine, software and options first, then of what was worked on."""
     about = [described(item) for item in measurements]
     for what in dict.fromkeys(what for each in about for what in each):
-        values = tuple(each.get(what, "") for each in about)
+        values = tuple(each.get(what, NOT_SET) for each in about)
         if len(set(values)) > 1:
             yield Difference(what, values)
 
