@@ -16,7 +16,7 @@ from tests.measurements_by_hand import (
 from tests.records_by_hand import BUSY, read
 from tflab.errors import UsageError
 from tflab.measurements import contrast, gate, view
-from tflab.records import Difference, Gate
+from tflab.records import Difference, Gate, Process
 from tflab.units import time
 
 OTHER = measurement(
@@ -44,6 +44,12 @@ def test_an_observation_is_the_median_of_the_medians_of_a_process_turns():
     conv = contrast.row_observations(processes, 16, "Conv2D")
     assert conv == pytest.approx([1_200 * us for us in US])
     assert contrast.row_observations(processes, 16, "Relu") == []
+
+
+def test_a_turn_that_was_disturbed_does_not_decide():
+    turns = ((1, 2, 9), (3, 4, 5), (40, 50, 60))
+    process = Process({4: turns}, {4: turns}, {4: {}})
+    assert contrast.observations([process], 4) == [4]
 
 
 def test_each_step_and_row_is_held_against_that_of_the_first():
@@ -302,6 +308,17 @@ def test_rows_beyond_the_top_are_counted_and_many_measurements_take_several_tabl
         ("a", "b", "c"),
         ("a", "d"),
     ]
+
+
+def test_the_row_that_costs_most_anywhere_comes_first():
+    pool = tuple(
+        replace(process, rows_ns={4: {"MaxPool": 9e6}, 16: {"MaxPool": 9e6}})
+        for process in OTHER.observed.processes
+    )
+    found = held(replace(OTHER, observed=replace(OTHER.observed, processes=pool)))
+    tables = [read(block) for block in view.blocks(found) if not isinstance(block, str)]
+    (table,) = (table for table in tables if table[0].startswith("Batch 4"))
+    assert [row[0] for row in table[2:-1]] == ["MaxPool", "Conv2D"]
 
 
 def test_where_nothing_differs_it_says_so():

@@ -3,6 +3,7 @@
 import gzip
 import json
 import random
+import tracemalloc
 from dataclasses import replace
 
 import pytest
@@ -143,8 +144,12 @@ def test_a_file_with_a_wrong_byte_is_a_sentence(tmp_path):
 
 def test_a_file_that_unpacks_to_far_more_than_it_is_is_left_alone(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "MOST_TEXT", 2**20)
+    monkeypatch.setattr(files, "MOST_BYTES", 2**20)
     (tmp_path / "a").write_bytes(gzip.compress(bytes(2**24)))
+    tracemalloc.start()
     assert refused(tmp_path / "a")[1].startswith("'FILE' unpacks to more than 1 MB")
+    assert tracemalloc.get_traced_memory()[1] < 2**22  # no more than that was unpacked
+    tracemalloc.stop()
     monkeypatch.setattr(files, "MOST_BYTES", 100)
     assert refused(tmp_path / "a")[1].startswith("'FILE' has more than 0 MB")
 
@@ -161,6 +166,11 @@ def content_of(kept) -> dict:
         (("comparison", "images"), True, "comparison.images is not a whole number"),
         (("comparison", "images"), -1, "comparison.images is below zero"),
         (("comparison", "cold_step_ns"), 1e300, "comparison.cold_step_ns is not a whole number"),
+        (
+            ("comparison", "cold_step_ns"),
+            2**60,
+            "comparison.cold_step_ns is a number out of all bounds",
+        ),
         (("comparison", "interrupted"), 0, "comparison.interrupted is neither true nor false"),
         (("comparison", "model"), 7, "comparison.model is not a text"),
         (("comparison", "model"), "a" * 10_001, "comparison.model is a text of 10,001 characters"),
