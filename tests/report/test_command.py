@@ -327,7 +327,7 @@ def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
         "",
         "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from slow, "
         "environment, toy, devices, graph, network, training, ops, batch-sizes, configurations, "
-        "times, memory, roofline, methods.\n",
+        "elsewhere, times, memory, roofline, methods.\n",
     )
 
 
