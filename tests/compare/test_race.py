@@ -93,6 +93,7 @@ def test_an_observation_is_the_ratio_of_two_medians():
     # 200 / 110, 201 / 100 and 199 / 100
     assert xla.verdict.ratio == pytest.approx((200 / 110 * 2.01 * 1.99) ** (1 / 3))
     assert (xla.verdict.observations, xla.untraced_ns.median) == (3, 201)
+    assert xla.processes_ns == ((200, 220, 1), (201, 201, 201), (199, 199, 250))
 
 
 def test_the_default_beside_another_configuration_is_what_that_is_held_against(processes):

@@ -20,6 +20,7 @@ from tflab.records.blocks import Table
 from tflab.report import __main__ as report
 from tflab.report import (
     chapters,
+    given,
     graph_chapter,
     handout,
     html,
@@ -57,30 +58,30 @@ def training(folder, *lines):
 
 def test_a_folder_that_is_no_training_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"is not that of a training: there is no history\.jsonl"):
-        report.training(str(tmp_path), "lenet")
+        given.training(str(tmp_path), "lenet")
 
 
 def test_a_training_before_its_first_epoch_is_refused(tmp_path):
     logdir = training(tmp_path / "run", HEADER, STEP)
     with pytest.raises(UsageError, match="has not finished an epoch"):
-        report.training(logdir, "lenet")
+        given.training(logdir, "lenet")
 
 
 def test_a_training_of_another_model_is_refused(tmp_path):
     logdir = training(tmp_path / "run", HEADER, STEP, vars(EPOCH))
     with pytest.raises(UsageError, match="is of 'lenet', not of 'toy'; give --model lenet"):
-        report.training(logdir, "toy")
+        given.training(logdir, "toy")
 
 
 def test_a_training_that_is_done_is_read(tmp_path):
     logdir = training(tmp_path / "run", HEADER, STEP, vars(EPOCH))
-    assert report.training(logdir, "lenet").epochs == (EPOCH,)
+    assert given.training(logdir, "lenet").epochs == (EPOCH,)
 
 
 def test_a_file_that_is_no_history_is_refused(tmp_path):
     logdir = training(tmp_path / "run", {"model": 3})
     with pytest.raises(UsageError, match=r"Line 1 of .* is not as a training writes it"):
-        report.training(logdir, "lenet")
+        given.training(logdir, "lenet")
 
 
 def test_a_report_that_is_there_already_stays(tmp_path):
@@ -326,7 +327,7 @@ def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
         "",
         "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from slow, "
         "environment, toy, devices, graph, network, training, ops, batch-sizes, configurations, "
-        "times, memory, roofline, methods.\n",
+        "elsewhere, times, memory, roofline, methods.\n",
     )
 
 

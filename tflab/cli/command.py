@@ -107,6 +107,17 @@ def folder(what: str) -> Callable[[str], str]:
     return check
 
 
+def file(what: str) -> Callable[[str], str]:
+    """An argparse type: the name of a file, which may be anything but empty or a folder's."""
+
+    def check(text: str) -> str:
+        if not text or text.endswith(("/", os.sep)):
+            raise UsageError(f"The {what} is '{text}'; give the name of a file.")
+        return text
+
+    return check
+
+
 def run(body: Callable[[], int]) -> int:
     """Run a command's body and turn what goes wrong into a sentence and an exit status."""
     plain.prepare()

@@ -4,6 +4,13 @@
 
 Inference runs over all test images (or --images N), training over the training images. Every
 batch size works on the same images, traced and untraced in turn, warm.
+
+    python -m tflab.compare --model lenet --save here.json.gz
+    python -m tflab.compare there.json.gz here.json.gz
+
+With --save the measurement is kept, with the step in several processes besides, so that it can be
+held against one of another machine or another day. Files without options are compared, each with
+the first; a single one is shown.
 """
 
 from __future__ import annotations
@@ -13,19 +20,24 @@ import sys
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
+from typing import TextIO
 
 from tflab import models
 from tflab.analysis import row_labels
-from tflab.cli import arguments, command, environment, logdirs
+from tflab.cli import arguments, command, environment, logdirs, new_files
+from tflab.compare import output
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import RefusedError, UsageError
 from tflab.letters import visible
+from tflab.measurements import files
 from tflab.records import Comparison, Options, Saved
 from tflab.runtime import dumps
+from tflab.units import plural
 
 PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
 THRESHOLD_PERCENT = 5.0
+KEEP_S = 120.0  # after which no further process begins, but for the least that a verdict takes
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -35,6 +47,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def parser() -> argparse.ArgumentParser:
     parser = command.parser("compare", __doc__)
     add = parser.add_argument
+    add("files", nargs="*", metavar="FILE", help="measurements that --save kept, to be compared")
     arguments.model(parser, models.MODELS, "lenet")
     arguments.batch_sizes(parser)
     add(
@@ -102,6 +115,24 @@ def parser() -> argparse.ArgumentParser:
         help="in the plot of --by layer, bars are red whose share of the time of all ops is above "
         "it (default: %(default)s)",
     )
+    add(
+        "--save",
+        type=command.file("measurement's file"),
+        metavar="FILE",
+        help="keep the measurement in a new file, as NAME.json.gz; for that the step is also run "
+        f"in several processes, for about {KEEP_S:.0f} s",
+    )
+    add(
+        "--fail-if-slower",
+        type=slowdown,
+        metavar="PERCENT",
+        help="of files: exit with 1 where one is proven to be slower than the first by more",
+    )
+    add(
+        "--other-graph",
+        action="store_true",
+        help="of files: compare them also where the model's graph is another",
+    )
     arguments.without(parser, "switch graph passes off: without remapper no layer is fused")
     arguments.soft_placement(parser)
     arguments.output_format(parser, FORMATS)
@@ -121,24 +152,62 @@ def percentage(text: str) -> float:
     return share
 
 
+def slowdown(text: str) -> float:
+    """An argparse type: by how many percent a step may become slower."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = -1.0
+    if not 0 <= share <= 1_000:
+        raise UsageError(
+            f"The slowdown is '{text}'; it has to be a percentage from 0 to 1000, such as 10."
+        )
+    return share
+
+
 def run(args: argparse.Namespace) -> int:
+    if args.files:
+        from tflab.compare import kept
+
+        return kept.run(args, parser())
+    if args.fail_if_slower is not None or args.other_graph:
+        option = "--other-graph" if args.other_graph else "--fail-if-slower"
+        raise UsageError(
+            f"{option} is for measurements that were kept; give their files, the usual one first."
+        )
     sizes = sorted(args.batch_sizes)
     if len(set(sizes)) < len(sizes):
         raise UsageError(f"The batch sizes {sizes} hold one twice; give each once.")
     dumps.prepare()  # before the model imports TensorFlow
     saved = arguments.saved_of(args)
     models.find(args.model, saved)
+    if args.save:
+        new_files.check(Path(args.save), files.WHAT)
+    options = options_of(args, saved)
     with plots_of(args) as folder:
-        comparison = measured(args, sizes, saved)
-        show(comparison, args)
+        comparison = measured(args, sizes, options)
+        output.show(comparison, args, environment.describe())
         if folder:
-            draw(comparison, folder, args.threshold / 100)
+            output.draw(comparison, folder, args.threshold / 100)
     if args.plots:
-        stream = sys.stdout if args.format == "text" else sys.stderr
-        print(f"\nThe plots are in {visible(args.plots)}", file=stream)
+        print(f"\nThe plots are in {visible(args.plots)}", file=output.stream_of(args))
+    if args.save:
+        keep(comparison, options, Path(args.save), output.stream_of(args))
     if comparison.failure:
         raise RefusedError(comparison.failure)
     return command.INTERRUPTED if comparison.interrupted else 0
+
+
+def keep(comparison: Comparison, options: Options, path: Path, stream: TextIO) -> None:
+    """Write the measurement; one that Ctrl-C ended too early has nothing that can be compared."""
+    from tflab.compare import observing
+
+    if comparison.observed is None:
+        print(f"\nNothing was kept in {path}: it was interrupted too early.", file=stream)
+        return
+    files.write(path, observing.measurement(comparison, options))
+    count = plural(len(comparison.observed.processes), "observation")
+    print(f"\nThe measurement is in {path}, with {count} in processes of their own", file=stream)
 
 
 def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
@@ -152,7 +221,17 @@ def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
     return logdirs.new_folder(Path(args.plots), "--plots")
 
 
-def measured(args: argparse.Namespace, sizes: Sequence[int], saved: Saved) -> Comparison:
+def options_of(args: argparse.Namespace, saved: Saved) -> Options:
+    return Options(
+        data_dir=args.data_dir,
+        saved=saved,
+        without=tuple(args.without),
+        soft_placement=args.soft_placement,
+        experiments=args.experiments or 0,
+    )
+
+
+def measured(args: argparse.Namespace, sizes: Sequence[int], options: Options) -> Comparison:
     from tflab.compare import comparison
 
     return comparison.compare(
@@ -163,49 +242,9 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], saved: Saved) -> Co
         images=args.images or (args.steps and args.steps * sizes[-1]),
         trace_every=args.trace_every,
         configs=tuple(dict.fromkeys(["default", *args.configs])),
-        options=Options(
-            data_dir=args.data_dir,
-            saved=saved,
-            without=tuple(args.without),
-            soft_placement=args.soft_placement,
-            experiments=args.experiments or 0,
-        ),
+        options=options,
+        keep_s=KEEP_S if args.save else None,
     )
-
-
-def draw(comparison: Comparison, folder: Path, threshold: float) -> None:
-    """Each batch size by itself, and all of them, if there are several, beside one another."""
-    from tflab.exporters import plots
-
-    peaks = comparison.peaks
-    for size, rows in comparison.tables.items():
-        if comparison.by == "layer":
-            bars = plots.layers.draw(rows, threshold, comparison.quality)
-            plots.save(bars, folder / f"batch-{size}-layers")
-        else:
-            plots.save(plots.top_ops.draw(rows), folder / f"batch-{size}-top_ops")
-        if peaks:
-            plots.save(plots.roofline.draw(rows, peaks), folder / f"batch-{size}-roofline")
-    if len(comparison.tables) > 1:
-        plots.save(plots.batch_sizes.draw(comparison), folder / "batch_sizes")
-
-
-def show(comparison: Comparison, args: argparse.Namespace) -> None:
-    from tflab.compare import view
-    from tflab.exporters import csv, json, markdown, text
-
-    about = environment.describe()
-    if args.format == "json":
-        print(json.comparison(comparison, about))
-    elif args.format == "csv":
-        print(csv.comparison(comparison), end="")
-    elif args.format == "markdown":
-        blocks = view.blocks(comparison, args.top)
-        print(markdown.page(f"{args.model} by batch size", about, blocks))
-    else:
-        out = text.console()
-        for block in view.blocks(comparison, args.top):
-            text.show_block(out, block)
 
 
 if __name__ == "__main__":

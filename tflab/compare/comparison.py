@@ -12,7 +12,17 @@ quiet.load()
 
 from tflab import lifecycle
 from tflab.analysis import op_stats, op_table, quality
-from tflab.compare import amounts, batch_tables, diagnosis, evidence, findings, race, sweep, view
+from tflab.compare import (
+    amounts,
+    batch_tables,
+    diagnosis,
+    evidence,
+    findings,
+    observing,
+    race,
+    sweep,
+    view,
+)
 from tflab.errors import UsageError
 from tflab.exporters import notebook
 from tflab.lifecycle import experiments
@@ -49,6 +59,7 @@ def compare(
     sweep_s: float | None = None,
     options: Options | None = None,
     load_average: float | None = None,
+    keep_s: float | None = None,
 ) -> Comparison:
     """Measure a model's step at each batch size and say what the numbers mean.
 
@@ -57,6 +68,8 @@ def compare(
     With `sweep_s` it takes as many of them as are over in about so many seconds.
     After `configs_s` seconds no further observation of the configurations begins.
     `load_average` is that of the machine before tflab itself kept it busy, where that was earlier.
+    With `keep_s` the step is also observed in several processes, of which none begins after so many
+    seconds: what it takes to be compared with measurements made elsewhere.
     Raises UsageError where there are fewer images than a batch needs, TflabError when a step
     fails.
     """
@@ -119,12 +132,17 @@ def compare(
                 ending = measure.Ending(interrupted=True)
                 break
             made[size] = of_size
+    observed = None
+    if keep_s is not None and not ending.interrupted:
+        of_sweep = (images, trace_every, done, tables)
+        observed, kept = observing.observe(program, step, options, split, *of_sweep, keep_s)
+        ending = ending if ending.failure else kept
     judgement = judged(steps, placed, load.since(start))
     if not judgement.quiet:
         raced = race.undecided(raced)
     graph = costs.of_placement(first)
     return Comparison(
-        model=model,
+        model=observing.without_folders(model) if observed else model,
         phase=phase,
         by=by,
         data=program.dataset(split).name,
@@ -149,6 +167,7 @@ def compare(
         corrected=costs.corrected(graph, first.nodes, first.ledger),
         quality=judgement,
         diagnosis=diagnosed(done, placed, peaks, raced, made) if judgement.quiet else (),
+        observed=observed,
     )
 
 

@@ -156,13 +156,14 @@ def judged(
     rows = []
     for size in batch_sizes:
         for config in configs:
-            all_ns = [ns for times in observed for ns in times[config][size]]
-            spread = step_times.spread(all_ns)
+            of_processes = tuple(tuple(times[config][size]) for times in observed)
+            spread = step_times.spread([ns for times in of_processes for ns in times])
             usual = step_times.spread([ns for times in observed for ns in times[default][size]])
             verdict = against.get((size, config))
             if verdict and not agrees(verdict, spread.median / usual.median):
                 verdict = replace(verdict, word="cannot tell")
-            rows.append(ConfigTimes(config, size, spread, 1e9 * size / spread.median, verdict))
+            rate = 1e9 * size / spread.median
+            rows.append(ConfigTimes(config, size, spread, rate, verdict, of_processes))
     return tuple(rows)
 
 

@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from math import isfinite
-from typing import TypeVar
 
 from tflab.analysis import batch_fit, quality
-from tflab.records import Compared, Comparison, Fit, OpStats, StepTimes, Verdict
+from tflab.records import Compared, Comparison, Fit, OpStats, StepTimes
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
 from tflab.units import percent, plural, size, time
 from tflab.views import execution, experiments, op_table
+from tflab.views.abreast import chunks, steps_abreast
 from tflab.views.op_table import costs, legend, work
 
 BRIEF = 10  # rows of each table
 SIZES_ABREAST = 3  # that fit beside a name and a fit
-CONFIGS_ABREAST = 2  # that fit beside `default`
 LEVEL_NS = 0.5  # an image; a fit that rises less is not shown
-
-Item = TypeVar("Item")
 
 
 def blocks(comparison: Comparison, top: int = BRIEF) -> Iterable[Block]:
@@ -214,33 +210,9 @@ def keys(comparison: Comparison) -> tuple[Column, ...]:
 
 def configs(comparison: Comparison) -> Iterator[Block]:
     """The untraced step with a column for each configuration of the runtime."""
-    measured = {(row.batch_size, row.config): row for row in comparison.configs}
-    others = list(dict.fromkeys(row.config for row in comparison.configs))[1:]
-
-    def column(config: str) -> Column:
-        def cell(batch: int) -> str:
-            row = measured[batch, config]
-            step = time(row.untraced_ns.median)
-            return f"{step} ({against(row.verdict)})" if row.verdict else step
-
-        return Column(config, cell, right=True)
-
-    for part in chunks(others, CONFIGS_ABREAST):
-        yield Table(
-            "The untraced step under other configurations, in turn (times as long as default)",
-            (Column("batch", str, right=True), *map(column, ("default", *part))),
-            tuple(dict.fromkeys(row.batch_size for row in comparison.configs)),
-        )
+    title = "The untraced step under other configurations, in turn (times as long as default)"
+    yield from steps_abreast(title, comparison.configs)
     yield from basis(comparison)
-
-
-def against(verdict: Verdict) -> str:
-    """`1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval that says so."""
-    if verdict.word in ("slower", "faster"):
-        return f"{verdict.ratio:.2f} x [{verdict.low:.2f}, {verdict.high:.2f}]"
-    if verdict.word != "withheld" and isfinite(verdict.low) and isfinite(verdict.high):
-        return f"{verdict.word} [{verdict.low:.2f}, {verdict.high:.2f}]"
-    return verdict.word
 
 
 def basis(comparison: Comparison) -> Iterator[str]:
@@ -255,10 +227,6 @@ def basis(comparison: Comparison) -> Iterator[str]:
             "more comparisons, the stricter each, so that an interval that just leaves out 1 may "
             "not do."
         )
-
-
-def chunks(items: Sequence[Item], count: int) -> Iterator[Sequence[Item]]:
-    return (items[start : start + count] for start in range(0, len(items), count))
 
 
 def cold(comparison: Comparison) -> Table:

@@ -10,11 +10,16 @@ from __future__ import annotations
 import csv
 import io
 import re
+from math import isfinite
 from typing import Any
 
 from tflab.exporters.json import OP_STATS, op_stats
 from tflab.letters import visible
-from tflab.records import Comparison
+from tflab.records import Comparison, Contrast, Verdict
+
+# Also the wide forms of these signs, which some spreadsheets take for the narrow ones
+FORMULA = re.compile(r"\s*['=+@\-\uff1d\uff0b\uff20\uff0d]")
+COMPARED = ("ratio", "low", "high", "observations", "verdict")  # of a verdict
 
 
 def comparison(comparison: Comparison) -> str:
@@ -31,8 +36,26 @@ def comparison(comparison: Comparison) -> str:
     return out.getvalue()
 
 
-# Also the wide forms of these signs, which some spreadsheets take for the narrow ones
-FORMULA = re.compile(r"\s*['=+@\-\uff1d\uff0b\uff20\uff0d]")
+def contrast(contrast: Contrast) -> str:
+    """One line for each step, untraced and without a name, and each row, of every measurement."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(["measurement", "batch_size", "key", "step_ns", *COMPARED])
+    for step in contrast.steps:
+        of_step = (step.config, step.batch_size, "", step.untraced_ns.median)
+        writer.writerow(map(cell, [*of_step, *compared(step.verdict)]))
+    for row in contrast.rows:
+        of_row = (row.measurement, row.batch_size, row.key, row.step_ns)
+        writer.writerow(map(cell, [*of_row, *compared(row.verdict)]))
+    return out.getvalue()
+
+
+def compared(verdict: Verdict | None) -> list[Any]:
+    """Of a ratio without an end, nothing."""
+    if verdict is None:
+        return [None] * len(COMPARED)
+    high = verdict.high if isfinite(verdict.high) else None
+    return [verdict.ratio, verdict.low, high, verdict.observations, verdict.word]
 
 
 def cell(value: Any) -> Any:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from typing import Any
 
-from tflab.records import Comparison, NodeHistory, OpStats, Stage, edge_count
+from tflab.records import Comparison, Contrast, NodeHistory, OpStats, Stage, edge_count
 from tflab.views import stages as views
 
 # What is written of op statistics: the field that holds them -> key -> attribute of OpStats
@@ -76,6 +76,11 @@ def stage_object(stage: Stage) -> dict[str, Any]:
 def comparison(comparison: Comparison, environment: dict[str, Any]) -> str:
     """The contract of `compare --format json`: `rows`, `steps`, `findings`, and their setting."""
     return document(environment=environment, **plain(comparison))
+
+
+def contrast(contrast: Contrast, environments: Mapping[str, Any]) -> str:
+    """The contract of `compare FILE FILE --format json`: `steps` and `rows` of each measurement."""
+    return document(environments=environments, **plain(contrast))
 
 
 def node_history(model: str, environment: dict[str, Any], history: NodeHistory) -> str:

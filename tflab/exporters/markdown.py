@@ -53,6 +53,8 @@ def strip(block: Strip) -> str:
 
 
 def machine(environment: dict[str, Any]) -> str:
+    if "packages" not in environment:  # of a measurement from a file: names and values
+        return f"{'; '.join(f'{what}: {value}' for what, value in environment.items())}."
     packages = ", ".join(f"{name} {v}" for name, v in environment["packages"].items() if v)
     return (
         f"{environment['cpus']} CPUs ({environment['processor']}), {environment['os']}, "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tflab.records.observed import Observed
 from tflab.records.quality import Diagnosis, Quality
 from tflab.records.shown import Shown
 from tflab.records.timed import LiveBytes, Spread
@@ -144,6 +145,10 @@ class ConfigTimes:
     untraced_ns: Spread
     images_per_second: float  # of the median step
     verdict: Verdict | None  # against `default`; None for that one itself
+    # Of each process, in the order of its steps
+    processes_ns: tuple[tuple[int, ...], ...] = field(
+        default=(), repr=False, metadata={"json": None}
+    )
 
 
 @dataclass(frozen=True)
@@ -176,3 +181,5 @@ class Comparison(Shown):
     corrected: Mapping[str, str] = field(default_factory=dict)
     quality: Quality | None = None  # of the measurement; None where nobody looked
     diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, what costs most first
+    # Of several processes, where the measurement is to be kept
+    observed: Observed | None = field(default=None, repr=False, metadata={"json": None})

@@ -23,10 +23,9 @@ from pathlib import Path
 from tflab import folders, models
 from tflab.cli import arguments, command, logdirs
 from tflab.compare.configurations import CONFIGURATIONS
-from tflab.errors import TflabError, UsageError
+from tflab.errors import UsageError
 from tflab.letters import visible
-from tflab.records import History
-from tflab.report import selection
+from tflab.report import given, selection
 from tflab.runtime import dumps
 
 OUT = REPORT = "report"
@@ -77,6 +76,15 @@ def parser() -> argparse.ArgumentParser:
         metavar="SECONDS",
         help="after which no further comparison of them begins (default: %(default)s)",
     )
+    add(
+        "--with",
+        dest="others",
+        nargs="+",
+        default=[],
+        metavar="FILE",
+        help="a chapter that holds this machine against measurements that `compare --save` kept on "
+        "others, or before",
+    )
     add("--force", action="store_true", help="replace a report that is there already")
     arguments.data_dir(parser)
     return parser
@@ -85,8 +93,9 @@ def parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model)
-    names = selection.chosen(args.chapters, args.model)
-    trained = training(args.logdir, args.model) if args.logdir else None
+    kept = given.measurements(args.others, args.model)
+    names = selection.chosen(chapters_of(args), args.model)
+    trained = given.training(args.logdir, args.model) if args.logdir else None
     out = Path(args.out) if args.out else free(args.force)
     with staging(out, args.force) as folder:
         from tflab.compare import race
@@ -101,6 +110,7 @@ def run(args: argparse.Namespace) -> int:
             args.data_dir,
             tuple(args.configs),
             args.configs_seconds,
+            kept,
         )
         report = chapters.report(lab.measure(wanted, progress()), repeated(args), names)
         handout.write_pictures(report, folder / "report_files")
@@ -110,31 +120,14 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def training(logdir: str, model: str) -> History:
-    """The history of a training that exists. Raises UsageError where it cannot be used."""
-    from tflab.train import history
-
-    path = Path(logdir) / history.NAME
-    if not path.is_file():
+def chapters_of(args: argparse.Namespace) -> Sequence[str]:
+    """Those that were asked for, and the one that kept measurements are for."""
+    if selection.ELSEWHERE in args.chapters and not args.others:
         raise UsageError(
-            f"The logdir '{logdir}' is not that of a training: there is no {history.NAME} in it. "
-            "Give one that `python -m tflab.train` has written."
+            f"The chapter '{selection.ELSEWHERE}' compares with measurements that were kept; give "
+            "their files --with."
         )
-    try:
-        trained = history.read(path)
-    except TflabError as error:
-        raise UsageError(str(error)) from error
-    if trained.model != model:
-        raise UsageError(
-            f"The training in '{logdir}' is of '{trained.model}', not of '{model}'; give "
-            f"--model {trained.model}, or another logdir."
-        )
-    if not trained.epochs:
-        raise UsageError(
-            f"The training in '{logdir}' has not finished an epoch; let it go on with "
-            f"`python -m tflab.train --resume --logdir {shlex.quote(logdir)}`."
-        )
-    return trained
+    return [*args.chapters, selection.ELSEWHERE] if args.chapters and args.others else args.chapters
 
 
 def repeated(args: argparse.Namespace) -> str:
@@ -144,6 +137,7 @@ def repeated(args: argparse.Namespace) -> str:
     if args.configs_seconds != selection.CONFIGS_S:
         parts += ["--configs-seconds", str(args.configs_seconds)]
     parts += ["--logdir", args.logdir] if args.logdir else []
+    parts += ["--with", *args.others] if args.others else []
     return shlex.join(parts)
 
 

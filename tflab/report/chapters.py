@@ -10,6 +10,7 @@ from tflab.records.blocks import Column, Table
 from tflab.report import (
     batch_sizes_chapter,
     configurations_chapter,
+    elsewhere_chapter,
     graph_chapter,
     network_chapter,
     placed_chapter,
@@ -112,6 +113,13 @@ def configurations(lab: Lab) -> Iterator[Chapter]:
         yield Chapter("Configurations", parts)
 
 
+def elsewhere(lab: Lab) -> Iterator[Chapter]:
+    """Where there is a measurement to be compared with."""
+    if lab.here and lab.others:
+        parts = tuple(elsewhere_chapter.parts(lab.here, lab.others))
+        yield Chapter("On another machine, or another day", parts)
+
+
 def times(lab: Lab) -> Iterator[Chapter]:
     if lab.walked:
         yield Chapter("Where a step's time goes", tuple(step_chapters.times(lab.walked)))
@@ -143,6 +151,7 @@ CHAPTERS: dict[str, Callable[[Lab], Iterator[Chapter]]] = {
     "ops": ops,
     "batch-sizes": batch_sizes,
     "configurations": configurations,
+    "elsewhere": elsewhere,
     "times": times,
     "memory": memory,
     "roofline": roofline,

@@ -6,7 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tflab.records import Comparison, Execution, History, NodeHistory, Placement, Stage
+from tflab.records import (
+    Comparison,
+    Execution,
+    History,
+    Measurement,
+    NodeHistory,
+    Placement,
+    Stage,
+)
 from tflab.records.blocks import Block
 from tflab.report.drawn import Drawing
 
@@ -44,6 +52,8 @@ class Lab:
     compared: Comparison | None
     toy_on_two: Walked | None = None  # devices; a walk up to the placement
     configs_s: int = 0  # for which configurations were compared
+    here: Measurement | None = None  # what is held against `others`
+    others: Mapping[str, Measurement] = field(default_factory=dict)  # kept ones, by their names
 
 
 @dataclass(frozen=True)

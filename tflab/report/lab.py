@@ -5,29 +5,30 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from rich.console import Console
 
 from tflab import folders, lifecycle
 from tflab.cli import ending
-from tflab.compare import comparison
+from tflab.compare import comparison, observing
 from tflab.compare.configurations import DEFAULT
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
-from tflab.records import Comparison, Frontend, History, Options
+from tflab.records import Comparison, Frontend, History, Measurement, Options
 from tflab.records.options import BATCH_SIZES
-from tflab.report import hardware, selection
+from tflab.report import selection
 from tflab.report.contents import EPOCHS, Lab, Walked
 from tflab.report.selection import TOY
-from tflab.runtime import devices, load
+from tflab.runtime import devices, hardware, load
 from tflab.train import history
 
 STEPS = 50  # measured ones of each walk
 EXPERIMENTS_S = 30  # for what the largest ops cost a step
 
 SWEEP_S = 60  # for inference at all batch sizes; a model that takes longer has fewer images
+KEEP_S = 60  # for processes that can be held against a kept measurement
 TRAINING_S = 180  # after which a training for the report is ended where it stands
 
 Announce = Callable[[str], None]  # gets the name of each part before it begins
@@ -44,6 +45,7 @@ class Wanted:
     data_dir: str | None = None
     configs: tuple[str, ...] = ()  # beside the default one
     configs_s: int = selection.CONFIGS_S
+    others: Mapping[str, Measurement] = field(default_factory=dict)  # to compare with
 
 
 def measure(wanted: Wanted, announce: Announce) -> Lab:
@@ -72,7 +74,8 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
             announce(f"training {model} for {EPOCHS} epochs, {TRAINING_S} s at most")
             curves = train(model, wanted.data_dir)
     if "sweep" in needs:
-        compared = compare(wanted, "configurations" in needs, load_average, announce)
+        kept_s = KEEP_S if "processes" in needs and wanted.others else None
+        compared = compare(wanted, "configurations" in needs, kept_s, load_average, announce)
     return Lab(
         model=model,
         environment=hardware.inspected(),
@@ -83,16 +86,24 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
         compared=compared,
         toy_on_two=toy_on_two,
         configs_s=wanted.configs_s,
+        here=observing.measurement(compared, options) if compared and compared.observed else None,
+        others=wanted.others,
     )
 
 
 def compare(
-    wanted: Wanted, raced: bool, load_average: float | None, announce: Announce
+    wanted: Wanted,
+    raced: bool,
+    keep_s: float | None,
+    load_average: float | None,
+    announce: Announce,
 ) -> Comparison:
     """Inference at all batch sizes, and at these under other configurations."""
     configs = configurations(wanted.configs) if raced else (DEFAULT,)
     others = ", ".join(configs[1:])
     then = f", then under {others} for about {wanted.configs_s} s" if others else ""
+    if keep_s is not None:
+        then += f", then in several processes for about {keep_s} s"
     announce(f"{wanted.model} at batch sizes {', '.join(map(str, BATCH_SIZES))}{then}")
     compared = comparison.compare(
         wanted.model,
@@ -102,6 +113,7 @@ def compare(
         sweep_s=SWEEP_S,
         options=Options(data_dir=wanted.data_dir),
         load_average=load_average,
+        keep_s=keep_s,
     )
     if compared.interrupted:
         raise KeyboardInterrupt

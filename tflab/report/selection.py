@@ -26,12 +26,14 @@ NEEDS = {
     "ops": ("walk", "experiments", "sweep"),
     "batch-sizes": ("sweep",),
     "configurations": ("sweep", "configurations"),
+    "elsewhere": ("sweep", "processes"),  # only where there are measurements to compare with
     "times": ("walk",),
     "memory": ("walk",),
     "roofline": ("sweep",),
     "methods": (),
 }
 CHAPTERS = tuple(NEEDS)
+ELSEWHERE = "elsewhere"
 
 
 def chosen(names: Sequence[str], model: str) -> tuple[str, ...]:

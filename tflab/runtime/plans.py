@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import count, cycle, islice
+from itertools import count, cycle, islice, pairwise
 from math import ceil, inf
 
 from tflab import datasets
@@ -60,29 +60,33 @@ def sweep(
     `trace_every` is traced, those are spread evenly, the first of all among them, and the others
     of that pass are warm-ups. The last batch is smaller where it does not come out even.
     """
-    largest = max(batch_sizes)
-    a_round = max(1, ceil(rows / ROUNDS / largest)) * largest
-    starts = range(0, rows, a_round)
+    rounds_of = {size: steps_of_rounds(rows, batch_sizes, size) for size in batch_sizes}
+    in_all = len(rounds_of[batch_sizes[0]])
 
-    def whole(row: int, size: int) -> int:
-        return min(ceil(row / size) * size, rows)
-
-    def turns(start: int, size: int) -> Iterator[Turn]:
-        begin, end = whole(start, size), whole(start + a_round, size)
+    def turns(steps: range, size: int) -> Iterator[Turn]:
+        begin, end = steps.start * size, min(steps.stop * size, rows)
         for values in datasets.slices(columns, begin, end, size):
             yield Turn(values, size)
-        for number, values in enumerate(datasets.slices(columns, begin, end, size), begin // size):
+        for number, values in enumerate(datasets.slices(columns, begin, end, size), steps.start):
             traced = number % trace_every == 0
             yield Turn(values, size, number // trace_every, traced, warmup=not traced)
 
     def rounds() -> Iterator[Iterable[Turn]]:
         for size in batch_sizes:
             yield warmups(columns, rows, size, warmup)
-        for start in starts:
+        for number in range(in_all):
             for size in batch_sizes:
-                yield turns(start, size)
+                yield turns(rounds_of[size][number], size)
 
-    return Plan("measuring", rounds(), len(batch_sizes) * (1 + len(starts)))
+    return Plan("measuring", rounds(), len(batch_sizes) * (1 + in_all))
+
+
+def steps_of_rounds(rows: int, batch_sizes: Sequence[int], size: int) -> list[range]:
+    """The numbers of the steps that a batch size does in each round of a sweep."""
+    largest = max(batch_sizes)
+    a_round = max(1, ceil(rows / ROUNDS / largest)) * largest
+    bounds = [ceil(min(row, rows) / size) for row in range(0, rows + a_round, a_round)]
+    return [range(*steps) for steps in pairwise(bounds)]
 
 
 def trial(columns: Sequence[datasets.Column], batch_sizes: Sequence[int]) -> Plan:

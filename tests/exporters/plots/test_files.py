@@ -1,6 +1,5 @@
 """Files of pictures: which are written, what they are called, and what is in them."""
 
-import os
 import re
 from xml.etree import ElementTree
 
@@ -67,19 +66,6 @@ def test_nothing_is_overwritten_and_then_nothing_is_written(figure, tmp_path):
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a.svg", "mine")]
 
 
-def test_a_file_that_appears_meanwhile_is_not_overwritten(tmp_path):
-    path = tmp_path / "a.svg"
-    path.write_text("somebody else's")
-    with pytest.raises(UsageError) as error:
-        files.write(path, b"mine")
-    assert (
-        str(error.value) == f"The picture '{path}' exists already; remove it or give another path."
-    )
-    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [
-        ("a.svg", "somebody else's")
-    ]
-
-
 def test_a_dangling_link_is_not_written_through(figure, tmp_path):
     (tmp_path / "a.svg").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(UsageError, match="exists already"):
@@ -97,20 +83,6 @@ def test_a_place_that_cannot_be_written_is_named(figure, tmp_path):
         + re.escape(". Give a path that you may write to."),
         str(error.value),
     )
-
-
-def test_a_write_that_fails_leaves_nothing(tmp_path, monkeypatch):
-    drafts = []
-
-    def full(draft, path):
-        drafts.append((draft.name, draft.read_bytes(), path.name, path.read_bytes()))
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "replace", full)
-    with pytest.raises(UsageError, match="cannot be written: No space left on device"):
-        files.write(tmp_path / "a.svg", b"<svg />")
-    assert drafts == [(f".a.svg.{os.getpid()}", b"<svg />", "a.svg", b"")]
-    assert list(tmp_path.iterdir()) == []
 
 
 def ids(root: ElementTree.Element) -> list[str]:

@@ -19,6 +19,7 @@ from PIL import Image
 
 from tests.buffers_by_hand import BUFFERS, CONV, LOSS
 from tests.maps_by_hand import IMAGES, MAPS
+from tests.measurements_by_hand import measurement
 from tests.pictures import caption, plain, points, title
 from tests.records_by_hand import op_at_size, op_stats, op_total
 from tflab.exporters import plots
@@ -28,6 +29,7 @@ from tflab.exporters.plots import (
     style,
     timeline,
 )
+from tflab.history import lines
 from tflab.records import (
     Compared,
     Comparison,
@@ -138,6 +140,7 @@ CURVE = LiveBytes(
     100_000,
     (Holder("conv1/Relu", "_FusedConv2D", 3072, True), Holder("x", "Mul", 1024, False)),
 )
+OVER_TIME = lines.over_time({"a": measurement(), "b": measurement(factor=1.5)})
 
 EXAMPLES = {
     "curves": (trained(),),
@@ -149,6 +152,7 @@ EXAMPLES = {
     "roofline": (LAYERS, PEAKS),
     "layers": (LAYERS,),
     "feature_maps": (MAPS,),
+    "over_time": (OVER_TIME,),
 }
 EMPTY = {
     "curves": (History("lenet", "MNIST", 64, 0, (), ()),),
@@ -160,6 +164,7 @@ EMPTY = {
     "roofline": ((row("x", ("X",), 1.0),), PEAKS),
     "layers": ((),),
     "feature_maps": (replace(MAPS, maps=(), probabilities=None),),
+    "over_time": (replace(OVER_TIME, lines=()),),
 }
 SMALLEST = {
     "curves": (trained(1),),
@@ -175,6 +180,7 @@ SMALLEST = {
     "roofline": (LAYERS[1:2], PEAKS),
     "layers": (LAYERS[:1],),
     "feature_maps": (replace(MAPS, maps=(IMAGES,), probabilities=None, gone=()),),
+    "over_time": (lines.over_time({"a": measurement((100.0,))}),),
 }
 every_picture = pytest.mark.parametrize("name", plots.PICTURES)
 
@@ -273,6 +279,9 @@ HOSTILE_EXAMPLES = {
     "roofline": ((row(HOSTILE, ("X",), 1.0, None, 1, 1),), PEAKS),
     "layers": ((row(HOSTILE, (HOSTILE,), 1.0),),),
     "feature_maps": (replace(MAPS, maps=(replace(IMAGES, name=HOSTILE),)),),
+    "over_time": (
+        replace(OVER_TIME, lines=(replace(OVER_TIME.lines[0], name=HOSTILE, verdict=None),)),
+    ),
 }
 
 

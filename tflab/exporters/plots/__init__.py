@@ -21,6 +21,7 @@ from tflab.exporters.plots import (
     feature_maps,
     layers,
     memory,
+    over_time,
     roofline,
     timeline,
     top_ops,
@@ -35,6 +36,7 @@ __all__ = [
     "feature_maps",
     "layers",
     "memory",
+    "over_time",
     "roofline",
     "save",
     "svg",
@@ -52,4 +54,5 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "roofline": roofline.draw,
     "layers": layers.draw,
     "feature_maps": feature_maps.draw,
+    "over_time": over_time.draw,
 }

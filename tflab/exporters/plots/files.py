@@ -7,15 +7,16 @@ import io
 import os
 import re
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from pathlib import Path
 from xml.etree import ElementTree
 
 from matplotlib.figure import Figure
 
+from tflab.cli import new_files
 from tflab.errors import UsageError
 from tflab.exporters.plots import style
 
+PICTURE = "picture"  # what errors call it
 DPI = 160  # of PNG: sharp on a page of 900 pixels on a screen of double density
 SVG = "http://www.w3.org/2000/svg"
 REFERRING = ("href", "clip-path", "style")  # attributes that name an id
@@ -37,38 +38,10 @@ def save(
     paths = [Path(f"{path_without_suffix}.{name}") for name in formats]
     for path in paths:
         if os.path.lexists(path):
-            raise already_exists(path)
+            raise new_files.already_exists(path, PICTURE)
     for path, name in zip(paths, formats, strict=True):
-        write(path, FORMATS[name](figure))
+        new_files.write(path, FORMATS[name](figure), PICTURE)
     return paths
-
-
-def write(path: Path, content: bytes) -> None:
-    """Write a whole file or none. Its name is reserved first, so that no other file is replaced."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    reserved = False
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(content)
-        path.open("x").close()
-        reserved = True
-        os.replace(draft, path)
-    except OSError as error:
-        if reserved:
-            path.unlink()
-        elif os.path.lexists(path):
-            raise already_exists(path) from error
-        raise UsageError(
-            f"The picture '{path}' cannot be written: {error.strerror}. "
-            "Give a path that you may write to."
-        ) from error
-    finally:
-        with suppress(OSError):
-            draft.unlink()
-
-
-def already_exists(path: Path) -> UsageError:
-    return UsageError(f"The picture '{path}' exists already; remove it or give another path.")
 
 
 def png(figure: Figure) -> bytes:

@@ -1,4 +1,4 @@
-"""Hardware: what the report has to say of the machine. Asked of the system and of TensorFlow."""
+"""Hardware: what there is to say of the machine. Asked of the system and of TensorFlow."""
 
 from __future__ import annotations
 

@@ -1,0 +1,150 @@
+"""Kept measurements as a user compares them: without TensorFlow, from any folder."""
+
+import csv
+import gzip
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.measurements_by_hand import US, measurement
+from tflab.compare import __main__ as compare
+from tflab.measurements import files
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch) -> Path:
+    """A folder to work in with measurements: usual, slower by a half, of few processes."""
+    monkeypatch.chdir(tmp_path)
+    for name, kept in (
+        ("usual", measurement()),
+        ("slower", measurement(factor=1.5)),
+        ("few", measurement(US[:2], 1.5)),
+    ):
+        files.write(tmp_path / f"{name}.json.gz", kept)
+    return tmp_path
+
+
+def run(capsys, line: str) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of a command line."""
+    status = compare.main(line.split())
+    out, err = capsys.readouterr()
+    return status, out, err
+
+
+def test_a_single_file_is_shown_as_if_it_had_just_been_measured(folder, capsys):
+    status, out, err = run(capsys, "usual.json.gz")
+    assert (status, err) == (0, "")
+    assert "lenet, inference, 80 images of MNIST at each batch size" in out
+    page = run(capsys, "usual.json.gz --format markdown")[1]
+    assert "(v)CPUs: 2 (Some CPU); GPUs: none" in page
+    content = json.loads(run(capsys, "usual.json.gz --format json")[1])
+    assert (content["environment"]["GPUs"], content["batch_sizes"]) == ("none", [4, 16])
+    assert "observed" not in content
+
+
+def test_several_files_are_held_against_the_first(folder, capsys):
+    status, out, err = run(capsys, "usual.json.gz slower.json.gz --top 1")
+    assert (status, err) == (0, "")
+    assert "      4  100 us  150 us (1.50 x [1.48, 1.53])\n" in out
+    assert "... and 1 more (--top shows more)" in out
+    assert max(map(len, out.splitlines())) <= 100
+    page = run(capsys, "usual.json.gz slower.json.gz --format markdown")[1]
+    assert page.startswith("# lenet: usual, slower\n")
+
+
+def test_json_has_steps_and_rows_with_their_verdicts(folder, capsys):
+    _, out, _ = run(capsys, "usual.json.gz slower.json.gz --format json --fail-if-slower 90")
+    content = json.loads(out)
+    assert content["measurements"] == ["usual", "slower"]
+    assert content["environments"]["slower"]["GPUs"] == "none"
+    (step,) = (
+        row for row in content["steps"] if row["config"] == "slower" and row["batch_size"] == 4
+    )
+    assert (step["untraced_ns"]["median"], step["verdict"]["word"]) == (150_000, "slower")
+    assert content["rows"][0]["step_ns"] == 60_000
+    assert content["gate"] == {"percent": 90, "slower": [], "undecided": []}
+
+
+def test_csv_has_a_line_for_each_step_and_row_of_each_measurement(folder, capsys):
+    lines = list(
+        csv.DictReader(io.StringIO(run(capsys, "usual.json.gz few.json.gz --format csv")[1]))
+    )
+    assert len(lines) == 2 * 2 * 3
+    assert {line["verdict"] for line in lines} == {"", "cannot tell"}
+    (line,) = (
+        line
+        for line in lines
+        if (line["measurement"], line["batch_size"], line["key"]) == ("few", "16", "Conv2D")
+    )
+    assert (line["observations"], line["low"], line["high"]) == ("2", "0.0", "")
+
+
+def test_a_proven_slowdown_exits_with_1_and_says_what_is_slower(folder, capsys):
+    status, out, err = run(capsys, "usual.json.gz slower.json.gz --fail-if-slower 10")
+    assert status == 1
+    assert "Proven to be slower than 'usual' by more than 10 %: 'slower' at batch 4, 1.50 x" in err
+    assert "Proven to be slower" in out
+
+
+def test_a_small_or_an_unproven_slowdown_exits_with_0_and_says_which_it_is(folder, capsys):
+    status, out, _ = run(capsys, "usual.json.gz slower.json.gz --fail-if-slower 60")
+    assert status == 0
+    assert "Nothing is slower than 'usual' by more than 60 %." in out
+    status, out, _ = run(capsys, "usual.json.gz few.json.gz --fail-if-slower 10")
+    assert status == 0
+    assert "Not enough to tell: 'few' at batch 4, cannot tell" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("lenet", "There is no file 'lenet'. Did you mean '--model lenet'?"),
+        (
+            "usual.json.gz --batch-sizes 4",
+            "--batch-sizes is for measuring, and 'usual.json.gz' was measured already; give files "
+            "alone, or none.",
+        ),
+        (
+            "usual.json.gz --fail-if-slower 10",
+            "--fail-if-slower takes two measurements or more, the usual one first.",
+        ),
+        (
+            "--fail-if-slower 10",
+            "--fail-if-slower is for measurements that were kept; give their files, the usual one "
+            "first.",
+        ),
+        (
+            "usual.json.gz slower.json.gz --fail-if-slower ten",
+            "The slowdown is 'ten'; it has to be a percentage from 0 to 1000, such as 10.",
+        ),
+        ("usual.json.gz usual.json.gz", "'usual.json.gz' is given twice; give each file once."),
+        (
+            "--model toy --save usual.json.gz",
+            "The measurement 'usual.json.gz' exists already; remove it or give another path.",
+        ),
+        ("--model toy --save /dev/null/x", "'/dev/null/x' cannot be written: Not a directory."),
+        ("--model toy --save new/", "The measurement's file is 'new/'; give the name of a file."),
+    ],
+)
+def test_a_wrong_argument_is_a_sentence_and_exits_with_2(folder, capsys, line, sentence):
+    status, out, err = run(capsys, line)
+    assert (status, out) == (2, "")
+    assert sentence in err
+    assert "Traceback" not in err
+
+
+def test_a_damaged_file_exits_with_1(folder, capsys):
+    (folder / "cut.json.gz").write_bytes((folder / "usual.json.gz").read_bytes()[:-100])
+    status, out, err = run(capsys, "usual.json.gz cut.json.gz")
+    assert (status, out) == (1, "")
+    assert err == "tflab: 'cut.json.gz' is cut short: it ends in the middle; copy it again.\n"
+
+
+def test_a_newer_file_exits_with_2(folder, capsys):
+    content = {"kind": files.KIND, "format": 7}
+    (folder / "new.json.gz").write_bytes(gzip.compress(json.dumps(content).encode()))
+    status, _, err = run(capsys, "usual.json.gz new.json.gz")
+    assert status == 2
+    assert "'new.json.gz' was written by a newer tflab, in format 7" in err

@@ -1,0 +1,103 @@
+"""The chapter of other machines: what differs and by how much, or why it cannot be told."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.measurements_by_hand import HERE, changed, measurement, of_graph
+from tests.report.lab_by_hand import LAB, shown
+from tflab.errors import UsageError
+from tflab.measurements import contrast, files, view
+from tflab.report import __main__ as report
+from tflab.report import chapters, elsewhere_chapter, given, selection
+from tflab.report.contents import Recipe
+
+THERE = measurement(factor=0.5, environment={**HERE, "GPUs": "1 x Some GPU"})
+
+
+def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhere():
+    first, *parts, last = shown(elsewhere_chapter.parts(measurement(), {"gpu": THERE}))
+    assert first.startswith("The same step, measured elsewhere or at another time")
+    held = contrast.contrast({"this report": measurement(), "gpu": THERE})
+    assert parts == shown(view.parts(held, 10))
+    assert [
+        "What differs",
+        ("", "this report", "gpu"),
+        ("GPUs", "none", "1 x Some GPU"),
+        0,
+    ] in parts
+    assert last == Recipe(
+        "5 processes one after the other, each an observation of its own. The command keeps such "
+        "a measurement on another machine.",
+        "python -m tflab.compare --model lenet --batch-sizes 4 16 --save there.json.gz",
+    )
+
+
+def test_what_cannot_be_compared_is_said_and_the_report_goes_on():
+    other = of_graph(measurement(), graph="2")
+    (sentence,) = elsewhere_chapter.parts(measurement(), {"there": other})
+    assert sentence.startswith(
+        "These measurements cannot be compared. 'this report' and 'there' are of different models"
+    )
+
+
+def titles(lab) -> list[str]:
+    return [chapter.title for chapter in chapters.report(lab, "").chapters]
+
+
+@pytest.mark.usefixtures("undrawn")
+def test_only_a_report_with_measurements_has_the_chapter():
+    title = "On another machine, or another day"
+    assert title not in titles(LAB)
+    assert title in titles(replace(LAB, here=measurement(), others={"gpu": THERE}))
+
+
+# What is given
+
+
+def asked(*words: str) -> tuple[str, ...]:
+    args = report.parser().parse_args(words)
+    return selection.chosen(report.chapters_of(args), args.model)
+
+
+def test_the_chapter_is_there_with_those_that_were_chosen():
+    assert asked("--chapters", "memory", "--with", "a") == ("elsewhere", "memory")
+    assert asked("--with", "a") == selection.CHAPTERS
+    with pytest.raises(UsageError) as error:
+        asked("--chapters", "elsewhere")
+    assert str(error.value) == (
+        "The chapter 'elsewhere' compares with measurements that were kept; give their files "
+        "--with."
+    )
+
+
+def test_the_command_that_repeats_a_report_names_its_files():
+    args = report.parser().parse_args(["--with", "a.json.gz", "b c"])
+    assert report.repeated(args).endswith(" --with a.json.gz 'b c'")
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        ({"model": "convnet"}, "'there' was measured of 'convnet', not of 'lenet'."),
+        (
+            {"phase": "training"},
+            "'there' cannot be held against a report, which is of inference by op at batch sizes "
+            "1, 16, 64; it is of training by op at 4, 16.",
+        ),
+    ],
+)
+def test_what_is_no_match_is_refused_before_anything_is_measured(tmp_path, changes, sentence):
+    path = tmp_path / "there.json.gz"
+    files.write(path, changed(measurement(), **changes))
+    with pytest.raises(UsageError) as error:
+        given.measurements([str(path)], "lenet")
+    assert str(error.value) == sentence
+    assert report.main(["--with", str(path), "--out", str(tmp_path / "out")]) == 2
+    assert not (tmp_path / "out").exists()
+
+
+def test_what_fits_is_read_under_its_name(tmp_path):
+    path = tmp_path / "there.json.gz"
+    files.write(path, THERE)
+    assert given.measurements([str(path)], "lenet") == {"there": THERE}

@@ -1,0 +1,64 @@
+"""New files: written whole or not at all, and never over one that is there."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from pathlib import Path
+
+from tflab.cli import command
+from tflab.errors import TflabError, UsageError
+
+
+def write(path: Path, content: bytes, what: str) -> None:
+    """Write a whole file or none. Its name is reserved first, so that no other file is replaced.
+
+    Raises UsageError, which calls it `what`, where there is one or none can be written, TflabError
+    where the disk is full.
+    """
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    reserved = False
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(content)
+        path.open("x").close()
+        reserved = True
+        os.replace(draft, path)
+    except OSError as error:
+        if reserved:
+            path.unlink()
+        elif os.path.lexists(path):
+            raise already_exists(path, what) from error
+        if error.errno in command.NO_ROOM:
+            raise TflabError(
+                f"The {what} '{path}' cannot be written: {error.strerror}. Nothing of it was kept; "
+                "make room there, or give another path."
+            ) from error
+        raise unwritable(path, what, error) from error
+    finally:
+        with suppress(OSError):
+            draft.unlink()
+
+
+def check(path: Path, what: str) -> None:
+    """Raise UsageError where this name cannot be taken, before anything is computed."""
+    if os.path.lexists(path):
+        raise already_exists(path, what)
+    try:
+        folder = next(place for place in path.absolute().parents if place.exists())
+        draft = folder / f".{path.name}.{os.getpid()}"
+        draft.open("x").close()
+        draft.unlink()
+    except OSError as error:
+        raise unwritable(path, what, error) from error
+
+
+def already_exists(path: Path, what: str) -> UsageError:
+    return UsageError(f"The {what} '{path}' exists already; remove it or give another path.")
+
+
+def unwritable(path: Path, what: str, error: OSError) -> UsageError:
+    return UsageError(
+        f"The {what} '{path}' cannot be written: {error.strerror}. "
+        "Give a path that you may write to."
+    )

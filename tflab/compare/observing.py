@@ -1,0 +1,112 @@
+"""Observing: what a measurement has to know of itself before it may leave this machine."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timezone
+from itertools import islice
+from pathlib import Path
+
+import tflab
+from tflab import models
+from tflab.compare import processes, sweep
+from tflab.compare.batch_tables import Tables
+from tflab.errors import RefusedError, TflabError
+from tflab.records import Comparison, Measurement, Observed, Options, Process, Program
+from tflab.records.observed import Turns
+from tflab.runtime import fingerprint, hardware, measure, plans, session
+
+# What changes a measurement and is read by TensorFlow or a library below it
+VARIABLES = (
+    *("TF_ENABLE_ONEDNN_OPTS", "TF_NUM_INTEROP_THREADS", "TF_NUM_INTRAOP_THREADS"),
+    *("TF_OVERRIDE_GLOBAL_THREADPOOL", "TF_XLA_FLAGS", "TF_DETERMINISTIC_OPS"),
+    *("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "OMP_NUM_THREADS", "KMP_AFFINITY"),
+    *("CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE", "TF_FORCE_GPU_ALLOW_GROWTH"),
+)
+
+
+def observe(
+    program: Program,
+    step: session.Step,
+    options: Options,
+    split: str,
+    images: int,
+    trace_every: int,
+    batches: Mapping[int, sweep.Measured],
+    tables: Tables,
+    budget_s: float,
+) -> tuple[Observed, measure.Ending]:
+    """The step in several processes, and what was measured already; and how that ended. Ctrl-C and
+    a process that fails keep those that have ended."""
+    columns = list(session.feed_columns(program, split).values())
+    keys = {size: {row.key: row.nodes for row in tables[size]} for size in batches}
+    ended: list[Process] = []
+    ending = measure.Ending()
+    try:
+        job = measure.job_of(program, step, options)
+        ended.extend(processes.run(job, columns, keys, budget_s))
+    except KeyboardInterrupt:
+        ending = measure.Ending(interrupted=True)
+    except TflabError as error:
+        ending = measure.Ending(failure=RefusedError(str(error)))
+    sizes = sorted(batches)
+    rounds = {size: plans.steps_of_rounds(images, sizes, size) for size in sizes}
+    observed = Observed(
+        fingerprint=fingerprint.of_step(program, step, split),
+        untraced_ns={
+            size: in_rounds(batch.untraced_ns, map(len, rounds[size]))
+            for size, batch in batches.items()
+        },
+        traced_ns={
+            size: in_rounds(
+                batch.traced_ns,
+                (sum(number % trace_every == 0 for number in steps) for steps in rounds[size]),
+            )
+            for size, batch in batches.items()
+        },
+        processes=tuple(ended),
+    )
+    return observed, ending
+
+
+def in_rounds(times: Sequence[int], lengths: Iterable[int]) -> Turns:
+    """The times of each round, as far as they go."""
+    rest = iter(times)
+    return tuple(taken for length in lengths if (taken := tuple(islice(rest, length))))
+
+
+def measurement(comparison: Comparison, options: Options) -> Measurement:
+    """A comparison that was observed, with where and when that was."""
+    assert comparison.observed is not None
+    here = dict(hardware.inspected())
+    set_here = {name: os.environ[name] for name in VARIABLES if name in os.environ}
+    return Measurement(
+        tflab=tflab.__version__,
+        when=f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
+        environment=here | set_here,
+        options=chosen(options),
+        comparison=replace(comparison, observed=None),
+        observed=comparison.observed,
+    )
+
+
+def chosen(options: Options) -> dict[str, str]:
+    """What was chosen of a run, in words; no names of folders and files."""
+    saved = options.saved
+    words = {
+        "devices": str(options.devices),
+        "graph passes off": ", ".join(options.without) or "none",
+        "warm-up steps": str(options.warmup),
+        "signature": saved.signature or "",
+        "derived tensor": saved.loss or "",
+        "fed from files": ", ".join(name for name, _ in saved.feeds),
+        "shapes": ", ".join(f"{name}={shape}" for name, shape in saved.shapes),
+    }
+    return {what: value for what, value in words.items() if value}
+
+
+def without_folders(model: str) -> str:
+    """What a model is called wherever it lies."""
+    return Path(model).name if models.is_file(model) else model

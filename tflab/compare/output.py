@@ -1,0 +1,50 @@
+"""Output: a comparison as text, for other programs, and as pictures."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, TextIO
+
+from tflab.records import Comparison
+
+
+def stream_of(args: argparse.Namespace) -> TextIO:
+    """Where notes go: below a text that is read, and never into what other programs read."""
+    return sys.stdout if args.format == "text" else sys.stderr
+
+
+def draw(comparison: Comparison, folder: Path, threshold: float) -> None:
+    """Each batch size by itself, and all of them, if there are several, beside one another."""
+    from tflab.exporters import plots
+
+    peaks = comparison.peaks
+    for size, rows in comparison.tables.items():
+        if comparison.by == "layer":
+            bars = plots.layers.draw(rows, threshold, comparison.quality)
+            plots.save(bars, folder / f"batch-{size}-layers")
+        else:
+            plots.save(plots.top_ops.draw(rows), folder / f"batch-{size}-top_ops")
+        if peaks:
+            plots.save(plots.roofline.draw(rows, peaks), folder / f"batch-{size}-roofline")
+    if len(comparison.tables) > 1:
+        plots.save(plots.batch_sizes.draw(comparison), folder / "batch_sizes")
+
+
+def show(comparison: Comparison, args: argparse.Namespace, about: Mapping[str, Any]) -> None:
+    from tflab.compare import view
+    from tflab.exporters import csv, json, markdown, text
+
+    if args.format == "json":
+        print(json.comparison(comparison, dict(about)))
+    elif args.format == "csv":
+        print(csv.comparison(comparison), end="")
+    elif args.format == "markdown":
+        blocks = view.blocks(comparison, args.top)
+        print(markdown.page(f"{comparison.model} by batch size", dict(about), blocks))
+    else:
+        out = text.console()
+        for block in view.blocks(comparison, args.top):
+            text.show_block(out, block)

@@ -1,0 +1,104 @@
+"""Processes: the same step in several processes, one after the other, so that it can be compared
+with what is measured elsewhere, or later.
+
+Steps of one process are not independent of one another (see `race`), so a process is one
+observation, however many steps it runs. In each, turns of untraced and of traced steps go from
+batch size to batch size, in a few sessions one after the other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import cycle, islice
+
+from tflab import datasets
+from tflab.analysis import verdicts
+from tflab.analysis.accumulator import Accumulator
+from tflab.cli import progress
+from tflab.records import Process
+from tflab.runtime import child, elsewhere, measure, plans, trace
+
+MOST = 10  # processes, where the time allows
+A_PROCESS_S = 4.0  # of turns, after which none begins
+SESSIONS = 3  # of a process: where one lies in memory makes all of its steps faster or slower
+UNTRACED, TRACED = 12, 4  # steps of a turn at each batch size
+
+Keys = Mapping[int, Mapping[str, Sequence[str]]]  # by batch size: key of a row -> its nodes
+
+
+def run(
+    job: measure.Job, columns: Sequence[datasets.Column], keys: Keys, budget_s: float
+) -> Iterator[Process]:
+    """Process after process, each as it ends; after `budget_s` none begins, but for the least that
+    a verdict takes. Raises TflabError where a step fails."""
+    packed = elsewhere.packed(job)
+    rows = [datasets.head(column, UNTRACED * max(keys)) for column in columns]
+    numbers = plans.observations(verdicts.LEAST, budget_s, MOST)
+    for _ in progress.track("processes", numbers, MOST):
+        yield child.call("tflab.compare.processes:observed_here", packed, rows, keys, A_PROCESS_S)
+
+
+@dataclass
+class Seen:
+    """What one process saw of a batch size."""
+
+    untraced_ns: list[tuple[int, ...]] = field(default_factory=list)
+    traced_ns: list[tuple[int, ...]] = field(default_factory=list)
+    accumulator: Accumulator = field(default_factory=Accumulator)
+
+    def turn(self, runner: measure.Runner, batches: Iterator[measure.Values], size: int) -> None:
+        """A turn of steps; the first of each kind are warm-ups: kernels look at shapes anew."""
+        untraced = [measure.Turn(values, size) for values in islice(batches, UNTRACED)]
+        traced = [measure.Turn(values, size, traced=True) for values in islice(batches, TRACED)]
+        for turn in (*untraced[: plans.WARMUP_STEPS], traced[0]):
+            runner.take(turn)
+        self.untraced_ns.append(tuple(runner.take(turn)[0].wall_ns for turn in untraced))
+        taken = [runner.take(turn) for turn in traced]
+        self.traced_ns.append(tuple(step.wall_ns for step, _ in taken))
+        for step, recorded in taken:
+            assert recorded is not None
+            found = trace.columns(recorded.serialized, step.start_ns)
+            self.accumulator.add(
+                *(found or trace.durations(recorded.parsed().step_stats, step.start_ns))
+            )
+
+    def row_ns(self, nodes: Sequence[str]) -> float:
+        """What a step spends in these nodes: the median; of very many nodes, the mean."""
+        median = self.accumulator.step_median_ns(nodes)
+        if median is not None:
+            return median
+        stats = self.accumulator.stats(dict.fromkeys(nodes, ""), {}, {})
+        return sum(node.total_ns for node in stats) / self.accumulator.steps
+
+
+def observed_here(
+    job: elsewhere.Packed, columns: Sequence[datasets.Column], keys: Keys, seconds: float
+) -> Process:
+    """All turns of this process, at least one in each session."""
+    ready = elsewhere.unpacked(job)
+    seen = {size: Seen() for size in keys}
+    batches = {size: endless(columns, size) for size in keys}
+    start = time.monotonic()
+    for session in range(1, SESSIONS + 1):
+        with measure.sessions([ready]) as (runner,):
+            while True:
+                for size, of_size in seen.items():
+                    of_size.turn(runner, batches[size], size)
+                if time.monotonic() - start > seconds * session / SESSIONS:
+                    break
+    return Process(
+        untraced_ns={size: tuple(of_size.untraced_ns) for size, of_size in seen.items()},
+        traced_ns={size: tuple(of_size.traced_ns) for size, of_size in seen.items()},
+        rows_ns={
+            size: {key: of_size.row_ns(nodes) for key, nodes in keys[size].items()}
+            for size, of_size in seen.items()
+        },
+    )
+
+
+def endless(columns: Sequence[datasets.Column], size: int) -> Iterator[measure.Values]:
+    """Whole batches of the columns, again and again."""
+    whole = len(columns[0]) // size * size if columns else size
+    return cycle(datasets.slices(columns, 0, whole, size))

@@ -1,0 +1,109 @@
+"""Over time: the untraced step and the rows that cost most, from measurement to measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import isfinite
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.text import Annotation
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from tflab.exporters.plots import lettering, line_labels, style
+from tflab.exporters.plots.batch_sizes import LOOKS, STEP
+from tflab.records import Line, OverTime
+from tflab.units import plural
+from tflab.views.abreast import against
+
+PANEL = 3.0  # inches for each batch size
+NAMED = 8  # measurements at most that are named below the axis
+
+
+@style.applied()
+def draw(found: OverTime) -> Figure:
+    """A panel for each batch size: every line from measurement to measurement, with its intervals.
+
+    The axis of time is logarithmic, so that a tenth more looks the same everywhere. Measurements
+    stand equally far apart, whenever they were made.
+    """
+    held = found.contrast
+    sizes = list(dict.fromkeys(line.batch_size for line in found.lines if any(line.points)))
+    if not sizes:
+        return style.message("Nothing was measured", "No measurement has a process of its own.")
+    figure, panels = style.canvas(headline(found), caption(found), PANEL * len(sizes), len(sizes))
+    labels = []
+    for axes, size in zip(panels, sizes, strict=True):
+        lines = [line for line in found.lines if line.batch_size == size and any(line.points)]
+        names = lettering.distinct([line.name for line in lines], 24)
+        drawn = zip(lines, names, (STEP, *LOOKS), strict=False)
+        labels.append([curve(axes, *line) for line in drawn])
+        axes.set_ylabel(f"a step at batch {size:,}")
+        axes.set_yscale("log")
+        low, high = axes.get_ylim()
+        axes.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if high < 100 * low else (1,)))
+        axes.yaxis.set_major_formatter(FuncFormatter(lettering.time_tick))
+        axes.yaxis.set_minor_formatter(NullFormatter())
+        axes.grid(axis="y")
+        axes.set_xlim(-0.3, len(held.when) - 0.7)
+        places = range(0, len(held.when), -(-len(held.when) // NAMED))
+        axes.set_xticks(list(places), [below(held.when[place]) for place in places])
+    style.settle(figure)
+    for axes, names_of in zip(panels, labels, strict=True):
+        line_labels.spread(axes, names_of)
+    return figure
+
+
+def curve(axes: Axes, line: Line, name: str, look: tuple) -> Annotation:
+    color, marker, glyph, dashes = look
+    points = [(place, point) for place, point in enumerate(line.points) if point]
+    places, times = [place for place, _ in points], [point.ns for _, point in points]
+    axes.plot(
+        places,
+        times,
+        color=color,
+        marker=marker,
+        linestyle=dashes,
+        linewidth=1.6,
+        markersize=6,
+        markeredgecolor="white",
+    )
+    for place, point in points:
+        if isfinite(point.high_ns) and point.low_ns > 0:
+            axes.plot([place, place], [point.low_ns, point.high_ns], color=color, linewidth=1.2)
+    return line_labels.label(axes, (places[-1], times[-1]), name, color, glyph)
+
+
+def below(when: str) -> str:
+    """The day and, below it, the time: `2026-03-01` and `12:00`."""
+    day, _, clock = when.partition("T")
+    return f"{day}\n{clock[:5]}"
+
+
+def headline(found: OverTime) -> str:
+    """What became of the step from the first measurement to the last."""
+    held = found.contrast
+    model = lettering.short(held.model)
+    parts = [
+        f"{against(line.verdict)} at batch {line.batch_size:,}"
+        for line in steps(found.lines)
+        if line.verdict
+    ]
+    if not parts:
+        return f"A step of {model} in {plural(len(held.when), 'measurement')}"
+    return f"A step of {model}, the last measurement against the first: {'; '.join(parts)}"
+
+
+def steps(lines: Sequence[Line]) -> list[Line]:
+    """Of each batch size the first line, which is that of the step."""
+    return list({line.batch_size: line for line in reversed(lines)}.values())[::-1]
+
+
+def caption(found: OverTime) -> str:
+    held = found.contrast
+    return (
+        f"{lettering.short(held.model)}, {held.phase}. Step: untraced. Others: what a traced step "
+        f"spends in each {held.by}, the {len(LOOKS)} largest at most. Each point is the mean of "
+        "several processes; its bar holds the true one in 99 of 100 measurements, as far as "
+        "processes differ. Times in UTC."
+    )

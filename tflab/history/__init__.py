@@ -1,0 +1,1 @@
+"""The same thing over time, from kept measurements."""

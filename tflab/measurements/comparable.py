@@ -1,0 +1,143 @@
+"""Comparable: whether measurements have anything to do with one another, and what differs between
+them. No TensorFlow in here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from tflab.analysis import quality, verdicts
+from tflab.errors import UsageError
+from tflab.records import Difference, Measurement
+from tflab.units import plural
+
+NOT_SET = "not set"  # of a variable that only others have
+
+Named = Mapping[str, Measurement]  # by what each is called, the first one first
+
+
+def refuse(
+    first: str, usual: Measurement, name: str, other: Measurement, other_graph: bool
+) -> None:
+    for what, of in (
+        ("phase", lambda item: item.comparison.phase),
+        ("grouping of rows (--by)", lambda item: item.comparison.by),
+    ):
+        if of(usual) != of(other):
+            raise UsageError(
+                f"'{first}' and '{name}' differ in their {what}: {of(usual)} and {of(other)}. "
+                "Measure one of them again, as the other was."
+            )
+    if not {*usual.comparison.batch_sizes} & {*other.comparison.batch_sizes}:
+        raise UsageError(
+            f"'{first}' and '{name}' have no batch size in common: theirs are "
+            f"{listed(usual.comparison.batch_sizes)} and {listed(other.comparison.batch_sizes)}."
+        )
+    wrong = "; ".join(of_models(usual, other))
+    same_name = usual.comparison.model == other.comparison.model
+    if wrong and not other_graph and not (same_name and other_tensorflow(usual, other)):
+        raise UsageError(
+            f"'{first}' and '{name}' are of different models: {wrong}. Give --other-graph where "
+            "that is what is to be compared."
+        )
+
+
+def of_models(usual: Measurement, other: Measurement) -> Iterator[str]:
+    """How the graphs of two steps, and what is fed to them, differ."""
+    mine, theirs = usual.observed.fingerprint, other.observed.fingerprint
+    if mine.graph != theirs.graph:
+        if usual.comparison.model != other.comparison.model:
+            yield f"{usual.comparison.model} and {other.comparison.model}"
+        counts = [
+            f"{theirs.ops.get(op, 0)} {op} instead of {mine.ops.get(op, 0)}"
+            for op in sorted({*mine.ops, *theirs.ops})
+            if mine.ops.get(op, 0) != theirs.ops.get(op, 0)
+        ]
+        more = f", and {plural(len(counts) - 5, 'other type')}" if len(counts) > 5 else ""
+        same = "the same types of ops, but other edges, shapes or attributes"
+        yield f"{', '.join(counts[:5])}{more}" if counts else same
+    if mine.feeds != theirs.feeds:
+        yield f"fed {'; '.join(theirs.feeds) or 'nothing'} instead of {'; '.join(mine.feeds)}"
+
+
+def other_tensorflow(usual: Measurement, other: Measurement) -> bool:
+    """Versions of TensorFlow write gradients, and so the graphs of models, differently."""
+    return usual.environment.get("Framework") != other.environment.get("Framework")
+
+
+def common_sizes(measurements: Named) -> list[int]:
+    sizes = [{*item.comparison.batch_sizes} for item in measurements.values()]
+    common = sorted(set.intersection(*sizes))
+    if not common:
+        raise UsageError("No batch size was measured in all of these; give fewer files.")
+    return common
+
+
+def listed(sizes: Iterable[int]) -> str:
+    return ", ".join(map(str, sizes))
+
+
+# What differs
+
+
+def differences(measurements: Sequence[Measurement]) -> Iterator[Difference]:
+    """Of machine, software and options first, then of what was worked on."""
+    about = [described(item) for item in measurements]
+    for what in dict.fromkeys(what for each in about for what in each):
+        values = tuple(each.get(what, NOT_SET) for each in about)
+        if len(set(values)) > 1:
+            yield Difference(what, values)
+
+
+def described(measurement: Measurement) -> dict[str, str]:
+    comparison, of = measurement.comparison, measurement.observed.fingerprint
+    peaks = comparison.peaks
+    reached = f"{peaks.gflops:,.0f} GFLOP/s, {peaks.gigabytes_per_s:,.0f} GB/s" if peaks else ""
+    return {
+        **measurement.environment,
+        "tflab": measurement.tflab,
+        "Peak, measured": reached,
+        **measurement.options,
+        "Model": comparison.model,
+        "Graph": of.graph,
+        "Weights": of.weights or "drawn anew in each run",
+        "Data": f"{comparison.data} ({of.data})",
+        "Images": f"{comparison.images:,}",
+        "Batch sizes": listed(comparison.batch_sizes),
+        "Traced": f"one step in {comparison.trace_every}",
+    }
+
+
+def notes(measurements: Named, sizes: Sequence[int]) -> Iterator[str]:
+    (first, usual), *others = measurements.items()
+    for name, item in measurements.items():
+        comparison = item.comparison
+        if quality.disturbed(comparison.quality):
+            assert comparison.quality is not None
+            reasons = "; ".join(comparison.quality.reasons)
+            yield f"The machine of '{name}' was busy while it measured: {reasons}."
+        if comparison.interrupted or comparison.failure:
+            yield f"'{name}' is partial: it ended before all was measured."
+        left = sorted({*comparison.batch_sizes} - {*sizes})
+        if left:
+            yield f"Batch {listed(left)} of '{name}' was not measured everywhere, and is left out."
+        number = len(item.observed.processes)
+        if number < verdicts.LEAST:
+            yield (
+                f"Not enough to tell: '{name}' was measured in {number} "
+                f"process{'' if number == 1 else 'es'}, and a verdict takes {verdicts.LEAST}. "
+                "Measure again with --save."
+            )
+    if any(quality.disturbed(item.comparison.quality) for item in measurements.values()):
+        yield "What is faster or slower is withheld: measure again on a quiet machine."
+    for name, other in others:
+        wrong = "; ".join(of_models(usual, other))
+        if wrong:
+            why = " by another TensorFlow" if other_tensorflow(usual, other) else ""
+            yield f"The graph of '{name}' differs from that of '{first}'{why}: {wrong}."
+        keys = [{row.key for row in item.comparison.rows} for item in (usual, other)]
+        if not keys[0] & keys[1]:
+            yield (
+                f"'{first}' and '{name}' have no {usual.comparison.by} in common, such as "
+                f"{min(keys[0], default='none')} and {min(keys[1], default='none')}: only their "
+                "steps can be compared."
+            )

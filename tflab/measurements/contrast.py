@@ -1,0 +1,148 @@
+"""Contrast: measurements made elsewhere, or at other times, each held against the first of them.
+
+An observation is a process: the median of its turns, which each have the median of their steps. No
+TensorFlow in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+from tflab.analysis import quality, step_times, two_samples
+from tflab.errors import UsageError
+from tflab.measurements import comparable
+from tflab.measurements.comparable import Named
+from tflab.records import (
+    ConfigTimes,
+    Contrast,
+    Measurement,
+    OpStats,
+    Process,
+    RowTimes,
+    Verdict,
+)
+
+
+def named(files: Sequence[str]) -> list[str]:
+    """What measurements are called: the names of their files, with folders where names agree."""
+    short = [Path(file).name.removesuffix(".gz").removesuffix(".json") for file in files]
+    names = short if len(set(short)) == len(short) else [*files]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice:
+        raise UsageError(f"The measurement '{twice}' is given twice; give each file once.")
+    return names
+
+
+def contrast(measurements: Named, other_graph: bool = False) -> Contrast:
+    """What differs, and by how much every step and row does.
+
+    Raises UsageError for measurements that have nothing to do with one another. A model with
+    another graph is one of them, but where the user allows it.
+    """
+    (first, usual), *others = measurements.items()
+    for name, other in others:
+        comparable.refuse(first, usual, name, other, other_graph)
+    sizes = comparable.common_sizes(measurements)
+    busy = any(quality.disturbed(item.comparison.quality) for item in measurements.values())
+    rows = tuple(row_times(measurements, sizes, busy))
+    return Contrast(
+        measurements=tuple(measurements),
+        when=tuple(item.when for item in measurements.values()),
+        processes=tuple(len(item.observed.processes) for item in measurements.values()),
+        model=usual.comparison.model,
+        phase=usual.comparison.phase,
+        by=usual.comparison.by,
+        differences=tuple(comparable.differences(list(measurements.values()))),
+        notes=tuple(comparable.notes(measurements, sizes)),
+        steps=tuple(steps(measurements, sizes, busy)),
+        rows=rows,
+    )
+
+
+def observations(processes: Iterable[Process], size: int) -> list[float]:
+    """Of each process the untraced step: the median of its turns."""
+    return [median(map(median, process.untraced_ns[size])) for process in processes]
+
+
+def row_observations(processes: Iterable[Process], size: int, key: str) -> list[float]:
+    """Likewise what a traced step spends in a row; of those processes where it ran."""
+    times = (process.rows_ns[size].get(key, 0) for process in processes)
+    return [ns for ns in times if ns > 0]
+
+
+def judged(pairs: Sequence[two_samples.Pair], busy: bool) -> tuple[Verdict, ...]:
+    found = two_samples.judge(pairs)
+    return tuple(replace(verdict, word="withheld") for verdict in found) if busy else found
+
+
+def step_pairs(
+    measurements: Named, sizes: Sequence[int]
+) -> dict[tuple[str, int], two_samples.Pair]:
+    """By measurement and batch size: the first one's observations, and its own."""
+    usual, *others = measurements.items()
+    return {
+        (name, size): (
+            observations(usual[1].observed.processes, size),
+            observations(item.observed.processes, size),
+        )
+        for size in sizes
+        for name, item in others
+        if usual[1].observed.processes and item.observed.processes
+    }
+
+
+def steps(measurements: Named, sizes: Sequence[int], busy: bool) -> Iterator[ConfigTimes]:
+    """The untraced steps of all processes; where there are none, those beside the traced ones."""
+    pairs = step_pairs(measurements, sizes)
+    against = dict(zip(pairs, judged(list(pairs.values()), busy), strict=True))
+    for size in sizes:
+        for name, item in measurements.items():
+            turns = [
+                turn for process in item.observed.processes for turn in process.untraced_ns[size]
+            ]
+            times = [ns for turn in turns for ns in turn]
+            spread = step_times.spread(times) if times else item.comparison.steps[size].untraced_ns
+            rate = 1e9 * size / spread.median
+            yield ConfigTimes(name, size, spread, rate, against.get((name, size)))
+
+
+def row_times(measurements: Named, sizes: Sequence[int], busy: bool) -> Iterator[RowTimes]:
+    """Every row at every batch size in each measurement; all verdicts are made together."""
+    first = next(iter(measurements))
+    rows = {(size, key): None for size in sizes for key in keys(measurements, size)}
+    seen = {
+        (size, key, name): row_observations(item.observed.processes, size, key)
+        for size, key in rows
+        for name, item in measurements.items()
+    }
+    pairs = {
+        (size, key, name): (seen[size, key, first], times)
+        for (size, key, name), times in seen.items()
+        if name != first and times and seen[size, key, first]
+    }
+    against = dict(zip(pairs, judged(list(pairs.values()), busy), strict=True))
+    for (size, key, name), times in seen.items():
+        stats = stats_of(measurements[name], size, key)
+        step_ns = stats.step_ns if stats else None
+        share = stats.share if stats else None
+        yield RowTimes(
+            key,
+            size,
+            name,
+            median(times) if times else step_ns,
+            share,
+            against.get((size, key, name)),
+        )
+
+
+def keys(measurements: Named, size: int) -> list[str]:
+    """The rows at a batch size, in the order of the first measurement, then of the others."""
+    tables = [item.comparison.tables[size] for item in measurements.values()]
+    return list(dict.fromkeys(row.key for table in tables for row in table))
+
+
+def stats_of(measurement: Measurement, size: int, key: str) -> OpStats | None:
+    return next((row for row in measurement.comparison.tables[size] if row.key == key), None)

@@ -1,0 +1,142 @@
+"""Decoding: records as JSON, whole, and back again from files of strangers. No TensorFlow in here.
+
+What a record holds is said by the types of its fields, and each value is checked against them:
+numbers are finite, and not below zero but where a difference may be. Nothing is ever unpickled or
+imported. Other programs are served by `exporters.json`, which leaves out and renames.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import types
+from collections.abc import Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+MOST = 2**53  # above which JSON's numbers are no longer exact everywhere
+LONGEST = 10_000  # characters of a text
+# Times that may be below zero: those that differences and lines come to
+BELOW_ZERO = ("fixed_ns", "per_image_ns", "once_more_ns", "low_ns", "high_ns", "predicted_ns")
+# What has no end in an interval of too few observations, which is null in a file
+ENDLESS = {"low": 0.0, "low_ns": -math.inf, "high": math.inf, "high_ns": math.inf}
+
+
+class WrongError(ValueError):
+    """A value that is not what its field holds: where it is, and what is wrong."""
+
+    def __init__(self, path: str, wrong: str) -> None:
+        super().__init__(f"{path.lstrip('.') or 'its content'} {wrong}")
+
+
+def encoded(value: Any) -> Any:
+    """Records as objects of all their fields, for `json.dumps`."""
+    if is_dataclass(value):
+        return {item.name: encoded(getattr(value, item.name)) for item in fields(value)}
+    if isinstance(value, tuple):
+        return [encoded(item) for item in value]
+    if isinstance(value, Mapping):
+        return {str(key): encoded(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def decoded(kind: Any, value: Any, path: str = "") -> Any:
+    """A value of this type. Raises WrongError where it is something else."""
+    origin, arguments = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        return record(kind, value, path)
+    if origin in (Union, types.UnionType):
+        some = next(argument for argument in arguments if argument is not types.NoneType)
+        return None if value is None else decoded(some, value, path)
+    if origin is tuple:
+        return row(arguments, value, path)
+    if origin is Mapping:
+        return mapping(arguments, value, path)
+    return scalar(kind, value, path)
+
+
+def record(kind: Any, value: Any, path: str) -> Any:
+    if not isinstance(value, dict):
+        raise WrongError(path, "is not an object")
+    values = {}
+    for name, of_field, optional in fields_of(kind):
+        if name in value:
+            values[name] = decoded(of_field, value[name], f"{path}.{name}")
+        elif not optional:
+            raise WrongError(f"{path}.{name}", "is missing")
+    return kind(**values)
+
+
+@functools.cache
+def fields_of(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
+    """Name and type of each field, and whether it has a default."""
+    hints = get_type_hints(kind)
+    return tuple(
+        (
+            item.name,
+            hints[item.name],
+            item.default is not MISSING or item.default_factory is not MISSING,
+        )
+        for item in fields(kind)
+    )
+
+
+def row(arguments: tuple[Any, ...], value: Any, path: str) -> tuple[Any, ...]:
+    if not isinstance(value, list):
+        raise WrongError(path, "is not a list")
+    kinds = arguments[:1] * len(value) if arguments[-1] is Ellipsis else arguments
+    if len(kinds) != len(value):
+        raise WrongError(path, f"has {len(value)} items instead of {len(kinds)}")
+    items = enumerate(zip(kinds, value, strict=True))
+    return tuple(decoded(kind, item, f"{path}[{place}]") for place, (kind, item) in items)
+
+
+def mapping(arguments: tuple[Any, ...], value: Any, path: str) -> dict[Any, Any]:
+    key_kind, kind = arguments
+    if not isinstance(value, dict):
+        raise WrongError(path, "is not an object")
+    return {
+        key_of(key_kind, key, path): decoded(kind, item, f"{path}.{key}")
+        for key, item in value.items()
+    }
+
+
+def key_of(kind: Any, key: str, path: str) -> Any:
+    """JSON has only texts as keys; a number among ours is a batch size."""
+    if kind is not int:
+        return text(key, path)
+    if not (key.isascii() and key.isdecimal() and len(key) < 10 and key == str(int(key))):
+        raise WrongError(path, f"has the key '{key[:40]}', which is no batch size")
+    return int(key)
+
+
+def scalar(kind: Any, value: Any, path: str) -> Any:
+    name = path.rpartition(".")[2]
+    if kind is float and value is None and name in ENDLESS:
+        return ENDLESS[name]
+    if kind is str:
+        return text(value, path)
+    if kind is bool:
+        if not isinstance(value, bool):
+            raise WrongError(path, "is neither true nor false")
+        return value
+    right = (int,) if kind is int else (int, float)
+    if isinstance(value, bool) or not isinstance(value, right):
+        raise WrongError(path, f"is not a {'whole ' if kind is int else ''}number")
+    if not abs(value) <= MOST:
+        raise WrongError(path, "is a number out of all bounds")
+    if value < 0 and name not in BELOW_ZERO:
+        raise WrongError(path, "is below zero")
+    return value
+
+
+def text(value: Any, path: str) -> str:
+    if not isinstance(value, str):
+        raise WrongError(path, "is not a text")
+    if len(value) > LONGEST:
+        raise WrongError(path, f"is a text of {len(value):,} characters")
+    if any("\ud800" <= character <= "\udfff" for character in value):
+        raise WrongError(path, "holds half a character")
+    return value

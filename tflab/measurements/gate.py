@@ -1,0 +1,57 @@
+"""Gate: whether a step is proven to have become slower by a given share. No TensorFlow in here.
+
+Proven is what the verdict calls slower and whose interval lies above the share, at each batch size
+of each measurement, with all of them tested together. What cannot be told is no proof.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tflab.analysis import two_samples
+from tflab.measurements import contrast
+from tflab.measurements.comparable import Named
+from tflab.records import Contrast, Gate
+from tflab.units import time
+from tflab.views.abreast import against
+
+
+def judge(measurements: Named, held: Contrast, percent: float) -> Gate:
+    sizes = sorted({row.batch_size for row in held.steps})
+    factor = 1 + percent / 100
+    pairs = contrast.step_pairs(measurements, sizes)
+    proven = dict(zip(pairs, two_samples.proven(list(pairs.values()), factor), strict=True))
+    slower, undecided = [], []
+    usual = {row.batch_size: row for row in held.steps if row.config == held.measurements[0]}
+    for row in held.steps:
+        if row.config == held.measurements[0]:
+            continue
+        verdict, pair = row.verdict, (row.config, row.batch_size)
+        where = f"'{row.config}' at batch {row.batch_size}"
+        if verdict is None:
+            undecided.append(f"{where}, which has no processes to compare")
+        elif verdict.word == "slower" and proven[pair]:
+            before = time(usual[row.batch_size].untraced_ns.median)
+            after = time(row.untraced_ns.median)
+            slower.append(f"{where}, {against(verdict)} ({after} after {before})")
+        elif verdict.word == "withheld" or verdict.high > factor:
+            undecided.append(f"{where}, {against(verdict)}")
+    return Gate(percent, tuple(slower), tuple(undecided))
+
+
+def sentence(gate: Gate, first: str) -> str:
+    """What came of it."""
+    share = f"{gate.percent:g} %"
+    if gate.slower:
+        told = f"Proven to be slower than '{first}' by more than {share}: {listed(gate.slower)}."
+    elif gate.undecided:
+        told = f"Nothing is proven to be slower than '{first}' by more than {share}."
+    else:
+        told = f"Nothing is slower than '{first}' by more than {share}."
+    if gate.undecided:
+        told += f" Not enough to tell: {listed(gate.undecided)}."
+    return told
+
+
+def listed(items: Sequence[str]) -> str:
+    return "; ".join(items)

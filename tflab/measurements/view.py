@@ -1,0 +1,118 @@
+"""View of a contrast: what differs first, then the steps and the rows of several measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+
+from tflab.analysis.two_samples import DRIFT
+from tflab.measurements import gate
+from tflab.records import Contrast, RowTimes
+from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.units import percent, time
+from tflab.views.abreast import BESIDE, against, chunks, steps_abreast
+from tflab.views.op_table import NAMES
+
+BRIEF = 10  # rows of each table
+
+Key = str
+Cells = dict[tuple[Key, str], RowTimes]
+
+
+def blocks(contrast: Contrast, top: int = BRIEF) -> Iterable[Block]:
+    """All that the command prints; its option says how many rows of a table are shown."""
+    for block in parts(contrast, top):
+        yield replace(block, option="--top") if isinstance(block, Table) else block
+
+
+def parts(contrast: Contrast, top: int) -> Iterator[Block]:
+    first = contrast.measurements[0]
+    yield f"{contrast.model}, {contrast.phase}: measurements held against '{first}', the first."
+    yield made(contrast)
+    yield from differing(contrast)
+    yield from contrast.notes
+    yield from steps_abreast(f"The untraced step (times as long as in {first})", contrast.steps)
+    for size in dict.fromkeys(row.batch_size for row in contrast.rows):
+        yield from rows(contrast, size, top)
+    yield basis(contrast)
+    if contrast.gate:
+        yield gate.sentence(contrast.gate, first)
+
+
+def made(contrast: Contrast) -> Table:
+    measurements = zip(contrast.measurements, contrast.when, contrast.processes, strict=True)
+    return Table(
+        "When it was measured, and in how many processes",
+        (
+            Column("measurement", lambda row: row[0], elastic=True, name=True),
+            Column("when, in UTC", lambda row: row[1].replace("T", " ").rstrip("Z")),
+            Column("processes", lambda row: str(row[2]), right=True),
+        ),
+        tuple(measurements),
+    )
+
+
+def differing(contrast: Contrast) -> Iterator[Block]:
+    """What is not the same, a column for each measurement, two at a time."""
+    if not contrast.differences:
+        yield "Machine, software, options, model and data are the same, as far as tflab looks."
+        return
+
+    def column(place: int) -> Column:
+        name = contrast.measurements[place]
+        return Column(name, lambda row: row.values[place], elastic=True, least=12)
+
+    for part in chunks(range(1, len(contrast.measurements)), BESIDE):
+        yield Table(
+            "What differs",
+            (Column("", lambda row: row.what), *map(column, (0, *part))),
+            contrast.differences,
+        )
+
+
+def rows(contrast: Contrast, size: int, top: int) -> Iterator[Table]:
+    """What a step spends in each row, in the order of what costs most anywhere."""
+    of_size = [row for row in contrast.rows if row.batch_size == size]
+    cells: Cells = {(row.key, row.measurement): row for row in of_size}
+    first, *others = contrast.measurements
+    title = (
+        f"Batch {size}: the time of a traced step by {contrast.by} (times as long as in {first})"
+    )
+    for part in chunks(others, BESIDE):
+        columns = (key(contrast.by), *(column(name, cells) for name in (first, *part)))
+        yield shortened(title, columns, in_order(of_size), top)
+
+
+def key(by: str) -> Column:
+    return Column(NAMES[by], str, elastic=True, least=16, name=True)
+
+
+def column(measurement: str, cells: Cells) -> Column:
+    def cell(key: Key) -> str:
+        row = cells[key, measurement]
+        if row.step_ns is None:
+            return ""
+        beside = against(row.verdict) if row.verdict else percent(row.share or 0)
+        return f"{time(row.step_ns)} ({beside})"
+
+    return Column(measurement, cell, right=True)
+
+
+def in_order(rows: Sequence[RowTimes]) -> list[Key]:
+    most: dict[Key, float] = {}
+    for row in rows:
+        most[row.key] = max(most.get(row.key, 0), row.step_ns or 0)
+    return sorted(most, key=lambda key: -most[key])
+
+
+def basis(contrast: Contrast) -> str:
+    """What the verdicts were told from."""
+    return (
+        "Each ratio is of two independent samples, not of pairs: a process is one observation, and "
+        "what disturbed one measurement did not disturb the other. Its interval holds the true one "
+        "in 99 of 100 comparisons, as far as processes differ; what a machine changes of itself in "
+        f"between is not in it, so only what is proven to differ by more than "
+        f"{percent(DRIFT - 1)} is called slower or faster. Alike: within that. Cannot tell: too "
+        "few processes, or too noisy a machine. Beside the first measurement stands the share of "
+        "the time of all rows."
+    )

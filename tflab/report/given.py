@@ -1,0 +1,57 @@
+"""Given: what exists already and goes into a report, looked at before anything is measured."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tflab.errors import TflabError, UsageError
+from tflab.records import History, Measurement
+from tflab.records.options import BATCH_SIZES
+
+
+def measurements(paths: Sequence[str], model: str) -> Mapping[str, Measurement]:
+    """What a report can be held against. Raises UsageError, before anything is measured, for what
+    it cannot."""
+    from tflab.compare import kept
+
+    found = kept.read_all(paths)
+    for name, measurement in found.items():
+        of = measurement.comparison
+        if of.model != Path(model).name and of.model != model:
+            raise UsageError(f"'{name}' was measured of '{of.model}', not of '{model}'.")
+        if (of.phase, of.by) != ("inference", "op") or not {*BATCH_SIZES} & {*of.batch_sizes}:
+            raise UsageError(
+                f"'{name}' cannot be held against a report, which is of inference by op at batch "
+                f"sizes {', '.join(map(str, BATCH_SIZES))}; it is of {of.phase} by {of.by} at "
+                f"{', '.join(map(str, of.batch_sizes))}."
+            )
+    return found
+
+
+def training(logdir: str, model: str) -> History:
+    """The history of a training that exists. Raises UsageError where it cannot be used."""
+    from tflab.train import history
+
+    path = Path(logdir) / history.NAME
+    if not path.is_file():
+        raise UsageError(
+            f"The logdir '{logdir}' is not that of a training: there is no {history.NAME} in it. "
+            "Give one that `python -m tflab.train` has written."
+        )
+    try:
+        trained = history.read(path)
+    except TflabError as error:
+        raise UsageError(str(error)) from error
+    if trained.model != model:
+        raise UsageError(
+            f"The training in '{logdir}' is of '{trained.model}', not of '{model}'; give "
+            f"--model {trained.model}, or another logdir."
+        )
+    if not trained.epochs:
+        raise UsageError(
+            f"The training in '{logdir}' has not finished an epoch; let it go on with "
+            f"`python -m tflab.train --resume --logdir {shlex.quote(logdir)}`."
+        )
+    return trained

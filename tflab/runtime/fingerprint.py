@@ -1,0 +1,134 @@
+"""Fingerprint: what tells the model and data of one measurement from those of another.
+
+Of the user's graph count the nodes that a step needs, with their types, edges and attributes. What
+another run, folder or version writes otherwise is left out: attributes at their defaults, hints of
+colocation, seeds, text such as names of files, and values that are weights.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import prod
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf1
+
+from tflab import datasets
+from tflab.records import Fingerprint, Program, Start
+from tflab.runtime import private, session
+
+NOT_OF_THE_MODEL = ("_class", "_output_shapes", "container", "seed", "seed2", "shared_name")
+SHORT = 16  # characters of a digest
+LOOKED_AT = 1_000  # rows of the data
+AXES = 64  # elements: more integers than that are data, as an embedding's
+
+
+def of_step(program: Program, step: session.Step, split: str) -> Fingerprint:
+    """Of what a step needs, and of the data of a split."""
+    graph_def = program.graph.as_graph_def()
+    nodes = needed(graph_def.node, (*step.fetches, *step.targets))
+    called = [node for function in functions(graph_def, nodes) for node in function.node_def]
+    columns = session.feed_columns(program, split)
+    return Fingerprint(
+        graph=digest(line for node in (*nodes, *called) for line in described(node)),
+        nodes=len(nodes),
+        edges=sum(len(node.input) for node in nodes),
+        ops=dict(sorted(Counter(node.op for node in nodes).items())),
+        feeds=tuple(fed(name, column) for name, column in columns.items()),
+        data=digest(part for column in columns.values() for part in content(column)),
+        weights=weights((*nodes, *called), session.start_of(program)),
+    )
+
+
+def digest(parts: Iterable[bytes]) -> str:
+    hashed = hashlib.sha256()
+    for part in parts:
+        hashed.update(b"%d:" % len(part))  # else the end of one could be the start of the next
+        hashed.update(part)
+    return hashed.hexdigest()[:SHORT]
+
+
+def needed(nodes: Iterable[Any], ends: Sequence[str]) -> list[Any]:
+    """The nodes that these depend on, in the order of their names."""
+    by_name = {node.name: node for node in nodes}
+    waiting, seen = [producer(end) for end in ends], set[str]()
+    while waiting:
+        name = waiting.pop()
+        if name not in seen and name in by_name:
+            seen.add(name)
+            waiting += map(producer, by_name[name].input)
+    return [by_name[name] for name in sorted(seen)]
+
+
+def producer(tensor: str) -> str:
+    return tensor.lstrip("^").partition(":")[0]
+
+
+def functions(graph_def: Any, nodes: Iterable[Any]) -> list[Any]:
+    """The functions that these nodes name, and those that their bodies name, sorted."""
+    library = {function.signature.name: function for function in graph_def.library.function}
+    waiting, seen = list(nodes), set[str]()
+    while waiting:
+        node = waiting.pop()
+        named = [node.op]
+        for value in node.attr.values():
+            named += [value.func.name, *(func.name for func in value.list.func)]
+        for name in named:
+            if name in library and name not in seen:
+                seen.add(name)
+                waiting += library[name].node_def
+    return [library[name] for name in sorted(seen)]
+
+
+def described(node: Any) -> Iterator[bytes]:
+    """What is the same wherever the same node is built."""
+    yield "\n".join((node.name, node.op, node.device, *node.input)).encode()
+    definition = private.op_def(node.op)
+    usual = {attr.name: attr.default_value for attr in definition.attr} if definition else {}
+    for name in sorted(node.attr):
+        value = node.attr[name]
+        if name in NOT_OF_THE_MODEL or is_weight(value) or value == usual.get(name):
+            continue
+        if value.WhichOneof("value") != "s" or name in ("padding", "data_format"):
+            yield name.encode() + b"=" + value.SerializeToString(deterministic=True)
+
+
+def is_weight(value: Any) -> bool:
+    """Whether an attribute is a tensor that says nothing of the graph: no few integers, as axes and
+    shapes are."""
+    if value.WhichOneof("value") != "tensor":
+        return False
+    dtype = tf1.as_dtype(value.tensor.dtype)
+    elements = prod(dim.size for dim in value.tensor.tensor_shape.dim)
+    return not (dtype.is_integer or dtype.is_bool) or elements > AXES
+
+
+def weights(nodes: Iterable[Any], start: Start) -> str | None:
+    """Digest of the values that come with the graph; None where each run draws them anew."""
+    parts = [
+        node.name.encode() + node.attr["value"].tensor.SerializeToString(deterministic=True)
+        for node in nodes
+        if node.op == "Const" and is_weight(node.attr["value"])
+        if node.attr["value"].tensor.dtype != tf1.string.as_datatype_enum
+    ]
+    given: Mapping[str, Any] = start.feeds
+    parts += [name.encode() + np.asarray(given[name]).tobytes() for name in sorted(given)]
+    return digest(parts) if parts else None
+
+
+def fed(name: str, column: datasets.Column) -> str:
+    """`images:0 float32 [?, 32, 32, 1]`"""
+    whole = isinstance(column, datasets.Whole)
+    array = column.value if isinstance(column, datasets.Whole) else column
+    dims = [str(size) for size in array.shape] if whole else ["?", *map(str, array.shape[1:])]
+    return f"{name} {array.dtype} [{', '.join(dims)}]"
+
+
+def content(column: datasets.Column) -> Iterator[bytes]:
+    """Its size and its first rows, however many of them were worked on."""
+    array = column.value if isinstance(column, datasets.Whole) else column
+    yield f"{array.dtype} {array.shape}".encode()
+    yield (array if isinstance(column, datasets.Whole) else array[:LOOKED_AT]).tobytes()

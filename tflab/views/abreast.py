@@ -1,0 +1,49 @@
+"""Abreast: what was measured in several ways, side by side, as many columns at a time as fit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from math import isfinite
+from typing import TypeVar
+
+from tflab.records import ConfigTimes, Verdict
+from tflab.records.blocks import Column, Table
+from tflab.units import time
+
+BESIDE = 2  # ways that fit beside the usual one
+
+Item = TypeVar("Item")
+
+
+def steps_abreast(title: str, rows: Sequence[ConfigTimes]) -> Iterator[Table]:
+    """The untraced step at each batch size: as usual, and beside it otherwise, a few at a time."""
+    measured = {(row.batch_size, row.config): row for row in rows}
+    usual, *others = dict.fromkeys(row.config for row in rows) or [""]
+
+    def column(config: str) -> Column:
+        def cell(batch: int) -> str:
+            row = measured[batch, config]
+            step = time(row.untraced_ns.median)
+            return f"{step} ({against(row.verdict)})" if row.verdict else step
+
+        return Column(config, cell, right=True)
+
+    for part in chunks(others, BESIDE):
+        yield Table(
+            title,
+            (Column("batch", str, right=True), *map(column, (usual, *part))),
+            tuple(dict.fromkeys(row.batch_size for row in rows)),
+        )
+
+
+def against(verdict: Verdict) -> str:
+    """`1.35 x [1.30, 1.40]`, or `alike` or `cannot tell` with the interval that says so."""
+    if verdict.word in ("slower", "faster"):
+        return f"{verdict.ratio:.2f} x [{verdict.low:.2f}, {verdict.high:.2f}]"
+    if verdict.word != "withheld" and isfinite(verdict.low) and isfinite(verdict.high):
+        return f"{verdict.word} [{verdict.low:.2f}, {verdict.high:.2f}]"
+    return verdict.word
+
+
+def chunks(items: Sequence[Item], count: int) -> Iterator[Sequence[Item]]:
+    return (items[start : start + count] for start in range(0, len(items), count))
