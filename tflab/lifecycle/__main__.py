@@ -20,7 +20,8 @@ from tflab.cli import arguments, command, environment, logdirs
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import STAGES, walk
 from tflab.records import Execution, Frontend, Options, Placement, Stage
-from tflab.runtime import dumps
+from tflab.records.options import SPLITS
+from tflab.runtime import dumps, quiet
 from tflab.views import name_scopes
 from tflab.views import stages as views
 
@@ -81,6 +82,7 @@ def parser() -> argparse.ArgumentParser:
         help="steps before those, not measured (default: %(default)s)",
     )
     arguments.devices(parser)
+    arguments.cluster(parser)
     arguments.without(
         parser, "run with these graph passes off, and compare: grappler, remapper, ..."
     )
@@ -126,6 +128,26 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
+    arguments.check_cluster(args)
+    stop = STAGES[-1] if args.stage == "all" else args.stage
+    if args.experiments and stop != STAGES[-1]:
+        raise UsageError(
+            f"--experiments runs steps, and a walk to the {stop} stage runs none; give --stage "
+            f"{STAGES[-1]}, or leave it out."
+        )
+    dumps.prepare()
+    # A wrong name is an error before a folder is made, or a task started
+    models.find(args.model, arguments.saved_of(args))
+    if not args.cluster:
+        return run_on(args, stop, ())
+    quiet.load()
+    from tflab.runtime import cluster
+
+    with cluster.tasks(args.cluster) as addresses:
+        return run_on(args, stop, addresses)
+
+
+def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
     options = Options(
         batch_size=args.batch_size,
         steps=args.steps,
@@ -139,15 +161,9 @@ def run(args: argparse.Namespace) -> int:
         experiments=args.experiments or 0,
         values=args.values,
         saved=arguments.saved_of(args),
+        cluster=tasks,
+        split=args.split or SPLITS[0],
     )
-    stop = STAGES[-1] if args.stage == "all" else args.stage
-    if args.experiments and stop != STAGES[-1]:
-        raise UsageError(
-            f"--experiments runs steps, and a walk to the {stop} stage runs none; give --stage "
-            f"{STAGES[-1]}, or leave it out."
-        )
-    dumps.prepare()
-    models.find(args.model, options.saved)  # a wrong name is an error before a folder is made
     final = None
     if args.logdir or stop == STAGES[-1]:
         final = logdirs.choose(args.logdir, args.model)
@@ -161,6 +177,9 @@ def run(args: argparse.Namespace) -> int:
         print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(final)}", file=stream)
         for sentence in captured.left_out if captured else ():
             print(sentence, file=stream)
+    failures = [stage.failure for stage in stages if isinstance(stage, Execution) and stage.failure]
+    if failures:
+        raise TflabError(failures[0])
     interrupted = (captured is not None and captured.interrupted) or any(
         stage.interrupted for stage in stages if isinstance(stage, Execution)
     )
@@ -173,7 +192,8 @@ def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
     from tflab.lifecycle import captures
 
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
-    ran = any(isinstance(stage, Execution) and not stage.interrupted for stage in stages)
+    whole = (isinstance(s, Execution) and not (s.interrupted or s.failure) for s in stages)
+    ran = any(whole)
     taken = captures.take(placement, options) if placement and ran else captures.Captures(())
     tensorboard.write(folder, stages[-1], placement, taken.captured)
     for code in placement.generated if placement else ():

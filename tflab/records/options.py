@@ -87,7 +87,11 @@ class Options:
     values: bool = True  # record the values of one step, which is not timed
     one_by_one: bool = False  # whether a single thread starts ops, each with all the processors
     saved: Saved = Saved()
+    cluster: tuple[str, ...] = ()  # addresses of the tasks to run on; none is this process alone
+    split: str = "layers"  # over them; or "batch"
 
+
+SPLITS = ("layers", "batch")  # ways to cut a model over the tasks of a cluster
 
 SWITCHES = {  # graph pass -> its field in tensorflow/core/protobuf/rewriter_config.proto
     "grappler": "disable_meta_optimizer",
@@ -117,6 +121,9 @@ class Program:
     dataset: Callable[[str], Any]  # split -> Dataset, read once
     ends: tuple[str, ...] = ()  # the nodes that the model is there to compute
     train_op: str | None = None
+    # The device that each node of the model is to have, where the user does not choose it in the
+    # model: over the tasks of a cluster, node -> `/job:worker/task:1`
+    places: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def loss(self) -> Any:
