@@ -12,7 +12,7 @@ from tflab.records.cluster import Message, Offset
 def test_the_offset_is_the_middle_of_what_messages_both_ways_allow():
     # b is 1000 ahead; a message takes 30 one way and 10 the other
     messages = [Message("a", "b", 0, 1030), Message("b", "a", 1100, 110)]
-    assert clocks.offsets(messages, "a") == (Offset("b", 1010, 20),)
+    assert clocks.offsets(messages, "a") == (Offset("b", 1010, 20, 1010),)
 
 
 def test_the_fastest_message_of_each_direction_counts():
@@ -28,7 +28,7 @@ def test_a_third_clock_tightens_the_bounds():
         *(Message("b", "c", 0, 110), Message("c", "b", 100, 10)),
     ]
     far = [Message("a", "c", 0, 1200), Message("c", "a", 0, 800)]
-    assert clocks.offsets(near + far, "a") == (Offset("b", 100, 10), Offset("c", 200, 20))
+    assert clocks.offsets(near + far, "a") == (Offset("b", 100, 10, 100), Offset("c", 200, 20, 200))
 
 
 def test_messages_in_one_direction_say_nothing_certain():
@@ -46,16 +46,20 @@ def test_a_message_within_one_clock_says_nothing():
 def test_a_clock_that_was_set_meanwhile_is_not_consistent():
     # 100 ahead at first, at the end 100 behind
     messages = [Message("b", "a", 1100, 1010), Message("a", "b", 5000, 4910)]
-    assert clocks.offsets(messages, "a") == (Offset("b", 0, 90, consistent=False),)
+    assert clocks.offsets(messages, "a") == (Offset("b", 0, 90, 0, consistent=False),)
 
 
-def test_a_clock_that_may_be_right_is_not_corrected():
-    assert Offset("b", 30, 40).applied_ns == 0
+def test_clocks_that_may_be_right_are_not_corrected():
+    messages = [Message("a", "b", 0, 90), Message("b", "a", 0, 10)]
+    assert clocks.offsets(messages, "a") == (Offset("b", 40, 50),)
 
 
-def test_a_clock_that_is_certainly_wrong_is_corrected():
-    assert Offset("b", -50.4, 40).applied_ns == -50
-    assert Offset("b", 30, 40, consistent=False).applied_ns == 30
+def test_where_one_clock_is_wrong_all_are_corrected_for_only_together_they_fit():
+    messages = [
+        *(Message("a", "b", 0, 90), Message("b", "a", 0, 10)),
+        *(Message("a", "c", 0, 1030), Message("c", "a", 1100, 110)),
+    ]
+    assert clocks.offsets(messages, "a") == (Offset("b", 40, 50, 40), Offset("c", 1010, 20, 1010))
 
 
 TASKS = ("a", "b", "c", "d")

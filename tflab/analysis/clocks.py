@@ -11,6 +11,7 @@ middles of the tightest bounds satisfy all constraints at once. No TensorFlow in
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from itertools import product
 from math import inf
 
@@ -22,20 +23,24 @@ Bounds = dict[tuple[str, str], float]  # (a, b) -> the most that b's clock can b
 def offsets(messages: Iterable[Message], reference: str) -> tuple[Offset, ...]:
     """The offset of every other clock that the messages name, in the order of their names.
 
-    A clock that was set during the measurement, or runs fast, may satisfy no constant offset: then
-    the middle of the contradicting bounds is given, and that it is not consistent. A clock with
-    messages in one direction only has an infinite uncertainty.
+    While no message arrives before it was sent, all clocks may be right, and none is corrected;
+    else all are, because only together do the offsets satisfy every message. A clock that was set
+    during the measurement, or runs fast, may satisfy no constant offset: then the middle of the
+    contradicting bounds is given, and that it is not consistent. A clock with messages in one
+    direction only has an infinite uncertainty.
     """
     direct = fastest(messages)
     clocks = sorted({clock for pair in direct for clock in pair} | {reference})
     tight = tightest(direct, clocks)
     consistent = all(tight[clock, clock] >= 0 for clock in clocks)
     bounds: Mapping[tuple[str, str], float] = tight if consistent else direct
-    return tuple(
+    found = (
         offset(clock, bounds.get((reference, clock), inf), bounds.get((clock, reference), inf))
         for clock in clocks
         if clock != reference
     )
+    wrong = any(bound < 0 for bound in direct.values())
+    return tuple(replace(one, applied_ns=round(one.ahead_ns) if wrong else 0) for one in found)
 
 
 def fastest(messages: Iterable[Message]) -> Bounds:

@@ -2,14 +2,14 @@
 
 Each task times its own ops by its own clock. The messages of the steps themselves say how far these
 clocks are apart (`clocks`): a task starts after the step did and ends before it, and a tensor is
-received after the op that made it has ended. A task whose clock may be right keeps its times.
+received after the op that made it has ended. While all clocks may be right, no time is moved.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import mean
 
 from tflab.analysis import clocks
@@ -24,6 +24,31 @@ US = 1000  # ns: the runtime times what it receives in microseconds
 
 Edge = tuple[str, str, str]  # its name, the sending device and the receiving one
 Ends = Mapping[tuple[int, str], int]  # (step, node) -> when it ended, by its own clock
+
+
+@dataclass(frozen=True)
+class OneAxis:
+    """Everything by the clock of this process."""
+
+    runs: list[OpRun]
+    wires: list[OpRun]  # tensors on the wire, one for each that was received
+    received: list[Received]
+    offsets: tuple[Offset, ...]
+
+
+def one_axis(
+    runs: Sequence[OpRun],
+    received: Iterable[Received],
+    steps: Iterable[StepTime],
+    transfers: Iterable[Transfer],
+) -> OneAxis:
+    """What tasks timed by clocks of their own."""
+    sent = edges(transfers)
+    arrived = exact(received, sent)
+    found = clocks.offsets(messages(runs, arrived, steps, sent), CLIENT)
+    ahead = {offset.clock: offset.applied_ns for offset in found}
+    moved_runs = aligned(runs, ahead)
+    return OneAxis(moved_runs, runs_on_wire(arrived, ahead, sent, ends(moved_runs)), arrived, found)
 
 
 def edges(transfers: Iterable[Transfer]) -> dict[Edge, Transfer]:
@@ -43,6 +68,12 @@ def ends(runs: Iterable[OpRun]) -> Ends:
         for run in runs
         if often[run.step, run.name] == 1
     }
+
+
+def exact(arrived: Iterable[Received], sent: Mapping[Edge, Transfer]) -> list[Received]:
+    """What was received, with the bytes of its shape where that is known: the runtime rounds."""
+    known = {edge: transfer.bytes for edge, transfer in sent.items() if transfer.bytes is not None}
+    return [replace(one, bytes=known.get(edge_of(one), one.bytes)) for one in arrived]
 
 
 def messages(
@@ -68,20 +99,6 @@ def messages(
         if made_ns is not None:
             tasks = task_of(received.from_device), task_of(received.to_device)
             yield Message(*tasks, made_ns, received.start_ns + received.duration_ns + US)
-
-
-def offsets(
-    runs: Sequence[OpRun],
-    arrived: Iterable[Received],
-    steps: Iterable[StepTime],
-    transfers: Iterable[Transfer],
-) -> tuple[Offset, ...]:
-    """How far the clock of each task is ahead of that of this process."""
-    return clocks.offsets(messages(runs, arrived, steps, edges(transfers)), CLIENT)
-
-
-def corrections(found: Iterable[Offset]) -> dict[str, int]:
-    return {offset.clock: offset.applied_ns for offset in found}
 
 
 def aligned(runs: Iterable[OpRun], ahead: Mapping[str, int]) -> list[OpRun]:
@@ -133,10 +150,6 @@ def run_on_wire(
         start_ns=start,
         duration_ns=end - start,
     )
-
-
-def is_wire(run: OpRun) -> bool:
-    return run.op == OP
 
 
 def tensors(

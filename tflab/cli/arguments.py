@@ -96,9 +96,10 @@ def check_cluster(args: argparse.Namespace) -> None:
         raise UsageError(f"--split {args.split} says how --cluster is used; give --cluster 2, say.")
     if not args.cluster:
         return
-    for option, given in NOT_OVER_TASKS.items():
-        if vars(args).get(option) not in (None, False, 0, 1):
-            raise UsageError(f"--cluster does not go together with --{option}: {given}.")
+    for option, reason in NOT_OVER_TASKS.items():
+        usual = getattr(DEFAULTS, option)
+        if getattr(args, option, None) not in (None, usual):
+            raise UsageError(f"--cluster does not go together with --{option}: {reason}.")
 
 
 NOT_OVER_TASKS = {

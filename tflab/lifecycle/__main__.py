@@ -19,7 +19,7 @@ from tflab import models
 from tflab.cli import arguments, command, environment, logdirs
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import STAGES, walk
-from tflab.records import Execution, Frontend, Options, Placement, Stage
+from tflab.records import Capture, Execution, Frontend, Options, Placement, Stage
 from tflab.records.options import SPLITS
 from tflab.runtime import dumps, quiet
 from tflab.views import name_scopes
@@ -175,6 +175,8 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
     if final:
         stream = sys.stdout if args.format == "text" else sys.stderr
         print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(final)}", file=stream)
+        if options.cluster and stop == STAGES[-1]:
+            print(f"Open it in ui.perfetto.dev:  {final / CHART}", file=stream)
         for sentence in captured.left_out if captured else ():
             print(sentence, file=stream)
     failures = [stage.failure for stage in stages if isinstance(stage, Execution) and stage.failure]
@@ -196,9 +198,25 @@ def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
     ran = any(whole)
     taken = captures.take(placement, options) if placement and ran else captures.Captures(())
     tensorboard.write(folder, stages[-1], placement, taken.captured)
+    for stage in stages:
+        if isinstance(stage, Execution) and stage.network and placement:
+            write_chart(folder / CHART, stage, placement)
     for code in placement.generated if placement else ():
         logdirs.write_listings(folder / "code" / code.cluster, code.listings)
     return taken
+
+
+CHART = "trace.json"
+
+
+def write_chart(path: Path, stage: Execution, placement: Placement) -> None:
+    """The traced steps of all tasks on one time axis, for Perfetto."""
+    from tflab.exporters import chrome_trace
+
+    runs = (*stage.runs, *stage.wires)
+    capture = Capture(placement.program.name, stage.step_times, runs)
+    with path.open("w", encoding="utf-8") as stream:
+        chrome_trace.write(stream, [capture], stage.nodes, placement.transfers)
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:

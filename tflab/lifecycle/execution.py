@@ -144,21 +144,18 @@ def networked(
     """What went over the wire, and all times on one axis, which those of the runs become."""
     shapes = {one.tensor: one.shape for one in placement.transfers}
     sent = tuple(transfers.of_graphs(measured.graphs, shapes))
-    edges = wires.edges(sent)
-    offsets = wires.offsets(measured.runs, measured.received, measured.steps, sent)
-    ahead = wires.corrections(offsets)
-    measured.runs = wires.aligned(measured.runs, ahead)
-    ended = wires.ends(measured.runs)
-    on_wire = wires.runs_on_wire(measured.received, ahead, edges, ended)
-    ops = [run for run in measured.runs if run.name != trace.EXECUTOR]
+    axis = wires.one_axis(measured.runs, measured.received, measured.steps, sent)
+    measured.runs = axis.runs
+    ops = [run for run in axis.runs if run.name != trace.EXECUTOR]
     network = Network(
         split=options.split,
-        tasks=wires.task_times(ops, on_wire, measured.received, measured.steps),
-        tensors=wires.tensors(measured.received, on_wire, edges),
-        offsets=offsets,
+        tasks=wires.task_times(ops, axis.wires, axis.received, measured.steps),
+        tensors=wires.tensors(axis.received, axis.wires, wires.edges(sent)),
+        offsets=axis.offsets,
+        unrecorded=len(sent) * len(measured.steps) - len(axis.received),
         left_out=LEFT_OUT,
     )
-    return sent, on_wire, network
+    return sent, axis.wires, network
 
 
 def buffers_of(

@@ -45,13 +45,8 @@ class Offset:
     clock: str
     ahead_ns: float
     uncertainty_ns: float  # the true offset lies within this on either side
+    applied_ns: int = 0  # what was taken away from the times of the task
     consistent: bool = True  # False: no constant offset explains all messages
-
-    @property
-    def applied_ns(self) -> int:
-        """What the times of the task are corrected by: nothing, while its clock may be right."""
-        differs = abs(self.ahead_ns) > self.uncertainty_ns or not self.consistent
-        return round(self.ahead_ns) if differs else 0
 
 
 @dataclass(frozen=True)
@@ -88,4 +83,5 @@ class Network:
     tasks: tuple[TaskTime, ...]
     tensors: tuple[WireTensor, ...]  # what takes longest first
     offsets: tuple[Offset, ...]
+    unrecorded: int  # receives that the runtime left out of its traces, which happens
     left_out: tuple[str, ...] = ()  # sentences: what cannot be had over several tasks

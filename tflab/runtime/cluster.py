@@ -27,6 +27,7 @@ CLIENT = "client"  # the job of this process
 START_S = 180  # within which a task has to be there; it imports TensorFlow
 ANSWER_S = 5  # within which one that is there has to answer
 LOCAL = "127.0.0.1:0"
+STARTED: dict[str, subprocess.Popen[bytes]] = {}  # by this process, by address
 
 
 @contextmanager
@@ -43,7 +44,9 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
         return
     with ExitStack() as stack:
         starting = [stack.enter_context(process(number)) for number in range(wanted)]
-        yield tuple(begun(number, *task) for number, task in enumerate(starting))
+        addresses = tuple(begun(number, *task) for number, task in enumerate(starting))
+        STARTED.update(zip(addresses, (task for task, _ in starting), strict=True))
+        yield addresses
 
 
 @contextmanager
@@ -121,6 +124,19 @@ UNREACHED = "unreached"
 def answer(address: str) -> str:
     """The job under which a server started that listens at an address; else SILENT, or UNREACHED
     with the reason."""
+    if state := unconnected(address):
+        return state
+    config = tf1.ConfigProto(operation_timeout_in_ms=ANSWER_S * 1000)
+    try:
+        with tf1.Session(f"{server.SCHEME}{address}", graph=tf.Graph(), config=config) as session:
+            device = session.list_devices()[0].name
+    except tf.errors.OpError:
+        return unconnected(address) or SILENT  # it may have ended just now
+    return device.removeprefix("/job:").partition("/")[0]
+
+
+def unconnected(address: str) -> str | None:
+    """Why nothing can be sent to an address: SILENT, or UNREACHED with the reason."""
     host, _, port = address.rpartition(":")
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_S).close()
@@ -128,13 +144,7 @@ def answer(address: str) -> str:
         return SILENT
     except OSError as error:
         return f"{UNREACHED}: {(error.strerror or str(error)).lower()}"
-    config = tf1.ConfigProto(operation_timeout_in_ms=ANSWER_S * 1000)
-    try:
-        with tf1.Session(f"{server.SCHEME}{address}", graph=tf.Graph(), config=config) as session:
-            device = session.list_devices()[0].name
-    except tf.errors.OpError:
-        return SILENT
-    return device.removeprefix("/job:").partition("/")[0]
+    return None
 
 
 def lost(addresses: Sequence[str]) -> list[str]:
@@ -144,9 +154,16 @@ def lost(addresses: Sequence[str]) -> list[str]:
         state = answer(address)
         if state == SILENT:
             clauses.append(f"task {number} ({address}) does not answer")
+            end(address)
         elif state.startswith(UNREACHED):
             clauses.append(f"task {number} ({address}) is gone")
     return clauses
+
+
+def end(address: str) -> None:
+    """End a task that stands still, where it is one of ours: a session's end would wait for it."""
+    if address in STARTED:
+        STARTED[address].kill()
 
 
 def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError | None:
@@ -156,12 +173,21 @@ def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError 
         return None
     clauses = lost(addresses)
     if clauses:
-        return LostTaskError(
-            f"A step over {plural(len(addresses), 'task')} was given up: {' and '.join(clauses)}."
-        )
+        return given_up(addresses, clauses)
     if isinstance(error, tf.errors.UnavailableError):
         return RefusedError(f"The connection between two tasks broke: {first_line(error)}.")
     return None
+
+
+def check_all(addresses: Sequence[str]) -> None:
+    """Raise LostTaskError where a task has gone: a session would wait until its time limit."""
+    if clauses := lost(addresses):
+        raise given_up(addresses, clauses)
+
+
+def given_up(addresses: Sequence[str], clauses: Sequence[str]) -> LostTaskError:
+    tasks = plural(len(addresses), "task")
+    return LostTaskError(f"A step over {tasks} was given up: {' and '.join(clauses)}.")
 
 
 class LostTaskError(RefusedError):

@@ -81,11 +81,13 @@ def fresh(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
     It is not made the default one: what happens elsewhere meanwhile, between the steps of a
     training, say, has no business in its graph.
     """
-    try:
-        with closing(tf1.Session(cluster.target(config), graph, config)) as session:
+    tasks = cluster.addresses_of(config)
+    cluster.check_all(tasks)
+    with closing(tf1.Session(cluster.target(config), graph, config)) as session:
+        try:
             yield session
-    except tf.errors.OpError as error:
-        raise refused(error, cluster.addresses_of(config)) from error
+        except tf.errors.OpError as error:
+            raise refused(error, tasks) from error
 
 
 def refused(error: tf.errors.OpError, tasks: Sequence[str] = ()) -> RefusedError:

@@ -36,7 +36,7 @@ def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[Op
 
 # `[25600B] [1.5Gb/s] edge_26_flatten/Reshape from /job:worker/... to /job:worker/...`
 RECEIVED_LABEL = re.compile(
-    r"\[(?P<bytes>\d+)B\] \[(?P<rate>[\d.]+)(?P<unit>[MG])b/s\] "
+    r"\[(?P<bytes>[\d.]+)(?P<size>M?)B\] \[(?P<rate>[\d.]+)(?P<unit>[MG])b/s\] "
     r"(?P<edge>.+) from (?P<sender>\S+) to (?P<receiver>\S+)"
 )
 BITS = {"M": 1e6, "G": 1e9}
@@ -47,7 +47,8 @@ def received(step: int, step_stats: Any) -> Iterator[Received]:
 
     `RecordRecvTensor` in tensorflow/core/distributed_runtime/worker_cache_logger.cc; the row
     starts when the sender began to send by its own clock, or when it was asked for by the
-    receiver's, whichever is later (grpc_remote_worker.cc, TensorFlow 2.21.0).
+    receiver's, whichever is later (grpc_remote_worker.cc, TensorFlow 2.21.0). From 0.1 MB on the
+    size is written in tenths of a megabyte.
     """
     for device in step_stats.dev_stats:
         for stats in device.node_stats:
@@ -56,7 +57,8 @@ def received(step: int, step_stats: Any) -> Iterator[Received]:
                 start_ns, duration_ns = microseconds(stats)
                 rate = float(label["rate"]) * BITS[label["unit"]]
                 names = label["edge"], label["sender"], label["receiver"]
-                yield Received(step, *names, int(label["bytes"]), rate, start_ns, duration_ns)
+                size = round(float(label["bytes"]) * (2**20 if label["size"] else 1))
+                yield Received(step, *names, size, rate, start_ns, duration_ns)
 
 
 class Labels(dict[tuple[str, str], tuple[str, str]]):

@@ -20,6 +20,11 @@ def blocks(stage: Execution) -> Iterable[Block]:
     yield tasks(stage, stage.network)
     if stage.network.tensors:
         yield tensors(stage, stage.network)
+    if stage.network.unrecorded > 0:
+        yield (
+            f"The runtime recorded all but {plural(stage.network.unrecorded, 'receive')}: where "
+            "one is missing, its time has another owner."
+        )
     yield clocks(stage.network)
     yield from stage.network.left_out
 
@@ -78,25 +83,20 @@ def rate(row: WireTensor) -> str:
 def clocks(network: Network) -> str:
     """How far the tasks' clocks are from this process's, and what was done about it."""
     clauses = ", ".join(map(clock, network.offsets))
-    return (
-        f"Clocks, by the messages of the steps against the client's: {clauses}. A clock that may "
-        "be right keeps its times."
-    )
+    done = "All may be right, so no time was moved."
+    if any(offset.applied_ns for offset in network.offsets):
+        done = "The times of each task were moved by its offset."
+    return f"Clocks, by the messages of the steps against the client's: {clauses}. {done}"
 
 
 def clock(offset: Offset) -> str:
     name = short_task(offset.clock)
     if offset.uncertainty_ns == inf:
         return f"{name} unknown"
+    ahead = f"{name} {time(abs(offset.ahead_ns))} {side(offset)}"
     if not offset.consistent:
-        return (
-            f"{name} about {time(abs(offset.ahead_ns))} {side(offset)}, but it was set or did not "
-            "keep pace meanwhile"
-        )
-    limits = f"+/- {time(offset.uncertainty_ns)}"
-    if not offset.applied_ns:
-        return f"{name} right within {time(offset.uncertainty_ns + abs(offset.ahead_ns))}"
-    return f"{name} {time(abs(offset.ahead_ns))} {side(offset)} {limits}, and corrected by that"
+        return f"{ahead} or so, for it was set or did not keep pace meanwhile"
+    return f"{ahead} (+/- {time(offset.uncertainty_ns)})"
 
 
 def side(offset: Offset) -> str:
