@@ -67,6 +67,10 @@ def cluster(parser: argparse.ArgumentParser) -> None:
         help="run on so many tasks of TensorFlow's distributed runtime, new processes on this "
         "machine; or on HOST:PORT,HOST:PORT, where `python -m tflab.worker` runs",
     )
+    way_to_split(parser)
+
+
+def way_to_split(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--split",
         choices=SPLITS,

@@ -20,11 +20,13 @@ from tflab.cli import arguments, command, environment, logdirs
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import RefusedError, UsageError
 from tflab.records import Comparison, Options, Saved
-from tflab.runtime import dumps
+from tflab.records.options import SPLITS
+from tflab.runtime import dumps, quiet
 
 PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
 THRESHOLD_PERCENT = 5.0
+SCALING_STEPS = 20  # at each number of tasks
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -101,6 +103,16 @@ def parser() -> argparse.ArgumentParser:
         help="in the plot of --by layer, bars are red whose share of the time of all ops is above "
         "it (default: %(default)s)",
     )
+    add(
+        "--cluster",
+        nargs="+",
+        default=(),
+        type=arguments.tasks,
+        metavar="TASKS",
+        help="instead: the same step on 1, 2 and 4 tasks, say, new processes on this machine or "
+        "HOST:PORT,HOST:PORT, at the largest batch size (for --steps N steps, by default 20)",
+    )
+    arguments.way_to_split(parser)
     arguments.without(parser, "switch graph passes off: without remapper no layer is fused")
     arguments.output_format(parser, FORMATS)
     arguments.data_dir(parser)
@@ -126,6 +138,9 @@ def run(args: argparse.Namespace) -> int:
     dumps.prepare()  # before the model imports TensorFlow
     saved = arguments.saved_of(args)
     models.find(args.model, saved)
+    arguments.check_cluster(args)
+    if args.cluster:
+        return scale(args, sizes[-1], saved)
     with plots_of(args) as folder:
         comparison = measured(args, sizes, saved)
         show(comparison, args)
@@ -168,6 +183,41 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], saved: Saved) -> Co
             experiments=args.experiments or 0,
         ),
     )
+
+
+def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
+    """Compare numbers of tasks in place of batch sizes."""
+    if args.plots or args.format == "csv" or args.configs != ["default"]:
+        raise UsageError(
+            "--cluster compares numbers of tasks, as text, JSON or Markdown; leave out --plots, "
+            "--configs and --format csv."
+        )
+    quiet.load()
+    from tflab.compare import scaling, scaling_view
+    from tflab.exporters import json, markdown, text
+
+    options = Options(
+        batch_size=batch_size,
+        steps=args.steps or SCALING_STEPS,
+        data_dir=args.data_dir,
+        saved=saved,
+        without=tuple(args.without),
+        split=args.split or SPLITS[0],
+    )
+    result = scaling.compare(args.model, args.phase, args.cluster, options)
+    about = environment.describe()
+    if args.format == "json":
+        print(json.document(environment=about, **json.plain(result)))
+    elif args.format == "markdown":
+        title = f"{args.model} by number of tasks"
+        print(markdown.page(title, about, scaling_view.blocks(result)))
+    else:
+        out = text.console()
+        for block in scaling_view.blocks(result):
+            text.show_block(out, block)
+    if result.failure:
+        raise RefusedError(result.failure)
+    return 0
 
 
 def draw(comparison: Comparison, folder: Path, threshold: float) -> None:
