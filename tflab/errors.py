@@ -15,6 +15,10 @@ class RanDryError(RefusedError):
     """The step's own data came to their end, which says all there is to say."""
 
 
+class LostTaskError(RefusedError):
+    """A task of the cluster is no longer there."""
+
+
 class UsageError(TflabError):
     """The arguments were wrong before anything ran."""
 

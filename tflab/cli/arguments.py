@@ -101,15 +101,17 @@ def check_cluster(args: argparse.Namespace) -> None:
     if not args.cluster:
         return
     for option, reason in NOT_OVER_TASKS.items():
-        usual = getattr(DEFAULTS, option)
+        usual = getattr(DEFAULTS, option, False)
         if getattr(args, option, None) not in (None, usual):
-            raise UsageError(f"--cluster does not go together with --{option}: {reason}.")
+            name = option.replace("_", "-")
+            raise UsageError(f"--cluster does not go together with --{name}: {reason}.")
 
 
 NOT_OVER_TASKS = {
     "devices": "each task has one CPU device; give one of the two",
     "xla": "XLA compiles for the devices of one process",
     "experiments": "an op is run once more in one process",
+    "one_thread": "each task has as many threads as it was started with",
 }
 
 

@@ -24,60 +24,71 @@ SCOPE = "towers"  # of what cuts the batch and puts the results together
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 
 
+Heads = Sequence[tf.Tensor]  # of a tower: loss, output, and the test loss where there is one
+
+
 def built(name: str, model: Model, graph: tf.Graph, options: Options) -> tuple[Model, dict]:
     """The model over all towers, and the task of each node.
 
     Raises UsageError where the model or the batch cannot be cut.
     """
     tasks = len(options.cluster)
+    check(name, model, options)
+    written = graph.get_operations()
+    heads = [model.loss, model.output, *([] if model.test_loss is None else [model.test_loss])]
+    copied = needed(heads, [*model.feeds])
+    with graph.as_default():
+        parts, share = cut_feeds(model, tasks)
+        places = here([*graph.get_operations()[len(written) :], *(t.op for t in model.feeds)])
+        towers = [heads, *copies(graph, copied, parts[1:], heads)]
+        feed_part(written, parts[0])
+        losses, outputs, *test_losses = zip(*towers, strict=True)
+        with tf1.name_scope(SCOPE):
+            loss = averaged(losses, share, "loss")
+            test_loss = averaged(test_losses[0], share, "test_loss") if test_losses else None
+            output = model.output
+            if has_rows(output):
+                output = tf.concat(outputs, axis=0, name="output")
+    lines = dict(model.lines)
+    for task in range(1, tasks):
+        for original in copied:
+            name = f"{tower(task)}/{original}"
+            places[name] = cluster.device_of(task)
+            if source := nodes.source_of(graph.get_operation_by_name(original)):
+                lines[None, name] = source
+    said = notes(model, tasks)
+    return replace(
+        model, loss=loss, output=output, test_loss=test_loss, lines=lines, notes=said
+    ), places
+
+
+def check(name: str, model: Model, options: Options) -> None:
+    """Refuse what cannot be cut."""
+    tasks = len(options.cluster)
     if not model.feeds or model.loss is None:
         raise UsageError(
             f"--split batch cuts the rows that are fed, and averages a loss; the model '{name}' "
             f"has no {'loss' if model.feeds else 'feeds'}. Give --split layers."
+        )
+    if not any(map(has_rows, model.feeds)):
+        raise UsageError(
+            f"--split batch cuts the rows that are fed, and no feed of the model '{name}' has an "
+            "open first dimension. Give --split layers."
         )
     if options.batch_size < tasks:
         raise UsageError(
             f"A batch of {options.batch_size} cannot be cut for {tasks} tasks; give a "
             f"--batch-size of {tasks} or more, or --split layers."
         )
-    written = graph.get_operations()
-    fed = {tensor: rows_of(tensor) for tensor in model.feeds}
-    if not any(fed.values()):
-        raise UsageError(
-            f"--split batch cuts the rows that are fed, and no feed of the model '{name}' has an "
-            "open first dimension. Give --split layers."
-        )
-    copied = needed([model.loss, model.output], [*model.feeds])
-    with graph.as_default():
-        with tf1.name_scope(SCOPE):
-            parts = [cut(tensor, tasks) if fed[tensor] else [tensor] * tasks for tensor in fed]
-            share = shares(next(tensor for tensor in fed if fed[tensor]), tasks)
-        client = [op.name for op in graph.get_operations() if op not in set(written)]
-        places = dict.fromkeys(client, cluster.client_device())
-        definition = graph.as_graph_def()
-        outcomes = [(model.loss, model.output)]
-        for task in range(1, tasks):
-            replaced = {t.name: part[task] for t, part in zip(fed, parts, strict=True)}
-            tower = copy(graph, definition, copied, replaced, task, outcomes[0])
-            outcomes.append(tower)
-        feed_part(written, {t.name: part[0] for t, part in zip(fed, parts, strict=True)})
-        losses, outputs = zip(*outcomes, strict=True)
-        with tf1.name_scope(SCOPE):
-            weighted = [loss * part for loss, part in zip(losses, share, strict=True)]
-            loss = tf.add_n(weighted, name="loss")
-            output = model.output
-            if rows_of(output):
-                output = tf.concat(outputs, axis=0, name="output")
-    places |= {t.op.name: cluster.client_device() for t in fed}
-    lines = dict(model.lines)
-    for op in graph.get_operations():
-        number, _, original = op.name.removeprefix("tower_").partition("/")
-        if op.name.startswith("tower_") and original in copied:
-            places[op.name] = cluster.device_of(int(number))
-            source = nodes.source_of(graph.get_operation_by_name(original))
-            if source:
-                lines[None, op.name] = source
-    return replace(model, loss=loss, output=output, lines=lines, notes=notes(model, tasks)), places
+
+
+def tower(task: int) -> str:
+    return f"tower_{task}"
+
+
+def here(ops: Iterable[tf.Operation]) -> dict[str, str]:
+    """These ops belong to this process, which has the data."""
+    return dict.fromkeys((op.name for op in ops), cluster.client_device())
 
 
 def notes(model: Model, tasks: int) -> tuple[str, ...]:
@@ -89,14 +100,20 @@ def notes(model: Model, tasks: int) -> tuple[str, ...]:
     return (*model.notes, *said, *((moving,) if model.updates else ()))
 
 
-def rows_of(tensor: tf.Tensor) -> bool:
+def has_rows(tensor: tf.Tensor) -> bool:
     """Whether the first dimension of a tensor is that of the batch."""
     return tensor.shape.rank not in (None, 0) and tensor.shape[0] is None
 
 
-def bounds(tensor: tf.Tensor, tasks: int) -> list[tf.Tensor]:
-    rows = tf.shape(tensor)[0]
-    return [rows * part // tasks for part in range(tasks + 1)]
+def cut_feeds(model: Model, tasks: int) -> tuple[list[dict[str, tf.Tensor]], list[tf.Tensor]]:
+    """What each tower takes in place of what is fed, and its share of the batch."""
+    with tf1.name_scope(SCOPE):
+        cuts = {
+            tensor.name: cut(tensor, tasks) if has_rows(tensor) else [tensor] * tasks
+            for tensor in model.feeds
+        }
+        share = shares(next(filter(has_rows, model.feeds)), tasks)
+    return [{name: parts[task] for name, parts in cuts.items()} for task in range(tasks)], share
 
 
 def cut(tensor: tf.Tensor, tasks: int) -> list[tf.Tensor]:
@@ -109,6 +126,20 @@ def shares(tensor: tf.Tensor, tasks: int) -> list[tf.Tensor]:
     """The share of the batch that each tower has."""
     edges = [tf.cast(edge, tf.float32) for edge in bounds(tensor, tasks)]
     return [(edges[i + 1] - edges[i]) / edges[-1] for i in range(tasks)]
+
+
+def bounds(tensor: tf.Tensor, tasks: int) -> list[tf.Tensor]:
+    rows = tf.shape(tensor)[0]
+    return [rows * part // tasks for part in range(tasks + 1)]
+
+
+def averaged(losses: Heads, share: Iterable[tf.Tensor], name: str) -> tf.Tensor:
+    """The mean over all rows. A tower without rows has no loss: its mean is of nothing."""
+    weighted = [
+        tf.math.multiply_no_nan(loss, tf.cast(part, loss.dtype))
+        for loss, part in zip(losses, share, strict=True)
+    ]
+    return tf.add_n(weighted, name=name)
 
 
 def needed(results: Iterable[tf.Tensor], feeds: Sequence[tf.Tensor]) -> set[str]:
@@ -126,32 +157,25 @@ def needed(results: Iterable[tf.Tensor], feeds: Sequence[tf.Tensor]) -> set[str]
     return names
 
 
-def copy(
-    graph: tf.Graph,
-    definition: Any,
-    names: set[str],
-    replaced: dict[str, tf.Tensor],
-    task: int,
-    results: tuple[tf.Tensor, tf.Tensor],
-) -> tuple[tf.Tensor, tf.Tensor]:
-    """A copy of these nodes as a tower; it reads the variables that are there."""
-    part = tf1.GraphDef(versions=definition.versions, library=definition.library)
-    for node in definition.node:
+def copies(
+    graph: tf.Graph, names: set[str], parts: Iterable[dict[str, tf.Tensor]], heads: Heads
+) -> list[Heads]:
+    """A copy of these nodes for each part of the batch; it reads the variables that are there."""
+    whole = graph.as_graph_def()
+    part = tf1.GraphDef(versions=whole.versions, library=whole.library)
+    for node in whole.node:
         if node.name in names:
             append(part, node)
-    outside = {
-        f"{op.name}:0": op.outputs[0] for op in graph.get_operations() if op.type in VARIABLES
-    }
+    variables = [op for op in graph.get_operations() if op.type in VARIABLES]
+    outside = {f"{op.name}:0": op.outputs[0] for op in variables}
     used = {source.partition(":")[0].lstrip("^") for node in part.node for source in node.input}
-    mapped = {key: value for key, value in (outside | replaced).items() if key[:-2] in used}
-    return tuple(
-        tf.import_graph_def(
-            part,
-            input_map=mapped,
-            return_elements=[tensor.name for tensor in results],
-            name=f"tower_{task}",
-        )
-    )
+    made = []
+    for task, fed in enumerate(parts, 1):
+        known = {**outside, **fed}
+        mapped = {key: value for key, value in known.items() if key.removesuffix(":0") in used}
+        names_of_heads = [tensor.name for tensor in heads]
+        made.append(tf.import_graph_def(part, mapped, names_of_heads, name=tower(task)))
+    return made
 
 
 def append(graph_def: Any, node: Any) -> None:

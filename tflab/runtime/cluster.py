@@ -18,7 +18,7 @@ from typing import IO
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.errors import RefusedError, TflabError
+from tflab.errors import LostTaskError, RefusedError, TflabError
 from tflab.runtime import child, server
 from tflab.units import plural
 
@@ -188,10 +188,6 @@ def check_all(addresses: Sequence[str]) -> None:
 def given_up(addresses: Sequence[str], clauses: Sequence[str]) -> LostTaskError:
     tasks = plural(len(addresses), "task")
     return LostTaskError(f"A step over {tasks} was given up: {' and '.join(clauses)}.")
-
-
-class LostTaskError(RefusedError):
-    """A task of the cluster is no longer there."""
 
 
 def first_line(error: tf.errors.OpError) -> str:
