@@ -68,6 +68,29 @@ def walked():
 
 
 @pytest.fixture(scope="session")
+def two_tasks():
+    """The addresses of two tasks on this machine, which starting takes seconds."""
+    from tflab.runtime import cluster
+
+    with cluster.tasks(2) as addresses:
+        yield addresses
+
+
+@pytest.fixture(scope="session")
+def walked_over_tasks(two_tasks):
+    """`walked_over_tasks("lenet", "batch")["placement"]`: a walk over two tasks, once each."""
+    from tflab import lifecycle
+    from tflab.records import Options
+
+    @functools.cache
+    def stages(model, split="layers"):
+        options = Options(steps=5, cluster=two_tasks, split=split)
+        return dict(zip(lifecycle.STAGES, lifecycle.walk(model, options), strict=True))
+
+    return stages
+
+
+@pytest.fixture(scope="session")
 def captured(walked):
     """`captured("lenet")`: what TensorBoard would show of a model, taken only once."""
     from tflab.lifecycle import captures

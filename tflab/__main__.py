@@ -18,6 +18,7 @@ COMMANDS = {
     "follow": "one node through every stage",
     "report": "the whole lab as one page",
     "convert": "traces recorded anywhere, for TensorBoard, Perfetto and spreadsheets",
+    "worker": "a task of a cluster, for other machines",
     "doctor": "what works here, and what to do about the rest",
 }
 

@@ -17,6 +17,10 @@ class RanDryError(RefusedError):
     """The step's own data came to their end, which says all there is to say."""
 
 
+class LostTaskError(RefusedError):
+    """A task of the cluster is no longer there."""
+
+
 class UsageError(TflabError):
     """The arguments were wrong before anything ran."""
 

@@ -34,5 +34,21 @@ def plural(count: int, noun: str) -> str:
 
 
 def short_device(device: str) -> str:
-    """`/job:localhost/replica:0/task:0/device:CPU:1` as `CPU:1`."""
-    return device.rpartition("device:")[2]
+    """`/job:localhost/replica:0/task:0/device:CPU:1` as `CPU:1`; that of a task as `task 1 CPU:0`,
+    and this process beside them as `client CPU:0`."""
+    name, task = device.rpartition("device:")[2], task_of(device)
+    return f"{short_task(task)} {name}" if task.startswith(CLUSTER_JOBS) else name
+
+
+CLUSTER_JOBS = ("/job:worker", "/job:client")
+
+
+def task_of(device: str) -> str:
+    """The part of a device's name that names its task."""
+    return device.rpartition("/device:")[0]
+
+
+def short_task(task: str) -> str:
+    """`/job:worker/replica:0/task:1` as `task 1`."""
+    job, _, number = task.removeprefix("/job:").partition("/")
+    return f"task {number.rpartition(':')[2]}" if job == "worker" else job

@@ -521,3 +521,27 @@ def test_the_steps_of_a_walk_over_two_devices_keep_the_rules(walked):
     ]
     assert len(sent) == len(placement.transfers) * execution.steps
     assert sum(event["ph"] == "s" for event in events) > len(execution.nodes)
+
+
+def test_arrows_go_over_the_wire_from_one_task_to_another():
+    """a on task 0, the wire, b on task 1: three processes and two arrows."""
+    first, second = (f"/job:worker/replica:0/task:{n}/device:CPU:0" for n in (0, 1))
+    nodes = [
+        Node("a", "Op", device=first),
+        Node("a_S1", "_Send", ("a",), device=first),
+        Node("a_S2", "_Recv", device=second),
+        Node("b", "Op", ("a_S2",), device=second),
+    ]
+    sent = Transfer("a", "a_S1", "a_S2", first, second, "float32", (1,), 4, edge="edge_1_a")
+    runs = (
+        OpRun(0, "a", "Op", first, 1_000, 500),
+        OpRun(0, "a_S2", "RecvTensor", "wire from task 0 to task 1", 2_000, 500),
+        OpRun(0, "b", "Op", second, 3_000, 500),
+    )
+    recorded = Capture("toy", (StepTime(0, 0, 9_000),), runs)
+    events = chart(recorded, nodes=nodes, transfers=[sent])
+    names = {e["pid"]: e["args"]["name"] for e in events if e["name"] == "process_name"}
+    assert [*names.values()] == ["steps", first, "wire from task 0 to task 1", second]
+    ends = [(names[e["pid"]], e["id"]) for e in events if e["ph"] in "sf"]
+    wire = "wire from task 0 to task 1"
+    assert Counter(name for name, _ in ends) == {first: 1, wire: 2, second: 1}

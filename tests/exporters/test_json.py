@@ -57,6 +57,7 @@ from tflab.records import (
     Value,
     Verdict,
 )
+from tflab.records.cluster import Network, Offset, TaskTime, WireTensor
 from tflab.records.timed import Holder, LiveBytes, Occupancy, StepShape
 
 
@@ -668,6 +669,13 @@ def test_every_field_of_the_execution():
         recorded_step=RecordedStep(
             "the first", 99, ("a note",), (PathPoint(1, 2.5, {"y": 0.5}),), {"y": 3.0}
         ),
+        network=Network(
+            "batch", (TaskTime("task 1", 5, 6, 7, 4, 8, 9),),
+            (WireTensor("t", "client", "task 1", 2, 40, 10.5, 1e9),),
+            (Offset("/job:worker/task:1", 1.5, math.inf, 2),), 3, ("a sentence",),
+        ),
+        wires=(OpRun(0, "t_S1", "RecvTensor", "wire from client to task 1", 1, 2),),
+        failure="it ended",
     )  # fmt: skip
     assert object_of(stage) == {
         "stage": "execution",
@@ -859,6 +867,55 @@ def test_every_field_of_the_execution():
             "path": [{"step": 1, "loss": 2.5, "variables": {"y": 0.5}}],
             "answer": {"y": 3.0},
         },
+        "network": {
+            "split": "batch",
+            "tasks": [
+                {
+                    "task": "task 1",
+                    "computing_ns": 5,
+                    "waiting_ns": 6,
+                    "neither_ns": 7,
+                    "overlapped_ns": 4,
+                    "received_bytes": 8,
+                    "sent_bytes": 9,
+                },
+            ],
+            "tensors": [
+                {
+                    "tensor": "t",
+                    "from_task": "client",
+                    "to_task": "task 1",
+                    "calls": 2,
+                    "bytes": 40,
+                    "median_ns": 10.5,
+                    "bits_per_s": 1e9,
+                },
+            ],
+            "offsets": [
+                {
+                    "clock": "/job:worker/task:1",
+                    "ahead_ns": 1.5,
+                    "uncertainty_ns": None,
+                    "applied_ns": 2,
+                    "consistent": True,
+                },
+            ],
+            "unrecorded": 3,
+            "left_out": ["a sentence"],
+        },
+        "wires": [
+            {
+                "step": 0,
+                "name": "t_S1",
+                "op": "RecvTensor",
+                "device": "wire from client to task 1",
+                "start_ns": 1,
+                "duration_ns": 2,
+                "requested_bytes": 0,
+                "allocations": [],
+            },
+        ],
+        "failure": "it ended",
     }
 
 

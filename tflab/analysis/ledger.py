@@ -11,12 +11,14 @@ their value from another node, or because no node needed it any more.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tflab.records import Fate, Node, Origin, Pass, Taken, node_of
 
 FATES = ("executed", "unreached", "folded", "merged", "fused", "removed", "compiled")
 INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # passes that inline functions
+FED = re.compile(r"_recv_.*_\d+")  # `_recv_images_0_S5` is at the other end of a transfer
 ROLES = {  # nodes that the runtime adds for itself, by type
     "_Arg": "feed",
     "_Retval": "fetch",
@@ -123,9 +125,19 @@ def origins(
     folder = {fate.name: fate.by for fate in ledger if fate.fate == "folded"}
     for node in executed:
         if node.name not in kept:
-            by = ROLES.get(node.op) or maker.get(node.name) or folder.get(node.name)
+            by = role(node) or maker.get(node.name) or folder.get(node.name)
             call = function_call_of(node.name, user_names) if by in INLINERS else None
             yield Origin(node.name, f"{by}, from {call}" if call else by or "unknown")
+
+
+def role(node: Node) -> str | None:
+    """What the runtime added a node for. Over several tasks it feeds through a `_Recv` and fetches
+    through a `_Send` that it names `_recv_images_0` (core/graph/subgraph.cc)."""
+    if node.op == "_Recv" and FED.fullmatch(node.name):
+        return "feed"
+    if node.op == "_Send" and node.name.startswith("_send_"):
+        return "fetch"
+    return ROLES.get(node.op)
 
 
 def function_call_of(name: str, user_names: set[str]) -> str | None:

@@ -11,6 +11,7 @@ from tflab.records import OpRun, Owner, StepTime
 
 BEFORE = "before the first op (session, feeds)"
 BUSY = "at least one op running"
+WIRE = "no op running, a tensor on its way between tasks (network)"
 GAPS = "no op running between ops (scheduling, waiting)"
 # The runtime says of neither when it ended; reading the trace comes later and is in no step.
 AFTER = "after the last op (fetches and collecting the trace, as one)"
@@ -20,24 +21,33 @@ START, DURATION = attrgetter("start_ns"), attrgetter("duration_ns")  # of a run;
 Span = tuple[int, int]  # start and end in nanoseconds; the end is exclusive
 
 
-def time_ledger(runs: Iterable[OpRun], steps: Sequence[StepTime]) -> tuple[Owner, ...]:
+def time_ledger(
+    runs: Iterable[OpRun], steps: Sequence[StepTime], wires: Sequence[OpRun] = ()
+) -> tuple[Owner, ...]:
     """Every nanosecond of the steps' wall time, assigned to exactly one owner.
+
+    `wires` are tensors on their way from one task of a cluster to another; where there are any,
+    the network is an owner.
 
     The sum is exactly the steps' wall time. Op runs carry wall-clock times; a run that reaches out
     of its step (the clock was set meanwhile) is cut off at the step's edge.
     """
-    in_step = by_step(runs)
-    totals = dict.fromkeys((BEFORE, BUSY, GAPS, AFTER), 0)
+    in_step, on_wire = by_step(runs), by_step(wires)
+    network = (WIRE,) if wires else ()
+    totals = dict.fromkeys((BEFORE, BUSY, *network, GAPS, AFTER), 0)
     for step in steps:
-        spans = busy_spans(in_step.get(step.step, ()), step)
+        ops = busy_spans(in_step.get(step.step, ()), step)
+        spans = union([*ops, *busy_spans(on_wire.get(step.step, ()), step)])
         if not spans:
             totals[BEFORE] += step.wall_ns
             continue
         first, last = spans[0][0], spans[-1][1]
-        busy = covered(spans)
+        busy, moving = covered(ops), covered(spans)
         totals[BEFORE] += first - step.start_ns
         totals[BUSY] += busy
-        totals[GAPS] += last - first - busy
+        if wires:
+            totals[WIRE] += moving - busy
+        totals[GAPS] += last - first - moving
         totals[AFTER] += step.start_ns + step.wall_ns - last
     return tuple(Owner(owner, ns) for owner, ns in totals.items())
 

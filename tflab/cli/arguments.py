@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from tflab.cli import command
 from tflab.errors import UsageError
 from tflab.records import SWITCHES, Options, Saved
-from tflab.records.options import BATCH_SIZES
+from tflab.records.options import BATCH_SIZES, SPLITS
 
 DEFAULTS = Options()
 EXPERIMENTS_S = 60
@@ -63,6 +63,84 @@ def devices(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="split the model over N CPU devices (default: %(default)s)",
     )
+
+
+MOST_TASKS = 16  # of new ones: each is a process with a TensorFlow of its own
+
+
+def cluster(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--cluster",
+        default=(),
+        type=tasks,
+        metavar="TASKS",
+        help="run on so many tasks of TensorFlow's distributed runtime, new processes on this "
+        "machine; or on HOST:PORT,HOST:PORT, where `python -m tflab.worker` runs",
+    )
+    way_to_split(parser)
+
+
+def way_to_split(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--split",
+        choices=SPLITS,
+        type=command.one_of("way to split a model", SPLITS),
+        metavar="WAY",
+        help="over the tasks of --cluster: layers, each with its part of the model (the default), "
+        "or batch, each with its part of the rows",
+    )
+
+
+def tasks(text: str) -> int | tuple[str, ...]:
+    """An argparse type: how many tasks to start, or the addresses of those that are there."""
+    if ":" not in text:
+        return command.count("number of tasks", most=MOST_TASKS)(text)
+    addresses = tuple(address(part) for part in text.split(","))
+    for one in addresses:
+        if addresses.count(one) > 1:
+            raise UsageError(f"The task {one} stands twice in '{text}'; give each once.")
+        if one.endswith(":0"):
+            raise UsageError(f"'{one}' is no address of a task: its port cannot be 0.")
+    return addresses
+
+
+def check_cluster(args: argparse.Namespace) -> None:
+    """What does not go together with --cluster is said before anything starts."""
+    if args.split and not args.cluster:
+        raise UsageError(f"--split {args.split} says how --cluster is used; give --cluster 2, say.")
+    if not args.cluster:
+        return
+    for option, reason in NOT_OVER_TASKS.items():
+        usual = getattr(DEFAULTS, option, False)
+        if getattr(args, option, None) not in (None, usual):
+            name = option.replace("_", "-")
+            raise UsageError(f"--cluster does not go together with --{name}: {reason}.")
+
+
+NOT_OVER_TASKS = {
+    "devices": "each task has one CPU device; give one of the two",
+    "xla": "XLA compiles for the devices of one process",
+    "experiments": "an op is run once more in one process",
+    "one_thread": "each task has as many threads as it was started with",
+}
+
+
+def address(text: str) -> str:
+    """`HOST:PORT`."""
+    host, _, port = text.strip().rpartition(":")
+    inside = host.startswith("[") and host.endswith("]")  # IPv6
+    if not host or (":" in host and not inside) or not is_port(port):
+        raise UsageError(f"'{text}' is no address of a task; give it as HOST:PORT.")
+    return f"{host}:{port}"
+
+
+def address_to_listen_at(text: str) -> str:
+    """An argparse type: `HOST:PORT`, or a port of this machine alone."""
+    return address(text if ":" in text.strip().lstrip(":") else f"127.0.0.1:{text.lstrip(':')}")
+
+
+def is_port(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and int(text) < 2**16
 
 
 def without(parser: argparse.ArgumentParser, meaning: str) -> None:

@@ -31,13 +31,15 @@ from tflab.errors import RefusedError, UsageError
 from tflab.letters import visible
 from tflab.measurements import files
 from tflab.records import Comparison, Options, Saved
-from tflab.runtime import dumps
+from tflab.records.options import SPLITS
+from tflab.runtime import dumps, quiet
 from tflab.units import plural
 
 PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
 THRESHOLD_PERCENT = 5.0
 KEEP_S = 120.0  # after which no further process begins, but for the least that a verdict takes
+SCALING_STEPS = 20  # at each number of tasks
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -133,6 +135,16 @@ def parser() -> argparse.ArgumentParser:
         action="store_true",
         help="of files: compare them also where the model's graph is another",
     )
+    add(
+        "--cluster",
+        nargs="+",
+        default=(),
+        type=arguments.tasks,
+        metavar="TASKS",
+        help="instead: the same step on 1, 2 and 4 tasks, say, new processes on this machine or "
+        "HOST:PORT,HOST:PORT, at the largest batch size (for --steps N steps, by default 20)",
+    )
+    arguments.way_to_split(parser)
     arguments.without(parser, "switch graph passes off: without remapper no layer is fused")
     arguments.soft_placement(parser)
     arguments.output_format(parser, FORMATS)
@@ -181,6 +193,9 @@ def run(args: argparse.Namespace) -> int:
     dumps.prepare()  # before the model imports TensorFlow
     saved = arguments.saved_of(args)
     models.find(args.model, saved)
+    arguments.check_cluster(args)
+    if args.cluster:
+        return scale(args, sizes[-1], saved)
     if args.save:
         new_files.check(Path(args.save), files.WHAT)
     options = options_of(args, saved)
@@ -245,6 +260,41 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], options: Options) -
         options=options,
         keep_s=KEEP_S if args.save else None,
     )
+
+
+def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
+    """Compare numbers of tasks in place of batch sizes."""
+    if args.plots or args.format == "csv" or args.configs != ["default"]:
+        raise UsageError(
+            "--cluster compares numbers of tasks, as text, JSON or Markdown; leave out --plots, "
+            "--configs and --format csv."
+        )
+    quiet.load()
+    from tflab.compare import scaling, scaling_view
+    from tflab.exporters import json, markdown, text
+
+    options = Options(
+        batch_size=batch_size,
+        steps=args.steps or SCALING_STEPS,
+        data_dir=args.data_dir,
+        saved=saved,
+        without=tuple(args.without),
+        split=args.split or SPLITS[0],
+    )
+    result = scaling.compare(args.model, args.phase, args.cluster, options)
+    about = environment.describe()
+    if args.format == "json":
+        print(json.document(environment=about, **json.plain(result)))
+    elif args.format == "markdown":
+        title = f"{args.model} by number of tasks"
+        print(markdown.page(title, about, scaling_view.blocks(result)))
+    else:
+        out = text.console()
+        for block in scaling_view.blocks(result):
+            text.show_block(out, block)
+    if result.failure:
+        raise RefusedError(result.failure)
+    return 0
 
 
 if __name__ == "__main__":

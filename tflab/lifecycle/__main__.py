@@ -20,8 +20,9 @@ from tflab.cli import arguments, command, environment, logdirs
 from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
 from tflab.lifecycle import STAGES, walk
-from tflab.records import Execution, Frontend, Options, Placement, Stage
-from tflab.runtime import dumps
+from tflab.records import Capture, Execution, Frontend, Options, Placement, Stage
+from tflab.records.options import SPLITS
+from tflab.runtime import dumps, quiet
 from tflab.views import name_scopes
 from tflab.views import stages as views
 
@@ -82,6 +83,7 @@ def parser() -> argparse.ArgumentParser:
         help="steps before those, not measured (default: %(default)s)",
     )
     arguments.devices(parser)
+    arguments.cluster(parser)
     arguments.without(
         parser, "run with these graph passes off, and compare: grappler, remapper, ..."
     )
@@ -116,6 +118,26 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
+    arguments.check_cluster(args)
+    stop = STAGES[-1] if args.stage == "all" else args.stage
+    if args.experiments and stop != STAGES[-1]:
+        raise UsageError(
+            f"--experiments runs steps, and a walk to the {stop} stage runs none; give --stage "
+            f"{STAGES[-1]}, or leave it out."
+        )
+    dumps.prepare()
+    # A wrong name is an error before a folder is made, or a task started
+    models.find(args.model, arguments.saved_of(args))
+    if not args.cluster:
+        return run_on(args, stop, ())
+    quiet.load()
+    from tflab.runtime import cluster
+
+    with cluster.tasks(args.cluster) as addresses:
+        return run_on(args, stop, addresses)
+
+
+def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
     options = Options(
         batch_size=args.batch_size,
         steps=args.steps,
@@ -129,15 +151,9 @@ def run(args: argparse.Namespace) -> int:
         experiments=args.experiments or 0,
         values=args.values,
         saved=arguments.saved_of(args),
+        cluster=tasks,
+        split=args.split or SPLITS[0],
     )
-    stop = STAGES[-1] if args.stage == "all" else args.stage
-    if args.experiments and stop != STAGES[-1]:
-        raise UsageError(
-            f"--experiments runs steps, and a walk to the {stop} stage runs none; give --stage "
-            f"{STAGES[-1]}, or leave it out."
-        )
-    dumps.prepare()
-    models.find(args.model, options.saved)  # a wrong name is an error before a folder is made
     kept = args.logdir or stop == STAGES[-1]
     captured = None
     with logdirs.new_run(args.logdir, args.model) if kept else nullcontext() as place:
@@ -147,8 +163,13 @@ def run(args: argparse.Namespace) -> int:
     if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
         print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(place.final)}", file=stream)
+        if options.cluster and stop == STAGES[-1]:
+            print(f"Open it in ui.perfetto.dev:  {visible(str(place.final / CHART))}", file=stream)
         for sentence in captured.left_out if captured else ():
             print(visible(sentence), file=stream)
+    failures = [stage.failure for stage in stages if isinstance(stage, Execution) and stage.failure]
+    if failures:
+        raise TflabError(failures[0])
     interrupted = (captured is not None and captured.interrupted) or any(
         stage.interrupted for stage in stages if isinstance(stage, Execution)
     )
@@ -161,12 +182,29 @@ def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
     from tflab.lifecycle import captures
 
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
-    ran = any(isinstance(stage, Execution) and not stage.interrupted for stage in stages)
+    whole = (isinstance(s, Execution) and not (s.interrupted or s.failure) for s in stages)
+    ran = any(whole)
     taken = captures.take(placement, options) if placement and ran else captures.Captures(())
     tensorboard.write(folder, stages[-1], placement, taken.captured)
+    for stage in stages:
+        if isinstance(stage, Execution) and stage.network and placement:
+            write_chart(folder / CHART, stage, placement)
     for code in placement.generated if placement else ():
         logdirs.write_listings(folder / "code" / code.cluster, code.listings)
     return taken
+
+
+CHART = "trace.json"
+
+
+def write_chart(path: Path, stage: Execution, placement: Placement) -> None:
+    """The traced steps of all tasks on one time axis, for Perfetto."""
+    from tflab.exporters import chrome_trace
+
+    runs = (*stage.runs, *stage.wires)
+    capture = Capture(placement.program.name, stage.step_times, runs)
+    with path.open("w", encoding="utf-8") as stream:
+        chrome_trace.write(stream, [capture], stage.nodes, placement.transfers)
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:

@@ -53,7 +53,7 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         return gradients_of_files.read(frontend)
     # By default TensorFlow does not; over several devices a gradient follows its forward op.
     with private.gradient_calls() as calls:
-        derived = derive(program, together=options.devices > 1)
+        derived = derive(program, together=options.devices > 1 or bool(options.cluster))
     pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops
     checks, unchecked = check_gradients(program, pairs, options)

@@ -11,9 +11,10 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+from tflab.analysis import wires
 from tflab.errors import TflabError
 from tflab.exporters.tensorboard import Captured
-from tflab.lifecycle import least_memory
+from tflab.lifecycle import least_memory, transfers
 from tflab.records import Capture, Options, Placement, Program, StepTime
 from tflab.runtime import dumps, measure, plans, session, trace
 from tflab.units import plural
@@ -43,6 +44,13 @@ def take(placement: Placement, options: Options) -> Captures:
         if refusal := least_memory.refusal(placement.user_nodes, placement.fetches, size):
             left_out = (*left_out, f"A batch of {size} is not captured. {refusal}")
             sizes = tuple(other for other in sizes if other != size)
+    if options.split == "batch" and options.cluster:
+        too_small = [size for size in sizes if size < len(options.cluster)]
+        sizes = tuple(size for size in sizes if size not in too_small)
+        left_out += tuple(
+            f"A batch of {size} is not captured: it cannot be cut for {len(options.cluster)} tasks."
+            for size in too_small
+        )
     while sizes:
         taken, failed = take_sizes(placement, options, sizes)
         if failed is None:
@@ -94,6 +102,8 @@ def take_sizes(
     for (size, before), then in zip(known.items(), after, strict=True):
         if len(traced[size]) == STEPS:
             capture = captured_of(capture_name(program, size), traced[size], types)
+            if options.cluster:
+                capture = on_one_axis(capture, traced[size])
             modules = modules_of(capture, then - before)
             captured.append(Captured(size, capture, traced[size][-1][1], modules))
     return Captures(tuple(captured), interrupted=ending.interrupted), None
@@ -118,6 +128,16 @@ def captured_of(name: str, traced: Traced, types: Mapping[str, str]) -> Capture:
     """Traced steps as records."""
     runs = (trace.op_runs(timed.step, metadata.step_stats, types) for timed, metadata in traced)
     return Capture(name, tuple(timed for timed, _ in traced), tuple(chain.from_iterable(runs)))
+
+
+def on_one_axis(capture: Capture, traced: Traced) -> Capture:
+    """Steps over several tasks, with what went over the wire."""
+    received = (
+        one for timed, metadata in traced for one in trace.received(timed.step, metadata.step_stats)
+    )
+    sent = transfers.of_graphs(traced[-1][1].partition_graphs, {})
+    axis = wires.one_axis(capture.runs, received, capture.steps, tuple(sent))
+    return replace(capture, runs=(*axis.runs, *axis.wires))
 
 
 def protos(folder: Path | None) -> set[Path]:

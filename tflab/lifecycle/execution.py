@@ -25,19 +25,23 @@ from tflab.analysis import (
     step_times,
     timeline,
     verdicts,
+    wires,
 )
-from tflab.lifecycle import experiments, values
+from tflab.lifecycle import experiments, transfers, values
 from tflab.records import (
     Buffers,
     Execution,
     Load,
+    Network,
     Node,
     OpRun,
     Options,
     Placement,
     Program,
     Race,
+    Received,
     StepTime,
+    Transfer,
 )
 from tflab.runtime import costs, load, measure, nodes, plans, session, trace
 
@@ -55,6 +59,7 @@ class Measured:
     untraced_ns: list[int] = field(default_factory=list)
     steps: list[StepTime] = field(default_factory=list)
     runs: list[OpRun] = field(default_factory=list)
+    received: list[Received] = field(default_factory=list)  # over the wire, on several tasks
     graphs: tuple[Any, ...] = ()
     traces: dict[int, bytes] = field(default_factory=dict)  # step -> its trace, compressed
 
@@ -66,10 +71,12 @@ class Measured:
         graphs = tuple(metadata.partition_graphs)
         types = {node.name: node.op for graph in graphs for node in graph.node} or self.types
         runs = list(trace.op_runs(timed.step, metadata.step_stats, types))
+        arrived = list(trace.received(timed.step, metadata.step_stats))
         self.graphs = graphs  # Ctrl-C may come anywhere: the step counts when it is whole
         # Which step has the median length is known at the end; until then each may be the one.
         self.traces[timed.step] = zlib.compress(recorded.serialized, level=1)
         self.runs += runs
+        self.received += arrived
         self.steps.append(timed)
 
 
@@ -85,8 +92,11 @@ def execute(placement: Placement, options: Options) -> Execution:
     start = load.beginning()
     plan = plans.pairs(batches, options.batch_size, options.warmup, options.steps)
     ending = measure.run([measure.job_of(program, step, options)], plan, measured.observe)
-    ending.check(kept=bool(measured.steps) and ending.failure is None)
+    ending.check(kept=bool(measured.steps) and (not ending.failure or bool(options.cluster)))
     executed = renumber(measured.graphs, placement) or placement.nodes
+    sent, on_wire, network = placement.transfers, list[OpRun](), None
+    if options.cluster:
+        sent, on_wire, network = networked(measured, placement, options)
     of_nodes = [run for run in measured.runs if run.name != trace.EXECUTOR]
     stats = op_stats.fold(of_nodes)
     steps, images = len(measured.steps), len(measured.steps) * options.batch_size
@@ -103,20 +113,49 @@ def execute(placement: Placement, options: Options) -> Execution:
         step_times=lanes.steps_with_shape(of_nodes, measured.steps),
         top_ops=op_table.table(stats, "node", steps, images),
         top_types=op_table.table(stats, "op", steps, images),
-        time_ledger=timeline.time_ledger(of_nodes, measured.steps),
+        time_ledger=timeline.time_ledger(of_nodes, measured.steps, on_wire),
         wall_ns=sum(step.wall_ns for step in measured.steps),
-        critical_path=critical_path.critical_path(executed, measured.runs, placement.transfers),
+        critical_path=critical_path.critical_path(executed, [*measured.runs, *on_wire], sent),
         memory=memory.memory(of_nodes, measured.steps),
-        race=None if ending.interrupted else race_passes(program, step, options),
+        race=None if ending.interrupted or ending.failure else race_passes(program, step, options),
         interrupted=ending.interrupted,
-        buffers=buffers_of(measured, executed, placement),
+        buffers=None if options.cluster else buffers_of(measured, executed, placement),
+        network=network,
+        wires=tuple(on_wire),
+        failure=str(ending.failure) if ending.failure else None,
     )
     execution = judged(execution, load.since(start), costs.fed_bytes(placement.nodes))
-    if options.values and not execution.interrupted:
+    if options.values and not execution.interrupted and not options.cluster:
         execution = values.record(execution, placement, options)
     if options.experiments and not execution.interrupted:
         return with_experiments(execution, placement, options)
     return execution
+
+
+LEFT_OUT = (
+    "Values of a step and addresses of buffers are not recorded over several tasks: the debugger "
+    "writes on each machine by itself, and addresses of different processes cannot be compared.",
+)
+
+
+def networked(
+    measured: Measured, placement: Placement, options: Options
+) -> tuple[tuple[Transfer, ...], list[OpRun], Network]:
+    """What went over the wire, and all times on one axis, which those of the runs become."""
+    shapes = {one.tensor: one.shape for one in placement.transfers}
+    sent = tuple(transfers.of_graphs(measured.graphs, shapes))
+    axis = wires.one_axis(measured.runs, measured.received, measured.steps, sent)
+    measured.runs = axis.runs
+    ops = [run for run in axis.runs if run.name != trace.EXECUTOR]
+    network = Network(
+        split=options.split,
+        tasks=wires.task_times(ops, axis.wires, axis.received, measured.steps),
+        tensors=wires.tensors(axis.received, axis.wires, wires.edges(sent)),
+        offsets=axis.offsets,
+        unrecorded=len(sent) * len(measured.steps) - len(axis.received),
+        left_out=LEFT_OUT,
+    )
+    return sent, axis.wires, network
 
 
 def buffers_of(

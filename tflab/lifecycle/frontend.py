@@ -15,9 +15,10 @@ import tensorflow as tf
 
 from tflab.datasets import Dataset
 from tflab.errors import TflabError, reason
+from tflab.lifecycle import split, towers
 from tflab.models import saved
 from tflab.records import Frontend, Model, Options, Program
-from tflab.runtime import functions, nodes, private
+from tflab.runtime import functions, nodes
 from tflab.saved_graphs import formats
 
 ROWS_OF_NOTHING = 2**16  # a model that is fed nothing runs with any batch size
@@ -41,14 +42,20 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
             program=None, nodes=error.nodes, blocked=str(error), functions=error.functions
         )
     check(name, model, graph)
+    places: Mapping[str, str] = {}
     if options.devices > 1:
-        split_over_devices(graph, options.devices)
+        split.over_devices(graph, options.devices)
+    if options.cluster and options.split == "batch":
+        model, places = towers.built(name, model, graph, options)
+    elif options.cluster:
+        places = split.over_tasks(graph, len(options.cluster))
     made = Program(
         name=name,
         graph=graph,
         model=model,
         dataset=functools.cache(functools.partial(load, name, model, options.data_dir)),
         ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
+        places=places,
     )
     return Frontend(
         program=made,
@@ -150,49 +157,3 @@ def where(error: Exception) -> str:
             place = f" ({code.co_filename}:{traceback.tb_lineno})"
         traceback = traceback.tb_next
     return place
-
-
-def split_over_devices(graph: tf.Graph, devices: int) -> None:
-    """Ask for CPU:0, CPU:1, ... for consecutive layers, so that each gets about as many nodes.
-
-    Nodes for which the model itself asked for a device keep it. What has to be where another
-    node is follows that one.
-    """
-    by_name = {op.name: op for op in graph.get_operations()}
-    free = [op for op in by_name.values() if not op.device]
-    total, seen = len(by_name), 0
-    for ops in layers(graph):
-        middle = seen + len(ops) / 2
-        seen += len(ops)
-        for op in ops:
-            if not op.device:
-                private.set_device(op, f"/device:CPU:{int(middle * devices / total)}")
-    for op in free:
-        for group in op.colocation_groups():
-            mate = by_name.get(group.decode().removeprefix("loc:@"))
-            if mate is not None:
-                private.set_device(op, mate.device)
-
-
-def layers(graph: tf.Graph) -> list[list[tf.Operation]]:
-    """The ops of a graph by top-level name scope, in order of their first node.
-
-    A scope that takes nothing from another, a variable or a placeholder of its own, belongs to
-    the layer that uses it first.
-    """
-    scopes: dict[str, list[tf.Operation]] = {}
-    for op in graph.get_operations():
-        scopes.setdefault(op.name.partition("/")[0], []).append(op)
-    users: dict[str, str] = {}  # a scope -> the first other scope that takes from it
-    takers = set()
-    for scope, ops in scopes.items():
-        for tensor in (tensor for op in ops for tensor in op.inputs):
-            giver = tensor.op.name.partition("/")[0]
-            if giver != scope:
-                users.setdefault(giver, scope)
-                takers.add(scope)
-    grouped: dict[str, list[tf.Operation]] = {}
-    for scope, ops in scopes.items():
-        home = scope if scope in takers else users.get(scope, scope)
-        grouped.setdefault(home, []).extend(ops)
-    return [grouped[scope] for scope in scopes if scope in grouped]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from tflab import folders, xla
 from tflab.errors import TflabError
 from tflab.records import Options, Program, Snapshot, Start
 from tflab.runtime import child, dumps, session
+
+PLACING = ("pre_placement", "placer", "post_placement")  # groups of passes that give devices
 
 
 @dataclass(frozen=True)
@@ -60,23 +63,64 @@ def run_here(
     generated = dumps.prepare()
     assert generated is not None
     dumps.empty(generated)
+    snapshots: tuple[Snapshot, ...] = ()
+    modules: tuple[xla.Module, ...] = ()
+    notes = []
     with (
         session.fresh(graph, session.config_of(options)) as live,
         folders.temporary("graphs") as graphs,
     ):
-        # The step is the first thing that the session builds, so its whole way is dumped.
-        with dumps.into(graphs):
-            compiled = step.callable(
-                live, trace_level=session.FULL_TRACE, output_partition_graphs=True
-            )
-        session.begin(live, start)
-        compiled(*values, run_metadata=metadata)
-        snapshots: tuple[Snapshot, ...] = ()
-        modules: tuple[xla.Module, ...] = ()
-        notes = []
+        observed = over_tasks if options.cluster else in_process
+        read = observed(live, start, step, values, metadata, Path(graphs))
         try:
-            snapshots = tuple(dumps.read(graphs))
+            snapshots = tuple(read())
             modules = xla.read(generated) if options.xla else ()
         except TflabError as error:
             notes.append(str(error))
     return Observed(metadata, snapshots, modules, tuple(notes))
+
+
+Reader = Callable[[], Iterable[Snapshot]]
+
+
+def in_process(
+    live: tf1.Session,
+    start: Start,
+    step: session.Step,
+    values: Sequence[np.ndarray],
+    metadata: tf1.RunMetadata,
+    folder: Path,
+) -> Reader:
+    """Run the step; the result reads its dumps."""
+    # The step is the first thing that the session builds, so its whole way is dumped.
+    with dumps.into(folder):
+        compiled = step.callable(live, trace_level=session.FULL_TRACE, output_partition_graphs=True)
+    session.begin(live, start)
+    compiled(*values, run_metadata=metadata)
+    return lambda: dumps.read(folder)
+
+
+def over_tasks(
+    live: tf1.Session,
+    start: Start,
+    step: session.Step,
+    values: Sequence[np.ndarray],
+    metadata: tf1.RunMetadata,
+    folder: Path,
+) -> Reader:
+    """`in_process` over the tasks of a cluster. The master, which is in this process, gives the
+    whole graph devices when it gets it, and builds a step when that is first run."""
+    first, second = folder / "placing", folder / "step"
+    first.mkdir()
+    second.mkdir()
+    _, _, with_graphs = session.shared_steps(live, step, session.FULL_TRACE)
+    with dumps.into(first):
+        session.begin(live, start)
+    with dumps.into(second):
+        with_graphs(*values, run_metadata=metadata)
+
+    def read() -> Iterator[Snapshot]:
+        yield from (snap for snap in dumps.read(first) if snap.group in PLACING)
+        yield from (snap for snap in dumps.read(second) if snap.group not in PLACING)
+
+    return read

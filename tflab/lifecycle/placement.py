@@ -7,17 +7,15 @@ passes, the partition graphs, and this stage reads them.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from math import prod
-from typing import Any
 
 import tensorflow as tf
 
 from tflab.analysis import ledger, passes, toggles
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import generated_code as code
-from tflab.lifecycle import instrumented_step, least_memory
+from tflab.lifecycle import instrumented_step, least_memory, split, transfers
 from tflab.records import (
     Backward,
     Generated,
@@ -25,9 +23,7 @@ from tflab.records import (
     Partition,
     Placement,
     Program,
-    Shape,
     Snapshot,
-    Transfer,
     node_of,
 )
 from tflab.runtime import devices, inlined, kernels, nodes, session, trace
@@ -41,6 +37,8 @@ def place(backward: Backward, options: Options) -> Placement:
     With graph passes switched off it is done twice, to see what that changed. Raises UsageError
     for a fetch that is not in the graph, TflabError when the step cannot run.
     """
+    if options.cluster:
+        split.ask(backward.program.graph, backward.program.places)
     placement = place_once(backward, options)
     if not options.without:
         return placement
@@ -62,7 +60,8 @@ def place_once(backward: Backward, options: Options) -> Placement:
     names = (node.name for graph in graphs for node in graph.node)
     sources = dict(inlined.lines(names, backward.nodes, backward.functions))
     sources |= {node.name: node.source for node in backward.nodes if node.source}
-    sent = tuple(transfers(graphs, shapes))
+    arrived = trace.received(0, observed.metadata.step_stats)
+    sent = tuple(transfers.of_graphs(graphs, shapes, {one.edge: one.bytes for one in arrived}))
     shapes |= {transfer.recv: transfer.shape for transfer in sent}  # a `_Recv` is not in the trace
     parts = [nodes.from_graph_def(graph, sources, shapes) for graph in graphs]
     generated, notes = generated_code(program, fetches, observed, options)
@@ -112,8 +111,8 @@ def generated_code(
     """
     if options.xla:
         return tuple(code.of_modules(observed.modules, fetches, options.batch_size)), ()
-    if len(program.graph.get_operations()) > SMALL:
-        return (), ()
+    if options.cluster or len(program.graph.get_operations()) > SMALL:
+        return (), ()  # XLA compiles for one process
     try:
         return tuple(code.of_output(program, options)), ()
     except TflabError as error:
@@ -175,32 +174,3 @@ def nearest(name: str, names: Sequence[str]) -> str | None:
     alike = difflib.get_close_matches(name, names, n=1)
     alike_at_end = difflib.get_close_matches(name.rpartition("/")[2], last_parts, n=1)
     return inside or next(iter(alike), None) or next((last_parts[p] for p in alike_at_end), None)
-
-
-def transfers(graphs: Iterable[Any], shapes: Mapping[str, Shape]) -> Iterator[Transfer]:
-    """One Transfer for each `_Send`; the `_Recv` of the same rendezvous name is its other end."""
-    node_defs = [node_def for graph in graphs for node_def in graph.node]
-    receivers = {
-        rendezvous(node_def): node_def.name for node_def in node_defs if node_def.op == "_Recv"
-    }
-    for node_def in node_defs:
-        if node_def.op != "_Send":
-            continue
-        dtype = tf.dtypes.as_dtype(node_def.attr["T"].type)
-        shape = shapes.get(node_def.input[0])
-        dims = [dim for dim in shape if dim is not None] if shape is not None else None
-        yield Transfer(
-            tensor=node_def.input[0],
-            send=node_def.name,
-            recv=receivers.get(rendezvous(node_def), ""),
-            from_device=node_def.attr["send_device"].s.decode(),
-            to_device=node_def.attr["recv_device"].s.decode(),
-            dtype=dtype.name,
-            shape=shape,
-            bytes=None if dims is None else prod(dims) * dtype.size,
-        )
-
-
-def rendezvous(node_def: Any) -> tuple[bytes, ...]:
-    """What a `_Send` and its `_Recv` have in common (rendezvous.h, `CreateKey`)."""
-    return tuple(node_def.attr[key].s for key in ("send_device", "recv_device", "tensor_name"))

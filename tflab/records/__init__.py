@@ -16,6 +16,7 @@ from typing import Any
 
 from tflab.errors import TflabError
 from tflab.records.buffers import Buffer, Buffers
+from tflab.records.cluster import Network, Received
 from tflab.records.gradients import Derivative, FlowedDerivative, GradientCall, GradientNode, Link
 from tflab.records.graph import (
     Call,
@@ -136,6 +137,7 @@ __all__ = [
     "Measurement",
     "Memory",
     "Model",
+    "Network",
     "Node",
     "NodeHistory",
     "NodeStats",
@@ -159,6 +161,7 @@ __all__ = [
     "Program",
     "Quality",
     "Race",
+    "Received",
     "Recipe",
     "RecordedStep",
     "Rewrite",
@@ -312,6 +315,9 @@ class Execution(Shown):
     recorded_step: RecordedStep | None = None  # that they are of; None where none was asked for
     # What of that step can be drawn; None where no image was fed
     maps: Maps | None = field(default=None, repr=False, metadata={"json": None})
+    network: Network | None = None  # of a graph that ran on several tasks
+    wires: tuple[OpRun, ...] = field(default=(), repr=False)  # tensors on the wire, as `runs`
+    failure: str | None = None  # of a step: these are the measurements until then
 
 
 Stage = Frontend | Backward | Placement | Execution

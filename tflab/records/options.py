@@ -95,12 +95,16 @@ class Options:
     values: bool = True  # record the values of one step, which is not timed
     one_by_one: bool = False  # whether a single thread starts ops, each with all the processors
     saved: Saved = Saved()
+    cluster: tuple[str, ...] = ()  # addresses of the tasks to run on; none is this process alone
+    split: str = "layers"  # over them; or "batch"
 
     @property
     def of_file(self) -> Saved:
         """All that matters to a graph from a file: what is fetched says what has to be fed."""
         return replace(self.saved, fetches=self.fetches or self.saved.fetches)
 
+
+SPLITS = ("layers", "batch")  # ways to cut a model over the tasks of a cluster
 
 SWITCHES = {  # graph pass -> its field in tensorflow/core/protobuf/rewriter_config.proto
     "grappler": "disable_meta_optimizer",
@@ -130,6 +134,9 @@ class Program:
     dataset: Callable[[str], Any]  # split -> Dataset, read once
     ends: tuple[str, ...] = ()  # the nodes that the model is there to compute
     train_op: str | None = None
+    # The device that each node of the model is to have, where the user does not choose it in the
+    # model: over the tasks of a cluster, node -> `/job:worker/task:1`
+    places: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def loss(self) -> Any:

@@ -147,6 +147,8 @@ class Transfer:
     dtype: str
     shape: Shape
     bytes: int | None  # per step; None where the shape is not known
+    # What both ends call it, and the trace of several tasks: `edge_26_flatten/Reshape`
+    edge: str = field(default="", metadata={"json": None})
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ import tensorflow as tf
 
 from tflab.records import Assignment, Fate, Node, Origin
 from tflab.runtime import kernels, nodes, private
+from tflab.units import CLUSTER_JOBS
 
-SPLIT = "--devices"  # who asks where the model itself did not
+SPLIT, CLUSTER = "--devices", "--cluster"  # who asks where the model itself did not
 
 
 def gpus() -> int:
@@ -82,6 +83,8 @@ def colocated_with(op: tf.Operation) -> list[str]:
 
 def requester(op: tf.Operation) -> str:
     """The line of the innermost `tf.device`."""
+    if op.device.startswith(CLUSTER_JOBS):
+        return CLUSTER
     requests = private.device_requests(op)
     if not requests:
         return SPLIT

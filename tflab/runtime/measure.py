@@ -124,8 +124,13 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Ending:
         except KeyboardInterrupt:
             return Ending(interrupted=True)
         except tf.errors.OpError as error:
-            return Ending(failure=session.refused(error, jobs[0].options.soft_placement))
+            soft = jobs[0].options.soft_placement
+            return Ending(failure=session.refused(error, soft, tasks_of(jobs)))
     return Ending()
+
+
+def tasks_of(jobs: Sequence[Job]) -> tuple[str, ...]:
+    return jobs[0].options.cluster if jobs else ()
 
 
 @contextmanager
@@ -140,9 +145,14 @@ def ready(job: Job, traced: bool = True) -> Iterator[Runner]:
     """A session with the compiled step. The traced one is built first of all, as in the step that
     placement reads: the runtime numbers the nodes that it makes."""
     with session.fresh(job.graph, session.config_of(job.options)) as live:
+        if job.options.cluster:
+            session.begin(live, job.start)
+            # A compiled step brings no trace back from a master that is asked over the wire.
+            yield Runner(*session.shared_steps(live, job.step, session.FULL_TRACE))
+            return
         tracing = with_graphs = None
         if traced and job.options.xla:
-            tracing, with_graphs = session.traced_steps(live, job.step)
+            _, tracing, with_graphs = session.shared_steps(live, job.step, session.trace_level())
         elif traced:
             tracing = job.step.callable(live, trace_level=session.trace_level())
         session.begin(live, job.start)

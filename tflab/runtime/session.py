@@ -17,7 +17,7 @@ import tensorflow.compat.v1 as tf1
 from tflab import datasets
 from tflab.errors import RanDryError, RefusedError, TflabError
 from tflab.records import SWITCHES, Options, Program, Start, StepTime
-from tflab.runtime import private
+from tflab.runtime import cluster, private
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
 TIME_LIMIT_S = 120  # of one step
@@ -50,6 +50,8 @@ def config_of(options: Options) -> tf1.ConfigProto:
         config.inter_op_parallelism_threads = 1
     if options.xla:
         config.graph_options.optimizer_options.global_jit_level = tf1.OptimizerOptions.ON_2
+    if options.cluster:
+        cluster.configure(config, options.cluster)
     rewrites = config.graph_options.rewrite_options
     for name in options.without:
         field = SWITCHES[name]
@@ -79,16 +81,22 @@ def fresh(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
     It is not made the default one: what happens elsewhere meanwhile, between the steps of a
     training, say, has no business in its graph.
     """
-    try:
-        with closing(tf1.Session(graph=graph, config=config)) as session:
+    tasks = cluster.addresses_of(config)
+    cluster.check_all(tasks)
+    with closing(tf1.Session(cluster.target(config), graph, config)) as session:
+        try:
             yield session
-    except tf.errors.OpError as error:
-        raise refused(error, config.allow_soft_placement) from error
+        except tf.errors.OpError as error:
+            raise refused(error, config.allow_soft_placement, tasks) from error
 
 
-def refused(error: tf.errors.OpError, soft_placement: bool = False) -> RefusedError:
+def refused(
+    error: tf.errors.OpError, soft_placement: bool = False, tasks: Sequence[str] = ()
+) -> RefusedError:
     """What the runtime said, as a sentence, and what would help where that is known and was not
     done yet."""
+    if tasks and (lost := cluster.refused(error, tasks)):
+        return lost
     if isinstance(error, tf.errors.DeadlineExceededError):
         return RefusedError(
             f"A step did not end within {TIME_LIMIT_S} s, and was given up: something in the graph "
@@ -161,12 +169,13 @@ class Step:
         return private.compiled_step(session, self.feeds, self.fetches, self.targets, options)
 
 
-def traced_steps(live: tf1.Session, step: Step) -> tuple[Any, Any]:
-    """A traced step, and the same with the graphs that run: both run one and the same graph."""
+def shared_steps(live: tf1.Session, step: Step, level: int) -> tuple[Any, Any, Any]:
+    """An untraced step, a traced one, and one with the graphs that run: all run the same graph."""
     run = private.shared_step(live, step.feeds, step.fetches, step.targets)
-    level = trace_level()
+    untraced = partial(run, run_options=tf1.RunOptions(), run_metadata=Unparsed())
     with_graphs = tf1.RunOptions(trace_level=level, output_partition_graphs=True)
     return (
+        untraced,
         partial(run, run_options=tf1.RunOptions(trace_level=level)),
         partial(run, run_options=with_graphs),
     )

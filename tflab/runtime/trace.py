@@ -7,6 +7,7 @@ tensorflow/core/framework/step_stats.proto.
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import prod
 from typing import Any
@@ -15,7 +16,9 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 
 from tflab.records import Allocation, OpRun, Shape
 from tflab.records.buffers import Output
+from tflab.records.cluster import Received
 
+RECEIVED = "RecvTensor"  # what tasks call a row of a tensor that came over the wire
 EXECUTOR = "_SOURCE"  # the executor's own start: it is in every trace, and a node of no graph
 
 
@@ -27,7 +30,35 @@ def op_runs(step: int, step_stats: Any, types: Mapping[str, str]) -> Iterator[Op
     """
     labels = Labels(types)
     for device in step_stats.dev_stats:
-        yield from device_runs(step, device.device, device.node_stats, labels)
+        rows = (stats for stats in device.node_stats if stats.node_name != RECEIVED)
+        yield from device_runs(step, device.device, rows, labels)
+
+
+# `[25600B] [1.5Gb/s] edge_26_flatten/Reshape from /job:worker/... to /job:worker/...`
+RECEIVED_LABEL = re.compile(
+    r"\[(?P<bytes>[\d.]+)(?P<size>M?)B\] \[(?P<rate>[\d.]+)(?P<unit>[MG])b/s\] "
+    r"(?P<edge>.+) from (?P<sender>\S+) to (?P<receiver>\S+)"
+)
+BITS = {"M": 1e6, "G": 1e9}
+
+
+def received(step: int, step_stats: Any) -> Iterator[Received]:
+    """What came to each task over the wire, as the tasks recorded it.
+
+    `RecordRecvTensor` in tensorflow/core/distributed_runtime/worker_cache_logger.cc; the row
+    starts when the sender began to send by its own clock, or when it was asked for by the
+    receiver's, whichever is later (grpc_remote_worker.cc, TensorFlow 2.21.0). From 0.1 MB on the
+    size is written in tenths of a megabyte.
+    """
+    for device in step_stats.dev_stats:
+        for stats in device.node_stats:
+            label = RECEIVED_LABEL.fullmatch(stats.timeline_label)
+            if stats.node_name == RECEIVED and label:
+                start_ns, duration_ns = microseconds(stats)
+                rate = float(label["rate"]) * BITS[label["unit"]]
+                names = label["edge"], label["sender"], label["receiver"]
+                size = round(float(label["bytes"]) * (2**20 if label["size"] else 1))
+                yield Received(step, *names, size, rate, start_ns, duration_ns)
 
 
 class Labels(dict[tuple[str, str], tuple[str, str]]):

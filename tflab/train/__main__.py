@@ -20,7 +20,10 @@ from typing import TYPE_CHECKING
 
 from tflab import models
 from tflab.cli import arguments, command, logdirs
+from tflab.errors import LostTaskError
 from tflab.letters import visible
+from tflab.records.options import SPLITS
+from tflab.runtime import quiet
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -81,11 +84,23 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="where TensorBoard finds the result (default: runs/<model>-train-<time>)",
     )
+    arguments.cluster(parser)
     arguments.data_dir(parser)
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
+    arguments.check_cluster(args)
+    if not args.cluster:
+        return run_on(args, ())
+    quiet.load()
+    from tflab.runtime import cluster
+
+    with cluster.tasks(args.cluster) as tasks:
+        return run_on(args, tasks)
+
+
+def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
     from tflab.train import history, runs
 
     if args.resume:
@@ -93,13 +108,13 @@ def run(args: argparse.Namespace) -> int:
         saved = history.settings(folder / history.NAME)
         if not args.model:
             runs.check_own_model(folder, saved)
-        trainer, settings = prepare(args, saved)
+        trainer, settings = prepare(args, saved, tasks)
         runs.check_same_settings(folder, saved, settings)
         start, notes = runs.checkpoint_to_resume(folder, trainer, settings)
         for sentence in notes:
             note(sentence)
     else:
-        trainer, settings = prepare(args, None)
+        trainer, settings = prepare(args, None, tasks)
         folder, start = runs.begin_training(args.logdir, trainer, settings), None
     status = 0
     try:
@@ -107,15 +122,24 @@ def run(args: argparse.Namespace) -> int:
             train(trainer, settings, folder, start)
     except KeyboardInterrupt:
         status = command.INTERRUPTED
+    except LostTaskError as error:
+        again = resuming(settings, folder)
+        raise LostTaskError(f"{error} To go on from the last checkpoint:  {again}") from error
     finally:
         show(folder)
     if status:
-        again = ("--resume", "--model", settings.model, "--logdir", str(folder))
-        note(f"Interrupted. To go on:  python -m tflab.train {shlex.join(again)}")
+        note(f"Interrupted. To go on:  {resuming(settings, folder)}")
     return status
 
 
-def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, Settings]:
+def resuming(settings: Settings, folder: Path) -> str:
+    again = ("--resume", "--model", settings.model, "--logdir", str(folder))
+    return f"python -m tflab.train {shlex.join(again)}"
+
+
+def prepare(
+    args: argparse.Namespace, saved: Settings | None, tasks: tuple[str, ...]
+) -> tuple[Trainer, Settings]:
     """The graph and the settings: those given, else those saved before, else the recipe's."""
     from tflab.train.epochs import Settings
 
@@ -125,7 +149,7 @@ def prepare(args: argparse.Namespace, saved: Settings | None) -> tuple[Trainer, 
     function = models.find(model)
     from tflab.train import trainer
 
-    ready = trainer.prepare(model, function, seed, args.data_dir)
+    ready = trainer.prepare(model, function, seed, args.data_dir, tasks, args.split or SPLITS[0])
     train, test = map(ready.program.dataset, ("train", "test"))
     data = {"data": train.name, "train_rows": train.size, "test_rows": test.size}
     defaults = {

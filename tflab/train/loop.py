@@ -44,7 +44,8 @@ class Run:
     history_file: FileIO
     event_files: summaries.EventFiles
     interrupted: threading.Event
-    traced: tracing.Tracing | None  # None in a training that is resumed: it was traced before
+    # None in a training that is resumed, which was traced before, and over several tasks
+    traced: tracing.Tracing | None
 
 
 def train(
@@ -69,10 +70,11 @@ def train(
             stand_in = data.name if data.stands_in_for else ""
             event_files = stack.enter_context(summaries.opened(folder, done, stand_in))
         graph = trainer.program.graph
-        live = stack.enter_context(session.fresh(graph, config_of(settings)))
+        live = stack.enter_context(session.fresh(graph, config_of(settings, trainer.options)))
         interrupted = stack.enter_context(interrupt_held())
         batch_size = settings.batch_size
-        traced = None if start else tracing.begin_tracing(trainer, live, folder, batch_size)
+        untraced = start or trainer.options.cluster
+        traced = None if untraced else tracing.begin_tracing(trainer, live, folder, batch_size)
         run = Run(trainer, settings, folder, live, history_file, event_files, interrupted, traced)
         if start:
             checkpoints.restore(trainer.saver, live, start)
@@ -86,8 +88,8 @@ def train(
             steps = []
 
 
-def config_of(settings: Settings) -> tf1.ConfigProto:
-    config = session.config_of(Options())
+def config_of(settings: Settings, options: Options) -> tf1.ConfigProto:
+    config = session.config_of(options)
     if settings.one_thread:
         config.inter_op_parallelism_threads = config.intra_op_parallelism_threads = 1
     return config
@@ -186,6 +188,8 @@ def writing(folder: Path, step: int) -> Iterator[None]:
         yield
     except OSError as error:
         raise write_failure(folder, step, str(error.strerror)) from error
+    except tf.errors.UnavailableError:  # a task has gone: that is no failure of the disk
+        raise
     except tf.errors.OpError as error:
         raise write_failure(folder, step, session.sentence(error.message)) from error
 

@@ -14,9 +14,10 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import UsageError
-from tflab.lifecycle import backward, frontend
+from tflab.lifecycle import backward, frontend, split
 from tflab.records import Model, Options, Program, Recipe
-from tflab.runtime import session
+from tflab.records.options import SPLITS
+from tflab.runtime import cluster, session
 from tflab.train import checkpoints
 
 EPOCHS, BATCH_SIZE = 5, 64  # for a model that has an optimizer and no recipe
@@ -31,21 +32,31 @@ class Trainer:
     test: session.Step  # feeds: columns; fetches: loss, the predicted class of each row
     weights: tuple[tf.Variable, ...]  # the trainable ones
     saver: tf1.train.Saver
+    options: Options  # of its session: the tasks that it runs on
 
 
-def prepare(name: str, function: Callable[[], Model], seed: int, data_dir: str | None) -> Trainer:
+def prepare(
+    name: str,
+    function: Callable[[], Model],
+    seed: int,
+    data_dir: str | None,
+    tasks: tuple[str, ...] = (),
+    way: str = SPLITS[0],
+) -> Trainer:
     """Build a model whose initial weights follow from the seed, and add the nodes that train it.
 
     Where no placeholder is fed from a column `labels`, nothing is classified, and both steps fetch
-    the loss alone. Raises UsageError when a model has no loss or does not say how it is trained,
-    and TflabError when it fails or its loss cannot be differentiated.
+    the loss alone. Over `tasks`, checkpoints are saved and restored here. Raises UsageError when a
+    model has no loss or does not say how it is trained, and TflabError when it fails or its loss
+    cannot be differentiated.
     """
 
     def seeded() -> Model:
         tf1.set_random_seed(seed)
         return function()
 
-    built = frontend.build((name, seeded), Options(data_dir=data_dir))
+    options = Options(data_dir=data_dir, cluster=tasks, split=way)
+    built = frontend.build((name, seeded), options)
     program = built.live
     graph, model = program.graph, program.model
     recipe = recipe_of(name, model)
@@ -54,7 +65,8 @@ def prepare(name: str, function: Callable[[], Model], seed: int, data_dir: str |
         rate = tf1.placeholder(tf.float32, [], name="learning_rate")
         count = tf1.train.get_or_create_global_step().assign_add(1, read_value=False)
         with tf1.name_scope("accuracy"):
-            predicted = classes(training_scores(program), labels)
+            towers = len(tasks) if way == "batch" else 1
+            predicted = classes(training_scores(program, towers), labels)
             right_counts = [
                 tf.reduce_sum(tf.cast(tf.equal(a, labels), tf.int32)) for a in predicted
             ]
@@ -65,9 +77,14 @@ def prepare(name: str, function: Callable[[], Model], seed: int, data_dir: str |
             raise frontend.failure(name, "made its optimizer", error) from error
     training = replace(model, optimizer=optimizer, updates=(*model.updates, count))
     frontend.check(name, training, graph)
-    *_, train_op = backward.derive(replace(program, model=training), together=False)
+    together = bool(tasks)
+    *_, train_op = backward.derive(replace(program, model=training), together)
     assert train_op, "an optimizer makes one"
+    before = set(graph.get_operations())
     saver = checkpoints.saver(graph)
+    if tasks:
+        saving = (op.name for op in graph.get_operations() if op not in before)
+        split.ask(graph, {**program.places, **dict.fromkeys(saving, cluster.client_device())})
     graph.finalize()
     test_loss = model.loss if model.test_loss is None else model.test_loss
     train = session.step_of(program, [tensor.name for tensor in (model.loss, *right_counts)])
@@ -78,6 +95,7 @@ def prepare(name: str, function: Callable[[], Model], seed: int, data_dir: str |
         test=session.step_of(program, [tensor.name for tensor in (test_loss, *test_classes)]),
         weights=tuple(graph.get_collection(tf1.GraphKeys.TRAINABLE_VARIABLES)),
         saver=saver,
+        options=options,
     )
 
 
@@ -107,18 +125,18 @@ def classes(scores: tf.Tensor | None, labels: tf.Tensor | None) -> list[tf.Tenso
     return [tf.cast(tf.argmax(scores, axis=-1), labels.dtype)]
 
 
-def training_scores(program: Program) -> tf.Tensor | None:
+def training_scores(program: Program, towers: int = 1) -> tf.Tensor | None:
     """The scores of the head that is trained, computed in the same step as its loss.
 
-    They are the input of the loss's softmax or, unless there is exactly one softmax, the model's
-    output. None where the loss does not depend on that output either.
+    They are the input of the loss's softmax, of all towers or, unless each has exactly one softmax,
+    the model's output. None where the loss does not depend on that output either.
     """
     model = program.model
     behind = ancestors(program.graph, program.loss.op.name)
     ops = [op for op in program.graph.get_operations() if op.name in behind]
     logits = [op.inputs[0] for op in ops if op.type.endswith("SoftmaxCrossEntropyWithLogits")]
-    if len(logits) == 1:
-        return logits[0]
+    if len(logits) == towers:
+        return logits[0] if towers == 1 else tf.concat(logits, axis=0)
     return model.output if model.output.op in ops else None
 
 

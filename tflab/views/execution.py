@@ -10,7 +10,7 @@ from tflab.analysis.step_times import median_step
 from tflab.records import Execution, Experiments, Memory, OpStats, Quality, Race, StepTime
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.units import percent, plural, short_device, size, time
-from tflab.views import buffers, experiments, flowed, op_table, values
+from tflab.views import buffers, experiments, flowed, network, op_table, values
 
 TOP = 10
 HOLDERS = 3  # of memory at its peak; the rest is in the JSON
@@ -19,6 +19,8 @@ HOLDERS = 3  # of memory at its peak; the rest is in the JSON
 def blocks(stage: Execution) -> Iterable[Block]:
     yield from values.first(stage.first_not_finite)
     yield from busy(stage.quality)
+    if stage.failure:
+        yield f"Until a step failed: {stage.failure}"
     if stage.interrupted:
         yield "Interrupted: what follows was measured until then."
     yield from values.blocks(stage)
@@ -32,6 +34,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
     if stage.race:
         yield raced(stage.race)
     yield owners(stage)
+    yield from network.blocks(stage)
     yield top_table("The op types that cost most", stage.top_types, stage, "op")
     yield top_table("The nodes that cost most", stage.top_ops, stage, "node")
     yield from costs(stage)

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Sequence
 from tflab.analysis.passes import PURPOSES
 from tflab.records import Pass, Placement, Taken, Tensor, Toggle
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
-from tflab.units import plural, short_device, size
+from tflab.units import CLUSTER_JOBS, plural, short_device, size, task_of
 from tflab.views import generated_code
 from tflab.views.words import LONGEST, counted, tensor
 
@@ -276,7 +276,20 @@ def cuts(stage: Placement) -> str:
     sizes = ", ".join(f"{size(total)} from {a} to {b}" for (a, b), total in totals.items())
     unknown = sum(transfer.bytes is None for transfer in stage.transfers)
     besides = f", besides {plural(unknown, 'tensor')} of unknown size" if unknown else ""
-    return f"A step carries {sizes}{besides}."
+    return f"A step carries {sizes}{besides}.{between_tasks(stage)}"
+
+
+def between_tasks(stage: Placement) -> str:
+    """Over a cluster: what of it leaves a process, and what stays in one."""
+    if not any(part.device.startswith(CLUSTER_JOBS) for part in stage.partitions):
+        return ""
+    wire = within = 0
+    for transfer in stage.transfers:
+        if task_of(transfer.from_device) == task_of(transfer.to_device):
+            within += transfer.bytes or 0
+        else:
+            wire += transfer.bytes or 0
+    return f" {size(wire)} of it goes over the wire between tasks, {size(within)} stays within one."
 
 
 def kernels(stage: Placement) -> Table:

@@ -74,7 +74,7 @@ def test_a_file_has_its_name_once_it_is_complete(tmp_path):
         assert os.listdir(tmp_path / "toy") == [".file.pb"]
         yield b"c"
 
-    path = xspace.write_file(tmp_path, "toy", "file.pb", parts())
+    (path,) = xspace.write_files(tmp_path, "toy", {"file.pb": parts()})
     assert (path, path.read_bytes()) == (tmp_path / "toy/file.pb", b"abc")
     assert os.listdir(tmp_path / "toy") == ["file.pb"]
 
@@ -86,7 +86,7 @@ def test_a_failure_leaves_nothing(tmp_path, error):
         raise error
 
     with pytest.raises(error):
-        xspace.write_file(tmp_path / "new", "toy", "file.pb", parts())
+        xspace.write_files(tmp_path / "new", "toy", {"file.pb": parts()})
     assert os.listdir(tmp_path / "new") == []
 
 

@@ -462,6 +462,23 @@ def test_a_run_that_exists_is_never_written_to(tmp_path):
     assert all(os.listdir(path.parent) == [path.name] for path in paths)
 
 
+def test_each_task_of_a_cluster_is_a_host_with_what_it_ran_and_received(tmp_path):
+    client, task = ("/job:client/replica:0/task:0", "/job:worker/replica:0/task:12")
+    runs = (
+        OpRun(0, "feed", "Op", f"{client}/device:CPU:0", 1, 1),
+        OpRun(0, "mul", "Mul", f"{task}/device:CPU:0", 5, 1),
+        OpRun(0, "x_S1", "RecvTensor", "wire from client to task 12", 3, 1),
+    )
+    whole = Capture("toy", (StepTime(0, 0, 9),), runs)
+    paths = xspace.write(tmp_path, [whole], host="here")
+    folder = tmp_path / "plugins/profile/toy"
+    assert paths == [folder / "client.xplane.pb", folder / "task-12.xplane.pb"]
+    assert [path.read_bytes() for path in paths] == [
+        xspace.encode(replace(whole, runs=runs[:1]), host="client"),
+        xspace.encode(replace(whole, runs=runs[1:]), host="task-12"),
+    ]
+
+
 @pytest.mark.parametrize(
     "name, folder",
     [("my.models:build-batch-1", "my.models-build-batch-1"), ("../../x", "x"), ("..", "profile")],

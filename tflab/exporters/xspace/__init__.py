@@ -27,12 +27,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tflab.analysis import lanes, tracks
+from tflab.analysis import lanes, tracks, wires
 from tflab.analysis.memory import US
 from tflab.exporters.xspace import memory, steps, wire
 from tflab.exporters.xspace import names as xnames
 from tflab.exporters.xspace.plane import COUNTERS, Events, Plane, column
 from tflab.records import Capture, OpRun
+from tflab.units import CLUSTER_JOBS, short_task, task_of
 
 NOTHING = Events(column([]), column([]), column([]), {"group_id": column([])})
 GPU_NUMBER = re.compile(r"gpu:(\d+)", re.IGNORECASE)
@@ -48,17 +49,42 @@ def write(
 ) -> list[Path]:
     """Write each capture to `<logdir>/plugins/profile/<name>/<host>.xplane.pb`; return the paths.
 
-    A capture never goes into a folder that exists, because XProf caches its results there.
+    Of a capture of several tasks each gets a file of its own, as a host of its name. A capture
+    never goes into a folder that exists, because XProf caches its results there.
     `modules` are the serialised HloProtos that XLA compiled for the steps, by name.
     """
     profiles = Path(logdir, "plugins", "profile")
     host = file_name(host or socket.gethostname(), "localhost")
     return [
-        write_file(
-            profiles, capture.name, f"{host}.xplane.pb", encoded_parts(capture, host, modules)
-        )
+        path
         for capture in captures
+        for path in write_files(
+            profiles,
+            capture.name,
+            {
+                f"{name}.xplane.pb": encoded_parts(part, name, modules)
+                for name, part in hosts(capture, host).items()
+            },
+        )
     ]
+
+
+def hosts(capture: Capture, host: str) -> dict[str, Capture]:
+    """The capture of each host: of one process the whole, of a cluster one for each task, with the
+    tensors that it received."""
+    runs: dict[str, list[OpRun]] = {}
+    for run in capture.runs:
+        runs.setdefault(host_of(run, host), []).append(run)
+    if set(runs) <= {host}:
+        return {host: capture}
+    return {name: replace(capture, runs=tuple(runs[name])) for name in sorted(runs)}
+
+
+def host_of(run: OpRun, host: str) -> str:
+    if run.op == wires.OP:
+        return file_name(run.device.rpartition(" to ")[2], host)
+    task = task_of(run.device)
+    return file_name(short_task(task), host) if task.startswith(CLUSTER_JOBS) else host
 
 
 def encode(
@@ -73,20 +99,24 @@ def file_name(name: str, otherwise: str) -> str:
     return re.sub(r"[^\w.-]+", "-", name).strip(".-") or otherwise
 
 
-def write_file(profiles: Path, name: str, file: str, parts: Iterable[bytes]) -> Path:
-    """Write a file into a new folder of this name; return its path.
+def write_files(profiles: Path, name: str, files: Mapping[str, Iterable[bytes]]) -> list[Path]:
+    """Write files into a new folder of this name; return their paths.
 
-    The file gets its name once it is complete, and after a failure the folder is removed.
+    A file gets its name once it is complete, and after a failure the folder is removed.
     """
     folder = new_folder(profiles, file_name(name, "profile"))
-    unfinished = folder / f".{file}"
     try:
-        with unfinished.open("xb") as out:
-            out.writelines(parts)
-        return unfinished.rename(folder / file)
+        return [write_file(folder, file, parts) for file, parts in files.items()]
     except BaseException:
         shutil.rmtree(folder)
         raise
+
+
+def write_file(folder: Path, file: str, parts: Iterable[bytes]) -> Path:
+    unfinished = folder / f".{file}"
+    with unfinished.open("xb") as out:
+        out.writelines(parts)
+    return unfinished.rename(folder / file)
 
 
 def new_folder(profiles: Path, name: str) -> Path:

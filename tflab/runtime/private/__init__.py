@@ -20,6 +20,7 @@ from tflab.runtime.private.graphs import (
     gradient_calls,
     gradients_file,
     original_op,
+    rewire,
     set_device,
     traced_graphs,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "op_def",
     "original_op",
     "registered_kernels",
+    "rewire",
     "saved_model",
     "set_device",
     "shared_step",

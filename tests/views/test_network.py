@@ -1,0 +1,105 @@
+"""View of the network: all cells and sentences, from a record by hand."""
+
+from dataclasses import replace
+from math import inf
+from typing import Any, cast
+
+import pytest
+
+from tests.records_by_hand import read
+from tflab.records import Execution, Network
+from tflab.records.cluster import Offset, TaskTime, WireTensor
+from tflab.views import network
+
+NETWORK = Network(
+    split="layers",
+    tasks=(
+        TaskTime("client", 0, 100, 900, 0, 8, 131_072),
+        TaskTime("task 0", 500, 250, 250, 125, 131_072, 8),
+    ),
+    tensors=(
+        WireTensor("x", "client", "task 0", 2, 65_536, 2_500, 1.5e9),
+        WireTensor("y", "task 0", "client", 2, 4, 1_250, 64_400.0),
+        WireTensor("order", "task 0", "client", 2, 0, 800, 0.0),
+    ),
+    offsets=(
+        Offset("/job:worker/replica:0/task:0", 20_000, 30_000, 20_000),
+        Offset("/job:worker/replica:0/task:1", -5e9, 40_000, -5_000_000_000),
+    ),
+    unrecorded=0,
+    left_out=("A sentence.",),
+)
+
+
+class Stage:
+    """What the view reads of an execution."""
+
+    steps = 2
+    wall_ns = 1_000
+
+    def __init__(self, network: Network | None) -> None:
+        self.network = network
+
+
+def blocks(of: Network | None) -> list[Any]:
+    return [read(block) for block in network.blocks(cast(Execution, Stage(of)))]
+
+
+def test_one_process_has_no_network():
+    assert blocks(None) == []
+
+
+def test_every_cell_and_sentence():
+    assert blocks(NETWORK) == [
+        [
+            "Compute against communication: each task's wall time of a step",
+            (
+                *("task", "computing", "of it receiving", "only receiving", "neither"),
+                *("received a step", "sent a step"),
+            ),
+            ("client", "0.0 %", "0.0 %", "10.0 %", "90.0 %", "4 B", "64.0 KB"),
+            ("task 0", "50.0 %", "12.5 %", "25.0 %", "25.0 %", "64.0 KB", "4 B"),
+            "",
+        ],
+        [
+            "Tensors on the wire, by the receiving task's own record (2 steps)",
+            ("tensor", "from", "to", "bytes", "median", "rate"),
+            ("x", "client", "task 0", "65,536", "2.50 us", "1.5 Gbit/s"),
+            ("y", "task 0", "client", "4", "1.25 us", "0.0644 Mbit/s"),
+            ("order", "task 0", "client", "0", "800 ns", ""),
+            "",
+        ],
+        "Clocks, by the messages of the steps against the client's: task 0 20.0 us ahead (+/- "
+        "30.0 us), task 1 5.00 s behind (+/- 40.0 us). The times of each task were moved by its "
+        "offset.",
+        "A sentence.",
+    ]
+
+
+def test_clocks_that_may_be_right_are_said_to_be_left_alone():
+    said = blocks(replace(NETWORK, offsets=(Offset("/job:worker/replica:0/task:0", -5, 10),)))[2]
+    assert said == (
+        "Clocks, by the messages of the steps against the client's: task 0 5 ns behind (+/- 10 "
+        "ns). All may be right, so no time was moved."
+    )
+
+
+def test_receives_that_the_runtime_left_out_are_said():
+    said = blocks(replace(NETWORK, unrecorded=1))[2]
+    assert said == (
+        "The runtime recorded all but 1 receive: where one is missing, its time has another owner."
+    )
+
+
+@pytest.mark.parametrize(
+    "offset, said",
+    [
+        (Offset("/job:worker/replica:0/task:3", 0, inf), "task 3 unknown"),
+        (
+            Offset("/job:worker/replica:0/task:3", 90, 10, consistent=False),
+            "task 3 90 ns ahead or so, for it was set or did not keep pace meanwhile",
+        ),
+    ],
+)
+def test_a_clock_that_nobody_can_tell_is_said(offset, said):
+    assert network.clock(offset) == said

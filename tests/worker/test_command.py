@@ -1,0 +1,102 @@
+"""Worker: a task that a user starts, and what is said of wrong addresses."""
+
+import argparse
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from tflab.cli import arguments
+from tflab.errors import UsageError
+from tflab.worker import __main__ as worker
+
+
+@pytest.mark.parametrize(
+    "given, address",
+    [
+        ("2222", "127.0.0.1:2222"),
+        (":2222", "127.0.0.1:2222"),
+        ("localhost:2222", "localhost:2222"),
+        ("[::1]:0", "[::1]:0"),
+    ],
+)
+def test_where_it_listens(given, address):
+    assert worker.parser().parse_args([given]).address == address
+
+
+@pytest.mark.parametrize("given", ["", "here:", "here:port", "here:70000", "::1:22", "a:b:1"])
+def test_what_is_no_address_is_said(given):
+    with pytest.raises(UsageError, match=r"is no address of a task; give it as HOST:PORT\.$"):
+        arguments.address_to_listen_at(given)
+
+
+@pytest.mark.parametrize(
+    "given, tasks",
+    [("2", 2), ("a:1,b:2", ("a:1", "b:2")), ("127.0.0.1:2222", ("127.0.0.1:2222",))],
+)
+def test_tasks_are_a_number_or_addresses(given, tasks):
+    assert arguments.tasks(given) == tasks
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ("0", "The number of tasks is '0'; it has to be a whole number from 1 to 16."),
+        ("1000", "The number of tasks is '1000'; it has to be a whole number from 1 to 16."),
+        ("two", "The number of tasks is 'two'; it has to be a whole number from 1 to 16."),
+        ("a:1,a:1", "The task a:1 stands twice in 'a:1,a:1'; give each once."),
+        ("a:1,b", "'b' is no address of a task; give it as HOST:PORT."),
+        ("a:0", "'a:0' is no address of a task: its port cannot be 0."),
+    ],
+)
+def test_what_is_no_cluster_is_said(given, said):
+    with pytest.raises(UsageError) as error:
+        arguments.tasks(given)
+    assert str(error.value) == said
+
+
+@pytest.mark.parametrize(
+    "given, said",
+    [
+        ({"split": "batch"}, "--split batch says how --cluster is used; give --cluster 2, say."),
+        (
+            {"cluster": 2, "devices": 2},
+            "--cluster does not go together with --devices: each task has one CPU device; give "
+            "one of the two.",
+        ),
+        (
+            {"cluster": 2, "xla": True},
+            "--cluster does not go together with --xla: XLA compiles for the devices of one "
+            "process.",
+        ),
+        (
+            {"cluster": 2, "experiments": 60},
+            "--cluster does not go together with --experiments: an op is run once more in one "
+            "process.",
+        ),
+    ],
+)
+def test_what_does_not_go_together_is_said(given, said):
+    usual = {"cluster": (), "split": None, "devices": 1, "xla": False, "experiments": None}
+    with pytest.raises(UsageError) as error:
+        arguments.check_cluster(argparse.Namespace(**usual | given))
+    assert str(error.value) == said
+
+
+@pytest.mark.slow
+def test_it_says_where_it_listens_for_whom_and_what_that_means():
+    with subprocess.Popen(
+        [sys.executable, "-m", "tflab.worker", "0"], stdout=subprocess.PIPE, text=True
+    ) as task:
+        assert task.stdout
+        try:
+            first, second = task.stdout.readline(), task.stdout.readline()
+        finally:
+            task.send_signal(signal.SIGINT)
+        assert task.wait(timeout=20) == 130
+    assert first.startswith("A task of TensorFlow ")
+    assert first.endswith(", open to this machine only.\n")
+    assert second == (
+        "What comes over the wire is neither encrypted nor authenticated. Ctrl-C ends it.\n"
+    )

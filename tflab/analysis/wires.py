@@ -1,0 +1,223 @@
+"""Wires: what several tasks of a cluster did in a step, on one time axis. No TensorFlow in here.
+
+Each task times its own ops by its own clock. The messages of the steps themselves say how far these
+clocks are apart (`clocks`): a task starts after the step did and ends before it, and a tensor is
+received after the op that made it has ended. While all clocks may be right, no time is moved.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import mean
+
+from tflab.analysis import clocks
+from tflab.analysis.timeline import busy_spans, by_step, covered, union
+from tflab.records import OpRun, StepTime, Transfer, node_of
+from tflab.records.cluster import Message, Offset, Received, TaskTime, WireTensor
+from tflab.units import short_task, task_of
+
+CLIENT = "/job:client/replica:0/task:0"  # this process, whose clock is the reference
+OP = "RecvTensor"  # the type of a run that is a tensor on the wire
+US = 1000  # ns: the runtime times what it receives in microseconds
+
+Edge = tuple[str, str, str]  # its name, the sending device and the receiving one
+Ends = Mapping[tuple[int, str], int]  # (step, node) -> when it ended, by its own clock
+
+
+@dataclass(frozen=True)
+class OneAxis:
+    """Everything by the clock of this process."""
+
+    runs: list[OpRun]
+    wires: list[OpRun]  # tensors on the wire, one for each that was received
+    received: list[Received]
+    offsets: tuple[Offset, ...]
+
+
+def one_axis(
+    runs: Sequence[OpRun],
+    received: Iterable[Received],
+    steps: Iterable[StepTime],
+    transfers: Iterable[Transfer],
+) -> OneAxis:
+    """What tasks timed by clocks of their own."""
+    sent = edges(transfers)
+    arrived = exact(received, sent)
+    found = clocks.offsets(messages(runs, arrived, steps, sent), CLIENT)
+    ahead = {offset.clock: offset.applied_ns for offset in found}
+    moved_runs = aligned(runs, ahead)
+    return OneAxis(moved_runs, runs_on_wire(arrived, ahead, sent, ends(moved_runs)), arrived, found)
+
+
+def edges(transfers: Iterable[Transfer]) -> dict[Edge, Transfer]:
+    return {(one.edge, one.from_device, one.to_device): one for one in transfers}
+
+
+def edge_of(received: Received) -> Edge:
+    return received.edge, received.from_device, received.to_device
+
+
+def ends(runs: Iterable[OpRun]) -> Ends:
+    """When each node ended that ran once in a step; of a loop nobody knows which turn sent."""
+    runs = list(runs)
+    often = Counter((run.step, run.name) for run in runs)
+    return {
+        (run.step, run.name): run.start_ns + run.duration_ns
+        for run in runs
+        if often[run.step, run.name] == 1
+    }
+
+
+def exact(arrived: Iterable[Received], sent: Mapping[Edge, Transfer]) -> list[Received]:
+    """What was received, with the bytes of its shape where that is known: the runtime rounds."""
+    known = {edge: transfer.bytes for edge, transfer in sent.items() if transfer.bytes is not None}
+    return [replace(one, bytes=known.get(edge_of(one), one.bytes)) for one in arrived]
+
+
+def messages(
+    runs: Sequence[OpRun],
+    arrived: Iterable[Received],
+    steps: Iterable[StepTime],
+    sent: Mapping[Edge, Transfer],
+) -> Iterator[Message]:
+    """All that says what must have been before what on two clocks."""
+    in_step = by_step(runs)
+    for step in steps:
+        of_task: dict[str, list[OpRun]] = defaultdict(list)
+        for run in in_step.get(step.step, ()):
+            of_task[task_of(run.device)].append(run)
+        for task, own in of_task.items():
+            last = max(run.start_ns + run.duration_ns for run in own)
+            yield Message(CLIENT, task, step.start_ns, min(run.start_ns for run in own))
+            yield Message(task, CLIENT, last, step.start_ns + step.wall_ns)
+    ended = ends(runs)
+    for received in arrived:
+        transfer = sent.get(edge_of(received))
+        made_ns = ended.get((received.step, node_of(transfer.tensor))) if transfer else None
+        if made_ns is not None:
+            tasks = task_of(received.from_device), task_of(received.to_device)
+            yield Message(*tasks, made_ns, received.start_ns + received.duration_ns + US)
+
+
+def aligned(runs: Iterable[OpRun], ahead: Mapping[str, int]) -> list[OpRun]:
+    """The runs by the clock of this process."""
+    return [moved(run, ahead.get(task_of(run.device), 0)) for run in runs]
+
+
+def moved(run: OpRun, ahead_ns: int) -> OpRun:
+    if not ahead_ns:
+        return run
+    records = tuple(
+        (us - round(ahead_ns / US), size, allocator) for us, size, allocator in run.allocations
+    )
+    return replace(run, start_ns=run.start_ns - ahead_ns, allocations=records)
+
+
+def runs_on_wire(
+    arrived: Iterable[Received],
+    ahead: Mapping[str, int],
+    sent: Mapping[Edge, Transfer],
+    ended: Ends,
+) -> list[OpRun]:
+    """A run for each received tensor by the clock of this process, named as its `_Recv`.
+
+    The runtime's own start is the later one of two, of which one is the sender's; where the two
+    clocks certainly differ it is replaced by the end of the op that made the tensor, which is on
+    the common axis (`ended` is) and may include waiting.
+    """
+    return [
+        run_on_wire(received, ahead, sent.get(edge_of(received)), ended) for received in arrived
+    ]
+
+
+def run_on_wire(
+    received: Received, ahead: Mapping[str, int], transfer: Transfer | None, ended: Ends
+) -> OpRun:
+    sender, receiver = task_of(received.from_device), task_of(received.to_device)
+    shift = ahead.get(receiver, 0)
+    start = received.start_ns - shift
+    end = start + received.duration_ns
+    if transfer and shift != ahead.get(sender, 0):
+        start = ended.get((received.step, node_of(transfer.tensor)), start)
+    start = min(start, end)
+    return OpRun(
+        step=received.step,
+        name=transfer.recv if transfer else received.edge,
+        op=OP,
+        device=f"wire from {short_task(sender)} to {short_task(receiver)}",
+        start_ns=start,
+        duration_ns=end - start,
+    )
+
+
+def tensors(
+    arrived: Sequence[Received], wires: Sequence[OpRun], sent: Mapping[Edge, Transfer]
+) -> tuple[WireTensor, ...]:
+    """What crossed between tasks, over all steps; what takes longest first."""
+    calls: dict[Edge, list[tuple[Received, OpRun]]] = defaultdict(list)
+    for received, wire in zip(arrived, wires, strict=True):
+        calls[edge_of(received)].append((received, wire))
+    rows = []
+    for edge, pairs in calls.items():
+        middle = sorted(pairs, key=lambda pair: pair[1].duration_ns)[len(pairs) // 2]
+        rows.append(
+            WireTensor(
+                tensor=sent[edge].tensor if edge in sent else edge[0],
+                from_task=short_task(task_of(edge[1])),
+                to_task=short_task(task_of(edge[2])),
+                calls=len(pairs),
+                bytes=round(mean(received.bytes for received, _ in pairs)),
+                median_ns=middle[1].duration_ns,
+                bits_per_s=middle[0].bits_per_s,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: (-row.median_ns, row.tensor)))
+
+
+def task_times(
+    runs: Sequence[OpRun],
+    wires: Sequence[OpRun],
+    arrived: Sequence[Received],
+    steps: Sequence[StepTime],
+) -> tuple[TaskTime, ...]:
+    """Compute against communication: the wall time of all steps, for each task; this process, the
+    client, comes first."""
+    names = {task_of(run.device) for run in runs}
+    names |= {task_of(device) for one in arrived for device in (one.from_device, one.to_device)}
+    ops, moving = by_step(runs), by_step(wires)
+    return tuple(
+        task_time(task, ops, moving, arrived, steps)
+        for task in sorted(names, key=lambda name: (name != CLIENT, len(name), name))
+    )
+
+
+def task_time(
+    task: str,
+    ops: Mapping[int, Sequence[OpRun]],
+    moving: Mapping[int, Sequence[OpRun]],
+    arrived: Iterable[Received],
+    steps: Iterable[StepTime],
+) -> TaskTime:
+    computing = waiting = overlapped = wall = 0
+    to_it = f" to {short_task(task)}"
+    for step in steps:
+        own = busy_spans((r for r in ops.get(step.step, ()) if task_of(r.device) == task), step)
+        there = (run for run in moving.get(step.step, ()) if run.device.endswith(to_it))
+        coming = busy_spans(there, step)
+        either = covered(union([*own, *coming]))
+        wall += step.wall_ns
+        computing += covered(own)
+        waiting += either - covered(own)
+        overlapped += covered(own) + covered(coming) - either
+    arrived = list(arrived)
+    return TaskTime(
+        task=short_task(task),
+        computing_ns=computing,
+        waiting_ns=waiting,
+        neither_ns=wall - computing - waiting,
+        overlapped_ns=overlapped,
+        received_bytes=sum(one.bytes for one in arrived if task_of(one.to_device) == task),
+        sent_bytes=sum(one.bytes for one in arrived if task_of(one.from_device) == task),
+    )

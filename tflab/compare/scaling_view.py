@@ -1,0 +1,121 @@
+"""View of the scaling: what was measured, and apart from it what is extrapolated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tflab.analysis import quality
+from tflab.analysis.scaling import WORST_FIT
+from tflab.records.blocks import Block, Column, Table
+from tflab.records.scaling import Amdahl, Scaling, ScalingRow, WireCost
+from tflab.units import percent, plural, size, time
+
+
+def blocks(scaling: Scaling) -> Iterable[Block]:
+    if quality.disturbed(scaling.quality) and scaling.quality:
+        yield quality.sentence(scaling.quality)
+    if scaling.failure:
+        yield f"Until a step failed: {scaling.failure}"
+    yield (
+        f"A step of {scaling.phase} on the same {plural(scaling.batch_size, 'row')} of "
+        f"{scaling.data}, split by {scaling.split}. 0 tasks are this process alone."
+    )
+    yield measured(scaling)
+    yield from why(scaling)
+    if scaling.wire:
+        yield wire(scaling.wire)
+    if scaling.amdahl is None:
+        yield "How it would go on is not said: that takes three numbers of tasks."
+        return
+    yield law(scaling.amdahl)
+    if scaling.extrapolated:
+        yield extrapolated(scaling)
+
+
+def measured(scaling: Scaling) -> Table:
+    return Table(
+        "Measured: untraced steps; the network's share of traced ones, with no op running",
+        (
+            Column("tasks", lambda row: str(row.tasks), right=True),
+            Column("step", lambda row: time(row.step_ns.median), right=True),
+            Column("p10", lambda row: time(row.step_ns.p10), right=True),
+            Column("p90", lambda row: time(row.step_ns.p90), right=True),
+            Column("images/s", lambda row: f"{row.images_per_second:,.0f}", right=True),
+            Column("speed-up", lambda row: f"{row.speed_up:.2f}", right=True),
+            Column("efficiency", efficiency, right=True),
+            Column("network", communication, right=True),
+            Column("messages", lambda row: str(row.messages), right=True),
+            Column("bytes", lambda row: size(row.bytes), right=True),
+        ),
+        scaling.rows,
+    )
+
+
+def efficiency(row: ScalingRow) -> str:
+    return "" if row.efficiency is None else percent(row.efficiency)
+
+
+def communication(row: ScalingRow) -> str:
+    return "" if row.communication is None else percent(row.communication)
+
+
+def why(scaling: Scaling) -> Iterable[str]:
+    """What keeps tasks from being faster, where they are not."""
+    slower = [row for row in scaling.rows if row.tasks and row.speed_up < 1]
+    if not slower:
+        return
+    worst = min(slower, key=lambda row: row.speed_up)
+    reasons = [
+        f"{plural(worst.messages, 'message')} and {size(worst.bytes)} go over the wire in every "
+        "step, which in one process are pointers"
+    ]
+    shared = [row.tasks for row in scaling.rows if row.tasks > 1]
+    if shared and scaling.cores and max(shared) >= scaling.cores:
+        reasons.append(
+            f"tasks of this machine share its {plural(scaling.cores, 'core')}, which one process "
+            "already uses"
+        )
+    if scaling.split == "layers":
+        reasons.append("layers wait for one another, so that mostly one task works at a time")
+    yield f"With {plural(worst.tasks, 'task')} a step is slower than alone: {'; '.join(reasons)}."
+
+
+def wire(cost: WireCost) -> str:
+    return (
+        f"A message takes {time(cost.message_ns)} and {time(cost.byte_ns * 1024)} for each KB, by "
+        f"a line through the medians of {plural(cost.tensors, 'tensor')} with the most tasks; "
+        "several are on their way at once."
+    )
+
+
+def law(fitted: Amdahl) -> str:
+    """The fit, and that nothing follows from one that does not fit."""
+    said = (
+        "By Amdahl's law, with the bytes besides, "
+        f"{percent(fitted.serial_share)} of a step do not become less with more tasks: "
+        f"{time(fitted.serial_ns)} serial, {time(fitted.parallel_ns)} shared by the tasks."
+    )
+    if fitted.error > WORST_FIT:
+        return (
+            f"{said} But a measured step lies {percent(fitted.error)} away from that, so nothing "
+            "is extrapolated."
+        )
+    return (
+        f"{said} The measured steps lie within {percent(fitted.error)} of that. It holds for tasks "
+        "on this machine: with machines of their own they would share no cores, and the wire "
+        "would be slower."
+    )
+
+
+def extrapolated(scaling: Scaling) -> Table:
+    return Table(
+        "Extrapolated by that, not measured",
+        (
+            Column("tasks", lambda row: str(row.tasks), right=True),
+            Column("step", lambda row: time(row.step_ns), right=True),
+            Column("images/s", lambda row: f"{row.images_per_second:,.0f}", right=True),
+            Column("speed-up", lambda row: f"{row.speed_up:.2f}", right=True),
+            Column("bytes", lambda row: size(row.bytes), right=True),
+        ),
+        scaling.extrapolated,
+    )

@@ -1,0 +1,99 @@
+"""Split: which part of a model goes to which device, or to which task of a cluster.
+
+The layers of a model, in the order in which they were built, are cut into consecutive parts of
+about as many nodes each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+import tensorflow as tf
+
+from tflab.runtime import cluster, private
+
+
+def over_devices(graph: tf.Graph, devices: int) -> None:
+    """Ask for CPU:0, CPU:1, ... for consecutive layers.
+
+    Nodes for which the model itself asked for a device keep it. What has to be where another
+    node is follows that one.
+    """
+    by_name = {op.name: op for op in graph.get_operations()}
+    free = [op for op in by_name.values() if not op.device]
+    for op, part in in_parts(graph, devices):
+        if not op.device:
+            private.set_device(op, f"/device:CPU:{part}")
+    for op in free:
+        for group in op.colocation_groups():
+            mate = by_name.get(group.decode().removeprefix("loc:@"))
+            if mate is not None:
+                private.set_device(op, mate.device)
+
+
+def over_tasks(graph: tf.Graph, tasks: int) -> dict[str, str]:
+    """The task of each node, for consecutive layers; fed data come from this process.
+
+    Nothing is asked for yet: until placement, the graph also runs in this process alone.
+    """
+    return {
+        op.name: cluster.client_device() if op.type == "Placeholder" else cluster.device_of(part)
+        for op, part in in_parts(graph, tasks)
+    }
+
+
+def in_parts(graph: tf.Graph, parts: int) -> Iterator[tuple[tf.Operation, int]]:
+    """Each op and the number of its part."""
+    total, seen = len(graph.get_operations()), 0
+    for ops in layers(graph):
+        middle = seen + len(ops) / 2
+        seen += len(ops)
+        for op in ops:
+            yield op, int(middle * parts / total)
+
+
+def ask(graph: tf.Graph, places: Mapping[str, str]) -> None:
+    """Ask for these places. What has to be where something else is follows by itself: a gradient
+    its forward op, a read and an update their variable. All others go where their data come from,
+    and without any to task 0."""
+    known: dict[str, str] = {}
+    for op in graph.get_operations():  # an op comes after what it takes
+        leaders = [*mates(op), *(t.op.name for t in op.inputs if t.dtype.base_dtype == tf.resource)]
+        before = [*(t.op.name for t in op.inputs), *(control.name for control in op.control_inputs)]
+        place = next((known[name] for name in leaders if name in known), "")
+        if not leaders:
+            near = (known[name] for name in before if name in known)
+            place = places.get(op.name) or next(near, cluster.device_of(0))
+            if "/job:" not in op.device:
+                private.set_device(op, place + op.device)
+        known[op.name] = place or cluster.device_of(0)
+
+
+def mates(op: tf.Operation) -> list[str]:
+    """The other ops that an op has to be with."""
+    groups = (group.decode().removeprefix("loc:@") for group in op.colocation_groups())
+    return [group for group in groups if group != op.name]
+
+
+def layers(graph: tf.Graph) -> list[list[tf.Operation]]:
+    """The ops of a graph by top-level name scope, in order of their first node.
+
+    A scope that takes nothing from another, a variable or a placeholder of its own, belongs to
+    the layer that uses it first.
+    """
+    scopes: dict[str, list[tf.Operation]] = {}
+    for op in graph.get_operations():
+        scopes.setdefault(op.name.partition("/")[0], []).append(op)
+    users: dict[str, str] = {}  # a scope -> the first other scope that takes from it
+    takers = set()
+    for scope, ops in scopes.items():
+        for tensor in (tensor for op in ops for tensor in op.inputs):
+            giver = tensor.op.name.partition("/")[0]
+            if giver != scope:
+                users.setdefault(giver, scope)
+                takers.add(scope)
+    grouped: dict[str, list[tf.Operation]] = {}
+    for scope, ops in scopes.items():
+        home = scope if scope in takers else users.get(scope, scope)
+        grouped.setdefault(home, []).extend(ops)
+    return [grouped[scope] for scope in scopes if scope in grouped]

@@ -1,0 +1,47 @@
+"""Transfers: what leaves one device for another, by the graphs that run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from math import prod
+from typing import Any
+
+import tensorflow as tf
+
+from tflab.records import Shape, Transfer
+
+
+def of_graphs(
+    graphs: Iterable[Any], shapes: Mapping[str, Shape], received: Mapping[str, int] | None = None
+) -> Iterator[Transfer]:
+    """One Transfer for each `_Send`; the `_Recv` of the same rendezvous name is its other end.
+
+    `received` are the bytes that tasks recorded, by edge, for tensors whose shape is not known.
+    """
+    node_defs = [node_def for graph in graphs for node_def in graph.node]
+    receivers = {
+        rendezvous(node_def): node_def.name for node_def in node_defs if node_def.op == "_Recv"
+    }
+    for node_def in node_defs:
+        if node_def.op != "_Send" or node_def.attr["client_terminated"].b:
+            continue  # or what is fetched, from a cluster
+        dtype = tf.dtypes.as_dtype(node_def.attr["T"].type)
+        shape = shapes.get(node_def.input[0])
+        edge = node_def.attr["tensor_name"].s.decode()
+        dims = [dim for dim in shape if dim is not None] if shape is not None else None
+        yield Transfer(
+            tensor=node_def.input[0],
+            send=node_def.name,
+            recv=receivers.get(rendezvous(node_def), ""),
+            from_device=node_def.attr["send_device"].s.decode(),
+            to_device=node_def.attr["recv_device"].s.decode(),
+            dtype=dtype.name,
+            shape=shape,
+            bytes=(received or {}).get(edge) if dims is None else prod(dims) * dtype.size,
+            edge=edge,
+        )
+
+
+def rendezvous(node_def: Any) -> tuple[bytes, ...]:
+    """What a `_Send` and its `_Recv` have in common (rendezvous.h, `CreateKey`)."""
+    return tuple(node_def.attr[key].s for key in ("send_device", "recv_device", "tensor_name"))

@@ -1,0 +1,103 @@
+"""View of the network: what several tasks add to an execution."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from math import inf
+
+from tflab.records import Execution, Network
+from tflab.records.blocks import Block, Column, Table, shortened
+from tflab.records.cluster import Offset, TaskTime, WireTensor
+from tflab.units import percent, plural, short_task, size, time
+
+TOP = 12
+
+
+def blocks(stage: Execution) -> Iterable[Block]:
+    """Nothing of what ran in one process."""
+    if stage.network is None:
+        return
+    yield tasks(stage, stage.network)
+    if stage.network.tensors:
+        yield tensors(stage, stage.network)
+    if stage.network.unrecorded > 0:
+        yield (
+            f"The runtime recorded all but {plural(stage.network.unrecorded, 'receive')}: where "
+            "one is missing, its time has another owner."
+        )
+    yield clocks(stage.network)
+    yield from stage.network.left_out
+
+
+def tasks(stage: Execution, network: Network) -> Table:
+    """Compute against communication, a row for each task."""
+
+    def share(ns: int) -> str:
+        return percent(ns / stage.wall_ns) if stage.wall_ns else "0 %"
+
+    def column(header: str, ns: str) -> Column:
+        return Column(header, lambda row: share(getattr(row, ns)), right=True)
+
+    def bytes_of(row: TaskTime, direction: str) -> str:
+        return size(getattr(row, direction) / stage.steps)
+
+    return Table(
+        "Compute against communication: each task's wall time of a step",
+        (
+            Column("task", lambda row: row.task),
+            column("computing", "computing_ns"),
+            column("of it receiving", "overlapped_ns"),
+            column("only receiving", "waiting_ns"),
+            column("neither", "neither_ns"),
+            Column("received a step", lambda row: bytes_of(row, "received_bytes"), right=True),
+            Column("sent a step", lambda row: bytes_of(row, "sent_bytes"), right=True),
+        ),
+        network.tasks,
+    )
+
+
+def tensors(stage: Execution, network: Network) -> Table:
+    return shortened(
+        f"Tensors on the wire, by the receiving task's own record ({plural(stage.steps, 'step')})",
+        (
+            Column("tensor", lambda row: row.tensor, elastic=True),
+            Column("from", lambda row: row.from_task),
+            Column("to", lambda row: row.to_task),
+            Column("bytes", lambda row: f"{row.bytes:,}", right=True),
+            Column("median", lambda row: time(row.median_ns), right=True),
+            Column("rate", rate, right=True),
+        ),
+        network.tensors,
+        TOP,
+    )
+
+
+def rate(row: WireTensor) -> str:
+    """As networks are rated, in bits; what only carries the order has none."""
+    if not row.bytes:
+        return ""
+    unit, factor = ("Gbit/s", 1e9) if row.bits_per_s >= 1e9 else ("Mbit/s", 1e6)
+    return f"{row.bits_per_s / factor:.3g} {unit}"
+
+
+def clocks(network: Network) -> str:
+    """How far the tasks' clocks are from this process's, and what was done about it."""
+    clauses = ", ".join(map(clock, network.offsets))
+    done = "All may be right, so no time was moved."
+    if any(offset.applied_ns for offset in network.offsets):
+        done = "The times of each task were moved by its offset."
+    return f"Clocks, by the messages of the steps against the client's: {clauses}. {done}"
+
+
+def clock(offset: Offset) -> str:
+    name = short_task(offset.clock)
+    if offset.uncertainty_ns == inf:
+        return f"{name} unknown"
+    ahead = f"{name} {time(abs(offset.ahead_ns))} {side(offset)}"
+    if not offset.consistent:
+        return f"{ahead} or so, for it was set or did not keep pace meanwhile"
+    return f"{ahead} (+/- {time(offset.uncertainty_ns)})"
+
+
+def side(offset: Offset) -> str:
+    return "ahead" if offset.ahead_ns >= 0 else "behind"

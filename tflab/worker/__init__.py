@@ -1,0 +1,1 @@
+"""A task of a cluster, for other machines."""

@@ -1,0 +1,70 @@
+"""A task of a cluster: it runs the part of a graph that a command with --cluster gives it.
+
+    python -m tflab.worker 127.0.0.1:2222
+    python -m tflab.lifecycle --model lenet --cluster 127.0.0.1:2222,127.0.0.1:2223
+
+It goes on until Ctrl-C. Without a host, and with 127.0.0.1 or localhost, only this machine can
+reach it. What comes over the wire is neither encrypted nor authenticated: whoever reaches the port
+can run anything as you. Name another address only in a network where you trust everybody.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import sys
+import threading
+from collections.abc import Sequence
+
+from tflab.cli import arguments, command, environment
+from tflab.runtime import quiet
+
+WATCHED = "--watched"  # by the process that started this one: it ends with standard input
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    return command.run(lambda: run(parser().parse_args(argv)))
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = command.parser("worker", __doc__)
+    parser.add_argument(
+        "address",
+        type=arguments.address_to_listen_at,
+        metavar="HOST:PORT",
+        help="where it listens; without a host on this machine only, and port 0 is a free one",
+    )
+    parser.add_argument(WATCHED, action="store_true", help=argparse.SUPPRESS)
+    return parser
+
+
+def run(args: argparse.Namespace) -> int:
+    if args.watched:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the one who watches
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    quiet.load()
+    from tflab.runtime import server
+
+    address = server.start(args.address)
+    if args.watched:
+        print(address, flush=True)
+        sys.stdin.buffer.read()
+        os._exit(0)  # a server cannot be stopped: its process ends
+    host, _, port = address.rpartition(":")
+    local = server.is_local(host) and server.is_kept_local(int(port))
+    reach = "this machine only" if local else "every address of this machine"
+    print(
+        f"A task of TensorFlow {environment.version('tensorflow')} at {address}, open to {reach}."
+    )
+    print(f"What comes over the wire is {server.OPEN}. Ctrl-C ends it.", flush=True)
+    try:
+        threading.Event().wait()
+    except KeyboardInterrupt:
+        print("\ntflab: the task has ended.", file=sys.stderr, flush=True)
+        os._exit(command.INTERRUPTED)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
