@@ -426,16 +426,12 @@ def test_every_field_of_the_backward_stage():
                 "formula": "2 * y",
                 "value": [1.5, None],
                 "difference": 1e-8,
-                "tensor": "g1:0",
-                "start": [0.75, 2.0],
             },
             {
                 "variable": "z",
                 "formula": "z",
                 "value": 0.25,
                 "difference": None,
-                "tensor": "g2:0",
-                "start": None,
             },
         ],
     }

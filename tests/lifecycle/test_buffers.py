@@ -145,5 +145,5 @@ def test_traces_are_kept_small_until_the_median_step_is_known():
 def test_a_graph_that_came_with_its_gradients_has_a_backward_pass(walked):
     stages = walked("lenet")
     inferred = replace(stages["backward"], added_nodes=())
-    assert set(placement.recognised(inferred)) < set(stages["backward"].added_nodes)
+    assert set(placement.recognised(inferred)) == set(stages["backward"].added_nodes)
     assert "gradients/conv1/Relu_grad/ReluGrad" in placement.recognised(inferred)

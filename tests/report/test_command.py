@@ -384,11 +384,12 @@ def test_a_training_that_takes_too_long_is_ended_and_what_it_learned_is_kept(mon
 def test_a_life_begins_with_what_there_is_of_the_graph(lab):
     placing = lab.toy.placement
     stayed = [fate.fate for fate in placing.ledger].count("executed")
-    first, *_ = graph_chapter.parts(lab.toy, "x*y + z")
+    program, first, *_ = graph_chapter.parts(lab.toy, "x*y + z")
+    assert program.title == "The program, line by line, and the nodes that each line made"
     assert first.startswith(
         f"x*y + z was written as {len(lab.toy.stages[0].nodes)} nodes. With its gradients and "
         f"updates it has {len(placing.user_nodes)}. The runtime left {stayed} of them, beside "
-        f"{len(placing.nodes) - stayed} nodes of its own. They took "
+        f"{len(placing.nodes) - stayed} nodes of its own. A step took "
     )
     assert "the gradients flow up beside it" in first
     forward = {name: node for name, node in lab.toy.histories.items() if node.kind == "forward"}

@@ -40,7 +40,7 @@ WAY = Question(
 
 
 def walked(*rows, histories=TAKES):
-    return Walked("toy", (), values.with_values(histories, MEANINGS, rows))
+    return Walked("toy", (), values.with_values(histories, MEANINGS, rows, ()))
 
 
 def asked(*rows):

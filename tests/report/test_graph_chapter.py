@@ -51,7 +51,7 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
         "that run.",
         [
             "The nodes that did not run as they were written, by name",
-            ("fate", "by", "nodes"),
+            ("fate", "pass", "nodes"),
             ("removed", "feeds_and_fetches", "x"),
             ("fused", "remapper", "matmul"),
             ("folded", "constant_folding", "dim"),

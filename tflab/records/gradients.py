@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tflab.records.graph import Source
@@ -53,8 +53,10 @@ class Derivative:
     formula: str  # read off the gradient graph, down to variables and placeholders
     value: Any  # computed by that graph for the first batch: a number, or a list as the variable
     difference: float | None  # largest |value - finite difference|; None where there is none
-    tensor: str  # of the graph as it was written, that is this derivative
-    start: Any  # the variable's own value in that run; None where it could not be read
+    # Of the graph as it was written, that is this derivative
+    tensor: str = field(metadata={"json": None})
+    # The variable's own value in that run; None where it could not be read
+    start: Any = field(metadata={"json": None})
 
 
 @dataclass(frozen=True)

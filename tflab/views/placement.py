@@ -175,7 +175,7 @@ def gone(stage: Placement) -> Iterable[Table]:
             "The nodes that did not run as they were written, by name",
             (
                 Column("fate", lambda row: row[0][0]),
-                Column("by", lambda row: row[0][1]),
+                Column("pass", lambda row: row[0][1]),
                 Column("nodes", lambda row: ", ".join(row[1]), elastic=True),
             ),
             tuple(groups.items()),
