@@ -18,8 +18,8 @@ from tflab import folders
 from tflab.cli import command, ending
 def body():
     with folders.temporary("work"), subprocess.Popen(["sleep", "60"]) as child, ending.child(child):
-        print(child.pid, flush=True)
         try:
+            print(child.pid, flush=True)
             time.sleep(60)
         except KeyboardInterrupt:
             if "keeps" in sys.argv:

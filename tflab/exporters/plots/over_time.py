@@ -17,6 +17,7 @@ from tflab.units import plural
 from tflab.views.abreast import against
 
 PANEL = 3.0  # inches for each batch size
+LETTERS = 28  # of the name of a line
 NAMED = 8  # measurements at most that are named below the axis
 
 
@@ -35,7 +36,7 @@ def draw(found: OverTime) -> Figure:
     labels = []
     for axes, size in zip(panels, sizes, strict=True):
         lines = [line for line in found.lines if line.batch_size == size and any(line.points)]
-        names = lettering.distinct([line.name for line in lines], 24)
+        names = lettering.distinct([line.name for line in lines], LETTERS)
         drawn = zip(lines, names, (STEP, *LOOKS), strict=False)
         labels.append([curve(axes, *line) for line in drawn])
         axes.set_ylabel(f"a step at batch {size:,}")
