@@ -46,6 +46,7 @@ def markdown_page(
 
 DOCUMENTS = {"json": json_document, "markdown": markdown_page}  # of all stages at once
 FORMATS = ("text", *DOCUMENTS)
+TO = ("model-explorer",)  # what is written into the logdir besides
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -120,6 +121,14 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="where TensorBoard finds the result (default, with execution: runs/<model>-<time>)",
     )
+    add(
+        "--to",
+        choices=TO,
+        type=command.one_of("other format", TO),
+        metavar="F",
+        help="model-explorer: write the graph of each stage, and what its nodes took, into the "
+        "logdir, for Google's viewer of graphs",
+    )
     arguments.data_dir(parser)
     arguments.saved(parser)
     return parser
@@ -149,16 +158,20 @@ def run(args: argparse.Namespace) -> int:
     dumps.prepare()
     models.find(args.model, options.saved)  # a wrong name is an error before a folder is made
     final = None
-    if args.logdir or stop == STAGES[-1]:
+    if args.logdir or args.to or stop == STAGES[-1]:
         final = logdirs.choose(args.logdir, args.model)
     captured = None
     with logdirs.new_folder(final) if final else nullcontext() as folder:
         stages = show(args, walk(args.model, options, stop))
         if folder:
             captured = write(folder, stages, options)
+            if args.to:
+                write_explorer(folder, args.model, stages, captured)
     if final:
         stream = sys.stdout if args.format == "text" else sys.stderr
         print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(final)}", file=stream)
+        if args.to:
+            print(f"Or in Model Explorer:    {explorer_line(final)}", file=stream)
         for sentence in captured.left_out if captured else ():
             print(sentence, file=stream)
     interrupted = (captured is not None and captured.interrupted) or any(
@@ -179,6 +192,19 @@ def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
     for code in placement.generated if placement else ():
         logdirs.write_listings(folder / "code" / code.cluster, code.listings)
     return taken
+
+
+def write_explorer(folder: Path, model: str, stages: Sequence[Stage], taken: Captures) -> None:
+    from tflab.exporters import model_explorer
+
+    runs = {steps.batch_size: steps.capture.runs for steps in taken.captured}
+    model_explorer.write(folder / model_explorer.FOLDER, model, stages, runs)
+
+
+def explorer_line(folder: Path) -> str:
+    from tflab.exporters import model_explorer
+
+    return model_explorer.opening_line(folder / model_explorer.FOLDER)
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
