@@ -2,18 +2,22 @@
 #            LAB="--model toy" gives its options
 # make test  all tests
 # make fast  the quick ones, which do without TensorFlow
+# make test-versions the quick tests and those of the stages, on the oldest and the newest TensorFlow
+#            and Python that tflab takes, each in an environment of its own in .venvs
 # make check ruff, mypy and the floors on which imports stand
 # make bench benchmarks against other tools, into benchmarks/RESULTS.md
 # make docs  today's output into README.md and docs/
 # make fuzz  damaged and made-up files, graphs at random, against all that reads and runs them
 # make mutants mistakes planted in the code, against the quick tests; ROOM=analysis for one room
-# make clean removes .venv, caches and runs
+# make clean removes .venv, .venvs, caches and runs
 
 PYTHON ?= python3
-BIN = .venv/bin
-READY = .venv/ready
+VENV = .venv
+BIN = $(VENV)/bin
+READY = $(VENV)/ready
+WITH =  # what else is required of the packages, such as tensorflow==2.18.*
 
-.PHONY: lab test fast check bench docs fuzz mutants clean
+.PHONY: lab test fast stages test-versions check bench docs fuzz mutants clean
 
 lab: $(READY)
 	$(BIN)/python -m tflab.report $(LAB)
@@ -24,6 +28,12 @@ test: $(READY)
 fast: $(READY)
 	$(BIN)/python -m pytest -m "not tensorflow and not slow" \
 	  $(shell grep -rLE --exclude-dir=browser --exclude-dir=fuzz "^pytestmark = pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
+
+stages: $(READY)
+	$(BIN)/python -m pytest -m "not mnist" -n 2 --dist loadfile tests/lifecycle tests/runtime tests/xla
+
+test-versions:
+	$(PYTHON) -m tests.on_versions
 
 check: $(READY)
 	$(BIN)/ruff check .
@@ -45,14 +55,16 @@ mutants: $(READY)
 	$(BIN)/python -m benchmarks.mutants $(ROOM)
 
 clean:
-	rm -rf .venv runs mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf .venv .venvs runs mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; v = sys.version_info; sys.exit(not (3, 10) <= v < (3, 14) and f"tflab needs Python 3.10 to 3.13; {sys.executable} is {v.major}.{v.minor}. Try: make PYTHON=python3.12 $(MAKECMDGOALS)")'
-	$(PYTHON) -m venv .venv
+	$(PYTHON) -m venv $(VENV)
 	@# The pip of an older Python takes forever to find versions that go together.
 	$(BIN)/python -m pip install --quiet --upgrade pip
-	$(BIN)/python -m pip install --quiet -r requirements.txt
+	@# Where the newest cannot be had together, those that were last seen to work are taken.
+	$(BIN)/python -m pip install --quiet -r requirements.txt $(WITH:%='%') || \
+	  $(BIN)/python -m pip install --quiet -r requirements.txt $(WITH:%='%') -c constraints.txt
 	$(BIN)/python -m pip install --quiet --no-deps -e .
 	@touch $(READY)

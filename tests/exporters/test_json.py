@@ -471,7 +471,7 @@ def test_every_field_of_the_placement():
         assignments=(Assignment("a", "CPU:1", "asked for"),),
         kernels=(Kernel("b", "AddV2", "CPU:0", "T=int64", 2, "cpu", "gpu"),),
         generated=(
-            Generated("c0", ("b:0",), 4, (("k", ("add",), 99),), (machined,), {"f.ll": "code"}),
+            Generated("c0", ("b:0",), 4, (("k", ("add",), 99),), 0, (machined,), {"f.ll": "code"}),
         ),
         partition_graphs=(Live(),),
         toggle=Toggle(("remapper",), 5, 6, (FateChange("o", "fused", "executed"),)),
@@ -536,6 +536,7 @@ def test_every_field_of_the_placement():
                 "fetches": ["b:0"],
                 "batch_size": 4,
                 "kernels": [["k", ["add"], 99]],
+                "fusions_inside": 0,
                 "path": [
                     {
                         "node": "m",

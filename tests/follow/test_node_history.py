@@ -82,7 +82,9 @@ PLACEMENT = Placement(
     assignments=(Assignment("relu", CPU, "the default device"),),
     kernels=(Kernel("relu", "_FusedMatMul", CPU, "T=float32", 1, "CPU", None),),
     generated=(
-        Generated("c", (), 1, (), (Machined("matmul", "dot", (), (), 1, False, (), (), ()),), {}),
+        Generated(
+            "c", (), 1, (), 0, (Machined("matmul", "dot", (), (), 1, False, (), (), ()),), {}
+        ),
     ),
 )
 PATH = CriticalPath(("relu",), 10.0, 1.0, slack=(("_arg_x", 5.0), ("relu", 0.0)))

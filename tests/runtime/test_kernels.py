@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from tensorflow.core.framework import kernel_def_pb2, node_def_pb2
+from tensorflow.core.framework import attr_value_pb2, kernel_def_pb2, node_def_pb2
 
 from tests import walks
 from tflab.records import Kernel
@@ -18,9 +18,8 @@ every_model = pytest.mark.parametrize("name", walks.WHOLE)
 
 
 def node(op, device=CPU, **types):
-    return node_def_pb2.NodeDef(
-        name="n", op=op, device=device, attr={key: {"type": types[key]} for key in types}
-    )
+    attr = {key: attr_value_pb2.AttrValue(type=value) for key, value in types.items()}
+    return node_def_pb2.NodeDef(name="n", op=op, device=device, attr=attr)
 
 
 def fitting(op, device_type="CPU", **types):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import versions
 from tflab.runtime import quiet
 
 ROOT = Path(__file__).parents[2]
@@ -19,6 +20,19 @@ SAID = BEFORE + NOTE + CUDA + ERROR + "no log line\n"
 
 def test_notes_are_left_out_and_errors_are_not():
     assert quiet.worth_saying(SAID, quiet.NOTES, gpu=False) == [ERROR, "no log line\n"]
+
+
+FACTORY = "Unable to register cuFFT factory: Attempting to register factory for plugin cuFFT\n"
+
+
+def test_what_older_versions_say_of_gpus_at_every_import_is_a_note():
+    said = [
+        f"2026-01-02 03:04:05.678901: E external/xla/cuda_fft.cc:477] {FACTORY}",
+        f"E0000 00:00:17.5 1 cuda_dnn.cc:8310] {FACTORY}",
+        "2026-01-02 03:04:05.678901: I tensorflow/core/util/port.cc:153] oneDNN is on.\n",
+        "2026-01-02 03:04:05.678901: E external/other.cc:1] the library is broken\n",
+    ]
+    assert quiet.worth_saying("".join(said), quiet.NOTES, gpu=True) == said[3:]
 
 
 def test_a_machine_with_a_gpu_hears_that_it_cannot_be_used():
@@ -41,6 +55,7 @@ def python(code, **environment):
     return done.returncode, done.stderr
 
 
+@versions.since(2, 20, "the level of the log counts for all notes of a step")
 @pytest.mark.tensorflow
 def test_the_first_walk_from_python_prints_nothing():
     walk = "from tflab import lifecycle; list(lifecycle.walk('toy', stop='placement'))"

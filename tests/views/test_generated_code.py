@@ -57,6 +57,7 @@ CODE = Generated(
         ("large", ("multiply",), 1_034),
         ("library", ("dot",), 0),
     ),
+    fusions_inside=0,
     path=(MUL, ADD, GONE, RUNTIME),
     listings={},
 )
@@ -130,6 +131,18 @@ def test_the_view_tells_the_way_from_the_line_to_the_instruction():
             "",
         ],
     ]
+
+
+def test_fusions_that_have_no_function_of_their_own_are_said_to_be_in_that_of_the_cluster():
+    *_, sentence, _, table = shown(fusions_inside=2)
+    assert sentence == (
+        "The code of 2 fusions is not told apart: XLA wrote it into one function for the whole "
+        "cluster, as it does in TensorFlow 2.18. 2.21 writes a function for each."
+    )
+    assert table[0] == (
+        "Kernels of the cluster; one without code has that of an equal one, lies in the function "
+        "of the whole cluster, or is the runtime's work"
+    )
 
 
 def test_code_of_a_cluster_that_was_part_of_the_graph_did_run():

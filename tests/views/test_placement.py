@@ -226,7 +226,7 @@ def test_without_passes_a_toggle_and_transfers_there_are_partitions_and_kernels(
 
 def test_every_cluster_of_generated_code_comes_last():
     codes = tuple(
-        Generated(name, (f"{name}_out",), 5, (("k", ("add",), 64),), (), {})
+        Generated(name, (f"{name}_out",), 5, (("k", ("add",), 64),), 0, (), {})
         for name in ("cluster_0", "cluster_1")
     )
     assert shown(generated=codes) == [

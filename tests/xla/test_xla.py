@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests import versions
 from tflab import xla
 from tflab.errors import TflabError
 from tflab.xla import expressions, links, listings
@@ -427,6 +428,7 @@ def test_instructions_are_those_of_objdump(toy):
             assert instruction.mnemonic == text.split()[0]
 
 
+@versions.since(2, 21, "a function for each fusion; before, some share one")
 @pytest.mark.tensorflow
 def test_a_training_step_of_lenet_is_one_cluster_with_its_convolutions(tmp_path):
     module, _ = compiled(TRAINING, "lenet", tmp_path)

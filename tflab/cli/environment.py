@@ -39,7 +39,7 @@ def operating_system() -> str:
 
 def processor() -> str:
     try:
-        with open("/proc/cpuinfo") as lines:
+        with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as lines:
             for line in lines:
                 if line.startswith("model name"):
                     return line.partition(":")[2].strip()

@@ -54,7 +54,9 @@ def takable(folder: Path) -> bool:
     """Whether a finished run can take this name: it is free, or an empty folder's."""
     if not os.path.lexists(folder):
         return True
-    replaceable = not folder.is_symlink() and not folder.is_mount() and not folder.samefile(".")
+    replaceable = (
+        not folder.is_symlink() and not os.path.ismount(folder) and not folder.samefile(".")
+    )
     return replaceable and folder.is_dir() and not any(folder.iterdir())
 
 
@@ -165,4 +167,4 @@ def write_listings(folder: Path, listings: Mapping[str, str]) -> None:
     for name, content in listings.items():
         if Path(name).name != name:
             raise ValueError(f"'{name}' is not the name of a file")
-        (folder / name).write_text(content)
+        (folder / name).write_text(content, "utf-8")

@@ -34,6 +34,7 @@ class Check:
 
 CHECKS = (
     Check("Python", "packages:python"),
+    Check("System", "systems:differences", needed=False),
     Check("Packages", "packages:needed"),
     Check("Packages", "packages:agreement"),
     Check("Packages", "packages:profile_plugins"),

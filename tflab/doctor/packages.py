@@ -37,7 +37,7 @@ class Declared:
 
 def declared() -> Declared:
     try:
-        text = (PROJECT / "pyproject.toml").read_text()
+        text = (PROJECT / "pyproject.toml").read_text("utf-8")
     except OSError:
         own = metadata.distribution("tflab")
         requirements = tuple(line for line in own.requires or () if "extra ==" not in line)
@@ -54,7 +54,7 @@ def declared() -> Declared:
 def requirements_lines() -> Iterator[str]:
     """The lines of requirements.txt, which also lists what tests and checks need."""
     try:
-        lines = (PROJECT / "requirements.txt").read_text().splitlines()
+        lines = (PROJECT / "requirements.txt").read_text("utf-8").splitlines()
     except OSError:
         return
     yield from (line.strip() for line in lines if line.strip() and line[0] != "#")

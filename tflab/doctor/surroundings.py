@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tflab.cli.logdirs import RUNS
 from tflab.datasets import files
+from tflab.doctor import systems
 from tflab.doctor.checks import FINE, NOTE, WRONG, Finding
 from tflab.errors import TflabError
 from tflab.units import size
@@ -109,5 +110,5 @@ def browser() -> Iterator[Finding]:
             "chromium",
             "missing; only the browser tests want it",
             NOTE,
-            "apt-get install chromium",
+            systems.chromium(),
         )

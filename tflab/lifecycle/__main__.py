@@ -48,6 +48,7 @@ def markdown_page(
 
 DOCUMENTS = {"json": json_document, "markdown": markdown_page}  # of all stages at once
 FORMATS = ("text", *DOCUMENTS)
+TO = ("model-explorer",)  # what is written into the logdir besides
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -112,6 +113,14 @@ def parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="where TensorBoard finds the result (default, with execution: runs/<model>-<time>)",
     )
+    add(
+        "--to",
+        choices=TO,
+        type=command.one_of("other format", TO),
+        metavar="F",
+        help="model-explorer: write the graph of each stage, and what its nodes took, into the "
+        "logdir, for Google's viewer of graphs",
+    )
     arguments.data_dir(parser)
     arguments.saved(parser)
     return parser
@@ -154,15 +163,19 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         cluster=tasks,
         split=args.split or SPLITS[0],
     )
-    kept = args.logdir or stop == STAGES[-1]
+    kept = args.logdir or args.to or stop == STAGES[-1]
     captured = None
     with logdirs.new_run(args.logdir, args.model) if kept else nullcontext() as place:
         stages = show(args, walk(args.model, options, stop))
         if place:
             captured = write(place.work, stages, options)
+            if args.to:
+                write_explorer(place.work, args.model, stages, captured)
     if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
         print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(place.final)}", file=stream)
+        if args.to:
+            print(f"Or in Model Explorer:    {explorer_line(place.final)}", file=stream)
         if options.cluster and stop == STAGES[-1]:
             print(f"Open it in ui.perfetto.dev:  {visible(str(place.final / CHART))}", file=stream)
         for sentence in captured.left_out if captured else ():
@@ -205,6 +218,19 @@ def write_chart(path: Path, stage: Execution, placement: Placement) -> None:
     capture = Capture(placement.program.name, stage.step_times, runs)
     with path.open("w", encoding="utf-8") as stream:
         chrome_trace.write(stream, [capture], stage.nodes, placement.transfers)
+
+
+def write_explorer(folder: Path, model: str, stages: Sequence[Stage], taken: Captures) -> None:
+    from tflab.exporters import model_explorer
+
+    runs = {steps.batch_size: steps.capture.runs for steps in taken.captured}
+    model_explorer.write(folder / model_explorer.FOLDER, model, stages, runs)
+
+
+def explorer_line(folder: Path) -> str:
+    from tflab.exporters import model_explorer
+
+    return model_explorer.opening_line(folder / model_explorer.FOLDER)
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:

@@ -36,6 +36,9 @@ def of_modules(
             kernels=tuple(
                 (kernel.name, kernel.opcodes, own_bytes(kernel)) for kernel in module.kernels
             ),
+            fusions_inside=sum(
+                kernel.kind == "kLoop" and not kernel.code for kernel in module.kernels
+            ),
             path=tuple(map(code_of, links.arithmetic_links(module))),
             listings=xla.listing_files(module),
         )

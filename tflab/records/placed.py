@@ -122,6 +122,7 @@ class Generated:
     fetches: tuple[str, ...]
     batch_size: int
     kernels: tuple[tuple[str, tuple[str, ...], int], ...]  # name, HLO opcodes, bytes of code
+    fusions_inside: int  # whose code is part of the one function of the whole cluster
     path: tuple[Machined, ...]
     # File name -> HLO, LLVM IR or machine code; they go to files
     listings: Mapping[str, str] = field(repr=False, metadata={"json": None})

@@ -29,5 +29,5 @@ def inspected() -> list[tuple[str, str]]:
 def memory() -> str:
     try:
         return size(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
-    except (ValueError, OSError):
+    except (AttributeError, ValueError, OSError):  # Windows; a system that does not say
         return "not known"

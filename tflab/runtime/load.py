@@ -72,7 +72,7 @@ def load_average() -> float | None:
 def ticks(stat: Path = STAT) -> Ticks | None:
     """The first line of /proc/stat: user, nice, system, idle, iowait, irq, softirq, steal."""
     try:
-        name, *numbers = stat.read_text().partition("\n")[0].split()
+        name, *numbers = stat.read_text("utf-8").partition("\n")[0].split()
         user, nice, system, _, _, irq, softirq, stolen = map(int, numbers[:8])
     except (OSError, ValueError):
         return None

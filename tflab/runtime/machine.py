@@ -167,7 +167,8 @@ def write(path: Path, machine: dict[str, Any], measured: Peaks) -> None:
     """Replace the cache file in one step, so that nobody reads half of it."""
     draft = path.with_suffix(f".{os.getpid()}")
     try:
-        draft.write_text(json.dumps({"machine": machine, **asdict(measured)}, indent=2) + "\n")
+        text = json.dumps({"machine": machine, **asdict(measured)}, indent=2)
+        draft.write_text(text + "\n", "utf-8")
         os.replace(draft, path)
     except OSError:  # it will be measured again; that costs three seconds
         with suppress(OSError):

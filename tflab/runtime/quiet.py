@@ -11,7 +11,11 @@ import sys
 import tempfile
 from glob import glob
 
-NOTES = re.compile(r"I\d{4} |WARNING: All log messages before absl::InitializeLog\(\)")
+NOTES = re.compile(
+    r"I\d{4} |WARNING: All log messages before absl::InitializeLog\(\)"
+    # TensorFlow 2.18 dates some of its lines, and says this at every import
+    r"|\d{4}-\d\d-\d\d \S+ I |[^]]*\] Unable to register cu\w+ factory"
+)
 NO_GPU = "failed call to cuInit"  # an error only where the machine has a GPU
 
 

@@ -8,12 +8,11 @@ checkpoint first removes the lines that came after that.
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import MISSING, asdict, fields
 from io import FileIO
 from pathlib import Path
@@ -39,10 +38,16 @@ def create(path: Path, settings: Settings) -> None:
 
 @contextmanager
 def opened(path: Path) -> Iterator[FileIO]:
-    """The file to `add` to, locked for this process; TflabError while another process has it."""
+    """The file to `add` to, locked for this process; TflabError while another process has it.
+
+    Windows has no such locks: there nobody is refused.
+    """
     with open(path, "ab", buffering=0) as file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released when the process ends
+            with suppress(ImportError):
+                import fcntl
+
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released when the process ends
         except BlockingIOError as error:
             raise TflabError(
                 f"The training in '{path.parent}' is still running in another process; "

@@ -45,13 +45,19 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
         f"folder, under code/{code.cluster}."
     )
     inferred = sorted({why for operation in code.path for why in operation.inferred})
+    if code.fusions_inside:
+        yield (
+            f"The code of {plural(code.fusions_inside, 'fusion')} is not told apart: XLA wrote it "
+            "into one function for the whole cluster, as it does in TensorFlow 2.18. 2.21 writes "
+            "a function for each."
+        )
     if inferred:
         yield f"Inferred, not read: {'; '.join(inferred)}."
     larger = sorted(code.kernels, key=lambda kernel: -kernel[2])
     if len(code.kernels) > 1:
         yield shortened(
-            "Kernels of the cluster; one without code has that of an equal one, or is the "
-            "runtime's work",
+            f"Kernels of the cluster; one without code has that of an equal one, {lies_in(code)}or "
+            "is the runtime's work",
             (
                 Column("kernel", lambda kernel: kernel[0]),
                 Column("fuses", lambda kernel: counted(kernel[1]), elastic=True),
@@ -60,6 +66,10 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
             larger,
             LARGEST,
         )
+
+
+def lies_in(code: Generated) -> str:
+    return "lies in the function of the whole cluster, " if code.fusions_inside else ""
 
 
 def ran(stage: Placement) -> bool:

@@ -19,6 +19,9 @@ from tflab.xla.listings import Code, Hlo, LlvmFunction, Operation
 
 PASSIVE = {"parameter", "constant", "tuple", "get-tuple-element", "bitcast"}  # they run nothing
 
+# TensorFlow 2.18 leaves out the types of arguments and the signs of names, unless it is asked.
+DUMPED = "--xla_dump_hlo_as_text --xla_dump_hlo_as_long_text --xla_dump_hlo_as_proto"
+
 
 def environment(folder: str | Path) -> dict[str, str]:
     """The environment variables with which XLA compiles and dumps; to be set before TensorFlow is
@@ -32,7 +35,7 @@ def environment(folder: str | Path) -> dict[str, str]:
         raise TflabError(f"XLA cannot write to {folder}: there is a quotation mark in its name.")
     return {
         "TF_XLA_FLAGS": "--tf_xla_cpu_global_jit",
-        "XLA_FLAGS": f'--xla_dump_to="{folder}" --xla_dump_hlo_as_text --xla_dump_hlo_as_proto',
+        "XLA_FLAGS": f'--xla_dump_to="{folder}" {DUMPED}',
     }
 
 
@@ -75,7 +78,8 @@ BEFORE = re.compile(r"(module_(\d+)\.(.+)\.)before_optimizations\.txt")
 def read(folder: str | Path) -> tuple[Module, ...]:
     """The clusters that XLA compiled, in the order of their file names.
 
-    Raises TflabError when there are none, or when the files are not those of TensorFlow 2.21.
+    Raises TflabError when there are none, or when the files are not as TensorFlow 2.18 to 2.21
+    write them.
     """
     names = sorted(path.name for path in Path(folder).glob("module_*") if path.is_file())
     modules = tuple(
@@ -88,7 +92,7 @@ def read(folder: str | Path) -> tuple[Module, ...]:
     if any(kernel.kind == "kLoop" for kernel in kernels) and not any(k.code for k in kernels):
         raise TflabError(
             f"The dump of XLA in {folder} holds fusions but no machine code for any of them; "
-            "tflab reads the dumps of TensorFlow 2.21."
+            f"{listings.READ}"
         )
     return modules
 
@@ -97,7 +101,7 @@ def read_module(folder: Path, match: re.Match[str], names: list[str]) -> Module:
     prefix, number, name = match.groups()
     after = f"{prefix}cpu_after_optimizations.txt"
     if after not in names:
-        raise TflabError(f"The dump of XLA has no {after}; tflab reads those of TensorFlow 2.21.")
+        raise TflabError(f"The dump of XLA has no {after}; {listings.READ}")
     hlo_after = text(folder / after)
     functions: dict[str, LlvmFunction] = {}
     codes: dict[str, Code] = {}

@@ -74,6 +74,7 @@ class Code:
     instructions: tuple[Instruction, ...]
 
 
+READ = "tflab reads the dumps of TensorFlow 2.18 to 2.21."
 COMPUTATION = re.compile(r"(ENTRY )?%?([\w.\-]+) \(.*\{$")
 OPERATION = re.compile(r"\s+(?:ROOT )?%?([\w.\-]+) = (\(.*?\)|\S+) ([\w\-]+)\((.*)$")
 OP_NAME = re.compile(r'metadata=\{op_type="[^"]*" op_name="((?:[^"\\]|\\.)*)"')
@@ -90,10 +91,7 @@ def hlo(text: str) -> Hlo:
         elif current is not None and (match := OPERATION.match(line)):
             current.append(operation(line.strip(), *match.groups()))
     if entry is None:
-        raise TflabError(
-            "The dump of XLA holds an HLO module without an entry; "
-            "tflab reads those that TensorFlow 2.21 writes."
-        )
+        raise TflabError(f"The dump of XLA holds an HLO module without an entry; {READ}")
     computation_of_name = {name: tuple(operations) for name, operations in computations.items()}
     return Hlo(computation_of_name[entry], computation_of_name)
 

@@ -1,0 +1,83 @@
+"""What doctor says of the system: plain functions of its name, tested with the name patched."""
+
+import pytest
+
+from tflab.doctor import checks, systems
+from tflab.doctor.checks import NOTE, Check, Finding
+
+NO_PROC = "no /proc: time that a host takes from a virtual machine is not seen"
+NO_CUDA = "TensorFlow has no packages with CUDA for it: --configs gpu finds none"
+NO_DUMPS = "XLA's dumps were not tried here; where they cannot be read, a note says so"
+
+
+@pytest.fixture
+def on(monkeypatch):
+    """`on("Darwin", "arm64")`: what is found on such a machine."""
+
+    def found(system, machine):
+        monkeypatch.setattr(systems.platform, "system", lambda: system)
+        monkeypatch.setattr(systems.platform, "machine", lambda: machine)
+        return list(systems.differences())
+
+    return found
+
+
+def named(name):
+    return Finding("System", "name", name, NOTE, systems.NOT_TESTED)
+
+
+def test_linux_is_named_and_nothing_differs(on):
+    assert on("Linux", "x86_64") == [Finding("System", "name", "Linux on x86_64")]
+
+
+def test_a_mac_with_apples_processor_has_no_onednn(on):
+    assert on("Darwin", "arm64") == [
+        named("macOS on arm64"),
+        Finding("System", "load", NO_PROC),
+        Finding("System", "GPU", NO_CUDA),
+        Finding("System", "generated code", NO_DUMPS),
+        Finding(
+            "System",
+            "ops",
+            "no oneDNN on Apple silicon: no _Mkl kernels, and --configs no-onednn changes nothing",
+        ),
+    ]
+
+
+def test_a_mac_with_intels_processor_has_what_all_others_have(on):
+    assert [finding.looked_at for finding in on("Darwin", "x86_64")] == [
+        *("name", "load", "GPU", "generated code")
+    ]
+
+
+def test_windows_lacks_locks_signals_and_make(on):
+    found = {finding.looked_at: finding.found for finding in on("Windows", "AMD64")}
+    assert found == {
+        "name": "Windows on AMD64",
+        "load": "the system counts no load average: whether the machine was quiet is told from "
+        "the step times alone",
+        "GPU": NO_CUDA,
+        "generated code": NO_DUMPS,
+        "locks": "no file locks: nothing refuses a second training that resumes the same folder",
+        "signals": "no SIGHUP, and SIGTERM ends a process at once: what was measured until then "
+        "is kept on Ctrl-C only",
+        "make": "mostly missing: set up by the lines without make in the README, with "
+        ".venv\\Scripts for .venv/bin",
+        "WSL 2": "TensorFlow and tflab run there as on Linux, on a GPU of NVIDIA's as well",
+    }
+
+
+def test_a_system_without_a_name_of_ours_keeps_its_own(on):
+    assert on("FreeBSD", "arm64")[0] == named("FreeBSD on arm64")
+    assert len(on("FreeBSD", "arm64")) == 4
+
+
+def test_the_browser_is_asked_of_apt_on_linux_alone(on):
+    on("Linux", "x86_64")
+    assert systems.chromium() == "apt-get install chromium"
+    on("Darwin", "arm64")
+    assert systems.chromium() == "Install Chromium, and see that `chromium` is found on the PATH."
+
+
+def test_doctor_looks_at_the_system():
+    assert Check("System", "systems:differences", needed=False) in checks.CHECKS

@@ -1,0 +1,81 @@
+"""The range of versions: what `make test-versions` runs, and the versions that go together."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests import on_versions
+
+ROOT = Path(__file__).parents[2]
+
+
+def lines(name):
+    return [line for line in (ROOT / name).read_text().splitlines() if line and line[0] != "#"]
+
+
+def test_the_oldest_and_the_newest_are_tested_on_each_python_that_is_there():
+    found = on_versions.present({"python3.13": "a path"}.get)
+    assert on_versions.pairs(found, (3, 11)) == [
+        ("3.13", "python3.13", "2.20"),
+        ("3.13", "python3.13", "2.21"),
+    ]
+
+
+def test_where_none_of_them_is_there_it_is_the_python_that_asks():
+    assert on_versions.pairs([], (3, 11)) == [
+        ("3.11", sys.executable, "2.18"),
+        ("3.11", sys.executable, "2.21"),
+    ]
+    assert [version for *_, version in on_versions.pairs([], (3, 13))] == ["2.20", "2.21"]
+
+
+def test_the_versions_that_are_tested_are_the_ends_of_the_range():
+    (tensorflow,) = (line for line in lines("requirements.txt") if line.startswith("tensorflow"))
+    assert tensorflow == "tensorflow>=2.18,<2.22"
+    oldest, newest = on_versions.PAIRS["3.10"]
+    within = Requirement(tensorflow).specifier
+    assert oldest in within and newest in within
+    assert "2.17" not in within and "2.22" not in within
+
+
+def test_an_environment_is_made_by_the_makefile():
+    command = on_versions.command("3.10", "python3.10", "2.18")
+    done = subprocess.run(
+        [*command, "--dry-run", "--always-make"], cwd=ROOT, capture_output=True, text=True
+    )
+    venv = ".venvs/python3.10-tensorflow2.18"
+    assert f"python3.10 -m venv {venv}\n" in done.stdout
+    assert "-r requirements.txt 'tensorflow==2.18.*'" in done.stdout
+    tests = re.findall(rf"^{re.escape(venv)}/bin/python -m pytest (.+)", done.stdout, re.M)
+    assert [words.split()[-1] for words in tests][1:] == ["tests/xla"]
+    assert len(tests) == 2
+
+
+def constraints():
+    return {canonicalize_name(pin.name): pin for pin in map(Requirement, lines("constraints.txt"))}
+
+
+def test_constraints_are_versions_of_all_that_tflab_requires_within_the_ranges():
+    pins = constraints()
+    for requirement in map(Requirement, lines("requirements.txt")):
+        pin = pins[canonicalize_name(requirement.name)]
+        (exact,) = pin.specifier
+        assert exact.operator == "==" and exact.version in requirement.specifier, requirement.name
+
+
+def test_no_constraint_is_a_path():
+    assert [str(pin) for pin in constraints().values() if pin.url] == []
+
+
+@pytest.mark.parametrize("goal", ["lab", "test"])
+def test_constraints_are_taken_where_the_newest_cannot_be_installed(goal):
+    done = subprocess.run(
+        ["make", "--dry-run", "--always-make", goal], cwd=ROOT, capture_output=True, text=True
+    )
+    install = ".venv/bin/python -m pip install --quiet -r requirements.txt"
+    assert re.search(rf"{re.escape(install)} *\|\|.*\n?.*-c constraints.txt", done.stdout)

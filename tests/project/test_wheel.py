@@ -1,0 +1,131 @@
+"""The wheel: what `pip install` brings to somebody who has no clone works there, from any folder.
+
+It is built from a copy of what it is made of, and installed into an environment of its own, which
+finds all other packages where the tests do.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tflab.__main__ import COMMANDS
+
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
+
+ROOT = Path(__file__).parents[2]
+SCRIPTS = "Scripts" if os.name == "nt" else "bin"
+MODEL = """
+import tensorflow as tf
+from tflab.models import toy
+from tflab.records import Model
+
+def build():
+    x = tf.compat.v1.placeholder(tf.float32, [None], name="x")
+    return Model(output=tf.square(x, name="square"), feeds={x: "x"}, data=toy.line)
+"""
+
+
+def run(*command, folder, **environment):
+    done = subprocess.run(
+        [*map(str, command)],
+        cwd=folder,
+        env={**os.environ, "TFLAB_OFFLINE": "1", **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+    return done.stdout
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The wheel, built offline with the setuptools that TensorFlow brings along."""
+    folder = tmp_path_factory.mktemp("source")
+    leave = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "tflab", folder / "tflab", ignore=leave)
+    for name in ("pyproject.toml", "README.md"):
+        shutil.copy(ROOT / name, folder)
+    offline = ("--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", "dist")
+    run(sys.executable, "-m", "pip", "wheel", *offline, ".", folder=folder)
+    (built,) = (folder / "dist").glob("tflab-*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    """`installed("doctor")`: what the script prints, run from a folder without a clone."""
+    environment = tmp_path_factory.mktemp("environment")
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "mine.py").write_text(MODEL)
+    run(sys.executable, "-m", "venv", "--without-pip", environment, folder=elsewhere)
+    python = environment / SCRIPTS / "python"
+    offline = ("--no-index", "--no-deps", "--quiet")
+    pip = (sys.executable, "-m", "pip", "--python", python, "install")
+    run(*pip, *offline, wheel, folder=elsewhere)
+    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    packages = Path(run(python, "-c", asked, folder=elsewhere).strip())
+    # Behind its own packages; what is said in files .pth of that folder does not count there.
+    others = {sysconfig.get_path(name) for name in ("purelib", "platlib")}
+    (packages / "others.pth").write_text("\n".join(others) + "\n")
+
+    def script(*arguments):
+        return run(environment / SCRIPTS / "tflab", *arguments, folder=elsewhere, PYTHONPATH="")
+
+    script.folder, script.python, script.packages = elsewhere, python, packages
+    return script
+
+
+def test_every_file_of_the_package_is_in_the_wheel(wheel):
+    files = {
+        file.relative_to(ROOT).as_posix()
+        for file in (ROOT / "tflab").rglob("*")
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+    named = set(zipfile.ZipFile(wheel).namelist())
+    assert "tflab/report/page/report.html.j2" in files
+    assert {name for name in named if ".dist-info/" not in name} == files
+
+
+def test_it_is_the_installed_tflab_that_runs(installed):
+    asked = "import tflab; print(tflab.__file__)"
+    file = run(installed.python, "-c", asked, folder=installed.folder, PYTHONPATH="").strip()
+    assert Path(file) == installed.packages / "tflab" / "__init__.py"
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_of_the_script_answers_help(installed, name):
+    assert installed(name, "--help").startswith(f"usage: python -m tflab.{name} ")
+
+
+def test_a_graph_is_followed_to_the_lines_of_the_installed_model(installed):
+    printed = installed("lifecycle", "--stage", "frontend", "--format", "json")
+    sources = [node["source"] for node in json.loads(printed)["stages"][0]["nodes"]]
+    toy = installed.packages / "tflab" / "models" / "toy.py"
+    assert {Path(source["file"]) for source in sources if source} == {toy}
+
+
+def test_a_model_of_the_folder_one_works_in_is_found(installed):
+    printed = installed("lifecycle", "--model", "mine:build", "--stage", "frontend")
+    assert "mine.py:8" in printed  # the square
+
+
+def test_a_report_has_its_page_and_writes_into_the_folder_one_works_in(installed):
+    installed("report", "--model", "toy", "--chapters", "environment", "graph")
+    page = (installed.folder / "report" / "report.html").read_text()
+    parts = [*(installed.packages / "tflab" / "report" / "page").glob("*.css")]
+    assert parts
+    assert all(part.read_text().strip() in page for part in parts)
+
+
+def test_the_doctor_reads_the_ranges_of_an_installed_tflab(installed):
+    findings = json.loads(installed("doctor", "--format", "json"))["findings"]
+    assert [found["found"] for found in findings if found["looked_at"] == "jinja2"] == [
+        f"{__import__('jinja2').__version__} (asked for: <4,>=3.1)"
+    ]
