@@ -24,7 +24,7 @@ from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.records import Model, Placement
 from tflab.runtime import session
-from tflab.views import placement
+from tflab.views import pass_log, placement
 
 SIZES = (1, 1_000, 100_000)
 ROUNDS = 200
@@ -61,7 +61,7 @@ def python_calls(evaluate: Callable[[], object]) -> int:
 def main() -> None:
     *_, placed = lifecycle.walk("__main__:build", stop="placement")
     assert isinstance(placed, Placement)
-    lesson.show(placement.pass_log(placed), placement.balance(placed))
+    lesson.show(pass_log.pass_log(placed), placement.balance(placed))
 
     columns = points("train").columns.values()
     step = session.step_of(placed.program, placed.fetches)

@@ -24,7 +24,7 @@ from tflab.records import (
     Transfer,
 )
 from tflab.records.blocks import Frame, Strip, Table
-from tflab.views import placement, stages
+from tflab.views import pass_log, placement, stages
 
 FATES = (  # fate, pass, nodes
     ("executed", None, 4),
@@ -331,7 +331,7 @@ def test_kernels_that_differ_on_a_gpu_only_are_one_row():
 
 
 def test_one_pass_that_changed_nothing_is_singular():
-    assert placement.pass_log(replace(STAGE, passes=PASSES[1:2])).frames == (
+    assert pass_log.pass_log(replace(STAGE, passes=PASSES[1:2])).frames == (
         Frame("1 other pass", "changed nothing", ("remapper",)),
     )
 
@@ -339,14 +339,14 @@ def test_one_pass_that_changed_nothing_is_singular():
 def test_passes_that_never_changed_anything_stand_apart_from_those_that_did_in_another_run():
     busy = replace(PASSES[2], name="remapper")
     passes = (PASSES[0], PASSES[1], busy, PASSES[3], PASSES[4], replace(PASSES[4], name="pruner"))
-    assert placement.pass_log(replace(STAGE, passes=passes)).frames[2:] == (
+    assert pass_log.pass_log(replace(STAGE, passes=passes)).frames[2:] == (
         Frame(
             "4 other runs of passes",
             "changed nothing",
             ("layout, pruner", "other runs of remapper"),
         ),
     )
-    assert placement.pass_log(replace(STAGE, passes=passes[1:3])).frames[1:] == (
+    assert pass_log.pass_log(replace(STAGE, passes=passes[1:3])).frames[1:] == (
         Frame("1 other pass", "changed nothing", ("another run of remapper",)),
     )
 
@@ -423,7 +423,7 @@ def test_what_a_pass_did_is_a_line_for_each_kind_of_change(step, lines):
         moved=tuple(step.get("moved", ())),
         taken=tuple(Taken(*taken) for taken in step.get("taken", ())),
     )
-    assert list(placement.happened(changed, {"lost"}, TYPES)) == lines
+    assert list(pass_log.happened(changed, {"lost"}, TYPES)) == lines
 
 
 def test_the_pass_log_knows_what_is_unreached_and_the_types_of_written_and_running_nodes():
@@ -446,7 +446,7 @@ def test_the_pass_log_knows_what_is_unreached_and_the_types_of_written_and_runni
             ),
         ),
     )
-    assert placement.pass_log(stage).frames == (
+    assert pass_log.pass_log(stage).frames == (
         Frame(
             "model_pruner 1,012 -> 1,009",
             "drops what the fetches do not need, and nodes that only pass a value on",

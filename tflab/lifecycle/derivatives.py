@@ -18,7 +18,7 @@ import tensorflow as tf
 from tflab.analysis import chain_rule
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import EffectsError, RefusedError
-from tflab.lifecycle import gradient_check
+from tflab.lifecycle import gradient_check, variable_values
 from tflab.records import Derivative, Options, Program
 from tflab.runtime import nodes, session
 
@@ -60,7 +60,7 @@ def read(
 def simple(pair: tuple[Any, Any]) -> bool:
     """Whether a gradient is one tensor, of a small variable of floating-point numbers."""
     gradient, variable = pair
-    floats = gradient_check.dtype_of(variable) in FLOATS
+    floats = variable_values.dtype_of(variable) in FLOATS
     return isinstance(gradient, tf.Tensor) and floats and size_of(variable) <= LARGEST
 
 
@@ -77,11 +77,11 @@ def computed(
     batch = next(session.feed_batches(program, options.batch_size))
     feeds = gradient_check.feeds_of(program, [g for g, _ in pairs.values()], batch)
     config = session.config_of(replace(options, soft_placement=True))
-    graph, variables = gradient_check.settable(program)
+    graph, variables = variable_values.settable(program)
     rng = np.random.default_rng(0)
     with session.opened(graph, config, session.start_of(program)) as live:
         first = dict(gradient_check.first_values(live, variables, rng, noise=0))
-        tensors = {name: gradient_check.within(graph, g) for name, (g, _) in pairs.items()}
+        tensors = {name: variable_values.within(graph, g) for name, (g, _) in pairs.items()}
         values = {name: np.asarray(g) for name, g in live.run(tensors, feeds).items()}
         unfit = gradient_check.unfit([live.run(program.loss.name, feeds) for _ in range(2)])
     setters = {name: variable.setter for name, variable in variables.items()}

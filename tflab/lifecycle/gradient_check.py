@@ -15,13 +15,12 @@ from typing import Any
 
 import numpy as np
 import tensorflow as tf
-import tensorflow.compat.v1 as tf1
 
 from tflab.errors import RefusedError
 from tflab.lifecycle import float64_copy
+from tflab.lifecycle.variable_values import Settable, assign, dtype_of, settable, within
 from tflab.records import GradientCheck, Options, Program, node_of
 from tflab.runtime import session
-from tflab.saved_graphs.starting import VARIABLES as VARIABLE_TYPES
 
 ROWS = range(2, 9)  # of the batch: enough to reach every layer, few enough to be quick
 FLOATS = 2_000_000  # in all tensors of the loss: rows are left out until there are no more
@@ -152,61 +151,8 @@ def unfit(losses: Sequence[Any]) -> str:
     return "" if first == second else RANDOM
 
 
-@dataclass(frozen=True)
-class Settable:
-    """A variable whose value can be read, and set by feeding the second input of a node."""
-
-    value: Any  # what to fetch
-    setter: str
-
-
-def settable(program: Program) -> tuple[tf.Graph, dict[str, Settable]]:
-    """A graph in which the variables, by their names, can be set one by one.
-
-    The variables of a model have initialisers for that. Of a graph from a file only nodes are
-    there; it is copied, and each variable of the copy gets a node that sets it.
-    """
-    if program.model.optimizer is not None:
-        variables = program.graph.get_collection("variables")
-        return program.graph, {v.op.name: Settable(v, v.initializer.name) for v in variables}
-    try:
-        graph = float64_copy.import_graph(program.graph.as_graph_def())
-    except ValueError as error:
-        raise RefusedError(f"The graph cannot be copied: {' '.join(str(error).split())}") from error
-    settables = {}
-    with graph.as_default():
-        for name in (tensor.op.name for tensor in program.model.parameters):
-            op = graph.get_operation_by_name(name)
-            if op.type == "VarHandleOp":
-                dtype = tf.dtypes.as_dtype(op.get_attr("dtype"))
-                value = tf.raw_ops.ReadVariableOp(resource=op.outputs[0], dtype=dtype)
-                set_to = tf1.placeholder(dtype)
-                setter = tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=set_to)
-                settables[name] = Settable(value, setter.name)
-            elif op.type in VARIABLE_TYPES:
-                set_to = tf1.placeholder(op.outputs[0].dtype.base_dtype)
-                setter = tf.raw_ops.Assign(ref=op.outputs[0], value=set_to, validate_shape=False).op
-                settables[name] = Settable(op.outputs[0], setter.name)
-    return graph, settables
-
-
 def has(graph: tf.Graph, tensor: str) -> bool:
     return node_of(tensor) in {op.name for op in graph.get_operations()}
-
-
-def dtype_of(variable: Any) -> tf.DType:
-    """That of the values: of a graph from a file, a variable is the tensor of its handle."""
-    if variable.dtype == tf.resource:
-        return tf.dtypes.as_dtype(variable.op.get_attr("dtype"))
-    return variable.dtype.base_dtype
-
-
-def within(graph: tf.Graph, gradient: Any) -> Any:
-    """The same gradient in another graph, of which this one's is a copy."""
-    if isinstance(gradient, tf.IndexedSlices):
-        parts = (gradient.values, gradient.indices, gradient.dense_shape)
-        return tf.IndexedSlices(*(graph.get_tensor_by_name(part.name) for part in parts))
-    return graph.get_tensor_by_name(gradient.name)
 
 
 @dataclass(frozen=True)
@@ -278,10 +224,3 @@ def dense(gradient: Any) -> np.ndarray:
     array = np.zeros(gradient.dense_shape, gradient.values.dtype)
     np.add.at(array, gradient.indices, gradient.values)
     return array
-
-
-def assign(live: Any, values: Mapping[str, np.ndarray]) -> None:
-    """Set variables, by the names of their initializers, by feeding their initial values: that
-    takes no new node in the graph."""
-    feeds = {live.graph.get_operation_by_name(name).inputs[1]: v for name, v in values.items()}
-    live.run(list(values), feeds)

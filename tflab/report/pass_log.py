@@ -15,7 +15,7 @@ from tflab.records import Backward, Execution, Frontend, Pass, Placement, Stage,
 from tflab.records.blocks import Column, Frame, Table
 from tflab.report.drawn import StandIn, State
 from tflab.units import percent, plural, time
-from tflab.views import placement
+from tflab.views import pass_log
 
 
 def states(stages: Sequence[Stage]) -> tuple[State, ...]:
@@ -79,7 +79,7 @@ def after_passes(stage: Placement) -> Iterator[State]:
             stage="placement",
             title=f"{step.name}{again}",
             about=PURPOSES.get(step.name, ""),
-            lines=tuple(placement.happened(step, lost, types)),
+            lines=tuple(pass_log.happened(step, lost, types)),
             gone=step.removed,
             defined=step.definitions,
             touched=() if step.moved else touched(step),
@@ -126,9 +126,7 @@ def idle(stage: Placement) -> Frame | None:
     if not names:
         return None
     busy = {step.name for step in stage.passes if changed(step)}
-    return Frame(
-        placement.others(names), "changed nothing", tuple(placement.idle_names(names, busy))
-    )
+    return Frame(pass_log.others(names), "changed nothing", tuple(pass_log.idle_names(names, busy)))
 
 
 def stand_ins(stage: Placement, kinds: Mapping[str, str]) -> tuple[StandIn, ...]:

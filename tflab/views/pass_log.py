@@ -1,0 +1,118 @@
+"""The view of the pass log: what each pass of the runtime did to the graph."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from tflab.analysis.passes import PURPOSES
+from tflab.records import Pass, Placement, Taken
+from tflab.records.blocks import Frame, Strip
+from tflab.units import plural
+from tflab.views.words import counted
+
+
+def pass_log(stage: Placement) -> Strip:
+    """The passes that changed the graph, a frame each; the others in one."""
+    frames = []
+    idle: list[str] = []
+    busy: set[str] = set()
+    lost = {fate.name for fate in stage.ledger if fate.fate == "unreached"}
+    types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
+    for step in stage.passes:
+        lines = tuple(happened(step, lost, types))
+        if lines:
+            again = f" (iteration {step.iteration + 1})" if step.iteration else ""
+            heading = f"{step.name}{again} {step.before:,} -> {step.after:,}"
+            frames.append(Frame(heading, PURPOSES.get(step.name, ""), lines))
+            busy.add(step.name)
+        else:
+            idle.append(step.name)
+    if idle:
+        frames.append(Frame(others(idle), "changed nothing", tuple(idle_names(idle, busy))))
+    return Strip("What each pass did to the graph, nodes before -> after", tuple(frames))
+
+
+def others(idle: Sequence[str]) -> str:
+    """`40 other runs of passes`: those that changed nothing; a pass may run more than once."""
+    return "1 other pass" if len(idle) == 1 else f"{len(idle):,} other runs of passes"
+
+
+def idle_names(idle: Sequence[str], busy: Collection[str]) -> Iterable[str]:
+    """The passes that never changed anything, apart from those of which another run did."""
+    names = dict.fromkeys(idle)
+    never = [name for name in names if name not in busy]
+    if never:
+        yield ", ".join(never)
+    if len(never) < len(names):
+        runs = "another run" if len(idle) == 1 else "other runs"
+        yield f"{runs} of {', '.join(name for name in names if name in busy)}"
+
+
+def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]:
+    """What a pass did here, a line for each kind of change."""
+    unreached = [taken for taken in step.taken if taken.name in lost]
+    if unreached:
+        yield f"{len(unreached):,} that the fetches do not need: {kinds(unreached, types)}"
+    rest = [taken for taken in step.taken if taken.name not in lost]
+    added = {node.name: node.op for node in step.definitions if node.name in step.added}
+    rewritten = {change.name: change.new for change in step.rewritten}
+    yield from fusions([taken for taken in rest if taken.fate == "fused"], rewritten, added)
+    yield from grouped(rest, "folded", "folded into the constant")
+    yield from grouped(rest, "merged", "merged with the equal")
+    yield from grouped(rest, "compiled", "compiled into")
+    removed = [taken for taken in rest if taken.fate == "removed"]
+    fed = [taken for taken in removed if types.get(taken.into or "") == "_Arg"]
+    if fed:
+        yield ", ".join(f"{taken.name} is fed through {taken.into}" for taken in fed)
+    bypassed = [taken for taken in removed if taken.into and taken not in fed]
+    if bypassed:
+        first = bypassed[0]
+        yield (
+            f"{len(bypassed):,} passed over ({kinds(bypassed, types)}): what used {first.name}, "
+            f"for example, now takes {first.into}"
+        )
+    dropped = [taken for taken in removed if not taken.into]
+    if dropped:
+        yield f"{len(dropped):,} that nobody needed any more: {kinds(dropped, types)}"
+    taken_over = {taken.into for taken in rest}
+    plain = [change for change in step.rewritten if change.name not in taken_over]
+    if plain:
+        pairs = counted(f"{change.old} -> {change.new}" for change in plain)
+        yield f"{plural(len(plain), 'node')} rewritten: {pairs}"
+    if step.added:
+        yield f"{plural(len(step.added), 'node')} added: {', '.join(step.added)}"
+    if step.moved:
+        yield f"{plural(len(step.moved), 'node')} given a device"
+    if step.rewired and not (step.taken or step.rewritten or step.added):
+        yield f"{plural(len(step.rewired), 'node')} re-wired"
+
+
+def kinds(taken: Sequence[Taken], types: dict[str, str]) -> str:
+    return counted(types.get(node.name, "(runtime)") for node in taken)
+
+
+def fusions(
+    taken: Iterable[Taken], rewritten: dict[str, str], added: dict[str, str]
+) -> Iterable[str]:
+    """`conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`; a node that the pass
+    added was none of the parts."""
+    for into, names in by_heir(taken).items():
+        parts = [*names, into] if into in rewritten else names
+        op = rewritten.get(into) or added.get(into, "node")
+        yield f"{' + '.join(parts)} became one {op}, named {into}"
+
+
+def grouped(taken: Iterable[Taken], fate: str, words: str) -> Iterable[str]:
+    for into, names in by_heir(node for node in taken if node.fate == fate).items():
+        others = [name for name in names if name != into]
+        if others:
+            yield f"{words} {into}: {', '.join(others)}"
+        else:
+            yield f"became a constant: {into}"
+
+
+def by_heir(taken: Iterable[Taken]) -> dict[str, list[str]]:
+    groups: dict[str, list[str]] = {}
+    for node in taken:
+        groups.setdefault(node.into or "", []).append(node.name)
+    return groups
