@@ -185,3 +185,13 @@ def test_a_model_whose_weights_are_drawn_has_none_in_its_fingerprint():
     assert found.ops["Conv2D"] == 2
     train = fingerprint.of_step(backward.program, step, "train")
     assert (train.graph, train.data == found.data) == (found.graph, False)
+
+
+def test_a_quick_step_is_not_run_until_the_time_is_over(tmp_path, monkeypatch):
+    monkeypatch.setattr(processes, "A_PROCESS_S", 1e9)
+    monkeypatch.setattr(processes, "TURNS", 2)
+    path = tmp_path / "toy.json.gz"
+    line = f"--model toy --batch-sizes 4 --images 8 --save {path}"
+    assert compare.main(line.split()) == 0
+    for process in files.read(str(path)).observed.processes:
+        assert len(process.untraced_ns[4]) == len(process.traced_ns[4]) == 2 * processes.SESSIONS

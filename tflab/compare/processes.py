@@ -22,6 +22,7 @@ from tflab.runtime import child, elsewhere, measure, plans, trace
 
 MOST = 10  # processes, where the time allows
 A_PROCESS_S = 4.0  # of turns, after which none begins
+TURNS = 40  # of a session at most: more steps of a quick model say no more, and fill the file
 SESSIONS = 3  # of a process: where one lies in memory makes all of its steps faster or slower
 UNTRACED, TRACED = 12, 4  # steps of a turn at each batch size
 
@@ -76,14 +77,14 @@ class Seen:
 def observed_here(
     job: elsewhere.Packed, columns: Sequence[datasets.Column], keys: Keys, seconds: float
 ) -> Process:
-    """All turns of this process, at least one in each session."""
+    """All turns of this process, in each session at least one and at most TURNS."""
     ready = elsewhere.unpacked(job)
     seen = {size: Seen() for size in keys}
     batches = {size: endless(columns, size) for size in keys}
     start = time.monotonic()
     for session in range(1, SESSIONS + 1):
         with measure.sessions([ready]) as (runner,):
-            while True:
+            for _ in range(TURNS):
                 for size, of_size in seen.items():
                     of_size.turn(runner, batches[size], size)
                 if time.monotonic() - start > seconds * session / SESSIONS:
