@@ -282,6 +282,20 @@ def test_a_stage_is_the_last_one_and_leaves_nothing_behind(run):
     assert list(folder.iterdir()) == []
 
 
+def test_model_explorer_gets_a_folder_in_the_logdir_and_a_line_that_opens_it(run):
+    done, folder = run("--stage", "placement", "--devices", "2", "--to", "model-explorer")
+    (explorer,) = folder.glob("runs/toy-*/model-explorer")
+    assert done.stdout.endswith(
+        f"\nOr in Model Explorer:    model-explorer {explorer}/graphs.json\n"
+    )
+    assert [path.name for path in explorer.iterdir()] == ["graphs.json"]
+    graphs = json.loads((explorer / "graphs.json").read_text())["graphs"]
+    assert [graph["id"] for graph in graphs] == ["1 frontend", "2 backward", "3 placement"]
+    for graph in graphs:
+        names = [node["id"] for node in graph["nodes"]]
+        assert len(names) == len(set(names))
+
+
 def test_an_execution_gets_a_logdir_of_its_own(lenet):
     _, folder = lenet
     (logdir,) = (folder / "runs").iterdir()

@@ -9,12 +9,14 @@ ai-edge-model-explorer 0.1.34, which is not needed to write them.
 from __future__ import annotations
 
 import json
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from tflab.records import Execution, Node, OpRun, Placement, Stage, node_of
+from tflab.units import short_device
 from tflab.views import stages as views
 from tflab.views.words import place, tensor
 
@@ -44,9 +46,10 @@ def dump(path: Path, content: Any) -> None:
 
 def opening_line(folder: Path) -> str:
     """The command that opens what lies in a folder, coloured by time; the rest can be added."""
-    data = sorted(map(str, folder.glob("time-batch-*.json")))
-    options = f" --node_data_paths {','.join(data)}" if data else ""
-    return f"model-explorer {folder / GRAPHS}{options}"
+    whole = folder.resolve()  # the viewer asks its server, which may be elsewhere
+    times = ",".join(sorted(str(path) for path in whole.glob("time-batch-*.json")))
+    options = ("--node_data_paths", times) if times else ()
+    return shlex.join(("model-explorer", str(whole / GRAPHS), *options))
 
 
 # Graphs
@@ -78,7 +81,7 @@ def graph(name: str, stage: Stage, known: Attributes) -> dict[str, Any]:
 def graph_node(node: Node, names: set[str], known: Attributes) -> dict[str, Any]:
     """A node in the box of its name scope, with its edges and all that is known of it."""
     scope, _, own = node.name.rpartition("/")
-    told = [("op", node.op), ("device", node.device), *known.get(node.name, ())]
+    told = [("op", node.op), ("device", short_device(node.device)), *known.get(node.name, ())]
     return {
         "id": node.name,
         "label": own,
@@ -132,7 +135,10 @@ def attributes(stages: Sequence[Stage]) -> Attributes:
             for assignment in stage.assignments:
                 known[assignment.name].append(("why there", assignment.reason))
             for kernel in stage.kernels:
-                known[kernel.name] += [("runs on", kernel.device), ("kernel", kernel.constraints)]
+                known[kernel.name] += [
+                    ("runs on", short_device(kernel.device)),
+                    ("kernel", kernel.constraints),
+                ]
     return known
 
 
