@@ -99,3 +99,13 @@ def test_where_there_are_no_locks_nothing_is_taken_for_left(tmp_path, monkeypatc
     with folders.claimed(tmp_path / "other") as work:
         work.rename(tmp_path / "other")
     assert (tmp_path / "other").is_dir()
+
+
+def test_where_folders_have_no_locks_results_are_made_all_the_same(tmp_path, monkeypatch):
+    monkeypatch.setattr(folders, "LOCKS", False)
+    with folders.claimed(tmp_path / "result") as work:
+        (work / "file").touch()
+        work.rename(tmp_path / "result")
+    with folders.claimed(tmp_path / "other"):
+        pass
+    assert [path.name for path in tmp_path.iterdir()] == ["result"]

@@ -7,16 +7,19 @@ killed, and the next one that works in the same place removes it.
 from __future__ import annotations
 
 import atexit
-import fcntl
 import functools
 import os
 import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
+with suppress(ImportError):
+    import fcntl
+
+LOCKS = hasattr(os, "O_DIRECTORY")  # Windows has none of a folder: there nothing is taken for left
 UNFINISHED = ".tflab-unfinished"  # how names of results in the making end; they begin with a dot
 # Of a process, by its number
 TEMPORARY = re.compile(r"tflab-\d+-[a-z0-9_]{8}\.tmp")
@@ -49,7 +52,7 @@ def claimed(final: Path) -> Iterator[Path]:
     try:
         yield work
     finally:
-        if is_at(work, lock):
+        if not LOCKS or is_at(work, lock):
             shutil.rmtree(work, ignore_errors=True)
         os.close(lock)
 
@@ -94,6 +97,8 @@ def temporary_in(place: Path) -> Iterator[Path]:
 def locked(folder: Path) -> int | None:
     """The descriptor that holds the lock of a folder that was just made; None where another
     process took it for one that was left, and removes it."""
+    if not LOCKS:
+        return os.open(os.devnull, os.O_RDONLY)
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     except FileNotFoundError:
@@ -124,13 +129,13 @@ def unheld(folder: Path) -> Iterator[bool]:
     """Whether nobody holds the lock of this folder; as long as this is open nobody can take it."""
     try:
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    except OSError:
+    except (OSError, AttributeError):
         yield False
         return
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         dead = os.fstat(descriptor).st_uid == os.geteuid() and is_at(folder, descriptor)
-    except OSError:  # another process holds it, or this file system has no locks
+    except (OSError, AttributeError):  # another process holds it, or there are no locks here
         dead = False
     try:
         yield dead

@@ -96,18 +96,22 @@ def test_a_file_that_is_not_there_or_a_folder_is_a_sentence(tmp_path):
     assert refused(tmp_path) == (UsageError, "'FILE' cannot be read: Is a directory.")
 
 
+def packed(content: bytes) -> bytes:
+    return gzip.compress(content, mtime=0)  # else tests were called after the time of day
+
+
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
         (b"", f"'FILE' is empty; {GIVE}."),
         (b"\x80\x04K\x01.", f"'FILE' is no measurement; {GIVE}."),  # a pickle
         (
-            gzip.compress(b"\x80\x04K\x01."),
+            packed(b"\x80\x04K\x01."),
             f"'FILE' is no measurement, for it holds no JSON; {GIVE}.",
         ),
-        (gzip.compress(b"[" * 100_000), f"'FILE' is no measurement, for it holds no JSON; {GIVE}."),
-        (gzip.compress(b"[1]"), f"'FILE' is no measurement; {GIVE}."),
-        (gzip.compress(b'{"kind": "mine"}'), f"'FILE' is no measurement; {GIVE}."),
+        (packed(b"[" * 100_000), f"'FILE' is no measurement, for it holds no JSON; {GIVE}."),
+        (packed(b"[1]"), f"'FILE' is no measurement; {GIVE}."),
+        (packed(b'{"kind": "mine"}'), f"'FILE' is no measurement; {GIVE}."),
     ],
 )
 def test_what_is_no_measurement_is_a_sentence(tmp_path, content, sentence):

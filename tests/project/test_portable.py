@@ -18,7 +18,11 @@ NAMES = {
 }
 CAUGHT = {"AttributeError", "Exception", "ImportError", "ModuleNotFoundError"}
 # Files of Linux, for which something else is found where they are missing
-OF_LINUX = {"/proc/cpuinfo", "/proc/stat", "/dev/nvidiactl", "/dev/nvidia[0-9]*"}
+OF_LINUX = {
+    *("/proc/cpuinfo", "/proc/meminfo", "/proc/self/fd", "/proc/stat"),
+    *("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.max"),
+    *("/dev/nvidiactl", "/dev/nvidia[0-9]*"),
+}
 PLACE = re.compile(r"/(?:proc|dev|sys|tmp|etc|usr|bin|home)(?:/[^ ]*|$)")
 DATES = re.compile(r"%-[dmHIMSj]|%[HI]:%M")  # no such dates on Windows; no colon in a file's name
 TEXTS = {"open": 3, "read_text": 0, "write_text": 1}  # where the encoding stands, without a name

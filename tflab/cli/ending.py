@@ -13,7 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+# Windows has no SIGHUP
+SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
 
 children: set[subprocess.Popen[Any]] = set()

@@ -84,7 +84,7 @@ def measurement(comparison: Comparison, options: Options) -> Measurement:
     set_here = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     return Measurement(
         tflab=tflab.__version__,
-        when=f"{datetime.now(timezone.utc):%Y-%m-%dT%H:%M:%SZ}",
+        when=datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
         environment=here | set_here,
         options=chosen(options),
         comparison=replace(comparison, observed=None),

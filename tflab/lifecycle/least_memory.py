@@ -100,7 +100,7 @@ def available() -> int | None:
 
 def free_of_machine() -> int | None:
     try:
-        lines = dict(line.split(":", 1) for line in MEMINFO.read_text().splitlines())
+        lines = dict(line.split(":", 1) for line in MEMINFO.read_text("ascii").splitlines())
         return sum(int(lines[name].split()[0]) for name in ("MemAvailable", "SwapFree")) * 1024
     except (OSError, KeyError, ValueError):
         return None
@@ -108,6 +108,6 @@ def free_of_machine() -> int | None:
 
 def free_of_container() -> int | None:
     try:
-        return max(0, int(LIMIT.read_text()) - int(USED.read_text()))
+        return max(0, int(LIMIT.read_text("ascii")) - int(USED.read_text("ascii")))
     except (OSError, ValueError):  # there is none, or it has no limit
         return None
