@@ -96,7 +96,7 @@ def test_a_file_that_is_not_there_or_a_folder_is_a_sentence(tmp_path):
     assert refused(tmp_path) == (UsageError, "'FILE' cannot be read: Is a directory.")
 
 
-def packed(content: bytes) -> bytes:
+def zipped(content: bytes) -> bytes:
     return gzip.compress(content, mtime=0)  # else tests were called after the time of day
 
 
@@ -106,12 +106,12 @@ def packed(content: bytes) -> bytes:
         (b"", f"'FILE' is empty; {GIVE}."),
         (b"\x80\x04K\x01.", f"'FILE' is no measurement; {GIVE}."),  # a pickle
         (
-            packed(b"\x80\x04K\x01."),
+            zipped(b"\x80\x04K\x01."),
             f"'FILE' is no measurement, for it holds no JSON; {GIVE}.",
         ),
-        (packed(b"[" * 100_000), f"'FILE' is no measurement, for it holds no JSON; {GIVE}."),
-        (packed(b"[1]"), f"'FILE' is no measurement; {GIVE}."),
-        (packed(b'{"kind": "mine"}'), f"'FILE' is no measurement; {GIVE}."),
+        (zipped(b"[" * 100_000), f"'FILE' is no measurement, for it holds no JSON; {GIVE}."),
+        (zipped(b"[1]"), f"'FILE' is no measurement; {GIVE}."),
+        (zipped(b'{"kind": "mine"}'), f"'FILE' is no measurement; {GIVE}."),
     ],
 )
 def test_what_is_no_measurement_is_a_sentence(tmp_path, content, sentence):
