@@ -117,7 +117,7 @@ def test_a_small_or_an_unproven_slowdown_exits_with_0_and_says_which_it_is(folde
         ),
         (
             "usual.json.gz slower.json.gz --fail-if-slower ten",
-            "The slowdown is 'ten'; it has to be a percentage from 0 to 1000, such as 10.",
+            "The slowdown is 'ten'; it has to be a percentage from 0 to 1000.",
         ),
         ("usual.json.gz usual.json.gz", "'usual.json.gz' is given twice; give each file once."),
         (

@@ -1,0 +1,139 @@
+"""Given: what a user may say of a comparison."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+
+from tflab import models
+from tflab.analysis import row_labels
+from tflab.cli import arguments, command
+from tflab.compare.configurations import CONFIGURATIONS
+from tflab.errors import UsageError
+
+PHASES = ("inference", "training")
+FORMATS = ("text", "json", "csv", "markdown")
+THRESHOLD_PERCENT = 5.0
+KEEP_S = 120.0  # after which no further process begins, but for the least that a verdict takes
+
+
+def given(about: str | None) -> argparse.ArgumentParser:
+    parser = command.parser("compare", about)
+    add = parser.add_argument
+    add("files", nargs="*", metavar="FILE", help="measurements that --save kept, to be compared")
+    arguments.model(parser, models.MODELS, "lenet")
+    arguments.batch_sizes(parser)
+    add(
+        "--phase",
+        default="inference",
+        choices=PHASES,
+        type=command.one_of("phase", PHASES),
+        help="default: inference",
+    )
+    amount = parser.add_mutually_exclusive_group()
+    amount.add_argument(
+        "--images",
+        type=command.count("number of images"),
+        metavar="N",
+        help="default: all test images, or the first 2,000 training images",
+    )
+    amount.add_argument(
+        "--steps",
+        type=command.count("number of steps"),
+        metavar="N",
+        help="as many images as N steps of the largest batch take",
+    )
+    add(
+        "--trace-every",
+        default=1,
+        type=command.count("distance between traced steps"),
+        metavar="N",
+        help="trace one step in N, which takes less time (default: 1, every step)",
+    )
+    add(
+        "--by",
+        default="op",
+        choices=row_labels.KEYS,
+        type=command.one_of("grouping", row_labels.KEYS),
+        help="a row for each op type that ran, node, layer or source line (default: op)",
+    )
+    add(
+        "--top",
+        default=10,
+        type=command.count("number of rows"),
+        metavar="N",
+        help="rows shown as text (default: 10)",
+    )
+    add(
+        "--configs",
+        nargs="+",
+        default=["default"],
+        type=command.one_of("configuration", tuple(CONFIGURATIONS)),
+        metavar="C",
+        help=f"compare the untraced step under: {', '.join(CONFIGURATIONS)}",
+    )
+    arguments.experiments(parser)
+    add(
+        "--plots",
+        type=command.folder("folder for plots"),
+        metavar="DIR",
+        help="draw the tables, as PNG and SVG, into a folder that is not there yet; several "
+        "batch sizes also against one another",
+    )
+    add(
+        "--threshold",
+        default=THRESHOLD_PERCENT,
+        type=percentage("threshold", 100),
+        metavar="PERCENT",
+        help="in the plot of --by layer, bars are red whose share of the time of all ops is above "
+        "it (default: %(default)s)",
+    )
+    add(
+        "--save",
+        type=command.file("measurement's file"),
+        metavar="FILE",
+        help="keep the measurement in a new file, as NAME.json.gz; for that the step is also run "
+        f"in several processes, for about {KEEP_S:.0f} s",
+    )
+    add(
+        "--fail-if-slower",
+        type=percentage("slowdown", 1_000),
+        metavar="PERCENT",
+        help="of files: exit with 1 where one is proven to be slower than the first by more",
+    )
+    add(
+        "--other-graph",
+        action="store_true",
+        help="of files: compare them also where the model's graph is another",
+    )
+    add(
+        "--cluster",
+        nargs="+",
+        default=(),
+        type=arguments.tasks,
+        metavar="TASKS",
+        help="instead: the same step on 1, 2 and 4 tasks, say, new processes on this machine or "
+        "HOST:PORT,HOST:PORT, at the largest batch size (for --steps N steps, by default 20)",
+    )
+    arguments.way_to_split(parser)
+    arguments.without(parser, "switch graph passes off: without remapper no layer is fused")
+    arguments.soft_placement(parser)
+    arguments.output_format(parser, FORMATS)
+    arguments.data_dir(parser)
+    arguments.saved(parser)
+    return parser
+
+
+def percentage(what: str, most: int) -> Callable[[str], float]:
+    """An argparse type: a share in percent."""
+
+    def share_of(text: str) -> float:
+        try:
+            share = float(text)
+        except ValueError:
+            share = -1.0
+        if not 0 <= share <= most:
+            raise UsageError(f"The {what} is '{text}'; it has to be a percentage from 0 to {most}.")
+        return share
+
+    return share_of
