@@ -21,7 +21,7 @@ from tflab.errors import EffectsError, TflabError
 from tflab.lifecycle import frontend
 from tflab.models import saved
 from tflab.records import Options, Saved
-from tflab.runtime import private, session
+from tflab.runtime import private, refusals, session
 from tflab.saved_graphs import formats
 
 MARK = "/watched-graph-"
@@ -31,7 +31,7 @@ SECONDS = 2  # of one step; what waits for ever is given up
 
 
 def main(seed: int, first: int, last: int, allow: bool) -> None:
-    session.TIME_LIMIT_S = SECONDS
+    refusals.TIME_LIMIT_S = SECONDS
     # Only through a checkpoint is a MetaGraphDef restored
     Path("graph.index").touch()
     maker = Maker(seed)

@@ -15,7 +15,7 @@ from tflab import models
 from tflab.errors import RefusedError, TflabError, UsageError
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records import Options
-from tflab.runtime import cluster, server, session
+from tflab.runtime import cluster, server
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -172,7 +172,7 @@ def test_steps_until_a_task_died_are_kept(monkeypatch):
 
 
 def test_a_task_that_stands_still_is_named_after_the_time_limit(monkeypatch):
-    monkeypatch.setattr(session, "TIME_LIMIT_S", 4)
+    monkeypatch.setattr(refusals, "TIME_LIMIT_S", 4)
     monkeypatch.setattr(cluster, "ANSWER_S", 2)
     before = children()
     with cluster.tasks(2) as addresses:

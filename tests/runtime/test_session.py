@@ -5,7 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import RanDryError, RefusedError
-from tflab.runtime import session
+from tflab.runtime import refusals, session
 
 pytestmark = pytest.mark.tensorflow
 
@@ -43,6 +43,6 @@ def test_data_of_the_graphs_own_that_ran_dry_are_a_sentence_with_a_way_out():
 
 def test_another_range_that_a_step_leaves_is_the_runtimes_own_word():
     closed = tf1.errors.OutOfRangeError(None, None, "FIFOQueue '_0_queue' is closed")
-    error = session.refused(closed)
+    error = refusals.refused(closed)
     assert type(error) is RefusedError
     assert str(error) == "The runtime refused the step: FIFOQueue '_0_queue' is closed"

@@ -13,7 +13,7 @@ from tests import graphs
 from tflab import lifecycle
 from tflab.errors import RefusedError, TflabError, UsageError
 from tflab.records import Call, Function, Options, Saved, Source
-from tflab.runtime import functions, nodes, session
+from tflab.runtime import functions, nodes, refusals, session
 from tflab.saved_graphs import formats, lines
 
 pytestmark = pytest.mark.tensorflow
@@ -177,7 +177,7 @@ def test_a_graph_that_reads_files_needs_leave_to(tmp_path):
 
 
 def test_a_step_that_waits_for_ever_is_given_up(tmp_path, monkeypatch):
-    monkeypatch.setattr(session, "TIME_LIMIT_S", 1)
+    monkeypatch.setattr(refusals, "TIME_LIMIT_S", 1)
     path = graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.endless_queue))
     with pytest.raises(RefusedError, match="did not end within 1 s"):
         walk(path)

@@ -10,7 +10,7 @@ from tflab.compare.comparison import compare
 from tflab.errors import RefusedError
 from tflab.lifecycle import captures
 from tflab.records import Options
-from tflab.runtime import session
+from tflab.runtime import refusals
 from tflab.saved_graphs import elsewhere
 
 pytestmark = pytest.mark.tensorflow
@@ -61,10 +61,10 @@ def test_only_the_machine_is_taken_out_of_the_name_of_a_device():
 def test_advice_that_was_followed_is_not_given_again():
     message = "Cannot assign a device for operation x: it was explicitly assigned to /device:NPU:0"
     error = tf.errors.InvalidArgumentError(None, None, message)
-    assert str(session.refused(error)).endswith(
+    assert str(refusals.refused(error)).endswith(
         " Give --soft-placement to let another device do it."
     )
-    assert str(session.refused(error, soft_placement=True)).endswith("/device:NPU:0")
+    assert str(refusals.refused(error, soft_placement=True)).endswith("/device:NPU:0")
 
 
 # Batch sizes

@@ -14,7 +14,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import datasets
 from tflab.records import OpRun, Options, Start, StepTime
-from tflab.runtime import child, measure, plans, session, trace
+from tflab.runtime import child, measure, plans, refusals, session, trace
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ def taken(plan: measure.Plan, runners: Sequence[measure.Runner], places: Sequenc
             if not turn.warmup:
                 times[places[turn.job]][turn.batch_size].append(timed.wall_ns)
     except tf.errors.OpError as error:
-        raise session.refused(error) from None
+        raise refusals.refused(error) from None
     return times
 
 

@@ -21,7 +21,7 @@ import tensorflow as tf
 from tflab.cli import progress
 from tflab.errors import RefusedError
 from tflab.records import Options, Program, Start, StepTime
-from tflab.runtime import session
+from tflab.runtime import refusals, session
 
 Values = Sequence[np.ndarray]
 
@@ -125,7 +125,7 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Ending:
             return Ending(interrupted=True)
         except tf.errors.OpError as error:
             soft = jobs[0].options.soft_placement
-            return Ending(failure=session.refused(error, soft, tasks_of(jobs)))
+            return Ending(failure=refusals.refused(error, soft, tasks_of(jobs)))
     return Ending()
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
@@ -15,13 +14,11 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import datasets
-from tflab.errors import RanDryError, RefusedError, TflabError
+from tflab.errors import TflabError
 from tflab.records import SWITCHES, Options, Program, Start, StepTime
-from tflab.runtime import cluster, private
+from tflab.runtime import cluster, private, refusals
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
-TIME_LIMIT_S = 120  # of one step
-END_OF_DATA = "End of sequence"  # what an iterator of tf.data says at its end
 
 
 @cache
@@ -40,7 +37,7 @@ def config_of(options: Options) -> tf1.ConfigProto:
     config = tf1.ConfigProto(
         device_count={"CPU": options.devices},
         allow_soft_placement=options.soft_placement,
-        operation_timeout_in_ms=TIME_LIMIT_S * 1000,
+        operation_timeout_in_ms=refusals.TIME_LIMIT_S * 1000,
     )
     if options.threads:
         config.use_per_session_threads = True
@@ -87,35 +84,7 @@ def fresh(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
         try:
             yield session
         except tf.errors.OpError as error:
-            raise refused(error, config.allow_soft_placement, tasks) from error
-
-
-def refused(
-    error: tf.errors.OpError, soft_placement: bool = False, tasks: Sequence[str] = ()
-) -> RefusedError:
-    """What the runtime said, as a sentence, and what would help where that is known and was not
-    done yet."""
-    if tasks and (lost := cluster.refused(error, tasks)):
-        return lost
-    if isinstance(error, tf.errors.DeadlineExceededError):
-        return RefusedError(
-            f"A step did not end within {TIME_LIMIT_S} s, and was given up: something in the graph "
-            "waits for ever, such as a queue that nobody fills. --fetch chooses what is run."
-        )
-    message = sentence(error.message)
-    if isinstance(error, tf.errors.OutOfRangeError) and message.startswith(END_OF_DATA):
-        return RanDryError(
-            f"The data that the graph reads by itself ran dry: {message}. There are more steps to "
-            "take than batches; let the data begin anew with tf.data's `repeat()`, or take fewer "
-            "steps."
-        )
-    if "explicitly assigned to" in message and not soft_placement:
-        message += " Give --soft-placement to let another device do it."
-    if message.startswith("Multiple CPU devices"):
-        message += ": XLA put nodes of several devices into one cluster. Give --devices 1."
-    refusal = RefusedError(f"The runtime refused the step: {message}")
-    refusal.nodes = tuple(re.findall(r"\[\[(?:\{\{node )?([^\s\]{}]+)", error.message))
-    return refusal
+            raise refusals.refused(error, config.allow_soft_placement, tasks) from error
 
 
 def start_of(program: Program) -> Start:
@@ -137,22 +106,6 @@ def initializers(graph: tf.Graph) -> tuple[str, ...]:
 def begin(session: tf1.Session, start: Start) -> None:
     """Give the variables their first values."""
     session.run(start.targets, dict(start.feeds))
-
-
-def sentence(message: str) -> str:
-    """The first line of what the runtime said, without its marks for nodes.
-
-    Of an error that came through `Session.run`, TensorFlow first says where the node was made.
-    """
-    _, made, rest = message.rpartition("\nNode: ")
-    message = rest.partition("\n")[2] if made else message
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
-    if len(lines) > 1 and "root error(s) found" in lines[0]:
-        lines = [line.partition(": ")[2] or line for line in lines[1:]]
-    lines = [line for line in lines if not line.endswith(":")] or lines  # headings
-    first = lines[0].partition(" [[")[0] if lines else "no message"
-    first = re.sub(r"\{\{function_node \S*?\}\} ?", "", first)
-    return re.sub(r"\{\{node (.*?)\}\}", r"'\1'", first)
 
 
 @dataclass(frozen=True)

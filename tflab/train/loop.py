@@ -24,7 +24,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.errors import TflabError
 from tflab.records import Epoch, Options
-from tflab.runtime import session
+from tflab.runtime import refusals, session
 from tflab.train import checkpoints, epochs, evaluation, history, summaries, tracing
 from tflab.train.checkpoints import Checkpoint
 from tflab.train.epochs import Settings, TimedStep
@@ -191,7 +191,7 @@ def writing(folder: Path, step: int) -> Iterator[None]:
     except tf.errors.UnavailableError:  # a task has gone: that is no failure of the disk
         raise
     except tf.errors.OpError as error:
-        raise write_failure(folder, step, session.sentence(error.message)) from error
+        raise write_failure(folder, step, refusals.sentence(error.message)) from error
 
 
 def write_failure(folder: Path, step: int, reason: str) -> TflabError:
