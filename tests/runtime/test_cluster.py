@@ -15,7 +15,7 @@ from tflab import models
 from tflab.errors import RefusedError, TflabError, UsageError
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records import Options
-from tflab.runtime import cluster, server
+from tflab.runtime import cluster, refusals, server
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
