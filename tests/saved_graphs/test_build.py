@@ -165,7 +165,7 @@ def test_variables_without_any_value_get_one_from_a_seed(tmp_path):
         del graph.node[names.index(name)]
         names.remove(name)
     stages = walk(graphs.write(tmp_path / "g.pb", graph))
-    assert any("1 have values made up with a seed" in note for note in stages["frontend"].notes)
+    assert any("1 has values made up with a seed" in note for note in stages["frontend"].notes)
     assert closes(stages["placement"])
 
 

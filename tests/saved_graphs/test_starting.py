@@ -51,7 +51,7 @@ def test_another_file_of_that_name_is_no_checkpoint(tmp_path):
     (tmp_path / "model.ckpt").write_bytes(b"a log of the training\n" * 100)
     assert formats.read(path).checkpoint is None
     _, notes = started(path, "w:0")
-    assert "1 variables have the values of their initialisers." in notes
+    assert "1 variable has the values of the initialisers." in notes
 
 
 def test_a_checkpoint_that_nothing_restores_is_said_not_to_be_read(tmp_path):
@@ -59,7 +59,7 @@ def test_a_checkpoint_that_nothing_restores_is_said_not_to_be_read(tmp_path):
     bare = graphs.write(tmp_path / "meta" / "g.pb", formats.read(Path(path)).graph_def)
     _, notes = started(bare, "w/Read/ReadVariableOp:0")
     assert notes[-2] == (
-        "5 variables have the values of their initialisers. The checkpoint "
+        "5 variables have the values of the initialisers. The checkpoint "
         f"'{tmp_path / 'meta' / 'model'}' beside it was not read: the file names no op that "
         "restores it, as a MetaGraphDef does."
     )

@@ -12,6 +12,7 @@ from tflab.errors import TflabError
 from tflab.records import Node, Start, node_of
 from tflab.saved_graphs.formats import GraphFile
 from tflab.saved_graphs.made_up import plain_values
+from tflab.units import plural
 
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 ASSIGNMENTS = ("AssignVariableOp", "Assign")
@@ -39,13 +40,15 @@ def start_of(file: GraphFile, graph: tf.Graph, nodes: Sequence[Node], needed: se
     initialised = tuple(assigned[node.name] for node in variables if node.name in assigned)
     made_up = [add_assignment(graph, name) for name in missing]
     phrases = (
-        [f"{len(initialised)} variables have the values of their initialisers"]
+        [
+            f"{plural(len(initialised), 'variable')} {has(initialised)} the values of the initialisers"
+        ]
         if initialised
         else []
     )
     if made_up:
         phrases.append(
-            f"{len(made_up)} have values made up with a seed, by nodes that tflab added under "
+            f"{len(made_up)} {has(made_up)} values made up with a seed, by nodes that tflab added under "
             f"{SCOPE}/"
         )
     about = " and ".join(phrases) + "."
@@ -55,6 +58,10 @@ def start_of(file: GraphFile, graph: tf.Graph, nodes: Sequence[Node], needed: se
             "that restores it, as a MetaGraphDef does."
         )
     return Start((*initialised, *made_up, *tables.targets), tables.feeds, about)
+
+
+def has(names: Sequence[str]) -> str:
+    return "has" if len(names) == 1 else "have"
 
 
 def table_initialisation(file: GraphFile) -> Start:
