@@ -39,17 +39,14 @@ def start_of(file: GraphFile, graph: tf.Graph, nodes: Sequence[Node], needed: se
     missing = [node.name for node in variables if node.name not in assigned]
     initialised = tuple(assigned[node.name] for node in variables if node.name in assigned)
     made_up = [add_assignment(graph, name) for name in missing]
-    phrases = (
-        [
-            f"{plural(len(initialised), 'variable')} {has(initialised)} the values of the initialisers"
-        ]
-        if initialised
-        else []
-    )
+    phrases = []
+    if initialised:
+        variables = plural(len(initialised), "variable")
+        phrases.append(f"{variables} {has(initialised)} the values of the initialisers")
     if made_up:
         phrases.append(
-            f"{len(made_up)} {has(made_up)} values made up with a seed, by nodes that tflab added under "
-            f"{SCOPE}/"
+            f"{len(made_up)} {has(made_up)} values made up with a seed, by nodes that tflab added "
+            f"under {SCOPE}/"
         )
     about = " and ".join(phrases) + "."
     if file.checkpoint:
