@@ -41,8 +41,8 @@ def start_of(file: GraphFile, graph: tf.Graph, nodes: Sequence[Node], needed: se
     made_up = [add_assignment(graph, name) for name in missing]
     phrases = []
     if initialised:
-        variables = plural(len(initialised), "variable")
-        phrases.append(f"{variables} {has(initialised)} the values of the initialisers")
+        count = plural(len(initialised), "variable")
+        phrases.append(f"{count} {has(initialised)} the values of the initialisers")
     if made_up:
         phrases.append(
             f"{len(made_up)} {has(made_up)} values made up with a seed, by nodes that tflab added "
