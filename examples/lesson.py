@@ -37,7 +37,7 @@ def give(chapter: Callable[[], None]) -> None:
     """Run an example: print its docstring, then its results. Errors become an exit status."""
 
     def body() -> int:
-        show(str(sys.modules[chapter.__module__].__doc__).strip())
+        print(f"\n{str(sys.modules[chapter.__module__].__doc__).strip()}")
         chapter()
         return 0
 
