@@ -49,6 +49,14 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
         yield addresses
 
 
+def close(session: tf1.Session) -> None:
+    """Close a session over tasks. That asks each of them, and waits for ever for one that died
+    meanwhile; so nobody waits for it for long."""
+    closing = threading.Thread(target=session.close, daemon=True)
+    closing.start()
+    closing.join(ANSWER_S)
+
+
 @contextmanager
 def process(number: int) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     """A task in a process of its own. It ends with the context, and with this process, however

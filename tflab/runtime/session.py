@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -80,11 +80,13 @@ def fresh(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
     """
     tasks = cluster.addresses_of(config)
     cluster.check_all(tasks)
-    with closing(tf1.Session(cluster.target(config), graph, config)) as session:
-        try:
-            yield session
-        except tf.errors.OpError as error:
-            raise refusals.refused(error, config.allow_soft_placement, tasks) from error
+    session = tf1.Session(cluster.target(config), graph, config)
+    try:
+        yield session
+    except tf.errors.OpError as error:
+        raise refusals.refused(error, config.allow_soft_placement, tasks) from error
+    finally:
+        cluster.close(session) if tasks else session.close()
 
 
 def start_of(program: Program) -> Start:
