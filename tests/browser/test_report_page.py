@@ -9,6 +9,7 @@ from tests.report.test_drawing import STAGES
 from tests.report.test_html import EVIL
 from tflab.analysis import critical_path
 from tflab.follow import measurement, node_history
+from tflab.letters import visible
 from tflab.records import Backward, Frontend, Gradient, Node, Options, Placement
 from tflab.records.blocks import Column, Table
 from tflab.report import drawing, guide, html, pass_log
@@ -345,7 +346,7 @@ def test_a_hostile_name_is_only_ever_text(page, heard, tmp_path):
     search = page.locator("[data-part=search]")
     search.fill("script")
     search.press("Enter")
-    assert page.locator("[data-part=panel] h4").text_content() == EVIL
+    assert page.locator("[data-part=panel] h4").text_content() == visible(EVIL)
     assert page.locator("img, iframe, object").count() == 0
     assert heard == [path.as_uri()]
 
@@ -526,7 +527,7 @@ def predict(page):
 
 COMPARISON = [
     ["How many nodes will run?", "60 nodes: close, 20 too low", "80 nodes", ASKED[0].reason],
-    [ASKED[1].text, "a/b: not this one", EVIL, "It was fused."],
+    [visible(ASKED[1].text), "a/b: not this one", visible(EVIL), "It was fused."],
 ]
 
 

@@ -308,7 +308,7 @@ def test_partition_graphs_tell_nodes_and_transfers_as_the_placement_does(read, w
     found = read(metadata.SerializeToString())
     assert found.nodes == tuple(replace(node, outputs=(), source=None) for node in placement.nodes)
     assert found.transfers == tuple(
-        replace(sent, dtype="", shape=None, bytes=None) for sent in placement.transfers
+        replace(sent, dtype="", shape=None, bytes=None, edge="") for sent in placement.transfers
     )
     assert found.transfers
 

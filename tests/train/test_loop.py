@@ -15,7 +15,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
-from tflab.records import Epoch, Model, Recipe
+from tflab.records import Epoch, Model, Options, Recipe
 from tflab.train import checkpoints, epochs, history, loop, trainer
 from tflab.train.epochs import Settings, TimedStep
 
@@ -189,9 +189,12 @@ def test_it_learns(straight):
 
 
 def test_one_thread_is_one_thread():
-    config = loop.config_of(SETTINGS)
+    config = loop.config_of(SETTINGS, Options())
     assert config.inter_op_parallelism_threads == config.intra_op_parallelism_threads == 1
-    assert loop.config_of(replace(SETTINGS, one_thread=False)).inter_op_parallelism_threads == 0
+    assert (
+        loop.config_of(replace(SETTINGS, one_thread=False), Options()).inter_op_parallelism_threads
+        == 0
+    )
 
 
 # Stops

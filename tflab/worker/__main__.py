@@ -50,7 +50,8 @@ def run(args: argparse.Namespace) -> int:
     if args.watched:
         print(address, flush=True)
         sys.stdin.buffer.read()
-        os._exit(0)  # a server cannot be stopped, also in a step
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGTERM)  # a server cannot be stopped, also in a step
     host, _, port = address.rpartition(":")
     local = server.is_local(host) and server.is_kept_local(int(port))
     reach = "this machine only" if local else "every address of this machine"
