@@ -16,10 +16,11 @@ import tensorflow.compat.v1 as tf1
 from tests import graphs, planted
 from tflab import folders
 from tflab.datasets import Dataset
+from tflab.errors import RefusedError
 from tflab.lifecycle import backward, execution, frontend, placement, recorded_step, values
 from tflab.models import toy
 from tflab.records import Model, Options
-from tflab.runtime import debugger, session
+from tflab.runtime import debugger
 from tflab.views import flowed
 
 pytestmark = pytest.mark.tensorflow
@@ -421,7 +422,7 @@ def test_what_a_loop_computes_counts_as_often_as_it_runs():
 
 def test_a_step_that_fails_only_costs_its_values(walked, monkeypatch):
     def refused(*args):
-        raise session.RefusedError("The runtime refused the step: no.")
+        raise RefusedError("The runtime refused the step: no.")
 
     monkeypatch.setattr(recorded_step, "run", refused)
     stage = execution.execute(walked("toy")["placement"], FEW)
