@@ -458,6 +458,13 @@ def test_the_pass_log_knows_what_is_unreached_and_the_types_of_written_and_runni
     )
 
 
+def test_a_pass_that_did_nothing_has_no_table_of_fates():
+    idle = Toggle(("loop_optimizer",), 83, 83, ())
+    assert placement.toggled(idle) == (
+        "Without loop_optimizer: 83 nodes run instead of 83. No node of the graph has another fate."
+    )
+
+
 def test_numbers_stand_right_and_what_is_long_gives_way():
     tables = [block for block in stages.blocks(STAGE) if isinstance(block, Table)]
     assert list(map(layout, tables)) == [

@@ -109,14 +109,19 @@ def general(reason: str) -> str:
     return "it is where its resource is" if reason.startswith("where its resource") else reason
 
 
-def toggled(toggle: Toggle) -> Table:
+def toggled(toggle: Toggle) -> Block:
     """How fates changed when passes were switched off."""
+    title = (
+        f"Without {', '.join(toggle.without)}: {toggle.node_count:,} nodes run instead of "
+        f"{toggle.usual_node_count:,}"
+    )
+    if not toggle.changes:
+        return f"{title}. No node of the graph has another fate."
     changes: dict[tuple[str, str], list[str]] = {}
     for change in toggle.changes:
         changes.setdefault((change.usual, change.now), []).append(change.name)
     return Table(
-        f"Without {', '.join(toggle.without)}: {toggle.node_count:,} nodes run instead of "
-        f"{toggle.usual_node_count:,}",
+        title,
         (
             Column("usual fate", lambda row: row[0][0]),
             Column("fate now", lambda row: row[0][1]),
