@@ -243,7 +243,8 @@ def test_beside_json_stderr_holds_only_the_line_that_opens_tensorboard(toy, logd
 def test_piped_text_has_no_escape_codes_and_a_quiet_stderr(as_text):
     done, _ = as_text
     assert (done.stderr, ESCAPE in done.stdout) == ("", False)
-    assert done.stdout.index("1  Frontend") < done.stdout.index("4  Execution")
+    stages = done.stdout.index("1  Frontend"), done.stdout.index("4  Execution")
+    assert stages[0] < stages[1] < done.stdout.index("In short")
 
 
 @pytest.mark.parametrize("name", walks.WHOLE)

@@ -18,13 +18,14 @@ def render(
     stages: Sequence[Stage],
     expanded: Sequence[str] = (),
     error: str | None = None,
+    ending: Iterable[Block] = (),
 ) -> str:
-    """A page: the machine, then a section for each stage."""
+    """A page: the machine, then a section for each stage, and what stands below them."""
     parts = [f"# The life of {escape(model)}", escape(machine(environment))]
     for number, stage in enumerate(stages, 1):
         parts.append(f"## {number}. {escape(views.title(stage))}")
-        for block in views.blocks(stage, expanded):
-            parts.append(rendered(block))
+        parts += map(rendered, views.blocks(stage, expanded))
+    parts += map(rendered, ending)
     if error:
         parts.append(f"**It ended here:** {escape(error)}")
     return "\n\n".join(parts) + "\n"

@@ -21,9 +21,10 @@ from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
 from tflab.lifecycle import STAGES, walk
 from tflab.records import Capture, Execution, Frontend, Options, Placement, Stage
+from tflab.records.blocks import Block
 from tflab.records.options import SPLITS
 from tflab.runtime import dumps, quiet
-from tflab.views import name_scopes
+from tflab.views import in_short, name_scopes
 from tflab.views import stages as views
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ def markdown_page(
 ) -> str:
     from tflab.exporters import markdown
 
-    return markdown.render(args.model, environment.describe(), stages, args.expand, error)
+    return markdown.render(
+        args.model, environment.describe(), stages, args.expand, error, ending(stages)
+    )
 
 
 DOCUMENTS = {"json": json_document, "markdown": markdown_page}  # of all stages at once
@@ -195,8 +198,7 @@ def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
     from tflab.lifecycle import captures
 
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
-    whole = (isinstance(s, Execution) and not (s.interrupted or s.failure) for s in stages)
-    ran = any(whole)
+    ran = whole_walk(stages)
     taken = captures.take(placement, options) if placement and ran else captures.Captures(())
     tensorboard.write(folder, stages[-1], placement, taken.captured)
     for stage in stages:
@@ -247,6 +249,9 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
             if args.format == "text":
                 whole = args.stage in ("all", views.name(stage))
                 text.show(out, number, stage, args.expand, whole)
+        if args.format == "text":
+            for block in ending(stages):
+                text.show_block(out, block)
     except (TflabError, KeyboardInterrupt) as failure:
         if stages and args.format != "text":
             print(DOCUMENTS[args.format](args, stages, str(failure) or "interrupted"))
@@ -254,6 +259,17 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
     if args.format != "text":
         print(DOCUMENTS[args.format](args, stages))
     return stages
+
+
+def ending(stages: Sequence[Stage]) -> list[Block]:
+    """What stands below all stages."""
+    return [in_short.strip(stages)] if whole_walk(stages) else []
+
+
+def whole_walk(stages: Sequence[Stage]) -> bool:
+    """Whether the last stage was reached, and measured to its end."""
+    last = stages[-1]
+    return isinstance(last, Execution) and not (last.interrupted or last.failure)
 
 
 if __name__ == "__main__":
