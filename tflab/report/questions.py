@@ -109,9 +109,12 @@ def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]
         return  # the difference may be noise
     first, last = before.median, after.median
     ratio = last / first
-    why = "each image costs as much as before"
+    why = "an image costs no less than before"
     if ratio < large / small:
-        why = "what a step costs whatever its batch is shared by more images"
+        why = (
+            f"an image took {time(last / large)} instead of {time(first / small)}. Inferred: more "
+            "images share what a step and its ops cost whatever their batch is"
+        )
     yield Question(
         f"How many times as long as a step of {called(comparison.model)} at batch {small} will one "
         f"at {large} take?",
