@@ -324,11 +324,16 @@ def test_a_model_without_a_loss_has_an_empty_state_that_says_why():
     assert pass_log.with_gradients(FRONTEND, Backward(None, FORWARD)) == State(
         stage="backward",
         title="With gradients",
-        about="The model has no loss, so there is nothing to differentiate.",
+        about="The model has no loss or no optimiser: nothing to differentiate, nothing added.",
         lines=(),
         gone=(),
         defined=(),
     )
+
+
+def test_a_graph_that_came_with_gradients_is_not_said_to_have_no_loss():
+    state = pass_log.with_gradients(FRONTEND, Backward(None, FORWARD, inferred=True))
+    assert state.about == "The graph came with its gradients: nothing is added."
 
 
 def test_gradients_that_were_not_checked_are_not_said_to_have_been():

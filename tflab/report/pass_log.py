@@ -46,8 +46,10 @@ def with_gradients(before: Frontend, stage: Backward) -> State:
     old = {node.name: node for node in before.nodes}
     new = tuple(node for node in stage.nodes if old.get(node.name) != node)
     about = "Each op's gradient function has added the nodes that derive it."
-    if not stage.added_nodes:
-        about = "The model has no loss, so there is nothing to differentiate."
+    if stage.inferred:
+        about = "The graph came with its gradients: nothing is added."
+    elif not stage.added_nodes:
+        about = "The model has no loss or no optimiser: nothing to differentiate, nothing added."
     lines = tuple(grown(stage)) if stage.added_nodes else ()
     return State("backward", "With gradients", about, lines, (), new)
 
