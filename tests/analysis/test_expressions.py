@@ -48,6 +48,12 @@ SIZE = operation("Size", X, about=(None,))
         (operation("Add", A, B, X), "a + b + x"),
         (operation("MaxPool", A, B), "MaxPool(a, b)"),
         (ex.times(A, operation("Greater", B, Number(0))), "a * (b > 0)"),
+        (ex.add(operation("Greater", A, B), X), "(a > b) + x"),
+        (ex.subtract(operation("Greater", A, B), X), "(a > b) - x"),
+        (operation("Greater", ex.add(A, B), X), "a + b > x"),
+        (ex.times(A, Number(float("inf"))), "inf * a"),
+        (ex.divide(A, Number(float("nan"))), "a / nan"),
+        (ex.times(ex.times(A, Number(1e200)), Number(1e200)), "inf * a"),
     ],
 )
 def test_a_formula_is_written_as_one_reads_it(value, text):

@@ -93,6 +93,30 @@ def test_a_formula_that_is_too_long_is_left_out(monkeypatch):
     assert chain_rule.derivatives(GRAPH, {"y": END}) == {}
 
 
+def test_an_op_that_takes_a_value_twice_hands_back_a_gradient_for_each_time():
+    one = (Tensor("float32", ()),)
+    nodes = (
+        node("y", "VarHandleOp", outputs=(Tensor("resource", ()),)),
+        node("read", "ReadVariableOp", "y", outputs=one),
+        node("loss", "Mul", "read", "read", outputs=one),
+        node("gradients/start", "Fill", outputs=one),
+        node("gradients/loss_grad/Mul", "Mul", "gradients/start", "read", outputs=one),
+        node("gradients/loss_grad/Mul_1", "Mul", "gradients/start", "read", outputs=one),
+        node("gradients/AddN", "AddN", "gradients/loss_grad/Mul", "gradients/loss_grad/Mul_1"),
+    )
+    both = ("gradients/loss_grad/Mul", "gradients/loss_grad/Mul_1")
+    graph = replace(
+        GRAPH,
+        nodes=nodes,
+        gradients=(replace(GRADIENTS[0], forward="loss", nodes=both),),
+        shared=("gradients/start", "gradients/AddN"),
+        calls=(GradientCall("loss", ("gradients/start",), both),),
+        attributes={},
+    )
+    part = Link("loss", "y * y", "y", "read", "dL/dy by loss", "dL/d(loss) * y", "y", False)
+    assert chain_rule.links(graph, ["gradients/AddN"]) == (part, part)
+
+
 def test_what_several_ops_hand_back_is_added_up():
     one = (Tensor("float32", ()),)
     nodes = (
@@ -196,6 +220,29 @@ def test_what_an_op_computes(op, count, formula):
     one = node("one", op, *"ab"[:count], outputs=FLOATS)
     composer = formulas.Composer([*parents, one], {})
     assert text(composer.formula(one, [Name(name) for name in "ab"[:count]])) == formula
+
+
+SCALAR, TWO = (Tensor("int32", ()),), (Tensor("int32", (2,)),)
+
+
+@pytest.mark.parametrize("one, other", [(1, [0, 1]), ([0, 1], 1), ([1, 0], [0, 2])])
+def test_axes_that_are_added_up_are_broadcast(one, other):
+    shapes = [TWO if isinstance(value, list) else SCALAR for value in (one, other)]
+    a, b = (node(name, "Const", outputs=shape) for name, shape in zip("ab", shapes, strict=True))
+    axes = node("axes", "AddV2", "a", "b", outputs=TWO)
+    w = node("w", "Placeholder", outputs=(Tensor("float32", (2, 3, 4)),))
+    s = node("s", "Sum", "w", "axes", outputs=(Tensor("float32", (2,)),))
+    composer = formulas.Composer([a, b, axes, w, s], {"a": {"value": one}, "b": {"value": other}})
+    assert text(composer.formula(s, [Name("w"), Name("axes")])) == "sum(w, axis=(1, 2))"
+
+
+@pytest.mark.parametrize("op", ["Sum", "Mean"])
+def test_over_no_axis_there_is_nothing_to_add_up(op):
+    axes = node("axes", "Const", outputs=(Tensor("int32", (0,)),))
+    a = node("a", "Placeholder", outputs=FLOATS)
+    one = node("one", op, "a", "axes", outputs=FLOATS)
+    composer = formulas.Composer([axes, a, one], {"axes": {"value": []}})
+    assert text(composer.formula(one, [Name("a"), Name("axes")])) == "a"
 
 
 def test_a_transposed_argument_is_written():

@@ -179,6 +179,16 @@ def test_what_is_the_same_for_every_row_is_counted_in_a_sum():
     assert [derivative.value for derivative in stage.derivatives] == [16 * -0.75, 16 * 0.5]
 
 
+def test_a_variable_that_holds_text_has_no_part_in_it():
+    def loss_of(x, a, b):
+        tf1.get_variable("label", initializer="noise", trainable=False, use_resource=True)
+        return tf.reduce_mean(x * a + b)
+
+    stage = differentiated(loss_of)
+    assert [derivative.formula for derivative in stage.derivatives] == ["mean(x)", "1"]
+    assert [check.max_relative_error < 1e-3 for check in stage.gradient_checks] == [True, True]
+
+
 # Where there is none
 
 

@@ -21,6 +21,7 @@ CAUGHT = {"AttributeError", "Exception", "ImportError", "ModuleNotFoundError"}
 OF_LINUX = {
     *("/proc/cpuinfo", "/proc/meminfo", "/proc/self/fd", "/proc/stat"),
     *("/sys/fs/cgroup/memory.current", "/sys/fs/cgroup/memory.max"),
+    "/sys/fs/cgroup/memory.stat",
     *("/dev/nvidiactl", "/dev/nvidia[0-9]*"),
 }
 PLACE = re.compile(r"/(?:proc|dev|sys|tmp|etc|usr|bin|home)(?:/[^ ]*|$)")

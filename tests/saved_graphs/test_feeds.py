@@ -308,6 +308,33 @@ def test_of_what_was_fed_only_what_was_made_up_is_doubted(tmp_path):
         walk(written(tmp_path, build), "placement", feeds=(("a:0", str(tmp_path / "a.npy")),))
 
 
+def test_an_array_without_rows_is_refused(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones([0, 5], np.float32))
+    with pytest.raises(UsageError, match=r"x.npy' has no rows to feed to 'x:0'; give it some."):
+        walk(written(tmp_path, strangers.in_a_function), feeds=(("x", str(tmp_path / "x.npy")),))
+
+
+@pytest.mark.parametrize("dtype", [tf.resource, tf.variant])
+def test_a_graph_that_would_have_to_be_fed_a_handle_is_shown_and_not_run(dtype, tmp_path):
+    def build():
+        tf.identity(tf.compat.v1.placeholder(dtype, name="x"), name="y")
+
+    path = written(tmp_path, build)
+    assert [node.name for node in walk(path, "backward")["backward"].nodes] == ["x", "y"]
+    with pytest.raises(TflabError, match=f"^'x' has to be fed a {dtype.name}, which is no array"):
+        walk(path, "placement")
+
+
+def test_a_variable_of_text_starts_as_an_empty_one(tmp_path):
+    def build():
+        handle = tf.raw_ops.VarHandleOp(dtype=tf.string, shape=[2], name="v")
+        value = tf.raw_ops.ReadVariableOp(resource=handle, dtype=tf.string)
+        tf.strings.length(value, name="out")
+
+    execution = walk(written(tmp_path, build), "execution")["execution"]
+    assert {value.tensor: value.values for value in execution.values}["out:0"] == (0, 0)
+
+
 # The command
 
 

@@ -134,8 +134,15 @@ def test_of_many_layers_the_first_and_the_last_are_named():
 
 def test_a_gradient_of_several_parts_is_said_to_be_added_up():
     links = (LINKS[0], replace(LINKS[1], gradient="dL/dy by mul"))
-    assert opening(replace(STAGE, chain_rule=links))[2] == (
-        "Where several ops use one value, the gradients that they hand back are added up."
+    _, told, added, *_ = opening(replace(STAGE, chain_rule=links))
+    assert told == (
+        "From the loss back, each op multiplies what comes in by its own derivative: loss by "
+        "1 / 4, mul by x. All multiplied, and added up over the batch, together with what comes "
+        "back on other ways: dL/dy = mean(x)."
+    )
+    assert added == (
+        "Where a value is used several times, the gradients that come back from its uses are "
+        "added up."
     )
 
 

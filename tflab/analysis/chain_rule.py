@@ -27,7 +27,7 @@ def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
         for tensor, gradient in reader.returned(call):
             if node_of(gradient) in needed:
                 steps.append(link(reader, call, tensor, gradient))
-    return tuple(dict.fromkeys(steps))
+    return tuple(steps)
 
 
 def link(reader: Reader, call: GradientCall, tensor: str, gradient: str) -> Link:

@@ -7,7 +7,7 @@ number in front, so that `2 * (1 / n * a)` reads `2 * a / n`; nothing else is re
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from math import gcd
+from math import gcd, isfinite
 from typing import Any, TypeGuard
 
 from tflab.records import Shape
@@ -20,7 +20,8 @@ FUNCTIONS = {  # op -> its name in formulas; every other op keeps its own
     "OneHot": "one_hot",
     "CrossEntropy": "cross_entropy",
 }
-SUMS = 1  # precedence in text: a sum within a product needs parentheses
+COMPARISONS = 0  # precedence in text: a comparison within a sum needs parentheses
+SUMS = 1
 PRODUCTS = 2
 POWERS = 3
 ATOMS = 4
@@ -132,7 +133,7 @@ def product(
     """A product in its simplest form, which may be no product any more."""
     if number == 0:
         return Number(0)
-    if number == int(number) and divisor == int(divisor):
+    if is_whole(number) and is_whole(divisor):
         common = gcd(int(number), int(divisor)) * (-1 if divisor < 0 else 1)
         number, divisor = number / common, divisor / common
     if not under and divisor == 1:
@@ -141,6 +142,10 @@ def product(
         if number == 1 and len(over) == 1:
             return over[0]
     return Product(number, over, divisor, under)
+
+
+def is_whole(number: float) -> bool:
+    return isfinite(number) and number == int(number)
 
 
 def repeated(value: Expression, count: Expression, shape: Shape) -> Expression:
@@ -223,7 +228,7 @@ def written(value: Expression) -> tuple[str, int]:
     if value.op == "Ones":
         return "1", ATOMS
     if value.op in INFIX:
-        return infix(value), SUMS
+        return infix(value), COMPARISONS if value.op == "Greater" else SUMS
     if value.op == "Pow":
         return f"{within(value.args[0], ATOMS)}**{within(value.args[1], ATOMS)}", POWERS
     arguments = ", ".join((*map(text, value.args), *axis(value)))

@@ -8,7 +8,7 @@ here.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import dropwhile
+from itertools import cycle, dropwhile
 from math import prod
 from typing import Any
 
@@ -86,10 +86,11 @@ class Composer:
             start, stop, step = (values[0] for values in known if values)
             return tuple(range(start, stop, step or 1)) if abs(stop - start) < MOST else None
         if node.op in ("AddV2", "FloorMod") and len(known) == 2 and known[0] and known[1]:
-            pairs = zip(known[0], known[1] * len(known[0]), strict=False)
+            longest = max(map(len, (known[0], known[1])))
+            pairs = zip(cycle(known[0]), cycle(known[1]), range(longest), strict=False)
             if node.op == "AddV2":
-                return tuple(a + b for a, b in pairs)
-            return tuple(a % b if b else 0 for a, b in pairs)
+                return tuple(a + b for a, b, _ in pairs)
+            return tuple(a % b if b else 0 for a, b, _ in pairs)
         return None
 
     def alike(self, node: Node) -> bool:
@@ -167,6 +168,8 @@ def broadcast_nothing(composer: Composer, node: Node) -> bool:
 
 
 def mean_of(composer: Composer, node: Node, args: Parts) -> Expression:
+    if composer.axes(node) == ():
+        return args[0]
     return operation(
         "Mean", args[0], about=None if composer.all_axes(node) else axes_of(composer, node)
     )

@@ -126,8 +126,9 @@ def first_values(
     """A value for each setter of a variable: the first one, and a little noise."""
     fetched = live.run([variable.value for variable in variables.values()])
     for variable, value in zip(variables.values(), fetched, strict=True):
-        moved = rng.normal(0, noise, value.shape) if value.dtype == np.float32 else 0
-        yield variable.setter, np.asarray(value + moved, value.dtype)
+        if dtype_of(variable.value) == tf.float32:  # one of text comes as bytes
+            value = np.asarray(value + rng.normal(0, noise, value.shape), np.float32)
+        yield variable.setter, value
 
 
 def compare(

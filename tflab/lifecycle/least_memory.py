@@ -21,6 +21,8 @@ from tflab.units import size
 
 MEMINFO = Path("/proc/meminfo")
 LIMIT, USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
+DETAILS = Path("/sys/fs/cgroup/memory.stat")
+CACHED = ("active_file", "inactive_file")  # pages of files, which are given back where it is tight
 HELD = ("Const", "VariableV2", "Variable", "Placeholder", "PlaceholderV2")  # all through the step
 
 
@@ -108,6 +110,8 @@ def free_of_machine() -> int | None:
 
 def free_of_container() -> int | None:
     try:
-        return max(0, int(LIMIT.read_text("ascii")) - int(USED.read_text("ascii")))
-    except (OSError, ValueError):  # there is none, or it has no limit
+        limit, used = int(LIMIT.read_text("ascii")), int(USED.read_text("ascii"))
+        details = dict(line.split() for line in DETAILS.read_text("ascii").splitlines())
+        return max(0, limit - used + sum(int(details[name]) for name in CACHED))
+    except (OSError, KeyError, ValueError):  # there is none, or it has no limit
         return None

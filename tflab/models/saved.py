@@ -55,12 +55,15 @@ def build(file: GraphFile, options: Saved) -> Model:
     ends = (*fetches, *([loss.name] if loss is not None else []))
     asked = feeding.asked(graph, signature, options)
     fed, needed, unfed = what_is_fed(graph, graph_nodes, signature, asked, ends)
+    handles = [tensor for tensor in fed if tensor.dtype in feeding.HANDLES]
+    fed = [tensor for tensor in fed if tensor.dtype not in feeding.HANDLES]
     columns, made_up = feeding.columns_of(graph, fed, needed, asked)
     fixed = feeding.fixed_batch(columns)
     start, unready, iterators = None, None, []
     try:
         if not fetches:
             raise TflabError(fetching.nothing_to_run(graph_nodes))
+        feeding.refuse_handles(handles)
         begun = [op.name for op in waiting.beginnings(graph, needed)]
         needed = needed | nodes_needed(graph_nodes, begun, ())
         waiting.refuse(graph, needed, {tensor.name for tensor in fed})

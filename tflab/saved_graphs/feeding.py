@@ -14,7 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from tflab.datasets import Column, Dataset, Whole
-from tflab.errors import UsageError
+from tflab.errors import TflabError, UsageError
 from tflab.records import Saved, node_of
 from tflab.saved_graphs import arrays, examples, fetching, made_up, shape_search
 from tflab.saved_graphs.fetching import PLACEHOLDERS
@@ -23,6 +23,7 @@ MADE_UP_BYTES = 64 * 2**20  # at most, for the rows of one tensor
 MOST_ROWS, LEAST_ROWS = 1024, 64
 UNBOUND = 2**16  # rows where nothing that is fed has a batch dimension
 NAMES = 5  # that an error lists
+HANDLES = (tf.resource, tf.variant)  # what only a graph itself can make
 
 Shape = tuple[int | None, ...]  # None in front is the batch
 
@@ -102,6 +103,16 @@ def check_used(asked: Asked, graph: tf.Graph, needed: Collection[str], runs: Seq
             )
 
 
+def refuse_handles(handles: Sequence[tf.Tensor]) -> None:
+    """Raise TflabError for what would have to be fed and cannot be."""
+    for tensor in handles:
+        raise TflabError(
+            f"'{label(tensor)}' has to be fed a {tensor.dtype.name}, which is no array: it can be "
+            "neither made up nor read from a file. Feed what is made of it, with --feed or "
+            "--shape, or choose with --fetch what does not need it."
+        )
+
+
 def columns_of(
     graph: tf.Graph, fed: Sequence[tf.Tensor], needed: Collection[str], asked: Asked
 ) -> tuple[dict[str, Column], list[str]]:
@@ -115,15 +126,16 @@ def columns_of(
         for name, shape in shapes.items()
         if shape[:1] == (None,) and (name not in given or given[name].ndim)
     }
-    lengths = [len(given[name]) for name in batched if name in given]
+    lengths = {name: len(given[name]) for name in batched if name in given}
+    for name in (name for name, length in lengths.items() if not length):
+        raise UsageError(f"'{asked.files[name]}' has no rows to feed to '{name}'; give it some.")
     rows_within_limit = [
         MADE_UP_BYTES // max(1, row_bytes(tensor, shapes[tensor.name]))
         for tensor in fed
         if tensor.name in batched - given.keys()
     ]
-    rows = min(
-        lengths or [min([MOST_ROWS, *(max(LEAST_ROWS, size) for size in rows_within_limit)])]
-    )
+    most = min([MOST_ROWS, *(max(LEAST_ROWS, size) for size in rows_within_limit)])
+    rows = min(lengths.values(), default=most)
     rows = rows if batched else UNBOUND
     columns: dict[str, Column] = {}
     phrases = []

@@ -99,9 +99,9 @@ def add_assignment(graph: tf.Graph, name: str) -> str:
     shape = tf.TensorShape(op.get_attr("shape"))
     if not shape.is_fully_defined():
         raise TflabError(f"The variable '{name}' has no values, no initialiser and no known shape.")
-    values = tf.constant(
-        plain_values(dtype, shape.as_list()) / (1 if dtype.is_integer else 10), dtype
-    )
+    plain = plain_values(dtype, shape.as_list())
+    small = dtype.is_floating or dtype.is_complex
+    values = tf.constant(plain / 10 if small else plain, dtype)
     with graph.as_default(), tf.compat.v1.name_scope(f"{SCOPE}/"):
         if op.type == "VarHandleOp":
             return tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=values).name

@@ -65,8 +65,11 @@ def sentences(stage: Backward, way: Sequence[Link]) -> Iterator[str]:
             "From the loss back, every op's gradient function turns the gradient by the op's "
             "output into those by its inputs: one walk gives the gradients of all variables."
         )
-    if any(" by " in link.gradient for link in way):
-        yield "Where several ops use one value, the gradients that they hand back are added up."
+    if any(map(is_part, way)):
+        yield (
+            "Where a value is used several times, the gradients that come back from its uses are "
+            "added up."
+        )
 
 
 def product(way: Sequence[Link], derivatives: Mapping[str, str]) -> str:
@@ -78,8 +81,14 @@ def product(way: Sequence[Link], derivatives: Mapping[str, str]) -> str:
     )
     if variable in derivatives:
         added = ", and added up over the batch" if any(link.added_up for link in way) else ""
-        whole += f" All multiplied{added}: {total(variable)} = {derivatives[variable]}."
+        others = ", together with what comes back on other ways" if any(map(is_part, way)) else ""
+        whole += f" All multiplied{added}{others}: {total(variable)} = {derivatives[variable]}."
     return whole
+
+
+def is_part(link: Link) -> bool:
+    """Whether what it hands back is only a part of a gradient: `dL/dy by mul`."""
+    return " by " in link.gradient
 
 
 def total(name: str) -> str:
