@@ -51,10 +51,10 @@ def test_every_cell_and_sentence():
         ],
         "A message takes 150 us and 1.54 us for each KB, by a line through the medians of 7 "
         "tensors with the most tasks; several are on their way at once.",
-        "With 2 tasks a step is slower than alone, its p10 above p90 alone: 7 messages and 128 KB go "
-        "over the wire in every step, which in one process are pointers; tasks of this machine share its 2 cores, which "
-        "one process already uses; layers wait for one another, so that mostly one task works at "
-        "a time.",
+        "With 2 tasks a step is slower than alone, its p10 above p90 alone: 7 messages and 128 KB "
+        "go over the wire in every step, which in one process are pointers; tasks of this machine "
+        "share its 2 cores, which one process already uses; layers wait for one another, so that "
+        "mostly one task works at a time.",
         "By Amdahl's law, with the bytes besides, 25.0 % of a step do not become less with more "
         "tasks: 1.00 ms serial, 3.00 ms shared by the tasks. The measured steps lie within 12.5 % "
         "of that. It holds for tasks on this machine: with machines of their own they would share "
