@@ -116,7 +116,7 @@ class Mutant:
 
     @property
     def where(self) -> str:
-        """`ledger.fates`, `tally.Tally.add`: does not change when a module moves."""
+        """`ledger.fates`, `accumulator.Accumulator.add`: does not change when a module moves."""
         module, function = parts(self.name)
         return f"{module.rpartition('.')[2]}.{function}"
 

@@ -59,6 +59,17 @@ def test_two_numbers_of_tasks_follow_no_law():
     assert scaling.extrapolated(MADE, None, 1.0, 16) == ()
 
 
+def test_the_same_number_of_tasks_twice_is_one_number():
+    assert scaling.amdahl([row(2, 100), row(2, 110), row(2, 120)], 0.0) is None
+    assert scaling.amdahl([row(1, 100), row(2, 110), row(2, 120)], 0.0) is None
+
+
+def test_in_whatever_order_they_were_measured_it_goes_on_from_the_most_tasks():
+    turned = [MADE[0], *MADE[:0:-1]]
+    found = scaling.extrapolated(turned, Amdahl(600, 1200, 0.0), 1.0, 16)
+    assert [row.tasks for row in found] == [8, 16]
+
+
 def test_from_a_bad_fit_nothing_follows():
     assert scaling.extrapolated(MADE, Amdahl(600, 1200, 0.21), 1.0, 16) == ()
 

@@ -223,6 +223,7 @@ def test_every_field_of_the_steps_of_a_batch_size():
     measured = sweep.Measured(
         batch_size=4,
         planned_rows=22,  # six steps, of which the last has two rows
+        rounds=(range(2), range(2, 5), range(5, 6), range(6, 9)),
         untraced_ns=[100, 200, 300, 400, 500, 700],
         rows=12,
         traced_ns=[1_000, 2_000, 6_000],
@@ -242,6 +243,8 @@ def test_every_field_of_the_steps_of_a_batch_size():
         untraced_steps=6,
         peak_bytes=64,
         curve=LiveBytes(0, ((2_000, 64), (4_000, 0)), 64, 2_000, (Holder("a", "A", 64, False),)),
+        # 8 rows in 300 ns, 12 in 1,200, 2 in 700; the last round was not measured
+        round_rates=(8e9 / 300, 1e7, 2e9 / 700),
     )
 
 

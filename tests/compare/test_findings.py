@@ -1,5 +1,7 @@
 """Findings: each sentence from a table made by hand, and silence where there is nothing to say."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.records_by_hand import op_at_size, verdict
@@ -175,16 +177,24 @@ def test_a_row_that_did_not_run_at_the_smallest_batch_has_no_fixed_cost_there():
 # Throughput
 
 
-def throughput(*rates: float) -> list[str]:
-    by_size = {size: steps(rate) for size, rate in zip(SIZES, rates, strict=False)}
+SWING = (1, 0.99, 1.01, 0.99, 1.01)  # of rounds: their logarithms have a deviation of 0.01, and so
+# an interval of 4.604 * 0.01 / sqrt(5), which is 2 %, to either side
+
+
+def throughput(*rates: float, swing=SWING) -> list[str]:
+    """What is said of these images a second; the rounds of every second batch size swing."""
+    by_size = {
+        size: replace(steps(rate), round_rates=tuple(rate * factor**odd for factor in swing))
+        for size, rate, odd in zip(SIZES, rates, (0, 1, 0), strict=False)
+    }
     return list(findings.throughput(by_size, sorted(by_size)))
 
 
 def test_images_per_second_are_compared_from_each_batch_size_to_the_next():
     assert throughput(100, 600, 630) == [
         "Batch 16 does 6.00 x the images per second of batch 1.",
-        "From batch 16 to 64 images per second change by a factor of only 1.05: "
-        "here a larger batch no longer helps.",
+        "From batch 16 to 64 images per second come to only 1.05 x [1.03, 1.07] by 5 rounds: here "
+        "a larger batch no longer helps.",
     ]
 
 
@@ -194,14 +204,26 @@ def test_a_tenth_more_is_worth_a_larger_batch():
 
 def test_fewer_images_per_second_are_a_loss():
     assert throughput(100, 50) == [
-        "From batch 1 to 16 images per second fall to 0.50 x: here a larger batch is a loss."
+        "From batch 1 to 16 images per second fall to 0.50 x [0.49, 0.51] by 5 rounds: here a "
+        "larger batch is a loss."
     ]
 
 
 def test_as_many_images_per_second_are_no_help_and_no_loss():
     assert throughput(1_000, 996) == [
-        "From batch 1 to 16 images per second change by a factor of only 1.00: "
-        "here a larger batch no longer helps."
+        "From batch 1 to 16 images per second come to only 1.00 x [0.98, 1.02] by 5 rounds: here a "
+        "larger batch no longer helps."
+    ]
+
+
+def test_where_rounds_differ_more_than_batch_sizes_or_are_few_nothing_is_told():
+    assert throughput(1_000, 960, swing=(1, 0.9, 1.1, 0.9, 1.1)) == [
+        "From batch 1 to 16 images per second come to 0.96 x [0.78, 1.18] by 5 rounds: whether a "
+        "larger batch helps here cannot be told."
+    ]
+    assert throughput(1_000, 500, swing=SWING[:2]) == [
+        "From batch 1 to 16 images per second come to 0.50 x: whether a larger batch helps here "
+        "cannot be told."
     ]
 
 
@@ -277,8 +299,8 @@ def test_sentences_come_in_the_order_of_a_readers_questions_and_dear_rows_first(
         "NoOp: from 1 to 16 a call takes 1.00 x as long for 16 x the images.",
         "All of NoOp in a step, its calls added up: a straight line within 5.0 % begins at 9 ns "
         "and rises by 1 ns an image, so at batch 1 about 90 % is fixed cost.",
-        "From batch 1 to 16 images per second change by a factor of only 1.00: "
-        "here a larger batch no longer helps.",
+        "From batch 1 to 16 images per second come to 1.00 x: whether a larger batch helps here "
+        "cannot be told.",
         "At batch 1 an untraced step takes 900 ns, its ops together only 100 ns: "
         "for more than half of it no op runs.",
         "Against default, an untraced step under xla takes 0.50 x as long [0.45, 0.55] at batch 16 "

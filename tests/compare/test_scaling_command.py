@@ -26,6 +26,25 @@ def test_numbers_of_tasks_are_compared_with_this_process_alone():
     assert (result["batch_size"], result["split"], result["amdahl"]) == (64, "layers", None)
 
 
+@pytest.mark.tensorflow
+def test_ctrl_c_keeps_what_was_measured_and_says_so(monkeypatch, capsys):
+    from tflab.compare import scaling
+
+    executed = scaling.executed
+
+    def interrupted(model, phase, tasks, options):
+        if tasks:
+            raise KeyboardInterrupt
+        return executed(model, phase, tasks, options)
+
+    monkeypatch.setattr(scaling, "executed", interrupted)
+    options = ["--model", "toy", "--batch-sizes", "4", "--steps", "1", "--cluster", "1"]
+    assert compare.main(options) == 130
+    out = capsys.readouterr().out
+    assert "Interrupted: what follows was measured until then." in out
+    assert "With 1 task" not in out
+
+
 @pytest.mark.parametrize("other", [["--plots", "new"], ["--configs", "xla"], ["--format", "csv"]])
 def test_what_does_not_go_with_numbers_of_tasks_is_said(other):
     args = compare.parser().parse_args(["--cluster", "1", *other])

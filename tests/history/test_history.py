@@ -11,7 +11,7 @@ from tests.records_by_hand import BUSY, read
 from tflab.errors import UsageError
 from tflab.history import __main__ as history
 from tflab.history import lines, view
-from tflab.measurements import files
+from tflab.measurements import contrast, files
 from tflab.records import Point
 
 FIRST = measurement()
@@ -74,10 +74,18 @@ def test_what_is_printed_goes_down_in_time():
         ("first", "100 us [98.4 us, 102 us]", "60.0 us [59.0 us, 61.0 us]"),
         ("between", "150 us", "90.0 us"),
         ("last", "120 us [113 us, 127 us]", "72.0 us [68.0 us, 76.2 us]"),
-        ("last / first", "1.20 x [1.16, 1.24]", "1.20 x [1.16, 1.24]"),
+        ("last / first", "1.20 x [1.13, 1.27]", "cannot tell [1.13, 1.27]"),
         "",
     ]
     assert basis.startswith("Each time is the mean of several processes")
+    assert basis.endswith("by `python -m tflab.compare` of all these files, in this order.")
+
+
+def test_the_last_is_held_against_the_first_as_compare_of_all_of_them_does():
+    found = lines.over_time(ALL)
+    compared = contrast.contrast({"first": FIRST, "between": BETWEEN, "last": LAST})
+    verdicts = [row.verdict for row in compared.steps if row.config == "last"]
+    assert [line.verdict for line in found.lines if line.name == lines.STEP] == verdicts
 
 
 def test_more_lines_than_fit_take_several_tables():

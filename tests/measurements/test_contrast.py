@@ -253,7 +253,7 @@ def test_what_cannot_be_told_leaves_it_open_and_is_said(other):
 
 def test_what_is_printed_of_two_measurements():
     found = replace(held(), gate=Gate(10, (), ()))
-    ratio = "1.20 x [1.18, 1.22]"
+    ratio = "1.20 x [1.17, 1.23]"
     opening, *parts, basis, last = map(read, view.blocks(found))
     assert opening == "lenet, inference: measurements held against 'a', the first."
     assert parts == [

@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import os
 import random
 import tracemalloc
 from dataclasses import replace
@@ -94,6 +95,14 @@ def packed(path, content) -> None:
 def test_a_file_that_is_not_there_or_a_folder_is_a_sentence(tmp_path):
     assert refused(tmp_path / "none") == (UsageError, "There is no file 'FILE'.")
     assert refused(tmp_path) == (UsageError, "'FILE' cannot be read: Is a directory.")
+
+
+def test_a_pipe_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    assert refused(tmp_path / "pipe") == (
+        UsageError,
+        "'FILE' cannot be read: it is a pipe, and not a file.",
+    )
 
 
 def zipped(content: bytes) -> bytes:
@@ -196,6 +205,17 @@ def content_of(kept) -> dict:
             ("comparison", "steps", "04"),
             {},
             "comparison.steps has the key '04', which is no batch size",
+        ),
+        # rows that are called as fields are whose values may be without an end, or below zero
+        (
+            ("observed", "processes", 0, "rows_ns", "4", "high"),
+            None,
+            "observed.processes[0].rows_ns.4.high is not a number",
+        ),
+        (
+            ("observed", "processes", 0, "rows_ns", "4", "scope.low_ns"),
+            -1.0,
+            "observed.processes[0].rows_ns.4.scope.low_ns is below zero",
         ),
         (
             ("observed", "processes", 0, "untraced_ns", "4"),

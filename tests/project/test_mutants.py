@@ -1,5 +1,7 @@
 """Mutants: scores and the list of equivalent ones, from a few verdicts by hand."""
 
+import ast
+
 import pytest
 
 from benchmarks import mutants
@@ -94,6 +96,36 @@ def test_the_list_is_read_entry_by_entry_and_the_one_of_the_project_is_complete(
     listed = mutants.equivalents(mutants.EQUIVALENT.read_text())
     assert all(entry.before != entry.after and entry.why for entry in listed)
     assert len({(entry.where, entry.before, entry.after) for entry in listed}) == len(listed)
+
+
+def functions(source: str, name: str) -> dict[str, str]:
+    """By how a list of mutants calls it, each function's lines without their indentation."""
+
+    def within(node: ast.AST, called: str):
+        for inner in ast.iter_child_nodes(node):
+            if isinstance(inner, ast.FunctionDef | ast.ClassDef):
+                of_inner = lines[inner.lineno - 1 : inner.end_lineno]
+                yield f"{called}.{inner.name}", " ".join(map(str.strip, of_inner))
+                yield from within(inner, f"{called}.{inner.name}")
+
+    lines = source.splitlines()
+    return dict(within(ast.parse(source), name))
+
+
+def test_every_entry_names_a_function_that_is_there_and_a_line_of_it():
+    known: dict[str, list[str]] = {}
+    for room in mutants.ROOMS.values():
+        for pattern in room.modules:
+            for path in mutants.ROOT.glob(pattern):
+                name = path.parent.name if path.stem == "__init__" else path.stem
+                for where, content in functions(path.read_text("utf-8"), name).items():
+                    known.setdefault(where, []).append(content)
+    moved = [
+        (entry.where, entry.before)
+        for entry in mutants.equivalents(mutants.EQUIVALENT.read_text("utf-8"))
+        if not any(entry.before in content for content in known.get(entry.where, ()))
+    ]
+    assert moved == []
 
 
 def test_the_page_has_a_table_of_rooms_and_one_of_the_modules_of_each(monkeypatch):

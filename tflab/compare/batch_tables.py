@@ -97,7 +97,16 @@ def times(batch: sweep.Measured, rows: Sequence[OpStats]) -> StepTimes:
         untraced_steps=len(batch.untraced_ns),
         peak_bytes=held.peak_bytes,
         curve=held.curve,
+        round_rates=tuple(round_rates(batch)),
     )
+
+
+def round_rates(batch: sweep.Measured) -> Iterator[float]:
+    """The images a second of each round that was measured whole."""
+    for times, steps in zip(batch.untraced_rounds(), batch.rounds, strict=False):
+        if len(times) == len(steps):
+            end = min(steps.stop * batch.batch_size, batch.planned_rows)
+            yield 1e9 * (end - steps.start * batch.batch_size) / sum(times)
 
 
 def side_by_side(tables: Tables, steps: Mapping[int, StepTimes]) -> tuple[Compared, ...]:

@@ -134,7 +134,7 @@ def compare(
             made[size] = of_size
     observed = None
     if keep_s is not None and not ending.interrupted:
-        of_sweep = (images, trace_every, done, tables)
+        of_sweep = (trace_every, done, tables)
         observed, kept = observing.observe(program, step, options, split, *of_sweep, keep_s)
         ending = ending if ending.failure else kept
     judgement = judged(steps, placed, load.since(start))

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
+from math import inf, isfinite
 
-from tflab.analysis import batch_fit, quality
+from tflab.analysis import batch_fit, quality, verdicts
 from tflab.records import Compared, ConfigTimes, Quality, StepTimes
 from tflab.units import percent, time
 
@@ -102,21 +103,31 @@ def fixed_costs(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]
 
 
 def throughput(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[str]:
-    """How images per second grow, from where on a larger batch no longer helps, or is a loss."""
+    """How images per second grow, from where on a larger batch no longer helps, or is a loss; that
+    only where the rounds of the sweep prove it."""
     for small, large in pairwise(sizes):
         gain = steps[large].images_per_second / steps[small].images_per_second
-        if round(gain, 2) < 1:
-            yield (
-                f"From batch {small} to {large} images per second fall to {gain:.2f} x: here a "
-                "larger batch is a loss."
-            )
-        elif gain < HELPS:
-            yield (
-                f"From batch {small} to {large} images per second change by a factor of only "
-                f"{gain:.2f}: here a larger batch no longer helps."
-            )
-        else:
+        if gain >= HELPS:
             yield f"Batch {large} does {gain:.2f} x the images per second of batch {small}."
+            continue
+        gains = by_round(steps[small], steps[large])
+        low, high = verdicts.interval(gains) if gains else (0.0, inf)
+        told = f"{gain:.2f} x"
+        if isfinite(high):
+            told += f" [{low:.2f}, {high:.2f}] by {len(gains)} rounds"
+        if high < 1:
+            sentence = f"fall to {told}: here a larger batch is a loss"
+        elif high < HELPS:
+            sentence = f"come to only {told}: here a larger batch no longer helps"
+        else:
+            sentence = f"come to {told}: whether a larger batch helps here cannot be told"
+        yield f"From batch {small} to {large} images per second {sentence}."
+
+
+def by_round(small: StepTimes, large: StepTimes) -> list[float]:
+    """How many times the images per second the larger batch does, in each round of both."""
+    rates = zip(small.round_rates, large.round_rates, strict=False)
+    return [after / before for before, after in rates]
 
 
 def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[str]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timezone
-from itertools import islice
 from pathlib import Path
 
 import tflab
@@ -15,8 +14,7 @@ from tflab.compare import processes, sweep
 from tflab.compare.batch_tables import Tables
 from tflab.errors import RefusedError, TflabError
 from tflab.records import Comparison, Measurement, Observed, Options, Process, Program
-from tflab.records.observed import Turns
-from tflab.runtime import fingerprint, hardware, measure, plans, session
+from tflab.runtime import fingerprint, hardware, measure, session
 
 # What changes a measurement and is read by TensorFlow or a library below it
 VARIABLES = (
@@ -32,7 +30,6 @@ def observe(
     step: session.Step,
     options: Options,
     split: str,
-    images: int,
     trace_every: int,
     batches: Mapping[int, sweep.Measured],
     tables: Tables,
@@ -51,30 +48,19 @@ def observe(
         ending = measure.Ending(interrupted=True)
     except TflabError as error:
         ending = measure.Ending(failure=RefusedError(str(error)))
-    sizes = sorted(batches)
-    rounds = {size: plans.steps_of_rounds(images, sizes, size) for size in sizes}
     observed = Observed(
         fingerprint=fingerprint.of_step(program, step, split),
-        untraced_ns={
-            size: in_rounds(batch.untraced_ns, map(len, rounds[size]))
-            for size, batch in batches.items()
-        },
+        untraced_ns={size: batch.untraced_rounds() for size, batch in batches.items()},
         traced_ns={
-            size: in_rounds(
+            size: sweep.in_rounds(
                 batch.traced_ns,
-                (sum(number % trace_every == 0 for number in steps) for steps in rounds[size]),
+                (sum(number % trace_every == 0 for number in steps) for steps in batch.rounds),
             )
             for size, batch in batches.items()
         },
         processes=tuple(ended),
     )
     return observed, ending
-
-
-def in_rounds(times: Sequence[int], lengths: Iterable[int]) -> Turns:
-    """The times of each round, as far as they go."""
-    rest = iter(times)
-    return tuple(taken for length in lengths if (taken := tuple(islice(rest, length))))
 
 
 def measurement(comparison: Comparison, options: Options) -> Measurement:

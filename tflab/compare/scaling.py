@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from tflab import models
-from tflab.analysis import scaling, timeline
+from tflab.analysis import quality, scaling, timeline
 from tflab.errors import RefusedError
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records import Execution, Options
@@ -18,26 +18,32 @@ Tasks = int | tuple[str, ...]  # so many new ones, or those at these addresses
 
 
 def compare(model: str, phase: str, clusters: Sequence[Tasks], options: Options) -> Scaling:
-    """Measure one after the other; a failure keeps what was measured before."""
+    """Measure one after the other; a failure and Ctrl-C keep what was measured before."""
     measured: list[Execution] = []
-    failure = None
+    failure, interrupted = None, False
     for tasks in (0, *clusters):
         try:
-            measured.append(executed(model, phase, tasks, options))
-        except RefusedError as error:
+            stage = executed(model, phase, tasks, options)
+        except (RefusedError, KeyboardInterrupt) as error:
             if not measured:
                 raise
-            failure = str(error)
+            interrupted = isinstance(error, KeyboardInterrupt)
+            failure = None if interrupted else str(error)
             break
-        if measured[-1].failure or measured[-1].interrupted:
-            failure = measured.pop().failure if len(measured) > 1 else measured[-1].failure
+        failure, interrupted = stage.failure, stage.interrupted
+        ended_early = failure or interrupted
+        if not (measured and ended_early):  # of this process alone a part is better than nothing
+            measured.append(stage)
+        if ended_early:
             break
     rows = scaling.against_alone([row(stage) for stage in measured])
     networks = [stage.network for stage in measured if stage.network]
-    wire = scaling.wire_cost(networks[-1].tensors) if networks else None
+    largest = max(networks, key=lambda network: len(network.tasks), default=None)
+    wire = scaling.wire_cost(largest.tensors) if largest else None
     byte_ns = wire.byte_ns if wire else 0.0
-    fitted = scaling.amdahl(rows, byte_ns)
-    last = measured[-1].quality
+    judgements = [stage.quality for stage in measured]
+    judgement = next(filter(quality.disturbed, judgements), judgements[-1])
+    fitted = None if quality.disturbed(judgement) else scaling.amdahl(rows, byte_ns)
     return Scaling(
         model=model,
         phase=phase,
@@ -48,9 +54,10 @@ def compare(model: str, phase: str, clusters: Sequence[Tasks], options: Options)
         wire=wire,
         amdahl=fitted,
         extrapolated=scaling.extrapolated(rows, fitted, byte_ns, options.batch_size),
-        quality=last,
-        cores=last.cores if last else 0,
+        quality=judgement,
+        cores=judgement.cores if judgement else 0,
         failure=failure,
+        interrupted=interrupted,
     )
 
 

@@ -14,16 +14,21 @@ from tflab.units import percent, plural, size, time
 def blocks(scaling: Scaling) -> Iterable[Block]:
     if quality.disturbed(scaling.quality) and scaling.quality:
         yield quality.sentence(scaling.quality)
+    if scaling.interrupted:
+        yield "Interrupted: what follows was measured until then."
     if scaling.failure:
         yield f"Until a step failed: {scaling.failure}"
     yield (
         f"A step of {scaling.phase} on the same {plural(scaling.batch_size, 'row')} of "
-        f"{scaling.data}, split by {scaling.split}. 0 tasks are this process alone."
+        f"{scaling.data}, split by {scaling.split}. 0 tasks are this process alone. Each number of "
+        "tasks was measured once, so that no speed-up has an interval."
     )
     yield measured(scaling)
-    yield from why(scaling)
     if scaling.wire:
         yield wire(scaling.wire)
+    if quality.disturbed(scaling.quality):
+        return
+    yield from why(scaling)
     if scaling.amdahl is None:
         yield "How it would go on is not said: that takes three numbers of tasks."
         return
@@ -60,8 +65,9 @@ def communication(row: ScalingRow) -> str:
 
 
 def why(scaling: Scaling) -> Iterable[str]:
-    """What keeps tasks from being faster, where they are not."""
-    slower = [row for row in scaling.rows if row.tasks and row.speed_up < 1]
+    """What keeps tasks from being faster, where they are slower by more than steps vary."""
+    alone, *others = scaling.rows
+    slower = [row for row in others if row.step_ns.p10 > alone.step_ns.p90]
     if not slower:
         return
     worst = min(slower, key=lambda row: row.speed_up)
@@ -77,7 +83,10 @@ def why(scaling: Scaling) -> Iterable[str]:
         )
     if scaling.split == "layers":
         reasons.append("layers wait for one another, so that mostly one task works at a time")
-    yield f"With {plural(worst.tasks, 'task')} a step is slower than alone: {'; '.join(reasons)}."
+    yield (
+        f"With {plural(worst.tasks, 'task')} a step is slower than alone, its p10 above p90 alone: "
+        f"{'; '.join(reasons)}."
+    )
 
 
 def wire(cost: WireCost) -> str:

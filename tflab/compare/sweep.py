@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 
 from tflab import datasets
 from tflab.analysis.accumulator import Accumulator
 from tflab.records import OpRun, Options, Program, StepTime
+from tflab.records.observed import Turns
 from tflab.runtime import measure, plans, session, trace
 
 WAITING_BYTES = 2**18  # of traces that are folded together
@@ -22,6 +24,7 @@ class Measured:
     batch_size: int
     planned_rows: int  # of data to work on
     batched: int | None = None  # which of the values that are fed has a row for each of the batch
+    rounds: Sequence[range] = ()  # the numbers of the steps of each, in which all sizes take turns
     untraced_ns: list[int] = field(default_factory=list)
     rows: int = 0  # of data that the traced steps worked on
     traced_ns: list[int] = field(default_factory=list)
@@ -67,6 +70,16 @@ class Measured:
             self.accumulator.add(*columns)
             self.ops_span_ns.append(span_of(*columns))
 
+    def untraced_rounds(self) -> Turns:
+        """The untraced times of each round, as far as they go."""
+        return in_rounds(self.untraced_ns, map(len, self.rounds))
+
+
+def in_rounds(times: Sequence[int], lengths: Iterable[int]) -> Turns:
+    """The times of each round, as far as they go."""
+    rest = iter(times)
+    return tuple(taken for length in lengths if (taken := tuple(islice(rest, length))))
+
 
 def span_of(names: Sequence[str], starts: Sequence[int], durations: Sequence[int]) -> int:
     """The time from the start of a step's first op to the end of its last; 0 without ops."""
@@ -104,7 +117,10 @@ def run(
     columns = list(session.feed_columns(program, split).values())
     cut = (place for place, column in enumerate(columns) if not isinstance(column, datasets.Whole))
     batched = next(cut, None)
-    batches = {size: Measured(size, rows, batched) for size in batch_sizes}
+    batches = {
+        size: Measured(size, rows, batched, plans.steps_of_rounds(rows, batch_sizes, size))
+        for size in batch_sizes
+    }
 
     def observe(turn: measure.Turn, timed: StepTime, recorded: measure.Recorded) -> None:
         batches[turn.batch_size].fold(turn, timed, recorded, types)

@@ -31,8 +31,8 @@ def blocks(found: OverTime) -> Iterable[Block]:
     yield (
         "Each time is the mean of several processes, with the interval that holds the true one in "
         "99 of 100 measurements, as far as processes differ; of fewer than three processes there "
-        "is none. Last / first: how many times as long, as `python -m tflab.compare FILE FILE` "
-        "judges it."
+        "is none. Last / first: how many times as long, by `python -m tflab.compare` of all these "
+        "files, in this order."
     )
 
 

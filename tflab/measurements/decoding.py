@@ -42,19 +42,20 @@ def encoded(value: Any) -> Any:
     return value
 
 
-def decoded(kind: Any, value: Any, path: str = "") -> Any:
-    """A value of this type. Raises WrongError where it is something else."""
+def decoded(kind: Any, value: Any, path: str = "", field: str = "") -> Any:
+    """A value of this type, of a field of a record where it is the value itself, and not one of
+    many in it. Raises WrongError where it is something else."""
     origin, arguments = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
         return record(kind, value, path)
     if origin in (Union, types.UnionType):
         some = next(argument for argument in arguments if argument is not types.NoneType)
-        return None if value is None else decoded(some, value, path)
+        return None if value is None else decoded(some, value, path, field)
     if origin is tuple:
         return row(arguments, value, path)
     if origin is Mapping:
         return mapping(arguments, value, path)
-    return scalar(kind, value, path)
+    return scalar(kind, value, path, field)
 
 
 def record(kind: Any, value: Any, path: str) -> Any:
@@ -63,7 +64,7 @@ def record(kind: Any, value: Any, path: str) -> Any:
     values = {}
     for name, of_field, optional in fields_of(kind):
         if name in value:
-            values[name] = decoded(of_field, value[name], f"{path}.{name}")
+            values[name] = decoded(of_field, value[name], f"{path}.{name}", name)
         elif not optional:
             raise WrongError(f"{path}.{name}", "is missing")
     return kind(**values)
@@ -112,10 +113,9 @@ def key_of(kind: Any, key: str, path: str) -> Any:
     return int(key)
 
 
-def scalar(kind: Any, value: Any, path: str) -> Any:
-    name = path.rpartition(".")[2]
-    if kind is float and value is None and name in ENDLESS:
-        return ENDLESS[name]
+def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
+    if kind is float and value is None and field in ENDLESS:
+        return ENDLESS[field]
     if kind is str:
         return text(value, path)
     if kind is bool:
@@ -127,7 +127,7 @@ def scalar(kind: Any, value: Any, path: str) -> Any:
         raise WrongError(path, f"is not a {'whole ' if kind is int else ''}number")
     if not abs(value) <= MOST:
         raise WrongError(path, "is a number out of all bounds")
-    if value < 0 and name not in BELOW_ZERO:
+    if value < 0 and field not in BELOW_ZERO:
         raise WrongError(path, "is below zero")
     return value
 

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import tflab
+from tflab import doors
 from tflab.analysis.row_labels import KEYS
 from tflab.cli import new_files
 from tflab.errors import TflabError, UsageError
@@ -69,7 +70,7 @@ def read(path: str) -> Measurement:
 
 def unpacked(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with doors.opened(path) as file:
             content = file.read(MOST_BYTES + 1)
         if len(content) > MOST_BYTES:
             raise UsageError(

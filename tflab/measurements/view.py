@@ -113,6 +113,7 @@ def basis(contrast: Contrast) -> str:
         "in 99 of 100 comparisons, as far as processes differ; what a machine changes of itself in "
         f"between is not in it, so only what is proven to differ by more than "
         f"{percent(DRIFT - 1)} is called slower or faster. Alike: within that. Cannot tell: too "
-        "few processes, or too noisy a machine. Beside the first measurement stands the share of "
-        "the time of all rows."
+        "few processes, or too noisy a machine. The more comparisons, the stricter each, so that "
+        "an interval that just leaves that out may not do. A percentage is the share of the time "
+        "of all rows; it stands where nothing is held against anything."
     )

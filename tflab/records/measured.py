@@ -134,6 +134,8 @@ class StepTimes:
     untraced_steps: int = 0
     peak_bytes: int = 0  # the most alive at once in a step, of what the step itself asked for
     curve: LiveBytes | None = None  # of the median one of the steps that were kept whole
+    # Images a second of each whole round, in which all batch sizes take turns
+    round_rates: tuple[float, ...] = field(default=(), repr=False, metadata={"json": None})
 
 
 @dataclass(frozen=True)

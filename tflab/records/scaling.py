@@ -66,8 +66,9 @@ class Scaling:
     data: str
     rows: tuple[ScalingRow, ...]
     wire: WireCost | None
-    amdahl: Amdahl | None  # None for fewer than three numbers of tasks
+    amdahl: Amdahl | None  # None for fewer than three numbers of tasks, and on a busy machine
     extrapolated: tuple[Extrapolated, ...]
-    quality: Quality | None
+    quality: Quality | None  # of the first measurement that was disturbed, else of the last
     cores: int
     failure: str | None = None  # of a step: these are the measurements until then
+    interrupted: bool = False

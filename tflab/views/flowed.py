@@ -24,7 +24,7 @@ def blocks(known: Sequence[FlowedDerivative]) -> Iterable[Block]:
         "The derivatives: as the backward stage computed them, and as they flowed in one step",
         (
             Column("variable", lambda row: row.variable, name=True),
-            Column("derivative", lambda row: row.formula, elastic=True, least=34, spare=2),
+            Column("derivative", lambda row: row.formula, elastic=True, least=26, spare=2),
             Column("computed", lambda row: first(row.value), right=True),
             Column("flowed", flowed, right=True),
             Column("differ by", difference, right=True),

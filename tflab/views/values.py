@@ -173,7 +173,7 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
             *([bad] if any(value.not_finite for value in largest) else []),
         ),
         tuple(value for value in tensors if id(value) in shown),
-        more=len(values) - len(largest),
+        more=len(tensors) - len(largest),
         option=IN_JSON,
     )
     yield (
