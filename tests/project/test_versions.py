@@ -1,5 +1,6 @@
 """The range of versions: what `make test-versions` runs, and the versions that go together."""
 
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +17,13 @@ ROOT = Path(__file__).parents[2]
 
 def lines(name):
     return [line for line in (ROOT / name).read_text().splitlines() if line and line[0] != "#"]
+
+
+def steps_of(*command):
+    """What make would do, by itself: what a make that runs these tests was given is not its own."""
+    environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+    asked = [*command, "--dry-run", "--always-make"]
+    return subprocess.run(asked, cwd=ROOT, env=environment, capture_output=True, text=True).stdout
 
 
 def test_the_oldest_and_the_newest_are_tested_on_each_python_that_is_there():
@@ -45,13 +53,11 @@ def test_the_versions_that_are_tested_are_the_ends_of_the_range():
 
 def test_an_environment_is_made_by_the_makefile():
     command = on_versions.command("3.10", "python3.10", "2.18")
-    done = subprocess.run(
-        [*command, "--dry-run", "--always-make"], cwd=ROOT, capture_output=True, text=True
-    )
+    printed = steps_of(*command)
     venv = ".venvs/python3.10-tensorflow2.18"
-    assert f"python3.10 -m venv {venv}\n" in done.stdout
-    assert "-r requirements.txt 'tensorflow==2.18.*'" in done.stdout
-    tests = re.findall(rf"^{re.escape(venv)}/bin/python -m pytest (.+)", done.stdout, re.M)
+    assert f"python3.10 -m venv {venv}\n" in printed
+    assert "-r requirements.txt 'tensorflow==2.18.*'" in printed
+    tests = re.findall(rf"^{re.escape(venv)}/bin/python -m pytest (.+)", printed, re.M)
     assert [words.split()[-1] for words in tests][1:] == ["tests/xla"]
     assert len(tests) == 2
 
@@ -74,8 +80,6 @@ def test_no_constraint_is_a_path():
 
 @pytest.mark.parametrize("goal", ["lab", "test"])
 def test_constraints_are_taken_where_the_newest_cannot_be_installed(goal):
-    done = subprocess.run(
-        ["make", "--dry-run", "--always-make", goal], cwd=ROOT, capture_output=True, text=True
-    )
+    printed = steps_of("make", goal)
     install = ".venv/bin/python -m pip install --quiet -r requirements.txt"
-    assert re.search(rf"{re.escape(install)} *\|\|.*\n?.*-c constraints.txt", done.stdout)
+    assert re.search(rf"{re.escape(install)} *\|\|.*\n?.*-c constraints.txt", printed)
