@@ -78,8 +78,55 @@ def test_no_constraint_is_a_path():
     assert [str(pin) for pin in constraints().values() if pin.url] == []
 
 
-@pytest.mark.parametrize("goal", ["lab", "test"])
-def test_constraints_are_taken_where_the_newest_cannot_be_installed(goal):
-    printed = steps_of("make", goal)
-    install = ".venv/bin/python -m pip install --quiet -r requirements.txt"
-    assert re.search(rf"{re.escape(install)} *\|\|.*\n?.*-c constraints.txt", printed)
+PYTHON = """#!/bin/sh
+# Notes what it is asked for; what is in BROKEN it cannot install.
+echo "$*" >> "$NOTES"
+case "$*" in
+  "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+  $BROKEN) exit 1 ;;
+esac
+"""
+NEWEST = "-m pip install --quiet -r requirements.txt"
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """`lab(broken)`: what `make lab` says, and what it asks of a Python that installs nothing."""
+    python, notes = tmp_path / "python", tmp_path / "notes"
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+
+    def make(broken=""):
+        given = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+        done = subprocess.run(
+            ["make", "lab", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}"],
+            cwd=ROOT,
+            env={**given, "NOTES": str(notes), "BROKEN": broken},
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stderr, notes.read_text().splitlines()[2:]
+
+    return make
+
+
+def test_the_newest_that_go_together_are_taken(lab):
+    _, _, (upgrade, *asked) = lab()
+    assert upgrade == "-m pip install --quiet --upgrade pip"
+    assert asked == [NEWEST, "-m pip install --quiet --no-deps -e .", "-m tflab.report"]
+
+
+def test_where_the_newest_cannot_be_installed_those_that_worked_are_taken_and_that_is_said(lab):
+    status, said, (_, *asked) = lab(broken=NEWEST)
+    assert status == 0
+    assert said == (
+        "The newest packages cannot be installed together: taking those of constraints.txt.\n"
+    )
+    assert asked[:2] == [NEWEST, f"{NEWEST} -c constraints.txt"]
+    assert asked[-1] == "-m tflab.report"
+
+
+def test_where_neither_can_be_installed_nothing_is_run(lab):
+    status, _, (_, *asked) = lab(broken=f"{NEWEST}*")
+    assert status == 2
+    assert asked == [NEWEST, f"{NEWEST} -c constraints.txt"]
