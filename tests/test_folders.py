@@ -102,7 +102,7 @@ def test_where_there_are_no_locks_nothing_is_taken_for_left(tmp_path, monkeypatc
 
 
 def test_where_folders_have_no_locks_results_are_made_all_the_same(tmp_path, monkeypatch):
-    monkeypatch.setattr(folders, "LOCKS", False)
+    monkeypatch.setattr(folders, "DIRECTORY", None)
     with folders.claimed(tmp_path / "result") as work:
         (work / "file").touch()
         work.rename(tmp_path / "result")

@@ -14,6 +14,8 @@ from pathlib import Path
 from tflab.units import size
 
 LARGEST = 2**31 - 1  # bytes of a proto; TensorFlow itself reads no larger one
+# Nothing is waited for. Windows has no such flags, and gives bytes only where it is asked to.
+FLAGS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
 KINDS = {
     stat.S_IFIFO: "it is a pipe, and not a file",
     stat.S_IFCHR: "it is a device, and not a file",
@@ -27,11 +29,11 @@ def opened(path: str | Path, buffer: int = io.DEFAULT_BUFFER_SIZE) -> io.Buffere
 
     Raises OSError for a pipe, a device, a folder, and what may not be read.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC)
+    if os.path.isdir(path):  # of which Windows says that it is not permitted
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
+    descriptor = os.open(path, os.O_RDONLY | FLAGS)
     try:
         kind = stat.S_IFMT(os.fstat(descriptor).st_mode)
-        if kind == stat.S_IFDIR:
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         if kind != stat.S_IFREG:
             raise OSError(errno.EINVAL, KINDS.get(kind, "it is not a file"))
         return io.BufferedReader(io.FileIO(descriptor), buffer)

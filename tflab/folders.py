@@ -19,7 +19,8 @@ from pathlib import Path
 with suppress(ImportError):
     import fcntl
 
-LOCKS = hasattr(os, "O_DIRECTORY")  # Windows has none of a folder: there nothing is taken for left
+# Windows cannot open a folder, and so has no locks of one: there nothing is taken for left.
+DIRECTORY = getattr(os, "O_DIRECTORY", None)
 UNFINISHED = ".tflab-unfinished"  # how names of results in the making end; they begin with a dot
 # Of a process, by its number
 TEMPORARY = re.compile(r"tflab-\d+-[a-z0-9_]{8}\.tmp")
@@ -52,7 +53,7 @@ def claimed(final: Path) -> Iterator[Path]:
     try:
         yield work
     finally:
-        if not LOCKS or is_at(work, lock):
+        if DIRECTORY is None or is_at(work, lock):
             shutil.rmtree(work, ignore_errors=True)
         os.close(lock)
 
@@ -97,10 +98,10 @@ def temporary_in(place: Path) -> Iterator[Path]:
 def locked(folder: Path) -> int | None:
     """The descriptor that holds the lock of a folder that was just made; None where another
     process took it for one that was left, and removes it."""
-    if not LOCKS:
+    if DIRECTORY is None:
         return os.open(os.devnull, os.O_RDONLY)
     try:
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        descriptor = os.open(folder, os.O_RDONLY | DIRECTORY)
     except FileNotFoundError:
         return None
     try:

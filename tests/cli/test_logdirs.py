@@ -210,6 +210,21 @@ def test_what_somebody_else_wrote_meanwhile_stays_and_the_result_has_the_next_na
     assert files(here) == ["run", "run-2", "run-2/events", "run/notes"]
 
 
+def test_an_empty_folder_is_taken_where_none_may_be_replaced(here, monkeypatch):
+    replace = os.replace
+
+    def as_on_windows(source, target):
+        if os.path.isdir(target):
+            raise PermissionError(13, "Permission denied")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", as_on_windows)
+    (here / "run").mkdir()
+    with logdirs.new_folder(here / "run") as work:
+        (work / "events").touch()
+    assert files(here) == ["run", "run/events"]
+
+
 def test_what_a_killed_run_left_is_removed_by_the_next_and_nothing_else(here):
     (here / ".old.tflab-unfinished").mkdir()
     (here / ".old.tflab-unfinished/events").touch()

@@ -6,6 +6,8 @@ from tflab.doctor import checks, systems
 from tflab.doctor.checks import NOTE, Check, Finding
 
 NO_PROC = "no /proc: time that a host takes from a virtual machine is not seen"
+NO_MEMINFO = "no /proc: a step that wants more memory than is free is not refused before it runs"
+REACHED = "tasks of --cluster can be reached from other machines, not from this one alone"
 NO_CUDA = "TensorFlow has no packages with CUDA for it: --configs gpu finds none"
 NO_DUMPS = "XLA's dumps were not tried here; where they cannot be read, a note says so"
 
@@ -34,6 +36,8 @@ def test_a_mac_with_apples_processor_has_no_onednn(on):
     assert on("Darwin", "arm64") == [
         named("macOS on arm64"),
         Finding("System", "load", NO_PROC),
+        Finding("System", "memory", NO_MEMINFO),
+        Finding("System", "cluster", REACHED),
         Finding("System", "GPU", NO_CUDA),
         Finding("System", "generated code", NO_DUMPS),
         Finding(
@@ -44,10 +48,15 @@ def test_a_mac_with_apples_processor_has_no_onednn(on):
     ]
 
 
-def test_a_mac_with_intels_processor_has_what_all_others_have(on):
-    assert [finding.looked_at for finding in on("Darwin", "x86_64")] == [
-        *("name", "load", "GPU", "generated code")
+def test_a_mac_with_intels_processor_has_no_tensorflow_that_is_new_enough(on):
+    *others, last = on("Darwin", "x86_64")
+    assert [finding.looked_at for finding in others] == [
+        *("name", "load", "memory", "cluster", "GPU", "generated code")
     ]
+    assert (last.looked_at, last.found) == (
+        "TensorFlow",
+        "no packages for a Mac with an Intel processor after 2.16, and tflab needs 2.18",
+    )
 
 
 def test_windows_lacks_locks_signals_and_make(on):
@@ -56,9 +65,12 @@ def test_windows_lacks_locks_signals_and_make(on):
         "name": "Windows on AMD64",
         "load": "the system counts no load average: whether the machine was quiet is told from "
         "the step times alone",
+        "memory": NO_MEMINFO,
+        "cluster": REACHED,
         "GPU": NO_CUDA,
         "generated code": NO_DUMPS,
-        "locks": "no file locks: nothing refuses a second training that resumes the same folder",
+        "locks": "no file locks: nothing refuses a second training that resumes the same folder, "
+        "and folders that a killed process left stay",
         "signals": "no SIGHUP, and SIGTERM ends a process at once: what was measured until then "
         "is kept on Ctrl-C only",
         "make": "mostly missing: set up by the lines without make in the README, with "
@@ -69,7 +81,7 @@ def test_windows_lacks_locks_signals_and_make(on):
 
 def test_a_system_without_a_name_of_ours_keeps_its_own(on):
     assert on("FreeBSD", "arm64")[0] == named("FreeBSD on arm64")
-    assert len(on("FreeBSD", "arm64")) == 4
+    assert len(on("FreeBSD", "arm64")) == 6
 
 
 def test_the_browser_is_asked_of_apt_on_linux_alone(on):

@@ -2,20 +2,20 @@
 is not in it, or stands where it is caught."""
 
 import ast
+import functools
 import re
+from importlib import util
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "tflab"
-# Modules and names that Windows, or macOS, does not have
-MODULES = {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
-NAMES = {
-    *("os.fork", "os.getloadavg", "os.getuid", "os.geteuid", "os.killpg", "os.mkfifo"),
-    *("os.nice", "os.sched_getaffinity", "os.setsid", "os.sysconf", "os.uname"),
-    *("signal.SIGHUP", "signal.SIGKILL", "signal.SIGQUIT", "signal.SIGUSR1", "signal.alarm"),
-    *("signal.pause", "signal.setitimer", "signal.SIGALRM", "signal.SIGPIPE"),
-}
+# Modules that Windows does not have, and modules of which Windows or macOS has a part
+MODULES = {"fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"}
+IN_PART = {"errno", "mmap", "os", "select", "signal", "socket", "time"}
+# mypy brings along what the modules of Python have on each system.
+STUBS = Path(util.find_spec("mypy").submodule_search_locations[0], "typeshed", "stdlib")
 CAUGHT = {"AttributeError", "Exception", "ImportError", "ModuleNotFoundError"}
 # Files of Linux, for which something else is found where they are missing
 OF_LINUX = {
@@ -47,6 +47,13 @@ def breaks(source: str) -> list[str]:
 
 def guards(node):
     """Whether what is missing is caught in here, or asked for before it is used."""
+    if isinstance(node, ast.FunctionDef):
+        return any(
+            isinstance(step, ast.If)
+            and "hasattr" in named(step.test)
+            and isinstance(step.body[-1], ast.Return)
+            for step in node.body
+        )
     if isinstance(node, ast.Try):
         return any(handler.type and named(handler.type) & CAUGHT for handler in node.handlers)
     if isinstance(node, ast.With):
@@ -65,8 +72,41 @@ def missing(node, guarded):
         yield from (f"import {name}" for name in MODULES & {node.module} if not node.level)
     if isinstance(node, ast.Import):
         yield from (f"import {name}" for name in MODULES & {alias.name for alias in node.names})
+    if isinstance(node, ast.ImportFrom) and node.module in IN_PART:
+        names = (alias.name for alias in node.names)
+        yield from (f"{node.module}.{name}" for name in names if name in only_some(node.module))
     if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-        yield from NAMES & {f"{node.value.id}.{node.attr}"}
+        module = node.value.id
+        if module in IN_PART and node.attr in only_some(module):
+            yield f"{module}.{node.attr}"
+
+
+@functools.cache
+def only_some(module):
+    """The names that a module has on Linux, and not on both Windows and macOS."""
+    file = STUBS / f"{module}.pyi"
+    source = file if file.exists() else STUBS / module / "__init__.pyi"
+    steps = ast.parse(source.read_text("utf-8")).body
+    windows, macos, linux = (
+        set(defined(steps, platform)) for platform in ("win32", "darwin", "linux")
+    )
+    return linux - (windows & macos)
+
+
+def defined(steps, platform):
+    """The names that a stub defines on a platform, in the oldest Python."""
+    sys = SimpleNamespace(platform=platform, version_info=(3, 10))
+    for step in steps:
+        match step:
+            case ast.If():
+                holds = eval(ast.unparse(step.test), {"sys": sys})
+                yield from defined(step.body if holds else step.orelse, platform)
+            case ast.ImportFrom():
+                yield from (alias.asname or alias.name for alias in step.names)
+            case ast.FunctionDef() | ast.ClassDef():
+                yield step.name
+            case ast.AnnAssign():
+                yield step.target.id
 
 
 def places(node, prose):
@@ -105,6 +145,19 @@ def texts(node):
         ("os.getloadavg()[0]", ["1: os.getloadavg"]),
         ("try:\n    os.getloadavg()\nexcept (AttributeError, OSError):\n    pass", []),
         ("n = os.sched_getaffinity(0) if hasattr(os, 'sched_getaffinity') else 1", []),
+        ("from os import geteuid", ["1: os.geteuid"]),
+        ("os.open(path, os.O_RDONLY | os.O_NONBLOCK)", ["1: os.O_NONBLOCK"]),
+        ("select.epoll()", ["1: select.epoll"]),
+        ("socket.SO_BINDTODEVICE", ["1: socket.SO_BINDTODEVICE"]),
+        (
+            "time.clock_gettime(time.CLOCK_BOOTTIME)",
+            [
+                "1: time.clock_gettime",
+                "1: time.CLOCK_BOOTTIME",
+            ],
+        ),
+        ("def f():\n    if not hasattr(os, 'fork'):\n        return\n    os.fork()", []),
+        ("def f():\n    if hasattr(os, 'fork'):\n        pass\n    os.fork()", ["4: os.fork"]),
         ("open('/dev/shm/x', 'rb')", ["1: /dev/shm/x"]),
         ("Path('/proc/stat')", []),
         ("f'{now:%-d %B}'", ["1: %-d"]),

@@ -1,5 +1,6 @@
 """The range of versions: what `make test-versions` runs, and the versions that go together."""
 
+import os
 import re
 import subprocess
 import sys
@@ -16,6 +17,13 @@ ROOT = Path(__file__).parents[2]
 
 def lines(name):
     return [line for line in (ROOT / name).read_text().splitlines() if line and line[0] != "#"]
+
+
+def steps_of(*command):
+    """What make would do, by itself: what a make that runs these tests was given is not its own."""
+    environment = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+    asked = [*command, "--dry-run", "--always-make"]
+    return subprocess.run(asked, cwd=ROOT, env=environment, capture_output=True, text=True).stdout
 
 
 def test_the_oldest_and_the_newest_are_tested_on_each_python_that_is_there():
@@ -45,13 +53,11 @@ def test_the_versions_that_are_tested_are_the_ends_of_the_range():
 
 def test_an_environment_is_made_by_the_makefile():
     command = on_versions.command("3.10", "python3.10", "2.18")
-    done = subprocess.run(
-        [*command, "--dry-run", "--always-make"], cwd=ROOT, capture_output=True, text=True
-    )
+    printed = steps_of(*command)
     venv = ".venvs/python3.10-tensorflow2.18"
-    assert f"python3.10 -m venv {venv}\n" in done.stdout
-    assert "-r requirements.txt 'tensorflow==2.18.*'" in done.stdout
-    tests = re.findall(rf"^{re.escape(venv)}/bin/python -m pytest (.+)", done.stdout, re.M)
+    assert f"python3.10 -m venv {venv}\n" in printed
+    assert "-r requirements.txt 'tensorflow==2.18.*'" in printed
+    tests = re.findall(rf"^{re.escape(venv)}/bin/python -m pytest (.+)", printed, re.M)
     assert [words.split()[-1] for words in tests][1:] == ["tests/xla"]
     assert len(tests) == 2
 
@@ -72,10 +78,55 @@ def test_no_constraint_is_a_path():
     assert [str(pin) for pin in constraints().values() if pin.url] == []
 
 
-@pytest.mark.parametrize("goal", ["lab", "test"])
-def test_constraints_are_taken_where_the_newest_cannot_be_installed(goal):
-    done = subprocess.run(
-        ["make", "--dry-run", "--always-make", goal], cwd=ROOT, capture_output=True, text=True
+PYTHON = """#!/bin/sh
+# Notes what it is asked for; what is in BROKEN it cannot install.
+echo "$*" >> "$NOTES"
+case "$*" in
+  "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+  $BROKEN) exit 1 ;;
+esac
+"""
+NEWEST = "-m pip install --quiet -r requirements.txt"
+
+
+@pytest.fixture
+def lab(tmp_path):
+    """`lab(broken)`: what `make lab` says, and what it asks of a Python that installs nothing."""
+    python, notes = tmp_path / "python", tmp_path / "notes"
+    python.write_text(PYTHON)
+    python.chmod(0o755)
+
+    def make(broken=""):
+        given = {name: value for name, value in os.environ.items() if name != "MAKEFLAGS"}
+        done = subprocess.run(
+            ["make", "lab", f"PYTHON={python}", f"VENV={tmp_path / 'venv'}"],
+            cwd=ROOT,
+            env={**given, "NOTES": str(notes), "BROKEN": broken},
+            capture_output=True,
+            text=True,
+        )
+        return done.returncode, done.stderr, notes.read_text().splitlines()[2:]
+
+    return make
+
+
+def test_the_newest_that_go_together_are_taken(lab):
+    _, _, (upgrade, *asked) = lab()
+    assert upgrade == "-m pip install --quiet --upgrade pip"
+    assert asked == [NEWEST, "-m pip install --quiet --no-deps -e .", "-m tflab.report"]
+
+
+def test_where_the_newest_cannot_be_installed_those_that_worked_are_taken_and_that_is_said(lab):
+    status, said, (_, *asked) = lab(broken=NEWEST)
+    assert status == 0
+    assert said == (
+        "The newest packages cannot be installed together: taking those of constraints.txt.\n"
     )
-    install = ".venv/bin/python -m pip install --quiet -r requirements.txt"
-    assert re.search(rf"{re.escape(install)} *\|\|.*\n?.*-c constraints.txt", done.stdout)
+    assert asked[:2] == [NEWEST, f"{NEWEST} -c constraints.txt"]
+    assert asked[-1] == "-m tflab.report"
+
+
+def test_where_neither_can_be_installed_nothing_is_run(lab):
+    status, _, (_, *asked) = lab(broken=f"{NEWEST}*")
+    assert status == 2
+    assert asked == [NEWEST, f"{NEWEST} -c constraints.txt"]

@@ -1,6 +1,8 @@
 """Child: results and errors come back from the other process, and so does news of its death."""
 
 import os
+import signal
+import sys
 from pathlib import Path
 
 import pytest
@@ -190,6 +192,29 @@ def test_a_stream_that_dies_is_a_sentence_with_its_status():
     with stream("one_and_an_end") as items, pytest.raises(TflabError, match="with status 3"):
         assert next(items) == 1
         next(items)
+
+
+def test_a_stream_that_is_killed_between_two_items_is_a_sentence_with_its_status(tmp_path):
+    with (
+        pytest.raises(TflabError, match="ended with status -9") as error,
+        stream("squares", tmp_path / "notes", 0) as numbers,
+    ):
+        process, _ = next(numbers)
+        os.kill(process, signal.SIGKILL)
+        os.waitid(
+            os.P_PID, process, os.WEXITED | os.WNOWAIT
+        )  # it has ended, and still has its status
+        next(numbers)
+    assert "tests.runtime.test_child:squares" in str(error.value)
+
+
+def test_a_stream_that_never_began_says_so_for_its_first_item(monkeypatch):
+    monkeypatch.setattr(child, "command", lambda *_: [sys.executable, "-c", "exit('no room')"])
+    with (
+        pytest.raises(TflabError, match="ended with status 1: no room"),
+        stream("squares", "x" * 1_000_000, 0) as numbers,
+    ):
+        next(numbers)
 
 
 def test_an_exception_ends_the_process_at_once(tmp_path):

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -120,6 +120,8 @@ def rename(work: Path, final: Path) -> None:
         name = final if number == 1 else final.with_name(f"{final.name}-{number}")
         try:
             if takable(name):
+                with suppress(FileNotFoundError):
+                    name.rmdir()  # Windows gives no folder the name of another, not an empty one's
                 os.replace(work, name)
                 break
         except OSError as error:

@@ -14,8 +14,13 @@ NOT_TESTED = "tflab is tested on Linux only; what differs here stands in the tab
 # What is looked at -> what differs
 ELSEWHERE = {
     "load": "no /proc: time that a host takes from a virtual machine is not seen",
+    "memory": "no /proc: a step that wants more memory than is free is not refused before it runs",
+    "cluster": "tasks of --cluster can be reached from other machines, not from this one alone",
     "GPU": "TensorFlow has no packages with CUDA for it: --configs gpu finds none",
     "generated code": "XLA's dumps were not tried here; where they cannot be read, a note says so",
+}
+INTEL_MAC = {
+    "TensorFlow": "no packages for a Mac with an Intel processor after 2.16, and tflab needs 2.18",
 }
 APPLE_SILICON = {
     "ops": "no oneDNN on Apple silicon: no _Mkl kernels, and --configs no-onednn changes nothing",
@@ -23,7 +28,8 @@ APPLE_SILICON = {
 WINDOWS_ALONE = {
     "load": "the system counts no load average: whether the machine was quiet is told from the "
     "step times alone",
-    "locks": "no file locks: nothing refuses a second training that resumes the same folder",
+    "locks": "no file locks: nothing refuses a second training that resumes the same folder, and "
+    "folders that a killed process left stay",
     "signals": "no SIGHUP, and SIGTERM ends a process at once: what was measured until then is "
     "kept on Ctrl-C only",
     "make": "mostly missing: set up by the lines without make in the README, with .venv\\Scripts "
@@ -42,8 +48,8 @@ def differences() -> Iterator[Finding]:
     own = {}
     if system == WINDOWS:
         own = WINDOWS_ALONE
-    elif system == MACOS and machine in ARM:
-        own = APPLE_SILICON
+    elif system == MACOS:
+        own = APPLE_SILICON if machine in ARM else INTEL_MAC
     for looked_at, found in (ELSEWHERE | own).items():
         yield Finding("System", looked_at, found)
     if system == WINDOWS:

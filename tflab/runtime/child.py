@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from tflab import folders
@@ -90,10 +90,11 @@ def stream(
         ) as process,
         ending.child(process),
     ):
-        assert process.stdin and process.stdout
+        assert process.stdin
         try:
-            process.stdin.write(framed(args))
-            process.stdin.flush()
+            with suppress(OSError):  # where it has ended already, that is said for the first item
+                process.stdin.write(framed(args))
+                process.stdin.flush()
             yield items(function, process, notes)
         except BaseException:
             process.kill()
@@ -108,7 +109,9 @@ def items(function: str, process: subprocess.Popen[bytes], notes: IO[bytes]) -> 
             process.stdin.write(b"\n")
             process.stdin.flush()
             worked, result = pickle.load(process.stdout)
-        except (pickle.UnpicklingError, EOFError, BrokenPipeError):
+        except (pickle.UnpicklingError, EOFError, OSError):  # a broken pipe; Windows has others
+            with suppress(OSError):  # it still holds what could not be written
+                process.stdin.close()
             status = process.wait()
             notes.seek(0)
             raise ended(function, status, notes.read()) from None
@@ -119,6 +122,8 @@ def items(function: str, process: subprocess.Popen[bytes], notes: IO[bytes]) -> 
 
 def end(process: subprocess.Popen[bytes]) -> None:
     """Let the process end by itself, as it does when nothing more can be asked for."""
+    if process.poll() is not None:
+        return
     try:
         process.communicate(timeout=PATIENCE_S)
     except subprocess.TimeoutExpired:

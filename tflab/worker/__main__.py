@@ -14,7 +14,7 @@ import argparse
 import os
 import signal
 import sys
-import threading
+import time
 from collections.abc import Sequence
 
 from tflab.cli import arguments, command, environment
@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
     )
     print(f"What comes over the wire is {server.OPEN}. Ctrl-C ends it.", flush=True)
     try:
-        threading.Event().wait()
+        while True:
+            time.sleep(3600)  # Ctrl-C ends this on Windows too, which waits for an event for ever
     except KeyboardInterrupt:
         print("\ntflab: the task has ended.", file=sys.stderr)
         return command.INTERRUPTED

@@ -156,9 +156,11 @@ def test_of_losses_over_many_decades_only_decades_have_ticks():
     losses = [10.0**-n for n in range(13)]
     steps = tuple(replace(HISTORY.steps[0], step=n, loss=loss) for n, loss in enumerate(losses))
     above, _ = curves.draw(replace(HISTORY, steps=steps, epochs=())).axes
-    assert [label for _, label in ticks(above.yaxis)] == [
-        *("1e-12", "1e-10", "1e-08", "1e-06", "0.0001", "0.01", "1")
-    ]
+    labels = [label for _, label in ticks(above.yaxis)]
+    assert labels in (
+        ["1e-12", "1e-10", "1e-08", "1e-06", "0.0001", "0.01", "1"],
+        ["1e-11", "1e-09", "1e-07", "1e-05", "0.001", "0.1"],  # matplotlib before 3.11
+    )
 
 
 def test_an_untrained_model_has_a_sentence():
