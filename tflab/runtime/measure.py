@@ -125,7 +125,9 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Ending:
             return Ending(interrupted=True)
         except tf.errors.OpError as error:
             soft = jobs[0].options.soft_placement
-            return Ending(failure=refusals.refused(error, soft, tasks_of(jobs)))
+            failure = refusals.refused(error, soft, tasks_of(jobs))
+            failure.batch_size = turn.batch_size
+            return Ending(failure=failure)
     return Ending()
 
 
