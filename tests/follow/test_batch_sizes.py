@@ -1,4 +1,4 @@
-"""Following a node where a batch size cannot be had: the others are kept, and one sentence says it."""
+"""Following a node where a batch size cannot be had: the others are kept, and it is said why."""
 
 import json
 import subprocess
