@@ -14,6 +14,10 @@ class RefusedError(TflabError):
     batch_size: int | None = None  # of the step that failed, where several were measured
 
 
+class WithheldError(RefusedError):
+    """What TensorFlow said of it may quote a file that a graph reads, and is not repeated."""
+
+
 class RanDryError(RefusedError):
     """The step's own data came to their end, which says all there is to say."""
 

@@ -22,7 +22,7 @@ def started(path, tensor, values=()):
     """The value of a tensor once the graph of a file has its first values, and what it says."""
     stage = next(lifecycle.walk(str(path), Options(saved=Saved(side_effects=True)), "frontend"))
     program = stage.program
-    with session.fresh(program.graph, session.config_of(Options())) as live:
+    with session.fresh(program.graph, Options()) as live:
         session.begin(live, session.start_of(program))
         return live.run(tensor, dict(values)), stage.notes
 
