@@ -83,7 +83,7 @@ def steps(phase: str) -> Iterator[Steps]:
     fetches = inference if phase == "inference" else placement.default_fetches(program)
     step = session.step_of(program, fetches)
     columns = list(session.feed_columns(program, SPLITS[phase]).values())
-    with session.opened(program.graph, session.config_of(Options())) as live:
+    with session.opened(program.graph, Options()) as live:
         metadata = tf1.RunMetadata()
         first = step.callable(live, output_partition_graphs=True)
         first(*(column[:1] for column in columns), run_metadata=metadata)

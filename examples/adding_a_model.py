@@ -68,7 +68,7 @@ def training(built: Backward) -> Iterator[tuple[object, ...]]:
     infer = session.Step(feeds=("points:0",), fetches=(model.output.name,), targets=())
     batches = session.feed_batches(program, BATCH)
     test = program.dataset("test").columns
-    with session.opened(program.graph, session.config_of(Options())) as live:
+    with session.opened(program.graph, Options()) as live:
         learn, answer = train.callable(live), infer.callable(live)
         for number in range(max(REPORTED_STEPS) + 1):
             (loss,) = learn(*next(batches))

@@ -29,7 +29,7 @@ def main() -> None:
     step = session.Step(feeds=("images:0",), fetches=(model.output.name,), targets=())
     noise = np.random.default_rng(1).normal(size=(max(SIZES), 32, 32, 1))  # costs what digits cost
     images = noise.astype(np.float32)
-    with session.opened(graph, session.config_of(Options())) as live:
+    with session.opened(graph, Options()) as live:
         run = step.callable(live)
         times = lesson.in_turn([partial(run, images[:size]) for size in SIZES], ROUNDS)
 

@@ -22,7 +22,7 @@ import tensorflow.compat.v1 as tf1
 from threadpoolctl import threadpool_limits  # comes with scikit-learn
 
 from tflab.analysis import roofline
-from tflab.records import OpRun, Peaks
+from tflab.records import OpRun, Options, Peaks
 from tflab.records.blocks import Block, Table
 from tflab.runtime import machine, peak_benchmark, session
 from tflab.units import percent, size, time
@@ -177,7 +177,7 @@ def kernel_runs(images: np.ndarray, kernels: np.ndarray) -> list[OpRun]:
         sums = tf.nn.conv2d(*fed, strides=1, padding="VALID", name="Conv2D")
     step = session.Step(tuple(tensor.name for tensor in fed), (sums.name,), ())
     config = tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)
-    with session.opened(graph, config) as live:
+    with session.opened(graph, Options(), config=config) as live:
         steps = lesson.traced(live, step, [(images, kernels)] * (lesson.WARMUP + FAST_ROUNDS))
         return [ops["Conv2D"] for _, ops in steps][lesson.WARMUP :]
 

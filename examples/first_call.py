@@ -32,7 +32,7 @@ def calls(built: Frontend) -> list[tuple[int, dict[str, OpRun]]]:
     step = session.Step(feeds=("images:0",), fetches=(model.output.name,), targets=())
     noise = np.random.default_rng(1).normal(size=(max(BATCHES), 32, 32, 1)).astype(np.float32)
     batches = [[noise[:size]] for size in BATCHES for _ in range(CALLS)]
-    with session.opened(graph, session.config_of(Options())) as live:
+    with session.opened(graph, Options()) as live:
         return list(lesson.traced(live, step, batches))
 
 

@@ -11,6 +11,11 @@ class RefusedError(TflabError):
     """TensorFlow itself would not do it; what it said meanwhile may tell more."""
 
     nodes: tuple[str, ...] = ()  # that it named, the one that failed first
+    batch_size: int | None = None  # of the step that failed, where several were measured
+
+
+class WithheldError(RefusedError):
+    """What TensorFlow said of it may quote a file that a graph reads, and is not repeated."""
 
 
 class RanDryError(RefusedError):

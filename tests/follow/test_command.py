@@ -20,7 +20,7 @@ def follow(*args: str) -> subprocess.CompletedProcess:
 @pytest.fixture(scope="module")
 def histories(walked):
     stages = tuple(walked("lenet").values())
-    return measurement.follow(stages, (1, 16), Options(steps=5))
+    return measurement.follow(stages, (1, 16), Options(steps=5)).histories
 
 
 def test_a_convolution_is_followed_into_the_relu_that_it_was_fused_into(histories, walked):
@@ -50,7 +50,9 @@ def test_every_node_of_the_ledger_has_a_history_and_every_executed_one_its_time(
 def test_a_batch_size_that_the_data_do_not_fill_is_left_out(walked):
     stages = tuple(walked("toy").values())
     available = stages[0].program.dataset("train").size
-    assert measurement.measured(stages, (available + 1,), Options()) == ({}, None)
+    timed = measurement.measured(stages, (available + 1,), Options())
+    assert (timed.tables, timed.path, timed.failed) == ({}, None, False)
+    assert timed.untimed == {available + 1: f"The data (points of 3x + 2) have {available:,} rows."}
 
 
 def test_the_command_prints_one_history_as_text_and_as_json():

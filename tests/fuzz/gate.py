@@ -11,6 +11,7 @@ the gate is open, which shows that there is something to be seen.
 from __future__ import annotations
 
 import argparse
+import importlib.metadata
 import os
 import re
 import shutil
@@ -31,7 +32,8 @@ NO_STRACE = "strace is missing, so nobody would see what graphs touch; get it: a
 MARK = "/watched-graph-"
 OWN = ("graph.meta", "graph.index", "saved_model.pb")  # files of the graphs themselves
 # Where the runtime, Python and the C library look things up by themselves
-PYTHON = (sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), str(ROOT))
+TENSORFLOW = Path(importlib.metadata.distribution("tensorflow").locate_file("tensorflow"))
+PYTHON = (sys.prefix, sys.base_prefix, os.path.realpath(sys.prefix), str(ROOT), str(TENSORFLOW))
 LOOKED_UP = (*PYTHON, "/usr", "/lib", "/etc/ld.so", "/proc", "/sys", "/dev")
 THREAD = re.compile(r"/proc/self/task/\d+/comm")  # the name of a thread
 CHUNK = 400  # graphs of one process

@@ -64,8 +64,8 @@ def outcome(path: Path, allow: bool) -> str:
         step = session.step_of(stage.program, ("out:0",))
         start = session.start_of(stage.program)
         # Grappler would leave out what nobody takes the outputs of
-        config = session.config_of(Options(without=("grappler",)))
-        with session.opened(stage.program.graph, config, start) as live:
+        options = Options(without=("grappler",))
+        with session.opened(stage.program.graph, options, start) as live:
             step.callable(live)()
     except EffectsError:
         return GATED

@@ -57,17 +57,3 @@ def test_what_is_not_fetched_needs_nothing(monkeypatch):
 def test_where_nobody_says_what_is_free_nothing_is_refused(monkeypatch):
     monkeypatch.setattr(least_memory, "available", lambda: None)
     least_memory.check(GRAPH, ["huge:0"], 1)
-
-
-def test_free_is_what_the_machine_and_the_container_both_have(tmp_path, monkeypatch):
-    for name in ("MEMINFO", "LIMIT", "USED", "DETAILS"):
-        monkeypatch.setattr(least_memory, name, tmp_path / name)
-    assert least_memory.available() is None
-    least_memory.MEMINFO.write_text("MemTotal: 9 kB\nMemAvailable:   3 kB\nSwapFree: 1 kB\n")
-    assert least_memory.available() == 4096
-    least_memory.LIMIT.write_text("3000\n")
-    least_memory.USED.write_text("2900\n")
-    least_memory.DETAILS.write_text("anon 1000\nactive_file 700\ninactive_file 1200\n")
-    assert least_memory.available() == 2000, "what files left in memory is given back"
-    least_memory.LIMIT.write_text("max\n")
-    assert least_memory.available() == 4096

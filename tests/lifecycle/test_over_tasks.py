@@ -41,7 +41,7 @@ def trained(model, options):
         split.ask(program.graph, program.places)
     batches = session.feed_batches(program, options.batch_size)
     variables = program.graph.get_collection("variables")
-    with session.fresh(program.graph, session.config_of(options)) as live:
+    with session.fresh(program.graph, options) as live:
         session.begin(live, session.start_of(program))
         train, *_ = session.shared_steps(live, step, session.FULL_TRACE)
         for _ in range(STEPS):

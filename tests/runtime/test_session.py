@@ -5,6 +5,7 @@ import pytest
 import tensorflow.compat.v1 as tf1
 
 from tflab.errors import RanDryError, RefusedError
+from tflab.records import Options
 from tflab.runtime import refusals, session
 
 pytestmark = pytest.mark.tensorflow
@@ -34,7 +35,7 @@ def test_data_of_the_graphs_own_that_ran_dry_are_a_sentence_with_a_way_out():
     step = session.Step((), ("next:0",), ())
     with (
         pytest.raises(RanDryError, match=r"ran dry: End of sequence\. .*`repeat\(\)`, or take few"),
-        session.fresh(graph, tf1.ConfigProto()) as live,
+        session.fresh(graph, Options()) as live,
     ):
         taken = step.callable(live)
         for _ in range(3):
@@ -43,6 +44,6 @@ def test_data_of_the_graphs_own_that_ran_dry_are_a_sentence_with_a_way_out():
 
 def test_another_range_that_a_step_leaves_is_the_runtimes_own_word():
     closed = tf1.errors.OutOfRangeError(None, None, "FIFOQueue '_0_queue' is closed")
-    error = refusals.refused(closed)
+    error = refusals.refused(closed, Options(), tf1.Graph())
     assert type(error) is RefusedError
     assert str(error) == "The runtime refused the step: FIFOQueue '_0_queue' is closed"

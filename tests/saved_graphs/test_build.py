@@ -77,7 +77,7 @@ def test_a_checkpoint_beside_a_meta_graph_gives_the_values(tmp_path):
     assert any("Variables have the values of" in note for note in stage.notes)
     reader = tf.train.load_checkpoint(path.removesuffix(".meta"))
     program = stage.program
-    with session.fresh(program.graph, session.config_of(Options())) as live:
+    with session.fresh(program.graph, Options()) as live:
         session.begin(live, session.start_of(program))
         assert np.array_equal(live.run("w/Read/ReadVariableOp:0"), reader.get_tensor("w"))
 

@@ -1,15 +1,18 @@
 """Graph files: recognised by content; everything else is refused in one sentence."""
 
+import io
 import os
 import zipfile
 
+import h5py
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests import graphs
 from tflab.errors import TflabError, UsageError
-from tflab.saved_graphs import formats
+from tflab.saved_graphs import formats, keras_archives
 
 pytestmark = pytest.mark.tensorflow
 
@@ -64,6 +67,83 @@ def test_an_archive_that_unpacks_to_far_more_than_it_has_is_not_unpacked(tmp_pat
         archive.writestr("model.weights.h5", bytes(65 * 2**20))
     with pytest.raises(UsageError, match=r"unpacks from 6\d\.\d KB to 65.0 MB, which is no model"):
         formats.read(tmp_path / "a.keras")
+
+
+def keras_archive(path, fill):
+    """An archive as Keras makes it, with weights that `fill` declares."""
+    weights = path.with_suffix(".h5")
+    with h5py.File(weights, "w") as file:
+        fill(file)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("config.json", "{}")
+        archive.write(weights, "model.weights.h5")
+    weights.unlink()
+    return path
+
+
+def test_weights_that_declare_more_than_there_is_memory_for_are_not_read(tmp_path, monkeypatch):
+    def fill(file):
+        file.create_dataset("layers/dense/vars/0", (2**20, 2**18), "f4", compression="gzip")
+        file["layers/dense/vars/1"] = np.zeros(2**10, np.float32)
+
+    path = keras_archive(tmp_path / "a.keras", fill)
+    assert path.stat().st_size < 2**15
+    monkeypatch.setattr(keras_archives, "available", lambda: 2**30)
+    with pytest.raises(UsageError) as error:
+        formats.read(path)
+    assert str(error.value) == (
+        f"'{path}' declares 1024 GB of weights ('layers/dense/vars/0' has 1024 GB), and 1.00 GB of "
+        "memory are free. Load it where there is more."
+    )
+
+
+def test_weights_that_fit_to_the_last_byte_are_for_keras(tmp_path, monkeypatch):
+    path = keras_archive(tmp_path / "a.keras", lambda file: file.create_dataset("w", (256,), "f4"))
+    monkeypatch.setattr(keras_archives, "available", lambda: 1023)
+    with pytest.raises(UsageError, match=r"declares 1023 B|declares 1.0\d? KB"):
+        keras_archives.check(path)
+    monkeypatch.setattr(keras_archives, "available", lambda: 1024)
+    keras_archives.check(path)
+    monkeypatch.setattr(keras_archives, "available", lambda: None)
+    keras_archives.check(path)
+
+
+def beside(file):
+    file["w"] = h5py.ExternalLink("/etc/other.h5", "w")
+
+
+def outside(file):
+    file.create_dataset("w", (4,), "u1", external=[("/etc/hostname", 0, 4)])
+
+
+def virtual(file):
+    layout = h5py.VirtualLayout((4,), "u1")
+    layout[:] = h5py.VirtualSource("/etc/other.h5", "w", (4,))
+    file.create_virtual_dataset("w", layout)
+
+
+@pytest.mark.parametrize("fill", [beside, outside, virtual], ids=lambda fill: fill.__name__)
+def test_weights_that_would_be_read_from_other_files_are_refused(fill, tmp_path):
+    path = keras_archive(tmp_path / "a.keras", fill)
+    with pytest.raises(UsageError, match=f"'{path}' takes weights from other files: '[w/]' leads"):
+        formats.read(path)
+
+
+def test_weights_that_are_no_hdf5_and_plain_ones_that_unpack_to_too_much(tmp_path, monkeypatch):
+    path = tmp_path / "a.keras"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("config.json", "{}")
+        archive.writestr("model.weights.h5", "no weights")
+    with pytest.raises(UsageError, match=r"is damaged: its model\.weights\.h5 cannot be read: "):
+        formats.read(path)
+    inner = io.BytesIO()
+    np.savez_compressed(inner, w=np.zeros(2**20, np.float32))
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("config.json", "{}")
+        archive.writestr("model.weights.npz", inner.getvalue())
+    monkeypatch.setattr(keras_archives, "available", lambda: 2**20)
+    with pytest.raises(UsageError, match=r"declares 4.00 MB of weights \('w.npy' has 4.00 MB\)"):
+        formats.read(path)
 
 
 def test_a_pipe_a_device_and_a_file_that_is_too_large_are_said_at_once(tmp_path):

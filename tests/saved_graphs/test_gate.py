@@ -224,7 +224,7 @@ def test_an_asset_of_a_saved_model_is_read_without_leave(tmp_path):
     (tmp_path / "words.txt").unlink()
     program = walk(tmp_path / "saved")["placement"].program
     start = session.start_of(program)
-    with session.opened(program.graph, session.config_of(Options()), start) as live:
+    with session.opened(program.graph, Options(), start) as live:
         words = {"serving_default_x:0": ["two", "one"]}
         assert live.run(program.model.output, words).tolist() == [1, 0]
 

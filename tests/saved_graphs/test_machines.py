@@ -61,10 +61,12 @@ def test_only_the_machine_is_taken_out_of_the_name_of_a_device():
 def test_advice_that_was_followed_is_not_given_again():
     message = "Cannot assign a device for operation x: it was explicitly assigned to /device:NPU:0"
     error = tf.errors.InvalidArgumentError(None, None, message)
-    assert str(refusals.refused(error)).endswith(
+    assert str(refusals.refused(error, Options(), tf.Graph())).endswith(
         " Give --soft-placement to let another device do it."
     )
-    assert str(refusals.refused(error, soft_placement=True)).endswith("/device:NPU:0")
+    assert str(refusals.refused(error, Options(soft_placement=True), tf.Graph())).endswith(
+        "/device:NPU:0"
+    )
 
 
 # Batch sizes

@@ -10,6 +10,7 @@ import tensorflow.compat.v1 as tf1
 
 from tests import graphs
 from tflab import lifecycle
+from tflab.errors import TflabError
 from tflab.records import Options, Saved
 from tflab.runtime import session
 from tflab.saved_graphs import formats
@@ -21,7 +22,7 @@ def started(path, tensor, values=()):
     """The value of a tensor once the graph of a file has its first values, and what it says."""
     stage = next(lifecycle.walk(str(path), Options(saved=Saved(side_effects=True)), "frontend"))
     program = stage.program
-    with session.fresh(program.graph, session.config_of(Options())) as live:
+    with session.fresh(program.graph, Options()) as live:
         session.begin(live, session.start_of(program))
         return live.run(tensor, dict(values)), stage.notes
 
@@ -96,3 +97,45 @@ def test_assets_in_the_collection_of_tensorflow_1_are_found_where_the_model_is_n
     assert not formats.read(folder).meta.asset_file_def  # they are in the collection alone
     numbers, _ = started(folder, "numbers:0", {"words:0": ["b", "c", "a"]})
     assert list(numbers) == [1, -1, 0]
+
+
+def with_saver_of(folder, **fields) -> str:
+    """A MetaGraph whose saver says something else of its graph."""
+    path = Path(graphs.meta_graph(folder / "meta"))
+    meta = tf1.MetaGraphDef.FromString(path.read_bytes())
+    for name, value in fields.items():
+        setattr(meta.saver_def, name, value)
+    pair = meta.graph_def.node.add(name="pair", op="Placeholder")
+    pair.attr["dtype"].type = tf.string.as_datatype_enum
+    pair.attr["shape"].shape.dim.add(size=2)
+    path.write_bytes(meta.SerializeToString())
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    "tensor, wrong",
+    [
+        ("x:0", "which is float32"),
+        ("pair:0", "which has the shape (2,)"),
+        ("save/Const:1", "which is not in its graph"),
+        ("gone:0", "which is not in its graph"),
+        ("save/Const", "which is not in its graph"),
+    ],
+)
+def test_a_saver_that_takes_its_path_from_no_string_is_shown_and_said(tensor, wrong, tmp_path):
+    path = with_saver_of(tmp_path, filename_tensor_name=tensor)
+    stages = lifecycle.walk(path)
+    assert next(stages).nodes
+    next(stages)
+    with pytest.raises(TflabError) as error:
+        next(stages)
+    assert str(error.value) == (
+        f"'{path}' says that the path of its files goes to '{tensor}', {wrong}; it would have to "
+        "be one string. Save it again, or only look at it with --stage frontend."
+    )
+
+
+def test_a_saver_whose_restoring_node_is_not_there_is_said(tmp_path):
+    path = with_saver_of(tmp_path, restore_op_name="gone")
+    with pytest.raises(TflabError, match=r"says that 'gone' restores or initialises it, and its"):
+        list(lifecycle.walk(path))

@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import models
 from tflab.datasets import Dataset
-from tflab.records import Model
+from tflab.records import Model, Options
 from tflab.runtime import session
 from tflab.train import evaluation, trainer
 
@@ -45,7 +45,7 @@ def build() -> Model:
 
 def evaluated(function):
     ready = trainer.prepare("mine", function, 1, None)
-    with session.opened(ready.program.graph, tf1.ConfigProto()) as live:
+    with session.opened(ready.program.graph, Options()) as live:
         return ready, evaluation.evaluate(ready, live)
 
 

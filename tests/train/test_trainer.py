@@ -11,7 +11,7 @@ import tensorflow.compat.v1 as tf1
 from tflab import models
 from tflab.datasets import Dataset
 from tflab.errors import TflabError, UsageError
-from tflab.records import Model, Recipe
+from tflab.records import Model, Options, Recipe
 from tflab.runtime import session
 from tflab.train import trainer
 
@@ -67,7 +67,7 @@ def columns(ready, split="train"):
 
 def first_step(ready):
     """(loss, how many were right) of all rows with the first weights, and the weights' change."""
-    with session.opened(ready.program.graph, tf1.ConfigProto()) as live:
+    with session.opened(ready.program.graph, Options()) as live:
         before = live.run(ready.weights)
         fetched = ready.train.callable(live)(*columns(ready), np.float32(0.5))
         after, counted = live.run(ready.weights), live.run("global_step/Read/ReadVariableOp:0")
@@ -96,7 +96,7 @@ def test_where_training_has_a_head_of_its_own_its_scores_count():
 
 def test_the_test_asks_the_head_that_infers():
     ready = prepare(two_heads)
-    with session.opened(ready.program.graph, tf1.ConfigProto()) as live:
+    with session.opened(ready.program.graph, Options()) as live:
         (weights,) = live.run(ready.weights)
         loss, read = ready.test.callable(live)(*columns(ready, "test"))
     labels, points = columns(ready, "test")
@@ -140,7 +140,7 @@ def test_every_registered_model_can_be_trained(name):
 def test_the_first_weights_follow_from_the_seed():
     def first_weights(seed):
         ready = prepare(one_head, seed)
-        with session.opened(ready.program.graph, tf1.ConfigProto()) as live:
+        with session.opened(ready.program.graph, Options()) as live:
             return live.run(ready.weights)[0]
 
     assert np.array_equal(first_weights(1), first_weights(1))
@@ -153,7 +153,7 @@ def test_updates_run_with_every_step():
         return replace(one_head(), updates=(seen.assign_add(1),))
 
     ready = prepare(counting)
-    with session.opened(ready.program.graph, tf1.ConfigProto()) as live:
+    with session.opened(ready.program.graph, Options()) as live:
         step = ready.train.callable(live)
         for _ in range(3):
             step(*columns(ready), np.float32(0.5))

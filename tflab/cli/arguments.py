@@ -249,6 +249,7 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def saved_of(args: argparse.Namespace) -> Saved:
+    command.MAY_QUOTE.set(args.allow_side_effects)
     return Saved(
         signature=args.signature,
         loss=args.loss,

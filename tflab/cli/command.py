@@ -16,6 +16,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from typing import BinaryIO, NoReturn
 
 from tflab.cli import ending, plain
@@ -29,6 +30,8 @@ NEEDED = (
 )
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 INTERRUPTED = ending.INTERRUPTED
+# Whether what TensorFlow logs may quote files, which a graph from a file reads with leave
+MAY_QUOTE = ContextVar("may quote", default=False)
 
 
 class Parser(argparse.ArgumentParser):
@@ -121,6 +124,7 @@ def file(what: str) -> Callable[[str], str]:
 def run(body: Callable[[], int]) -> int:
     """Run a command's body and turn what goes wrong into a sentence and an exit status."""
     plain.prepare()
+    MAY_QUOTE.set(False)
     with chatter_kept() as chatter, ending.as_by_ctrl_c() as ended:
         try:
             try:
@@ -223,6 +227,8 @@ def writes_to_descriptor_2() -> bool:
 
 def show(chatter: BinaryIO) -> None:
     """Print what was kept; a message that came again and again is shown once, with its count."""
+    if MAY_QUOTE.get():
+        return
     chatter.seek(0)
     lines = chatter.read().decode(errors="backslashreplace").splitlines()
     messages = Counter(line.rpartition("] ")[2] for line in lines if line.strip())

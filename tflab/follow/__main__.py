@@ -3,6 +3,7 @@
     python -m tflab.follow conv1/Conv2D --model lenet
 
 A node that was fused into another lives on in that one, whose device, kernel and times are shown.
+A batch size whose step fails is left out with its reason, and the exit status is then 1.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from dataclasses import replace
 
 from tflab import models
 from tflab.cli import arguments, command, environment
+from tflab.errors import RefusedError
 from tflab.records import NodeHistory, Options, Placement
 from tflab.runtime import dumps
 
@@ -54,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model, options.saved)
     from tflab import lifecycle
-    from tflab.follow import measurement, node_history
+    from tflab.follow import measurement, node_history, view
     from tflab.lifecycle import execution
 
     stages = list(lifecycle.walk(args.model, options, stop="placement"))
@@ -65,9 +67,12 @@ def run(args: argparse.Namespace) -> int:
     assert isinstance(placed, Placement)
     options = replace(options, batch_size=placed.batch_size)  # a graph may have one of its own
     stages.append(execution.execute(placed, options))
-    histories = measurement.follow(stages, sorted(set(args.batch_sizes)), options)
-    show(node_history.of(args.node, histories, whose), args)
-    return 0
+    followed = measurement.follow(stages, sorted(set(args.batch_sizes)), options)
+    history = node_history.of(args.node, followed.histories, whose)
+    show(history, args)
+    if followed.timed.failed:
+        raise RefusedError(" ".join(view.untimed(history)))
+    return command.INTERRUPTED if followed.timed.interrupted else 0
 
 
 def show(history: NodeHistory, args: argparse.Namespace) -> None:

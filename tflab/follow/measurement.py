@@ -2,62 +2,126 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from tflab.analysis import critical_path
 from tflab.compare import batch_tables, sweep
+from tflab.errors import RefusedError, TflabError
 from tflab.follow import node_history
 from tflab.lifecycle import placement
-from tflab.records import Backward, CriticalPath, NodeHistory, Options, Peaks, Placement, Stage
+from tflab.records import (
+    Backward,
+    CriticalPath,
+    NodeHistory,
+    Options,
+    Peaks,
+    Placement,
+    Program,
+    Stage,
+)
 from tflab.runtime import session
+from tflab.units import plural
 
 STEPS = 20  # traced steps at the largest batch size; the smaller ones work on the same rows
 MOST_ROWS = 640  # of data, so that it is over in seconds
 MOST_S = 20  # of a step that takes long, fewer rows
 
 
-def follow(
-    stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
-) -> dict[str, NodeHistory]:
+@dataclass(frozen=True)
+class Timed:
+    """The step that the stages were walked with, at several batch sizes."""
+
+    tables: batch_tables.Tables = field(default_factory=dict)  # rows by node, by batch size
+    path: CriticalPath | None = None  # at the batch size of the walk, or the nearest to it
+    untimed: Mapping[int, str] = field(default_factory=dict)  # batch size -> why it is missing
+    failed: bool = False  # whether one is missing because the runtime refused it
+    interrupted: bool = False
+
+
+@dataclass(frozen=True)
+class Followed:
+    """The history of every node, by its name, and what of the measurement they are told from."""
+
+    histories: Mapping[str, NodeHistory]
+    timed: Timed
+
+
+def follow(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options) -> Followed:
     """The history of every node, with its times at each batch size.
 
     `stages` are the results of a walk as far as placement, or further: then whether a step waits
-    for a node is seen in the steps of the walk. A batch size that the training data do not fill
-    is left out. Raises TflabError when a step fails.
+    for a node is seen in the steps of the walk. A batch size that the training data do not fill, or
+    whose step fails, is left out, and the histories say why.
     """
-    return node_history.histories(stages, *measured(stages, batch_sizes, options))
+    timed = measured(stages, batch_sizes, options)
+    histories = node_history.histories(stages, timed.tables, timed.path)
+    told = {name: replace(one, untimed=timed.untimed) for name, one in histories.items()}
+    return Followed(told, timed)
 
 
-def measured(
-    stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
-) -> tuple[batch_tables.Tables, CriticalPath | None]:
-    """The rows by node of the step that the stages were walked with, by batch size, and the
-    critical path at the batch size of the walk, or the nearest to it."""
+def measured(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options) -> Timed:
+    """The times of every node in the step that the stages were walked with."""
     backward = next(stage for stage in stages if isinstance(stage, Backward))
     walked = next(stage for stage in stages if isinstance(stage, Placement))
-    program = backward.program
-    available = program.dataset("train").size
-    fixed = program.model.fixed_batch
-    sizes = [fixed] if fixed else [size for size in batch_sizes if size <= available]
-    if not sizes:
-        return {}, None
-    rows = min(max(MOST_ROWS, max(sizes)), STEPS * max(sizes), available)
-    step = session.step_of(program, walked.fetches)
-    rows = sweep.affordable(MOST_S, program, step, sizes, rows, options, "train")
-    types = {node.name: node.op for node in walked.nodes}
-    batches = sweep.run(program, step, sizes, rows, options, "train", types).batches
-    placed = {
-        size: placement.place_once(backward, replace(options, batch_size=size)) for size in batches
-    }
+    data = backward.program.dataset("train")
+    fixed = backward.program.model.fixed_batch
+    sizes = [fixed] if fixed else [size for size in batch_sizes if size <= data.size]
+    rows = f"The data ({data.name}) have {plural(data.size, 'row')}"
+    untimed = {size: f"{rows}." for size in batch_sizes if size > data.size and not fixed}
+    placed: dict[int, Placement] = {}
+    refused: dict[int, str] = {}
+    for size in sizes:
+        try:
+            placed[size] = placement.place_once(backward, replace(options, batch_size=size))
+        except TflabError as error:
+            refused[size] = str(error)
+    batches, failures, interrupted = swept(backward.program, walked, list(placed), options)
+    refused |= failures
+    untimed |= refused
+    if not batches:
+        return Timed(untimed=untimed, failed=bool(refused), interrupted=interrupted)
 
     def tabulate(peaks: Peaks) -> batch_tables.Tables:
         return {
-            size: batch_tables.table(batches[size], placement_at, "node", peaks)
-            for size, placement_at in placed.items()
+            size: batch_tables.table(batch, placed[size], "node", peaks)
+            for size, batch in batches.items()
         }
 
     nearest = min(batches, key=lambda size: abs(size - options.batch_size))
     runs = batches[nearest].runs
     path = critical_path.critical_path(placed[nearest].nodes, runs, placed[nearest].transfers)
-    return batch_tables.under_a_roof(tabulate)[0], path
+    tables = batch_tables.under_a_roof(tabulate)[0]
+    return Timed(tables, path, untimed, bool(refused), interrupted)
+
+
+def swept(
+    program: Program, walked: Placement, sizes: Sequence[int], options: Options
+) -> tuple[Mapping[int, sweep.Measured], dict[int, str], bool]:
+    """The steps of these batch sizes, why one of them failed, and whether Ctrl-C came.
+
+    All batch sizes take turns in one session. Where one fails before it was measured at all, the
+    others begin anew without it.
+    """
+    step = session.step_of(program, walked.fetches)
+    types = {node.name: node.op for node in walked.nodes}
+    available = program.dataset("train").size
+    failures: dict[int, str] = {}
+    while sizes:
+        rows = min(max(MOST_ROWS, max(sizes)), STEPS * max(sizes), available)
+        batches: Mapping[int, sweep.Measured] = {}
+        try:
+            rows = sweep.affordable(MOST_S, program, step, sizes, rows, options, "train")
+            done = sweep.run(program, step, sizes, rows, options, "train", types)
+            batches, failure = done.batches, done.ending.failure
+            if failure is None:
+                return batches, failures, done.ending.interrupted
+        except RefusedError as error:
+            failure = error
+        size = failure.batch_size or sizes[0]
+        failures[size] = str(failure)
+        if size in batches:
+            missing = {other: str(failure) for other in sizes if other not in batches}
+            return batches, failures | missing, False
+        sizes = [other for other in sizes if other != size]
+    return {}, failures, False

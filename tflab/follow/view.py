@@ -217,6 +217,7 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
     elif history.ran_outputs not in ((), history.outputs):
         yield (f"made {', '.join(map(tensor, history.ran_outputs))}",)
     yield from value_lines(history)
+    yield from ((sentence,) for sentence in untimed(history))
     if history.critical:
         yield (
             "on the longest chain of dependent ops by median traced times: a model in which "
@@ -230,6 +231,12 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
         )
     for before, tensors, after in memory.sentences(history):
         yield tuple(part for part in (before, *links(tensors), after) if part)
+
+
+def untimed(history: NodeHistory) -> Iterator[str]:
+    """A sentence for each batch size without times."""
+    for size, why in history.untimed.items():
+        yield f"A batch of {size} is not measured. {why}"
 
 
 def value_lines(history: NodeHistory) -> Iterator[Line]:

@@ -76,10 +76,10 @@ def computed(
     then; no differences where the loss comes out otherwise each time, or not finite."""
     batch = next(session.feed_batches(program, options.batch_size))
     feeds = gradient_check.feeds_of(program, [g for g, _ in pairs.values()], batch)
-    config = session.config_of(replace(options, soft_placement=True))
+    options = replace(options, soft_placement=True)
     graph, variables = variable_values.settable(program)
     rng = np.random.default_rng(0)
-    with session.opened(graph, config, session.start_of(program)) as live:
+    with session.opened(graph, options, session.start_of(program)) as live:
         first = dict(gradient_check.first_values(live, variables, rng, noise=0))
         tensors = {name: variable_values.within(graph, g) for name, (g, _) in pairs.items()}
         values = {name: np.asarray(g) for name, g in live.run(tensors, feeds).items()}
@@ -88,7 +88,7 @@ def computed(
     starts = {name: first[setters[name]] for name in pairs if name in setters}
     if unfit:
         return values, {}, starts
-    run = gradient_check.Run(graph, program.loss.name, config, feeds, variables, first)
+    run = gradient_check.Run(graph, program.loss.name, options, feeds, variables, first)
     elements = {name: np.arange(value.size) for name, value in values.items()}
     return values, gradient_check.differences(run, elements)[0], starts
 

@@ -229,7 +229,7 @@ def types_that_run(job: measure.Job, placement: Placement, options: Options) -> 
     """Node -> op type, of the graph that runs."""
     values = next(session.feed_batches(placement.program, options.batch_size))
     try:
-        with session.fresh(job.graph, session.config_of(job.options)) as live:
+        with session.fresh(job.graph, job.options) as live:
             return session.types_that_run(live, job.step, job.start, values)
     except TflabError:
         return {}

@@ -54,10 +54,10 @@ def check(
     batch = next(session.feed_batches(program, rows))
     feeds = feeds_of(program, [gradient for gradient, _ in pairs], batch)
     # What the devices cannot do is not the question here: that comes with placement.
-    config = session.config_of(replace(options, soft_placement=True))
+    options = replace(options, soft_placement=True)
     graph, variables = settable(program)
     rng = np.random.default_rng(0)
-    with session.opened(graph, config, session.start_of(program)) as live:
+    with session.opened(graph, options, session.start_of(program)) as live:
         values = dict(first_values(live, variables, rng, NOISE))
         assign(live, values)
         gradients = [dense(g) for g in live.run([within(graph, g) for g, _ in pairs], feeds)]
@@ -70,7 +70,7 @@ def check(
     elements = {
         name: chosen(gradient, count, rng) for name, gradient in zip(names, gradients, strict=True)
     }
-    run = Run(graph, program.loss.name, config, feeds, variables, values)
+    run = Run(graph, program.loss.name, options, feeds, variables, values)
     slopes, dtype = differences(run, elements)
     return tuple(
         compare(name, gradient, elements[name], slopes[name], dtype)
@@ -84,7 +84,7 @@ class Run:
 
     graph: tf.Graph
     loss: str  # a tensor
-    config: Any
+    options: Options
     feeds: Mapping[str, np.ndarray]
     variables: Mapping[str, Settable]
     values: Mapping[str, np.ndarray]  # setter of a variable -> value
@@ -97,7 +97,7 @@ def differences(
     which they were taken: that of the widest copy of the graph that runs."""
     for copy, dtype in float64_copy.copies(run.graph, [node_of(run.loss), *run.values]):
         try:
-            with session.opened(copy, run.config) as live:
+            with session.opened(copy, run.options) as live:
                 assign(live, run.values)
                 fed = {tensor: value for tensor, value in run.feeds.items() if has(copy, tensor)}
                 moving = Moving(live, run.loss, fed, run.values, STEPS[dtype])

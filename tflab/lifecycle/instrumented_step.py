@@ -67,7 +67,7 @@ def run_here(
     modules: tuple[xla.Module, ...] = ()
     notes = []
     with (
-        session.fresh(graph, session.config_of(options)) as live,
+        session.fresh(graph, options) as live,
         folders.temporary("graphs") as graphs,
     ):
         observed = over_tasks if options.cluster else in_process

@@ -10,21 +10,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from math import prod
-from pathlib import Path
 
 import tensorflow as tf
 
 from tflab.analysis.ledger import nodes_needed
 from tflab.errors import TflabError
 from tflab.records import Node, Tensor
+from tflab.runtime.free_memory import available
 from tflab.units import size
 
-MEMINFO = Path("/proc/meminfo")
-LIMIT, USED = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-DETAILS = Path("/sys/fs/cgroup/memory.stat")
-CACHED = ("active_file", "inactive_file")  # pages of files, which are given back where it is tight
 HELD = ("Const", "VariableV2", "Variable", "Placeholder", "PlaceholderV2")  # all through the step
-
 
 # What hands its input on, or writes into it
 FORWARDING = re.compile(
@@ -92,26 +87,3 @@ def dtype_bytes(dtype: str) -> int:
         return int(tf.dtypes.as_dtype(dtype.removesuffix("_ref")).size or 0)
     except TypeError:  # of resources and variants
         return 0
-
-
-def available() -> int | None:
-    """Bytes that are free on this machine, or in the container; None where nobody says."""
-    free = [bytes_ for bytes_ in (free_of_machine(), free_of_container()) if bytes_ is not None]
-    return min(free, default=None)
-
-
-def free_of_machine() -> int | None:
-    try:
-        lines = dict(line.split(":", 1) for line in MEMINFO.read_text("ascii").splitlines())
-        return sum(int(lines[name].split()[0]) for name in ("MemAvailable", "SwapFree")) * 1024
-    except (OSError, KeyError, ValueError):
-        return None
-
-
-def free_of_container() -> int | None:
-    try:
-        limit, used = int(LIMIT.read_text("ascii")), int(USED.read_text("ascii"))
-        details = dict(line.split() for line in DETAILS.read_text("ascii").splitlines())
-        return max(0, limit - used + sum(int(details[name]) for name in CACHED))
-    except (OSError, KeyError, ValueError):  # there is none, or it has no limit
-        return None

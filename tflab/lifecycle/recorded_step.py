@@ -41,7 +41,7 @@ def run(folder: str, placement: Placement, options: Options) -> Ran:
     batch = next(batches)
     readers = variables.readers(program.graph, [node.name for node in placement.nodes])
     metadata = tf1.RunMetadata()
-    with session.fresh(program.graph, session.config_of(options)) as live:
+    with session.fresh(program.graph, options) as live:
         recorded = step.callable(
             live,
             output_partition_graphs=True,

@@ -176,6 +176,14 @@ def import_graph(file: GraphFile, graph: tf.Graph, options: Saved) -> None:
         with graph.as_default():
             tf.import_graph_def(graph_def, name="")
     except Exception as error:  # of many types, by what is wrong with the graph
+        if options.side_effects:
+            # What was read meanwhile may be quoted; without leave nothing is, and it fails alike
+            import_graph(file, tf.Graph(), replace(options, side_effects=False))
+            raise not_importable(
+                file,
+                "to know a shape, TensorFlow read what does not fit. Leave out "
+                "--allow-side-effects to see the graph",
+            ) from error
         reason = " ".join(str(error).split()).partition(" [[")[0] or type(error).__name__
         missing = re.search(r"Op type not registered '([^']+)'", reason)
         if missing:
@@ -184,11 +192,15 @@ def import_graph(file: GraphFile, graph: tf.Graph, options: Saved) -> None:
                 f"it has an op of the type '{missing[1]}', which TensorFlow {tf.__version__} does "
                 f"not know; it comes from {library} or from another version"
             )
-        raise NotImportableError(
-            f"The graph '{file.name}' cannot be imported: {reason}.",
-            nodes.from_graph_def(file.graph_def, nodes.lines_in(file.lines), {}),
-            functions.of_graph_def(file.graph_def, file.lines),
-        ) from error
+        raise not_importable(file, reason) from error
+
+
+def not_importable(file: GraphFile, reason: str) -> NotImportableError:
+    return NotImportableError(
+        f"The graph '{file.name}' cannot be imported: {reason}.",
+        nodes.from_graph_def(file.graph_def, nodes.lines_in(file.lines), {}),
+        functions.of_graph_def(file.graph_def, file.lines),
+    )
 
 
 def output_of(

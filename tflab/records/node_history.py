@@ -56,6 +56,7 @@ class NodeHistory(Shown):
     kernel: Kernel | None = None
     code: tuple[Machined, ...] = ()
     times: Mapping[int, OpStats] = field(default_factory=dict)  # of the carrier, by batch size
+    untimed: Mapping[int, str] = field(default_factory=dict)  # batch size -> why it has no times
     slack_ns: float | None = None  # how much longer it could take without lengthening the step
     critical: bool = False
     # That the outputs of the carrier lay in, in the step of median length

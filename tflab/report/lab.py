@@ -139,11 +139,12 @@ def walk(model: str, options: Options, drawn: bool = True) -> Walked:
     """A walk through all stages; where its graph is drawn, with times at each batch size."""
     stages = tuple(lifecycle.walk(model, options))
     if drawn:
-        histories = measurement.follow(stages, BATCH_SIZES, options)
+        followed = measurement.follow(stages, BATCH_SIZES, options)
+        histories, interrupted = followed.histories, followed.timed.interrupted
     else:
-        histories = node_history.histories(stages)
+        histories, interrupted = node_history.histories(stages), False
     walked = Walked(model, stages, histories)
-    if walked.execution.interrupted:
+    if interrupted or walked.execution.interrupted:
         raise KeyboardInterrupt
     return walked
 

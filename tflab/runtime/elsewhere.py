@@ -74,13 +74,19 @@ def untraced_here(
     yield [{size: [] for size in batch_sizes} for _ in jobs]
     for seed in count():
         places = measure.shuffled(len(ready), seed)
-        with measure.sessions([ready[place] for place in places], traced=False) as runners:
+        in_turn = [ready[place] for place in places]
+        with measure.sessions(in_turn, traced=False) as runners:
             for _ in range(turns):
                 plan = plans.several_rotations(columns, batch_sizes, len(ready), rounds)
-                yield taken(plan, runners, places)
+                yield taken(plan, runners, in_turn, places)
 
 
-def taken(plan: measure.Plan, runners: Sequence[measure.Runner], places: Sequence[int]) -> Times:
+def taken(
+    plan: measure.Plan,
+    runners: Sequence[measure.Runner],
+    jobs: Sequence[measure.Job],
+    places: Sequence[int],
+) -> Times:
     times: Times = [defaultdict(list) for _ in places]
     try:
         for turn in chain.from_iterable(plan.rounds):
@@ -88,7 +94,8 @@ def taken(plan: measure.Plan, runners: Sequence[measure.Runner], places: Sequenc
             if not turn.warmup:
                 times[places[turn.job]][turn.batch_size].append(timed.wall_ns)
     except tf.errors.OpError as error:
-        raise refusals.refused(error) from None
+        job = jobs[turn.job]
+        raise refusals.refused(error, job.options, job.graph) from None
     return times
 
 

@@ -124,13 +124,11 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Ending:
         except KeyboardInterrupt:
             return Ending(interrupted=True)
         except tf.errors.OpError as error:
-            soft = jobs[0].options.soft_placement
-            return Ending(failure=refusals.refused(error, soft, tasks_of(jobs)))
+            job = jobs[turn.job]
+            failure = refusals.refused(error, job.options, job.graph)
+            failure.batch_size = turn.batch_size
+            return Ending(failure=failure)
     return Ending()
-
-
-def tasks_of(jobs: Sequence[Job]) -> tuple[str, ...]:
-    return jobs[0].options.cluster if jobs else ()
 
 
 @contextmanager
@@ -144,7 +142,7 @@ def sessions(jobs: Sequence[Job], traced: bool = True) -> Iterator[list[Runner]]
 def ready(job: Job, traced: bool = True) -> Iterator[Runner]:
     """A session with the compiled step. The traced one is built first of all, as in the step that
     placement reads: the runtime numbers the nodes that it makes."""
-    with session.fresh(job.graph, session.config_of(job.options)) as live:
+    with session.fresh(job.graph, job.options) as live:
         if job.options.cluster:
             session.begin(live, job.start)
             # A compiled step brings no trace back from a master that is asked over the wire.

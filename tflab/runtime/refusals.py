@@ -1,25 +1,39 @@
-"""Refusals: what the runtime said, as a sentence."""
+"""Refusals: what the runtime said, as a sentence.
+
+Its kernels quote what they were given. Where a graph from a file may read other files, that may be
+what is in them, so of what it says then only forms are repeated that hold names of the graph's
+own. Not even sizes are, because a shape may have been read, too.
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator
 
 import tensorflow as tf
 
-from tflab.errors import RanDryError, RefusedError
+from tflab.errors import RanDryError, RefusedError, WithheldError
+from tflab.records import Options
 from tflab.runtime import cluster
 
 TIME_LIMIT_S = 120  # of one step
 END_OF_DATA = "End of sequence"  # what an iterator of tf.data says at its end
+NAMED = re.compile(r"\[\[(?:\{\{node )?([^\s\]{}]+)")
+HARMLESS = re.compile(  # sentences of before anything ran, which quote the graph alone
+    rf"{END_OF_DATA}|Multiple CPU devices.*"
+    r"|You must feed a value for placeholder tensor '[^']*' with dtype.*"
+    r"|(Cannot assign a device for operation|Could not satisfy explicit device spec).*"
+    r"|No OpKernel was registered to support Op '\w+'.*|Op type not registered '\w+'.*"
+)
+OF_A_FILE = re.compile(
+    r"(?P<path>.+); (No such file or directory|Permission denied|Is a directory)"
+)
 
 
-def refused(
-    error: tf.errors.OpError, soft_placement: bool = False, tasks: Sequence[str] = ()
-) -> RefusedError:
-    """What the runtime said, as a sentence, and what would help where that is known and was not
-    done yet."""
-    if tasks and (lost := cluster.refused(error, tasks)):
+def refused(error: tf.errors.OpError, options: Options, graph: tf.Graph) -> RefusedError:
+    """What the runtime said of a run of this graph, as a sentence, and what would help where that
+    is known and was not done yet."""
+    if options.cluster and (lost := cluster.refused(error, options.cluster)):
         return lost
     if isinstance(error, tf.errors.DeadlineExceededError):
         return RefusedError(
@@ -27,19 +41,50 @@ def refused(
             "waits for ever, such as a queue that nobody fills. --fetch chooses what is run."
         )
     message = sentence(error.message)
+    if options.of_file.side_effects and not is_harmless(message, graph):
+        return withheld(error, graph)
     if isinstance(error, tf.errors.OutOfRangeError) and message.startswith(END_OF_DATA):
         return RanDryError(
             f"The data that the graph reads by itself ran dry: {message}. There are more steps to "
             "take than batches; let the data begin anew with tf.data's `repeat()`, or take fewer "
             "steps."
         )
-    if "explicitly assigned to" in message and not soft_placement:
+    if "explicitly assigned to" in message and not options.soft_placement:
         message += " Give --soft-placement to let another device do it."
     if message.startswith("Multiple CPU devices"):
         message += ": XLA put nodes of several devices into one cluster. Give --devices 1."
     refusal = RefusedError(f"The runtime refused the step: {message}")
-    refusal.nodes = tuple(re.findall(r"\[\[(?:\{\{node )?([^\s\]{}]+)", error.message))
+    refusal.nodes = tuple(NAMED.findall(error.message))
     return refusal
+
+
+def is_harmless(message: str, graph: tf.Graph) -> bool:
+    """Whether this quotes nothing but the graph: a path, too, may have been read from a file."""
+    about_file = OF_A_FILE.fullmatch(message)
+    if about_file:
+        return about_file["path"].encode() in graph.as_graph_def().SerializeToString()
+    return HARMLESS.fullmatch(message) is not None
+
+
+def withheld(error: tf.errors.OpError, graph: tf.Graph) -> WithheldError:
+    """That the step failed and where, without the runtime's words."""
+    types = dict(types_of(graph))
+    named = [name for name in NAMED.findall(error.message) if name in types]
+    where = f"'{named[0]}' ({types[named[0]]})" if named else "It"
+    refusal = WithheldError(
+        f"The runtime refused the step: {where} ended in {type(error).__name__}. What it said is "
+        "not repeated, because with --allow-side-effects it may quote a file. TensorFlow itself "
+        "shows it."
+    )
+    refusal.nodes = tuple(named)
+    return refusal
+
+
+def types_of(graph: tf.Graph) -> Iterator[tuple[str, str]]:
+    """The nodes of a graph and of its functions, with their types."""
+    graph_def = graph.as_graph_def()
+    for nodes in (*(function.node_def for function in graph_def.library.function), graph_def.node):
+        yield from ((node.name, node.op) for node in nodes)
 
 
 def sentence(message: str) -> str:

@@ -62,29 +62,36 @@ def config_of(options: Options) -> tf1.ConfigProto:
 
 @contextmanager
 def opened(
-    graph: tf.Graph, config: tf1.ConfigProto, start: Start | None = None
+    graph: tf.Graph,
+    options: Options,
+    start: Start | None = None,
+    config: tf1.ConfigProto | None = None,
 ) -> Iterator[tf1.Session]:
     """A session with its variables at their first values, by default those of their initialisers;
     the runtime's errors as sentences."""
-    with fresh(graph, config) as session:
+    with fresh(graph, options, config) as session:
         begin(session, start or Start(initializers(graph)))
         yield session
 
 
 @contextmanager
-def fresh(graph: tf.Graph, config: tf1.ConfigProto) -> Iterator[tf1.Session]:
-    """A session that has not built or run anything yet.
+def fresh(
+    graph: tf.Graph, options: Options, config: tf1.ConfigProto | None = None
+) -> Iterator[tf1.Session]:
+    """A session that has not built or run anything yet, by default with the configuration of its
+    options.
 
     It is not made the default one: what happens elsewhere meanwhile, between the steps of a
     training, say, has no business in its graph.
     """
+    config = config or config_of(options)
     tasks = cluster.addresses_of(config)
     cluster.check_all(tasks)
     session = tf1.Session(cluster.target(config), graph, config)
     try:
         yield session
     except tf.errors.OpError as error:
-        raise refusals.refused(error, config.allow_soft_placement, tasks) from error
+        raise refusals.refused(error, options, graph) from error
     finally:
         cluster.close(session) if tasks else session.close()
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 import tempfile
-import zipfile
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
@@ -24,12 +23,10 @@ from tflab import doors, folders
 from tflab.errors import TflabError, UsageError, reason
 from tflab.records import Lines
 from tflab.runtime import private
-from tflab.saved_graphs import lines
-from tflab.units import size
+from tflab.saved_graphs import keras_archives, lines
 
 KINDS = "a SavedModel folder, a GraphDef or MetaGraphDef (binary or text), or a .keras file"
 LARGEST_TEXT = 64 * 2**20  # bytes; parsing a text proto takes about a second per megabyte
-UNPACKED, RATIO = 64 * 2**20, 20  # bytes of an archive, and times its size, at most to unpack
 HDF5 = b"\x89HDF\r\n\x1a\n"
 ZIP = b"PK\x03\x04"
 
@@ -93,20 +90,7 @@ def read_saved_model(folder: Path) -> GraphFile:
 
 def read_keras_model(path: Path) -> GraphFile:
     """A Keras model, exported as a SavedModel. Code in the file is not loaded (`safe_mode`)."""
-    try:
-        with zipfile.ZipFile(path) as archive:
-            unpacked = sum(entry.file_size for entry in archive.infolist())
-            names = set(archive.namelist())
-    except zipfile.BadZipFile as error:
-        raise UsageError(f"'{path}' is a damaged zip archive: {error}.") from error
-    if "config.json" not in names:
-        raise UsageError(f"'{path}' is a zip archive, but not of a Keras model. Give {KINDS}.")
-    packed = path.stat().st_size
-    if unpacked > max(UNPACKED, RATIO * packed):
-        raise UsageError(
-            f"'{path}' unpacks from {size(packed)} to {size(unpacked)}, which is no model: Keras "
-            "does not compress what it saves. Save it with Keras again."
-        )
+    keras_archives.check(path)
     try:
         return exported(
             lambda: tf.keras.models.load_model(path, compile=False, safe_mode=True), str(path)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import tensorflow as tf
@@ -24,13 +24,14 @@ def start_of(file: GraphFile, graph: tf.Graph, nodes: Sequence[Node], needed: se
     variables = [node for node in nodes if node.op in VARIABLES and node.name in needed]
     tables = table_initialisation(file)
     if not variables:
-        return Start(tables.targets, tables.feeds)
+        return checked(Start(tables.targets, tables.feeds), file, graph)
     saver = file.meta.saver_def if file.meta is not None else None
     if file.checkpoint and saver is not None and saver.restore_op_name:
         feeds = {saver.filename_tensor_name: file.checkpoint, **tables.feeds}
         targets = (node_of(saver.restore_op_name), *tables.targets)
         source = file.given or file.checkpoint
-        return Start(targets, feeds, f"Variables have the values of '{source}'.")
+        about = f"Variables have the values of '{source}'."
+        return checked(Start(targets, feeds, about), file, graph)
     assigned = {
         node_of(node.inputs[0]): node.name
         for node in reversed(nodes)
@@ -54,7 +55,42 @@ def start_of(file: GraphFile, graph: tf.Graph, nodes: Sequence[Node], needed: se
             f" The checkpoint '{file.checkpoint}' beside it was not read: the file names no op "
             "that restores it, as a MetaGraphDef does."
         )
-    return Start((*initialised, *made_up, *tables.targets), tables.feeds, about)
+    targets = (*initialised, *made_up, *tables.targets)
+    return checked(Start(targets, tables.feeds, about), file, graph)
+
+
+def checked(start: Start, file: GraphFile, graph: tf.Graph) -> Start:
+    """The same start. Raises TflabError where the graph has not what it would run or feed, by what
+    the file says of itself."""
+    ops = {op.name: op for op in graph.get_operations()}
+    for name in start.targets:
+        if name not in ops:
+            raise TflabError(
+                f"'{file.name}' says that '{name}' restores or initialises it, and its graph has "
+                "no such node. Save it again, or only look at it with --stage frontend."
+            )
+    for name in start.feeds:
+        if wrong := no_path(name, ops, graph):
+            raise TflabError(
+                f"'{file.name}' says that the path of its files goes to '{name}', {wrong}; it "
+                "would have to be one string. Save it again, or only look at it with --stage "
+                "frontend."
+            )
+    return start
+
+
+def no_path(name: str, ops: Mapping[str, tf.Operation], graph: tf.Graph) -> str | None:
+    """Why the path of a file cannot be fed to this tensor, if it cannot."""
+    place = name.rpartition(":")[2]
+    op = ops.get(node_of(name))
+    if op is None or not place.isdecimal() or int(place) >= len(op.outputs):
+        return "which is not in its graph"
+    tensor = op.outputs[int(place)]
+    if tensor.dtype != tf.string:
+        return f"which is {tensor.dtype.name}"
+    if not tensor.shape.is_compatible_with([]):
+        return f"which has the shape {tensor.shape}"
+    return None if graph.is_feedable(tensor) else "which cannot be fed"
 
 
 def has(names: Sequence[str]) -> str:

@@ -70,7 +70,8 @@ def train(
             stand_in = data.name if data.stands_in_for else ""
             event_files = stack.enter_context(summaries.opened(folder, done, stand_in))
         graph = trainer.program.graph
-        live = stack.enter_context(session.fresh(graph, config_of(settings, trainer.options)))
+        config = config_of(settings, trainer.options)
+        live = stack.enter_context(session.fresh(graph, trainer.options, config))
         interrupted = stack.enter_context(interrupt_held())
         batch_size = settings.batch_size
         untraced = start or trainer.options.cluster

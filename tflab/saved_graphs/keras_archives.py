@@ -1,0 +1,99 @@
+"""Keras archives: whether a .keras file can be handed to Keras, which would load all that it holds.
+
+It is a zip archive with the weights as HDF5 in it. Both may claim far more than they have, and what
+is looked at here is what they claim: nothing is unpacked before it is known to have room.
+"""
+
+from __future__ import annotations
+
+import io
+import shutil
+import zipfile
+import zlib
+from collections.abc import Iterator
+from math import prod
+from pathlib import Path
+from typing import Any
+
+from tflab import folders
+from tflab.errors import UsageError
+from tflab.runtime.free_memory import available
+from tflab.units import size
+
+UNPACKED, RATIO = 64 * 2**20, 20  # bytes of an archive, and times its size, at most to unpack
+WEIGHTS, PLAIN_WEIGHTS = "model.weights.h5", "model.weights.npz"
+
+
+def check(path: Path) -> None:
+    """Raise UsageError where this is no Keras model, or one that would not fit."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_entries(path, archive)
+            claimed = dict(weights_of(path, archive))
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError) as error:
+        raise UsageError(f"'{path}' is a damaged zip archive: {error}.") from error
+    there, wanted = available(), sum(claimed.values())
+    if there is not None and wanted > there:
+        largest = max(claimed, key=lambda name: claimed[name])
+        raise UsageError(
+            f"'{path}' declares {size(wanted)} of weights ('{largest}' has {size(claimed[largest])}"
+            f"), and {size(there)} of memory are free. Load it where there is more."
+        )
+
+
+def check_entries(path: Path, archive: zipfile.ZipFile) -> None:
+    if "config.json" not in archive.namelist():
+        raise UsageError(
+            f"'{path}' is a zip archive, but not of a Keras model: it has no config.json. Give a "
+            ".keras file, as Keras saves it."
+        )
+    unpacked, packed = sum(entry.file_size for entry in archive.infolist()), path.stat().st_size
+    if unpacked > max(UNPACKED, RATIO * packed):
+        raise UsageError(
+            f"'{path}' unpacks from {size(packed)} to {size(unpacked)}, which is no model: Keras "
+            "does not compress what it saves. Save it with Keras again."
+        )
+
+
+def weights_of(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, int]]:
+    """The arrays that the weights claim to be, and their bytes."""
+    names = archive.namelist()
+    if PLAIN_WEIGHTS in names:
+        with zipfile.ZipFile(io.BytesIO(archive.read(PLAIN_WEIGHTS))) as arrays:
+            yield from ((entry.filename, entry.file_size) for entry in arrays.infolist())
+    if WEIGHTS in names:
+        with folders.temporary("keras") as folder:
+            file = Path(folder, WEIGHTS)
+            with archive.open(WEIGHTS) as packed, file.open("wb") as unpacked:
+                shutil.copyfileobj(packed, unpacked)
+            yield from hdf5_arrays(path, file)
+
+
+def hdf5_arrays(path: Path, file: Path) -> list[tuple[str, int]]:
+    """The data sets of an HDF5 file. What one declares has no bounds: what is missing in the file
+    is filled in, and compressed data may unpack to anything."""
+    import h5py
+
+    claimed: list[tuple[str, int]] = []
+
+    def visit(name: str, item: Any) -> None:
+        if isinstance(item, h5py.Group):
+            links = (item.get(child, getlink=True) for child in item)
+            foreign = any(isinstance(link, h5py.ExternalLink) for link in links)
+        else:
+            foreign = bool(item.external or item.is_virtual)
+            claimed.append((name, prod(item.shape or (0,)) * item.dtype.itemsize))
+        if foreign:
+            raise UsageError(
+                f"'{path}' takes weights from other files: '{name or '/'}' leads out of it. Save "
+                "it with Keras again."
+            )
+
+    try:
+        with h5py.File(file, "r") as weights:
+            visit("", weights)
+            weights.visititems(visit)
+    except (OSError, RuntimeError, KeyError, ValueError) as error:
+        first = str(error).partition(" (")[0]
+        raise UsageError(f"'{path}' is damaged: its {WEIGHTS} cannot be read: {first}.") from error
+    return claimed
