@@ -75,6 +75,13 @@ def test_every_command_answers_help_without_anything_that_takes_long_to_import()
     }
 
 
+def test_a_quick_test_that_imports_tensorflow_is_told_of_its_mark():
+    program = "import tests.without_tensorflow\ntry: import tensorflow\n"
+    assert python(f"{program}except ImportError as error: print(error)") == (
+        "A test that imports TensorFlow has the mark `tensorflow`.\n"
+    )
+
+
 def test_every_dependency_stands_in_requirements_with_the_same_range():
     listed = re.search(r"^dependencies = \[(.*?)^\]", read("pyproject.toml"), re.M | re.S)
     dependencies = re.findall(r'"(.+?)"', listed.group(1))
