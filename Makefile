@@ -1,7 +1,7 @@
 # make lab   the whole lab: report/report.html, from Python lines to measured op runs;
 #            LAB="--model toy" gives its options
 # make test  all tests
-# make fast  the quick ones, which do without TensorFlow
+# make fast  the quick ones, which do without TensorFlow and draw nothing
 # make test-versions the quick tests and those of the stages, on the oldest and the newest TensorFlow
 #            and Python that tflab takes, each in an environment of its own in .venvs
 # make check ruff, mypy and the floors on which imports stand
@@ -17,6 +17,9 @@ BIN = $(VENV)/bin
 READY = $(VENV)/ready
 WITH =  # what else is required of the packages, such as tensorflow==2.18.*
 
+# Python keeps what it compiles: commands and tests start sooner.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: lab test fast stages test-versions check bench docs fuzz mutants clean
 
 lab: $(READY)
@@ -26,8 +29,8 @@ test: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 fast: $(READY)
-	$(BIN)/python -m pytest -m "not tensorflow and not slow" \
-	  $(shell grep -rLE --exclude-dir=browser --exclude-dir=fuzz "^pytestmark = pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
+	$(BIN)/python -m pytest -p tests.without_tensorflow -m "not tensorflow and not slow" \
+	  $(shell grep -rLE --exclude-dir=browser --exclude-dir=fuzz --exclude-dir=plots "^pytestmark = .*pytest.mark.(tensorflow|slow)" tests --include='test_*.py')
 
 stages: $(READY)
 	$(BIN)/python -m pytest -m "not mnist" -n 2 --dist loadfile tests/lifecycle tests/runtime tests/xla

@@ -90,7 +90,7 @@ ROOMS = {
     ),
 }
 TESTS = "not tensorflow and not slow"
-NOT_QUICK = re.compile(r"^pytestmark = pytest\.mark\.(tensorflow|slow)", re.M)
+NOT_QUICK = re.compile(r"^pytestmark = .*pytest\.mark\.(tensorflow|slow)", re.M)
 
 NAME = re.compile(r"(.+)\.x(?:_(\w+)|ǁ(\w+)ǁ(\w+))__mutmut_\d+")  # module, function or class.method
 KILLED = ("killed", "timeout", "segfault")  # mutmut's word for whatever ended by a signal

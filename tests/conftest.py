@@ -1,6 +1,7 @@
 """What the tests share: a home of their own, the data they see, and every model, walked once."""
 
 import functools
+import gc
 import os
 import signal
 import tempfile
@@ -24,15 +25,11 @@ if os.environ.get("TFLAB_DATA_DIR"):
     # Absolute, because some tests run commands in other folders.
     os.environ["TFLAB_DATA_DIR"] = os.path.abspath(os.environ["TFLAB_DATA_DIR"])
 
+LONG = ("tensorflow", "slow", "browser")  # marks of what may take long
+
 dumps.prepare()  # before a test imports TensorFlow
 # A shell gives its background jobs an ignored Ctrl-C, which children would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
-@pytest.fixture(autouse=True)
-def nobody_says_how_wide_the_output_is(monkeypatch):
-    """Other libraries that a test uses leave it in the environment."""
-    monkeypatch.delenv("COLUMNS", raising=False)
 
 
 class Data(NamedTuple):
@@ -104,6 +101,15 @@ def captured(walked):
     return taken
 
 
+def pytest_runtest_setup():
+    """Nobody says how wide the output is: other libraries that a test uses leave it behind."""
+    os.environ.pop("COLUMNS", None)
+
+
+def pytest_collection_finish():
+    gc.freeze()  # what is imported stays: looking through it again and again takes seconds
+
+
 def pytest_collection_modifyitems(items):
     """Tests of many made-up examples are slow, each of them a bit. Where nobody says where MNIST
     is, what wants it is skipped."""
@@ -113,6 +119,9 @@ def pytest_collection_modifyitems(items):
         if item.get_closest_marker("mnist") and not os.environ.get("TFLAB_DATA_DIR"):
             reason = "This wants MNIST: set TFLAB_DATA_DIR to a folder with its four files."
             item.add_marker(pytest.mark.skip(reason))
+    # Processes take whole files, in this order: what is quick comes last, so that all end together.
+    long = {item.path for item in items if any(map(item.get_closest_marker, LONG))}
+    items.sort(key=lambda item: item.path not in long)
 
 
 def pytest_unconfigure():

@@ -71,6 +71,7 @@ def test_holm_rejects_from_the_smallest_until_one_is_too_large():
     assert verdicts.holm([], 0.01) == []
 
 
+@pytest.mark.slow
 def test_of_identical_things_at_most_one_set_in_a_hundred_has_a_difference():
     rng = np.random.default_rng(7)
     sets = rng.normal(0, 0.05, (2_000, 6, 10))  # six comparisons at once, ten observations each

@@ -161,10 +161,12 @@ def chatty(ending: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.slow
 def test_chatter_is_not_shown_on_success_and_stderr_stays_usable():
     assert chatty("return 0") == (0, "result\n", "progress\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["TflabError", "RanDryError"])
 def test_an_error_that_says_everything_is_shown_alone(kind):
     assert chatty(f'raise {kind}("It failed.")') == (
@@ -174,6 +176,7 @@ def test_an_error_that_says_everything_is_shown_alone(kind):
     )
 
 
+@pytest.mark.slow
 def test_chatter_is_shown_when_tensorflow_refused_and_repeated_lines_are_counted():
     assert chatty('raise RefusedError("It failed.")') == (
         1,
@@ -187,6 +190,7 @@ def test_chatter_is_shown_when_tensorflow_refused_and_repeated_lines_are_counted
     )
 
 
+@pytest.mark.slow
 def test_chatter_is_shown_before_a_traceback():
     status, _, said = chatty("1 / 0")
     assert status == 1
@@ -194,6 +198,7 @@ def test_chatter_is_shown_before_a_traceback():
     assert said.endswith("ZeroDivisionError: division by zero\n")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "ending, status, said",
     [
@@ -205,6 +210,7 @@ def test_chatter_is_not_shown_where_it_explains_nothing(ending, status, said):
     assert chatty(ending) == (status, "result\n", f"progress\n{said}")
 
 
+@pytest.mark.slow
 def test_a_reader_that_had_enough_is_no_error():
     program = (
         "from tflab.cli import command\ncommand.run(lambda: [print(n) for n in range(99_999)])"
@@ -222,6 +228,7 @@ def test_a_reader_that_had_enough_is_no_error():
     assert (first, said, process.returncode) == ("0\n", "", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lines", [1, 99_999])  # at the end, and in the middle of the output
 @pytest.mark.parametrize("unbuffered", ["", "1"])
 def test_a_full_disk_is_a_sentence_and_status_1(lines, unbuffered):
@@ -268,6 +275,7 @@ def test_a_python_without_tensorflow_says_which_one_has_it(line, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_descriptor_2_is_as_before_when_the_command_is_done():
     program = (
         "import os; from tflab.cli import command; command.run(int); os.write(2, b'still heard')"

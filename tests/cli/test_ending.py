@@ -48,6 +48,7 @@ def is_alive(process: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("keeps", [(), ("keeps",)])
 @pytest.mark.parametrize(
     "number, status, said",
@@ -73,6 +74,7 @@ def test_each_signal_ends_the_children_and_removes_temporary_folders(
     assert not is_alive(child)
 
 
+@pytest.mark.slow
 def test_a_command_under_nohup_goes_on(tmp_path):
     with started(tmp_path, ignoring=signal.SIGHUP) as process:
         assert process.stdout

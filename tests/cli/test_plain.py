@@ -51,9 +51,8 @@ def test_a_stream_that_cannot_be_set_stays_as_it_is(monkeypatch):
 
 
 @pytest.mark.tensorflow
-@pytest.mark.parametrize("encoding", ["ascii", "gbk"])
-def test_a_walk_prints_in_any_encoding(encoding, tmp_path):
-    environment = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": encoding, "PYTHONUTF8": "0"}
+def test_a_walk_prints_in_ascii():
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = subprocess.run(
         [sys.executable, "-m", "tflab.lifecycle", "--model", "toy", "--stage", "frontend"],
         capture_output=True,
@@ -61,6 +60,6 @@ def test_a_walk_prints_in_any_encoding(encoding, tmp_path):
         check=False,
     )
     assert (done.returncode, done.stderr) == (0, b"")
-    text = done.stdout.decode(encoding)
+    text = done.stdout.decode("ascii")
     assert "Frontend: Python calls become nodes" in text
     assert "Placeholder" in text

@@ -1,6 +1,7 @@
 """Race: which configurations share a process, in which order they run, and what is made of it."""
 
 from contextlib import contextmanager
+from dataclasses import replace
 from itertools import count
 from types import SimpleNamespace
 
@@ -10,6 +11,7 @@ from tflab.compare import race
 from tflab.records import Spread
 from tflab.runtime import elsewhere
 
+pytestmark = pytest.mark.tensorflow
 OWN = {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"}
 GROUPS = [({}, ["default", "xla"]), ({"TF_ENABLE_ONEDNN_OPTS": "0"}, ["no-onednn"])]
 
@@ -124,3 +126,11 @@ def test_a_verdict_that_the_medians_beside_it_deny_is_not_given():
     (_, xla) = race.judged(observed, ["default", "xla"], [4])
     assert xla.verdict.ratio == pytest.approx(1.2)
     assert (xla.untraced_ns.median, xla.verdict.word) == (1.2, "cannot tell")
+
+
+def test_on_a_busy_machine_the_times_stay_and_the_verdict_is_withheld():
+    observed = [times([100], [200])] * 3
+    default, xla = race.judged(observed, ["default", "xla"], [4])
+    assert xla.verdict.word == "slower"
+    withheld = replace(xla, verdict=replace(xla.verdict, word="withheld"))
+    assert race.undecided((default, xla)) == (default, withheld)

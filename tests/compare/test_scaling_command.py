@@ -9,8 +9,9 @@ import pytest
 from tflab.compare import __main__ as compare
 from tflab.errors import UsageError
 
+pytestmark = pytest.mark.tensorflow
 
-@pytest.mark.tensorflow
+
 @pytest.mark.slow
 def test_numbers_of_tasks_are_compared_with_this_process_alone():
     command = [sys.executable, "-m", "tflab.compare", "--model", "toy", "--phase", "training"]

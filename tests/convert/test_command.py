@@ -192,6 +192,7 @@ def test_tables_are_as_wide_as_the_output_and_numbers_stay_whole(run, monkeypatc
     assert ("at most at once" in lines[first]) is (width >= 80)
 
 
+@pytest.mark.slow
 def test_a_terminal_without_our_signs_gets_plain_ones(folder):
     plain = {"LC_ALL": "C", "PYTHONIOENCODING": "ascii", "COLUMNS": "80", "PYTHONUTF8": "0"}
     done = subprocess.run(

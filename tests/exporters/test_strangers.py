@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -120,7 +121,7 @@ def fabricated(kind: object, name: str, depth: int = 3) -> object:
     if isinstance(origin, type) and issubclass(origin, Mapping):
         return {fabricated(args[0], name, depth): fabricated(args[1], name, depth)}
     if is_dataclass(kind):
-        hints = typing.get_type_hints(kind)
+        hints = typing.get_type_hints(kind, localns={"np": np})
         given_fields = [item for item in fields(kind) if item.init]
         return kind(
             **{item.name: fabricated(hints[item.name], name, depth - 1) for item in given_fields}

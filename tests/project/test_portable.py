@@ -172,6 +172,7 @@ def test_what_breaks_elsewhere_is_recognised(code, found):
     assert breaks(code) == found
 
 
+@pytest.mark.slow
 def test_nothing_in_the_package_is_known_to_break_on_macos_or_windows():
     found = {
         str(file.relative_to(PACKAGE)): lines

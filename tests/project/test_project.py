@@ -44,6 +44,7 @@ WITHOUT_TENSORFLOW = (
 HELP = """
 import contextlib, importlib, io, json, sys
 from tflab import __main__
+heavy = {"importlib.metadata", "jinja2", "matplotlib", "numpy", "rich", "tensorflow"}
 found = {}
 for name in __main__.COMMANDS:
     with contextlib.redirect_stdout(io.StringIO()) as out:
@@ -51,7 +52,7 @@ for name in __main__.COMMANDS:
             status = __main__.main([name, "--help"])
         except SystemExit as exit:
             status = exit.code
-    found[name] = [status, out.getvalue().partition(" [")[0], "tensorflow" in sys.modules]
+    found[name] = [status, out.getvalue().partition(" [")[0], sorted(heavy & {*sys.modules})]
 print(json.dumps(found))
 """
 
@@ -68,10 +69,17 @@ def test_what_needs_no_tensorflow_does_not_import_it():
     assert python(f"{imports}import sys; print('tensorflow' in sys.modules)") == "False\n"
 
 
-def test_every_command_answers_help_without_tensorflow():
+def test_every_command_answers_help_without_anything_that_takes_long_to_import():
     assert json.loads(python(HELP)) == {
-        name: [0, f"usage: python -m tflab.{name}", False] for name in COMMANDS
+        name: [0, f"usage: python -m tflab.{name}", []] for name in COMMANDS
     }
+
+
+def test_a_quick_test_that_imports_tensorflow_is_told_of_its_mark():
+    program = "import tests.without_tensorflow\ntry: import tensorflow\n"
+    assert python(f"{program}except ImportError as error: print(error)") == (
+        "A test that imports TensorFlow has the mark `tensorflow`.\n"
+    )
 
 
 def test_every_dependency_stands_in_requirements_with_the_same_range():

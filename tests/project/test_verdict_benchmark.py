@@ -44,6 +44,7 @@ def test_every_kind_and_batch_size_has_its_row():
     ]
 
 
+@pytest.mark.tensorflow
 def test_at_each_batch_size_the_step_that_was_slowed_for_it_is_judged():
     usual = {size: [100] for size in verdicts.SIZES}
     observed = [

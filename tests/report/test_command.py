@@ -4,7 +4,6 @@ import json
 import math
 import re
 import subprocess
-import sys
 from dataclasses import replace
 from html import unescape
 from pathlib import Path
@@ -143,15 +142,6 @@ def names(folder):
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_help_is_answered_without_tensorflow():
-    code = (
-        "import sys; from tflab.report import __main__ as report; report.parser().format_help();"
-        "print('tensorflow' in sys.modules or 'matplotlib' in sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
-
-
 @pytest.fixture(scope="module")
 def lab(walked):
     """The lab with both models as they ran; the comparison is made up."""
@@ -163,6 +153,11 @@ def lab(walked):
 
     environment = [("CPUs", "2")]
     return Lab("lenet", environment, of("toy"), of("lenet"), None, None, COMPARED)
+
+
+@pytest.fixture(scope="module")
+def whole(lab):
+    return chapters.report(lab, "python -m tflab.report")
 
 
 @pytest.mark.parametrize("model", ["toy", "lenet"])
@@ -182,8 +177,7 @@ def test_the_states_of_a_drawing_end_in_the_graph_that_ran(walked, model):
             assert (before, after) == (step.before, step.after)
 
 
-def test_the_chapters_come_in_the_order_of_the_lab(lab):
-    whole = chapters.report(lab, "python -m tflab.report")
+def test_the_chapters_come_in_the_order_of_the_lab(whole):
     assert [chapter.title for chapter in whole.chapters] == [
         "Environment",
         "The life of x*y + z",
@@ -200,18 +194,17 @@ def test_the_chapters_come_in_the_order_of_the_lab(lab):
     ]
 
 
-def chapter(lab, title):
-    (found,) = (one for one in chapters.report(lab, "").chapters if one.title == title)
+def chapter(whole, title):
+    (found,) = (one for one in whole.chapters if one.title == title)
     return found
 
 
-def test_a_model_without_a_loss_leaves_training_out_and_says_so(lab):
-    training = chapter(lab, "Loss and accuracy")
+def test_a_model_without_a_loss_leaves_training_out_and_says_so(whole):
+    training = chapter(whole, "Loss and accuracy")
     assert training.parts == ("lenet has no loss, so there is nothing to train.",)
 
 
-def test_page_and_handout_hold_the_same_tables(lab, tmp_path):
-    whole = chapters.report(lab, "python -m tflab.report")
+def test_page_and_handout_hold_the_same_tables(whole, tmp_path):
     page, markdown = unescape(html.page(whole).replace("<wbr>", "")), handout.page(whole)
     parts = [part for chapter in whole.chapters for part in chapter.parts]
     tables = [part for part in parts if isinstance(part, Table)]
@@ -228,12 +221,12 @@ def test_page_and_handout_hold_the_same_tables(lab, tmp_path):
     assert wanted
 
 
-def test_the_report_of_lenet_is_small_enough_to_send(lab):
-    assert len(html.page(chapters.report(lab, "")).encode()) < 5 * 2**20
+def test_the_report_of_lenet_is_small_enough_to_send(whole):
+    assert len(html.page(whole).encode()) < 5 * 2**20
 
 
-def test_the_panel_of_a_fused_convolution_goes_from_its_line_to_its_time(lab):
-    data = viewer_data.graph_data(chapters.report(lab, "").chapters[2].parts[1])
+def test_the_panel_of_a_fused_convolution_goes_from_its_line_to_its_time(lab, whole):
+    data = viewer_data.graph_data(whole.chapters[2].parts[1])
     nodes = {node["name"]: node for node in data["nodes"]}
     lines = [line for section in nodes["conv1/Conv2D"]["history"] for line in section["lines"]]
     text = "\n".join(
@@ -419,14 +412,6 @@ def test_the_timeline_counts_the_ops_of_the_graph_and_not_the_executors_own_star
     )
     assert trace.EXECUTOR in names
     assert f" ops of {len(names) - 1} are on the critical path." in timeline.caption
-
-
-def test_a_partial_training_is_told_as_such(lab):
-    from tflab.records import History
-
-    partial = History("lenet", "MNIST", 50, 1, (), (EPOCH,), interrupted=True)
-    training = chapter(replace(lab, history=partial), "Loss and accuracy")
-    assert "Partial: this training ended before its last epoch." in training.parts
 
 
 def test_of_two_reports_into_one_folder_the_second_is_told_before_it_measures(tmp_path):

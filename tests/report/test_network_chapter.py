@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from tests.maps_by_hand import IMAGES, MAPS, SCORES
 from tests.report.lab_by_hand import LAB
@@ -29,6 +30,7 @@ def test_the_chapter_has_a_picture_its_reading_and_its_recipe():
     assert recipe.command.startswith("python -m tflab.lifecycle --model lenet")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_of_a_mean_cross_entropy_it_says_where_the_gradients_begin():
     batch = LAB.walked.execution.batch_size
     gradient = np.array([0.125, 0.625, -0.75]) / batch
@@ -44,6 +46,7 @@ def test_of_a_mean_cross_entropy_it_says_where_the_gradients_begin():
         assert len(list(network_chapter.parts(lab(maps).walked, maps))) == 3
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_it_stands_between_the_graph_and_the_training():
     titles = [chapter.title for chapter in chapters.report(lab(MAPS), "command").chapters]
     place = titles.index("What the network saw")
@@ -51,6 +54,7 @@ def test_it_stands_between_the_graph_and_the_training():
     assert titles[place + 1] == "Loss and accuracy"
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_a_model_without_layers_of_images_has_no_such_chapter():
     for maps in (None, replace(MAPS, maps=()), replace(MAPS, maps=(IMAGES,))):
         titles = [chapter.title for chapter in chapters.report(lab(maps), "command").chapters]

@@ -1,7 +1,11 @@
 """Rotation: who takes which place when steps take turns."""
 
+import pytest
+
 from tflab.records import Options, StepTime
 from tflab.runtime import measure, plans
+
+pytestmark = pytest.mark.tensorflow
 
 
 def job(threads: int) -> measure.Job:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-from importlib import metadata
 from typing import Any
 
 PACKAGES = ("tensorflow", "tensorboard", "xprof", "numpy", "protobuf")
@@ -24,6 +23,8 @@ def describe() -> dict[str, Any]:
 
 
 def version(package: str) -> str | None:
+    from importlib import metadata  # not needed for `--help`
+
     try:
         return metadata.version(package)
     except metadata.PackageNotFoundError:

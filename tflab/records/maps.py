@@ -6,10 +6,12 @@ Arrays are NumPy's, of float32, and at most so large as they are drawn; they are
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-
-import numpy as np
+from typing import TYPE_CHECKING
 
 from tflab.records.placed import Fate
+
+if TYPE_CHECKING:  # `--help` does without NumPy, which takes as long as all the rest
+    import numpy as np
 
 IMAGE, LAYER, KERNEL = "image", "layer", "kernel"  # kinds of a map
 

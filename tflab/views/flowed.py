@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tflab.analysis.flowed import agrees
 from tflab.records import FlowedDerivative
 from tflab.records.blocks import Block, Column, shortened
 from tflab.views.chain_rule import first, total
@@ -20,6 +19,8 @@ def blocks(known: Sequence[FlowedDerivative]) -> Iterable[Block]:
     """The derivatives side by side with what flowed, and whether the two are the same."""
     if not known:
         return
+    from tflab.analysis.flowed import agrees  # with NumPy, which `--help` does without
+
     yield shortened(
         "The derivatives: as the backward stage computed them, and as they flowed in one step",
         (

@@ -137,7 +137,8 @@ def message(title: str, sentence: str) -> Figure:
 
 def settle(figure: Figure) -> None:
     """Run the layout, and keep the positions that it finds."""
-    figure.draw_without_rendering()
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
     figure.set_layout_engine("none")
 
 
