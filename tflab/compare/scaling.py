@@ -4,64 +4,92 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tflab import models
 from tflab.analysis import scaling, timeline
-from tflab.errors import RefusedError
+from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import backward, execution, frontend, placement
-from tflab.records import Execution, Options
-from tflab.records.scaling import Scaling, ScalingRow
+from tflab.records import Execution, Options, Placement
+from tflab.records.scaling import Scaling, ScalingRow, Tasks
 from tflab.runtime import cluster
 
-Tasks = int | tuple[str, ...]  # so many new ones, or those at these addresses
+
+@dataclass(frozen=True)
+class OnTasks:
+    """A model's step on some number of tasks: where its nodes are, and what was measured."""
+
+    placement: Placement
+    execution: Execution
 
 
-def compare(model: str, phase: str, clusters: Sequence[Tasks], options: Options) -> Scaling:
-    """Measure one after the other; a failure keeps what was measured before."""
-    measured: list[Execution] = []
-    failure = None
+@dataclass(frozen=True)
+class Series:
+    """The step in this process alone, then on each number of tasks."""
+
+    measured: tuple[OnTasks, ...]  # in the order of the tasks; the last may be partial
+    failure: str | None = None  # that ended it
+    interrupted: bool = False
+
+    @property
+    def whole(self) -> tuple[OnTasks, ...]:
+        """Those that can be compared: all that went well, or the first one whatever it is."""
+        last = self.measured[-1].execution
+        partial = last.failure or last.interrupted
+        return (self.measured[:-1] or self.measured) if partial else self.measured
+
+
+def measure(model: str, phase: str, clusters: Sequence[Tasks], options: Options) -> Series:
+    """One number of tasks after the other; a failure keeps what was measured before."""
+    measured: list[OnTasks] = []
     for tasks in (0, *clusters):
         try:
-            measured.append(executed(model, phase, tasks, options))
-        except RefusedError as error:
-            if not measured:
+            measured.append(on_tasks(model, phase, tasks, options))
+        except TflabError as error:
+            if isinstance(error, UsageError) or not measured:
                 raise
-            failure = str(error)
-            break
-        if measured[-1].failure or measured[-1].interrupted:
-            failure = measured.pop().failure if len(measured) > 1 else measured[-1].failure
-            break
-    rows = scaling.against_alone([row(stage) for stage in measured])
-    networks = [stage.network for stage in measured if stage.network]
-    wire = scaling.wire_cost(networks[-1].tensors) if networks else None
-    byte_ns = wire.byte_ns if wire else 0.0
-    fitted = scaling.amdahl(rows, byte_ns)
-    last = measured[-1].quality
-    return Scaling(
-        model=model,
-        phase=phase,
-        batch_size=options.batch_size,
-        split=options.split,
-        data=measured[0].data,
-        rows=rows,
-        wire=wire,
-        amdahl=fitted,
-        extrapolated=scaling.extrapolated(rows, fitted, byte_ns, options.batch_size),
-        quality=last,
-        cores=last.cores if last else 0,
-        failure=failure,
-    )
+            return Series(tuple(measured), str(error))
+        last = measured[-1].execution
+        if last.failure or last.interrupted:
+            return Series(tuple(measured), last.failure, last.interrupted)
+    return Series(tuple(measured))
 
 
-def executed(model: str, phase: str, tasks: Tasks, options: Options) -> Execution:
+def on_tasks(model: str, phase: str, tasks: Tasks, options: Options) -> OnTasks:
     with cluster.tasks(tasks) if tasks else nullcontext(()) as addresses:
         options = replace(options, cluster=addresses, values=False)
         built = frontend.build((model, models.find(model, options.saved)), options)
         derived = backward.differentiate(built, options)
         if phase == "inference":
             options = replace(options, fetches=(derived.program.model.output.name,))
-        return execution.execute(placement.place(derived, options), options)
+        placed = placement.place(derived, options)
+        return OnTasks(placed, execution.execute(placed, options))
+
+
+def compare(model: str, phase: str, series: Series, options: Options) -> Scaling:
+    """What more tasks brought, and how it would go on."""
+    stages = [on.execution for on in series.whole]
+    rows = scaling.against_alone([row(stage) for stage in stages])
+    networks = [stage.network for stage in stages if stage.network]
+    wire = scaling.wire_cost(networks[-1].tensors) if networks else None
+    byte_ns = wire.byte_ns if wire else 0.0
+    fitted = scaling.amdahl(rows, byte_ns)
+    last = stages[-1].quality
+    return Scaling(
+        model=model,
+        phase=phase,
+        batch_size=options.batch_size,
+        split=options.split,
+        data=stages[0].data,
+        rows=rows,
+        wire=wire,
+        amdahl=fitted,
+        extrapolated=scaling.extrapolated(rows, fitted, byte_ns, options.batch_size),
+        quality=last,
+        cores=last.cores if last else 0,
+        failure=series.failure,
+        interrupted=series.interrupted,
+    )
 
 
 def row(stage: Execution) -> ScalingRow:
