@@ -82,6 +82,12 @@ def test_too_few_numbers_of_tasks_are_said():
     assert blocks(few)[-1] == ("How it would go on is not said: that takes three numbers of tasks.")
 
 
+def test_an_interrupted_comparison_says_so():
+    assert blocks(replace(SCALING, interrupted=True))[0] == (
+        "Interrupted: what follows was measured until then."
+    )
+
+
 def test_a_busy_machine_and_a_failure_come_first():
     failed = replace(SCALING, quality=BUSY, failure="Task 1 went away.")
-    assert blocks(failed)[:2] == [BUSY_LINE, "Until a step failed: Task 1 went away."]
+    assert blocks(failed)[:2] == [BUSY_LINE, "Until this went wrong: Task 1 went away."]

@@ -9,6 +9,9 @@ from tflab.report import pictures
 @pytest.fixture
 def undrawn(monkeypatch):
     """A picture is its name and what is drawn in it."""
-    for name in ("batch_sizes", "buffers", "curves", "memory", "roofline", "timeline", "top_ops"):
+    for name in (
+        *("batch_sizes", "buffers", "curves", "memory"),
+        *("roofline", "tasks", "timeline", "top_ops"),
+    ):
         monkeypatch.setattr(getattr(plots, name), "draw", lambda *drawn, name=name: (name, *drawn))
     monkeypatch.setattr(pictures, "picture", lambda name, draw, *drawn: (name, draw(*drawn)))

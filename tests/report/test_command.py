@@ -270,6 +270,12 @@ def measured(monkeypatch):
 
     for function in (walk, place, train):
         monkeypatch.setattr(measuring, function.__name__, function)
+
+    def over_tasks(name, phase, tasks, split, options):
+        done.append(("tasks", name, phase, tasks, split, options.soft_placement))
+
+    monkeypatch.setattr(measuring.over_tasks, "check", lambda *_: None)
+    monkeypatch.setattr(measuring.over_tasks, "measure", over_tasks)
     monkeypatch.setattr(measuring, "has_loss", lambda *_: True)
     monkeypatch.setattr(measuring.comparison, "compare", compare)
     monkeypatch.setattr(measuring.hardware, "inspected", list)
@@ -316,6 +322,17 @@ def test_only_what_a_chapter_needs_is_measured(measured, model, chapter, steps):
     assert measured(model, chapter)[1] == steps
 
 
+def test_a_step_over_tasks_is_that_of_a_training_where_there_is_a_loss(measured, monkeypatch):
+    from tflab.report import lab as measuring
+
+    asked = {"cluster": 2, "split": "batch", "soft_placement": True}
+    lab, done = measured("lenet", "tasks", **asked)
+    assert done == [("tasks", "lenet", "training", 2, "batch", True)]
+    assert lab.soft_placement
+    monkeypatch.setattr(measuring, "has_loss", lambda *_: False)
+    assert measured("lenet", "tasks", **asked)[1][1][2] == "inference"
+
+
 def test_configurations_that_are_named_are_compared_for_as_long_as_is_said(measured):
     _, done = measured("lenet", "configurations", configs=("xla", "default"), configs_s=7)
     assert done == [("compare", "lenet", ("default", "xla"), 7)]
@@ -327,7 +344,7 @@ def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
         "",
         "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from slow, "
         "environment, toy, devices, graph, network, training, ops, batch-sizes, configurations, "
-        "elsewhere, times, memory, roofline, methods.\n",
+        "elsewhere, times, memory, roofline, tasks, methods.\n",
     )
 
 

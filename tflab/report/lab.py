@@ -61,7 +61,9 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     model, needs = wanted.model, selection.needs(wanted.chapters, wanted.model)
     soft = wanted.soft_placement
     options = Options(steps=STEPS, data_dir=wanted.data_dir, soft_placement=soft)
-    if "tasks" in needs:
+    several = None
+    on_tasks = "tasks" in needs and wanted.cluster
+    if on_tasks:
         over_tasks.check(model, wanted.cluster, wanted.split, options)
     walked = toy = toy_on_two = curves = compared = None
     if "walk" in needs or (model == TOY and "toy" in needs):
@@ -83,8 +85,7 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     if "sweep" in needs:
         kept_s = KEEP_S if "processes" in needs and wanted.others else None
         compared = compare(wanted, "configurations" in needs, kept_s, load_average, announce)
-    several = None
-    if "tasks" in needs:
+    if on_tasks:
         announce(f"{model} on {over_tasks.called(wanted.cluster)}, cut by {wanted.split}")
         phase = "training" if has_loss(model, walked, options) else "inference"
         several = over_tasks.measure(model, phase, wanted.cluster, wanted.split, options)

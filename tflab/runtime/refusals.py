@@ -12,6 +12,7 @@ from tflab.runtime import cluster
 
 TIME_LIMIT_S = 120  # of one step
 END_OF_DATA = "End of sequence"  # what an iterator of tf.data says at its end
+OF_DEVICES = ("explicitly assigned to", "required incompatible device")  # another may do it
 
 
 def refused(
@@ -33,7 +34,7 @@ def refused(
             "take than batches; let the data begin anew with tf.data's `repeat()`, or take fewer "
             "steps."
         )
-    if "explicitly assigned to" in message and not soft_placement:
+    if any(words in message for words in OF_DEVICES) and not soft_placement:
         message += " Give --soft-placement to let another device do it."
     if message.startswith("Multiple CPU devices"):
         message += ": XLA put nodes of several devices into one cluster. Give --devices 1."
