@@ -11,8 +11,11 @@ from tflab.errors import LostTaskError, TflabError
 from tflab.records import Options
 from tflab.report import __main__ as report
 from tflab.report import over_tasks
+from tflab.report.contents import OverTasks
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
+
+PLAN = OverTasks(clusters=(1, 2), split="layers", batch_size=64, phase="training", steps=20)
 
 
 @pytest.mark.parametrize(
@@ -27,6 +30,12 @@ pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 )
 def test_tasks_are_doubled_until_all_of_them_share_the_step(tasks, clusters):
     assert list(over_tasks.fewer(tasks)) == clusters
+
+
+def test_the_plan_is_of_inference_where_the_model_has_no_loss():
+    assert over_tasks.plan("toy", 2, "batch", Options()) == replace(PLAN, split="batch")
+    silent = over_tasks.plan("tests.planted:without_a_problem", 2, "layers", Options())
+    assert silent == replace(PLAN, phase="inference")
 
 
 # What goes wrong
@@ -49,7 +58,7 @@ def measured(monkeypatch, walked, walked_over_tasks):
             return outcome
 
         monkeypatch.setattr(scaling, "on_tasks", on_tasks)
-        return over_tasks.measure("toy", "training", 2, "layers", Options())
+        return over_tasks.measure("toy", PLAN, Options())
 
     return of
 
@@ -90,7 +99,7 @@ def test_where_the_step_fails_even_alone_that_is_the_sentence(monkeypatch):
         raise TflabError("It cannot run.")
 
     monkeypatch.setattr(scaling, "on_tasks", fail)
-    made = over_tasks.measure("toy", "training", 2, "layers", Options())
+    made = over_tasks.measure("toy", PLAN, Options())
     assert (made.scaling, made.failure) == (None, "It cannot run.")
 
 

@@ -58,7 +58,8 @@ def measure(model: str, phase: str, clusters: Sequence[Tasks], options: Options)
 def on_tasks(model: str, phase: str, tasks: Tasks, options: Options) -> OnTasks:
     with cluster.tasks(tasks) if tasks else nullcontext(()) as addresses:
         options = replace(options, cluster=addresses, values=False)
-        built = frontend.build((model, models.find(model, options.saved)), options)
+        saved = replace(options.of_file, soft_placement=options.soft_placement)
+        built = frontend.build((model, models.find(model, saved)), options)
         derived = backward.differentiate(built, options)
         if phase == "inference":
             options = replace(options, fetches=(derived.program.model.output.name,))

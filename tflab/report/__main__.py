@@ -87,7 +87,7 @@ def parser() -> argparse.ArgumentParser:
         help="a chapter that holds this machine against measurements that `compare --save` kept on "
         "others, or before",
     )
-    arguments.cluster(parser, "a chapter on a step")
+    arguments.cluster(parser, "add a chapter on a step that runs")
     arguments.soft_placement(parser)
     add("--force", action="store_true", help="replace a report that is there already")
     arguments.data_dir(parser)

@@ -62,9 +62,8 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     soft = wanted.soft_placement
     options = Options(steps=STEPS, data_dir=wanted.data_dir, soft_placement=soft)
     several = None
-    on_tasks = "tasks" in needs and wanted.cluster
-    if on_tasks:
-        over_tasks.check(model, wanted.cluster, wanted.split, options)
+    if "tasks" in needs and wanted.cluster:
+        several = over_tasks.plan(model, wanted.cluster, wanted.split, options)
     walked = toy = toy_on_two = curves = compared = None
     if "walk" in needs or (model == TOY and "toy" in needs):
         announce(f"the life of {model}")
@@ -85,10 +84,9 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     if "sweep" in needs:
         kept_s = KEEP_S if "processes" in needs and wanted.others else None
         compared = compare(wanted, "configurations" in needs, kept_s, load_average, announce)
-    if on_tasks:
+    if several:
         announce(f"{model} on {over_tasks.called(wanted.cluster)}, cut by {wanted.split}")
-        phase = "training" if has_loss(model, walked, options) else "inference"
-        several = over_tasks.measure(model, phase, wanted.cluster, wanted.split, options)
+        several = over_tasks.measure(model, several, options)
     return Lab(
         model=model,
         environment=hardware.inspected(),

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tflab import lifecycle
 from tflab.errors import TflabError
-from tflab.records import Options
+from tflab.records import Frontend, Options
 from tflab.records.options import BATCH_SIZES
 from tflab.records.scaling import Tasks
 from tflab.report.contents import OneStep, OverTasks
@@ -26,24 +26,31 @@ def count(tasks: Tasks) -> int:
     return tasks if isinstance(tasks, int) else len(tasks)
 
 
-def check(model: str, tasks: Tasks, split: str, options: Options) -> None:
-    """Before anything is measured, raise UsageError for a model that cannot be cut that way, and
-    TflabError where there is no task at an address."""
+def plan(model: str, tasks: Tasks, split: str, options: Options) -> OverTasks:
+    """What will be measured, of a training step where there is a loss.
+
+    Raises UsageError for a model that cannot be cut that way, TflabError where there is no task at
+    an address.
+    """
     addresses = ("",) * tasks if isinstance(tasks, int) else tasks
-    options = replace(options_of(options, split), cluster=addresses)
-    next(iter(lifecycle.walk(model, options, "frontend")))
+    options = replace(options, cluster=addresses, split=split, batch_size=BATCH_SIZE)
+    stages = lifecycle.walk(model, options, "frontend")
+    built = next(stage for stage in stages if isinstance(stage, Frontend)).live.model
     if not isinstance(tasks, int):
         from tflab.runtime import cluster
 
         with cluster.tasks(tasks):
             pass
+    return OverTasks(
+        clusters=tuple(fewer(tasks)),
+        split=split,
+        batch_size=built.fixed_batch or BATCH_SIZE,
+        phase="inference" if built.loss is None else "training",
+        steps=STEPS,
+    )
 
 
-def options_of(options: Options, split: str) -> Options:
-    return replace(options, batch_size=BATCH_SIZE, steps=STEPS, split=split)
-
-
-def measure(model: str, phase: str, tasks: Tasks, split: str, options: Options) -> OverTasks:
+def measure(model: str, begun: OverTasks, options: Options) -> OverTasks:
     """What goes wrong with a task is said in the result, beside what was measured until then.
 
     Raises KeyboardInterrupt as soon as it was interrupted.
@@ -51,9 +58,8 @@ def measure(model: str, phase: str, tasks: Tasks, split: str, options: Options) 
     quiet.load()
     from tflab.compare import scaling
 
-    options = options_of(options, split)
-    clusters = tuple(fewer(tasks))
-    begun = OverTasks(clusters, split, BATCH_SIZE, phase, STEPS)
+    clusters, phase = begun.clusters, begun.phase
+    options = replace(options, batch_size=begun.batch_size, steps=begun.steps, split=begun.split)
     try:
         series = scaling.measure(model, phase, clusters, options)
     except TflabError as error:
