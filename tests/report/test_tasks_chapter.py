@@ -25,7 +25,7 @@ WIRES = (OpRun(5, "x/_1", "RecvTensor", "wire from client to task 0", 50_000_000
 SENT = (Transfer("x", "x/_0", "x/_1", CLIENT, TASK_0, "float32", (64, 256), 65_536),)
 PLACED = replace(
     PLACEMENT,
-    partitions=(Partition(CLIENT, ("read",)), Partition(TASK_0, ("relu", "loss"))),
+    partitions=(Partition(TASK_0, ("relu", "loss")), Partition(CLIENT, ("read",))),
     transfers=SENT,
 )
 RAN = replace(EXECUTION, network=NETWORK, wires=WIRES)

@@ -4,16 +4,17 @@ time goes, and what more tasks bring."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
-from tflab.analysis import step_times
+from tflab.analysis import step_times, wires
 from tflab.compare import scaling_view
 from tflab.exporters import plots
-from tflab.records import Network
+from tflab.records import Network, Partition, Placement
 from tflab.records.scaling import as_given
 from tflab.report import over_tasks, pictures, recipes
 from tflab.report.contents import OneStep, OverTasks, Part, Recipe
 from tflab.runtime import trace
-from tflab.units import plural, size
+from tflab.units import plural, short_task, size, task_of
 from tflab.views import execution, network, placement
 
 CUT = {  # by what --split says
@@ -44,7 +45,7 @@ def one_step(model: str, made: OverTasks, shown: OneStep) -> Iterator[Part]:
         "distributed runtime, and on this process, the client, which feeds the data. "
         f"{CUT[made.split]}."
     )
-    yield placement.partitions(shown.placement)
+    yield placement.partitions(in_order(shown.placement))
     yield sent(shown.network)
     middle = step_times.median_step(step.step_times)
     runs = [run for run in step.runs if run.name != trace.EXECUTOR]
@@ -55,10 +56,19 @@ def one_step(model: str, made: OverTasks, shown: OneStep) -> Iterator[Part]:
     yield Recipe(recipes.warm(step), walking(model, made, shown))
 
 
-def sent(wires: Network) -> str:
-    amount = size(sum(tensor.bytes for tensor in wires.tensors))
+def in_order(placing: Placement) -> Placement:
+    """With the client's part first, then that of task 0, 1 and so on."""
+
+    def task(part: Partition) -> tuple[bool, int, str]:
+        return wires.order(short_task(task_of(part.device)))
+
+    return replace(placing, partitions=tuple(sorted(placing.partitions, key=task)))
+
+
+def sent(over: Network) -> str:
+    amount = size(sum(tensor.bytes for tensor in over.tensors))
     return (
-        f"A step sends {plural(len(wires.tensors), 'tensor')} over the wire, {amount} in all; one "
+        f"A step sends {plural(len(over.tensors), 'tensor')} over the wire, {amount} in all; one "
         "of 0 bytes only carries the order."
     )
 
