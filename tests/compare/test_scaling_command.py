@@ -31,14 +31,14 @@ def test_numbers_of_tasks_are_compared_with_this_process_alone():
 def test_ctrl_c_keeps_what_was_measured_and_says_so(monkeypatch, capsys):
     from tflab.compare import scaling
 
-    executed = scaling.executed
+    on_tasks = scaling.on_tasks
 
     def interrupted(model, phase, tasks, options):
         if tasks:
             raise KeyboardInterrupt
-        return executed(model, phase, tasks, options)
+        return on_tasks(model, phase, tasks, options)
 
-    monkeypatch.setattr(scaling, "executed", interrupted)
+    monkeypatch.setattr(scaling, "on_tasks", interrupted)
     options = ["--model", "toy", "--batch-sizes", "4", "--steps", "1", "--cluster", "1"]
     assert compare.main(options) == 130
     out = capsys.readouterr().out

@@ -90,7 +90,7 @@ def test_what_ended_it_comes_first():
     failed = replace(SCALING, interrupted=True, failure="Task 1 went away.")
     assert blocks(failed)[:2] == [
         "Interrupted: what follows was measured until then.",
-        "Until a step failed: Task 1 went away.",
+        "Until this went wrong: Task 1 went away.",
     ]
 
 

@@ -22,7 +22,7 @@ from tflab.report import (
     step_chapters,
     training_chapter,
 )
-from tflab.report.contents import Lab
+from tflab.report.contents import Lab, Recipe
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -92,6 +92,24 @@ def test_what_was_not_measured_is_in_no_chapter():
         0,
     ]
     assert [type(part) for part in chapters.methods(bare)] == [str]
+
+
+def test_every_command_of_a_model_that_needs_it_has_soft_placement():
+    soft = chapters.report(replace(LAB, soft_placement=True), "")
+    commands = [part.command for chapter in soft.chapters for part in chapter.parts if recipe(part)]
+    plain = [
+        part.command
+        for chapter in chapters.report(LAB, "").chapters
+        for part in chapter.parts
+        if recipe(part)
+    ]
+    assert "python -m tflab.lifecycle --model lenet --steps 3 --soft-placement" in commands
+    lines = [[f"{line} --soft-placement" for line in text.split("\n")] for text in plain]
+    assert [text.split("\n") for text in commands] == lines
+
+
+def recipe(part):
+    return isinstance(part, Recipe)
 
 
 def test_a_report_with_a_diagnosis_begins_with_it():

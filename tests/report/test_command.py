@@ -14,7 +14,7 @@ from tests.report.lab_by_hand import COMPARED
 from tflab.analysis import critical_path, passes, step_times
 from tflab.errors import UsageError
 from tflab.exporters.markdown import rendered
-from tflab.records import Epoch, Placement
+from tflab.records import Epoch, Options, Placement
 from tflab.records.blocks import Table
 from tflab.report import __main__ as report
 from tflab.report import (
@@ -263,6 +263,17 @@ def measured(monkeypatch):
 
     for function in (walk, place, train):
         monkeypatch.setattr(measuring, function.__name__, function)
+
+    def plan(*given):
+        done.append(("plan", *given[:-1]))
+        return "the plan"
+
+    def over_tasks(name, begun, options):
+        done.append(("tasks", name, begun, options.soft_placement))
+        return "measured"
+
+    monkeypatch.setattr(measuring.over_tasks, "plan", plan)
+    monkeypatch.setattr(measuring.over_tasks, "measure", over_tasks)
     monkeypatch.setattr(measuring, "has_loss", lambda *_: True)
     monkeypatch.setattr(measuring.comparison, "compare", compare)
     monkeypatch.setattr(measuring.hardware, "inspected", list)
@@ -309,6 +320,17 @@ def test_only_what_a_chapter_needs_is_measured(measured, model, chapter, steps):
     assert measured(model, chapter)[1] == steps
 
 
+def test_a_step_over_tasks_is_looked_at_first_and_measured_last(measured):
+    asked = {"cluster": 2, "split": "batch", "soft_placement": True}
+    lab, done = measured("lenet", "tasks", "memory", **asked)
+    assert done == [
+        ("plan", "lenet", 2, "batch"),
+        ("walk", "lenet", 0, False),
+        ("tasks", "lenet", "the plan", True),
+    ]
+    assert (lab.tasks, lab.soft_placement) == ("measured", True)
+
+
 def test_configurations_that_are_named_are_compared_for_as_long_as_is_said(measured):
     _, done = measured("lenet", "configurations", configs=("xla", "default"), configs_s=7)
     assert done == [("compare", "lenet", ("default", "xla"), 7)]
@@ -320,7 +342,7 @@ def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
         "",
         "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from slow, "
         "environment, toy, devices, graph, network, training, ops, batch-sizes, configurations, "
-        "elsewhere, times, memory, roofline, methods.\n",
+        "elsewhere, times, memory, roofline, tasks, methods.\n",
     )
 
 
@@ -349,6 +371,7 @@ class Endless:
     ended = False
 
     def __init__(self, command, **_):
+        Endless.command = command
         folder = Path(command[command.index("--logdir") + 1])
         training(folder, *self.lines)
 
@@ -369,7 +392,8 @@ def test_a_training_that_takes_too_long_is_ended_and_what_it_learned_is_kept(mon
     from tflab.report import lab as measuring
 
     monkeypatch.setattr(subprocess, "Popen", Endless)
-    trained = measuring.train("lenet", None)
+    trained = measuring.train("lenet", Options(data_dir="mine", soft_placement=True))
+    assert Endless.command[-3:] == ["--data-dir", "mine", "--soft-placement"]
     assert trained.interrupted
     assert [step.loss for step in trained.steps] == [STEP["loss"]]
 

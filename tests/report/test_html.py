@@ -267,6 +267,7 @@ def test_an_image_in_a_plot_has_its_pixels_with_it():
 
 def test_a_name_in_a_table_may_break_after_a_scope_only():
     assert html.breakable("a/b_c/<d> 1 / 2") == "a/<wbr>b_c/&lt;d&gt; 1 / 2"
+    assert html.breakable("s/s_1 2 Mbit/s") == "s/<wbr>s_1 2 Mbit/s"
 
 
 CPU_1 = "/job:localhost/replica:0/task:0/device:CPU:1"

@@ -20,6 +20,7 @@ from tflab.units import short_task, task_of
 
 CLIENT = "/job:client/replica:0/task:0"  # this process, whose clock is the reference
 OP = "RecvTensor"  # the type of a run that is a tensor on the wire
+ON_WIRE = "wire from "  # what the device of such a run begins with
 US = 1000  # ns: the runtime times what it receives in microseconds
 
 Edge = tuple[str, str, str]  # its name, the sending device and the receiving one
@@ -146,10 +147,21 @@ def run_on_wire(
         step=received.step,
         name=transfer.recv if transfer else received.edge,
         op=OP,
-        device=f"wire from {short_task(sender)} to {short_task(receiver)}",
+        device=f"{ON_WIRE}{short_task(sender)} to {short_task(receiver)}",
         start_ns=start,
         duration_ns=end - start,
     )
+
+
+def ends_of(wire: OpRun) -> tuple[str, str]:
+    """The sending and the receiving task of a run on the wire, as a reader calls them."""
+    sender, _, receiver = wire.device.removeprefix(ON_WIRE).partition(" to ")
+    return sender, receiver
+
+
+def order(task: str) -> tuple[bool, int, str]:
+    """What tasks are sorted by: this process, the client, comes first, then task 0, 1, ... 10."""
+    return task not in (CLIENT, short_task(CLIENT)), len(task), task
 
 
 def tensors(
@@ -187,10 +199,7 @@ def task_times(
     names = {task_of(run.device) for run in runs}
     names |= {task_of(device) for one in arrived for device in (one.from_device, one.to_device)}
     ops, moving = by_step(runs), by_step(wires)
-    return tuple(
-        task_time(task, ops, moving, arrived, steps)
-        for task in sorted(names, key=lambda name: (name != CLIENT, len(name), name))
-    )
+    return tuple(task_time(task, ops, moving, arrived, steps) for task in sorted(names, key=order))
 
 
 def task_time(

@@ -68,14 +68,14 @@ def devices(parser: argparse.ArgumentParser) -> None:
 MOST_TASKS = 16  # of new ones: each is a process with a TensorFlow of its own
 
 
-def cluster(parser: argparse.ArgumentParser) -> None:
+def cluster(parser: argparse.ArgumentParser, meaning: str = "run") -> None:
     parser.add_argument(
         "--cluster",
         default=(),
         type=tasks,
         metavar="TASKS",
-        help="run on so many tasks of TensorFlow's distributed runtime, new processes on this "
-        "machine; or on HOST:PORT,HOST:PORT, where `python -m tflab.worker` runs",
+        help=f"{meaning} on so many tasks of TensorFlow's distributed runtime, new processes on "
+        "this machine; or on HOST:PORT,HOST:PORT, where `python -m tflab.worker` runs",
     )
     way_to_split(parser)
 

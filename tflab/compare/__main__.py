@@ -147,9 +147,11 @@ def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
         data_dir=args.data_dir,
         saved=saved,
         without=tuple(args.without),
+        soft_placement=args.soft_placement,
         split=args.split or SPLITS[0],
     )
-    result = scaling.compare(args.model, args.phase, args.cluster, options)
+    series = scaling.measure(args.model, args.phase, args.cluster, options)
+    result = scaling.compare(args.model, args.phase, series, options)
     about = environment.describe()
     if args.format == "json":
         print(json.document(environment=about, **json.plain(result)))

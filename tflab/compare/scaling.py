@@ -4,44 +4,79 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from tflab import models
 from tflab.analysis import quality, scaling, timeline
-from tflab.errors import RefusedError
+from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import backward, execution, frontend, placement
-from tflab.records import Execution, Options
-from tflab.records.scaling import Scaling, ScalingRow
+from tflab.records import Execution, Options, Placement
+from tflab.records.scaling import Scaling, ScalingRow, Tasks
 from tflab.runtime import cluster
 
-Tasks = int | tuple[str, ...]  # so many new ones, or those at these addresses
+
+@dataclass(frozen=True)
+class OnTasks:
+    """A model's step on some number of tasks: where its nodes are, and what was measured."""
+
+    placement: Placement
+    execution: Execution
 
 
-def compare(model: str, phase: str, clusters: Sequence[Tasks], options: Options) -> Scaling:
-    """Measure one after the other; a failure and Ctrl-C keep what was measured before."""
-    measured: list[Execution] = []
-    failure, interrupted = None, False
+@dataclass(frozen=True)
+class Series:
+    """The step in this process alone, then on each number of tasks."""
+
+    measured: tuple[OnTasks, ...]  # in the order of the tasks; the last may be partial
+    failure: str | None = None  # that ended it
+    interrupted: bool = False
+
+    @property
+    def whole(self) -> tuple[OnTasks, ...]:
+        """Those that can be compared: all that went well, or the first one whatever it is."""
+        last = self.measured[-1].execution
+        partial = last.failure or last.interrupted
+        return (self.measured[:-1] or self.measured) if partial else self.measured
+
+
+def measure(model: str, phase: str, clusters: Sequence[Tasks], options: Options) -> Series:
+    """One number of tasks after the other; a failure and Ctrl-C keep what was measured before."""
+    measured: list[OnTasks] = []
     for tasks in (0, *clusters):
         try:
-            stage = executed(model, phase, tasks, options)
-        except (RefusedError, KeyboardInterrupt) as error:
-            if not measured:
+            measured.append(on_tasks(model, phase, tasks, options))
+        except (TflabError, KeyboardInterrupt) as error:
+            if isinstance(error, UsageError) or not measured:
                 raise
             interrupted = isinstance(error, KeyboardInterrupt)
-            failure = None if interrupted else str(error)
-            break
-        failure, interrupted = stage.failure, stage.interrupted
-        ended_early = failure or interrupted
-        if not (measured and ended_early):  # of this process alone a part is better than nothing
-            measured.append(stage)
-        if ended_early:
-            break
-    rows = scaling.against_alone([row(stage) for stage in measured])
-    networks = [stage.network for stage in measured if stage.network]
+            return Series(tuple(measured), None if interrupted else str(error), interrupted)
+        last = measured[-1].execution
+        if last.failure or last.interrupted:
+            return Series(tuple(measured), last.failure, last.interrupted)
+    return Series(tuple(measured))
+
+
+def on_tasks(model: str, phase: str, tasks: Tasks, options: Options) -> OnTasks:
+    with cluster.tasks(tasks) if tasks else nullcontext(()) as addresses:
+        options = replace(options, cluster=addresses, values=False)
+        saved = replace(options.of_file, soft_placement=options.soft_placement)
+        built = frontend.build((model, models.find(model, saved)), options)
+        derived = backward.differentiate(built, options)
+        if phase == "inference":
+            options = replace(options, fetches=(derived.program.model.output.name,))
+        placed = placement.place(derived, options)
+        return OnTasks(placed, execution.execute(placed, options))
+
+
+def compare(model: str, phase: str, series: Series, options: Options) -> Scaling:
+    """What more tasks brought, and how it would go on."""
+    stages = [on.execution for on in series.whole]
+    rows = scaling.against_alone([row(stage) for stage in stages])
+    networks = [stage.network for stage in stages if stage.network]
     largest = max(networks, key=lambda network: len(network.tasks), default=None)
     wire = scaling.wire_cost(largest.tensors) if largest else None
     byte_ns = wire.byte_ns if wire else 0.0
-    judgements = [stage.quality for stage in measured]
+    judgements = [stage.quality for stage in stages]
     judgement = next(filter(quality.disturbed, judgements), judgements[-1])
     fitted = None if quality.disturbed(judgement) else scaling.amdahl(rows, byte_ns)
     return Scaling(
@@ -49,26 +84,16 @@ def compare(model: str, phase: str, clusters: Sequence[Tasks], options: Options)
         phase=phase,
         batch_size=options.batch_size,
         split=options.split,
-        data=measured[0].data,
+        data=stages[0].data,
         rows=rows,
         wire=wire,
         amdahl=fitted,
         extrapolated=scaling.extrapolated(rows, fitted, byte_ns, options.batch_size),
         quality=judgement,
         cores=judgement.cores if judgement else 0,
-        failure=failure,
-        interrupted=interrupted,
+        failure=series.failure,
+        interrupted=series.interrupted,
     )
-
-
-def executed(model: str, phase: str, tasks: Tasks, options: Options) -> Execution:
-    with cluster.tasks(tasks) if tasks else nullcontext(()) as addresses:
-        options = replace(options, cluster=addresses, values=False)
-        built = frontend.build((model, models.find(model, options.saved)), options)
-        derived = backward.differentiate(built, options)
-        if phase == "inference":
-            options = replace(options, fetches=(derived.program.model.output.name,))
-        return execution.execute(placement.place(derived, options), options)
 
 
 def row(stage: Execution) -> ScalingRow:

@@ -12,12 +12,21 @@ from tflab.units import percent, plural, size, time
 
 
 def blocks(scaling: Scaling) -> Iterable[Block]:
+    yield from warnings(scaling)
+    yield from tables(scaling)
+
+
+def warnings(scaling: Scaling) -> Iterable[str]:
+    """What stands above all numbers."""
     if quality.disturbed(scaling.quality) and scaling.quality:
         yield quality.sentence(scaling.quality)
     if scaling.interrupted:
         yield "Interrupted: what follows was measured until then."
     if scaling.failure:
-        yield f"Until a step failed: {scaling.failure}"
+        yield f"Until this went wrong: {scaling.failure}"
+
+
+def tables(scaling: Scaling) -> Iterable[Block]:
     yield (
         f"A step of {scaling.phase} on the same {plural(scaling.batch_size, 'row')} of "
         f"{scaling.data}, split by {scaling.split}. 0 tasks are this process alone. Each number of "

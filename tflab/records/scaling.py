@@ -7,6 +7,13 @@ from dataclasses import dataclass
 from tflab.records.quality import Quality
 from tflab.records.timed import Spread
 
+Tasks = int | tuple[str, ...]  # so many new ones, or those at these addresses
+
+
+def as_given(tasks: Tasks) -> str:
+    """As --cluster takes them."""
+    return str(tasks) if isinstance(tasks, int) else ",".join(tasks)
+
 
 @dataclass(frozen=True)
 class ScalingRow:
@@ -71,4 +78,4 @@ class Scaling:
     quality: Quality | None  # of the first measurement that was disturbed, else of the last
     cores: int
     failure: str | None = None  # of a step: these are the measurements until then
-    interrupted: bool = False
+    interrupted: bool = False  # these are the measurements until Ctrl-C

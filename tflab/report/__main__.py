@@ -25,6 +25,8 @@ from tflab.cli import arguments, command, logdirs
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.letters import visible
+from tflab.records.options import SPLITS
+from tflab.records.scaling import as_given
 from tflab.report import given, selection
 from tflab.runtime import dumps
 
@@ -85,6 +87,8 @@ def parser() -> argparse.ArgumentParser:
         help="a chapter that holds this machine against measurements that `compare --save` kept on "
         "others, or before",
     )
+    arguments.cluster(parser, "add a chapter on a step that runs")
+    arguments.soft_placement(parser)
     add("--force", action="store_true", help="replace a report that is there already")
     arguments.data_dir(parser)
     return parser
@@ -93,6 +97,7 @@ def parser() -> argparse.ArgumentParser:
 def run(args: argparse.Namespace) -> int:
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model)
+    arguments.check_cluster(args)
     kept = given.measurements(args.others, args.model)
     names = selection.chosen(chapters_of(args), args.model)
     trained = given.training(args.logdir, args.model) if args.logdir else None
@@ -111,6 +116,9 @@ def run(args: argparse.Namespace) -> int:
             tuple(args.configs),
             args.configs_seconds,
             kept,
+            args.soft_placement,
+            args.cluster,
+            args.split or SPLITS[0],
         )
         report = chapters.report(lab.measure(wanted, progress()), repeated(args), names)
         handout.write_pictures(report, folder / "report_files")
@@ -121,13 +129,19 @@ def run(args: argparse.Namespace) -> int:
 
 
 def chapters_of(args: argparse.Namespace) -> Sequence[str]:
-    """Those that were asked for, and the one that kept measurements are for."""
-    if selection.ELSEWHERE in args.chapters and not args.others:
-        raise UsageError(
-            f"The chapter '{selection.ELSEWHERE}' compares with measurements that were kept; give "
-            "their files --with."
-        )
-    return [*args.chapters, selection.ELSEWHERE] if args.chapters and args.others else args.chapters
+    """Those that were asked for, and those that another option is for."""
+    given_for = {selection.ELSEWHERE: args.others, selection.TASKS: args.cluster}
+    for name, given_to_it in given_for.items():
+        if name in args.chapters and not given_to_it:
+            raise UsageError(f"The chapter '{name}' {GIVE[name]}")
+    more = [name for name, given_to_it in given_for.items() if given_to_it]
+    return [*args.chapters, *more] if args.chapters else args.chapters
+
+
+GIVE = {
+    selection.ELSEWHERE: "compares with measurements that were kept; give their files --with.",
+    selection.TASKS: "shows a step that several tasks share; give --cluster 2, say.",
+}
 
 
 def repeated(args: argparse.Namespace) -> str:
@@ -138,6 +152,9 @@ def repeated(args: argparse.Namespace) -> str:
         parts += ["--configs-seconds", str(args.configs_seconds)]
     parts += ["--logdir", args.logdir] if args.logdir else []
     parts += ["--with", *args.others] if args.others else []
+    parts += ["--cluster", as_given(args.cluster)] if args.cluster else []
+    parts += ["--split", args.split] if args.split else []
+    parts += ["--soft-placement"] if args.soft_placement else []
     return shlex.join(parts)
 
 

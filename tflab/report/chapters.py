@@ -18,6 +18,7 @@ from tflab.report import (
     recipes,
     selection,
     step_chapters,
+    tasks_chapter,
     training_chapter,
 )
 from tflab.report.contents import Chapter, Lab, Part, Report, Walked
@@ -30,12 +31,15 @@ SMALL = selection.FORMULA
 
 def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) -> Report:
     """The report with these chapters; `command` is what repeats it."""
+    chapters = tuple(chapter for name in names for chapter in CHAPTERS[name](lab))
+    if lab.soft_placement:
+        chapters = tuple(map(recipes.with_soft_placement, chapters))
     return Report(
         title=f"The life of {SMALL if lab.model == TOY else lab.model}",
         about=about(lab.model, names),
         command=command,
         questions=questions.questions(lab),
-        chapters=tuple(chapter for name in names for chapter in CHAPTERS[name](lab)),
+        chapters=chapters,
     )
 
 
@@ -135,6 +139,13 @@ def roofline(lab: Lab) -> Iterator[Chapter]:
         yield Chapter("Roofline", tuple(step_chapters.roofline(lab.compared)))
 
 
+def tasks(lab: Lab) -> Iterator[Chapter]:
+    """Where there were tasks to run on."""
+    if lab.tasks:
+        parts = tuple(tasks_chapter.parts(lab.model, lab.tasks))
+        yield Chapter("One step over several tasks", parts)
+
+
 def obtained(lab: Lab) -> Iterator[Chapter]:
     yield Chapter("How each number was obtained", tuple(methods(lab)))
 
@@ -155,6 +166,7 @@ CHAPTERS: dict[str, Callable[[Lab], Iterator[Chapter]]] = {
     "times": times,
     "memory": memory,
     "roofline": roofline,
+    "tasks": tasks,
     "methods": obtained,
 }
 

@@ -11,11 +11,13 @@ from tflab.records import (
     Execution,
     History,
     Measurement,
+    Network,
     NodeHistory,
     Placement,
     Stage,
 )
 from tflab.records.blocks import Block
+from tflab.records.scaling import Scaling, Tasks
 from tflab.report.drawn import Drawing
 
 TOP = 10  # rows of a table of ops
@@ -40,6 +42,31 @@ class Walked:
 
 
 @dataclass(frozen=True)
+class OneStep:
+    """A step that several tasks share."""
+
+    tasks: Tasks
+    placement: Placement
+    execution: Execution
+    network: Network
+
+
+@dataclass(frozen=True)
+class OverTasks:
+    """A model's step on several tasks of a cluster, held against this process alone."""
+
+    clusters: tuple[Tasks, ...]  # one after the other, the most last
+    split: str
+    batch_size: int
+    phase: str
+    steps: int
+    failure: str | None = None  # of what was not even begun; there is nothing else then
+    scaling: Scaling | None = None
+    # The step on most tasks that was measured; None where it was measured in this process alone
+    shown: OneStep | None = None
+
+
+@dataclass(frozen=True)
 class Lab:
     """All that was measured for a report; None is what no chapter of it needs."""
 
@@ -54,6 +81,8 @@ class Lab:
     configs_s: int = 0  # for which configurations were compared
     here: Measurement | None = None  # what is held against `others`
     others: Mapping[str, Measurement] = field(default_factory=dict)  # kept ones, by their names
+    tasks: OverTasks | None = None
+    soft_placement: bool = False  # which every command that repeats a part needs then
 
 
 @dataclass(frozen=True)

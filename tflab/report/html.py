@@ -176,8 +176,8 @@ def addresses(element: ElementTree.Element) -> list[str]:
 
 
 def breakable(text: str) -> Markup:
-    """A text whose names may break after a scope, and not within one."""
-    pieces = re.split(r"(?<=/)(?=\w)", visible(text))
+    """A text whose names may break after a scope, and not within one or in `Mbit/s`."""
+    pieces = re.split(r"(?<=/)(?=\w)(?!s\b)", visible(text))
     return Markup("<wbr>").join(map(escape, pieces))
 
 

@@ -17,8 +17,9 @@ from tflab.compare.configurations import DEFAULT
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
 from tflab.records import Comparison, Frontend, History, Measurement, Options
-from tflab.records.options import BATCH_SIZES
-from tflab.report import selection
+from tflab.records.options import BATCH_SIZES, SPLITS
+from tflab.records.scaling import Tasks
+from tflab.report import over_tasks, selection
 from tflab.report.contents import EPOCHS, Lab, Walked
 from tflab.report.selection import TOY
 from tflab.runtime import devices, hardware, load
@@ -46,6 +47,9 @@ class Wanted:
     configs: tuple[str, ...] = ()  # beside the default one
     configs_s: int = selection.CONFIGS_S
     others: Mapping[str, Measurement] = field(default_factory=dict)  # to compare with
+    soft_placement: bool = False
+    cluster: Tasks = ()
+    split: str = SPLITS[0]
 
 
 def measure(wanted: Wanted, announce: Announce) -> Lab:
@@ -55,7 +59,11 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     """
     load_average = load.load_average()  # before tflab itself keeps the machine busy
     model, needs = wanted.model, selection.needs(wanted.chapters, wanted.model)
-    options = Options(steps=STEPS, data_dir=wanted.data_dir)
+    soft = wanted.soft_placement
+    options = Options(steps=STEPS, data_dir=wanted.data_dir, soft_placement=soft)
+    several = None
+    if "tasks" in needs and wanted.cluster:
+        several = over_tasks.plan(model, wanted.cluster, wanted.split, options)
     walked = toy = toy_on_two = curves = compared = None
     if "walk" in needs or (model == TOY and "toy" in needs):
         announce(f"the life of {model}")
@@ -72,10 +80,13 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
         curves = wanted.trained
         if curves is None and has_loss(model, walked, options):
             announce(f"training {model} for {EPOCHS} epochs, {TRAINING_S} s at most")
-            curves = train(model, wanted.data_dir)
+            curves = train(model, options)
     if "sweep" in needs:
         kept_s = KEEP_S if "processes" in needs and wanted.others else None
         compared = compare(wanted, "configurations" in needs, kept_s, load_average, announce)
+    if several:
+        announce(f"{model} on {over_tasks.called(wanted.cluster)}, cut by {wanted.split}")
+        several = over_tasks.measure(model, several, options)
     return Lab(
         model=model,
         environment=hardware.inspected(),
@@ -88,6 +99,8 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
         configs_s=wanted.configs_s,
         here=observing.measurement(compared, options) if compared and compared.observed else None,
         others=wanted.others,
+        tasks=several,
+        soft_placement=soft,
     )
 
 
@@ -111,7 +124,7 @@ def compare(
         configs=configs,
         configs_s=wanted.configs_s,
         sweep_s=SWEEP_S,
-        options=Options(data_dir=wanted.data_dir),
+        options=Options(data_dir=wanted.data_dir, soft_placement=wanted.soft_placement),
         load_average=load_average,
         keep_s=keep_s,
     )
@@ -155,13 +168,15 @@ def has_loss(model: str, walked: Walked | None, options: Options) -> bool:
     return frontend.live.model.loss is not None
 
 
-def train(model: str, data: str | None) -> History:
+def train(model: str, options: Options) -> History:
     """Train in a process of its own, as `python -m tflab.train` does it; only its history is
     kept. What takes longer than TRAINING_S is ended, and then has fewer epochs."""
     with folders.temporary("training") as folder:
         logdir = folder / "run"
         command = [sys.executable, "-m", "tflab.train", "--model", model, "--epochs", str(EPOCHS)]
-        command += ["--logdir", str(logdir), *(["--data-dir", data] if data else [])]
+        command += ["--logdir", str(logdir)]
+        command += ["--data-dir", options.data_dir] if options.data_dir else []
+        command += ["--soft-placement"] if options.soft_placement else []
         environment = {**os.environ, "TMPDIR": str(folders.own())}
         with (
             subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as process,

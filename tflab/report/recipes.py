@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tflab.records import Comparison, Execution
-from tflab.report.contents import Recipe, Walked
+from tflab.report.contents import Chapter, Recipe, Walked
 from tflab.units import plural
 
 
@@ -26,3 +28,17 @@ def swept(comparison: Comparison) -> Recipe:
         f"python -m tflab.compare --model {comparison.model} "
         f"--batch-sizes {' '.join(map(str, comparison.batch_sizes))}",
     )
+
+
+SOFTLY = " --soft-placement"
+
+
+def with_soft_placement(chapter: Chapter) -> Chapter:
+    """The chapter of a model that runs nowhere without it: each command needs it, too."""
+    parts = (
+        replace(part, command=part.command.replace("\n", f"{SOFTLY}\n") + SOFTLY)
+        if isinstance(part, Recipe)
+        else part
+        for part in chapter.parts
+    )
+    return replace(chapter, parts=tuple(parts))

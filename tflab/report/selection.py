@@ -30,10 +30,11 @@ NEEDS = {
     "times": ("walk",),
     "memory": ("walk",),
     "roofline": ("sweep",),
+    "tasks": ("tasks",),  # only where there are tasks to run on
     "methods": (),
 }
 CHAPTERS = tuple(NEEDS)
-ELSEWHERE = "elsewhere"
+ELSEWHERE, TASKS = "elsewhere", "tasks"
 
 
 def chosen(names: Sequence[str], model: str) -> tuple[str, ...]:

@@ -28,6 +28,7 @@ HARMLESS = re.compile(  # sentences of before anything ran, which quote the grap
 OF_A_FILE = re.compile(
     r"(?P<path>.+); (No such file or directory|Permission denied|Is a directory)"
 )
+OF_DEVICES = ("explicitly assigned to", "required incompatible device")  # another may do it
 
 
 def refused(error: tf.errors.OpError, options: Options, graph: tf.Graph) -> RefusedError:
@@ -49,7 +50,7 @@ def refused(error: tf.errors.OpError, options: Options, graph: tf.Graph) -> Refu
             "take than batches; let the data begin anew with tf.data's `repeat()`, or take fewer "
             "steps."
         )
-    if "explicitly assigned to" in message and not options.soft_placement:
+    if any(words in message for words in OF_DEVICES) and not options.soft_placement:
         message += " Give --soft-placement to let another device do it."
     if message.startswith("Multiple CPU devices"):
         message += ": XLA put nodes of several devices into one cluster. Give --devices 1."

@@ -85,6 +85,7 @@ def parser() -> argparse.ArgumentParser:
         help="where TensorBoard finds the result (default: runs/<model>-train-<time>)",
     )
     arguments.cluster(parser)
+    arguments.soft_placement(parser)
     arguments.data_dir(parser)
     return parser
 
@@ -123,17 +124,18 @@ def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
     except KeyboardInterrupt:
         status = command.INTERRUPTED
     except LostTaskError as error:
-        again = resuming(settings, folder)
+        again = resuming(settings, folder, args.soft_placement)
         raise LostTaskError(f"{error} To go on from the last checkpoint:  {again}") from error
     finally:
         show(folder)
     if status:
-        note(f"Interrupted. To go on:  {resuming(settings, folder)}")
+        note(f"Interrupted. To go on:  {resuming(settings, folder, args.soft_placement)}")
     return status
 
 
-def resuming(settings: Settings, folder: Path) -> str:
-    again = ("--resume", "--model", settings.model, "--logdir", str(folder))
+def resuming(settings: Settings, folder: Path, soft_placement: bool) -> str:
+    again = ["--resume", "--model", settings.model, "--logdir", str(folder)]
+    again += ["--soft-placement"] if soft_placement else []
     return f"python -m tflab.train {shlex.join(again)}"
 
 
@@ -149,7 +151,8 @@ def prepare(
     function = models.find(model)
     from tflab.train import trainer
 
-    ready = trainer.prepare(model, function, seed, args.data_dir, tasks, args.split or SPLITS[0])
+    way, soft = args.split or SPLITS[0], args.soft_placement
+    ready = trainer.prepare(model, function, seed, args.data_dir, tasks, way, soft)
     train, test = map(ready.program.dataset, ("train", "test"))
     data = {"data": train.name, "train_rows": train.size, "test_rows": test.size}
     defaults = {

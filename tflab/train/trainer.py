@@ -42,6 +42,7 @@ def prepare(
     data_dir: str | None,
     tasks: tuple[str, ...] = (),
     way: str = SPLITS[0],
+    soft_placement: bool = False,
 ) -> Trainer:
     """Build a model whose initial weights follow from the seed, and add the nodes that train it.
 
@@ -55,7 +56,7 @@ def prepare(
         tf1.set_random_seed(seed)
         return function()
 
-    options = Options(data_dir=data_dir, cluster=tasks, split=way)
+    options = Options(data_dir=data_dir, cluster=tasks, split=way, soft_placement=soft_placement)
     built = frontend.build((name, seeded), options)
     program = built.live
     graph, model = program.graph, program.model

@@ -18,6 +18,7 @@ from matplotlib.transforms import Bbox
 from PIL import Image
 
 from tests.buffers_by_hand import BUFFERS, CONV, LOSS
+from tests.exporters.plots import test_tasks as on_tasks
 from tests.maps_by_hand import IMAGES, MAPS
 from tests.measurements_by_hand import measurement
 from tests.pictures import caption, plain, points, title
@@ -147,6 +148,7 @@ EXAMPLES = {
     "top_ops": (OPS,),
     "batch_sizes": (COMPARISON,),
     "timeline": (RUNS, STEP, PATH),
+    "tasks": on_tasks.DRAWN,
     "memory": (CURVE,),
     "buffers": (BUFFERS,),
     "roofline": (LAYERS, PEAKS),
@@ -159,6 +161,7 @@ EMPTY = {
     "top_ops": ((),),
     "batch_sizes": (replace(COMPARISON, rows=(), steps={}, batch_sizes=()),),
     "timeline": (RUNS[:1], STEP, PATH),
+    "tasks": ((), (), *on_tasks.DRAWN[2:]),
     "memory": (LiveBytes(1, (), 0, 0, ()),),
     "buffers": (replace(BUFFERS, buffers=()),),
     "roofline": ((row("x", ("X",), 1.0),), PEAKS),
@@ -175,6 +178,7 @@ SMALLEST = {
         ),
     ),
     "timeline": (RUNS[1:2], STEP, CriticalPath((), 0, 0)),
+    "tasks": (on_tasks.RUNS[:1], (), *on_tasks.DRAWN[2:]),
     "memory": (LiveBytes(1, ((0, 1),), 1, 0, ()),),
     "buffers": (replace(BUFFERS, buffers=(LOSS,), distinct=Amount(1, 4)),),
     "roofline": (LAYERS[1:2], PEAKS),
@@ -274,6 +278,7 @@ HOSTILE_EXAMPLES = {
         STEP,
         CriticalPath((HOSTILE,), 1, 1),
     ),
+    "tasks": (*on_tasks.DRAWN[:4], [replace(on_tasks.SENT[1], tensor=HOSTILE)]),
     "memory": (replace(CURVE, holders=(Holder(HOSTILE, "X", 1, False),)),),
     "buffers": (replace(BUFFERS, buffers=(replace(CONV, tensor=HOSTILE, in_place=()),)),),
     "roofline": ((row(HOSTILE, ("X",), 1.0, None, 1, 1),), PEAKS),

@@ -23,6 +23,7 @@ from tflab.exporters.plots import (
     memory,
     over_time,
     roofline,
+    tasks,
     timeline,
     top_ops,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "roofline",
     "save",
     "svg",
+    "tasks",
     "timeline",
     "top_ops",
 ]
@@ -49,6 +51,7 @@ PICTURES: dict[str, Callable[..., Figure]] = {
     "top_ops": top_ops.draw,
     "batch_sizes": batch_sizes.draw,
     "timeline": timeline.draw,
+    "tasks": tasks.draw,
     "memory": memory.draw,
     "buffers": buffers.draw,
     "roofline": roofline.draw,

@@ -34,12 +34,24 @@ def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
     if not runs:
         return style.message("No op ran", f"Step {step.step} took {time(step.wall_ns)}.")
     packed, critical = lanes_by_device(runs), set(path.nodes)
+    words = headline(runs, step, critical), caption(runs, step)
+    figure, axes = bars_in_lanes(packed, runs, step, critical, words)
+    draw_critical_path(axes, packed, step, critical)
+    style.settle(figure)
+    write_names(axes, packed, step, critical)
+    return figure
+
+
+def bars_in_lanes(
+    packed: Sequence[tuple[str, Sequence[OpRun]]],
+    runs: Sequence[OpRun],
+    step: StepTime,
+    critical: set[str],
+    words: tuple[str, str],
+) -> tuple[Figure, Axes]:
+    """All but the names; `words` are the title and the sentence."""
     count = len(packed)
-    figure, (axes,) = style.canvas(
-        headline(runs, step, critical),
-        caption(runs, step),
-        min(max(LANE * count, SHORTEST), TALLEST) + 0.5,
-    )
+    figure, (axes,) = style.canvas(*words, min(max(LANE * count, SHORTEST), TALLEST) + 0.5)
     axes.set_xlim(0, max(step.wall_ns, 1))
     axes.set_ylim(count - 0.4, -0.6)
     axes.set_yticks(range(count), [name for name, _ in packed])
@@ -61,10 +73,7 @@ def draw(runs: Sequence[OpRun], step: StepTime, path: CriticalPath) -> Figure:
                 span_in_step(run, step) for run in lane_runs if (run.name in critical) == marked
             ]
             draw_bars(axes, lane, merged_if_many(spans, len(runs), step.wall_ns), color)
-    draw_critical_path(axes, packed, step, critical)
-    style.settle(figure)
-    write_names(axes, packed, step, critical)
-    return figure
+    return figure, axes
 
 
 def lanes_by_device(runs: Iterable[OpRun]) -> list[tuple[str, Sequence[OpRun]]]:

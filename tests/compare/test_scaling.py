@@ -1,0 +1,79 @@
+"""The step on more and more tasks: what is kept when it ends early, and what it is run with."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.compare.test_scaling_view import SCALING
+from tflab.cli import command
+from tflab.compare import __main__ as compare
+from tflab.errors import LostTaskError, TflabError, UsageError
+from tflab.records import Options
+
+pytestmark = pytest.mark.tensorflow
+
+
+def ran(failure=None, interrupted=False):
+    execution = SimpleNamespace(failure=failure, interrupted=interrupted)
+    return SimpleNamespace(execution=execution)
+
+
+WHOLE, FAILED, INTERRUPTED = ran(), ran(failure="It died."), ran(interrupted=True)
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """`measured(...)`: what comes of the step alone, on 1 and on 2 tasks, which is given."""
+    from tflab.compare import scaling
+
+    def of(*outcomes):
+        left = iter(outcomes)
+
+        def on_tasks(*_):
+            outcome = next(left)
+            if isinstance(outcome, Exception):
+                raise outcome
+            return outcome
+
+        monkeypatch.setattr(scaling, "on_tasks", on_tasks)
+        return scaling.measure("toy", "training", (1, 2), Options())
+
+    return of
+
+
+def seen(series):
+    return len(series.measured), len(series.whole), series.failure, series.interrupted
+
+
+def test_a_step_that_fails_is_not_compared_and_ends_it(measured):
+    assert seen(measured(WHOLE, WHOLE, WHOLE)) == (3, 3, None, False)
+    assert seen(measured(WHOLE, FAILED)) == (2, 1, "It died.", False)
+    assert seen(measured(WHOLE, WHOLE, INTERRUPTED)) == (3, 2, None, True)
+    assert seen(measured(FAILED)) == (1, 1, "It died.", False)
+
+
+@pytest.mark.parametrize("error", [LostTaskError("It died."), TflabError("It never came.")])
+def test_a_task_that_dies_or_never_comes_keeps_what_was_measured_before(measured, error):
+    assert seen(measured(WHOLE, WHOLE, error)) == (2, 2, str(error), False)
+    with pytest.raises(type(error)):
+        measured(error)
+
+
+def test_a_model_that_cannot_be_cut_is_the_users_mistake(measured):
+    with pytest.raises(UsageError):
+        measured(WHOLE, UsageError("It has no loss."))
+
+
+def test_interrupted_numbers_of_tasks_are_shown_with_the_status_of_ctrl_c(monkeypatch, capsys):
+    from dataclasses import replace
+
+    from tflab.compare import scaling
+
+    asked = []
+    monkeypatch.setattr(scaling, "measure", lambda *given: asked.append(given[-1]))
+    partial = replace(SCALING, interrupted=True)
+    monkeypatch.setattr(scaling, "compare", lambda *_: partial)
+    words = ["--model", "toy", "--cluster", "1", "--soft-placement", "--split", "batch"]
+    assert compare.main(words) == command.INTERRUPTED
+    assert "Interrupted: what follows was measured until then." in capsys.readouterr().out
+    assert [(options.soft_placement, options.split) for options in asked] == [(True, "batch")]

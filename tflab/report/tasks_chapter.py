@@ -1,0 +1,89 @@
+"""The chapter of a step that several tasks share: what is where, what crosses the wire, where the
+time goes, and what more tasks bring."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from tflab.analysis import step_times, wires
+from tflab.compare import scaling_view
+from tflab.exporters import plots
+from tflab.records import Network, Partition, Placement
+from tflab.records.scaling import as_given
+from tflab.report import over_tasks, pictures, recipes
+from tflab.report.contents import OneStep, OverTasks, Part, Recipe
+from tflab.runtime import trace
+from tflab.units import plural, short_task, size, task_of
+from tflab.views import execution, network, placement
+
+CUT = {  # by what --split says
+    "layers": "Each task has consecutive layers",
+    "batch": "Each task has a copy of the model and its part of the rows; task 0 has the variables",
+}
+
+
+def parts(model: str, made: OverTasks) -> Iterator[Part]:
+    if made.scaling is None:
+        yield f"{model} was not run over tasks. {made.failure}"
+        return
+    yield from scaling_view.warnings(made.scaling)
+    if made.shown:
+        yield from one_step(model, made, made.shown)
+    yield from scaling_view.tables(made.scaling)
+    yield Recipe(
+        f"{made.steps} untraced steps and as many traced ones in turn, at each number of tasks; "
+        "new sessions and, on this machine, new tasks for each.",
+        scaled(model, made),
+    )
+
+
+def one_step(model: str, made: OverTasks, shown: OneStep) -> Iterator[Part]:
+    step = shown.execution
+    yield (
+        f"A {made.phase} step of {model} on {over_tasks.called(shown.tasks)} of TensorFlow's "
+        "distributed runtime, and on this process, the client, which feeds the data. "
+        f"{CUT[made.split]}."
+    )
+    yield placement.partitions(in_order(shown.placement))
+    yield sent(shown.network)
+    middle = step_times.median_step(step.step_times)
+    runs = [run for run in step.runs if run.name != trace.EXECUTOR]
+    path, transfers = step.critical_path, shown.placement.transfers
+    yield pictures.picture("tasks", plots.tasks.draw, runs, step.wires, middle, path, transfers)
+    yield execution.owners(step)
+    yield from network.blocks(step)
+    yield Recipe(recipes.warm(step), walking(model, made, shown))
+
+
+def in_order(placing: Placement) -> Placement:
+    """With the client's part first, then that of task 0, 1 and so on."""
+
+    def task(part: Partition) -> tuple[bool, int, str]:
+        return wires.order(short_task(task_of(part.device)))
+
+    return replace(placing, partitions=tuple(sorted(placing.partitions, key=task)))
+
+
+def sent(over: Network) -> str:
+    amount = size(sum(tensor.bytes for tensor in over.tensors))
+    return (
+        f"A step sends {plural(len(over.tensors), 'tensor')} over the wire, {amount} in all; one "
+        "of 0 bytes only carries the order."
+    )
+
+
+def walking(model: str, made: OverTasks, shown: OneStep) -> str:
+    return (
+        f"python -m tflab.lifecycle --model {model} --batch-size {made.batch_size} "
+        f"--steps {made.steps} --cluster {as_given(shown.tasks)} --split {made.split}"
+    )
+
+
+def scaled(model: str, made: OverTasks) -> str:
+    clusters = " ".join(map(as_given, made.clusters))
+    return (
+        f"python -m tflab.compare --model {model} --phase {made.phase} "
+        f"--batch-sizes {made.batch_size} --steps {made.steps} --cluster {clusters} "
+        f"--split {made.split}"
+    )
