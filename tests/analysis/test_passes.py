@@ -51,6 +51,14 @@ def test_a_pruned_node_was_removed_and_nobody_took_over():
     )
 
 
+@pytest.mark.parametrize("last", ["loop/exit/_7", "Func/loop/output/_7"])
+def test_a_call_that_was_laid_open_is_not_done_by_the_node_that_hands_its_value_out(last):
+    before = [X, node("loop", "While", "x"), node("c", "Neg", "loop")]
+    inside = [node("loop/body/_1/mul", "Mul", "x", "x"), node(last, "Exit", "loop/body/_1/mul")]
+    step = one_pass(before, [X, *inside, node("c", "Neg", last)])
+    assert step.taken == (Taken("loop", "removed", last),)
+
+
 def test_a_twin_was_merged():
     a, b = node("a", "Neg", "x"), node("b", "Neg", "x")
     assert one_pass(

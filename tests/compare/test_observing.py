@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tests import graphs
 from tests.measurements_by_hand import measurement
 from tflab import lifecycle
 from tflab.compare import __main__ as compare
@@ -185,6 +187,21 @@ def test_a_model_whose_weights_are_drawn_has_none_in_its_fingerprint():
     assert found.ops["Conv2D"] == 2
     train = fingerprint.of_step(backward.program, step, "train")
     assert (train.graph, train.data == found.data) == (found.graph, False)
+
+
+def test_weights_in_a_file_are_known_by_what_is_in_it_and_not_by_where_it_is(tmp_path):
+    def weights(folder):
+        *_, backward = lifecycle.walk(str(folder), stop="backward")
+        step = session.step_of(backward.program, backward.program.model.fetches)
+        return fingerprint.of_step(backward.program, step, "test").weights
+
+    graphs.saved_model_v1(tmp_path / "one")
+    shutil.copytree(tmp_path / "one", tmp_path / "same")
+    found = weights(tmp_path / "one")
+    assert found is not None and weights(tmp_path / "same") == found
+    shutil.rmtree(tmp_path / "one")
+    graphs.saved_model_v1(tmp_path / "one")  # its weights are drawn anew
+    assert weights(tmp_path / "one") not in (found, None)
 
 
 def test_a_quick_step_is_not_run_until_the_time_is_over(tmp_path, monkeypatch):

@@ -60,6 +60,15 @@ def test_one_who_worked_in_place_says_whose_memory_it_was():
     assert last[1] == ("grads/conv_grad",)
 
 
+def test_a_node_of_a_loop_that_worked_there_again_and_again_is_named_once():
+    looped = replace(CONV, in_place=CONV.in_place * 2)
+    assert sentences(looped)[1] == (
+        "in that memory worked in place ",
+        ("tanh", "grads/tanh_grad"),
+        "",
+    )
+
+
 def test_one_who_passed_it_on_says_so():
     first, *_ = sentences(CONV, carrier="flat")
     assert first == (

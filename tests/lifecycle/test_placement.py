@@ -4,13 +4,15 @@ from collections import Counter
 
 import numpy as np
 import pytest
+import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import walks
 from tflab import datasets
 from tflab.errors import UsageError
-from tflab.lifecycle import placement
-from tflab.records import Options, node_of
+from tflab.lifecycle import backward, frontend, placement
+from tflab.records import Model, Options, node_of
+from tflab.views import placement as view
 
 pytestmark = pytest.mark.tensorflow
 
@@ -118,6 +120,28 @@ def test_a_transfer_is_as_large_as_its_array(two_devices):
     assert two_devices.transfers
     for transfer in two_devices.transfers:
         assert transfer.bytes == np.zeros(transfer.shape, transfer.dtype).nbytes
+
+
+def test_text_is_transferred_too_and_its_size_does_not_follow_from_its_shape():
+    def data(split, _):
+        return datasets.Dataset("rows", split, {"x": np.ones(8, np.float32)})
+
+    def build():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        with tf.device("CPU:0"):
+            text = tf.strings.as_string(x, name="text")
+        with tf.device("CPU:1"):
+            lengths = tf.strings.length(text)
+        return Model(lengths, {x: "x"}, data)
+
+    chosen = Options(batch_size=4, devices=2)
+    built = frontend.build(("mine", build), chosen)
+    stage = placement.place(backward.differentiate(built, chosen), chosen)
+    (sent,) = [transfer for transfer in stage.transfers if transfer.tensor == "text"]
+    assert (sent.dtype, sent.shape, sent.bytes) == ("string", (4,), None)
+    ops = {node.name: node.op for node in stage.nodes}
+    assert (ops[sent.send], ops[sent.recv]) == ("_HostSend", "_HostRecv")
+    assert view.cuts(stage).endswith(", besides 1 tensor of unknown size.")
 
 
 def test_a_value_of_the_model_is_transferred_whole(two_devices):

@@ -110,12 +110,18 @@ def fate_of(
     if now.op == "Const" and (was.op if was else node.op) != "Const":
         return "folded"  # its value went into a constant that was made here
     if was is None:  # into a node that was made here: a feed, a copy, or one that does more
-        return "removed" if now.op in ("_Arg", node.op) else "fused"
+        return "removed" if now.op in ("_Arg", node.op) or is_inside(heir, node) else "fused"
     if was.op != now.op:
         return "fused"  # into a node that was rewritten to do the work of both
     if was.op == node.op and heir not in map(node_of, node.inputs):
         return "merged"  # with its twin
     return "removed"  # its users take the value from where it came
+
+
+def is_inside(heir: str, call: Node) -> bool:
+    """Whether a node is one of those that a loop, a branch or a call was laid open into. It hands
+    out what these have computed, and does not do their work."""
+    return heir.removeprefix("Func/").startswith(f"{call.name}/")
 
 
 def users_of(graph: Graph) -> Users:

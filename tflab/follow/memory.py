@@ -30,9 +30,9 @@ def of_buffer(buffer: Buffer, node: str) -> Iterator[Sentence]:
         yield f"passed its input on: {place}, asked for by ", (buffer.tensor,), ""
     if buffer.before:
         yield "that memory had been of ", buffer.before, ""
-    others = tuple(use.node for use in buffer.in_place if use.node != node)
+    others = dict.fromkeys(use.node for use in buffer.in_place if use.node != node)  # of a loop
     if others:
-        yield "in that memory worked in place ", others, ""
+        yield "in that memory worked in place ", tuple(others), ""
     if buffer.last_reader:
         kept = buffer.backward_ns is not None
         behind = ": it stayed alive for the backward pass" if kept else ""

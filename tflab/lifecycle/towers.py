@@ -94,7 +94,7 @@ def here(ops: Iterable[tf.Operation]) -> dict[str, str]:
 def notes(model: Model, tasks: int) -> tuple[str, ...]:
     said = (
         f"The model stands in the graph {tasks} times, a tower for each task, and the loss is the "
-        "mean over the rows of all of them.",
+        "mean of theirs, weighted with their rows: of a mean over rows that is the mean over all.",
     )
     moving = "Moving averages are those of tower 0, from its part of the batch."
     return (*model.notes, *said, *((moving,) if model.updates else ()))

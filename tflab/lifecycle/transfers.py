@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from math import prod
 from typing import Any
 
 import tensorflow as tf
 
-from tflab.records import Shape, Transfer
+from tflab.records import Shape, Tensor, Transfer
+from tflab.runtime import costs
+
+SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")  # from memory of the host, the latter
 
 
 def of_graphs(
@@ -16,19 +18,20 @@ def of_graphs(
 ) -> Iterator[Transfer]:
     """One Transfer for each `_Send`; the `_Recv` of the same rendezvous name is its other end.
 
-    `received` are the bytes that tasks recorded, by edge, for tensors whose shape is not known.
+    `received` are the bytes that tasks recorded, by edge, for tensors whose size does not follow
+    from a shape: where that is not known, and of text.
     """
     node_defs = [node_def for graph in graphs for node_def in graph.node]
     receivers = {
-        rendezvous(node_def): node_def.name for node_def in node_defs if node_def.op == "_Recv"
+        rendezvous(node_def): node_def.name for node_def in node_defs if node_def.op in RECVS
     }
     for node_def in node_defs:
-        if node_def.op != "_Send" or node_def.attr["client_terminated"].b:
+        if node_def.op not in SENDS or node_def.attr["client_terminated"].b:
             continue  # or what is fetched, from a cluster
         dtype = tf.dtypes.as_dtype(node_def.attr["T"].type)
         shape = shapes.get(node_def.input[0])
         edge = node_def.attr["tensor_name"].s.decode()
-        dims = [dim for dim in shape if dim is not None] if shape is not None else None
+        size = costs.tensor_bytes(Tensor(dtype.name, shape))
         yield Transfer(
             tensor=node_def.input[0],
             send=node_def.name,
@@ -37,7 +40,7 @@ def of_graphs(
             to_device=node_def.attr["recv_device"].s.decode(),
             dtype=dtype.name,
             shape=shape,
-            bytes=(received or {}).get(edge) if dims is None else prod(dims) * dtype.size,
+            bytes=(received or {}).get(edge) if size is None else size,
             edge=edge,
         )
 

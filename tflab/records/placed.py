@@ -147,7 +147,7 @@ class Transfer:
     to_device: str = field(metadata={"json": "to"})
     dtype: str
     shape: Shape
-    bytes: int | None  # per step; None where the shape is not known
+    bytes: int | None  # per step; None where the shape is not known, or does not tell
     # What both ends call it, and the trace of several tasks: `edge_26_flatten/Reshape`
     edge: str = field(default="", metadata={"json": None})
 

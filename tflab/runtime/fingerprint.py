@@ -7,16 +7,19 @@ colocation, seeds, text such as names of files, and values that are weights.
 
 from __future__ import annotations
 
+import glob
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import prod
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow.compat.v1 as tf1
 
-from tflab import datasets
+from tflab import datasets, doors
 from tflab.records import Fingerprint, Program, Start
 from tflab.runtime import private, session
 
@@ -115,8 +118,19 @@ def weights(nodes: Iterable[Any], start: Start) -> str | None:
         if node.attr["value"].tensor.dtype != tf1.string.as_datatype_enum
     ]
     given: Mapping[str, Any] = start.feeds
-    parts += [name.encode() + np.asarray(given[name]).tobytes() for name in sorted(given)]
+    parts += [name.encode() + part for name in sorted(given) for part in held(given[name])]
     return digest(parts) if parts else None
+
+
+def held(value: Any) -> Iterator[bytes]:
+    """A value that variables or tables start with; of the name of a file, what is in that."""
+    if not isinstance(value, str):
+        yield np.asarray(value).tobytes()
+        return
+    index = f"{value}.index"  # of a checkpoint: it has the checksum of every tensor
+    names = [name for name in (index, value) if os.path.isfile(name)]
+    for name in names[:1] or sorted(glob.glob(value)):  # in the oldest format, a pattern
+        yield doors.content(Path(name))
 
 
 def fed(name: str, column: datasets.Column) -> str:
