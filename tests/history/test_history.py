@@ -42,7 +42,7 @@ def test_a_line_has_a_point_for_each_measurement_in_the_order_of_their_time():
 
 
 def test_only_the_batch_sizes_and_as_many_ops_as_asked_for_have_lines():
-    found = lines.over_time(ALL, [16], 1)
+    found = lines.over_time(ALL, [16, 16], 1)
     assert [(line.name, line.batch_size) for line in found.lines] == [
         ("step, untraced", 16),
         ("Conv2D", 16),
