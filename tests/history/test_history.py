@@ -88,6 +88,19 @@ def test_the_last_is_held_against_the_first_as_compare_of_all_of_them_does():
     assert [line.verdict for line in found.lines if line.name == lines.STEP] == verdicts
 
 
+def test_of_one_measurement_nothing_is_said_of_others():
+    found = lines.over_time({"a": changed(FIRST, quality=BUSY)})
+    shown = [read(block) for block in view.blocks(found)]
+    sentences = [block for block in shown if isinstance(block, str)]
+    assert [sentence.partition(":")[0] for sentence in sentences] == [
+        "lenet, inference",
+        "The machine of 'a' was busy while it measured",
+        "Each time is the mean of several processes, with the interval that holds the true one in "
+        "99 of 100 measurements, as far as processes differ; of fewer than three processes there "
+        "is none.",
+    ]
+
+
 def test_more_lines_than_fit_take_several_tables():
     shown = [read(block) for block in view.blocks(lines.over_time(ALL, [4]))]
     (headers,) = {table[1] for table in shown if table[0] == "Batch 4: a step, over time"}
