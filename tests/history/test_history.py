@@ -42,7 +42,7 @@ def test_a_line_has_a_point_for_each_measurement_in_the_order_of_their_time():
 
 
 def test_only_the_batch_sizes_and_as_many_ops_as_asked_for_have_lines():
-    found = lines.over_time(ALL, [16], 1)
+    found = lines.over_time(ALL, [16, 16], 1)
     assert [(line.name, line.batch_size) for line in found.lines] == [
         ("step, untraced", 16),
         ("Conv2D", 16),
@@ -86,6 +86,19 @@ def test_the_last_is_held_against_the_first_as_compare_of_all_of_them_does():
     compared = contrast.contrast({"first": FIRST, "between": BETWEEN, "last": LAST})
     verdicts = [row.verdict for row in compared.steps if row.config == "last"]
     assert [line.verdict for line in found.lines if line.name == lines.STEP] == verdicts
+
+
+def test_of_one_measurement_nothing_is_said_of_others():
+    found = lines.over_time({"a": changed(FIRST, quality=BUSY)})
+    shown = [read(block) for block in view.blocks(found)]
+    sentences = [block for block in shown if isinstance(block, str)]
+    assert [sentence.partition(":")[0] for sentence in sentences] == [
+        "lenet, inference",
+        "The machine of 'a' was busy while it measured",
+        "Each time is the mean of several processes, with the interval that holds the true one in "
+        "99 of 100 measurements, as far as processes differ; of fewer than three processes there "
+        "is none.",
+    ]
 
 
 def test_more_lines_than_fit_take_several_tables():

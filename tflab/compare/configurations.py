@@ -14,30 +14,38 @@ class Configuration:
     """What is set for it beside the defaults."""
 
     about: str
+    setting: str  # how to have it without tflab
     options: Mapping[str, Any] = field(default_factory=dict)  # fields of Options
     environment: Mapping[str, str] = field(default_factory=dict)  # read when TensorFlow is imported
     beside_default: bool = False  # whether `default` has that environment, too, to be compared with
 
 
 CONFIGURATIONS = {
-    DEFAULT: Configuration("as the runtime is set by itself"),
-    "xla": Configuration("XLA compiles what it can to code of its own", {"xla": True}),
+    DEFAULT: Configuration("as the runtime is set by itself", ""),
+    "xla": Configuration(
+        "XLA compiles what it can to code of its own",
+        "tf.config.optimizer.set_jit(True)",
+        {"xla": True},
+    ),
     "no-onednn": Configuration(
         "without the kernels of the oneDNN library: TensorFlow's own, mostly Eigen",
+        "TF_ENABLE_ONEDNN_OPTS=0 in the environment before TensorFlow is imported",
         environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
     ),
     "no-grappler": Configuration(
         "the graph is run as it was written: no pass of Grappler rewrites it",
+        "disable_meta_optimizer among the optimizer's experimental options",
         {"without": ("grappler",)},
     ),
     # Else the threads of the first session are those of all (core/common_runtime/local_device.cc).
     "one-thread": Configuration(
         "one thread instead of one for each processor, as on a single core",
+        "one thread within an op and one between ops, as tf.config.threading sets them",
         {"threads": 1},
         {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"},
         beside_default=True,
     ),
     "gpu": Configuration(
-        "on a GPU, and on the processor what that cannot do", {"soft_placement": True}
+        "on a GPU, and on the processor what that cannot do", "the GPU", {"soft_placement": True}
     ),
 }

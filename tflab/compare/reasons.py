@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from tflab.compare.configurations import CONFIGURATIONS
 from tflab.compare.step_work import Evidence, Work
 from tflab.records import ConfigTimes, Diagnosis
 from tflab.units import percent, plural, size, time
@@ -22,14 +23,6 @@ READING = 0.1  # of that time, that reading the fed bytes once would take: feeds
 ONE = 0.5  # of the time of all ops; the longest chain of ops cannot be without such an op
 FAR = 0.25  # of the roof: below, the op is far from what the machine can do
 FASTER = 1.1  # a configuration has to be faster by this factor
-
-SETTINGS = {  # configuration -> how to have it without tflab
-    "xla": "tf.config.optimizer.set_jit(True)",
-    "no-onednn": "TF_ENABLE_ONEDNN_OPTS=0 in the environment before TensorFlow is imported",
-    "no-grappler": "disable_meta_optimizer among the optimizer's experimental options",
-    "one-thread": "one thread within an op and one between ops, as tf.config.threading sets them",
-    "gpu": "the GPU",
-}
 
 
 @dataclass(frozen=True)
@@ -256,7 +249,7 @@ def configurations(configs: Sequence[ConfigTimes]) -> Iterator[Reason]:
             f"{row.config} is {1 / verdict.ratio:.2f} x as fast as default here, at batch "
             f"{row.batch_size} [{1 / verdict.high:.2f}, {1 / verdict.low:.2f}] "
             f"({time(row.untraced_ns.median)} against {time(default)}). Try "
-            f"{SETTINGS[row.config]}."
+            f"{CONFIGURATIONS[row.config].setting}."
         )
         diagnosis = Diagnosis(sentence, saved, saved / default, row.batch_size, "configuration")
         yield Reason(diagnosis, f"configuration {row.config}")

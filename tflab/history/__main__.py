@@ -13,7 +13,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tflab.cli import command, new_files
+from tflab.cli import arguments, command, new_files
 from tflab.errors import UsageError
 from tflab.records import OverTime
 
@@ -47,13 +47,7 @@ def parser() -> argparse.ArgumentParser:
     )
     add("--plot", type=picture, metavar="FILE", help="draw it into a new file, .svg or .png")
     add("--other-graph", action="store_true", help="also where the model's graph is another")
-    add(
-        "--format",
-        default=FORMATS[0],
-        choices=FORMATS,
-        type=command.one_of("format", FORMATS),
-        help="default: %(default)s",
-    )
+    arguments.output_format(parser, FORMATS)
     return parser
 
 

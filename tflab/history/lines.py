@@ -12,6 +12,7 @@ from tflab.errors import UsageError
 from tflab.exporters import notebook
 from tflab.history import view
 from tflab.measurements import contrast
+from tflab.measurements import view as contrasted
 from tflab.measurements.comparable import Named
 from tflab.records import Contrast, Line, OverTime, Point, Verdict
 
@@ -33,7 +34,7 @@ def over_time(
             f"Batch {', '.join(map(str, missing))} was not measured in all files; they have "
             f"{', '.join(map(str, sizes))} in common."
         )
-    chosen = sorted(batch_sizes) or sizes
+    chosen = sorted({*batch_sizes}) or sizes
     lines = [line for size in chosen for line in of_size(ordered, held, size, top)]
     return OverTime(held, tuple(lines))
 
@@ -43,16 +44,13 @@ def of_size(measurements: Named, held: Contrast, size: int, top: int) -> list[Li
     last = held.measurements[-1]
     processes = [item.observed.processes for item in measurements.values()]
     steps = [contrast.observations(of_one, size) for of_one in processes]
-    against = {
-        row.key: row.verdict
-        for row in held.rows
-        if (row.batch_size, row.measurement) == (size, last)
-    }
+    rows = [row for row in held.rows if row.batch_size == size]
+    against = {row.key: row.verdict for row in rows if row.measurement == last}
     of_step = next(
         row.verdict for row in held.steps if (row.batch_size, row.config) == (size, last)
     )
     lines = [line(STEP, size, steps, of_step)]
-    for key in most_expensive(held, size)[:top]:
+    for key in contrasted.in_order(rows)[:top]:
         times = [contrast.row_observations(of_one, size, key) for of_one in processes]
         lines.append(line(key, size, times, against[key]))
     return lines
@@ -67,11 +65,3 @@ def point(sample: Sequence[float]) -> Point | None:
         return None
     low, high = verdicts.interval(sample)
     return Point(exp(fmean(map(log, sample))), low, high, len(sample))
-
-
-def most_expensive(held: Contrast, size: int) -> list[str]:
-    most: dict[str, float] = {}
-    for row in held.rows:
-        if row.batch_size == size:
-            most[row.key] = max(most.get(row.key, 0), row.step_ns or 0)
-    return sorted(most, key=lambda key: -most[key])

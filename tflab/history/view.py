@@ -28,12 +28,21 @@ def blocks(found: OverTime) -> Iterable[Block]:
     yield from held.notes
     for size in dict.fromkeys(line.batch_size for line in found.lines):
         yield from of_size(found, size)
-    yield (
+    yield basis(several=len(held.measurements) > 1)
+
+
+def basis(several: bool) -> str:
+    """What the times and the verdicts were told from."""
+    times = (
         "Each time is the mean of several processes, with the interval that holds the true one in "
         "99 of 100 measurements, as far as processes differ; of fewer than three processes there "
-        "is none. Last / first: how many times as long, by `python -m tflab.compare` of all these "
-        "files, in this order."
+        "is none."
     )
+    against = (
+        " Last / first: how many times as long, by `python -m tflab.compare` of all these files, "
+        "in this order."
+    )
+    return times + against * several
 
 
 def of_size(found: OverTime, size: int) -> Iterator[Table]:

@@ -127,7 +127,7 @@ def notes(measurements: Named, sizes: Sequence[int]) -> Iterator[str]:
                 f"process{'' if number == 1 else 'es'}, and a verdict takes {verdicts.LEAST}. "
                 "Measure again with --save."
             )
-    if any(quality.disturbed(item.comparison.quality) for item in measurements.values()):
+    if others and any(quality.disturbed(item.comparison.quality) for item in measurements.values()):
         yield "What is faster or slower is withheld: measure again on a quiet machine."
     for name, other in others:
         wrong = "; ".join(of_models(usual, other))

@@ -53,7 +53,9 @@ def made(contrast: Contrast) -> Table:
 
 
 def differing(contrast: Contrast) -> Iterator[Block]:
-    """What is not the same, a column for each measurement, two at a time."""
+    """What is not the same, a column for each measurement, two at a time; of one, nothing."""
+    if len(contrast.measurements) < 2:
+        return
     if not contrast.differences:
         yield "Machine, software, options, model and data are the same, as far as tflab looks."
         return

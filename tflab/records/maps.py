@@ -38,6 +38,11 @@ class Probabilities:
     gradient: np.ndarray | None = field(repr=False)  # by the output of the node
     label: int | None  # the class that was fed
 
+    @property
+    def best(self) -> int | None:
+        """The most likely class; None where not all are finite."""
+        return int(np.argmax(self.array)) if np.isfinite(self.array).all() else None
+
 
 @dataclass(frozen=True, eq=False)
 class Maps:

@@ -110,6 +110,23 @@ def test_numbers_that_are_not_finite_are_spoken_of():
     assert "Vermilion is NaN or infinite." in caption(drawn)
 
 
+def test_of_probabilities_that_are_not_finite_none_is_called_what_the_network_reads():
+    scores = replace(
+        SCORES, array=np.array([0.25, np.nan, 0.5]), gradient=np.array([np.inf, -1.0, np.nan])
+    )
+    drawn = feature_maps.draw(replace(MAPS, probabilities=scores, gone=()))
+    assert title(drawn) == (
+        "What the network saw of the first image: its probabilities are not all finite"
+    )
+    texts = words(drawn.axes[0])
+    assert [text.removesuffix(" label") for text in texts[-9:]] == [
+        *("0", "25.0 %", "1", "nan", "2", "50.0 %"),
+        *("+inf", "-1.0", "+nan"),
+    ]
+    boxes = [patch.get_bbox().extents for patch in drawn.axes[0].patches]
+    assert np.isfinite(boxes).all()
+
+
 def test_for_a_phone_no_text_leaves_the_picture():
     long = replace(RELU, name="a/very/long/scope/of/a/model/with/blocks/in/blocks/conv2/Relu")
     with style.narrow():

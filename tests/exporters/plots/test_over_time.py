@@ -37,8 +37,8 @@ def test_points_are_joined_where_there_are_any_and_have_their_intervals():
 def test_the_headline_says_what_became_of_the_step_at_each_batch_size():
     figure = over_time.draw(HELD)
     assert title(figure) == (
-        "A step of lenet, the last measurement against the first: 1.50 x [1.48, 1.53] at batch 4; "
-        "1.50 x [1.48, 1.53] at batch 16"
+        "A step of lenet, the last measurement against the first: 1.50 x [1.47, 1.53] at batch 4; "
+        "1.50 x [1.47, 1.53] at batch 16"
     )
     assert caption(figure).startswith("lenet, inference. Step: untraced. Others: what a traced")
     assert len(figure.axes) == 2

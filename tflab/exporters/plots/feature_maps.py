@@ -124,9 +124,10 @@ def headline(maps: Maps) -> str:
     record = maps.probabilities
     if record is None:
         return "What the network saw of the first image"
-    best = int(np.argmax(record.array))
-    share = percent(float(record.array[best]))
-    reads = f"The network reads the first image as {best}, with {share}"
+    if record.best is None:
+        return "What the network saw of the first image: its probabilities are not all finite"
+    share = percent(float(record.array[record.best]))
+    reads = f"The network reads the first image as {record.best}, with {share}"
     return reads if record.label is None else f"{reads}; its label is {record.label}"
 
 
