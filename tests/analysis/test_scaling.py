@@ -59,6 +59,18 @@ def test_two_numbers_of_tasks_follow_no_law():
     assert scaling.extrapolated(MADE, None, 1.0, 16) == ()
 
 
+def test_the_same_number_of_tasks_again_follows_no_law_either():
+    assert scaling.amdahl([row(0, 90), row(1, 100), row(1, 101), row(1, 99)], 1.0) is None
+
+
+def test_the_order_in_which_they_were_measured_does_not_matter():
+    fitted = Amdahl(600, 1200, 0.0)
+    turned = [MADE[0], *reversed(MADE[1:])]
+    assert scaling.extrapolated(turned, fitted, 1.0, 16) == (
+        scaling.extrapolated(MADE, fitted, 1.0, 16)
+    )
+
+
 def test_from_a_bad_fit_nothing_follows():
     assert scaling.extrapolated(MADE, Amdahl(600, 1200, 0.21), 1.0, 16) == ()
 

@@ -1,29 +1,9 @@
-"""Scaling, as a user asks for it: one task and two, and what does not go together."""
-
-import json
-import subprocess
-import sys
+"""Scaling, as a user asks for it: what does not go together."""
 
 import pytest
 
 from tflab.compare import __main__ as compare
 from tflab.errors import UsageError
-
-
-@pytest.mark.tensorflow
-@pytest.mark.slow
-def test_numbers_of_tasks_are_compared_with_this_process_alone():
-    command = [sys.executable, "-m", "tflab.compare", "--model", "toy", "--phase", "training"]
-    options = ["--cluster", "1", "2", "--steps", "3", "--format", "json"]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, check=True)
-    result = json.loads(done.stdout)
-    assert done.stderr == ""
-    assert [row["tasks"] for row in result["rows"]] == [0, 1, 2]
-    alone, one, two = result["rows"]
-    assert (alone["bytes"], alone["communication"], alone["speed_up"]) == (0, None, 1.0)
-    assert 0 < one["messages"] < two["messages"]
-    assert two["efficiency"] == pytest.approx(two["speed_up"] / 2)
-    assert (result["batch_size"], result["split"], result["amdahl"]) == (64, "layers", None)
 
 
 @pytest.mark.parametrize("other", [["--plots", "new"], ["--configs", "xla"], ["--format", "csv"]])

@@ -22,6 +22,7 @@ SCALING = Scaling(
     extrapolated=(Extrapolated(4, 8e6, 8_000, 0.25, 262_144),),
     quality=None,
     cores=2,
+    local=True,
 )
 
 
@@ -66,8 +67,23 @@ def test_every_cell_and_sentence():
 
 
 def test_tasks_that_are_faster_need_no_reason():
-    rows = (SCALING.rows[0], replace(SCALING.rows[1], speed_up=1.5))
+    quicker = Spread(1.5e6, 1.4e6, 1.6e6)
+    rows = (SCALING.rows[0], replace(SCALING.rows[1], step_ns=quicker, speed_up=1.33))
     assert not [b for b in blocks(replace(SCALING, rows=rows)) if "slower than alone" in b]
+
+
+def test_what_may_be_chance_is_not_called_slower():
+    overlapping = Spread(2.2e6, 2.1e6, 2.5e6)  # a tenth of its steps were as quick as alone
+    rows = (SCALING.rows[0], replace(SCALING.rows[1], step_ns=overlapping, speed_up=0.91))
+    assert not [b for b in blocks(replace(SCALING, rows=rows)) if "slower than alone" in b]
+
+
+def test_tasks_elsewhere_share_no_cores_of_this_machine():
+    elsewhere = blocks(replace(SCALING, local=False))
+    assert elsewhere[2].endswith(
+        "pointers; layers wait for one another, so that mostly one task works at a time."
+    )
+    assert elsewhere[4].endswith("within 12.5 % of that. It holds for more machines like these.")
 
 
 def test_a_law_that_does_not_fit_says_so():
@@ -84,4 +100,10 @@ def test_too_few_numbers_of_tasks_are_said():
 
 def test_a_busy_machine_and_a_failure_come_first():
     failed = replace(SCALING, quality=BUSY, failure="Task 1 went away.")
-    assert blocks(failed)[:2] == [BUSY_LINE, "Until a step failed: Task 1 went away."]
+    assert blocks(failed)[:2] == [BUSY_LINE, "Until something failed: Task 1 went away."]
+
+
+def test_what_ctrl_c_left_says_so():
+    assert blocks(replace(SCALING, interrupted=True))[0] == (
+        "Interrupted: what follows was measured until then."
+    )

@@ -53,7 +53,7 @@ def line(points: Sequence[tuple[float, float]]) -> tuple[float, float]:
 def amdahl(rows: Iterable[ScalingRow], byte_ns: float) -> Amdahl | None:
     """The serial and the parallel part, neither of them negative."""
     rows = [row for row in rows if row.tasks]
-    if len(rows) < LEAST:
+    if len({row.tasks for row in rows}) < LEAST:
         return None
     points = [(1 / row.tasks, row.step_ns.median - byte_ns * row.bytes) for row in rows]
     serial, parallel = line(points)
@@ -78,8 +78,9 @@ def extrapolated(
     if fitted is None or fitted.error > WORST_FIT:
         return ()
     fixed, slope = line([(row.tasks, row.bytes) for row in measured])
+    most = max(row.tasks for row in measured)
     return tuple(
-        beyond(rows[0], fitted, factor * measured[-1].tasks, fixed, slope, byte_ns, batch_size)
+        beyond(rows[0], fitted, factor * most, fixed, slope, byte_ns, batch_size)
         for factor in FURTHER
     )
 

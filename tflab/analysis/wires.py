@@ -14,6 +14,7 @@ from statistics import mean
 
 from tflab.analysis import clocks
 from tflab.analysis.timeline import busy_spans, by_step, covered, union
+from tflab.analysis.waits import waits
 from tflab.records import OpRun, StepTime, Transfer, node_of
 from tflab.records.cluster import Message, Offset, Received, TaskTime, WireTensor
 from tflab.units import short_task, task_of
@@ -187,8 +188,9 @@ def task_times(
     names = {task_of(run.device) for run in runs}
     names |= {task_of(device) for one in arrived for device in (one.from_device, one.to_device)}
     ops, moving = by_step(runs), by_step(wires)
+    alone, awaited = waits(runs, wires, steps)
     return tuple(
-        task_time(task, ops, moving, arrived, steps)
+        task_time(task, ops, moving, arrived, steps, alone[task], awaited[task])
         for task in sorted(names, key=lambda name: (name != CLIENT, len(name), name))
     )
 
@@ -199,6 +201,8 @@ def task_time(
     moving: Mapping[int, Sequence[OpRun]],
     arrived: Iterable[Received],
     steps: Iterable[StepTime],
+    alone_ns: int,
+    awaited_ns: int,
 ) -> TaskTime:
     computing = waiting = overlapped = wall = 0
     to_it = f" to {short_task(task)}"
@@ -220,4 +224,6 @@ def task_time(
         overlapped_ns=overlapped,
         received_bytes=sum(one.bytes for one in arrived if task_of(one.to_device) == task),
         sent_bytes=sum(one.bytes for one in arrived if task_of(one.from_device) == task),
+        alone_ns=alone_ns,
+        awaited_ns=awaited_ns,
     )

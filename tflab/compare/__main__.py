@@ -162,7 +162,7 @@ def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
             text.show_block(out, block)
     if result.failure:
         raise RefusedError(result.failure)
-    return 0
+    return command.INTERRUPTED if result.interrupted else 0
 
 
 if __name__ == "__main__":

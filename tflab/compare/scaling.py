@@ -7,8 +7,8 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 from tflab import models
-from tflab.analysis import scaling, timeline
-from tflab.errors import RefusedError
+from tflab.analysis import quality, scaling, timeline
+from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records import Execution, Options
 from tflab.records.scaling import Scaling, ScalingRow
@@ -18,26 +18,29 @@ Tasks = int | tuple[str, ...]  # so many new ones, or those at these addresses
 
 
 def compare(model: str, phase: str, clusters: Sequence[Tasks], options: Options) -> Scaling:
-    """Measure one after the other; a failure keeps what was measured before."""
+    """Measure one after the other; what ends that keeps what was measured before."""
     measured: list[Execution] = []
-    failure = None
+    failure, interrupted = None, False
     for tasks in (0, *clusters):
         try:
             measured.append(executed(model, phase, tasks, options))
-        except RefusedError as error:
-            if not measured:
+        except (TflabError, KeyboardInterrupt) as ended:
+            if not measured or isinstance(ended, UsageError):
                 raise
-            failure = str(error)
+            interrupted = isinstance(ended, KeyboardInterrupt)
+            failure = None if interrupted else str(ended)
             break
-        if measured[-1].failure or measured[-1].interrupted:
-            failure = measured.pop().failure if len(measured) > 1 else measured[-1].failure
+        failure, interrupted = measured[-1].failure, measured[-1].interrupted
+        if failure or interrupted:
             break
     rows = scaling.against_alone([row(stage) for stage in measured])
     networks = [stage.network for stage in measured if stage.network]
-    wire = scaling.wire_cost(networks[-1].tensors) if networks else None
+    largest = max(networks, key=lambda network: len(network.tasks), default=None)
+    wire = scaling.wire_cost(largest.tensors) if largest else None
     byte_ns = wire.byte_ns if wire else 0.0
     fitted = scaling.amdahl(rows, byte_ns)
-    last = measured[-1].quality
+    judged = [stage.quality for stage in measured if stage.quality]
+    worst = next(filter(quality.disturbed, judged), judged[0] if judged else None)
     return Scaling(
         model=model,
         phase=phase,
@@ -48,9 +51,11 @@ def compare(model: str, phase: str, clusters: Sequence[Tasks], options: Options)
         wire=wire,
         amdahl=fitted,
         extrapolated=scaling.extrapolated(rows, fitted, byte_ns, options.batch_size),
-        quality=last,
-        cores=last.cores if last else 0,
+        quality=worst,
+        cores=worst.cores if worst else 0,
+        local=all(isinstance(tasks, int) or cluster.are_local(tasks) for tasks in clusters),
         failure=failure,
+        interrupted=interrupted,
     )
 
 

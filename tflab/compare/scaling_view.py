@@ -15,7 +15,9 @@ def blocks(scaling: Scaling) -> Iterable[Block]:
     if quality.disturbed(scaling.quality) and scaling.quality:
         yield quality.sentence(scaling.quality)
     if scaling.failure:
-        yield f"Until a step failed: {scaling.failure}"
+        yield f"Until something failed: {scaling.failure}"
+    if scaling.interrupted:
+        yield "Interrupted: what follows was measured until then."
     yield (
         f"A step of {scaling.phase} on the same {plural(scaling.batch_size, 'row')} of "
         f"{scaling.data}, split by {scaling.split}. 0 tasks are this process alone."
@@ -27,7 +29,7 @@ def blocks(scaling: Scaling) -> Iterable[Block]:
     if scaling.amdahl is None:
         yield "How it would go on is not said: that takes three numbers of tasks."
         return
-    yield law(scaling.amdahl)
+    yield law(scaling.amdahl, scaling.local)
     if scaling.extrapolated:
         yield extrapolated(scaling)
 
@@ -60,8 +62,9 @@ def communication(row: ScalingRow) -> str:
 
 
 def why(scaling: Scaling) -> Iterable[str]:
-    """What keeps tasks from being faster, where they are not."""
-    slower = [row for row in scaling.rows if row.tasks and row.speed_up < 1]
+    """What keeps tasks from being faster, where they are certainly slower."""
+    alone = scaling.rows[0].step_ns
+    slower = [row for row in scaling.rows if row.tasks and row.step_ns.p10 > alone.p90]
     if not slower:
         return
     worst = min(slower, key=lambda row: row.speed_up)
@@ -70,7 +73,7 @@ def why(scaling: Scaling) -> Iterable[str]:
         "step, which in one process are pointers"
     ]
     shared = [row.tasks for row in scaling.rows if row.tasks > 1]
-    if shared and scaling.cores and max(shared) >= scaling.cores:
+    if scaling.local and shared and scaling.cores and max(shared) >= scaling.cores:
         reasons.append(
             f"tasks of this machine share its {plural(scaling.cores, 'core')}, which one process "
             "already uses"
@@ -88,7 +91,7 @@ def wire(cost: WireCost) -> str:
     )
 
 
-def law(fitted: Amdahl) -> str:
+def law(fitted: Amdahl, local: bool) -> str:
     """The fit, and that nothing follows from one that does not fit."""
     said = (
         "By Amdahl's law, with the bytes besides, "
@@ -100,10 +103,12 @@ def law(fitted: Amdahl) -> str:
             f"{said} But a measured step lies {percent(fitted.error)} away from that, so nothing "
             "is extrapolated."
         )
+    said += f" The measured steps lie within {percent(fitted.error)} of that."
+    if not local:
+        return f"{said} It holds for more machines like these."
     return (
-        f"{said} The measured steps lie within {percent(fitted.error)} of that. It holds for tasks "
-        "on this machine: with machines of their own they would share no cores, and the wire "
-        "would be slower."
+        f"{said} It holds for tasks on this machine: with machines of their own they would share "
+        "no cores, and the wire would be slower."
     )
 
 

@@ -70,4 +70,6 @@ class Scaling:
     extrapolated: tuple[Extrapolated, ...]
     quality: Quality | None
     cores: int
-    failure: str | None = None  # of a step: these are the measurements until then
+    local: bool  # all tasks were on this machine
+    failure: str | None = None  # of a step, or a task: these are the measurements until then
+    interrupted: bool = False  # by Ctrl-C: so are these

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 
 from tflab.errors import RanDryError, RefusedError
-from tflab.runtime import cluster
+from tflab.runtime import health
 
 TIME_LIMIT_S = 120  # of one step
 END_OF_DATA = "End of sequence"  # what an iterator of tf.data says at its end
@@ -19,7 +19,7 @@ def refused(
 ) -> RefusedError:
     """What the runtime said, as a sentence, and what would help where that is known and was not
     done yet."""
-    if tasks and (lost := cluster.refused(error, tasks)):
+    if tasks and (lost := health.refused(error, tasks)):
         return lost
     if isinstance(error, tf.errors.DeadlineExceededError):
         return RefusedError(
@@ -49,7 +49,7 @@ def sentence(message: str) -> str:
     """
     _, made, rest = message.rpartition("\nNode: ")
     message = rest.partition("\n")[2] if made else message
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    lines = [line.strip() for line in message.splitlines() if line.strip(" =")]
     if len(lines) > 1 and "root error(s) found" in lines[0]:
         lines = [line.partition(": ")[2] or line for line in lines[1:]]
     lines = [line for line in lines if not line.endswith(":")] or lines  # headings
