@@ -78,6 +78,14 @@ def test_what_may_be_chance_is_not_called_slower():
     assert not [b for b in blocks(replace(SCALING, rows=rows)) if "slower than alone" in b]
 
 
+def test_one_task_shares_nothing_and_has_no_other_layers():
+    rows = (SCALING.rows[0], replace(SCALING.rows[1], tasks=1))
+    assert blocks(replace(SCALING, rows=rows))[2] == (
+        "With 1 task a step is slower than alone: 7 messages and 128 KB go over the wire in every "
+        "step, which in one process are pointers."
+    )
+
+
 def test_tasks_elsewhere_share_no_cores_of_this_machine():
     elsewhere = blocks(replace(SCALING, local=False))
     assert elsewhere[2].endswith(
@@ -95,7 +103,9 @@ def test_a_law_that_does_not_fit_says_so():
 
 def test_too_few_numbers_of_tasks_are_said():
     few = replace(SCALING, amdahl=None, extrapolated=())
-    assert blocks(few)[-1] == ("How it would go on is not said: that takes three numbers of tasks.")
+    assert blocks(few)[-1] == (
+        "How it would go on is not said: that takes three different numbers of tasks."
+    )
 
 
 def test_a_busy_machine_and_a_failure_come_first():

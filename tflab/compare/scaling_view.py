@@ -27,7 +27,7 @@ def blocks(scaling: Scaling) -> Iterable[Block]:
     if scaling.wire:
         yield wire(scaling.wire)
     if scaling.amdahl is None:
-        yield "How it would go on is not said: that takes three numbers of tasks."
+        yield "How it would go on is not said: that takes three different numbers of tasks."
         return
     yield law(scaling.amdahl, scaling.local)
     if scaling.extrapolated:
@@ -72,13 +72,12 @@ def why(scaling: Scaling) -> Iterable[str]:
         f"{plural(worst.messages, 'message')} and {size(worst.bytes)} go over the wire in every "
         "step, which in one process are pointers"
     ]
-    shared = [row.tasks for row in scaling.rows if row.tasks > 1]
-    if scaling.local and shared and scaling.cores and max(shared) >= scaling.cores:
+    if scaling.local and worst.tasks > 1 and 0 < scaling.cores <= worst.tasks:
         reasons.append(
             f"tasks of this machine share its {plural(scaling.cores, 'core')}, which one process "
             "already uses"
         )
-    if scaling.split == "layers":
+    if worst.tasks > 1 and scaling.split == "layers":
         reasons.append("layers wait for one another, so that mostly one task works at a time")
     yield f"With {plural(worst.tasks, 'task')} a step is slower than alone: {'; '.join(reasons)}."
 

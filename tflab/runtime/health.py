@@ -105,12 +105,14 @@ def watched(addresses: Sequence[str]) -> Iterator[None]:
         return
     heard, told = socket.socketpair()
     told.setblocking(False)
-    usual = signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
     threading.Thread(target=end_the_still, args=(heard, addresses), daemon=True).start()
     try:
         yield
     finally:
-        signal.set_wakeup_fd(usual)
+        last = signal.set_wakeup_fd(-1)
+        if last != told.fileno():  # of tasks that were started later, and are still there
+            signal.set_wakeup_fd(last)
         told.close()
 
 
