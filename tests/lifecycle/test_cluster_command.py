@@ -23,18 +23,20 @@ def python(*arguments, **options):
     )
 
 
-def tasks_alive():
-    """Processes of tasks, of whatever parent, that this user has, by their command lines."""
-    alive = set()
-    for process in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{process}/cmdline") as file:
-                words = file.read().split("\0")
-        except OSError:
-            continue
-        if "tflab.worker" in words and "--watched" in words:
-            alive.add(process)
-    return alive
+def is_task(process):
+    """Whether a process, by its number, is a task that a command started, and alive."""
+    try:
+        with open(f"/proc/{process}/cmdline") as file:
+            return "--watched" in file.read().split("\0")
+    except OSError:
+        return False
+
+
+def tasks_of(parent):
+    listed = subprocess.run(
+        ["ps", "--ppid", str(parent), "-o", "pid="], capture_output=True, text=True
+    )
+    return set(filter(is_task, listed.stdout.split()))
 
 
 def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_path):
@@ -86,7 +88,6 @@ def walked_by_batch(addresses, logdir, capsys):
 # SIGTERM goes to the whole group, as that of `timeout` does
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_task_is_left_after_a_signal(number, tmp_path):
-    before = tasks_alive()
     command = [*TOY[:-1], "100000", "--cluster", "1", "--logdir", str(tmp_path / "run")]
     with subprocess.Popen(
         [sys.executable, *command],
@@ -98,7 +99,7 @@ def test_no_task_is_left_after_a_signal(number, tmp_path):
         for line in running.stdout:
             if "Kernels, inferred" in line:
                 break
-        assert tasks_alive() - before
+        (task,) = tasks_of(running.pid)
         time.sleep(3)  # into the steps
         os.killpg(running.pid, number)
         out, _ = running.communicate(timeout=120)
@@ -106,6 +107,6 @@ def test_no_task_is_left_after_a_signal(number, tmp_path):
         assert running.returncode == 128 + number
         assert "Interrupted: what follows was measured until then." in out
     deadline = time.monotonic() + 20
-    while tasks_alive() - before:
+    while is_task(task):
         assert time.monotonic() < deadline
         time.sleep(0.2)
