@@ -66,7 +66,7 @@ class Scaling:
     data: str
     rows: tuple[ScalingRow, ...]
     wire: WireCost | None
-    amdahl: Amdahl | None  # None for fewer than three numbers of tasks
+    amdahl: Amdahl | None  # None for fewer than three different numbers of tasks
     extrapolated: tuple[Extrapolated, ...]
     quality: Quality | None
     cores: int
