@@ -122,8 +122,8 @@ def test_a_tensor_on_its_way_under_an_op_is_the_op_s_time():
 def test_compute_against_communication_by_task():
     moving = [wire(1_050_000, 20_000)]  # 10 us of it while b computes
     assert wires.task_times(RUNS, moving, [RECEIVED], [STEP]) == (
-        TaskTime("task 0", 20_000, 0, 80_000, 0, 0, 32),
-        TaskTime("task 1", 20_000, 10_000, 70_000, 10_000, 32, 0),
+        TaskTime("task 0", 20_000, 0, 80_000, 0, 0, 32, 20_000, 10_000),
+        TaskTime("task 1", 20_000, 10_000, 70_000, 10_000, 32, 0, 20_000, 0),
     )
 
 

@@ -31,7 +31,7 @@ def measured(monkeypatch):
 
         def on_tasks(*_):
             outcome = next(left)
-            if isinstance(outcome, Exception):
+            if isinstance(outcome, BaseException):
                 raise outcome
             return outcome
 
@@ -42,19 +42,25 @@ def measured(monkeypatch):
 
 
 def seen(series):
-    return len(series.measured), len(series.whole), series.failure, series.interrupted
+    return len(series.measured), series.failure, series.interrupted
 
 
-def test_a_step_that_fails_is_not_compared_and_ends_it(measured):
-    assert seen(measured(WHOLE, WHOLE, WHOLE)) == (3, 3, None, False)
-    assert seen(measured(WHOLE, FAILED)) == (2, 1, "It died.", False)
-    assert seen(measured(WHOLE, WHOLE, INTERRUPTED)) == (3, 2, None, True)
-    assert seen(measured(FAILED)) == (1, 1, "It died.", False)
+def test_a_step_that_fails_ends_it_and_what_was_measured_until_then_is_kept(measured):
+    assert seen(measured(WHOLE, WHOLE, WHOLE)) == (3, None, False)
+    assert seen(measured(WHOLE, FAILED)) == (2, "It died.", False)
+    assert seen(measured(WHOLE, WHOLE, INTERRUPTED)) == (3, None, True)
+    assert seen(measured(FAILED)) == (1, "It died.", False)
+
+
+def test_ctrl_c_before_any_step_of_a_number_of_tasks_keeps_the_others(measured):
+    assert seen(measured(WHOLE, KeyboardInterrupt())) == (1, None, True)
+    with pytest.raises(KeyboardInterrupt):
+        measured(KeyboardInterrupt())
 
 
 @pytest.mark.parametrize("error", [LostTaskError("It died."), TflabError("It never came.")])
 def test_a_task_that_dies_or_never_comes_keeps_what_was_measured_before(measured, error):
-    assert seen(measured(WHOLE, WHOLE, error)) == (2, 2, str(error), False)
+    assert seen(measured(WHOLE, WHOLE, error)) == (2, str(error), False)
     with pytest.raises(type(error)):
         measured(error)
 

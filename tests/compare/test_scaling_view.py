@@ -24,6 +24,7 @@ SCALING = Scaling(
     extrapolated=(Extrapolated(4, 8e6, 8_000, 0.25, 262_144),),
     quality=None,
     cores=2,
+    local=True,
 )
 
 
@@ -74,6 +75,44 @@ def test_tasks_that_are_not_slower_by_more_than_steps_vary_need_no_reason(spread
     assert not [b for b in blocks(replace(SCALING, rows=rows)) if "slower than alone" in b]
 
 
+def test_what_may_be_chance_is_not_called_slower():
+    overlapping = Spread(2.2e6, 2.1e6, 2.5e6)  # a tenth of its steps were as quick as alone
+    rows = (SCALING.rows[0], replace(SCALING.rows[1], step_ns=overlapping, speed_up=0.91))
+    assert not [b for b in blocks(replace(SCALING, rows=rows)) if "slower than alone" in b]
+
+
+def test_one_task_shares_nothing_and_has_no_other_layers():
+    rows = (SCALING.rows[0], replace(SCALING.rows[1], tasks=1))
+    assert blocks(replace(SCALING, rows=rows))[2] == (
+        "With 1 task a step is slower than alone: 7 messages and 128 KB go over the wire in every "
+        "step, which in one process are pointers."
+    )
+
+
+def test_tasks_elsewhere_share_no_cores_of_this_machine():
+    elsewhere = blocks(replace(SCALING, local=False))
+    assert elsewhere[2].endswith(
+        "pointers; layers wait for one another, so that mostly one task works at a time."
+    )
+    assert elsewhere[4].endswith("within 12.5 % of that. It holds for more machines like these.")
+
+
+def test_one_task_shares_nothing_and_has_no_other_layers():
+    rows = (SCALING.rows[0], replace(SCALING.rows[1], tasks=1))
+    assert blocks(replace(SCALING, rows=rows))[3] == (
+        "With 1 task a step is slower than alone, its p10 above p90 alone: 7 messages and 128 KB "
+        "go over the wire in every step, which in one process are pointers."
+    )
+
+
+def test_tasks_elsewhere_share_no_cores_of_this_machine():
+    elsewhere = blocks(replace(SCALING, local=False))
+    assert elsewhere[3].endswith(
+        "pointers; layers wait for one another, so that mostly one task works at a time."
+    )
+    assert elsewhere[4].endswith("within 12.5 % of that. It holds for more machines like these.")
+
+
 def test_a_law_that_does_not_fit_says_so():
     bad = replace(SCALING, amdahl=Amdahl(1e6, 3e6, 0.25), extrapolated=())
     assert blocks(bad)[-1].endswith(
@@ -83,7 +122,9 @@ def test_a_law_that_does_not_fit_says_so():
 
 def test_too_few_numbers_of_tasks_are_said():
     few = replace(SCALING, amdahl=None, extrapolated=())
-    assert blocks(few)[-1] == ("How it would go on is not said: that takes three numbers of tasks.")
+    assert blocks(few)[-1] == (
+        "How it would go on is not said: that takes three different numbers of tasks."
+    )
 
 
 def test_what_ended_it_comes_first():

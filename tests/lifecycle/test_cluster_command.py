@@ -7,9 +7,10 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 
 import pytest
+
+from tflab.lifecycle import __main__ as lifecycle
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -22,32 +23,20 @@ def python(*arguments, **options):
     )
 
 
-@contextmanager
-def workers(count):
-    """Addresses of tasks that a user started."""
-    command = [sys.executable, "-m", "tflab.worker", "0"]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(count)]
+def is_task(process):
+    """Whether a process, by its number, is a task that a command started, and alive."""
     try:
-        yield [re.search(r"127\.0\.0\.1:\d+", task.stdout.readline())[0] for task in started]
-    finally:
-        for task in started:
-            task.kill()
-            task.wait()
-            task.stdout.close()
+        with open(f"/proc/{process}/cmdline") as file:
+            return "--watched" in file.read().split("\0")
+    except OSError:
+        return False
 
 
-def tasks_alive():
-    """Processes of tasks, of whatever parent, that this user has, by their command lines."""
-    alive = set()
-    for process in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{process}/cmdline") as file:
-                words = file.read().split("\0")
-        except OSError:
-            continue
-        if "tflab.worker" in words and "--watched" in words:
-            alive.add(process)
-    return alive
+def tasks_of(parent):
+    listed = subprocess.run(
+        ["ps", "--ppid", str(parent), "-o", "pid="], capture_output=True, text=True
+    )
+    return set(filter(is_task, listed.stdout.split()))
 
 
 def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_path):
@@ -65,33 +54,59 @@ def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_p
     assert hosts == {f"toy-batch-{size}": files for size in (1, 16, 64)}
 
 
-def test_tasks_that_were_started_before_are_used_and_left_running(tmp_path):
-    with workers(2) as addresses:
-        command = [*TOY, "--cluster", ",".join(addresses), "--split", "batch", "--format", "json"]
-        runs = [python(*command, "--logdir", str(tmp_path / name)) for name in "ab"]
-    for done in runs:
-        assert (done.returncode, done.stderr.count("\n")) == (0, 3 + 1), done.stderr
-        execution = json.loads(done.stdout)["stages"][-1]
-        assert execution["network"]["split"] == "batch"
-        assert [task["task"] for task in execution["network"]["tasks"]][1:] == ["task 0", "task 1"]
+def test_a_task_that_a_user_started_says_where_it_listens_is_used_and_left_running(
+    tmp_path, two_tasks, capsys
+):
+    start = [sys.executable, "-m", "tflab.worker", "0"]
+    with subprocess.Popen(start, stdout=subprocess.PIPE, text=True) as task:
+        try:
+            first, second = task.stdout.readline(), task.stdout.readline()
+            assert first.startswith("A task of TensorFlow ")
+            assert first.endswith(", open to this machine only.\n")
+            assert second == (
+                "What comes over the wire is neither encrypted nor authenticated. Ctrl-C ends it.\n"
+            )
+            addresses = f"{two_tasks[0]},{re.search(r'127[.]0[.]0[.]1:[0-9]+', first)[0]}"
+            for name in "ab":
+                network = walked_by_batch(addresses, tmp_path / name, capsys)["network"]
+                assert network["split"] == "batch"
+                assert [row["task"] for row in network["tasks"]] == ["client", "task 0", "task 1"]
+        finally:
+            task.send_signal(signal.SIGINT)
+        assert task.wait(timeout=20) == 130
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def walked_by_batch(addresses, logdir, capsys):
+    """The execution, of a command that says nothing but where its results are."""
+    command = ["--model", "toy", "--steps", "2", "--split", "batch", "--format", "json"]
+    assert lifecycle.main([*command, "--cluster", addresses, "--logdir", str(logdir)]) == 0
+    said = capsys.readouterr()
+    assert said.err.count("\n") == 3 + 1, said.err
+    return json.loads(said.out)["stages"][-1]
+
+
+# SIGTERM goes to the whole group, as that of `timeout` does
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_task_is_left_after_a_signal(number, tmp_path):
-    before = tasks_alive()
     command = [*TOY[:-1], "100000", "--cluster", "1", "--logdir", str(tmp_path / "run")]
     with subprocess.Popen(
-        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, *command],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     ) as running:
         for line in running.stdout:
             if "Kernels, inferred" in line:
                 break
-        assert tasks_alive() - before
+        (task,) = tasks_of(running.pid)
         time.sleep(3)  # into the steps
-        running.send_signal(number)
-        running.communicate(timeout=120)
-    assert running.returncode == 128 + number
+        os.killpg(running.pid, number)
+        out, _ = running.communicate(timeout=120)
+    if number == signal.SIGTERM:
+        assert running.returncode == 128 + number
+        assert "Interrupted: what follows was measured until then." in out
     deadline = time.monotonic() + 20
-    while tasks_alive() - before:
+    while is_task(task):
         assert time.monotonic() < deadline
         time.sleep(0.2)

@@ -1,21 +1,16 @@
-"""Cluster: tasks that do not come, are others than expected, die or stand still are named."""
+"""Cluster: where tasks listen; those that do not come, or are others than expected, are named."""
 
 import os
-import signal
 import socket
 import subprocess
-import sys
 import time
 from contextlib import closing
 
 import pytest
 import tensorflow as tf
 
-from tflab import models
-from tflab.errors import RefusedError, TflabError, UsageError
-from tflab.lifecycle import backward, execution, frontend, placement
-from tflab.records import Options
-from tflab.runtime import cluster, refusals, server
+from tflab.errors import TflabError, UsageError
+from tflab.runtime import cluster, health, server
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -26,13 +21,8 @@ def free_port():
         return probe.getsockname()[1]
 
 
-def derived(options):
-    built = frontend.build(("toy", models.find("toy")), options)
-    return backward.differentiate(built, options)
-
-
 def children():
-    """The processes that this one has started and that are alive."""
+    """The tasks that this process has started and that are alive."""
     listed = subprocess.run(
         ["ps", "--ppid", str(os.getpid()), "-o", "pid=,args="], capture_output=True, text=True
     )
@@ -92,28 +82,28 @@ def test_a_task_that_nobody_started_is_said():
 
 
 def test_what_listens_and_never_answers_is_said(monkeypatch):
-    monkeypatch.setattr(cluster, "ANSWER_S", 1)
+    monkeypatch.setattr(health, "ANSWER_S", 1)
     with closing(socket.socket()) as mute:
         mute.bind(("127.0.0.1", 0))
         mute.listen()
         address = f"127.0.0.1:{mute.getsockname()[1]}"
         start = time.monotonic()
         with pytest.raises(TflabError, match=r"did not answer within 1 s\. Start it there with"):
-            cluster.check(1, address)
+            health.check(1, address)
     assert time.monotonic() - start < 20
 
 
 def test_a_task_of_another_version_is_said(two_tasks, monkeypatch):
     monkeypatch.setattr(server, "job", lambda: "tflab_1_2_3")
     with pytest.raises(TflabError, match=rf"^Task 1 of the cluster, {two_tasks[1]}, runs Tensor"):
-        cluster.check(1, two_tasks[1])
+        health.check(1, two_tasks[1])
 
 
 def test_a_server_that_is_not_tflab_s_is_said():
     spec = tf.train.ClusterSpec({"mine": ["127.0.0.1:0"]})
     other = tf.distribute.Server(spec, job_name="mine", task_index=0)
     with pytest.raises(TflabError, match="answers, but is no task of tflab"):
-        cluster.check(0, other.target.removeprefix(server.SCHEME))
+        health.check(0, other.target.removeprefix(server.SCHEME))
 
 
 def test_a_task_that_does_not_begin_in_time_is_ended(monkeypatch):
@@ -128,82 +118,3 @@ def test_a_task_that_fails_before_it_begins_says_why(monkeypatch):
     monkeypatch.setattr(cluster, "LOCAL", "192.0.2.1:0")
     with pytest.raises(TflabError, match=r"ended before it began, with status 2: tflab: No task"):
         cluster.tasks(1).__enter__()
-
-
-# Tasks that go
-
-
-def test_a_task_that_is_dead_before_the_first_step_is_named():
-    options = Options(steps=2)
-    before = children()
-    with cluster.tasks(2) as addresses:
-        newer = sorted(children() - before)
-        options = Options(steps=2, cluster=addresses)
-        stage = derived(options)
-        os.kill(newer[1], signal.SIGKILL)
-        with pytest.raises(RefusedError) as error:
-            placement.place(stage, options)
-    assert str(error.value) == (
-        f"A step over 2 tasks was given up: task 1 ({addresses[1]}) is gone."
-    )
-    assert children() == before
-
-
-def test_steps_until_a_task_died_are_kept(monkeypatch):
-    before = children()
-    with cluster.tasks(2) as addresses:
-        newer = sorted(children() - before)
-        options = Options(steps=50, warmup=0, cluster=addresses)
-        placed = placement.place(derived(options), options)
-        observe = execution.Measured.observe
-
-        def dies_meanwhile(measured, turn, timed, recorded):
-            observe(measured, turn, timed, recorded)
-            if len(measured.steps) == 3 and recorded is not None:
-                os.kill(newer[0], signal.SIGKILL)
-
-        monkeypatch.setattr(execution.Measured, "observe", dies_meanwhile)
-        executed = execution.execute(placed, options)
-    assert executed.steps == 3
-    assert executed.failure == (
-        f"A step over 2 tasks was given up: task 0 ({addresses[0]}) is gone."
-    )
-    assert sum(owner.ns for owner in executed.time_ledger) == executed.wall_ns
-
-
-def test_a_task_that_stands_still_is_named_after_the_time_limit(monkeypatch):
-    monkeypatch.setattr(refusals, "TIME_LIMIT_S", 4)
-    monkeypatch.setattr(cluster, "ANSWER_S", 2)
-    before = children()
-    with cluster.tasks(2) as addresses:
-        newer = sorted(children() - before)
-        options = Options(steps=2, cluster=addresses)
-        stage = derived(options)
-        os.kill(newer[1], signal.SIGSTOP)
-        start = time.monotonic()
-        with pytest.raises(RefusedError) as error:
-            placement.place(stage, options)
-        assert time.monotonic() - start < 60
-    assert str(error.value) == (
-        f"A step over 2 tasks was given up: task 1 ({addresses[1]}) does not answer."
-    )
-    assert children() == before
-
-
-def test_tasks_end_with_the_process_that_started_them_however_it_ends():
-    program = (
-        "import sys, time\nfrom tflab.runtime import cluster\n"
-        "with cluster.tasks(1) as addresses:\n"
-        "    print(addresses[0], flush=True)\n    time.sleep(600)\n"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
-    assert parent.stdout
-    with parent.stdout:
-        address = parent.stdout.readline().strip()
-    assert cluster.answer(address) == server.job()
-    parent.kill()
-    parent.wait()
-    deadline = time.monotonic() + 20
-    while not cluster.answer(address).startswith(cluster.UNREACHED):
-        assert time.monotonic() < deadline
-        time.sleep(0.2)

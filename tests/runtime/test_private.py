@@ -294,6 +294,13 @@ def test_steps_that_share_a_graph_bring_it_only_where_it_is_asked_for(graph):
         lost(step, "Steps that share a graph")
 
 
+def test_ctrl_c_while_a_step_fails_is_ctrl_c():
+    with pytest.raises(KeyboardInterrupt), private.ctrl_c_kept():
+        raise RuntimeError("ORIGINAL UnavailableError REPLACED BY KeyboardInterrupt: <EMPTY>")
+    with pytest.raises(RuntimeError, match="another"), private.ctrl_c_kept():
+        raise RuntimeError("another")
+
+
 @pytest.mark.tensorflow
 @pytest.mark.parametrize(
     "make, module, content, what",

@@ -1,15 +1,16 @@
 """Training over tasks: the weights of one machine, and on from the last checkpoint after a task
 was killed."""
 
-import os
 import signal
-import subprocess
+import threading
+import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from tflab import models
+from tflab.runtime import cluster, health
 from tflab.train import __main__ as train
 from tflab.train import checkpoints, loop, trainer
 from tflab.train.epochs import Settings
@@ -46,37 +47,63 @@ def test_a_training_ends_with_the_weights_of_one_machine(way, tmp_path, two_task
     assert losses_together == pytest.approx(losses, rel=1e-3)
 
 
-def children():
-    listed = subprocess.run(
-        ["ps", "--ppid", str(os.getpid()), "-o", "pid=,args="], capture_output=True, text=True
-    )
-    return {int(line.split()[0]) for line in listed.stdout.splitlines() if "tflab.worker" in line}
+FOUND = ["--resume", "--model", "toy", "--logdir", "mine"]
+MINE = ["--model", "toy", "--epochs", "2", "--batch-size", "100", "--logdir", "mine"]
+ON = "To go on from the last checkpoint:  python -m tflab.train --resume --model toy --logdir mine"
 
 
-def test_a_training_goes_on_after_a_task_was_killed(tmp_path, monkeypatch, capsys):
+def test_a_training_goes_on_after_a_task_was_killed_in_a_step(
+    tmp_path, monkeypatch, capsys, two_tasks
+):
+    """It is stopped before the step, so that it cannot end it, and killed while that waits."""
     monkeypatch.chdir(tmp_path)
     usual = loop.finish_epoch
-    before = children()
+    with cluster.tasks(1) as (address,):
+        task = health.STARTED[address]
 
-    def kills_a_task(run, steps):
-        epoch = usual(run, steps)
-        os.kill(max(children() - before), signal.SIGKILL)
-        return epoch
+        def kills_a_task(run, steps):
+            epoch = usual(run, steps)
+            task.send_signal(signal.SIGSTOP)
+            threading.Timer(1, task.kill).start()
+            return epoch
 
-    monkeypatch.setattr(loop, "finish_epoch", kills_a_task)
-    command = ["--model", "toy", "--epochs", "2", "--batch-size", "100", "--logdir", "mine"]
-    assert train.main([*command, "--cluster", "2"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("tflab: A step over 2 tasks was given up: task 1 (127.0.0.1:")
-    assert said.endswith(
-        "is gone. To go on from the last checkpoint:  python -m tflab.train --resume --model toy "
-        "--logdir mine\n"
+        monkeypatch.setattr(loop, "finish_epoch", kills_a_task)
+        start = time.monotonic()
+        assert train.main([*MINE, "--cluster", f"{two_tasks[0]},{address}"]) == 1
+        assert time.monotonic() - start < 60
+    assert capsys.readouterr().err.endswith(
+        f"tflab: A step over 2 tasks was given up: task 1 ({address}) is gone. {ON}\n"
     )
-    assert children() == before
     monkeypatch.setattr(loop, "finish_epoch", usual)
-    assert train.main(["--resume", "--model", "toy", "--logdir", "mine", "--cluster", "2"]) == 0
+    assert train.main([*FOUND, "--cluster", ",".join(two_tasks)]) == 0
     assert "11 of 22 steps are done." in capsys.readouterr().err
     resumed = values(tmp_path / "mine")
     uninterrupted, _ = trained(tmp_path / "whole")
     for name, value in uninterrupted.items():
         np.testing.assert_allclose(resumed[name], value, rtol=1e-4)
+
+
+@pytest.mark.parametrize("error", health.AWAY)
+def test_a_task_that_goes_while_a_checkpoint_is_saved_is_no_failure_of_the_disk(error, tmp_path):
+    with pytest.raises(error), loop.writing(tmp_path, 7):
+        raise error(None, None, "Socket closed")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_training_over_tasks_that_is_interrupted_saves_and_goes_on(
+    number, tmp_path, monkeypatch, capsys, two_tasks
+):
+    monkeypatch.chdir(tmp_path)
+    usual = loop.finish_epoch
+
+    def is_interrupted(run, steps):
+        epoch = usual(run, steps)
+        signal.raise_signal(number)
+        return epoch
+
+    monkeypatch.setattr(loop, "finish_epoch", is_interrupted)
+    assert train.main([*MINE, "--cluster", ",".join(two_tasks)]) == 128 + number
+    assert capsys.readouterr().err.endswith(f"Interrupted. To go on:  {ON.partition(':  ')[2]}\n")
+    monkeypatch.setattr(loop, "finish_epoch", usual)
+    assert train.main(FOUND) == 0  # on none
+    assert "11 of 22 steps are done." in capsys.readouterr().err

@@ -7,15 +7,15 @@ from typing import Any, cast
 import pytest
 
 from tests.records_by_hand import read
-from tflab.records import Execution, Network
+from tflab.records import Execution, Network, StepTime
 from tflab.records.cluster import Offset, TaskTime, WireTensor
 from tflab.views import network
 
 NETWORK = Network(
     split="layers",
     tasks=(
-        TaskTime("client", 0, 100, 900, 0, 8, 131_072),
-        TaskTime("task 0", 500, 250, 250, 125, 131_072, 8),
+        TaskTime("client", 0, 100, 900, 0, 8, 131_072, 0, 150),
+        TaskTime("task 0", 500, 250, 250, 125, 131_072, 8, 250, 125),
     ),
     tensors=(
         WireTensor("x", "client", "task 0", 2, 65_536, 2_500, 1.5e9),
@@ -36,6 +36,7 @@ class Stage:
 
     steps = 2
     wall_ns = 1_000
+    step_times = (StepTime(0, 0, 100), StepTime(1, 500, 900), StepTime(2, 2_000, 110))
 
     def __init__(self, network: Network | None) -> None:
         self.network = network
@@ -74,6 +75,29 @@ def test_every_cell_and_sentence():
         "offset.",
         "A sentence.",
     ]
+
+
+def waited_for(*tasks):
+    """The sentence, of tasks with so much time alone and awaited."""
+    rows = tuple(TaskTime(name, 0, 0, 1_000, 0, 0, 0, *times) for name, *times in tasks)
+    return blocks(replace(NETWORK, tasks=rows, tensors=(), left_out=()))[1:-1]
+
+
+def test_a_slow_task_is_named():
+    assert waited_for(("client", 0, 50), ("task 0", 20, 100), ("task 1", 30, 700)) == [
+        "The steps waited for task 1 most: for 3.0 % of their time only its ops ran, for 70.0 % "
+        "none ran anywhere until its next one began. The longest step took 900 ns, the middle one "
+        "110 ns."
+    ]
+
+
+def test_no_task_is_called_slow_that_is_not_clearly_so():
+    assert waited_for(("client", 0, 50), ("task 0", 300, 0), ("task 1", 0, 599)) == []
+    assert waited_for(("client", 0, 50), ("task 0", 100, 0), ("task 1", 0, 499)) == []
+
+
+def test_the_client_is_no_slow_task():
+    assert waited_for(("client", 0, 900), ("task 0", 50, 0)) == []
 
 
 def test_clocks_that_may_be_right_are_said_to_be_left_alone():

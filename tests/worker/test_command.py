@@ -1,9 +1,6 @@
-"""Worker: a task that a user starts, and what is said of wrong addresses."""
+"""Worker: what is said of wrong addresses."""
 
 import argparse
-import signal
-import subprocess
-import sys
 
 import pytest
 
@@ -82,21 +79,3 @@ def test_what_does_not_go_together_is_said(given, said):
     with pytest.raises(UsageError) as error:
         arguments.check_cluster(argparse.Namespace(**usual | given))
     assert str(error.value) == said
-
-
-@pytest.mark.slow
-def test_it_says_where_it_listens_for_whom_and_what_that_means():
-    with subprocess.Popen(
-        [sys.executable, "-m", "tflab.worker", "0"], stdout=subprocess.PIPE, text=True
-    ) as task:
-        assert task.stdout
-        try:
-            first, second = task.stdout.readline(), task.stdout.readline()
-        finally:
-            task.send_signal(signal.SIGINT)
-        assert task.wait(timeout=20) == 130
-    assert first.startswith("A task of TensorFlow ")
-    assert first.endswith(", open to this machine only.\n")
-    assert second == (
-        "What comes over the wire is neither encrypted nor authenticated. Ctrl-C ends it.\n"
-    )

@@ -79,6 +79,7 @@ def extrapolated(
         return ()
     most = max(row.tasks for row in measured)
     fixed, slope = line([(row.tasks, row.bytes) for row in measured])
+    most = max(row.tasks for row in measured)
     return tuple(
         beyond(rows[0], fitted, factor * most, fixed, slope, byte_ns, batch_size)
         for factor in FURTHER

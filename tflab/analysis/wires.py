@@ -14,6 +14,7 @@ from statistics import mean
 
 from tflab.analysis import clocks
 from tflab.analysis.timeline import busy_spans, by_step, covered, union
+from tflab.analysis.waits import waits
 from tflab.records import OpRun, StepTime, Transfer, node_of
 from tflab.records.cluster import Message, Offset, Received, TaskTime, WireTensor
 from tflab.units import short_task, task_of
@@ -199,7 +200,11 @@ def task_times(
     names = {task_of(run.device) for run in runs}
     names |= {task_of(device) for one in arrived for device in (one.from_device, one.to_device)}
     ops, moving = by_step(runs), by_step(wires)
-    return tuple(task_time(task, ops, moving, arrived, steps) for task in sorted(names, key=order))
+    alone, awaited = waits(runs, wires, steps)
+    return tuple(
+        task_time(task, ops, moving, arrived, steps, alone[task], awaited[task])
+        for task in sorted(names, key=order)
+    )
 
 
 def task_time(
@@ -208,6 +213,8 @@ def task_time(
     moving: Mapping[int, Sequence[OpRun]],
     arrived: Iterable[Received],
     steps: Iterable[StepTime],
+    alone_ns: int,
+    awaited_ns: int,
 ) -> TaskTime:
     computing = waiting = overlapped = wall = 0
     to_it = f" to {short_task(task)}"
@@ -229,4 +236,6 @@ def task_time(
         overlapped_ns=overlapped,
         received_bytes=sum(one.bytes for one in arrived if task_of(one.to_device) == task),
         sent_bytes=sum(one.bytes for one in arrived if task_of(one.from_device) == task),
+        alone_ns=alone_ns,
+        awaited_ns=awaited_ns,
     )

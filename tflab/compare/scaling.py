@@ -19,6 +19,7 @@ from tflab.runtime import cluster
 class OnTasks:
     """A model's step on some number of tasks: where its nodes are, and what was measured."""
 
+    tasks: Tasks
     placement: Placement
     execution: Execution
 
@@ -31,16 +32,9 @@ class Series:
     failure: str | None = None  # that ended it
     interrupted: bool = False
 
-    @property
-    def whole(self) -> tuple[OnTasks, ...]:
-        """Those that can be compared: all that went well, or the first one whatever it is."""
-        last = self.measured[-1].execution
-        partial = last.failure or last.interrupted
-        return (self.measured[:-1] or self.measured) if partial else self.measured
-
 
 def measure(model: str, phase: str, clusters: Sequence[Tasks], options: Options) -> Series:
-    """One number of tasks after the other; a failure and Ctrl-C keep what was measured before."""
+    """One number of tasks after the other; a failure and Ctrl-C keep what was measured until then."""
     measured: list[OnTasks] = []
     for tasks in (0, *clusters):
         try:
@@ -65,12 +59,12 @@ def on_tasks(model: str, phase: str, tasks: Tasks, options: Options) -> OnTasks:
         if phase == "inference":
             options = replace(options, fetches=(derived.program.model.output.name,))
         placed = placement.place(derived, options)
-        return OnTasks(placed, execution.execute(placed, options))
+        return OnTasks(tasks, placed, execution.execute(placed, options))
 
 
 def compare(model: str, phase: str, series: Series, options: Options) -> Scaling:
     """What more tasks brought, and how it would go on."""
-    stages = [on.execution for on in series.whole]
+    stages = [on.execution for on in series.measured]
     rows = scaling.against_alone([row(stage) for stage in stages])
     networks = [stage.network for stage in stages if stage.network]
     largest = max(networks, key=lambda network: len(network.tasks), default=None)
@@ -91,6 +85,7 @@ def compare(model: str, phase: str, series: Series, options: Options) -> Scaling
         extrapolated=scaling.extrapolated(rows, fitted, byte_ns, options.batch_size),
         quality=judgement,
         cores=judgement.cores if judgement else 0,
+        local=all(isinstance(on.tasks, int) or cluster.are_local(on.tasks) for on in series.measured),
         failure=series.failure,
         interrupted=series.interrupted,
     )

@@ -39,9 +39,9 @@ def tables(scaling: Scaling) -> Iterable[Block]:
         return
     yield from why(scaling)
     if scaling.amdahl is None:
-        yield "How it would go on is not said: that takes three numbers of tasks."
+        yield "How it would go on is not said: that takes three different numbers of tasks."
         return
-    yield law(scaling.amdahl)
+    yield law(scaling.amdahl, scaling.local)
     if scaling.extrapolated:
         yield extrapolated(scaling)
 
@@ -84,13 +84,12 @@ def why(scaling: Scaling) -> Iterable[str]:
         f"{plural(worst.messages, 'message')} and {size(worst.bytes)} go over the wire in every "
         "step, which in one process are pointers"
     ]
-    shared = [row.tasks for row in scaling.rows if row.tasks > 1]
-    if shared and scaling.cores and max(shared) >= scaling.cores:
+    if scaling.local and worst.tasks > 1 and 0 < scaling.cores <= worst.tasks:
         reasons.append(
             f"tasks of this machine share its {plural(scaling.cores, 'core')}, which one process "
             "already uses"
         )
-    if scaling.split == "layers":
+    if worst.tasks > 1 and scaling.split == "layers":
         reasons.append("layers wait for one another, so that mostly one task works at a time")
     yield (
         f"With {plural(worst.tasks, 'task')} a step is slower than alone, its p10 above p90 alone: "
@@ -106,7 +105,7 @@ def wire(cost: WireCost) -> str:
     )
 
 
-def law(fitted: Amdahl) -> str:
+def law(fitted: Amdahl, local: bool) -> str:
     """The fit, and that nothing follows from one that does not fit."""
     said = (
         "By Amdahl's law, with the bytes besides, "
@@ -118,10 +117,12 @@ def law(fitted: Amdahl) -> str:
             f"{said} But a measured step lies {percent(fitted.error)} away from that, so nothing "
             "is extrapolated."
         )
+    said += f" The measured steps lie within {percent(fitted.error)} of that."
+    if not local:
+        return f"{said} It holds for more machines like these."
     return (
-        f"{said} The measured steps lie within {percent(fitted.error)} of that. It holds for tasks "
-        "on this machine: with machines of their own they would share no cores, and the wire "
-        "would be slower."
+        f"{said} It holds for tasks on this machine: with machines of their own they would share "
+        "no cores, and the wire would be slower."
     )
 
 

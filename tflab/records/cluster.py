@@ -73,6 +73,8 @@ class TaskTime:
     overlapped_ns: int  # of the computing: with a tensor on its way to it
     received_bytes: int
     sent_bytes: int
+    alone_ns: int  # of the computing: no op of another task running
+    awaited_ns: int  # nothing ran anywhere, nor was on its way, until its next op began
 
 
 @dataclass(frozen=True)

@@ -73,9 +73,10 @@ class Scaling:
     data: str
     rows: tuple[ScalingRow, ...]
     wire: WireCost | None
-    amdahl: Amdahl | None  # None for fewer than three numbers of tasks, and on a busy machine
+    amdahl: Amdahl | None  # None for under three different numbers of tasks, and on a busy machine
     extrapolated: tuple[Extrapolated, ...]
     quality: Quality | None  # of the first measurement that was disturbed, else of the last
     cores: int
-    failure: str | None = None  # of a step: these are the measurements until then
-    interrupted: bool = False  # these are the measurements until Ctrl-C
+    local: bool  # all tasks were on this machine
+    failure: str | None = None  # of a step, or a task: these are the measurements until then
+    interrupted: bool = False  # by Ctrl-C: so are these

@@ -6,7 +6,6 @@ along, and each session has variables of its own there, as a session of a single
 
 from __future__ import annotations
 
-import socket
 import subprocess
 import sys
 import tempfile
@@ -18,16 +17,13 @@ from typing import IO
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.errors import LostTaskError, RefusedError, TflabError
-from tflab.runtime import child, server
-from tflab.units import plural
+from tflab.errors import TflabError
+from tflab.runtime import child, health, server
 
 JOB = "worker"  # of the tasks in a session
 CLIENT = "client"  # the job of this process
 START_S = 180  # within which a task has to be there; it imports TensorFlow
-ANSWER_S = 5  # within which one that is there has to answer
 LOCAL = "127.0.0.1:0"
-STARTED: dict[str, subprocess.Popen[bytes]] = {}  # by this process, by address
 
 
 @contextmanager
@@ -39,13 +35,14 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
     """
     if not isinstance(wanted, int):
         for number, address in enumerate(wanted):
-            check(number, address)
+            health.check(number, address)
         yield tuple(wanted)
         return
     with ExitStack() as stack:
         starting = [stack.enter_context(process(number)) for number in range(wanted)]
         addresses = tuple(begun(number, *task) for number, task in enumerate(starting))
-        STARTED.update(zip(addresses, (task for task, _ in starting), strict=True))
+        health.STARTED.update(zip(addresses, (task for task, _ in starting), strict=True))
+        stack.enter_context(health.watched(addresses))
         yield addresses
 
 
@@ -54,7 +51,7 @@ def close(session: tf1.Session) -> None:
     meanwhile; so nobody waits for it for long."""
     closing = threading.Thread(target=session.close, daemon=True)
     closing.start()
-    closing.join(ANSWER_S)
+    closing.join(health.ANSWER_S)
 
 
 @contextmanager
@@ -68,6 +65,7 @@ def process(number: int) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
             stdout=subprocess.PIPE,
             stderr=notes,
             env=child.surroundings({"TF_CPP_MIN_LOG_LEVEL": "2"}),
+            start_new_session=True,  # a signal to the group of this process is for this process
         )
         try:
             yield task, notes
@@ -102,116 +100,19 @@ def begun(number: int, task: subprocess.Popen[bytes], notes: IO[bytes]) -> str:
     )
 
 
-# A task somewhere
-
-
-def check(number: int, address: str) -> None:
-    """Raise TflabError where there is no task of this version of TensorFlow at an address."""
-    state = answer(address)
-    name = f"Task {number} of the cluster, {address},"
-    start = f"Start it there with `python -m tflab.worker {address}`."
-    if state == SILENT:
-        raise TflabError(f"{name} did not answer within {ANSWER_S} s. {start}")
-    if state.startswith(UNREACHED):
-        raise TflabError(f"{name} cannot be reached{state.removeprefix(UNREACHED)}. {start}")
-    ours = server.job()
-    if state != ours:
-        version = state.removeprefix("tflab_").replace("_", ".")
-        if version == state:
-            raise TflabError(f"{name} answers, but is no task of tflab. {start}")
-        raise TflabError(
-            f"{name} runs TensorFlow {version}, and this process {tf.__version__}: tasks of "
-            "different versions do not promise to understand each other. Install the same there."
-        )
-
-
-SILENT = "silent"
-UNREACHED = "unreached"
-
-
-def answer(address: str) -> str:
-    """The job under which a server started that listens at an address; else SILENT, or UNREACHED
-    with the reason."""
-    if state := unconnected(address):
-        return state
-    config = tf1.ConfigProto(operation_timeout_in_ms=ANSWER_S * 1000)
-    try:
-        with tf1.Session(f"{server.SCHEME}{address}", graph=tf.Graph(), config=config) as session:
-            device = session.list_devices()[0].name
-    except tf.errors.OpError:
-        return unconnected(address) or SILENT  # it may have ended just now
-    return device.removeprefix("/job:").partition("/")[0]
-
-
-def unconnected(address: str) -> str | None:
-    """Why nothing can be sent to an address: SILENT, or UNREACHED with the reason."""
-    host, _, port = address.rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_S).close()
-    except TimeoutError:
-        return SILENT
-    except OSError as error:
-        return f"{UNREACHED}: {(error.strerror or str(error)).lower()}"
-    return None
-
-
-def lost(addresses: Sequence[str]) -> list[str]:
-    """What is wrong with the tasks that no longer answer, a clause each."""
-    clauses = []
-    for number, address in enumerate(addresses):
-        state = answer(address)
-        if state == SILENT:
-            clauses.append(f"task {number} ({address}) does not answer")
-            end(address)
-        elif state.startswith(UNREACHED):
-            clauses.append(f"task {number} ({address}) is gone")
-    return clauses
-
-
-def end(address: str) -> None:
-    """End a task that stands still, where it is one of ours: a session's end would wait for it."""
-    if address in STARTED:
-        STARTED[address].kill()
-
-
-def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError | None:
-    """The sentence for a step that failed because of a task; None where it did not."""
-    away = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError, tf.errors.AbortedError)
-    if not isinstance(error, (*away, tf.errors.CancelledError, tf.errors.InternalError)):
-        return None
-    clauses = lost(addresses)
-    if clauses:
-        return given_up(addresses, clauses)
-    if isinstance(error, tf.errors.UnavailableError):
-        return RefusedError(f"The connection between two tasks broke: {first_line(error)}.")
-    return None
-
-
-def check_all(addresses: Sequence[str]) -> None:
-    """Raise LostTaskError where a task has gone: a session would wait until its time limit."""
-    if clauses := lost(addresses):
-        raise given_up(addresses, clauses)
-
-
-def given_up(addresses: Sequence[str], clauses: Sequence[str]) -> LostTaskError:
-    tasks = plural(len(addresses), "task")
-    return LostTaskError(f"A step over {tasks} was given up: {' and '.join(clauses)}.")
-
-
-def first_line(error: tf.errors.OpError) -> str:
-    lines = [line.strip(" =") for line in str(error.message).splitlines()]
-    return next((line for line in lines if line), "no message").rstrip(".")
-
-
 # A session over the tasks
 
 
 def configure(config: tf1.ConfigProto, addresses: Sequence[str]) -> None:
     """Let a session with this configuration run over the tasks, with variables of its own."""
-    own = server.own(all(server.is_local(address.rpartition(":")[0]) for address in addresses))
-    spec = tf.train.ClusterSpec({JOB: list(addresses), CLIENT: [own]})
+    spec = tf.train.ClusterSpec({JOB: list(addresses), CLIENT: [server.own(are_local(addresses))]})
     config.cluster_def.CopyFrom(spec.as_cluster_def())
     config.isolate_session_state = True
+
+
+def are_local(addresses: Sequence[str]) -> bool:
+    """Whether only this machine reaches all of them."""
+    return all(server.is_local(address.rpartition(":")[0]) for address in addresses)
 
 
 def target(config: tf1.ConfigProto) -> str:

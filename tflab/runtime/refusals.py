@@ -14,7 +14,7 @@ import tensorflow as tf
 
 from tflab.errors import RanDryError, RefusedError, WithheldError
 from tflab.records import Options
-from tflab.runtime import cluster
+from tflab.runtime import health
 
 TIME_LIMIT_S = 120  # of one step
 END_OF_DATA = "End of sequence"  # what an iterator of tf.data says at its end
@@ -34,7 +34,7 @@ OF_DEVICES = ("explicitly assigned to", "required incompatible device")  # anoth
 def refused(error: tf.errors.OpError, options: Options, graph: tf.Graph) -> RefusedError:
     """What the runtime said of a run of this graph, as a sentence, and what would help where that
     is known and was not done yet."""
-    if options.cluster and (lost := cluster.refused(error, options.cluster)):
+    if options.cluster and (lost := health.refused(error, options.cluster)):
         return lost
     if isinstance(error, tf.errors.DeadlineExceededError):
         return RefusedError(
@@ -95,7 +95,7 @@ def sentence(message: str) -> str:
     """
     _, made, rest = message.rpartition("\nNode: ")
     message = rest.partition("\n")[2] if made else message
-    lines = [line.strip() for line in message.splitlines() if line.strip()]
+    lines = [line.strip() for line in message.splitlines() if line.strip(" =")]
     if len(lines) > 1 and "root error(s) found" in lines[0]:
         lines = [line.partition(": ")[2] or line for line in lines[1:]]
     lines = [line for line in lines if not line.endswith(":")] or lines  # headings

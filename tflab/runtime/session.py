@@ -16,7 +16,7 @@ import tensorflow.compat.v1 as tf1
 from tflab import datasets
 from tflab.errors import TflabError
 from tflab.records import SWITCHES, Options, Program, Start, StepTime
-from tflab.runtime import cluster, private, refusals
+from tflab.runtime import cluster, health, private, refusals
 
 FULL_TRACE = tf1.RunOptions.FULL_TRACE
 
@@ -86,10 +86,11 @@ def fresh(
     """
     config = config or config_of(options)
     tasks = cluster.addresses_of(config)
-    cluster.check_all(tasks)
+    health.check_all(tasks)
     session = tf1.Session(cluster.target(config), graph, config)
     try:
-        yield session
+        with private.ctrl_c_kept():
+            yield session
     except tf.errors.OpError as error:
         raise refusals.refused(error, options, graph) from error
     finally:

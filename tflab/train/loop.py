@@ -24,7 +24,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab.errors import TflabError
 from tflab.records import Epoch, Options
-from tflab.runtime import refusals, session
+from tflab.runtime import health, refusals, session
 from tflab.train import checkpoints, epochs, evaluation, history, summaries, tracing
 from tflab.train.checkpoints import Checkpoint
 from tflab.train.epochs import Settings, TimedStep
@@ -189,7 +189,7 @@ def writing(folder: Path, step: int) -> Iterator[None]:
         yield
     except OSError as error:
         raise write_failure(folder, step, str(error.strerror)) from error
-    except tf.errors.UnavailableError:  # a task has gone: that is no failure of the disk
+    except health.AWAY:  # a task has gone: that is no failure of the disk
         raise
     except tf.errors.OpError as error:
         raise write_failure(folder, step, refusals.sentence(error.message)) from error

@@ -11,6 +11,7 @@ from tflab.records.cluster import Offset, TaskTime, WireTensor
 from tflab.units import percent, plural, short_task, size, time
 
 TOP = 12
+CLEARLY = 2  # times as long as for any other, and half of all time: a task is waited for
 
 
 def blocks(stage: Execution) -> Iterable[Block]:
@@ -18,6 +19,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
     if stage.network is None:
         return
     yield tasks(stage, stage.network)
+    yield from slow(stage, stage.network)
     if stage.network.tensors:
         yield tensors(stage, stage.network)
     if stage.network.unrecorded > 0:
@@ -53,6 +55,25 @@ def tasks(stage: Execution, network: Network) -> Table:
             Column("sent a step", lambda row: bytes_of(row, "sent_bytes"), right=True),
         ),
         network.tasks,
+    )
+
+
+def slow(stage: Execution, network: Network) -> Iterable[str]:
+    """The task that the others wait for, where that is clear."""
+
+    def waited(row: TaskTime) -> int:
+        return row.alone_ns + row.awaited_ns
+
+    most, *others = sorted(network.tasks, key=waited, reverse=True)
+    rest = max(map(waited, others), default=0)
+    if most.task == "client" or waited(most) < max(CLEARLY * rest, stage.wall_ns / 2):
+        return
+    lengths = sorted(step.wall_ns for step in stage.step_times)
+    yield (
+        f"The steps waited for {most.task} most: for {percent(most.alone_ns / stage.wall_ns)} of "
+        f"their time only its ops ran, for {percent(most.awaited_ns / stage.wall_ns)} none ran "
+        f"anywhere until its next one began. The longest step took {time(lengths[-1])}, the middle "
+        f"one {time(lengths[len(lengths) // 2])}."
     )
 
 

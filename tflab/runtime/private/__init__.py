@@ -25,12 +25,13 @@ from tflab.runtime.private.graphs import (
     traced_graphs,
 )
 from tflab.runtime.private.op_types import flops, gradient_function, op_def, registered_kernels
-from tflab.runtime.private.steps import compiled_step, shared_step
+from tflab.runtime.private.steps import compiled_step, ctrl_c_kept, shared_step
 
 __all__ = [
     "CHECKED",
     "DEBUG_NODES",
     "compiled_step",
+    "ctrl_c_kept",
     "debug_info",
     "debug_options",
     "device_requests",

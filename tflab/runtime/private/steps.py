@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 from tflab.runtime.private.corner import corner
@@ -65,10 +66,26 @@ def shared_step(
         written, options = buffer(), filled(run_options.SerializeToString())
         try:
             fed = dict(zip(inputs, values, strict=True))
-            call(options, fed, outputs, operations, written)
+            with ctrl_c_kept():
+                call(options, fed, outputs, operations, written)
             run_metadata.ParseFromString(content(written))
         finally:
             release(options)
             release(written)
 
     return run
+
+
+@contextmanager
+def ctrl_c_kept() -> Iterator[None]:
+    """Where Ctrl-C came during a step that then failed, KeyboardInterrupt.
+
+    Python heeds it while the failure is made an exception, and pybind11 makes a RuntimeError of
+    the two (`error_already_set` in pybind11/pytypes.h, as of TensorFlow 2.21.0).
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        if "REPLACED BY KeyboardInterrupt" in str(error):
+            raise KeyboardInterrupt from error
+        raise
