@@ -83,22 +83,6 @@ def test_what_may_be_chance_is_not_called_slower():
 
 def test_one_task_shares_nothing_and_has_no_other_layers():
     rows = (SCALING.rows[0], replace(SCALING.rows[1], tasks=1))
-    assert blocks(replace(SCALING, rows=rows))[2] == (
-        "With 1 task a step is slower than alone: 7 messages and 128 KB go over the wire in every "
-        "step, which in one process are pointers."
-    )
-
-
-def test_tasks_elsewhere_share_no_cores_of_this_machine():
-    elsewhere = blocks(replace(SCALING, local=False))
-    assert elsewhere[2].endswith(
-        "pointers; layers wait for one another, so that mostly one task works at a time."
-    )
-    assert elsewhere[4].endswith("within 12.5 % of that. It holds for more machines like these.")
-
-
-def test_one_task_shares_nothing_and_has_no_other_layers():
-    rows = (SCALING.rows[0], replace(SCALING.rows[1], tasks=1))
     assert blocks(replace(SCALING, rows=rows))[3] == (
         "With 1 task a step is slower than alone, its p10 above p90 alone: 7 messages and 128 KB "
         "go over the wire in every step, which in one process are pointers."

@@ -85,7 +85,9 @@ def compare(model: str, phase: str, series: Series, options: Options) -> Scaling
         extrapolated=scaling.extrapolated(rows, fitted, byte_ns, options.batch_size),
         quality=judgement,
         cores=judgement.cores if judgement else 0,
-        local=all(isinstance(on.tasks, int) or cluster.are_local(on.tasks) for on in series.measured),
+        local=all(
+            isinstance(on.tasks, int) or cluster.are_local(on.tasks) for on in series.measured
+        ),
         failure=series.failure,
         interrupted=series.interrupted,
     )
