@@ -20,6 +20,7 @@ from tflab.units import short_task, task_of
 
 CLIENT = "/job:client/replica:0/task:0"  # this process, whose clock is the reference
 OP = "RecvTensor"  # the type of a run that is a tensor on the wire
+FROM = "wire from "  # so begins what it has for a device
 US = 1000  # ns: the runtime times what it receives in microseconds
 
 Edge = tuple[str, str, str]  # its name, the sending device and the receiving one
@@ -146,7 +147,7 @@ def run_on_wire(
         step=received.step,
         name=transfer.recv if transfer else received.edge,
         op=OP,
-        device=f"wire from {short_task(sender)} to {short_task(receiver)}",
+        device=f"{FROM}{short_task(sender)} to {short_task(receiver)}",
         start_ns=start,
         duration_ns=end - start,
     )
