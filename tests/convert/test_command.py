@@ -143,6 +143,45 @@ def test_the_critical_path_of_a_gpu_is_that_of_its_kernels(run):
     assert json.loads(output(run, "gpu --to json"))["critical_path"] is None
 
 
+VARIABLES = """
+node { name: "v" op: "VarHandleOp" attr { key: "shape" value { shape { dim { size: 3 } } } } }
+node { name: "w" op: "VariableV2" attr { key: "shape" value { shape { dim { size: -1 } } } }
+  attr { key: "shared_name" value { s: "one" } } }
+node { name: "w_again" op: "VariableV2" attr { key: "shared_name" value { s: "one" } } }
+node { name: "u" op: "Variable" attr { key: "shape" value { shape { unknown_rank: true } } } }
+node { name: "slot" op: "VariableV2" attr { key: "shape" value { shape { dim { size: 5 } } } } }
+node { name: "scalar" op: "VarHandleOp" attr { key: "shape" value { shape { } } }
+  attr { key: "shared_name" value { s: "cd2c89b7-88b7-44c8-ad83-06c2a9158347" } } }
+node { name: "other" op: "VarHandleOp" attr { key: "shape" value { shape { } } }
+  attr { key: "shared_name" value { s: "cd2c89b7-88b7-44c8-ad83-06c2a9158347" } } }
+node { name: "train" op: "ResourceApplyMomentum" input: "v" input: "slot" }
+"""
+
+
+def test_the_parameters_of_the_graph_are_counted(run, folder):
+    (folder / "variables").write_text(GRAPH + VARIABLES)
+    counted = json.loads(output(run, "cpu.pbtxt --graph variables --to json"))["parameters"]
+    assert counted == {
+        "variables": 6,
+        "elements": 10,
+        "trained_variables": 1,
+        "trained_elements": 3,
+        "without_shape": 2,
+        "ran": False,
+    }
+    assert json.loads(output(run, "cpu.pbtxt --to json"))["parameters"] is None
+    lines = words(output(run, "cpu.pbtxt --graph variables"))
+    assert any(line.startswith("3 parameters: the elements of the 1 variable ") for line in lines)
+
+
+def test_the_parameters_of_partition_graphs_are_those_that_the_step_used(run, folder):
+    parts = (f"partition_graphs {{ {part} }}" for part in (GRAPH, VARIABLES))
+    placed = " ".join(parts).replace(" op:", f' device: "{CPU}" op:')
+    (folder / "whole").write_text(ON_CPU + placed)
+    counted = json.loads(output(run, "whole cpu.pbtxt whole --to json"))["parameters"]
+    assert (counted["variables"], counted["trained_elements"], counted["ran"]) == (6, 3, True)
+
+
 # The other formats
 
 
