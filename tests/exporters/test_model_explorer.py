@@ -129,11 +129,17 @@ def test_node_data_are_means_over_the_steps_that_were_traced():
 
 def test_tensors_on_the_wire_are_no_ops_and_have_means_over_what_was_recorded():
     wire = "wire from task 0 to task 1"
-    runs = (OpRun(1, "x_S1", "RecvTensor", wire, 0, 8_000), OpRun(2, "b", "Add", "CPU:0", 0, 1_000))
+    runs = (
+        OpRun(1, "x_S1", "RecvTensor", wire, 0, 8_000),
+        OpRun(1, "y_S1", "RecvTensor", wire, 0, 3_000),
+        OpRun(2, "b", "Add", "CPU:0", 0, 1_000),
+        OpRun(2, "y_S1", "RecvTensor", wire, 0, 4_000),
+        OpRun(2, "y_S1", "RecvTensor", wire, 0, 5_000),
+    )
     assert model_explorer.node_data(runs) == {
         "time": ("time in us", {"b": 0.5}),
         "share": ("share of all ops in %", {"b": 100.0}),
-        "wire": ("time on the wire in us", {"x_S1": 8.0}),
+        "wire": ("time on the wire in us", {"x_S1": 8.0, "y_S1": 4.0}),
     }
 
 

@@ -17,23 +17,25 @@ from tflab.units import short_task, task_of
 def split(capture: Capture, host: str) -> Iterator[tuple[str, Capture, Sequence[OpRun]]]:
     """Each host with its part of the capture, and the runs that are not in that part. A capture of
     one process stays whole; `host` is the name of what says no task."""
-    tasks = {task_of_run(run) for run in capture.runs} - {""}
-    if len(tasks) < 2:
-        yield file_name("".join(tasks), host), capture, ()
+    tasks = {device: task_named_in(device) for device in {run.device for run in capture.runs}}
+    named = set(tasks.values()) - {""}
+    if len(named) < 2:
+        yield file_name("".join(named), host), capture, ()
         return
+    files = {device: file_name(task, host) for device, task in tasks.items()}
     runs: dict[str, list[OpRun]] = {}
     for run in capture.runs:
-        runs.setdefault(file_name(task_of_run(run), host), []).append(run)
+        runs.setdefault(files[run.device], []).append(run)
     for name in sorted(runs):
         elsewhere = [run for other in runs if other != name for run in runs[other]]
         yield name, replace(capture, runs=tuple(runs[name])), elsewhere
 
 
-def task_of_run(run: OpRun) -> str:
-    """The task that ran it, and of a tensor on the wire the one that received it."""
-    if run.op == wires.OP and run.device.startswith(wires.FROM):
-        return run.device.rpartition(" to ")[2]
-    return short_task(task_of(run.device))
+def task_named_in(device: str) -> str:
+    """The task that has this device, and of the wire the one that receives."""
+    if device.startswith(wires.FROM):
+        return device.rpartition(" to ")[2]
+    return short_task(task_of(device))
 
 
 def file_name(name: str, otherwise: str) -> str:
