@@ -45,8 +45,9 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--graph",
         metavar="GRAPH",
-        help="the graph of what ran, for arrows, the critical path, parameters and Model Explorer: "
-        "whatever --model of the other commands takes (default: the partition graphs in the traces)",
+        help="the graph of what ran, for arrows, the critical path, the parameters and Model "
+        "Explorer: whatever --model of the other commands takes (default: the partition graphs in "
+        "the traces)",
     )
     add(
         "--to",
