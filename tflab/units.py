@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 ROUNDS_UP = 0.9995  # from here on three digits of the smaller unit would show 1000
 
 
@@ -33,14 +35,15 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
+CLUSTER_JOBS = ("/job:worker", "/job:client")  # of the tasks that tflab starts, and of itself
+TASK = re.compile(r"/job:([^/]+)(?:/replica:(\d+))?(?:/task:(\d+))?")
+
+
 def short_device(device: str) -> str:
     """`/job:localhost/replica:0/task:0/device:CPU:1` as `CPU:1`; that of a task as `task 1 CPU:0`,
     and this process beside them as `client CPU:0`."""
-    name, task = device.rpartition("device:")[2], task_of(device)
-    return f"{short_task(task)} {name}" if task.startswith(CLUSTER_JOBS) else name
-
-
-CLUSTER_JOBS = ("/job:worker", "/job:client")
+    task = short_task(task_of(device))
+    return f"{task} {device.rpartition('device:')[2]}".strip()
 
 
 def task_of(device: str) -> str:
@@ -49,6 +52,14 @@ def task_of(device: str) -> str:
 
 
 def short_task(task: str) -> str:
-    """`/job:worker/replica:0/task:1` as `task 1`."""
-    job, _, number = task.removeprefix("/job:").partition("/")
-    return f"task {number.rpartition(':')[2]}" if job == "worker" else job
+    """`/job:worker/replica:0/task:1` as `task 1`, that of a job with another name as `ps task 1`;
+    this process as `client` beside tasks, and as nothing without them."""
+    match = TASK.fullmatch(task)
+    if not match:
+        return task
+    job, replica, number = match.groups()
+    if job in ("localhost", "client") and replica in (None, "0") and number in (None, "0"):
+        return job.removeprefix("localhost")
+    words = [] if job == "worker" and number else [job]
+    words += [f"replica {replica}"] if replica not in (None, "0") else []
+    return " ".join([*words, *([f"task {number}"] if number else [])])

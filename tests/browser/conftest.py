@@ -12,6 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from tflab.exporters import xspace
+from tflab.records import Capture, OpRun, StepTime
+
 WRITE_SECONDS = 120  # TensorFlow's import and some sixty steps, on a slow machine
 START_SECONDS = 60
 STOP_SECONDS = 10
@@ -46,9 +49,37 @@ def tensorboard(logdir, tmp_path_factory):
         yield address
 
 
+CLUSTER = "tasks/toy"  # the profile of a step over two tasks, beside the logdir
+HOSTS = ("client", "task-0", "task-1")
+
+
+def over_two_tasks():
+    """Two steps: task 0 makes x and sends it, task 1 takes it, and the client gets what it made."""
+    client, first, second = (
+        f"/job:{job}/task:{number}/device:CPU:0"
+        for job, number in (("client", 0), ("worker", 0), ("worker", 1))
+    )
+    rows = (
+        ("feed", "Const", client, 10_000, 10_000),
+        ("layer0/x", "MatMul", first, 100_000, 200_000),
+        ("x_S2", "RecvTensor", "wire from task 0 to task 1", 300_000, 50_000),
+        ("layer1/y", "Relu", second, 400_000, 300_000),
+        ("y_S4", "RecvTensor", "wire from task 1 to client", 700_000, 20_000),
+    )
+    runs = (
+        OpRun(step, name, op, device, 1_000_000 * step + start, duration)
+        for step in (0, 1)
+        for name, op, device, start, duration in rows
+    )
+    steps = (StepTime(0, 0, 900_000), StepTime(1, 1_000_000, 900_000))
+    return Capture("toy", steps, tuple(runs))
+
+
 @pytest.fixture(scope="session")
 def tensorboard_of_all(logdir, tmp_path_factory):
-    """The address of a TensorBoard that serves the folder in which the logdir is."""
+    """The address of a TensorBoard that serves the folder in which the logdir is, with a profile of
+    several hosts beside it."""
+    xspace.write(logdir.parent / "tasks", [over_two_tasks()])
     log = tmp_path_factory.mktemp("tensorboard") / "log.txt"
     with serving(logdir.parent, log) as address:
         yield address

@@ -18,11 +18,35 @@ import urllib.request
 import pytest
 
 from tests.browser import conftest as servers
+from tflab.convert import __main__ as convert
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow, pytest.mark.browser]
 
 GRAPH = "3 placement"
 NODE = "conv1/Relu"
+JOB = "/job:worker/replica:0/task"
+# A step over two tasks, as a RunMetadata in text
+TRACE = """
+step_stats {
+  dev_stats { device: "JOB:0/device:CPU:0" node_stats {
+    node_name: "a/x" timeline_label: "a/x = Const()" all_start_micros: 1 all_end_rel_micros: 3 } }
+  dev_stats { device: "JOB:1/device:CPU:0" node_stats {
+    node_name: "neg" timeline_label: "neg = Neg(x)" all_start_micros: 9 all_end_rel_micros: 1234 } }
+}
+partition_graphs {
+  node { name: "a/x" op: "Const" device: "JOB:0/device:CPU:0" }
+  node { name: "a/x_S1" op: "_Send" input: "a/x" device: "JOB:0/device:CPU:0" SENT }
+}
+partition_graphs {
+  node { name: "a/x_S2" op: "_Recv" device: "JOB:1/device:CPU:0" SENT }
+  node { name: "neg" op: "Neg" input: "a/x_S2" device: "JOB:1/device:CPU:0" }
+}
+""".replace(
+    "SENT",
+    'attr { key: "send_device" value { s: "JOB:0/device:CPU:0" } } '
+    'attr { key: "recv_device" value { s: "JOB:1/device:CPU:0" } } '
+    'attr { key: "tensor_name" value { s: "edge_1_x" } }',
+).replace("JOB", JOB)
 
 
 @pytest.fixture(scope="module")
@@ -66,25 +90,47 @@ def address(explorer, written, tmp_path_factory):
 
 def test_the_graph_that_ran_is_drawn_with_lines_fates_and_times(address, written, page, artefacts):
     times = written / "time-batch-64.json"
-    shown = {
-        "deepestExpandedGroupNodeIds": [f"{layer}___group___" for layer in ("conv1", "conv2")],
-        "selectedNodeId": NODE,
-        "selectedGraphId": GRAPH,
-        "selectedCollectionLabel": "lenet",
-        "widthFraction": 1,
-    }
-    asked = {
-        "models": [{"url": str(written / "graphs.json"), "adapterId": "builtin_json"}],
-        "nodeData": [str(times)],
-        "nodeDataTargets": [""],
-        "uiState": {"paneStates": [shown]},
-    }
-    page.goto(f"{address}?data={urllib.parse.quote(json.dumps(asked))}")
-    page.get_by_text("NODE DATA PROVIDERS").wait_for(timeout=60_000)
-    page.wait_for_timeout(2_000)  # the drawing is a canvas: nothing tells when it is there
+    said = opened(page, address, written, [times], "lenet", GRAPH, NODE, ("conv1", "conv2"))
     page.screenshot(path=artefacts / "model_explorer.png")
-    said = page.inner_text("body")
     time_us = json.loads(times.read_text())[GRAPH]["results"][NODE]["value"]
     for words in (GRAPH, NODE, "_MklNativeFusedConv2D", "CPU:0", "lenet.py:", "executed"):
         assert words in said
     assert f"{time_us:g}"[:4] in said
+
+
+def test_a_converted_trace_is_drawn_with_the_tasks_and_times_of_its_nodes(
+    address, page, artefacts, tmp_path
+):
+    (tmp_path / "step.pbtxt").write_text(TRACE)
+    out = tmp_path / "out"
+    line = [str(tmp_path / "step.pbtxt"), "--to", "model-explorer", "--out", str(out)]
+    assert convert.main(line) == 0
+    data = [out / name for name in ("devices.json", "time.json")]
+    said = opened(page, address, out, data, "step", "step", "neg", ("a",))
+    page.screenshot(path=artefacts / "model_explorer_of_a_trace.png")
+    for words in ("task 1 CPU:0", "1234", "INPUTS (1)", "x_S2"):
+        assert words in said
+    said = opened(page, address, out, data, "step", "step", "a/x_S2", ("a",))
+    assert "x_S1" in said.partition("INPUTS (1)")[2]
+
+
+def opened(page, address, folder, data, label, graph, node, layers):
+    """What the viewer says of a node, with the graphs of a folder and its node data open."""
+    shown = {
+        "deepestExpandedGroupNodeIds": [f"{layer}___group___" for layer in layers],
+        "selectedNodeId": node,
+        "selectedGraphId": graph,
+        "selectedCollectionLabel": label,
+        "widthFraction": 1,
+    }
+    asked = {
+        "models": [{"url": str(folder / "graphs.json"), "adapterId": "builtin_json"}],
+        "nodeData": [str(path) for path in data],
+        "nodeDataTargets": [""] * len(data),
+        "uiState": {"paneStates": [shown]},
+    }
+    page.goto("about:blank")
+    page.goto(f"{address}?data={urllib.parse.quote(json.dumps(asked))}")
+    page.get_by_text("NODE DATA PROVIDERS").wait_for(timeout=60_000)
+    page.wait_for_timeout(2_000)  # the drawing is a canvas: nothing tells when it is there
+    return page.inner_text("body")

@@ -10,6 +10,8 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.browser.conftest import CLUSTER, HOSTS
+
 pytestmark = pytest.mark.browser
 
 BATCH_SIZES = (1, 16, 64)
@@ -18,6 +20,11 @@ DRAW_SECONDS = 60
 FIT_SECONDS = 3  # until all of the time axis is in view
 TRACE_VIEWER = "trace_viewer_index.html"
 MODEL = "document.querySelector('tf-trace-viewer')?._model"  # what the viewer draws
+HOST_ROW_AND_STARTS_US = """thread => [
+    thread.parent.name.split(" ")[0],
+    thread.name,
+    thread.sliceGroup.slices.map(slice => [slice.title, Math.round(1000 * slice.start)])
+]"""
 
 
 @pytest.fixture
@@ -46,21 +53,23 @@ def test_the_runs_are_listed_for_the_logdir_and_for_the_folder_above_it(
 ):
     assert sorted(data(page, tensorboard, "runs")) == sorted(runs)
     above = data(page, tensorboard_of_all, "runs")
-    assert sorted(above) == sorted(f"lenet/{run}" for run in runs)
+    assert sorted(above) == sorted([CLUSTER, *(f"lenet/{run}" for run in runs)])
 
 
-@pytest.mark.parametrize("served", ["tensorboard", "tensorboard_of_all"])
-def test_the_page_offers_the_runs(page, request, artefacts, runs, served):
+@pytest.mark.parametrize(
+    ("served", "above", "others"),
+    [("tensorboard", "", []), ("tensorboard_of_all", "lenet/", [CLUSTER])],
+)
+def test_the_page_offers_the_runs(page, request, artefacts, runs, served, above, others):
     page.goto(f"{request.getfixturevalue(served)}/#profile")
     frame = wait_for_frame(page, "/data/plugin/profile/")
-    frame.get_by_text("Sessions (3)").wait_for(timeout=1000 * DRAW_SECONDS)
+    frame.get_by_text(f"Sessions ({3 + len(others)})").wait_for(timeout=1000 * DRAW_SECONDS)
     frame.get_by_text("Performance Summary").wait_for(timeout=1000 * DRAW_SECONDS)
     frame.locator("mat-select").first.click()
     frame.locator("mat-option").first.wait_for()
     page.screenshot(path=artefacts / f"profile_{served}.png")
     offered = [text.strip() for text in frame.locator("mat-option").all_text_contents()]
-    above = "" if served == "tensorboard" else "lenet/"
-    assert sorted(offered) == sorted(above + run for run in runs)
+    assert sorted(offered) == sorted([*others, *(above + run for run in runs)])
 
 
 def test_the_trace_viewer_draws_steps_above_lanes(page, viewer, artefacts):
@@ -101,6 +110,61 @@ def test_the_chart_pages_are_given_every_step_and_op(page, tensorboard, runs):
         assert calls["conv1/Relu"] == calls["runtime/arg_images_0_0"] == len(STEPS)
         memory = data(page, tensorboard, "data", run=run, tag="memory_profile")
         assert memory["memoryIds"]
+
+
+# Several tasks
+
+
+def test_each_task_is_a_host_that_can_be_chosen(page, tensorboard_of_all, artefacts):
+    query = urlencode({"run": CLUSTER, "tag": "trace_viewer@"})
+    page.goto(f"{tensorboard_of_all}/?{query}#profile")
+    frame = wait_for_frame(page, "/data/plugin/profile/trace_viewer@")
+    frame.get_by_text("Hosts (1)").wait_for(timeout=1000 * DRAW_SECONDS)
+    frame.locator("mat-select").nth(2).click()
+    frame.get_by_text("Select All Hosts").wait_for()
+    page.screenshot(path=artefacts / "profile_hosts.png")
+    assert [text.strip() for text in frame.locator("mat-option").all_text_contents()] == [*HOSTS]
+
+
+def test_the_trace_viewer_draws_all_hosts_on_one_axis(page, tensorboard_of_all, artefacts):
+    query = urlencode({"run": CLUSTER, "tag": "trace_viewer@", "hosts": ",".join(HOSTS)})
+    page.goto(f"{tensorboard_of_all}/?{query}#profile")
+    frame = wait_for_frame(page, TRACE_VIEWER)
+    frame.wait_for_function(
+        f"new Set({MODEL}?.getAllThreads().map(thread => thread.parent.name)).size === 3",
+        timeout=1000 * DRAW_SECONDS,
+    )
+    page.wait_for_timeout(1000 * FIT_SECONDS)
+    page.screenshot(path=artefacts / "profile_tasks.png")
+    found = frame.evaluate(f"{MODEL}.getAllThreads().map({HOST_ROW_AND_STARTS_US})")
+    rows = {
+        (host, name): events for host, name, events in found if name not in ("steps", "session")
+    }
+    assert rows == {
+        ("client", "CPU:0"): [["feed", 10], ["feed", 1010]],
+        ("client", "wire from task 1 to client"): [["y_S4", 700], ["y_S4", 1700]],
+        ("task-0", "CPU:0"): [["x (layer0/x)", 100], ["x (layer0/x)", 1100]],
+        ("task-1", "CPU:0"): [["y (layer1/y)", 400], ["y (layer1/y)", 1400]],
+        ("task-1", "wire from task 0 to task 1"): [["x_S2", 300], ["x_S2", 1300]],
+    }
+    waits = [(host, len(events)) for host, name, events in found if name == "session"]
+    assert waits == [(host, 2 * 4) for host in HOSTS]  # before, after and twice between
+
+
+def test_the_op_tables_of_each_host_are_those_of_its_task(page, tensorboard_of_all):
+    named = data(page, tensorboard_of_all, "hosts", run=CLUSTER, tag="framework_op_stats")
+    assert [host["hostname"] for host in named] == ["ALL_HOSTS", *HOSTS]
+    own = {
+        "client": {"feed", "y_S4"},
+        "task-0": {"layer0/x"},
+        "task-1": {"layer1/y", "x_S2"},
+    }
+    for host, ops in {**own, "ALL_HOSTS": set().union(*own.values())}.items():
+        # XProf keeps the tables of the first host that is asked for, and shows them for all.
+        query = {"run": CLUSTER, "tag": "framework_op_stats", "use_saved_result": "false"}
+        stats = data(page, tensorboard_of_all, "data", host=host, **query)[1]
+        at = [column["id"] for column in stats["cols"]].index("operation")
+        assert {row["c"][at]["v"] for row in stats["rows"]} == ops
 
 
 def slices(viewer, thread):

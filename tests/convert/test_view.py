@@ -12,6 +12,7 @@ import pytest
 
 from tests.records_by_hand import op_total
 from tflab.analysis import tracks
+from tflab.analysis.parameters import Parameters
 from tflab.convert import conversion, op_runs, view
 from tflab.convert.conversion import Conversion
 from tflab.convert.reading import Recorded, Track
@@ -261,6 +262,7 @@ SMALL = Conversion(
             OpRun(1, "conv", "Conv2D", STREAM, 905, 55, 0, ()),
         ),
         tracks=(Track(CPU, tracks.OPS, 1, 40, 3), Track(STREAM, tracks.KERNELS, 2, 55, 4)),
+        parameters=Parameters(3, 40, 2, 36, 1, True),
         notes=("In 'a.pb' something was odd.",),
     ),
     step_times=(
@@ -277,6 +279,39 @@ SMALL = Conversion(
         LiveBytes(0, ((900, 16),), 18, 19, (Holder("x", "Const", 15, True),)),
     ),
 )
+
+
+WHOLE = Parameters(2, 16, 2, 16, 0, False)
+
+
+@pytest.mark.parametrize(
+    "parameters, sentence",
+    [
+        (
+            WHOLE,
+            "16 parameters: the elements of the 2 variables that optimiser ops of the graph train.",
+        ),
+        (
+            Parameters(8, 50, 2, 16, 1, True),
+            "16 parameters: the elements of the 2 variables that optimiser ops of the graph train, "
+            "beside 6 variables with 34 elements that they do not train. 1 variable of unknown "
+            "shape could not be counted. It is the graph that ran, without the variables that "
+            "these steps did not use.",
+        ),
+        (
+            Parameters(1, 1, 0, 0, 0, False),
+            "1 parameter, if all are trained: the elements of the 1 variable of the graph, in "
+            "which no optimiser op says which are.",
+        ),
+        (
+            Parameters(0, 0, 0, 0, 0, True),
+            "The graph has no variables, so no parameters are counted: weights that were frozen "
+            "are constants like any other.",
+        ),
+    ],
+)
+def test_parameters_say_what_was_counted(parameters, sentence):
+    assert view.counted(parameters) == sentence
 
 
 def test_json_has_all_of_it():
@@ -328,6 +363,14 @@ def test_json_has_all_of_it():
                 "peak_ns": 19,
                 "holders": [{"name": "x", "op": "Const", "bytes": 15, "running": True}],
             },
+        },
+        "parameters": {
+            "variables": 3,
+            "elements": 40,
+            "trained_variables": 2,
+            "trained_elements": 36,
+            "without_shape": 1,
+            "ran": True,
         },
         "notes": ["In 'a.pb' something was odd."],
         "top_ops": [

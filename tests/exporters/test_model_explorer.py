@@ -3,7 +3,18 @@
 import json
 
 from tflab.exporters import model_explorer
-from tflab.records import Fate, Frontend, Kernel, Node, OpRun, Origin, Placement, Source, Tensor
+from tflab.records import (
+    Fate,
+    Frontend,
+    Kernel,
+    Node,
+    OpRun,
+    Origin,
+    Placement,
+    Source,
+    Tensor,
+    Transfer,
+)
 
 LINE = Source("models/mine.py", 7, "build", "y = tf.square(x)")
 X = Node("x", "Placeholder", outputs=(Tensor("float32", (None, 2)),))
@@ -116,6 +127,58 @@ def test_node_data_are_means_over_the_steps_that_were_traced():
     }
 
 
+def test_tensors_on_the_wire_are_no_ops_and_have_means_over_what_was_recorded():
+    wire = "wire from task 0 to task 1"
+    runs = (
+        OpRun(1, "x_S1", "RecvTensor", wire, 0, 8_000),
+        OpRun(1, "y_S1", "RecvTensor", wire, 0, 3_000),
+        OpRun(2, "b", "Add", "CPU:0", 0, 1_000),
+        OpRun(2, "y_S1", "RecvTensor", wire, 0, 4_000),
+        OpRun(2, "y_S1", "RecvTensor", wire, 0, 5_000),
+    )
+    assert model_explorer.node_data(runs) == {
+        "time": ("time in us", {"b": 0.5}),
+        "share": ("share of all ops in %", {"b": 100.0}),
+        "wire": ("time on the wire in us", {"x_S1": 8.0, "y_S1": 4.0}),
+    }
+
+
+def test_the_nodes_of_two_tasks_have_colours_of_their_own_and_an_edge_over_the_wire(tmp_path):
+    tasks = [f"/job:worker/replica:0/task:{number}/device:CPU:0" for number in (0, 1)]
+    nodes = (
+        Node("send", "_Send", device=tasks[0]),
+        Node("recv", "_Recv", device=tasks[1]),
+        Node("noted", "NoOp"),
+    )
+    sent = Transfer("x", "send", "recv", *tasks, "float32", None, None)
+    stages = (Placement(program=None, nodes=nodes, transfers=(sent,)),)
+    (graph,) = model_explorer.collection("mine", stages)["graphs"]
+    assert graph["nodes"] == [
+        node("send", "send", "", pairs(op="_Send", device="task 0 CPU:0")),
+        node(
+            "recv", "recv", "", pairs(op="_Recv", device="task 1 CPU:0"), [edge("send", "0", "0")]
+        ),
+        node("noted", "noted", "", pairs(op="NoOp")),
+    ]
+    model_explorer.write(tmp_path / "explorer", "mine", stages, {})
+    assert json.loads((tmp_path / "explorer/devices.json").read_text()) == {
+        "1 placement": {
+            "name": "device",
+            "results": {
+                "send": {"value": "task 0 CPU:0", "bgColor": "#f0a8a8"},
+                "recv": {"value": "task 1 CPU:0", "bgColor": "#a8f0f0"},
+            },
+            "showExpandedSummaryOnGroupNode": True,
+        }
+    }
+
+
+def test_of_many_devices_no_two_have_one_colour():
+    devices = {f"n{number}": f"task {number} CPU:0" for number in range(64)}
+    results = model_explorer.by_device(devices)["results"].values()
+    assert len({result["bgColor"] for result in results}) == 64
+
+
 def test_node_data_colour_the_graphs_that_ran(tmp_path):
     folder = tmp_path / "explorer"
     model_explorer.write(folder, "mine", STAGES, {16: RUNS})
@@ -139,7 +202,7 @@ def test_node_data_colour_the_graphs_that_ran(tmp_path):
     }
 
 
-def test_the_line_that_opens_it_has_the_graphs_and_the_times(tmp_path):
+def test_the_line_that_opens_it_has_the_graphs_the_devices_and_the_times(tmp_path):
     folder = tmp_path / "explorer"
     model_explorer.write(folder, "mine", STAGES, {16: RUNS, 1: RUNS})
     assert model_explorer.opening_line(folder) == (
@@ -147,3 +210,8 @@ def test_the_line_that_opens_it_has_the_graphs_and_the_times(tmp_path):
         f"--node_data_paths {folder}/time-batch-1.json,{folder}/time-batch-16.json"
     )
     assert model_explorer.opening_line(tmp_path) == f"model-explorer {tmp_path}/graphs.json"
+    (folder / "devices.json").touch()
+    assert model_explorer.opening_line(folder) == (
+        f"model-explorer {folder}/graphs.json --node_data_paths "
+        f"{folder}/devices.json,{folder}/time-batch-1.json,{folder}/time-batch-16.json"
+    )

@@ -7,9 +7,11 @@ import signal
 import subprocess
 import sys
 import time
+from decimal import Decimal
 
 import pytest
 
+from tests.chart import check
 from tflab.lifecycle import __main__ as lifecycle
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
@@ -45,9 +47,22 @@ def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_p
     assert "no op running, a tensor on its way between tasks (network)" in done.stdout
     assert "Clocks, by the messages of the steps against the client's: task 0 " in done.stdout
     assert f"Open it in ui.perfetto.dev:  {tmp_path / 'run' / 'trace.json'}" in done.stdout
-    chart = json.loads((tmp_path / "run/trace.json").read_text())
-    processes = {e["args"]["name"] for e in chart["traceEvents"] if e["name"] == "process_name"}
-    assert {"wire from client to task 0", "wire from task 1 to client"} <= processes
+    chart = json.loads((tmp_path / "run/trace.json").read_text(), parse_float=Decimal)
+    check(chart["traceEvents"])  # also that each arrow begins and ends within a slice
+    processes = {
+        e["pid"]: e["args"]["name"] for e in chart["traceEvents"] if e["name"] == "process_name"
+    }
+    tasks = [f"/job:worker/replica:0/task:{number}/device:CPU:0" for number in (0, 1)]
+    wires = {"wire from client to task 0", "wire from task 1 to client"}
+    assert {"/job:client/replica:0/task:0/device:CPU:0", *tasks, *wires} <= {*processes.values()}
+    ends = {
+        phase: {e["id"]: processes[e["pid"]] for e in chart["traceEvents"] if e["ph"] == phase}
+        for phase in "sf"
+    }
+    assert ends["s"].keys() == ends["f"].keys()
+    arrows = {(ends["s"][number], ends["f"][number]) for number in ends["s"]}
+    wire = "wire from task 0 to task 1"
+    assert {(tasks[0], wire), (wire, tasks[1])} == {pair for pair in arrows if wire in pair}
     profiles = tmp_path / "run/plugins/profile"
     hosts = {folder.name: sorted(os.listdir(folder)) for folder in profiles.iterdir()}
     files = ["client.xplane.pb", "task-0.xplane.pb", "task-1.xplane.pb"]

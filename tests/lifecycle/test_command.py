@@ -287,9 +287,10 @@ def test_model_explorer_gets_a_folder_in_the_logdir_and_a_line_that_opens_it(run
     done, folder = run("--stage", "placement", "--devices", "2", "--to", "model-explorer")
     (explorer,) = folder.glob("runs/toy-*/model-explorer")
     assert done.stdout.endswith(
-        f"\nOr in Model Explorer:    model-explorer {explorer}/graphs.json\n"
+        f"\nOr in Model Explorer:    model-explorer {explorer}/graphs.json "
+        f"--node_data_paths {explorer}/devices.json\n"
     )
-    assert [path.name for path in explorer.iterdir()] == ["graphs.json"]
+    assert sorted(path.name for path in explorer.iterdir()) == ["devices.json", "graphs.json"]
     graphs = json.loads((explorer / "graphs.json").read_text())["graphs"]
     assert [graph["id"] for graph in graphs] == ["1 frontend", "2 backward", "3 placement"]
     for graph in graphs:

@@ -108,5 +108,23 @@ def test_what_rounds_up_to_the_next_unit_or_digit_is_written_there():
     assert units.time(1e6 * units.ROUNDS_UP) == "1.00 ms"
 
 
-def test_a_device_is_what_follows_the_last_mark_of_one():
-    assert units.short_device("/job:my-device:1/device:CPU:2") == "CPU:2"
+@pytest.mark.parametrize(
+    "device, short",
+    [
+        ("/job:localhost/replica:0/task:0/device:CPU:1", "CPU:1"),
+        ("/device:GPU:0/stream:13", "GPU:0/stream:13"),
+        ("/job:my-device:1/device:CPU:2", "my-device:1 CPU:2"),
+        ("/job:client/replica:0/task:0/device:CPU:0", "client CPU:0"),
+        ("/job:worker/replica:0/task:0/device:CPU:0", "task 0 CPU:0"),
+        ("/job:worker/replica:0/task:1/device:CPU:0", "task 1 CPU:0"),
+        ("/job:worker/replica:2/task:1/device:CPU:0", "replica 2 task 1 CPU:0"),
+        ("/job:worker/device:CPU:0", "worker CPU:0"),
+        ("/job:ps/replica:0/task:0/device:CPU:0", "ps task 0 CPU:0"),
+        ("/job:ps/task:1/device:CPU:0", "ps task 1 CPU:0"),
+        ("/job:localhost/replica:0/task:1/device:CPU:0", "localhost task 1 CPU:0"),
+        ("/job:ps/task:1", "/job:ps/task:1"),
+        ("wire from task 0 to task 1", "wire from task 0 to task 1"),
+    ],
+)
+def test_a_device_has_a_short_name_of_its_own(device, short):
+    assert units.short_device(device) == short

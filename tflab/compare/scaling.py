@@ -34,7 +34,7 @@ class Series:
 
 
 def measure(model: str, phase: str, clusters: Sequence[Tasks], options: Options) -> Series:
-    """One number of tasks after the other; a failure and Ctrl-C keep what was measured until then."""
+    """One number of tasks after the other; a failure and Ctrl-C keep what was measured."""
     measured: list[OnTasks] = []
     for tasks in (0, *clusters):
         try:

@@ -5,8 +5,9 @@ files of TensorBoard that have RunMetadata in them, of which each tag is a step.
 
 They may be binary or text, of a CPU or a GPU, and of any version of TensorFlow since 2016. Text,
 JSON and CSV go to standard output unless --out names a file. For --to xspace, --out is a logdir of
-TensorBoard. A Chrome trace opens in ui.perfetto.dev and chrome://tracing. Where the name of a file
-ends in .gz, it is compressed.
+TensorBoard; for --to model-explorer a folder, with the graph and what its nodes took. A Chrome
+trace opens in ui.perfetto.dev and chrome://tracing. Where the name of a file ends in .gz, it is
+compressed.
 """
 
 from __future__ import annotations
@@ -44,8 +45,9 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--graph",
         metavar="GRAPH",
-        help="the graph of what ran, for arrows and the critical path: whatever --model of the "
-        "other commands takes (default: the partition graphs in the traces)",
+        help="the graph of what ran, for arrows, the critical path, the parameters and Model "
+        "Explorer: whatever --model of the other commands takes (default: the partition graphs in "
+        "the traces)",
     )
     add(
         "--to",
@@ -62,12 +64,12 @@ def run(args: argparse.Namespace) -> int:
     if args.out is not None and (not args.out or os.path.lexists(args.out)):
         what = f"'{args.out}' exists already" if args.out else "The name of the output is empty"
         raise UsageError(f"{what}; give --out the name of something new.")
-    if args.to == "xspace":
+    if args.to in FOLDERS:
         if args.out is None:
-            raise UsageError("An xspace goes into a logdir of TensorBoard; name one with --out.")
+            raise UsageError(f"{FOLDERS[args.to]}; name one with --out.")
         with logdirs.new_folder(Path(args.out), "--out") as folder:
-            write_xspace(folder, read(args))
-        print(f"Open it in TensorBoard:  {logdirs.opening_line(Path(args.out))}")
+            WRITERS[args.to](folder, read(args))
+        print(f"Open it in {opening_line(args.to, Path(args.out))}")
         return 0
     with output(args.out) as stream:
         WRITERS[args.to](stream, read(args))
@@ -147,12 +149,32 @@ def write_xspace(folder: Path, recorded: Recorded) -> None:
     xspace.write(folder, [recorded.capture()])
 
 
-WRITERS: dict[str, Callable[[Any, Recorded], None]] = {
+def write_explorer(folder: Path, recorded: Recorded) -> None:
+    from tflab.convert import explorer
+
+    for sentence in explorer.write(folder, recorded):
+        print(f"tflab: {visible(sentence)}", file=sys.stderr)
+
+
+def opening_line(to: str, folder: Path) -> str:
+    if to == "xspace":
+        return f"TensorBoard:  {logdirs.opening_line(folder)}"
+    from tflab.exporters import model_explorer
+
+    return f"Model Explorer:  {visible(model_explorer.opening_line(folder))}"
+
+
+FOLDERS = {  # the formats of more than one file, and the beginning of a sentence on where they go
+    "xspace": "An xspace goes into a logdir of TensorBoard",
+    "model-explorer": "What Model Explorer reads goes into a folder",
+}
+WRITERS: dict[str, Callable[[Any, Recorded], None]] = {  # into a folder, or into a stream
     "text": write_text,
     "json": write_json,
     "csv": write_csv,
-    "xspace": write_xspace,  # into a folder, the others into a stream
+    "xspace": write_xspace,
     "chrome": write_chrome,
+    "model-explorer": write_explorer,
 }
 
 

@@ -12,10 +12,13 @@ from itertools import count
 from typing import Any
 
 from tflab.analysis import tracks
-from tflab.records import Node, Transfer
+from tflab.analysis.parameters import Variable
+from tflab.records import Node, Shape, Transfer
 from tflab.runtime.trace import labelled_type
 
 OP_TYPE = re.compile(r"[A-Za-z_]\w*")
+VARIABLES = (b"VarHandleOp", b"VariableV2", b"Variable")
+ANONYMOUS = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347"  # the shared name of those that share nothing
 RPC = "RecvTensor"  # the row of a transfer between processes; its label tells of no op
 SENDS, RECVS = ("_Send", "_HostSend"), ("_Recv", "_HostRecv")
 
@@ -90,6 +93,31 @@ def nodes(graphs: Iterable[Any], names: Names) -> dict[str, Node]:
             ),
         )
     return found
+
+
+def variables(graphs: Iterable[Any], names: Names) -> dict[str, Variable]:
+    """The nodes of GraphDefs that are variables, by their names."""
+    found = (
+        variable(node_def, names)
+        for graph in graphs
+        for node_def in graph.node
+        if node_def.op in VARIABLES
+    )
+    return {one.name: one for one in found}
+
+
+def variable(node_def: Any, names: Names) -> Variable:
+    attrs = {attr.key: attr.value for attr in node_def.attr}
+    shared = attrs[b"shared_name"].s if b"shared_name" in attrs else b""
+    own = shared in (b"", ANONYMOUS)
+    dims = shape_of(attrs[b"shape"].shape) if b"shape" in attrs else None
+    return Variable(names[node_def.name], names[node_def.name if own else shared], dims)
+
+
+def shape_of(shape: Any) -> Shape:
+    if shape.unknown_rank:
+        return None
+    return tuple(None if dim.size < 0 else dim.size for dim in shape.dim)
 
 
 def tensor(raw: bytes, names: Names) -> str:

@@ -5,7 +5,8 @@ what is in it, not by its name. Only the fields that tflab asks for are declared
 rest. Strings are declared as bytes, because nothing keeps names that are not UTF-8 out of a file.
 
 Numbers and types of the fields are those of config.proto, step_stats.proto, graph.proto,
-node_def.proto and attr_value.proto of TensorFlow, which have only ever been added to since 2016.
+node_def.proto, attr_value.proto and tensor_shape.proto of TensorFlow, which have only ever been
+added to since 2016.
 """
 
 from __future__ import annotations
@@ -36,8 +37,11 @@ SCHEMA = {
     "GraphDef": "1 node NodeDef*",
     "NodeDef": "1 name bytes, 2 op bytes, 3 input bytes*, 4 device bytes, 5 attr Attr*",
     "Attr": "1 key bytes, 2 value AttrValue",
-    "AttrValue": "2 s bytes",
+    "AttrValue": "2 s bytes, 7 shape Shape",
+    "Shape": "2 dim Dim*, 3 unknown_rank bool",
+    "Dim": "1 size int64",
 }
+SCALARS = {"bytes": 12, "int64": 3, "bool": 8}  # FieldDescriptorProto.Type
 
 # By what a binary file is recognised. A RunMetadata or a GraphDef may grow new fields.
 Fields = dict[int, tuple[int, str]]  # number -> wire type, and the message that is looked into
@@ -204,7 +208,7 @@ def message(name: str) -> Any:
             if kind in SCHEMA:
                 added.type, added.type_name = added.TYPE_MESSAGE, f".tflab.{kind}"
             else:
-                added.type = added.TYPE_BYTES if kind == "bytes" else added.TYPE_INT64
+                added.type = SCALARS[kind]
     pool = descriptor_pool.DescriptorPool()
     pool.Add(file)
     return message_factory.GetMessageClass(pool.FindMessageTypeByName(f"tflab.{name}"))

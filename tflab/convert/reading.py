@@ -14,7 +14,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import BinaryIO
 
-from tflab.analysis import tracks
+from tflab.analysis import parameters, tracks
+from tflab.analysis.parameters import Parameters
 from tflab.cli import progress
 from tflab.convert import decoded, event_files, graphs, other_kinds, protos
 from tflab.convert.fields import DamagedError
@@ -51,6 +52,7 @@ class Recorded:
     tracks: tuple[Track, ...] = ()
     nodes: tuple[Node, ...] = field(default=(), repr=False)
     transfers: tuple[Transfer, ...] = ()
+    parameters: Parameters | None = None  # of the graph, where there is one
     notes: tuple[str, ...] = ()  # what was wrong in the files, and what was done about it
 
     def capture(self) -> Capture:
@@ -84,9 +86,11 @@ def read(files: Sequence[str], graph: str | None = None) -> Recorded:
     words = decoded.Vocabulary()
     given = graphs.read(graph) if graph else []
     nodes = decoded.nodes(given, words.names)
-    beside = decoded.nodes([] if graph else graphs.in_event_files(files), words.names)
+    in_files = [] if graph else graphs.in_event_files(files)
+    beside = decoded.nodes(in_files, words.names)
     words.types.update({name: node.op for name, node in beside.items()})
     sent = dict.fromkeys(decoded.transfers(given, words.names))
+    variables = decoded.variables(given, words.names)
     words.types.update({name: node.op for name, node in nodes.items()})
     steps: list[StepTime] = []
     runs: Runs = []
@@ -99,6 +103,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recorded:
             words.types.update({name: node.op for name, node in ran.items()})
             if not graph:
                 nodes = ran | nodes
+                variables = decoded.variables(found.graphs, words.names) | variables
                 sent |= dict.fromkeys(decoded.transfers(found.graphs, words.names))
             rows = by_device(len(steps), found, words)
             kept = tracks.without_repeats(rows)
@@ -117,13 +122,17 @@ def read(files: Sequence[str], graph: str | None = None) -> Recorded:
             f"The graph '{graph}' has none of the nodes that ran, such as '{runs[-1].name}'; "
             "give the graph that was traced."
         )
+    if not nodes:
+        nodes, variables = beside, decoded.variables(in_files, words.names)
+    whole = tuple(nodes.values())
     return Recorded(
         files=tuple(files),
         labels=tuple(labels),
         steps=tuple(steps),
         runs=tuple(runs),
         tracks=totals(runs, left_out),
-        nodes=tuple((nodes or beside).values()),
+        nodes=whole,
+        parameters=parameters.count(whole, variables.values()) if whole else None,
         transfers=tuple(sent),
         notes=tuple(notes),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from tflab.analysis import critical_path, tracks
+from tflab.analysis.parameters import Parameters
 from tflab.analysis.timeline import busy_spans, by_step, covered
 from tflab.convert.conversion import Conversion, ranked
 from tflab.records import CriticalPath
@@ -27,6 +28,8 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
         "start of its first op to the end of its last one."
     )
     yield from devices(conversion)
+    if recorded.parameters:
+        yield counted(recorded.parameters)
     yield steps(conversion)
     yield Table(
         "Who owned the time of the steps",
@@ -69,6 +72,41 @@ def devices(conversion: Conversion) -> Iterable[Block]:
             "Totals of different kinds do not add up: a launch ends before its kernel does, and a "
             "thread that waits for a GPU waits for work that is counted there."
         )
+
+
+def counted(parameters: Parameters) -> str:
+    """The parameters of the graph, and what was counted to say so."""
+    if not parameters.variables:
+        return (
+            "The graph has no variables, so no parameters are counted: weights that were frozen "
+            "are constants like any other."
+        )
+    trained, others = parameters.trained_variables, variables_but_trained(parameters)
+    if trained:
+        text = (
+            f"{plural(parameters.trained_elements, 'parameter')}: the elements of the "
+            f"{plural(trained, 'variable')} that optimiser ops of the graph train"
+        )
+        text += f", beside {others} that they do not train." if others else "."
+    else:
+        text = (
+            f"{plural(parameters.elements, 'parameter')}, if all are trained: the elements of the "
+            f"{plural(parameters.variables, 'variable')} of the graph, in which no optimiser op "
+            "says which are."
+        )
+    if parameters.without_shape:
+        without = plural(parameters.without_shape, "variable")
+        text += f" {without} of unknown shape could not be counted."
+    if parameters.ran:
+        text += " It is the graph that ran, without the variables that these steps did not use."
+    return text
+
+
+def variables_but_trained(parameters: Parameters) -> str:
+    """`3 variables with 61,707 elements`"""
+    count = parameters.variables - parameters.trained_variables
+    elements = parameters.elements - parameters.trained_elements
+    return f"{plural(count, 'variable')} with {plural(elements, 'element')}" if count else ""
 
 
 def steps(conversion: Conversion) -> Table:

@@ -10,18 +10,20 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from colorsys import hls_to_rgb
 from pathlib import Path
 from typing import Any
 
-from tflab.records import Execution, Node, OpRun, Placement, Stage, node_of
+from tflab.analysis import wires
+from tflab.records import Execution, Node, OpRun, Placement, Stage, Transfer, node_of
 from tflab.units import short_device
 from tflab.views import stages as views
 from tflab.views.words import place, tensor
 
 FOLDER = "model-explorer"  # in the logdir
-GRAPHS = "graphs.json"
+GRAPHS, DEVICES, TIMES = "graphs.json", "devices.json", "time.json"
 COLOURS = ("#fff7ec", "#fdbb84", "#d7301f")  # from little to much
 Attributes = dict[str, list[tuple[str, str]]]  # of each node
 
@@ -29,26 +31,35 @@ Attributes = dict[str, list[tuple[str, str]]]  # of each node
 def write(
     folder: Path, model: str, stages: Sequence[Stage], runs: Mapping[int, Sequence[OpRun]]
 ) -> None:
-    """The graphs, and for each batch size the time, share and memory of the nodes that ran."""
+    """The graphs; where there are several devices, the device of each node; and for each batch
+    size the time, share and memory of the nodes that ran."""
     folder.mkdir(parents=True)
     dump(folder / GRAPHS, collection(model, stages))
-    ran = [graph_id(number, stage) for number, stage in enumerate(stages, 1) if runs_in(stage)]
+    ran = {graph_id(i, stage): stage for i, stage in enumerate(stages, 1) if runs_in(stage)}
+    devices = {graph: devices_of(stage.nodes) for graph, stage in ran.items()}
+    if any(len(set(used.values())) > 1 for used in devices.values()):
+        dump(folder / DEVICES, {graph: by_device(used) for graph, used in devices.items()})
     for batch_size, measured in runs.items():
         for name, (title, values) in node_data(measured).items():
-            shown = f"{title}, batch {batch_size}"
-            data = {graph: coloured(shown, values) for graph in ran}
-            dump(folder / f"{name}-batch-{batch_size}.json", data)
+            data = coloured(f"{title}, batch {batch_size}", values)
+            dump(folder / f"{name}-batch-{batch_size}.json", dict.fromkeys(ran, data))
 
 
 def dump(path: Path, content: Any) -> None:
     path.write_text(json.dumps(content, indent=1), "utf-8")
 
 
+def devices_of(nodes: Iterable[Node]) -> dict[str, str]:
+    return {node.name: short_device(node.device) for node in nodes if node.device}
+
+
 def opening_line(folder: Path) -> str:
-    """The command that opens what lies in a folder, coloured by time; the rest can be added."""
+    """The command that opens what lies in a folder, coloured by time; the device can be
+    chosen, and the rest added."""
     whole = folder.resolve()  # the viewer asks its server, which may be elsewhere
-    times = ",".join(sorted(str(path) for path in whole.glob("time-batch-*.json")))
-    options = ("--node_data_paths", times) if times else ()
+    files = (DEVICES, TIMES, "time-batch-*.json")  # the last of them colours
+    data = ",".join(str(path) for name in files for path in sorted(whole.glob(name)))
+    options = ("--node_data_paths", data) if data else ()
     return shlex.join(("model-explorer", str(whole / GRAPHS), *options))
 
 
@@ -58,8 +69,10 @@ def opening_line(folder: Path) -> str:
 def collection(model: str, stages: Sequence[Stage]) -> dict[str, Any]:
     """One graph for each stage, in their order."""
     known = attributes(stages)
+    sent = [one for stage in stages if isinstance(stage, Placement) for one in stage.transfers]
     graphs = [
-        graph(graph_id(number, stage), stage, known) for number, stage in enumerate(stages, 1)
+        graph(graph_id(number, stage), stage.nodes, known, sent)
+        for number, stage in enumerate(stages, 1)
     ]
     return {"label": model, "graphs": graphs, "graphSorting": "name_asc"}
 
@@ -73,12 +86,17 @@ def runs_in(stage: Stage) -> bool:
     return isinstance(stage, Placement | Execution)
 
 
-def graph(name: str, stage: Stage, known: Attributes) -> dict[str, Any]:
-    names = {node.name for node in stage.nodes}
-    return {"id": name, "nodes": [graph_node(node, names, known) for node in stage.nodes]}
+def graph(
+    name: str, nodes: Sequence[Node], known: Attributes, transfers: Iterable[Transfer]
+) -> dict[str, Any]:
+    names = {node.name for node in nodes}
+    senders = {one.recv: one.send for one in transfers}
+    return {"id": name, "nodes": [graph_node(node, names, known, senders) for node in nodes]}
 
 
-def graph_node(node: Node, names: set[str], known: Attributes) -> dict[str, Any]:
+def graph_node(
+    node: Node, names: set[str], known: Attributes, senders: Mapping[str, str]
+) -> dict[str, Any]:
     """A node in the box of its name scope, with its edges and all that is known of it."""
     scope, _, own = node.name.rpartition("/")
     told = [("op", node.op), ("device", short_device(node.device)), *known.get(node.name, ())]
@@ -88,7 +106,7 @@ def graph_node(node: Node, names: set[str], known: Attributes) -> dict[str, Any]
         "namespace": scope,
         "subgraphIds": [],
         "attrs": pairs(told),
-        "incomingEdges": list(edges(node, names)),
+        "incomingEdges": list(edges(node, names, senders)),
         "inputsMetadata": [],
         "outputsMetadata": [
             {"id": str(number), "attrs": pairs([("tensor", tensor(output))])}
@@ -106,16 +124,17 @@ def pairs(told: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
     return [{"key": key, "value": value} for key, value in known.items()]
 
 
-def edges(node: Node, names: set[str]) -> Iterator[dict[str, str]]:
-    """Its inputs by their places, then what it waits for."""
-    waits = ((f"{name}:control", name) for name in node.control_inputs)
-    for place_, (text, source) in enumerate((*((i, node_of(i)) for i in node.inputs), *waits)):
+def edges(node: Node, names: set[str], senders: Mapping[str, str]) -> Iterator[dict[str, str]]:
+    """Its inputs by their places, then what it waits for; of a receive the send."""
+    inputs = [(text.partition(":")[2] or "0", node_of(text)) for text in node.inputs]
+    inputs += [("0", senders[node.name])] if node.name in senders else []
+    inputs += [("control", name) for name in node.control_inputs]
+    for number, (output, source) in enumerate(inputs):
         if source in names:
-            output = text.partition(":")[2] or "0"
             yield {
                 "sourceNodeId": source,
                 "sourceNodeOutputId": output,
-                "targetNodeInputId": str(place_),
+                "targetNodeInputId": str(number),
             }
 
 
@@ -145,19 +164,45 @@ def attributes(stages: Sequence[Stage]) -> Attributes:
 # Node data
 
 
-def node_data(runs: Sequence[OpRun]) -> dict[str, tuple[str, dict[str, float]]]:
-    """File -> (title, value of each node): means over the steps that were traced."""
+Values = dict[str, float]  # of each node
+Data = dict[str, tuple[str, Values]]  # file -> its title and values
+
+
+def node_data(runs: Sequence[OpRun]) -> Data:
+    """What the ops of these steps took, and over a cluster the tensors on their way."""
     steps = len({run.step for run in runs}) or 1
+    moving = [run for run in runs if run.op == wires.OP]
+    ops = [run for run in runs if run.op != wires.OP]
+    return times(ops, steps) | memory(ops, steps) | on_wire(moving)
+
+
+def times(runs: Sequence[OpRun], steps: int, where: str = "") -> Data:
+    """Means over the steps that were traced."""
     time_us = mean(runs, steps, lambda run: run.duration_ns / 1000)
     whole = sum(time_us.values()) or 1.0
+    percents = {name: 100 * us / whole for name, us in time_us.items()}
     return {
-        "time": ("time in us", time_us),
-        "share": ("share of all ops in %", {n: 100 * us / whole for n, us in time_us.items()}),
-        "memory": ("memory asked for in bytes", mean(runs, steps, lambda r: r.requested_bytes)),
+        "time": (f"time{where} in us", time_us),
+        "share": (f"share of all ops{where} in %", percents),
     }
 
 
-def mean(runs: Iterable[OpRun], steps: int, amount: Callable[[OpRun], float]) -> dict[str, float]:
+def memory(runs: Sequence[OpRun], steps: int, where: str = "") -> Data:
+    """Nothing where no op asked for any: a GPU's kernels do not, nor does an old trace say it."""
+    asked = mean(runs, steps, lambda run: run.requested_bytes)
+    title = f"memory asked for{where} in bytes"
+    return {"memory": (title, asked)} if any(asked.values()) else {}
+
+
+def on_wire(runs: Sequence[OpRun]) -> Data:
+    """Means over what was recorded: the runtime leaves some out."""
+    recorded = Counter(run.name for run in runs)
+    sums = mean(runs, 1, lambda run: run.duration_ns / 1000)
+    times_us = {name: us / recorded[name] for name, us in sums.items()}
+    return {"wire": ("time on the wire in us", times_us)} if runs else {}
+
+
+def mean(runs: Iterable[OpRun], steps: int, amount: Callable[[OpRun], float]) -> Values:
     """What a step has of it on average, by node."""
     sums: dict[str, float] = defaultdict(float)
     for run in runs:
@@ -174,3 +219,21 @@ def coloured(title: str, values: Mapping[str, float]) -> dict[str, Any]:
             {"stop": number / last, "bgColor": colour} for number, colour in enumerate(COLOURS)
         ],
     }
+
+
+def by_device(devices: Mapping[str, str]) -> dict[str, Any]:
+    """A colour for each device, however many there are; a scope says how many of each are in it."""
+    names = sorted(set(devices.values()))
+    colours = {name: hue(number / len(names)) for number, name in enumerate(names)}
+    return {
+        "name": "device",
+        "results": {
+            node: {"value": name, "bgColor": colours[name]} for node, name in devices.items()
+        },
+        "showExpandedSummaryOnGroupNode": True,
+    }
+
+
+def hue(turn: float) -> str:
+    """A light colour, on which black letters can be read."""
+    return "#" + "".join(f"{round(255 * part):02x}" for part in hls_to_rgb(turn, 0.8, 0.7))

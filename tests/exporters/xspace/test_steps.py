@@ -198,3 +198,28 @@ def test_of_five_steps_that_took_time_xprof_leaves_out_none(walls):
 def test_the_index_of_a_value_is_that_of_the_number_that_equals_it():
     index = steps.index_in(np.array([30, 10, 20]), np.array([10, 20, 30, 5, 15, 40, 10]))
     assert index.tolist() == [1, 2, 0, -1, -1, -1, 1]
+
+
+def test_the_session_waits_for_the_ops_of_all_hosts():
+    """Of a step from 1000 to 1100 this host ran 10 to 20, another one 40 to 70."""
+    plane = Plane("p")
+    times = [StepTime(0, 1_000, 100)]
+    steps.add(plane, times, ops((1, 10, 10)), 1_000, ops((1, 40, 30), (2, 0, 100)))
+    (_, (_, name, session)) = in_ns(plane)
+    assert name == "session"
+    assert session == [
+        (BEFORE, 0, 10, {}),
+        (GAPS, 20, 20, {}),
+        (AFTER, 70, 30, {}),
+    ]
+
+
+def test_a_step_in_which_this_host_took_no_time_has_that_of_the_session():
+    plane = Plane("p")
+    steps.add(plane, [StepTime(0, 1_000, 100)], ops((1, 10, 0)), 1_000, ops((1, 40, 30)))
+    (_, (_, _, session)) = in_ns(plane)
+    assert session == [
+        (BEFORE, 0, 10, {"group_id": 1}),
+        (GAPS, 10, 30, {"group_id": 1}),
+        (AFTER, 70, 30, {"group_id": 1}),
+    ]

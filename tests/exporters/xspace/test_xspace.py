@@ -16,8 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xprof.convert import raw_to_tool_data
 
+from tests import xplane
 from tflab.analysis import memory, timeline
+from tflab.analysis.timeline import AFTER, BEFORE, GAPS
 from tflab.exporters import xspace
+from tflab.exporters.xspace import hosts
 from tflab.exporters.xspace import names as xnames
 from tflab.records import Capture, OpRun, StepTime
 
@@ -462,21 +465,61 @@ def test_a_run_that_exists_is_never_written_to(tmp_path):
     assert all(os.listdir(path.parent) == [path.name] for path in paths)
 
 
+CLIENT, TASK = "/job:client/replica:0/task:0", "/job:worker/replica:0/task:12"
+ON_CLUSTER = (
+    OpRun(0, "feed", "Op", f"{CLIENT}/device:CPU:0", 1, 1),
+    OpRun(0, "mul", "Mul", f"{TASK}/device:CPU:0", 5, 1),
+    OpRun(0, "x_S1", "RecvTensor", "wire from client to task 12", 3, 1),
+)
+
+
 def test_each_task_of_a_cluster_is_a_host_with_what_it_ran_and_received(tmp_path):
-    client, task = ("/job:client/replica:0/task:0", "/job:worker/replica:0/task:12")
-    runs = (
-        OpRun(0, "feed", "Op", f"{client}/device:CPU:0", 1, 1),
-        OpRun(0, "mul", "Mul", f"{task}/device:CPU:0", 5, 1),
-        OpRun(0, "x_S1", "RecvTensor", "wire from client to task 12", 3, 1),
-    )
-    whole = Capture("toy", (StepTime(0, 0, 9),), runs)
+    whole = Capture("toy", (StepTime(0, 0, 9),), ON_CLUSTER)
     paths = xspace.write(tmp_path, [whole], host="here")
     folder = tmp_path / "plugins/profile/toy"
     assert paths == [folder / "client.xplane.pb", folder / "task-12.xplane.pb"]
-    assert [path.read_bytes() for path in paths] == [
-        xspace.encode(replace(whole, runs=runs[:1]), host="client"),
-        xspace.encode(replace(whole, runs=runs[1:]), host="task-12"),
-    ]
+    found = {}
+    for path in paths:
+        space = xplane.read(path.read_bytes())
+        found[path.name] = {
+            name: [(event, start // 1000) for event, start, *_ in events]
+            for _, name, events in xplane.lines(space["planes"][0])
+            if events
+        }
+    session = [(BEFORE, 1), (GAPS, 3), (GAPS, 5), (AFTER, 7)]
+    assert found == {
+        "client.xplane.pb": {
+            "steps": [("SessionRun", 1)],
+            "session": session,
+            "CPU:0": [(("feed:Op", "feed"), 2)],
+            "_counters_": [("ops running at once", 2), ("ops running at once", 3)],
+        },
+        "task-12.xplane.pb": {
+            "steps": [("SessionRun", 1)],
+            "session": session,
+            "CPU:0": [(("mul:Mul", "mul"), 6)],
+            "wire from client to task 12": [(("x_S1:RecvTensor", "x_S1"), 4)],
+            "_counters_": [("ops running at once", 6), ("ops running at once", 7)],
+        },
+    }
+
+
+@pytest.mark.parametrize(
+    "devices, split",
+    [
+        (("/job:localhost/replica:0/task:0/device:CPU:0",), {"here": 1}),
+        ((f"{TASK}/device:GPU:0", "/device:GPU:0/stream:13"), {"task-12": 2}),
+        (
+            ("/job:ps/task:0/device:CPU:0", "/job:ps/task:1/device:CPU:0", "/gpu:0/stream:7"),
+            {"here": 1, "ps-task-0": 1, "ps-task-1": 1},
+        ),
+        ((), {"here": 0}),
+    ],
+)
+def test_what_names_no_task_is_of_the_only_one_or_of_this_machine(devices, split):
+    runs = tuple(OpRun(0, "a", "Op", device, 1, 1) for device in devices)
+    parts = hosts.split(Capture("toy", (), runs), "here")
+    assert {name: len(part.runs) for name, part, _ in parts} == split
 
 
 @pytest.mark.parametrize(

@@ -29,13 +29,11 @@ import numpy as np
 
 from tflab.analysis import lanes, tracks, wires
 from tflab.analysis.memory import US
-from tflab.exporters.xspace import memory, steps, wire
+from tflab.exporters.xspace import hosts, memory, steps, wire
 from tflab.exporters.xspace import names as xnames
-from tflab.exporters.xspace.plane import COUNTERS, Events, Plane, column
+from tflab.exporters.xspace.plane import COUNTERS, NOTHING, Events, Plane, column
 from tflab.records import Capture, OpRun
-from tflab.units import CLUSTER_JOBS, short_task, task_of
 
-NOTHING = Events(column([]), column([]), column([]), {"group_id": column([])})
 GPU_NUMBER = re.compile(r"gpu:(\d+)", re.IGNORECASE)
 LEAD_NS = 1  # from the start of the profile to the first event, whose time must not be 0
 
@@ -54,7 +52,7 @@ def write(
     `modules` are the serialised HloProtos that XLA compiled for the steps, by name.
     """
     profiles = Path(logdir, "plugins", "profile")
-    host = file_name(host or socket.gethostname(), "localhost")
+    host = hosts.file_name(host or socket.gethostname(), "localhost")
     return [
         path
         for capture in captures
@@ -62,29 +60,11 @@ def write(
             profiles,
             capture.name,
             {
-                f"{name}.xplane.pb": encoded_parts(part, name, modules)
-                for name, part in hosts(capture, host).items()
+                f"{name}.xplane.pb": encoded_parts(part, name, modules, elsewhere)
+                for name, part, elsewhere in hosts.split(capture, host)
             },
         )
     ]
-
-
-def hosts(capture: Capture, host: str) -> dict[str, Capture]:
-    """The capture of each host: of one process the whole, of a cluster one for each task, with the
-    tensors that it received."""
-    runs: dict[str, list[OpRun]] = {}
-    for run in capture.runs:
-        runs.setdefault(host_of(run, host), []).append(run)
-    if set(runs) <= {host}:
-        return {host: capture}
-    return {name: replace(capture, runs=tuple(runs[name])) for name in sorted(runs)}
-
-
-def host_of(run: OpRun, host: str) -> str:
-    if run.op == wires.OP:
-        return file_name(run.device.rpartition(" to ")[2], host)
-    task = task_of(run.device)
-    return file_name(short_task(task), host) if task.startswith(CLUSTER_JOBS) else host
 
 
 def encode(
@@ -94,17 +74,12 @@ def encode(
     return b"".join(encoded_parts(capture, host, modules))
 
 
-def file_name(name: str, otherwise: str) -> str:
-    """A name made safe: one without characters that could make it a path."""
-    return re.sub(r"[^\w.-]+", "-", name).strip(".-") or otherwise
-
-
 def write_files(profiles: Path, name: str, files: Mapping[str, Iterable[bytes]]) -> list[Path]:
     """Write files into a new folder of this name; return their paths.
 
     A file gets its name once it is complete, and after a failure the folder is removed.
     """
-    folder = new_folder(profiles, file_name(name, "profile"))
+    folder = new_folder(profiles, hosts.file_name(name, "profile"))
     try:
         return [write_file(folder, file, parts) for file, parts in files.items()]
     except BaseException:
@@ -132,15 +107,21 @@ def new_folder(profiles: Path, name: str) -> Path:
 
 
 def encoded_parts(
-    capture: Capture, host: str, modules: Mapping[str, bytes] | None = None
+    capture: Capture,
+    host: str,
+    modules: Mapping[str, bytes] | None = None,
+    elsewhere: Sequence[OpRun] = (),
 ) -> list[bytes]:
-    """The encoded file in pieces, because joining a large file needs its size in memory again."""
+    """The encoded file in pieces, because joining a large file needs its size in memory again.
+
+    `elsewhere` are the runs on other hosts of the same steps: the session waits for them too.
+    """
     zero = min(starts(capture), default=0) // US * US - LEAD_NS  # allocations are rounded down too
     end = max((step.start_ns + step.wall_ns for step in capture.steps), default=zero)
     traced = Plane("/host:CPU")
     on_gpu = {name: Plane(name) for name in sorted(set(map(gpu_plane, devices(capture)))) if name}
     groups = steps.group_ids(capture.steps)
-    add_lanes(traced, on_gpu, capture, groups, zero)
+    add_lanes(traced, on_gpu, capture, elsewhere, zero)
     memory.add(traced, capture.runs, groups, zero)
     metadata = Plane("/host:metadata")
     for name, proto in (modules or {}).items():
@@ -171,19 +152,21 @@ def add_lanes(
     plane: Plane,
     on_gpu: Mapping[str, Plane],
     capture: Capture,
-    groups: Mapping[int, int],
+    elsewhere: Sequence[OpRun],
     zero: int,
 ) -> None:
     """Add the steps, below them the ops, and a curve of how many ops ran at once; and to the plane
     of each GPU what it did."""
+    groups = steps.group_ids(capture.steps)
     lines = op_lines({"": plane, **on_gpu}, capture.runs, groups, zero)
     ops = joined([NOTHING, *(events for *_, events in lines)])
-    steps.add(plane, capture.steps, ops, zero)
+    steps.add(plane, capture.steps, ops, zero, spans(elsewhere, groups, zero))
     for device in on_gpu.values():
         steps.add_to_device(device, capture.steps, zero)
     for place, name, events in lines:
         place.line(name, events)
-    plane.line(COUNTERS, ops_at_once(plane, ops))
+    computing = (events for _, name, events in lines if not name.startswith(wires.ON_WIRE))
+    plane.line(COUNTERS, ops_at_once(plane, joined([NOTHING, *computing])))
 
 
 def op_lines(
@@ -248,6 +231,16 @@ def joined(lines: Sequence[Events]) -> Events:
         np.concatenate([events.starts_ns for events in lines]),
         np.concatenate([events.durations_ns for events in lines]),
         {"group_id": np.concatenate([events.numbers["group_id"] for events in lines])},
+    )
+
+
+def spans(runs: Sequence[OpRun], groups: Mapping[int, int], zero: int) -> Events:
+    """When something ran, whatever it was."""
+    return Events(
+        column(0 for _ in runs),
+        column(run.start_ns - zero for run in runs),
+        column(run.duration_ns for run in runs),
+        {"group_id": column(groups.get(run.step, 0) for run in runs)},
     )
 
 

@@ -101,3 +101,6 @@ class Plane:
 
 def column(values: Iterable[int]) -> np.ndarray:
     return np.fromiter(values, np.int64)
+
+
+NOTHING = Events(column([]), column([]), column([]), {"group_id": column([])})

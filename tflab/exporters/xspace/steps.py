@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 
 from tflab.analysis import lanes, timeline
-from tflab.exporters.xspace.plane import Events, Plane, column
+from tflab.exporters.xspace.plane import NOTHING, Events, Plane, column
 from tflab.records import OpRun, StepTime
 
 ALL_KEPT = 5  # steps; if there are more, XProf leaves out the first and the last
@@ -25,8 +25,15 @@ def group_ids(steps: Iterable[StepTime]) -> dict[int, int]:
     return {number: group for group, number in enumerate(sorted(step.step for step in steps), 1)}
 
 
-def add(plane: Plane, steps: Sequence[StepTime], ops: Events, zero: int) -> None:
-    """Add a line of markers for the steps, and one below it with the time between their ops.
+def add(
+    plane: Plane,
+    steps: Sequence[StepTime],
+    ops: Events,
+    zero: int,
+    elsewhere: Events = NOTHING,
+) -> None:
+    """Add a line of markers for the steps, and one below it with the time between their ops, those
+    that ran `elsewhere` on other hosts among them.
 
     Steps of several sessions that ran at the same time get more than one such pair of lines.
     """
@@ -36,7 +43,8 @@ def add(plane: Plane, steps: Sequence[StepTime], ops: Events, zero: int) -> None
     padded = sum(step.wall_ns > 0 for step in steps) > ALL_KEPT
     for number, lane in enumerate(lanes.pack(step_runs, nest=False)):
         row = [in_time[span.step] for span in lane]
-        above, below = [markers(plane, row, group, zero)], idle(plane, row, group, ops, zero)
+        above = [markers(plane, row, group, zero)]
+        below = idle(plane, row, group, ops, zero, elsewhere)
         if padded and number == 0:
             marker, work = padding(plane, steps, zero)
             above.append(marker)
@@ -80,26 +88,32 @@ def padding(plane: Plane, steps: Sequence[StepTime], zero: int) -> tuple[Events,
 
 
 def idle(
-    plane: Plane, steps: Sequence[StepTime], group: Mapping[int, int], ops: Events, zero: int
+    plane: Plane,
+    steps: Sequence[StepTime],
+    group: Mapping[int, int],
+    ops: Events,
+    zero: int,
+    elsewhere: Events,
 ) -> list[Events]:
     """The time of each step in which none of its ops ran, by owner, as in `timeline.time_ledger`.
 
     The steps are in order of time and do not overlap. XProf leaves out a step in which no event
-    took time; so in a step whose ops took none, these events belong to the step.
+    took time; so in a step whose ops took none here, these events belong to the step.
     """
     edge = np.arange(len(steps))
     low = column(step.start_ns - zero for step in steps)
     high = low + column(step.wall_ns for step in steps)
     numbers = column(group[step.step] for step in steps)
-    in_step = index_in(numbers, ops.numbers["group_id"])
-    here = in_step >= 0
-    in_step = in_step[here]
-    starts, ends = ops.starts_ns[here], (ops.starts_ns + ops.durations_ns)[here]
+    own_step, own_starts, own_ends = within(ops, numbers, low, high)
+    worked = own_step[own_ends > own_starts]
+    others = within(elsewhere, numbers, low, high)
     # The edges of a step are put among its ops, as if something ran at that time.
-    kind: np.ndarray = np.repeat([FIRST, OP, LAST], [len(edge), len(in_step), len(edge)])
-    step = np.concatenate([edge, in_step, edge])
-    starts = np.clip(np.concatenate([low, starts, high]), low[step], high[step])
-    ends = np.clip(np.concatenate([low, ends, high]), low[step], high[step])
+    step = np.concatenate([edge, own_step, others[0], edge])
+    kind: np.ndarray = np.repeat(
+        [FIRST, OP, LAST], [len(edge), len(step) - 2 * len(edge), len(edge)]
+    )
+    starts = np.concatenate([low, own_starts, others[1], high])
+    ends = np.concatenate([low, own_ends, others[2], high])
     order = np.lexsort([kind, starts, step])
     kind, step, starts, ends = kind[order], step[order], starts[order], ends[order]
     until = np.maximum.accumulate(ends)
@@ -107,12 +121,22 @@ def idle(
     owners = [plane.event(name) for name in (timeline.BEFORE, timeline.AFTER, timeline.GAPS)]
     names = np.select([kind[:-1] == FIRST, kind[1:] == LAST], owners[:2], owners[2])[gap]
     since, length = until[:-1][gap], (starts[1:] - until[:-1])[gap]
-    alone = ~np.isin(step, step[ends > starts])[:-1][gap]
+    alone = ~np.isin(step, worked)[:-1][gap]
     belongs = {"group_id": numbers[step][:-1][gap][alone]}
     return [
         Events(names[~alone], since[~alone], length[~alone]),
         Events(names[alone], since[alone], length[alone], belongs),
     ]
+
+
+def within(
+    ops: Events, numbers: np.ndarray, low: np.ndarray, high: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The step, start and end of each op of these steps, as far as it lies in its step."""
+    step = index_in(numbers, ops.numbers["group_id"])
+    here = step >= 0
+    step, starts, ends = step[here], ops.starts_ns[here], (ops.starts_ns + ops.durations_ns)[here]
+    return step, np.clip(starts, low[step], high[step]), np.clip(ends, low[step], high[step])
 
 
 def index_in(numbers: np.ndarray, values: np.ndarray) -> np.ndarray:

@@ -1,0 +1,79 @@
+"""Chart: the rules that the events of every Chrome trace keep."""
+
+from collections import Counter, defaultdict
+from decimal import Decimal
+
+# The rules of the format: which fields an event has, by its phase, and of which type.
+TIMED = {"ph": str, "pid": int, "tid": int, "ts": Decimal, "name": str}
+FIELDS = {
+    "M": {"ph": str, "pid": int, "tid": int, "name": str, "args": dict},
+    "X": {**TIMED, "dur": Decimal, "cat": str, "args": dict},
+    "C": {**TIMED, "args": dict},
+    "s": {**TIMED, "id": int, "cat": str},
+    "f": {**TIMED, "id": int, "cat": str, "bp": str},
+}
+METADATA = {
+    "process_name": "name",
+    "process_sort_index": "sort_index",
+    "thread_name": "name",
+    "thread_sort_index": "sort_index",
+}
+
+
+def check(events: list[dict]) -> None:
+    for event in events:
+        assert {key: type(value) for key, value in event.items()} == FIELDS[event["ph"]]
+    times = [event["ts"] for event in events if event["ph"] != "M"]
+    assert times == sorted(times)
+    assert min(times, default=0) >= 0
+    check_names([event for event in events if event["ph"] == "M"], events)
+    check_slices([event for event in events if event["ph"] == "X"])
+    check_arrows(events)
+    for event in events:
+        if event["ph"] == "C":
+            assert all(type(value) is int for value in event["args"].values())
+
+
+def check_names(metadata: list[dict], events: list[dict]) -> None:
+    """Whatever has events has a name and a place, once, and no number stands for two threads."""
+    names_of_track = Counter((event["pid"], event["tid"], event["name"]) for event in metadata)
+    assert set(names_of_track.values()) <= {1}
+    for event in metadata:
+        assert set(event["args"]) == {METADATA[event["name"]]}
+    for event in events:
+        what = "process" if event["ph"] == "C" else "thread"
+        if event["ph"] != "M":
+            assert names_of_track[event["pid"], event["tid"], f"{what}_name"]
+            assert names_of_track[event["pid"], event["tid"], f"{what}_sort_index"]
+    threads = {(event["pid"], event["tid"]) for event in events}
+    assert len({tid for _, tid in threads}) == len(threads)
+
+
+def check_slices(slices: list[dict]) -> None:
+    """Slices of a thread do not overlap; ours do not even nest, but for those of no duration."""
+    over: dict[int, Decimal] = defaultdict(Decimal)
+    for event in slices:
+        assert event["dur"] >= 0
+        assert event["ts"] >= over[event["tid"]]
+        over[event["tid"]] = event["ts"] + event["dur"]
+
+
+def check_arrows(events: list[dict]) -> None:
+    """Every arrow begins and ends once, in this order, and each time within an open slice."""
+    slices = defaultdict(list)
+    begun, ended = {}, set()
+    for event in events:
+        if event["ph"] == "X":
+            slices[event["tid"]].append((event["ts"], event["ts"] + event["dur"]))
+        elif event["ph"] in "sf":
+            assert any(low < event["ts"] < high for low, high in slices[event["tid"]])
+            key = event["cat"], event["name"], event["id"]
+            if event["ph"] == "s":
+                assert key not in begun
+                begun[key] = event["ts"]
+            else:
+                assert key not in ended and begun[key] <= event["ts"]
+                assert event["bp"] == "e"
+                ended.add(key)
+    assert set(begun) == ended
+    assert len({number for _, _, number in ended}) == len(ended)

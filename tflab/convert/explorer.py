@@ -1,0 +1,136 @@
+"""Explorer: the graph that traces bring, and what its nodes took, for Google's Model Explorer.
+
+No TensorFlow in here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+from pathlib import Path
+
+from tflab.analysis import tracks
+from tflab.convert import decoded
+from tflab.convert.reading import Recorded
+from tflab.errors import UsageError
+from tflab.exporters import model_explorer
+from tflab.exporters.model_explorer import Attributes, Data
+from tflab.records import OpRun
+from tflab.runtime import trace
+from tflab.units import percent, plural, short_device
+
+Runs = Sequence[OpRun]
+
+
+def write(folder: Path, recorded: Recorded) -> Iterator[str]:
+    """The graph and its node data, of all devices together and of each; yields what is not in them.
+
+    Raises UsageError where there is no graph.
+    """
+    if not recorded.nodes:
+        raise UsageError(
+            f"'{recorded.files[0]}' has no graph for Model Explorer to draw; give the graph that "
+            "ran as --graph, or record the step with RunOptions(output_partition_graphs=True)."
+        )
+    name = recorded.capture().name
+    others = (trace.EXECUTOR, decoded.RPC)
+    runs = [run for run in recorded.runs if run.name not in others]
+    drawn = {node.name for node in recorded.nodes}
+    graph = model_explorer.graph(
+        name, recorded.nodes, attributes(recorded, runs), recorded.transfers
+    )
+    content = {"label": name, "graphs": [graph]}
+    model_explorer.dump(folder / model_explorer.GRAPHS, content)
+    devices = devices_of(recorded, runs)
+    if len(set(devices.values())) > 1:
+        data = {name: model_explorer.by_device(devices)}
+        model_explorer.dump(folder / model_explorer.DEVICES, data)
+    for file, (title, values) in node_data(runs, len(recorded.steps)).items():
+        shown = {node: value for node, value in values.items() if node in drawn}
+        if shown:
+            data = {name: model_explorer.coloured(title, shown)}
+            model_explorer.dump(folder / f"{file}.json", data)
+    yield from not_drawn(tracks.work_runs(runs), drawn)
+    received = sum(run.name == decoded.RPC for run in recorded.runs)
+    if received:
+        yield (
+            f"{plural(received, 'row')} of the traces {be(received)} tensors on the wire "
+            f"({decoded.RPC}), of no node: not in the picture."
+        )
+
+
+def attributes(recorded: Recorded, runs: Runs) -> Attributes:
+    """What the traces know of each node and the graph does not say: where it ran, and as what."""
+    devices: dict[str, dict[str, None]] = defaultdict(dict)
+    types: dict[str, dict[str, None]] = defaultdict(dict)
+    for name, op, device in dict.fromkeys((run.name, run.op, run.device) for run in runs):
+        devices[name][short_device(device)] = types[name][op] = None
+    known: Attributes = {}
+    for node in recorded.nodes:
+        ran_on, ran_as = ", ".join(devices[node.name]), ", ".join(types[node.name])
+        known[node.name] = [
+            ("ran on", ran_on if ran_on != short_device(node.device) else ""),
+            ("ran as", ran_as if ran_as != node.op else ""),
+        ]
+    return known
+
+
+def devices_of(recorded: Recorded, runs: Runs) -> dict[str, str]:
+    """The device of each node by the graph, or else by the traces: where it ran, or was launched
+    from."""
+    kinds = {track.device: track.kind for track in recorded.tracks}
+    drawn = {node.name for node in recorded.nodes}
+    ran = {
+        run.name: short_device(run.device)
+        for run in runs
+        if run.name in drawn and kinds[run.device] in (tracks.OPS, tracks.LAUNCHES)
+    }
+    return model_explorer.devices_of(recorded.nodes) | ran
+
+
+def node_data(runs: Runs, steps: int) -> Data:
+    """Of all devices together, where the time of a node is that of its work; and, if there are
+    several, of each by itself."""
+    data = model_explorer.times(tracks.work_runs(runs), steps)
+    data |= model_explorer.memory(runs, steps)
+    by_device: dict[str, list[OpRun]] = defaultdict(list)
+    for run in runs:
+        by_device[run.device].append(run)
+    if len(by_device) > 1:
+        for file, (device, own) in zip(file_names(by_device), by_device.items(), strict=True):
+            kind = tracks.track_kind(device)
+            where = f" on {short_device(device)}" + (f" ({kind})" if kind != tracks.OPS else "")
+            own_data = model_explorer.times(own, steps, where)
+            own_data |= model_explorer.memory(own, steps, where)
+            data |= {f"{kind}-{file}": values for kind, values in own_data.items()}
+    return data
+
+
+def file_names(devices: Iterable[str]) -> Iterator[str]:
+    """A name for each that any file system takes, and no two the same."""
+    taken: set[str] = set()
+    for device in devices:
+        plain = re.sub(r"[^A-Za-z0-9_.]+", "-", short_device(device)).strip("-.") or "device"
+        names = (plain if number == 1 else f"{plain}-{number}" for number in count(1))
+        name = next(name for name in names if name.lower() not in taken)
+        taken.add(name.lower())
+        yield name
+
+
+def not_drawn(work: Runs, drawn: set[str]) -> Iterator[str]:
+    """A sentence on what ran and is of no node in the graph, such as what the runtime added."""
+    missing = [run for run in work if run.name not in drawn]
+    if missing:
+        names = list(dict.fromkeys(run.name for run in missing))
+        whole = sum(run.duration_ns for run in work)
+        share = sum(run.duration_ns for run in missing) / whole if whole else 0
+        yield (
+            f"{plural(len(names), 'name')} in the traces {be(len(names))} of no node in the graph, "
+            f"such as '{names[0]}': {percent(share)} of the time of all ops is not in the picture."
+        )
+
+
+def be(count: int) -> str:
+    return "is" if count == 1 else "are"
