@@ -12,23 +12,18 @@ import argparse
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 from tflab import models
 from tflab.cli import arguments, command, environment, logdirs
 from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
-from tflab.lifecycle import STAGES, walk
-from tflab.records import Capture, Execution, Frontend, Options, Placement, Stage
+from tflab.lifecycle import STAGES, output, walk
+from tflab.records import Execution, Frontend, Options, Stage
 from tflab.records.blocks import Block
 from tflab.records.options import SPLITS
 from tflab.runtime import dumps, quiet
 from tflab.views import in_short, name_scopes
 from tflab.views import stages as views
-
-if TYPE_CHECKING:
-    from tflab.lifecycle.captures import Captures
 
 
 def json_document(
@@ -171,16 +166,17 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
     with logdirs.new_run(args.logdir, args.model) if kept else nullcontext() as place:
         stages = show(args, walk(args.model, options, stop))
         if place:
-            captured = write(place.work, stages, options)
+            captured = output.write(place.work, stages, options)
             if args.to:
-                write_explorer(place.work, args.model, stages, captured)
+                output.write_explorer(place.work, args.model, stages, captured)
     if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
         print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(place.final)}", file=stream)
         if args.to:
-            print(f"Or in Model Explorer:    {explorer_line(place.final)}", file=stream)
+            print(f"Or in Model Explorer:    {output.explorer_line(place.final)}", file=stream)
         if options.cluster and stop == STAGES[-1]:
-            print(f"Open it in ui.perfetto.dev:  {visible(str(place.final / CHART))}", file=stream)
+            chart = visible(str(place.final / output.CHART))
+            print(f"Open it in ui.perfetto.dev:  {chart}", file=stream)
         for sentence in captured.left_out if captured else ():
             print(visible(sentence), file=stream)
     failures = [stage.failure for stage in stages if isinstance(stage, Execution) and stage.failure]
@@ -190,49 +186,6 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         stage.interrupted for stage in stages if isinstance(stage, Execution)
     )
     return command.INTERRUPTED if interrupted else 0
-
-
-def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
-    """Write what TensorBoard shows, for which it asks for steps of its own, and generated code."""
-    from tflab.exporters import tensorboard
-    from tflab.lifecycle import captures
-
-    placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
-    ran = whole_walk(stages)
-    taken = captures.take(placement, options) if placement and ran else captures.Captures(())
-    tensorboard.write(folder, stages[-1], placement, taken.captured)
-    for stage in stages:
-        if isinstance(stage, Execution) and stage.network and placement:
-            write_chart(folder / CHART, stage, placement)
-    for code in placement.generated if placement else ():
-        logdirs.write_listings(folder / "code" / code.cluster, code.listings)
-    return taken
-
-
-CHART = "trace.json"
-
-
-def write_chart(path: Path, stage: Execution, placement: Placement) -> None:
-    """The traced steps of all tasks on one time axis, for Perfetto."""
-    from tflab.exporters import chrome_trace
-
-    runs = (*stage.runs, *stage.wires)
-    capture = Capture(placement.program.name, stage.step_times, runs)
-    with path.open("w", encoding="utf-8") as stream:
-        chrome_trace.write(stream, [capture], stage.nodes, placement.transfers)
-
-
-def write_explorer(folder: Path, model: str, stages: Sequence[Stage], taken: Captures) -> None:
-    from tflab.exporters import model_explorer
-
-    runs = {steps.batch_size: steps.capture.runs for steps in taken.captured}
-    model_explorer.write(folder / model_explorer.FOLDER, model, stages, runs)
-
-
-def explorer_line(folder: Path) -> str:
-    from tflab.exporters import model_explorer
-
-    return model_explorer.opening_line(folder / model_explorer.FOLDER)
 
 
 def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
@@ -263,13 +216,7 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
 
 def ending(stages: Sequence[Stage]) -> list[Block]:
     """What stands below all stages."""
-    return [in_short.strip(stages)] if whole_walk(stages) else []
-
-
-def whole_walk(stages: Sequence[Stage]) -> bool:
-    """Whether the last stage was reached, and measured to its end."""
-    last = stages[-1]
-    return isinstance(last, Execution) and not (last.interrupted or last.failure)
+    return [in_short.strip(stages)] if output.whole_walk(stages) else []
 
 
 if __name__ == "__main__":

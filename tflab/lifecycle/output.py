@@ -1,0 +1,61 @@
+"""Output: what a walk leaves in its logdir, for TensorBoard, Perfetto and Model Explorer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tflab.cli import logdirs
+from tflab.records import Capture, Execution, Options, Placement, Stage
+
+if TYPE_CHECKING:
+    from tflab.lifecycle.captures import Captures
+
+CHART = "trace.json"
+
+
+def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
+    """Write what TensorBoard shows, for which it asks for steps of its own, and generated code."""
+    from tflab.exporters import tensorboard
+    from tflab.lifecycle import captures
+
+    placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
+    ran = whole_walk(stages)
+    taken = captures.take(placement, options) if placement and ran else captures.Captures(())
+    tensorboard.write(folder, stages[-1], placement, taken.captured)
+    for stage in stages:
+        if isinstance(stage, Execution) and stage.network and placement:
+            write_chart(folder / CHART, stage, placement)
+    for code in placement.generated if placement else ():
+        logdirs.write_listings(folder / "code" / code.cluster, code.listings)
+    return taken
+
+
+def write_chart(path: Path, stage: Execution, placement: Placement) -> None:
+    """The traced steps of all tasks on one time axis, for Perfetto."""
+    from tflab.exporters import chrome_trace
+
+    runs = (*stage.runs, *stage.wires)
+    capture = Capture(placement.program.name, stage.step_times, runs)
+    with path.open("w", encoding="utf-8") as stream:
+        chrome_trace.write(stream, [capture], stage.nodes, placement.transfers)
+
+
+def write_explorer(folder: Path, model: str, stages: Sequence[Stage], taken: Captures) -> None:
+    from tflab.exporters import model_explorer
+
+    runs = {steps.batch_size: steps.capture.runs for steps in taken.captured}
+    model_explorer.write(folder / model_explorer.FOLDER, model, stages, runs)
+
+
+def explorer_line(folder: Path) -> str:
+    from tflab.exporters import model_explorer
+
+    return model_explorer.opening_line(folder / model_explorer.FOLDER)
+
+
+def whole_walk(stages: Sequence[Stage]) -> bool:
+    """Whether the last stage was reached, and measured to its end."""
+    last = stages[-1]
+    return isinstance(last, Execution) and not (last.interrupted or last.failure)
