@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab.analysis import expressions as ex
+from tflab.analysis import formula_text
 from tflab.analysis.expressions import Name, Number, operation
 
 A, B, X = Name("a"), Name("b"), Name("x", (None,))
@@ -57,7 +58,7 @@ SIZE = operation("Size", X, about=(None,))
     ],
 )
 def test_a_formula_is_written_as_one_reads_it(value, text):
-    assert ex.text(value) == text
+    assert formula_text.text(value) == text
 
 
 numbers = st.floats(-3, 3, width=16).filter(lambda number: abs(number) > 0.1)
@@ -96,7 +97,7 @@ def valued(value):
 def test_the_text_of_a_formula_has_its_value(tree):
     with np.errstate(all="ignore"):
         value = valued(tree)
-        text = ex.text(tree).replace("Div(", "np.divide(")
+        text = formula_text.text(tree).replace("Div(", "np.divide(")
         names = {name: np.float64(number) for name, number in VALUES.items()}
         # Numbers are written with six digits.
         assert eval(text, {"np": np, **names}) == pytest.approx(value, rel=1e-3, abs=1e-3) or (
@@ -106,23 +107,23 @@ def test_the_text_of_a_formula_has_its_value(tree):
 
 def test_a_sum_of_what_is_divided_by_the_count_is_a_mean():
     value = ex.divide(ex.times(Number(2), X), SIZE)
-    assert ex.text(ex.total(value, (None,))) == "mean(2 * x)"
-    assert ex.text(ex.total(value, (None, 3))) == "sum(2 * x / size(x))"
+    assert formula_text.text(ex.total(value, (None,))) == "mean(2 * x)"
+    assert formula_text.text(ex.total(value, (None, 3))) == "sum(2 * x / size(x))"
 
 
 def test_a_sum_of_one_number_for_every_element_is_so_many_times_that_number():
     each = ex.repeated(A, SIZE, (None,))
-    assert ex.text(each) == "a"
-    assert ex.text(ex.total(each, (None,))) == "size(x) * a"
-    assert ex.text(ex.total(ex.divide(each, SIZE), (None,))) == "a"
-    assert ex.text(ex.total(ex.times(each, X), (None,))) == "sum(a * x)"
-    assert ex.text(ex.total(ex.repeated(A, Number(4), (4,)), (4,))) == "4 * a"
+    assert formula_text.text(each) == "a"
+    assert formula_text.text(ex.total(each, (None,))) == "size(x) * a"
+    assert formula_text.text(ex.total(ex.divide(each, SIZE), (None,))) == "a"
+    assert formula_text.text(ex.total(ex.times(each, X), (None,))) == "sum(a * x)"
+    assert formula_text.text(ex.total(ex.repeated(A, Number(4), (4,)), (4,))) == "4 * a"
 
 
 def test_what_is_summed_within_does_not_have_the_shape_of_its_elements():
     mean = operation("Mean", X)
     each = ex.times(ex.repeated(A, SIZE, (None,)), mean)
-    assert ex.text(ex.total(each, (None,))) == "size(x) * a * mean(x)"
+    assert formula_text.text(ex.total(each, (None,))) == "size(x) * a * mean(x)"
 
 
 @pytest.mark.parametrize(
@@ -142,4 +143,4 @@ def test_what_is_summed_within_does_not_have_the_shape_of_its_elements():
 )
 def test_the_factor_beside_a_name(value, factor, added_up):
     known, summed = ex.without(value, A)
-    assert (known if known is None else ex.text(known), summed) == (factor, added_up)
+    assert (known if known is None else formula_text.text(known), summed) == (factor, added_up)

@@ -6,7 +6,8 @@ import pytest
 
 from tests.gradients_by_hand import ATTRIBUTES, END, GRADIENTS, GRAPH, NODES, node
 from tflab.analysis import chain_rule, formulas, gradient_nodes, inferred_gradients
-from tflab.analysis.expressions import Name, text
+from tflab.analysis.expressions import Name
+from tflab.analysis.formula_text import text
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.gradient_nodes import GATES, SAME, SHAPES, STARTS, WHY
 from tflab.records import GradientCall, GradientNode, Link, Source, Tensor

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from tflab.analysis import expressions as ex
-from tflab.analysis import formulas, op_rules
+from tflab.analysis import formula_text, formulas, op_rules
 from tflab.analysis.expressions import Expression, Name
 from tflab.analysis.gradient_graph import GradientGraph, Reader, gradient_name, leading_to
 from tflab.records import GradientCall, Link, Node, node_of
@@ -42,7 +42,7 @@ def link(reader: Reader, call: GradientCall, tensor: str, gradient: str) -> Link
         by=reader.label(tensor),
         source=node_of(tensor),
         gradient=reader.contribution(call, tensor),
-        formula=ex.text(value),
+        formula=formula_text.text(value),
         factor=factor,
         added_up=added_up,
     )
@@ -56,7 +56,7 @@ def single_factor(reader: Reader, call: GradientCall, value: Expression) -> tupl
     if len(beside) != 1:
         return None, False
     factor, added_up = ex.without(value, beside[0])
-    return (None if factor is None else ex.text(factor)), added_up
+    return (None if factor is None else formula_text.text(factor)), added_up
 
 
 def path(links: Sequence[Link], loss: str) -> list[Link]:
@@ -107,7 +107,7 @@ def derivatives(graph: GradientGraph, ends: dict[str, str]) -> dict[str, str]:
     whole = formulas.composed(reader.composer, ordered, argument, LONGEST)
     known = {variable: whole[tensor] for variable, tensor in ends.items()}
     return {
-        variable: ex.text(formula)
+        variable: formula_text.text(formula)
         for variable, formula in known.items()
         if not any(node_of(name.text) in reader.owners for name in ex.names(formula))
     }

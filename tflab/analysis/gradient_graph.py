@@ -10,8 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tflab.analysis import expressions as ex
-from tflab.analysis import formulas, op_rules
+from tflab.analysis import formula_text, formulas, op_rules
 from tflab.analysis.expressions import Expression
 from tflab.records import Gradient, GradientCall, Node, node_of
 
@@ -131,7 +130,7 @@ class Reader:
         """What a forward node computes of the values that go into it."""
         node = self.nodes[name]
         args = [self.forward_name(tensor) for tensor in node.inputs]
-        return ex.text(self.composer.formula(node, args))
+        return formula_text.text(self.composer.formula(node, args))
 
 
 def gradient_name(label: str) -> str:

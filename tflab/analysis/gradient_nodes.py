@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tflab.analysis import expressions as ex
-from tflab.analysis import formulas, op_rules
+from tflab.analysis import formula_text, formulas, op_rules
 from tflab.analysis.gradient_graph import (
     PASSES_ON,
     GradientGraph,
@@ -73,7 +72,7 @@ def formula_of(reader: Reader, node: Node, kind: str | None) -> str:
         or reader.composer.whole[node.name] is not None
     ):
         return ""
-    content = ex.text(reader.expressions[node.name])
+    content = formula_text.text(reader.expressions[node.name])
     return f"repeat({content})" if node.op in op_rules.REPEATS else content
 
 
