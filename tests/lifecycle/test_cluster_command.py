@@ -36,16 +36,22 @@ def workers(count):
             task.stdout.close()
 
 
-def tasks_alive():
-    """Processes of tasks, of whatever parent, that this user has, by their command lines."""
+MARK = "STARTED_BY_A_TEST"
+
+
+def tasks_alive(mark):
+    """Processes of tasks, of whatever parent, that bear a mark in their environment: others of
+    this user may come and go."""
     alive = set()
     for process in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{process}/cmdline") as file:
                 words = file.read().split("\0")
+            with open(f"/proc/{process}/environ") as file:
+                marked = f"{MARK}={mark}" in file.read().split("\0")
         except OSError:
             continue
-        if "tflab.worker" in words and "--watched" in words:
+        if marked and "tflab.worker" in words and "--watched" in words:
             alive.add(process)
     return alive
 
@@ -78,20 +84,23 @@ def test_tasks_that_were_started_before_are_used_and_left_running(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_no_task_is_left_after_a_signal(number, tmp_path):
-    before = tasks_alive()
     command = [*TOY[:-1], "100000", "--cluster", "1", "--logdir", str(tmp_path / "run")]
     with subprocess.Popen(
-        [sys.executable, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, *command],
+        env={**os.environ, MARK: str(tmp_path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as running:
         for line in running.stdout:
             if "Kernels, inferred" in line:
                 break
-        assert tasks_alive() - before
+        assert tasks_alive(tmp_path)
         time.sleep(3)  # into the steps
         running.send_signal(number)
         running.communicate(timeout=120)
     assert running.returncode == 128 + number
     deadline = time.monotonic() + 20
-    while tasks_alive() - before:
+    while tasks_alive(tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.2)

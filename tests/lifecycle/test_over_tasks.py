@@ -201,9 +201,9 @@ def test_a_clock_that_is_shifted_on_purpose_is_found_and_corrected(
     tensors = {t.recv: node_of(t.tensor) for t in walked_over_tasks("lenet")["placement"].transfers}
     pairs = [(run, made.get((run.step, tensors.get(run.name)))) for run in stage.wires]
     assert sum(end is not None for _, end in pairs) >= STEPS
-    # Receives are timed in microseconds
+    # Receives are timed in microseconds, and both clocks are corrected by whole nanoseconds.
     late = [end - run.start_ns - run.duration_ns for run, end in pairs if end is not None]
-    assert max(late) <= wires.US
+    assert max(late) <= wires.US + 1
 
 
 # What cannot be cut
