@@ -67,7 +67,8 @@ $(READY): requirements.txt pyproject.toml
 	@# The pip of an older Python takes forever to find versions that go together.
 	$(BIN)/python -m pip install --quiet --upgrade pip
 	@# Where the newest cannot be had together, those that were last seen to work are taken.
-	$(BIN)/python -m pip install --quiet -r requirements.txt $(WITH:%='%') || { \
+	@echo "Installing what requirements.txt asks for."
+	@$(BIN)/python -m pip install --quiet -r requirements.txt $(WITH:%='%') || { \
 	  echo "The newest packages cannot be installed together: taking those of constraints.txt." >&2; \
 	  $(BIN)/python -m pip install --quiet -r requirements.txt $(WITH:%='%') -c constraints.txt; }
 	$(BIN)/python -m pip install --quiet --no-deps -e .

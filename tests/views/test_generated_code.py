@@ -145,6 +145,14 @@ def test_fusions_that_have_no_function_of_their_own_are_said_to_be_in_that_of_th
     )
 
 
+def test_where_fusions_without_a_function_leave_nothing_to_follow_that_is_said():
+    assert shown(fusions_inside=1, path=())[2] == (
+        "The code of 1 fusion is not told apart: XLA wrote it into one function for the whole "
+        "cluster, as it does in TensorFlow 2.18. 2.21 writes a function for each. So no line is "
+        "followed to its instructions here."
+    )
+
+
 def test_code_of_a_cluster_that_was_part_of_the_graph_did_run():
     stage = replace(STAGE, ledger=(Fate("mul", "compiled", "BuildXlaOpsPass", "cluster_0"),))
     _, strip, *_ = generated_code.blocks(CODE, stage)

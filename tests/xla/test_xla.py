@@ -428,6 +428,15 @@ def test_instructions_are_those_of_objdump(toy):
             assert instruction.mnemonic == text.split()[0]
 
 
+@versions.before(2, 21, "a function for each fusion; before, some share one")
+@pytest.mark.tensorflow
+def test_fusions_without_a_function_of_their_own_have_no_code_and_the_others_have(tmp_path):
+    module, _ = compiled(TRAINING, "toy", tmp_path)
+    fusions = [kernel for kernel in module.kernels if kernel.opcode == "fusion"]
+    assert [bool(kernel.code) for kernel in fusions] == [True, False, False]
+    assert links.arithmetic_links(module) == ()
+
+
 @versions.since(2, 21, "a function for each fusion; before, some share one")
 @pytest.mark.tensorflow
 def test_a_training_step_of_lenet_is_one_cluster_with_its_convolutions(tmp_path):

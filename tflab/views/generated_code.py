@@ -46,10 +46,11 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
     )
     inferred = sorted({why for operation in code.path for why in operation.inferred})
     if code.fusions_inside:
+        unfollowed = "" if frames else " So no line is followed to its instructions here."
         yield (
             f"The code of {plural(code.fusions_inside, 'fusion')} is not told apart: XLA wrote it "
             "into one function for the whole cluster, as it does in TensorFlow 2.18. 2.21 writes "
-            "a function for each."
+            f"a function for each.{unfollowed}"
         )
     if inferred:
         yield f"Inferred, not read: {'; '.join(inferred)}."
