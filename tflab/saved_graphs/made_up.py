@@ -21,8 +21,9 @@ HALF = 0.5  # a probability, whether of keeping or of dropping
 # Types that hand the elements of their first input on as they are
 PASSING = """BroadcastTo Cast Enter ExpandDims GatherNd Identity Print PreventGradient Reshape
     ReverseV2 Slice Snapshot Split SplitV Squeeze StopGradient StridedSlice Switch Tile Transpose
-    Unpack"""
-HANDING_ON = frozenset(PASSING.split())
+    Unique UniqueV2 Unpack"""
+# The number of that input
+HANDING_ON = dict.fromkeys(PASSING.split(), 0) | {"SparseFillEmptyRows": 1, "SparseReorder": 1}
 SCALING = frozenset(
     {"Add", "AddV2", "Cast", "Div", "Identity", "Mul", "RealDiv", "Reciprocal", "Sub"}
 )
@@ -119,7 +120,9 @@ def places_of(
 
 
 def hands_on(op: tf.Operation, place: int) -> bool:
-    return op.type in ("Pack", "ConcatV2") or (op.type in HANDING_ON and place == 0)
+    return op.type in ("Pack", "ConcatV2") or (
+        op.type in HANDING_ON and place == HANDING_ON[op.type]
+    )
 
 
 def scales(op: tf.Operation, place: int) -> bool:
