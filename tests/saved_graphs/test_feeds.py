@@ -282,7 +282,8 @@ def test_a_step_that_fails_on_made_up_values_says_what_to_try(tmp_path):
         walk(written(tmp_path, strangers.hidden), "placement")
     assert str(error.value) == (
         "The runtime refused the step: Matrix size-incompatible: In[0]: [16,1], In[1]: [6,2] 0 0. "
-        "What it was fed is made up: 'x' (float32 [16, 1]). Try --feed x=FILE.npy, or --shape x=16,6."
+        "What it was fed is made up: 'x' (float32 [16, 1]). Try --feed x=FILE.npy, or --shape "
+        "x=16,6."
     )
     assert "placement" in walk(tmp_path / "g.pb", "placement", shapes=(("x", (16, 6)),))
 

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tflab.saved_graphs import encoded
+
 SEED = 1
 RATE = 0.01  # of learning
 HALF = 0.5  # a probability, whether of keeping or of dropping
@@ -75,7 +77,9 @@ def fitting_values(
     if hint.below is not None:
         rng = np.random.default_rng(SEED)
         return rng.integers(0, hint.below, shape).astype(dtype.as_numpy_dtype), hint.why
-    return np.full(shape, hint.value, dtype.as_numpy_dtype), hint.why
+    values = np.empty(shape, dtype.as_numpy_dtype)
+    values.fill(hint.value)  # np.full would cut zeros from the end of a string
+    return values, hint.why
 
 
 def hint_of(tensor: tf.Tensor, needed: Collection[str], scalar: bool) -> Hint | None:
@@ -85,6 +89,9 @@ def hint_of(tensor: tf.Tensor, needed: Collection[str], scalar: bool) -> Hint | 
         if limits:
             below, node = min(limits)
             return Hint(f"0 to {below - 1}, as '{node}' takes", below=below)
+    if tensor.dtype == tf.string:
+        decoded = filter(None, (encoded.text_for(op, place) for op, place in places))
+        return next((Hint(why, value=text) for text, why in decoded), None)
     if tensor.dtype.is_bool and scalar:
         for op, place in places:
             if BRANCHES.get(op.type) == place:
