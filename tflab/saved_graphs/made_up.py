@@ -25,7 +25,15 @@ PASSING = """BroadcastTo Cast Enter ExpandDims GatherNd Identity Print PreventGr
     ReverseV2 Slice Snapshot Split SplitV Squeeze StopGradient StridedSlice Switch Tile Transpose
     Unique UniqueV2 Unpack"""
 # The number of that input
-HANDING_ON = dict.fromkeys(PASSING.split(), 0) | {"SparseFillEmptyRows": 1, "SparseReorder": 1}
+HANDING_ON = dict.fromkeys(PASSING.split(), 0) | {
+    "SparseFillEmptyRows": 1,
+    "SparseReorder": 1,
+    "TensorListFromTensor": 0,
+    "TensorListGetItem": 0,  # through the lists of loops
+    "TensorArrayScatterV3": 2,
+    "TensorArrayReadV3": 2,
+    "TensorArrayGatherV3": 2,
+}
 SCALING = frozenset(
     {"Add", "AddV2", "Cast", "Div", "Identity", "Mul", "RealDiv", "Reciprocal", "Sub"}
 )
