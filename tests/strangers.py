@@ -171,7 +171,7 @@ def with_default() -> None:
 
 
 def in_a_function() -> None:
-    """What is fed gets into a function, where no shape is seen from without."""
+    """What is fed gets into a function, which alone says how wide it is."""
     x = tf1.placeholder(tf.float32, [None, None], name="x")
 
     @tf.function
@@ -179,3 +179,68 @@ def in_a_function() -> None:
         return tf.matmul(value, tf.ones([6, 2]))
 
     tf.identity(layer(x), name="y")
+
+
+def hidden() -> None:
+    """Nothing in the graph says before a run how wide it has to be."""
+    x = tf1.placeholder(tf.float32, [None, None], name="x")
+    shapeless = tf1.placeholder_with_default(x, None)
+    tf.matmul(shapeless, tf.ones([6, 2]), name="y")
+
+
+def in_a_function_of_a_function() -> None:
+    """Variables and rows of a table are handed in, two functions deep."""
+    x = tf1.placeholder(tf.float32, [None, None], name="x")
+    ids = tf1.placeholder(tf.int32, [None], name="ids")
+    weights = tf1.get_variable("w", [6, 2], use_resource=True)
+    table = tf1.get_variable("table", [9, 2], use_resource=True)
+    within = tf.function(lambda x, ids: tf.matmul(x, weights) + tf.gather(table, ids))
+    tf.identity(tf.function(lambda x, ids: within(x, ids) * 2.0)(x, ids), name="y")
+
+
+def in_a_branch() -> None:
+    x = tf1.placeholder(tf.float32, [None, None], name="x")
+    training = tf1.placeholder(tf.bool, [], name="training")
+    branches = lambda: tf.matmul(x, tf.ones([7, 2])), lambda: tf.zeros([1, 2])
+    tf.identity(tf.cond(training, *branches), name="y")
+
+
+def in_a_case() -> None:
+    x = tf1.placeholder(tf.float32, [None, None], name="x")
+    branches = [lambda: tf.reduce_sum(x), lambda: tf.reduce_sum(tf.matmul(x, tf.ones([4, 2])))]
+    tf.identity(tf.switch_case(tf.constant(1), branches), name="y")
+
+
+def in_a_loop() -> None:
+    x = tf1.placeholder(tf.float32, [None, None], name="x")
+    body = lambda number, value: (number + 1, tf.matmul(value, tf.eye(5)))  # noqa: E731
+    _, y = tf.while_loop(lambda number, _: number < 3, body, [0, x])
+    tf.identity(y, name="y")
+
+
+# Sparse
+
+
+def sparse_features() -> None:
+    """Of any width, by the placeholders; 300 wide, by the weights."""
+    features = tf1.sparse_placeholder(tf.float32, name="features")
+    tf.identity(tf.sparse.sparse_dense_matmul(features, tf.ones([300, 3])), name="y")
+
+
+def sparse_ids() -> None:
+    """Ids of a table, which has 40 rows, beside dense features and sparse ones of a known width."""
+    ids = tf1.sparse_placeholder(tf.int64, name="ids")
+    weights = tf1.sparse_placeholder(tf.float32, shape=[None, 30], name="weights")
+    x = tf1.placeholder(tf.float32, [None, 8], name="x")
+    table = tf1.get_variable("table", [40, 8], use_resource=False)
+    rows = tf1.nn.safe_embedding_lookup_sparse([table], ids, combiner="mean")
+    tf.add(rows + x, tf.sparse.sparse_dense_matmul(weights, tf.ones([30, 8])), name="y")
+
+
+def sparse_words() -> None:
+    """Under other names, and densified."""
+    indices = tf1.placeholder(tf.int64, [None, 2], name="where")
+    values = tf1.placeholder(tf.string, [None], name="what")
+    shape = tf1.placeholder(tf.int64, [2], name="extent")
+    dense = tf.sparse.to_dense(tf.SparseTensor(indices, values, shape), default_value="")
+    tf.strings.to_hash_bucket_fast(dense, 100, name="y")

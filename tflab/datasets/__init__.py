@@ -3,7 +3,7 @@
 import functools
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -25,17 +25,35 @@ class Whole:
         return self.value
 
 
+class Renumbered(Whole):
+    """A column of indices, whose first number is the place of a row: in each batch from 0 on."""
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        taken = self.value[rows].copy()
+        taken[:, 0] = np.arange(len(taken))
+        return taken
+
+
+class Counted(Whole):
+    """A column that is a shape in each batch, whose first size is the number of the rows."""
+
+    def __getitem__(self, rows: Any) -> np.ndarray:
+        shape = self.value.copy()
+        shape[0] = len(np.arange(self.rows)[rows])
+        return shape
+
+
 Column = np.ndarray | Whole
 
 
 def batch_shape(column: Column, rows: int) -> tuple[int, ...]:
     """The shape of what a batch of so many rows takes of a column."""
-    return column.value.shape if isinstance(column, Whole) else (rows, *column.shape[1:])
+    return column[:rows].shape if isinstance(column, Whole) else (rows, *column.shape[1:])
 
 
 def head(column: Column, rows: int) -> Column:
     """The first rows of a column."""
-    return Whole(column.value, rows) if isinstance(column, Whole) else column[:rows]
+    return replace(column, rows=rows) if isinstance(column, Whole) else column[:rows]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,15 @@ from tflab.analysis.ledger import nodes_needed
 from tflab.errors import TflabError
 from tflab.records import Function, Model, Node, Saved, Start
 from tflab.runtime import functions, nodes
-from tflab.saved_graphs import elsewhere, feeding, fetching, gate, starting, waiting
+from tflab.saved_graphs import (
+    elsewhere,
+    feeding,
+    fetching,
+    gate,
+    sparse_inputs,
+    starting,
+    waiting,
+)
 from tflab.saved_graphs.fetching import PLACEHOLDERS
 from tflab.saved_graphs.formats import GraphFile
 from tflab.saved_graphs.starting import VARIABLES
@@ -140,6 +148,7 @@ def what_is_fed(
         for node in graph_nodes
         if node.op in PLACEHOLDERS and node.name in needed
     ]
+    placeholders += sparse_inputs.open_defaults(graph, needed)
     fed = {t.name: t for t in (*named, *placeholders) if t.op.name in needed}
     return list(fed.values()), needed, unfed
 

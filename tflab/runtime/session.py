@@ -193,7 +193,7 @@ def feed_columns(program: Program, split: str) -> dict[str, datasets.Column]:
                 f"shape {tensor.shape}."
             )
         array = np.asarray(array, dtype=dtype)
-        columns[tensor.name] = datasets.Whole(array, len(values)) if whole else array
+        columns[tensor.name] = replace(values, value=array) if whole else array
     return columns
 
 

@@ -7,7 +7,6 @@ still depends on. Any tensor that TensorFlow lets feed can be named: a queue's o
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,33 +15,12 @@ import tensorflow as tf
 from tflab.datasets import Column, Dataset, Whole
 from tflab.errors import TflabError, UsageError
 from tflab.records import Saved, node_of
-from tflab.saved_graphs import arrays, examples, fetching, made_up, shape_search
+from tflab.saved_graphs import arrays, examples, fetching, flat, made_up, sparse_inputs
+from tflab.saved_graphs.fed_shapes import UNBOUND, Asked, Shape, label, rows_of, shapes_of
 from tflab.saved_graphs.fetching import PLACEHOLDERS
 
-MADE_UP_BYTES = 64 * 2**20  # at most, for the rows of one tensor
-MOST_ROWS, LEAST_ROWS = 1024, 64
-UNBOUND = 2**16  # rows where nothing that is fed has a batch dimension
 NAMES = 5  # that an error lists
 HANDLES = (tf.resource, tf.variant)  # what only a graph itself can make
-
-Shape = tuple[int | None, ...]  # None in front is the batch
-
-
-@dataclass(frozen=True)
-class Asked:
-    """What the user says of feeds, by the names of tensors."""
-
-    files: Mapping[str, str]
-    shapes: Mapping[str, tuple[int, ...]]
-
-    @property
-    def tensors(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys([*self.files, *self.shapes]))
-
-
-def label(tensor: tf.Tensor) -> str:
-    """What a fed tensor is called: `x` of a placeholder, `dequeue:1` of any other node."""
-    return tensor.op.name if tensor.op.type in PLACEHOLDERS else tensor.name
 
 
 def asked(graph: tf.Graph, signature: Any, options: Saved) -> Asked:
@@ -113,6 +91,15 @@ def refuse_handles(handles: Sequence[tf.Tensor]) -> None:
         )
 
 
+def refuse_empty(asked: Asked, given: Mapping[str, np.ndarray]) -> None:
+    """Raise UsageError for the user's arrays that leave nothing to feed."""
+    for name, array in given.items():
+        if array.ndim and not len(array):
+            raise UsageError(
+                f"'{asked.files[name]}' has no rows to feed to '{name}'; give it some."
+            )
+
+
 def columns_of(
     graph: tf.Graph, fed: Sequence[tf.Tensor], needed: Collection[str], asked: Asked
 ) -> tuple[dict[str, Column], list[str]]:
@@ -120,65 +107,46 @@ def columns_of(
     given = {name: arrays.load(name, file) for name, file in asked.files.items()}
     for tensor in fed:
         arrays.check_shape(tensor, asked.files, given)
-    shapes, fitted = shapes_of(graph, fed, needed, asked, given)
-    batched = {
-        name
-        for name, shape in shapes.items()
-        if shape[:1] == (None,) and (name not in given or given[name].ndim)
-    }
-    lengths = {name: len(given[name]) for name in batched if name in given}
-    for name in (name for name, length in lengths.items() if not length):
-        raise UsageError(f"'{asked.files[name]}' has no rows to feed to '{name}'; give it some.")
-    rows_within_limit = [
-        MADE_UP_BYTES // max(1, row_bytes(tensor, shapes[tensor.name]))
-        for tensor in fed
-        if tensor.name in batched - given.keys()
-    ]
-    most = min([MOST_ROWS, *(max(LEAST_ROWS, size) for size in rows_within_limit)])
-    rows = min(lengths.values(), default=most)
-    rows = rows if batched else UNBOUND
+    laid_out = flat.of(graph, needed, fed)
+    sparse = sparse_inputs.among(laid_out, fed, asked.tensors)
+    shapes, fitted = shapes_of(laid_out, fed, asked, given, sparse)
+    of_sparse = {name: one for one in sparse for name in one.names}
+    dense = {one.shape: shapes[one.shape] for one in sparse}
+    for one in sparse:
+        shapes |= one.fed_shapes(dense[one.shape])
+    rows = rows_of(fed, shapes, given, bool(sparse))
+    if not rows:
+        refuse_empty(asked, given)
+    whole_columns: dict[str, Column] = {}
+    for one in sparse:
+        whole_columns |= one.columns(dense[one.shape], rows)
     columns: dict[str, Column] = {}
     phrases = []
     for tensor in fed:
         name, shape = tensor.name, shapes[tensor.name]
+        batched = shape[:1] == (None,) and (name not in given or given[name].ndim)
         if name in given:
-            values = given[name][:rows] if name in batched else given[name]
+            values = given[name][:rows] if batched else given[name]
+            columns[label(tensor)] = values if batched else Whole(values, rows)
+            continue
+        reasons = [f"to fit '{fitted[name]}'"] if name in fitted else []
+        if name in of_sparse:
+            reasons.append(f"a sparse {sizes_text(dense[of_sparse[name].shape])}")
+        if name in whole_columns:
+            columns[label(tensor)] = whole_columns[name]
         else:
             whole = tuple(rows if size is None else size for size in shape)
-            values, why = values_of(tensor, whole, needed)
-            reasons = [f"to fit '{fitted[name]}'"] if name in fitted else []
-            phrases.append(phrase(tensor, shape, [*reasons, *([why] if why else [])]))
-        columns[label(tensor)] = values if name in batched else Whole(values, rows)
+            values, why = values_of(laid_out.tensor(name), whole, laid_out.nodes)
+            reasons += [why] if why else []
+            columns[label(tensor)] = values if batched else Whole(values, rows)
+        phrases.append(phrase(tensor, shape, reasons))
     return columns, phrases
-
-
-def shapes_of(
-    graph: tf.Graph,
-    fed: Sequence[tf.Tensor],
-    needed: Collection[str],
-    asked: Asked,
-    given: Mapping[str, np.ndarray],
-) -> tuple[dict[str, Shape], dict[str, str]]:
-    """The shape to feed to each tensor, and of those that were found out, the node they fit."""
-    shapes = {tensor: feed_shape(tensor, asked.shapes.get(tensor.name)) for tensor in fed}
-    for tensor, shape in shapes.items():
-        if tensor.name in given:
-            whole = given[tensor.name].shape
-            shapes[tensor] = (None, *whole[1:]) if shape[:1] == (None,) and whole else whole
-    chosen = {*asked.shapes, *given}
-    open_tensors = [
-        tensor.name
-        for tensor in fed
-        if tensor.name not in chosen
-        and (tensor.shape.rank is None or None in tensor.shape.as_list()[1:])
-    ]
-    return shape_search.fit(graph, needed, shapes, open_tensors)
 
 
 def fixed_batch(columns: Mapping[str, Column]) -> tuple[str, int] | None:
     """The largest placeholder and its first dimension, where none of them has an open batch; None
     where one has, or nothing that has rows is fed."""
-    whole = {name: array.value for name, array in columns.items() if isinstance(array, Whole)}
+    whole = {name: array.value for name, array in columns.items() if type(array) is Whole}
     name = max(whole, key=lambda name: np.size(whole[name]), default=None)
     if name is None or len(whole) < len(columns) or not whole[name].size or not whole[name].ndim:
         return None
@@ -197,29 +165,12 @@ def values_of(
 
 def phrase(tensor: tf.Tensor, shape: Shape, reasons: Sequence[str]) -> str:
     """`x float32 [batch, 784] (to fit 'MatMul')`"""
-    sizes = ", ".join("batch" if size is None else str(size) for size in shape)
     why = f" ({'; '.join(reasons)})" if reasons else ""
-    return f"{label(tensor)} {tensor.dtype.base_dtype.name} [{sizes}]{why}"
+    return f"{label(tensor)} {tensor.dtype.base_dtype.name} {sizes_text(shape)}{why}"
 
 
-def feed_shape(tensor: tf.Tensor, given: Sequence[int] | None) -> Shape:
-    """The shape to feed: None in front is the batch; other unknown sizes are the user's, else 1."""
-    if tensor.shape.rank is None:
-        # A truth value without a shape is a switch such as `is_training`.
-        return tuple(given) if given is not None else () if tensor.dtype.is_bool else (None,)
-    dims = tensor.shape.as_list()
-    if given is not None:
-        if not tensor.shape.is_compatible_with(given):
-            raise UsageError(f"'{label(tensor)}' has the shape {tensor.shape}, not {list(given)}.")
-        return tuple(None if i == 0 and dims[0] is None else dim for i, dim in enumerate(given))
-    return tuple(
-        dim if dim is not None else None if position == 0 else 1
-        for position, dim in enumerate(dims)
-    )
-
-
-def row_bytes(tensor: tf.Tensor, shape: Sequence[int | None]) -> int:
-    return int(np.prod([dim for dim in shape if dim is not None])) * max(1, tensor.dtype.size or 1)
+def sizes_text(shape: Shape) -> str:
+    return f"[{', '.join('batch' if size is None else str(size) for size in shape)}]"
 
 
 def dataset(split: str, columns: Mapping[str, Column], made_up: bool) -> Dataset:

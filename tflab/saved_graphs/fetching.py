@@ -84,12 +84,17 @@ def fetches_of(
     aside = book_keeping(nodes, functions)
     rest = [node for node in nodes if node.name not in aside]
     taken = {node_of(tensor) for node in rest for tensor in (*node.inputs, *node.control_inputs)}
-    sinks = [n for n in rest if n.name not in taken and n.outputs and n.op not in QUIET]
+    sinks = [n for n in rest if n.name not in taken and is_value(n) and n.op not in QUIET]
     fed = after(rest, {node.name for node in rest if node.op in PLACEHOLDERS})
     # Without placeholders: what is made of queues, files or iterators.
     brought = after(rest, {n.name for n in rest if not n.inputs and n.op not in QUIET})
     chosen = next((some for some in (within(sinks, fed), within(sinks, brought)) if some), sinks)
     return tuple(f"{node.name}:0" for node in chosen[:LISTED]), "nobody takes their outputs"
+
+
+def is_value(node: Node) -> bool:
+    """Whether a node has something that can be fetched: a handle or a list has no elements."""
+    return bool(node.outputs) and node.outputs[0].dtype not in ("resource", "variant")
 
 
 def within(nodes: Sequence[Node], names: Collection[str]) -> list[Node]:

@@ -15,7 +15,7 @@ import tensorflow as tf
 from tflab.errors import EffectsError
 from tflab.runtime import private
 from tflab.saved_graphs import reach
-from tflab.saved_graphs.effects import Effect, effects_text, of_node
+from tflab.saved_graphs.effects import Effect, effects_text, of_node, of_type
 
 LISTED = 5  # effects that a message lists
 LOCK = "_kernel"  # of kernels, the runtime takes one with this label, and there is none
@@ -88,6 +88,16 @@ def locked(graph_def: Any) -> Any:
             if (body, node_def.name) in names:
                 node_def.attr[LOCK].s = b"not without leave"
     return copy
+
+
+def shut(graph_def: Any) -> Any:
+    """The graph, changed so that none of its nodes that may touch more than tensors has a kernel:
+    for one that is only looked at, and of which other nodes may be constants than in the first."""
+    bodies = (graph_def.node, *(f.node_def for f in graph_def.library.function))
+    for node_def in (node_def for body in bodies for node_def in body):
+        if of_type(node_def.op, private.op_def(node_def.op)) is not None:
+            node_def.attr[LOCK].s = b"never"
+    return graph_def
 
 
 def refusal(name: str, found: tuple[Effect, ...]) -> str:

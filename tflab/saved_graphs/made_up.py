@@ -15,14 +15,25 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from tflab.saved_graphs import encoded
+
 SEED = 1
 RATE = 0.01  # of learning
 HALF = 0.5  # a probability, whether of keeping or of dropping
 # Types that hand the elements of their first input on as they are
 PASSING = """BroadcastTo Cast Enter ExpandDims GatherNd Identity Print PreventGradient Reshape
     ReverseV2 Slice Snapshot Split SplitV Squeeze StopGradient StridedSlice Switch Tile Transpose
-    Unpack"""
-HANDING_ON = frozenset(PASSING.split())
+    Unique UniqueV2 Unpack"""
+# The number of that input
+HANDING_ON = dict.fromkeys(PASSING.split(), 0) | {
+    "SparseFillEmptyRows": 1,
+    "SparseReorder": 1,
+    "TensorListFromTensor": 0,
+    "TensorListGetItem": 0,  # through the lists of loops
+    "TensorArrayScatterV3": 2,
+    "TensorArrayReadV3": 2,
+    "TensorArrayGatherV3": 2,
+}
 SCALING = frozenset(
     {"Add", "AddV2", "Cast", "Div", "Identity", "Mul", "RealDiv", "Reciprocal", "Sub"}
 )
@@ -74,7 +85,9 @@ def fitting_values(
     if hint.below is not None:
         rng = np.random.default_rng(SEED)
         return rng.integers(0, hint.below, shape).astype(dtype.as_numpy_dtype), hint.why
-    return np.full(shape, hint.value, dtype.as_numpy_dtype), hint.why
+    values = np.empty(shape, dtype.as_numpy_dtype)
+    values.fill(hint.value)  # np.full would cut zeros from the end of a string
+    return values, hint.why
 
 
 def hint_of(tensor: tf.Tensor, needed: Collection[str], scalar: bool) -> Hint | None:
@@ -84,6 +97,9 @@ def hint_of(tensor: tf.Tensor, needed: Collection[str], scalar: bool) -> Hint | 
         if limits:
             below, node = min(limits)
             return Hint(f"0 to {below - 1}, as '{node}' takes", below=below)
+    if tensor.dtype == tf.string:
+        decoded = filter(None, (encoded.text_for(op, place) for op, place in places))
+        return next((Hint(why, value=text) for text, why in decoded), None)
     if tensor.dtype.is_bool and scalar:
         for op, place in places:
             if BRANCHES.get(op.type) == place:
@@ -119,7 +135,9 @@ def places_of(
 
 
 def hands_on(op: tf.Operation, place: int) -> bool:
-    return op.type in ("Pack", "ConcatV2") or (op.type in HANDING_ON and place == 0)
+    return op.type in ("Pack", "ConcatV2") or (
+        op.type in HANDING_ON and place == HANDING_ON[op.type]
+    )
 
 
 def scales(op: tf.Operation, place: int) -> bool:

@@ -2,7 +2,7 @@
 
 TensorFlow's own shape functions are the judges: the graph is imported with the shapes that are to
 be fed, and where a node refuses them, another size or rank is tried for what leads to that node.
-What gets further is kept. Nothing runs.
+What gets further is kept. Nothing runs. What is within functions is laid out beside their calls.
 """
 
 from __future__ import annotations
@@ -11,9 +11,12 @@ import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
+
+from tflab.saved_graphs.flat import Flat
 
 FedShape = tuple[int | None, ...]  # None in front is the batch
 BATCH = 13  # in its place while shapes are tried: a size that hardly any graph has by itself
@@ -32,23 +35,27 @@ class Refusal:
 
 
 def fit(
-    graph: tf.Graph,
-    needed: Collection[str],
-    shapes: Mapping[tf.Tensor, FedShape],
-    open_tensors: Collection[str],
+    flat: Flat,
+    shapes: Mapping[str, FedShape],
+    statics: Mapping[str, tf.TensorShape],
+    dense_shapes: Collection[str] = (),
 ) -> tuple[dict[str, FedShape], dict[str, str]]:
     """The shapes by tensor, with those of the open tensors changed where that gets further, and the
-    node that each changed one was changed for."""
-    found = {tensor.name: shape for tensor, shape in shapes.items()}
+    node that each changed one was changed for.
+
+    `statics` are the open tensors, with what the graph says of them. What is fed to `dense_shapes`
+    is a shape itself: theirs is the one of the sparse tensor.
+    """
+    found = dict(shapes)
     changed_for: dict[str, str] = {}
-    if not open_tensors:
+    if not statics:
         return found, changed_for
-    trials = Trials(graph, needed, shapes)
+    trials = Trials(flat, dense_shapes)
     end = time.monotonic() + BUDGET_S
     refusal = trials.refusal(found)
     while refusal is not None:
         better = None
-        for name, shape in alternatives(graph, refusal, found, open_tensors):
+        for name, shape in alternatives(flat, refusal, found, statics):
             if time.monotonic() > end:
                 return found, changed_for
             tried = trials.refusal({**found, name: shape})
@@ -63,40 +70,28 @@ def fit(
 
 
 class Trials:
-    """The part of a graph that runs, ready to be imported with other shapes."""
+    """A flat graph, ready to be imported with other shapes."""
 
-    def __init__(
-        self, graph: tf.Graph, needed: Collection[str], fed: Collection[tf.Tensor]
-    ) -> None:
-        self.position = {op.name: number for number, op in enumerate(graph.get_operations())}
-        self.dtypes = {tensor.name: tensor.dtype for tensor in fed}
-        cut = {t.op.name for t in fed if all(o.name in self.dtypes for o in t.op.outputs)}
-        self.graph_def = graph.as_graph_def()
-        nodes = [n for n in self.graph_def.node if n.name in needed and n.name not in cut]
-        kept = {node.name for node in nodes}
-        self.used: set[str] = set()
-        for node in nodes:
-            inputs = [n for n in node.input if n[0] != "^" or n[1:] in kept]
-            del node.input[:]
-            node.input.extend(inputs)
-            self.used |= {name if ":" in name else f"{name}:0" for name in inputs if name[0] != "^"}
-            for attribute in ("_class", "_output_shapes"):
-                node.attr.pop(attribute, None)
-        rest = [tf1.NodeDef.FromString(node.SerializeToString()) for node in nodes]
-        del self.graph_def.node[:]
-        self.graph_def.node.extend(rest)
+    def __init__(self, flat: Flat, dense_shapes: Collection[str]) -> None:
+        self.position = {op.name: place for place, op in enumerate(flat.graph.get_operations())}
+        self.fed = flat.fed
+        self.dense_shapes = dense_shapes
+        self.graph_def = tf1.GraphDef()
+        self.graph_def.CopyFrom(flat.graph_def)
+        self.nodes = {node.name: node for node in self.graph_def.node}
 
     def refusal(self, shapes: Mapping[str, FedShape]) -> Refusal | None:
         """Which node refuses these shapes; None where none does."""
+        for name, shape in shapes.items():
+            sizes = tuple(BATCH if size is None else size for size in shape)
+            if name in self.dense_shapes:
+                hold(self.nodes[self.fed[name]], sizes)
+            else:
+                proto = tf.TensorShape(sizes).as_proto()
+                self.nodes[self.fed[name]].attr["shape"].shape.CopyFrom(proto)
         with tf.Graph().as_default():
-            with tf1.name_scope("tflab_feeds"):
-                fed = {
-                    name: tf1.placeholder(dtype, [BATCH if d is None else d for d in shapes[name]])
-                    for name, dtype in self.dtypes.items()
-                    if name in self.used
-                }
             try:
-                tf.import_graph_def(self.graph_def, input_map=fed, name="")
+                tf.import_graph_def(self.graph_def, name="")
             except Exception as error:  # of many types, by what is wrong
                 message = str(error)
                 node = NODE.search(message)
@@ -110,19 +105,29 @@ class Trials:
         return None
 
 
+def hold(node: Any, sizes: Sequence[int]) -> None:
+    """Make a node a constant, so that shape functions see what is in it."""
+    node.op = "Const"
+    node.attr.clear()
+    node.attr["dtype"].type = tf.int64.as_datatype_enum
+    node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(sizes, tf.int64))
+
+
 def alternatives(
-    graph: tf.Graph,
+    flat: Flat,
     refusal: Refusal,
     shapes: Mapping[str, FedShape],
-    open_tensors: Collection[str],
+    statics: Mapping[str, tf.TensorShape],
 ) -> Iterator[tuple[str, FedShape]]:
     """Other shapes for the open tensors that lead to the node that refused, the nearest first."""
-    for tensor in leading_to(graph, refusal.node, shapes):
-        if tensor.name not in open_tensors:
+    stands_for = {f"{placeholder}:0": name for name, placeholder in flat.fed.items()}
+    for tensor in leading_to(flat.graph, refusal.node, stands_for):
+        name = stands_for[tensor.name]
+        if name not in statics:
             continue
-        for shape in other_shapes(tensor.shape, shapes[tensor.name], refusal.numbers):
-            if shape != shapes[tensor.name]:
-                yield tensor.name, shape
+        for shape in other_shapes(statics[name], shapes[name], refusal.numbers):
+            if shape != shapes[name]:
+                yield name, shape
 
 
 def leading_to(graph: tf.Graph, node: str, fed: Collection[str]) -> list[tf.Tensor]:

@@ -1,0 +1,114 @@
+"""Sparse inputs: the three tensors of a SparseTensor that is fed, which have to go together.
+
+Indices lie within the shape, in order and once each, and there are as many of them as values. What
+is made up has one element in each row, so that the rows of a batch are those of other inputs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tflab.datasets import Column, Counted, Renumbered
+from tflab.runtime import private
+from tflab.saved_graphs.flat import Flat
+
+INDICES = re.compile(r"(.*/)?indices(_\d+)?:0")  # as tf.sparse_placeholder names them
+SHAPES = ("dense_shape", "shape", "output_shape")
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """The names of the tensors that are fed."""
+
+    indices: str
+    values: str
+    shape: str
+    known: tuple[int | None, ...]  # what the graph says of the sparse tensor's own shape
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        return self.indices, self.values, self.shape
+
+    def fed_shapes(self, shape: Sequence[int | None]) -> dict[str, tuple[int | None, ...]]:
+        """What is fed where the sparse tensor has this shape."""
+        return {self.indices: (None, len(shape)), self.values: (None,), self.shape: (len(shape),)}
+
+    def columns(self, shape: Sequence[int | None], rows: int) -> Mapping[str, Column]:
+        """The indices and the shape, of so many rows."""
+        places = np.arange(rows)
+        indices = [places, *(places % (size or 1) for size in shape[1:])]
+        whole = np.array([rows, *(size or 1 for size in shape[1:])], np.int64)
+        return {
+            self.indices: Renumbered(np.stack(indices, axis=1).astype(np.int64), rows),
+            self.shape: Counted(whole, rows),
+        }
+
+
+def open_defaults(graph: tf.Graph, needed: Collection[str]) -> Iterator[tf.Tensor]:
+    """Placeholders whose default is no shape but says which sizes are open: it has a -1 for each.
+    `tf.sparse_placeholder` makes them."""
+    for op in graph.get_operations():
+        if op.type == "PlaceholderWithDefault" and op.name in needed and sizes_in(op):
+            yield op.outputs[0]
+
+
+def sizes_in(op: tf.Operation) -> list[int] | None:
+    default = tf.get_static_value(op.inputs[0]) if op.outputs[0].dtype == tf.int64 else None
+    if default is None or np.ndim(default) != 1 or np.min(default, initial=0) >= 0:
+        return None
+    return [int(size) for size in default]
+
+
+def among(flat: Flat, fed: Sequence[tf.Tensor], asked: Collection[str]) -> list[Sparse]:
+    """The sparse inputs among what is fed, but for those of which the user feeds a part."""
+    by_name = {tensor.name: tensor for tensor in fed if tensor.name not in asked}
+    stands_for = {placeholder: name for name, placeholder in flat.fed.items()}
+    sparse: dict[str, Sparse] = {}
+    for tensor in by_name.values():
+        if tensor.dtype != tf.int64 or tensor.shape.rank not in (2, None):
+            continue
+        for values, shape in (*by_op(flat.tensor(tensor.name), stands_for), *by_place(tensor.name)):
+            taken = {name for one in sparse.values() for name in one.names}
+            if {values, shape} <= by_name.keys() and not {tensor.name, values, shape} & taken:
+                known = shape_of(tensor, by_name[shape])
+                sparse[tensor.name] = Sparse(tensor.name, values, shape, known)
+    return list(sparse.values())
+
+
+def by_op(indices: tf.Tensor, stands_for: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """Values and shape that an op takes together with these indices."""
+    for op in indices.consumers():
+        names = [argument.name for argument in private.op_def(op.type).input_arg]
+        if len(names) != len(op.inputs):
+            continue  # an argument that is several tensors
+        inputs = dict(zip(names, op.inputs, strict=True))
+        place = next(name for name in names if inputs[name] is indices)
+        prefix, found, _ = place.rpartition("indices")
+        values = inputs.get(f"{prefix}values")
+        shape = next((inputs[n] for n in names if n in SHAPES or n == f"{prefix}shape"), None)
+        if found and values is not None and shape is not None:
+            yield stands_for.get(values.op.name, ""), stands_for.get(shape.op.name, "")
+
+
+def by_place(indices: str) -> Iterator[tuple[str, str]]:
+    """The names that stand beside `x/indices:0`."""
+    if INDICES.fullmatch(indices):
+        front, _, end = indices.rpartition("indices")
+        yield f"{front}values{end}", f"{front}shape{end}"
+
+
+def shape_of(indices: tf.Tensor, shape: tf.Tensor) -> tuple[int | None, ...]:
+    """What is known of the sparse tensor's own shape: without a word, it has two dimensions."""
+    op: Any = shape.op
+    default = sizes_in(op) if op.type == "PlaceholderWithDefault" else None
+    if default:
+        return tuple(None if size < 0 else size for size in default)
+    ranks = [indices.shape[1] if indices.shape.rank == 2 else None]
+    ranks += [shape.shape[0] if shape.shape.rank == 1 else None, 2]
+    return (None,) * next(int(rank) for rank in ranks if rank)
