@@ -41,7 +41,7 @@ def lenet(walked):
 @pytest.fixture(scope="module")
 def written(lenet, tmp_path_factory):
     """A page with LeNet, whose times were measured at two batch sizes."""
-    histories = measurement.follow(lenet, (1, 16), Options(steps=5))
+    histories = measurement.follow(lenet, (1, 16), Options(steps=5)).histories
     graph = drawn_graph("lenet", lenet, histories, critical_path.median_per_step(lenet[3].runs))
     return save(tmp_path_factory.mktemp("report") / "report.html", graph)
 

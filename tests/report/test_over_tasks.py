@@ -48,7 +48,10 @@ def measured(monkeypatch, walked, walked_over_tasks):
 
     def of(*ends):
         stages = [walked("toy"), walked_over_tasks("toy")]
-        on = [scaling.OnTasks(stage["placement"], stage["execution"]) for stage in stages]
+        on = [
+            scaling.OnTasks(tasks, stage["placement"], stage["execution"])
+            for tasks, stage in enumerate(stages)
+        ]
         outcomes = iter([*on, *ends])
 
         def on_tasks(*_):
@@ -71,14 +74,14 @@ def test_a_task_that_dies_costs_its_own_numbers_and_a_sentence(measured, error):
     assert made.shown.tasks == 1
 
 
-def test_steps_until_a_task_died_are_shown_and_not_compared(measured, walked_over_tasks):
+def test_steps_until_a_task_died_are_shown(measured, walked_over_tasks):
     from tflab.compare import scaling
 
     stages = walked_over_tasks("toy")
     partial = replace(stages["execution"], failure="It is gone.")
-    made = measured(scaling.OnTasks(stages["placement"], partial))
+    made = measured(scaling.OnTasks(2, stages["placement"], partial))
     assert made.scaling.failure == "It is gone."
-    assert len(made.scaling.rows) == 2
+    assert len(made.scaling.rows) == 3
     assert (made.shown.tasks, made.shown.execution) == (2, partial)
 
 
@@ -88,7 +91,7 @@ def test_an_interruption_ends_the_report(measured, walked_over_tasks):
     stages = walked_over_tasks("toy")
     with pytest.raises(KeyboardInterrupt):
         measured(
-            scaling.OnTasks(stages["placement"], replace(stages["execution"], interrupted=True))
+            scaling.OnTasks(2, stages["placement"], replace(stages["execution"], interrupted=True))
         )
 
 

@@ -7,6 +7,7 @@ import time
 
 import pytest
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 from tflab import models
 from tflab.errors import LostTaskError
@@ -163,7 +164,7 @@ def test_a_task_that_was_started_anew_has_forgotten_its_part(two_tasks, monkeypa
     assert health.lost(two_tasks) == []
     monkeypatch.setitem(health.INCARNATIONS, two_tasks[1], 5)  # of the one before
     forgotten = tf.errors.AbortedError(None, None, "Session handle is not found: d7fd99f71ae75903.")
-    assert str(refusals.refused(forgotten, tasks=two_tasks)) == (
+    assert str(refusals.refused(forgotten, Options(cluster=two_tasks), tf1.Graph())) == (
         f"A step over 2 tasks was given up: task 1 ({two_tasks[1]}) was started anew."
     )
     health.check_all(two_tasks)  # for a new session it is as good as any
@@ -172,4 +173,7 @@ def test_a_task_that_was_started_anew_has_forgotten_its_part(two_tasks, monkeypa
 
 def test_a_heading_of_several_errors_is_none():
     several = tf.errors.AbortedError(None, None, "=====================\nIt went wrong.\n==")
-    assert str(refusals.refused(several)) == "The runtime refused the step: It went wrong."
+    assert (
+        str(refusals.refused(several, Options(), tf1.Graph()))
+        == "The runtime refused the step: It went wrong."
+    )

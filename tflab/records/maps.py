@@ -6,6 +6,7 @@ Arrays are NumPy's, of float32, and at most so large as they are drawn; they are
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from tflab.records.placed import Fate
@@ -41,7 +42,8 @@ class Probabilities:
     @property
     def best(self) -> int | None:
         """The most likely class; None where not all are finite."""
-        return int(np.argmax(self.array)) if np.isfinite(self.array).all() else None
+        finite = all(map(isfinite, self.array))
+        return int(self.array.argmax()) if finite else None
 
 
 @dataclass(frozen=True, eq=False)
