@@ -24,6 +24,7 @@ from tflab.saved_graphs import (
     feeding,
     fetching,
     gate,
+    recursion,
     sparse_inputs,
     starting,
     waiting,
@@ -180,6 +181,11 @@ def notes_of(
 
 
 def import_graph(file: GraphFile, graph: tf.Graph, options: Saved) -> None:
+    if circle := recursion.circle(file.graph_def):
+        names = ", ".join(f"'{name}'" for name in circle)
+        raise not_importable(
+            file, f"its functions call one another in a circle, which has no end: {names}"
+        )
     graph_def = file.graph_def if options.side_effects else gate.locked(file.graph_def)
     try:
         with graph.as_default():
