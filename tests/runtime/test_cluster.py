@@ -39,6 +39,14 @@ def test_a_local_server_takes_connections_from_this_machine_only():
     socket.create_connection(("127.0.0.1", port), timeout=5).close()
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="/proc is not there")
+def test_looking_for_its_sockets_leaves_no_file_open():
+    port = int(server.own(local=True).rpartition(":")[2])
+    before = os.listdir("/proc/self/fd")
+    assert server.is_kept_local(port)
+    assert os.listdir("/proc/self/fd") == before
+
+
 @pytest.mark.parametrize(
     "host, local",
     [

@@ -14,6 +14,7 @@ import ipaddress
 import os
 import re
 import socket
+import stat
 from collections.abc import Iterator
 
 import tensorflow as tf
@@ -119,11 +120,13 @@ def sockets_at(port: int) -> Iterator[socket.socket]:
         return
     for descriptor in descriptors:
         try:
+            if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                continue
             with socket.socket(fileno=os.dup(descriptor)) as opened:
                 listens = opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
                 if listens and opened.getsockname()[1] == port:
                     yield opened
-        except (OSError, IndexError, TypeError):  # a file, a pipe, a socket of another kind
+        except (OSError, IndexError, TypeError):  # closed meanwhile, or a socket of another kind
             continue
 
 
