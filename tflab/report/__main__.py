@@ -95,9 +95,9 @@ def parser() -> argparse.ArgumentParser:
 
 
 def run(args: argparse.Namespace) -> int:
+    arguments.check_cluster(args)
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model)
-    arguments.check_cluster(args)
     kept = given.measurements(args.others, args.model)
     names = selection.chosen(chapters_of(args), args.model)
     trained = given.training(args.logdir, args.model) if args.logdir else None
