@@ -81,6 +81,14 @@ def test_what_may_be_chance_is_not_called_slower():
     assert not [b for b in blocks(replace(SCALING, rows=rows)) if "slower than alone" in b]
 
 
+def test_where_larger_messages_were_not_slower_no_byte_has_a_cost():
+    assert blocks(replace(SCALING, wire=WireCost(1.25e6, 0.0, 7)))[2] == (
+        "A message took 1.25 ms on average, by the medians of 7 tensors with the most tasks; "
+        "larger ones took no longer, so what a byte costs cannot be told. Several are on their way "
+        "at once."
+    )
+
+
 def test_one_task_shares_nothing_and_has_no_other_layers():
     rows = (SCALING.rows[0], replace(SCALING.rows[1], tasks=1))
     assert blocks(replace(SCALING, rows=rows))[3] == (

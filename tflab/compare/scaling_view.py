@@ -98,6 +98,12 @@ def why(scaling: Scaling) -> Iterable[str]:
 
 
 def wire(cost: WireCost) -> str:
+    if not cost.byte_ns:
+        return (
+            f"A message took {time(cost.message_ns)} on average, by the medians of "
+            f"{plural(cost.tensors, 'tensor')} with the most tasks; larger ones took no longer, so "
+            "what a byte costs cannot be told. Several are on their way at once."
+        )
     return (
         f"A message takes {time(cost.message_ns)} and {time(cost.byte_ns * 1024)} for each KB, by "
         f"a line through the medians of {plural(cost.tensors, 'tensor')} with the most tasks; "
