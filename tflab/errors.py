@@ -32,6 +32,16 @@ class UsageError(TflabError):
     status = 2
 
 
+class SlowerError(TflabError):
+    """A measurement is proven to be slower than --fail-if-slower allows."""
+
+
+class UndecidedError(TflabError):
+    """Whether a measurement is slower cannot be told, and --fail-if-undecided was given."""
+
+    status = 3
+
+
 class EffectsError(UsageError):
     """It was not run: it may touch more than tensors, and nobody has allowed that."""
 

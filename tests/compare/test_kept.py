@@ -97,6 +97,17 @@ def test_a_small_or_an_unproven_slowdown_exits_with_0_and_says_which_it_is(folde
     assert "Not enough to tell: 'few' at batch 4, cannot tell" in " ".join(out.split())
 
 
+def test_an_unproven_slowdown_exits_with_3_where_that_is_asked_for(folder, capsys):
+    status, out, err = run(
+        capsys, "usual.json.gz few.json.gz --fail-if-slower 10 --fail-if-undecided"
+    )
+    assert status == 3
+    assert "Not enough to tell: 'few' at batch 4, cannot tell" in " ".join(out.split())
+    assert "Not enough to tell: 'few' at batch 4, cannot tell" in err
+    line = "usual.json.gz slower.json.gz --fail-if-undecided --fail-if-slower"
+    assert [run(capsys, f"{line} {percent}")[0] for percent in (10, 60)] == [1, 0]
+
+
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
@@ -105,6 +116,24 @@ def test_a_small_or_an_unproven_slowdown_exits_with_0_and_says_which_it_is(folde
             "usual.json.gz --batch-sizes 4",
             "--batch-sizes is for measuring, and 'usual.json.gz' was measured already; give files "
             "alone, or none.",
+        ),
+        (
+            "usual.json.gz slower.json.gz --model lenet",  # the default, too
+            "--model is for measuring, and 'usual.json.gz' was measured already; give files alone, "
+            "or none.",
+        ),
+        (
+            "usual.json.gz --phase inference",
+            "--phase is for measuring, and 'usual.json.gz' was measured already",
+        ),
+        ("usual.json.gz --soft", "--soft-placement is for measuring, and 'usual.json.gz' was"),
+        (
+            "usual.json.gz --other-graph",
+            "--other-graph takes two measurements or more, the usual one first.",
+        ),
+        (
+            "usual.json.gz slower.json.gz --fail-if-undecided",
+            "--fail-if-undecided goes with --fail-if-slower PERCENT; give both.",
         ),
         (
             "usual.json.gz --fail-if-slower 10",
@@ -140,10 +169,11 @@ def test_a_wrong_argument_is_a_sentence_and_exits_with_2(folder, capsys, line, s
     assert "Traceback" not in err
 
 
-def test_a_damaged_file_exits_with_1(folder, capsys):
+@pytest.mark.parametrize("option", ["", " --fail-if-slower 10"])
+def test_a_damaged_file_exits_with_2(folder, capsys, option):
     (folder / "cut.json.gz").write_bytes((folder / "usual.json.gz").read_bytes()[:-100])
-    status, out, err = run(capsys, "usual.json.gz cut.json.gz")
-    assert (status, out) == (1, "")
+    status, out, err = run(capsys, f"usual.json.gz cut.json.gz{option}")
+    assert (status, out) == (2, "")
     assert err == "tflab: 'cut.json.gz' is cut short: it ends in the middle; copy it again.\n"
 
 

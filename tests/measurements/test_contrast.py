@@ -15,7 +15,7 @@ from tests.measurements_by_hand import (
 )
 from tests.records_by_hand import BUSY, read
 from tflab.errors import UsageError
-from tflab.measurements import contrast, gate, view
+from tflab.measurements import comparable, contrast, gate, view
 from tflab.records import Difference, Gate, Process
 from tflab.units import time
 
@@ -94,20 +94,6 @@ def test_of_too_few_processes_it_says_that_there_is_not_enough_to_tell():
     )
 
 
-def test_without_processes_there_are_times_and_no_verdict():
-    found = held(measurement(()))
-    assert [(row.untraced_ns.median, row.verdict) for row in found.steps] == [(1e5, None)] * 2 + [
-        (2e5, None),
-        (1e5, None),
-    ]
-    assert [row.step_ns for row in found.rows if row.measurement == "b"] == [
-        60_000,
-        20_000,
-        120_000,
-        40_000,
-    ]
-
-
 # What differs
 
 
@@ -131,7 +117,7 @@ def refused(other, usual=None) -> str:
 
 
 LARGER = of_graph(measurement(), graph="2", ops={"Conv2D": 2, "MaxPool": 1, "Relu": 1})
-DIFFERS = "2 Conv2D instead of 1, 0 Placeholder instead of 1, 1 Relu instead of 0"
+DIFFERS = "0 Placeholder instead of 1, 1 Relu instead of 0, 2 Conv2D instead of 1"
 
 
 def test_another_graph_is_refused_with_what_differs_and_what_allows_it():
@@ -143,6 +129,26 @@ def test_another_graph_is_refused_with_what_differs_and_what_allows_it():
     assert "models: lenet and convnet; the same types of ops, but other edges" in refused(other)
     assert held(LARGER, other_graph=True).notes == (
         f"The graph of 'b' differs from that of 'a': {DIFFERS}.",
+    )
+
+
+def test_types_that_one_graph_alone_has_are_named_first_then_the_largest_differences():
+    ops = {"Add": 3, "Const": 20, "Mul": 4, "Relu": 5, "Sub": 2, "Tanh": 1, "Wait": 7}
+    new = {"Add": 4, "Const": 26, "Mul": 2, "Relu": 5, "Sub": 5, "TopKV2": 1, "Wait": 11}
+    usual, other = (
+        of_graph(measurement(), graph=graph, ops=of) for graph, of in (("1", ops), ("2", new))
+    )
+    assert next(comparable.of_models(usual, other)) == (
+        "0 Tanh instead of 1, 1 TopKV2 instead of 0, 26 Const instead of 20, 11 Wait instead of 7, "
+        "5 Sub instead of 2, and 2 other types"
+    )
+
+
+def test_the_same_fingerprint_of_other_ops_is_refused():
+    other = of_graph(measurement(), ops={"Conv2D": 2, "Placeholder": 1})
+    assert refused(other) == (
+        "'a' and 'b' have the same fingerprint of the graph, 0123456789abcdef, but other ops: one "
+        "of the two was changed by hand. Measure it again."
     )
 
 
@@ -228,6 +234,12 @@ def test_a_proven_slowdown_shuts_the_gate():
     assert gate.sentence(found, "a").startswith("Proven to be slower than 'a' by more than 10 %: ")
 
 
+def test_slower_is_reported_before_undecided():
+    both = Gate(10, ("'b' at batch 4",), ("'b' at batch 16",))
+    assert gate.failure(both, "a", if_undecided=True).status == 1
+    assert gate.failure(Gate(10, (), ()), "a", if_undecided=True) is None
+
+
 def test_a_smaller_or_no_slowdown_leaves_it_open():
     for found in (judged(OTHER, 30), judged(measurement(), 10), judged(measurement(US, 0.5), 0)):
         assert found.slower == found.undecided == ()
@@ -241,7 +253,11 @@ def test_what_cannot_be_told_leaves_it_open_and_is_said(other):
     found = judged(other, 10)
     assert found.slower == ()
     assert len(found.undecided) == 2
+    assert gate.failure(found, "a", if_undecided=False) is None
+    failure = gate.failure(found, "a", if_undecided=True)
+    assert failure.status == 3
     sentence = gate.sentence(found, "a")
+    assert str(failure) == sentence
     assert sentence.startswith(
         "Nothing is proven to be slower than 'a' by more than 10 %. Not enough to tell: 'b' at "
         "batch 4, "

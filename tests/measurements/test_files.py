@@ -51,9 +51,32 @@ def test_what_is_written_comes_back_as_it_was(tmp_path):
     assert files.read(written(tmp_path / "new" / "a.json.gz")) == RICH
 
 
+def test_a_file_that_was_unpacked_is_read_as_well(tmp_path):
+    (tmp_path / "a.json").write_bytes(gzip.decompress(files.packed(RICH)))
+    assert files.read(str(tmp_path / "a.json")) == RICH
+
+
+def test_a_file_that_was_unpacked_and_is_too_large_or_cut_is_refused(tmp_path, monkeypatch):
+    text = gzip.decompress(files.packed(RICH))
+    (tmp_path / "a.json").write_bytes(text[:-10])
+    assert refused(tmp_path / "a.json")[1].startswith("'FILE' is no measurement, for it holds no")
+    monkeypatch.setattr(files, "MOST_BYTES", 2**10)
+    monkeypatch.setattr(files, "MOST_TEXT", 2**12)
+    assert refused(tmp_path / "a.json")[1].startswith("'FILE' has more than 0 MB")
+
+
+def test_a_file_of_the_first_format_has_no_checksum(tmp_path):
+    content = content_of(RICH) | {"format": 1}
+    del content["checksum"]
+    packed(tmp_path / "a", content)
+    assert files.read(str(tmp_path / "a")) == RICH
+    packed(tmp_path / "b", content | {"format": 2})
+    assert "it was changed" in refused(tmp_path / "b")[1]
+
+
 def test_a_file_says_what_it_is_in_which_format_and_names_every_field(tmp_path):
     content = json.loads(gzip.decompress((tmp_path / written(tmp_path / "a")).read_bytes()))
-    assert (content["kind"], content["format"]) == ("tflab measurement", 1)
+    assert (content["kind"], content["format"]) == ("tflab measurement", 2)
     assert content["observed"]["processes"][0]["untraced_ns"]["4"] == [
         [99_990, 100_000, 900_000],
         [11_111, 100_000, 100_010],
@@ -113,7 +136,11 @@ def zipped(content: bytes) -> bytes:
     ("content", "sentence"),
     [
         (b"", f"'FILE' is empty; {GIVE}."),
-        (b"\x80\x04K\x01.", f"'FILE' is no measurement; {GIVE}."),  # a pickle
+        (
+            b"\x80\x04K\x01.",  # a pickle
+            f"'FILE' is no measurement, for it holds no JSON; {GIVE}.",
+        ),
+        (b'{"kind": "mine"}', f"'FILE' is no measurement; {GIVE}."),
         (
             zipped(b"\x80\x04K\x01."),
             f"'FILE' is no measurement, for it holds no JSON; {GIVE}.",
@@ -129,11 +156,11 @@ def test_what_is_no_measurement_is_a_sentence(tmp_path, content, sentence):
 
 
 def test_a_file_of_a_newer_tflab_is_a_sentence_that_names_both(tmp_path):
-    packed(tmp_path / "a", {"kind": files.KIND, "format": 2, "tflab": "9.0"})
+    packed(tmp_path / "a", {"kind": files.KIND, "format": 3, "tflab": "9.0"})
     assert refused(tmp_path / "a") == (
         UsageError,
-        "'FILE' was written by a newer tflab 9.0, in format 2; this one is "
-        f"{__version__} and reads formats up to 1. Install the newer one, or measure again.",
+        "'FILE' was written by a newer tflab 9.0, in format 3; this one is "
+        f"{__version__} and reads formats up to 2. Install the newer one, or measure again.",
     )
 
 
@@ -143,7 +170,7 @@ def test_a_file_that_was_cut_is_a_sentence(tmp_path, share):
     (tmp_path / "a").write_bytes(whole[: int(share * len(whole))])
     kind, sentence = refused(tmp_path / "a")
     assert sentence == "'FILE' is cut short: it ends in the middle; copy it again."
-    assert kind is TflabError
+    assert kind is UsageError
 
 
 def test_a_file_with_a_wrong_byte_is_a_sentence(tmp_path):
@@ -152,7 +179,7 @@ def test_a_file_with_a_wrong_byte_is_a_sentence(tmp_path):
     (tmp_path / "a").write_bytes(whole)
     kind, sentence = refused(tmp_path / "a")
     assert "its compressed content cannot be unpacked" in sentence
-    assert kind is TflabError
+    assert kind is UsageError
 
 
 def test_a_file_that_unpacks_to_far_more_than_it_is_is_left_alone(tmp_path, monkeypatch):
@@ -222,6 +249,37 @@ def content_of(kept) -> dict:
             [[1, 0]],
             "its content has a process with a step that takes no time",
         ),
+        (
+            ("observed", "processes"),
+            [],
+            "its content has no process, and so no observation that can be compared",
+        ),
+        (
+            ("observed", "fingerprint", "ops", "Conv2D"),
+            7,
+            "its content has a fingerprint of 3 nodes, whose ops are 9",
+        ),
+        (
+            ("observed", "fingerprint", "weights"),
+            "mine",
+            "its content has a fingerprint that is not 16 hexadecimal digits",
+        ),
+        # what has the right type and is possible, but was not measured
+        (
+            ("observed", "processes", 1, "untraced_ns", "4"),
+            [[1, 1, 1]],
+            "it was changed, for its checksum is that of other content",
+        ),
+        (
+            ("observed", "fingerprint", "graph"),
+            "fedcba9876543210",
+            "it was changed, for its checksum is that of other content",
+        ),
+        (
+            ("checksum",),
+            "0" * 64,
+            "it was changed, for its checksum is that of other content",
+        ),
     ],
 )
 def test_a_wrong_value_is_named_with_its_place(tmp_path, place, value, wrong):
@@ -232,7 +290,7 @@ def test_a_wrong_value_is_named_with_its_place(tmp_path, place, value, wrong):
     inner[place[-1]] = value
     packed(tmp_path / "a", content)
     assert refused(tmp_path / "a") == (
-        TflabError,
+        UsageError,
         f"'FILE' is not as tflab writes it: {wrong}. Measure again, or copy it.",
     )
 
@@ -274,7 +332,7 @@ def test_what_is_changed_anywhere_is_refused_in_a_sentence_or_can_be_shown(tmp_p
         for name in path:
             inner = inner[name]
         inner[last] = draw.choice(ODD)
-        packed(tmp_path / "a", content)
+        packed(tmp_path / "a", {**content, "checksum": files.checksum(content)})
         try:
             kept = files.read(str(tmp_path / "a"))
         except TflabError as error:

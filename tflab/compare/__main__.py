@@ -9,8 +9,11 @@ batch size works on the same images, traced and untraced in turn, warm.
     python -m tflab.compare there.json.gz here.json.gz
 
 With --save the measurement is kept, with the step in several processes besides, so that it can be
-held against one of another machine or another day. Files without options are compared, each with
+compared with one of another machine or another day. Files without options are compared, each with
 the first; a single one is shown.
+
+Exit status of --fail-if-slower: 1 where a file is proven to be slower, 2 for a wrong argument or
+file, 3 where that cannot be told and --fail-if-undecided is given, else 0.
 """
 
 from __future__ import annotations
@@ -25,7 +28,7 @@ from typing import TextIO
 from tflab import models
 from tflab.cli import arguments, command, environment, logdirs, new_files
 from tflab.compare import output
-from tflab.compare.given import KEEP_S, given
+from tflab.compare.given import KEEP_S, OF_SEVERAL, as_typed, given, named
 from tflab.errors import RefusedError, UsageError
 from tflab.letters import visible
 from tflab.measurements import files
@@ -38,23 +41,28 @@ SCALING_STEPS = 20  # at each number of tasks
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return command.run(lambda: run(parser().parse_args(argv)))
+    return command.run(lambda: run(sys.argv[1:] if argv is None else argv))
 
 
 def parser() -> argparse.ArgumentParser:
     return given(__doc__)
 
 
-def run(args: argparse.Namespace) -> int:
+def run(argv: Sequence[str]) -> int:
+    args = parser().parse_args(argv)
+    names = named(parser(), argv, args)
+    if args.fail_if_undecided and args.fail_if_slower is None:
+        raise UsageError("--fail-if-undecided goes with --fail-if-slower PERCENT; give both.")
     if args.files:
         from tflab.compare import kept
 
-        return kept.run(args, parser())
-    if args.fail_if_slower is not None or args.other_graph:
-        option = "--other-graph" if args.other_graph else "--fail-if-slower"
-        raise UsageError(
-            f"{option} is for measurements that were kept; give their files, the usual one first."
-        )
+        return kept.run(args, names)
+    for name in names:
+        if name in OF_SEVERAL:
+            raise UsageError(
+                f"{as_typed(name)} is for measurements that were kept; give their files, the usual "
+                "one first."
+            )
     sizes = sorted(args.batch_sizes)
     if len(set(sizes)) < len(sizes):
         raise UsageError(f"The batch sizes {sizes} hold one twice; give each once.")
@@ -82,11 +90,11 @@ def run(args: argparse.Namespace) -> int:
 
 
 def keep(comparison: Comparison, options: Options, path: Path, stream: TextIO) -> None:
-    """Write the measurement; one that Ctrl-C ended too early has nothing that can be compared."""
+    """Write the measurement; one that ended before its first process has nothing to compare."""
     from tflab.compare import observing
 
-    if comparison.observed is None:
-        print(f"\nNothing was kept in {path}: it was interrupted too early.", file=stream)
+    if comparison.observed is None or not comparison.observed.processes:
+        print(f"\nNothing was kept in {path}: it ended before the first observation.", file=stream)
         return
     files.write(path, observing.measurement(comparison, options))
     count = plural(len(comparison.observed.processes), "observation")

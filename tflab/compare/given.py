@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tflab import models
 from tflab.analysis import row_labels
@@ -14,6 +14,7 @@ from tflab.errors import UsageError
 PHASES = ("inference", "training")
 FORMATS = ("text", "json", "csv", "markdown")
 THRESHOLD_PERCENT = 5.0
+OF_SEVERAL = ("fail_if_slower", "other_graph")  # options that take several files
 KEEP_S = 120.0  # after which no further process begins, but for the least that a verdict takes
 
 
@@ -102,6 +103,11 @@ def given(about: str | None) -> argparse.ArgumentParser:
         help="of files: exit with 1 where one is proven to be slower than the first by more",
     )
     add(
+        "--fail-if-undecided",
+        action="store_true",
+        help="with --fail-if-slower: exit with 3 where that cannot be told",
+    )
+    add(
         "--other-graph",
         action="store_true",
         help="of files: compare them also where the model's graph is another",
@@ -122,6 +128,22 @@ def given(about: str | None) -> argparse.ArgumentParser:
     arguments.data_dir(parser)
     arguments.saved(parser)
     return parser
+
+
+def named(
+    parser: argparse.ArgumentParser, argv: Sequence[str], args: argparse.Namespace
+) -> list[str]:
+    """The arguments that a command line names, also those that it gives their default."""
+    missing = object()
+    # argparse leaves what a namespace has, and sets only what is named
+    blank = argparse.Namespace(**dict.fromkeys(vars(args), missing))
+    found = vars(parser.parse_args(argv, blank))
+    return [name for name, value in found.items() if value is not missing]
+
+
+def as_typed(name: str) -> str:
+    """An argument as a user types it: `--batch-sizes`."""
+    return f"--{name.replace('_', '-')}"
 
 
 def percentage(what: str, most: int) -> Callable[[str], float]:

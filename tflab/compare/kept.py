@@ -10,27 +10,31 @@ from dataclasses import replace
 from tflab import models
 from tflab.cli import environment
 from tflab.compare import output
-from tflab.errors import TflabError, UsageError
+from tflab.compare.given import OF_SEVERAL, as_typed
+from tflab.errors import UsageError
 from tflab.exporters import csv, json, markdown, notebook, text
 from tflab.measurements import contrast, files, gate, view
 from tflab.measurements.comparable import Named
 from tflab.records import Contrast, Measurement
 
-OPTIONS = ("files", "top", "format", "fail_if_slower", "other_graph")  # that go with files
+OPTIONS = ("files", "top", "format", "fail_if_undecided", *OF_SEVERAL)  # that go with files
 
 notebook.show_as(Contrast, view.blocks)
 
 
-def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
-    """Show or compare the files of a command line. Raises TflabError where the gate shuts."""
-    for name, value in vars(args).items():
-        if name not in OPTIONS and value != parser.get_default(name):
+def run(args: argparse.Namespace, named: Sequence[str]) -> int:
+    """Show or compare the files of a command line, in which these arguments were named. Raises the
+    TflabError of the gate where that fails."""
+    for name in named:
+        if name not in OPTIONS:
             raise UsageError(
-                f"--{name.replace('_', '-')} is for measuring, and '{args.files[0]}' was measured "
-                "already; give files alone, or none."
+                f"{as_typed(name)} is for measuring, and '{args.files[0]}' was measured already; "
+                "give files alone, or none."
             )
-    if args.fail_if_slower is not None and len(args.files) < 2:
-        raise UsageError("--fail-if-slower takes two measurements or more, the usual one first.")
+        if name in OF_SEVERAL and len(args.files) < 2:
+            raise UsageError(
+                f"{as_typed(name)} takes two measurements or more, the usual one first."
+            )
     measurements = read_all(args.files)
     first, *others = measurements
     if not others:
@@ -40,8 +44,9 @@ def run(args: argparse.Namespace, parser: argparse.ArgumentParser) -> int:
     if args.fail_if_slower is not None:
         held = replace(held, gate=gate.judge(measurements, held, args.fail_if_slower))
     show(held, measurements, args)
-    if held.gate and held.gate.slower:
-        raise TflabError(gate.sentence(held.gate, first))
+    failure = held.gate and gate.failure(held.gate, first, args.fail_if_undecided)
+    if failure:
+        raise failure
     return 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tflab.analysis import quality, verdicts
 from tflab.errors import UsageError
-from tflab.records import Difference, Measurement
+from tflab.records import Difference, Fingerprint, Measurement
 from tflab.units import plural
 
 NOT_SET = "not set"  # of a variable that only others have
@@ -32,6 +32,12 @@ def refuse(
             f"'{first}' and '{name}' have no batch size in common: theirs are "
             f"{listed(usual.comparison.batch_sizes)} and {listed(other.comparison.batch_sizes)}."
         )
+    mine, theirs = usual.observed.fingerprint, other.observed.fingerprint
+    if mine.graph == theirs.graph and sizes_of(mine) != sizes_of(theirs):
+        raise UsageError(
+            f"'{first}' and '{name}' have the same fingerprint of the graph, {mine.graph}, but "
+            "other ops: one of the two was changed by hand. Measure it again."
+        )
     wrong = "; ".join(of_models(usual, other))
     same_name = usual.comparison.model == other.comparison.model
     if wrong and not other_graph and not (same_name and other_tensorflow(usual, other)):
@@ -49,14 +55,28 @@ def of_models(usual: Measurement, other: Measurement) -> Iterator[str]:
             yield f"{usual.comparison.model} and {other.comparison.model}"
         counts = [
             f"{theirs.ops.get(op, 0)} {op} instead of {mine.ops.get(op, 0)}"
-            for op in sorted({*mine.ops, *theirs.ops})
-            if mine.ops.get(op, 0) != theirs.ops.get(op, 0)
+            for op in most_telling(mine.ops, theirs.ops)
         ]
         more = f", and {plural(len(counts) - 5, 'other type')}" if len(counts) > 5 else ""
         same = "the same types of ops, but other edges, shapes or attributes"
         yield f"{', '.join(counts[:5])}{more}" if counts else same
     if mine.feeds != theirs.feeds:
         yield f"fed {'; '.join(theirs.feeds) or 'nothing'} instead of {'; '.join(mine.feeds)}"
+
+
+def most_telling(mine: Mapping[str, int], theirs: Mapping[str, int]) -> list[str]:
+    """The types of ops whose counts differ: first those that only one graph has, then by how much
+    the counts differ."""
+
+    def rank(op: str) -> tuple[bool, int, str]:
+        counts = (mine.get(op, 0), theirs.get(op, 0))
+        return min(counts) > 0, -abs(counts[0] - counts[1]), op
+
+    return sorted((op for op in {*mine, *theirs} if mine.get(op) != theirs.get(op)), key=rank)
+
+
+def sizes_of(fingerprint: Fingerprint) -> tuple[int, int, Mapping[str, int]]:
+    return fingerprint.nodes, fingerprint.edges, fingerprint.ops
 
 
 def other_tensorflow(usual: Measurement, other: Measurement) -> bool:

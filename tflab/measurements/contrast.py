@@ -90,12 +90,11 @@ def step_pairs(
         )
         for size in sizes
         for name, item in others
-        if usual[1].observed.processes and item.observed.processes
     }
 
 
 def steps(measurements: Named, sizes: Sequence[int], busy: bool) -> Iterator[ConfigTimes]:
-    """The untraced steps of all processes; where there are none, those beside the traced ones."""
+    """The untraced steps of all processes."""
     pairs = step_pairs(measurements, sizes)
     against = dict(zip(pairs, judged(list(pairs.values()), busy), strict=True))
     for size in sizes:
@@ -104,7 +103,7 @@ def steps(measurements: Named, sizes: Sequence[int], busy: bool) -> Iterator[Con
                 turn for process in item.observed.processes for turn in process.untraced_ns[size]
             ]
             times = [ns for turn in turns for ns in turn]
-            spread = step_times.spread(times) if times else item.comparison.steps[size].untraced_ns
+            spread = step_times.spread(times)
             rate = 1e9 * size / spread.median
             yield ConfigTimes(name, size, spread, rate, against.get((name, size)))
 

@@ -1,17 +1,19 @@
 """Files of measurements: written whole, and read again, also those of strangers. No
 TensorFlow in here.
 
-A file is JSON, compressed by gzip: what it is, the version of its format, and a `Measurement` with
-all fields of its records. docs/comparing.md describes it for other programs.
+A file is JSON, compressed by gzip or not: what it is, the version of its format, a `Measurement`
+with all fields of its records, and a checksum of all that. docs/measurements.md describes it for
+other programs.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import json
 import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +21,20 @@ import tflab
 from tflab import doors
 from tflab.analysis.row_labels import KEYS
 from tflab.cli import new_files
-from tflab.errors import TflabError, UsageError
+from tflab.errors import UsageError
 from tflab.measurements.decoding import WrongError, decoded, encoded
-from tflab.records import Comparison, Measurement, Observed
+from tflab.records import Comparison, Fingerprint, Measurement, Observed
 
 KIND = "tflab measurement"
-FORMAT = 1  # a file that older versions would misread gets the next number
+FORMAT = 2  # a file that older versions would misread gets the next number
+CHECKED = 2  # from this format on a file has a checksum
 WHAT = "measurement"  # what errors call it
 GIVE = "give a file that `python -m tflab.compare --save FILE` wrote"
-MOST_BYTES = 2**25  # of a file
-MOST_TEXT = 2**28  # of what it unpacks to: a small file may hold a great deal of nothing
+MOST_BYTES = 2**25  # of a compressed file
+MOST_TEXT = 2**28  # of its JSON: a small file may unpack to a great deal of nothing
+GZIP = b"\x1f\x8b"  # how compressed content begins
 WHEN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ", re.ASCII)
+DIGEST = re.compile("[0-9a-f]{16}")
 
 
 def write(path: Path, measurement: Measurement) -> None:
@@ -39,14 +44,24 @@ def write(path: Path, measurement: Measurement) -> None:
 
 def packed(measurement: Measurement) -> bytes:
     content = {"kind": KIND, "format": FORMAT, **encoded(measurement)}
-    text = json.dumps(content, allow_nan=False, separators=(",", ":"))
-    return gzip.compress(text.encode(), mtime=0)  # the same content, the same bytes
+    text = written({"checksum": checksum(content), **content}, allow_nan=False)
+    return gzip.compress(text, mtime=0)  # the same content, the same bytes
+
+
+def checksum(content: Mapping[str, Any]) -> str:
+    """SHA-256 of the content, but for the checksum itself."""
+    rest = {name: value for name, value in content.items() if name != "checksum"}
+    return hashlib.sha256(written(rest, sort_keys=True)).hexdigest()
+
+
+def written(content: Mapping[str, Any], **options: Any) -> bytes:
+    return json.dumps(content, separators=(",", ":"), **options).encode()
 
 
 def read(path: str) -> Measurement:
-    """Raises UsageError for what is no such file or of a newer version, TflabError for a damaged
-    one."""
-    content = parsed(path, unpacked(path))
+    """Raises UsageError for a file of something else or of a newer version, and for one that was
+    damaged or changed."""
+    content = parsed(path, json_of(path))
     if not isinstance(content, dict) or content.get("kind") != KIND:
         raise UsageError(f"'{path}' is no measurement; {GIVE}.")
     version = content.get("format")
@@ -65,25 +80,35 @@ def read(path: str) -> Measurement:
         check(measurement)
     except WrongError as error:
         raise damaged(path, str(error)) from error
+    if version >= CHECKED and content.get("checksum") != checksum(content):
+        raise damaged(path, "it was changed, for its checksum is that of other content")
     return measurement
 
 
-def unpacked(path: str) -> bytes:
+def json_of(path: str) -> bytes:
+    """The JSON of a file, which is compressed or not."""
     try:
         with doors.opened(path) as file:
             content = file.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES:
-            raise UsageError(
-                f"'{path}' has more than {MOST_BYTES >> 20} MB, and is no measurement; {GIVE}."
-            )
-        if content[:2] != b"\x1f\x8b":
-            raise UsageError(f"'{path}' is {'no measurement' if content else 'empty'}; {GIVE}.")
-        unzip = zlib.decompressobj(wbits=31)  # a single member, with its checksum
-        text = unzip.decompress(content, MOST_TEXT + 1)
+            zipped = content.startswith(GZIP)
+            if not zipped:
+                content += file.read(MOST_TEXT + 1 - len(content))
     except FileNotFoundError as error:
         raise UsageError(f"There is no file '{path}'.") from error
     except OSError as error:
         raise UsageError(f"'{path}' cannot be read: {error.strerror or error}.") from error
+    if not content:
+        raise UsageError(f"'{path}' is empty; {GIVE}.")
+    most = MOST_BYTES if zipped else MOST_TEXT
+    if len(content) > most:
+        raise UsageError(f"'{path}' has more than {most >> 20} MB, and is no measurement; {GIVE}.")
+    return unpacked(path, content) if zipped else content
+
+
+def unpacked(path: str, content: bytes) -> bytes:
+    unzip = zlib.decompressobj(wbits=31)  # a single member, with its checksum
+    try:
+        text = unzip.decompress(content, MOST_TEXT + 1)
     except zlib.error as error:
         raise damaged(path, "its compressed content cannot be unpacked") from error
     if len(text) > MOST_TEXT:
@@ -91,7 +116,7 @@ def unpacked(path: str) -> bytes:
             f"'{path}' unpacks to more than {MOST_TEXT >> 20} MB, and is no measurement; {GIVE}."
         )
     if not unzip.eof:
-        raise TflabError(f"'{path}' is cut short: it ends in the middle; copy it again.")
+        raise UsageError(f"'{path}' is cut short: it ends in the middle; copy it again.")
     return text
 
 
@@ -102,8 +127,8 @@ def parsed(path: str, text: bytes) -> Any:
         raise UsageError(f"'{path}' is no measurement, for it holds no JSON; {GIVE}.") from error
 
 
-def damaged(path: str, wrong: str) -> TflabError:
-    return TflabError(f"'{path}' is not as tflab writes it: {wrong}. Measure again, or copy it.")
+def damaged(path: str, wrong: str) -> UsageError:
+    return UsageError(f"'{path}' is not as tflab writes it: {wrong}. Measure again, or copy it.")
 
 
 # What no type says
@@ -111,7 +136,11 @@ def damaged(path: str, wrong: str) -> TflabError:
 
 def check(measurement: Measurement) -> None:
     """Raise WrongError where the parts do not belong together."""
-    for wrong in (*of_comparison(measurement.comparison), *of_processes(measurement)):
+    for wrong in (
+        *of_comparison(measurement.comparison),
+        *of_fingerprint(measurement.observed.fingerprint),
+        *of_processes(measurement),
+    ):
         raise WrongError("", wrong)
     if not WHEN.fullmatch(measurement.when):
         raise WrongError("when", "is no time such as 2026-03-01T12:00:00Z")
@@ -147,9 +176,20 @@ def of_comparison(comparison: Comparison) -> Iterator[str]:
         yield "has a configuration whose step takes no time"
 
 
+def of_fingerprint(fingerprint: Fingerprint) -> Iterator[str]:
+    digests = (fingerprint.graph, fingerprint.data, fingerprint.weights or fingerprint.data)
+    if not all(map(DIGEST.fullmatch, digests)):
+        yield "has a fingerprint that is not 16 hexadecimal digits"
+    counted = sum(fingerprint.ops.values())
+    if counted != fingerprint.nodes:
+        yield f"has a fingerprint of {fingerprint.nodes} nodes, whose ops are {counted}"
+
+
 def of_processes(measurement: Measurement) -> Iterator[str]:
     observed: Observed = measurement.observed
     sizes = {*measurement.comparison.batch_sizes}
+    if not observed.processes:
+        yield "has no process, and so no observation that can be compared"
     for process in observed.processes:
         for times in (process.untraced_ns, process.traced_ns):
             if {*times} != sizes:

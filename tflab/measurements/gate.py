@@ -1,7 +1,8 @@
 """Gate: whether a step is proven to have become slower by a given share. No TensorFlow in here.
 
 Proven is what the verdict calls slower and whose interval lies above the share, at each batch size
-of each measurement, with all of them tested together. What cannot be told is no proof.
+of each measurement, with all of them tested together. What cannot be told is no proof, and a status
+of its own where that is asked for.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tflab.analysis import two_samples
+from tflab.errors import SlowerError, TflabError, UndecidedError
 from tflab.measurements import contrast
 from tflab.measurements.comparable import Named
 from tflab.records import Contrast, Gate
@@ -28,9 +30,8 @@ def judge(measurements: Named, held: Contrast, percent: float) -> Gate:
             continue
         verdict, pair = row.verdict, (row.config, row.batch_size)
         where = f"'{row.config}' at batch {row.batch_size}"
-        if verdict is None:
-            undecided.append(f"{where}, which has no processes to compare")
-        elif verdict.word == "slower" and proven[pair]:
+        assert verdict is not None
+        if verdict.word == "slower" and proven[pair]:
             before = time(usual[row.batch_size].untraced_ns.median)
             after = time(row.untraced_ns.median)
             slower.append(f"{where}, {against(verdict)} ({after} after {before})")
@@ -39,8 +40,17 @@ def judge(measurements: Named, held: Contrast, percent: float) -> Gate:
     return Gate(percent, tuple(slower), tuple(undecided))
 
 
+def failure(gate: Gate, first: str, if_undecided: bool) -> TflabError | None:
+    """The error with which a command ends, if any: slower comes before undecided."""
+    if gate.slower:
+        return SlowerError(sentence(gate, first))
+    if gate.undecided and if_undecided:
+        return UndecidedError(sentence(gate, first))
+    return None
+
+
 def sentence(gate: Gate, first: str) -> str:
-    """What came of it."""
+    """The result of the gate, as the view and the error say it."""
     share = f"{gate.percent:g} %"
     if gate.slower:
         told = f"Proven to be slower than '{first}' by more than {share}: {listed(gate.slower)}."
