@@ -1,8 +1,11 @@
 """Cluster: where tasks listen; those that do not come, or are others than expected, are named."""
 
+import http.server
 import os
+import re
 import socket
 import subprocess
+import threading
 import time
 from contextlib import closing
 
@@ -34,14 +37,14 @@ def children():
 
 
 def test_a_local_server_takes_connections_from_this_machine_only():
-    port = int(server.own(local=True).rpartition(":")[2])
+    port = int(server.own("127.0.0.1").rpartition(":")[2])
     assert server.is_kept_local(port) == hasattr(socket, "SO_BINDTODEVICE")
     socket.create_connection(("127.0.0.1", port), timeout=5).close()
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="/proc is not there")
 def test_looking_for_its_sockets_leaves_no_file_open():
-    port = int(server.own(local=True).rpartition(":")[2])
+    port = int(server.own("127.0.0.1").rpartition(":")[2])
     before = os.listdir("/proc/self/fd")
     assert server.is_kept_local(port)
     assert os.listdir("/proc/self/fd") == before
@@ -99,6 +102,58 @@ def test_what_listens_and_never_answers_is_said(monkeypatch):
         with pytest.raises(TflabError, match=r"did not answer within 1 s\. Start it there with"):
             health.check(1, address)
     assert time.monotonic() - start < 20
+
+
+def test_a_server_of_another_kind_is_said():
+    with http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as web:
+        threading.Thread(target=web.serve_forever, daemon=True).start()
+        address = f"127.0.0.1:{web.server_port}"
+        with pytest.raises(TflabError) as error:
+            health.check(1, address)
+        web.shutdown()
+    assert str(error.value) == (
+        f"Task 1 of the cluster, {address}, is no task: a server of another kind answers there. "
+        f"Start it there with `python -m tflab.worker {address}`."
+    )
+
+
+def test_the_same_task_at_two_addresses_is_said(two_tasks):
+    other = two_tasks[0].replace("127.0.0.1", "localhost")
+    with pytest.raises(UsageError) as error, cluster.tasks([*two_tasks, other]):
+        pass
+    assert str(error.value) == (
+        f"Task 0 of the cluster, {two_tasks[0]}, and task 2, {other}, are the same task; name each "
+        "once."
+    )
+
+
+# Whether all reach one another
+
+
+def test_this_machine_is_reached_by_the_address_of_the_route_to_a_task():
+    assert server.host_towards("127.0.0.1:1") == "127.0.0.1"
+    assert cluster.client_host(["127.0.0.1:1", "localhost:2"]) == "127.0.0.1"
+    with pytest.raises(TflabError, match=r"^No route leads from this machine to 255\.255\."):
+        cluster.client_host(["127.0.0.1:1", "255.255.255.255:2", "127.0.0.1:3"])
+
+
+def test_numbers_pass_between_this_process_and_tasks_that_are_there(two_tasks):
+    assert cluster.passes_on(two_tasks)
+
+
+@pytest.mark.parametrize(
+    "broken, said",
+    [
+        ({"b:2"}, "Task 1 of the cluster, b:2, cannot reach this process at 10.0.0.9:5. Let con"),
+        ({"b:2", "c:3"}, "Task 1 of the cluster, b:2, and task 2, c:3, cannot reach each other."),
+    ],
+)
+def test_the_connection_that_does_not_pass_is_named(monkeypatch, broken, said):
+    monkeypatch.setattr(server, "host_towards", lambda address: "10.0.0.9")
+    monkeypatch.setattr(server, "own", lambda host: f"{host}:5")
+    monkeypatch.setattr(cluster, "passes_on", lambda some, host=None: not broken <= {*some})
+    with pytest.raises(TflabError, match=f"^{re.escape(said)}"):
+        cluster.check_reach(["a:1", "b:2", "c:3"])
 
 
 def test_a_task_of_another_version_is_said(two_tasks, monkeypatch):

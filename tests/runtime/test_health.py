@@ -148,6 +148,30 @@ def test_ctrl_c_does_not_wait_for_a_task_that_stands_still(two_tasks, monkeypatc
     assert (executed.steps, executed.interrupted, executed.failure) == (3, True, None)
 
 
+def test_ctrl_c_does_not_wait_for_a_task_of_another_that_stands_still(two_tasks, monkeypatch):
+    monkeypatch.setattr(health, "ANSWER_S", 1)
+    with cluster.tasks(1) as (address,):
+        ours = dict(health.STARTED)
+        monkeypatch.setattr(health, "STARTED", {})  # so that it is not ended
+        options = Options(steps=50, warmup=0, cluster=(two_tasks[0], address))
+        stage = placed(options)
+        observe = execution.Measured.observe
+        stopped = []
+
+        def stops_meanwhile(measured, turn, timed, recorded):
+            observe(measured, turn, timed, recorded)
+            if len(measured.steps) == 3 and not stopped:
+                ours[address].send_signal(signal.SIGSTOP)
+                threading.Timer(1, os.kill, [os.getpid(), signal.SIGINT]).start()
+                stopped.append(time.monotonic())
+
+        monkeypatch.setattr(execution.Measured, "observe", stops_meanwhile)
+        executed = execution.execute(stage, options)
+        assert time.monotonic() - stopped[0] < refusals.TIME_LIMIT_S / 2
+        assert ours[address].poll() is None
+    assert (executed.steps, executed.interrupted, executed.failure) == (3, True, None)
+
+
 def test_before_a_session_begins_a_task_that_stands_still_is_named_at_once(two_tasks, monkeypatch):
     monkeypatch.setattr(health, "ANSWER_S", 1)
     still = health.STARTED[two_tasks[1]]
@@ -169,6 +193,10 @@ def test_a_task_that_was_started_anew_has_forgotten_its_part(two_tasks, monkeypa
     )
     health.check_all(two_tasks)  # for a new session it is as good as any
     assert health.lost(two_tasks) == []
+    assert str(refusals.refused(forgotten, Options(cluster=two_tasks), tf1.Graph())) == (
+        "A step over 2 tasks was given up: another command began to use one of them, and a task "
+        "serves one command at a time. Start tasks for each."
+    )
 
 
 def test_a_heading_of_several_errors_is_none():

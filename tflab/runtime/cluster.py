@@ -12,6 +12,7 @@ import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import combinations
 from typing import IO
 
 import tensorflow as tf
@@ -34,15 +35,14 @@ def tasks(wanted: int | Sequence[str]) -> Iterator[tuple[str, ...]]:
     Raises TflabError, with the task's name, for one that does not come.
     """
     if not isinstance(wanted, int):
-        for number, address in enumerate(wanted):
-            health.check(number, address)
+        health.check_each(wanted)
+        check_reach(wanted)
         yield tuple(wanted)
         return
     with ExitStack() as stack:
         starting = [stack.enter_context(process(number)) for number in range(wanted)]
         addresses = tuple(begun(number, *task) for number, task in enumerate(starting))
         health.STARTED.update(zip(addresses, (task for task, _ in starting), strict=True))
-        stack.enter_context(health.watched(addresses))
         yield addresses
 
 
@@ -103,16 +103,76 @@ def begun(number: int, task: subprocess.Popen[bytes], notes: IO[bytes]) -> str:
 # A session over the tasks
 
 
-def configure(config: tf1.ConfigProto, addresses: Sequence[str]) -> None:
-    """Let a session with this configuration run over the tasks, with variables of its own."""
-    spec = tf.train.ClusterSpec({JOB: list(addresses), CLIENT: [server.own(are_local(addresses))]})
+def configure(config: tf1.ConfigProto, addresses: Sequence[str], host: str | None = None) -> None:
+    """Let a session with this configuration run over the tasks, with variables of its own. They
+    reach this process at the host."""
+    own = server.own(host or client_host(addresses))
+    spec = tf.train.ClusterSpec({JOB: list(addresses), CLIENT: [own]})
     config.cluster_def.CopyFrom(spec.as_cluster_def())
     config.isolate_session_state = True
 
 
+def client_host(addresses: Sequence[str]) -> str:
+    """The host by which the tasks reach this process: that of the route to the first of them that
+    is not on the loopback device."""
+    outward = [address for address in addresses if not is_local(address)]
+    return server.host_towards(outward[0]) if outward else "127.0.0.1"
+
+
 def are_local(addresses: Sequence[str]) -> bool:
     """Whether only this machine reaches all of them."""
-    return all(server.is_local(address.rpartition(":")[0]) for address in addresses)
+    return all(map(is_local, addresses))
+
+
+def is_local(address: str) -> bool:
+    return server.is_local(address.rpartition(":")[0])
+
+
+def check_reach(addresses: Sequence[str]) -> None:
+    """Raise TflabError where a task cannot reach this process, or another task: a receiver connects
+    to the sender. On the loopback device all of them can."""
+    if are_local(addresses) or passes_on(addresses):
+        return
+    host = client_host(addresses)
+    for number, address in enumerate(addresses):
+        if not passes_on([address], host):
+            raise TflabError(
+                f"Task {number} of the cluster, {address}, cannot reach this process at "
+                f"{server.own(host)}. Let connections from there to here pass, and start the task "
+                "at an address of the same network."
+            )
+    for (one, first), (other, second) in combinations(enumerate(addresses), 2):
+        if not passes_on([first, second], host):
+            raise TflabError(
+                f"Task {one} of the cluster, {first}, and task {other}, {second}, cannot reach "
+                "each other. Start each at an address that the other one reaches."
+            )
+    raise TflabError("The tasks of the cluster cannot all reach one another at once.")
+
+
+def passes_on(addresses: Sequence[str], host: str | None = None) -> bool:
+    """Whether a number that is fed here passes from this process to each task, and from each task
+    to every other one."""
+    config = tf1.ConfigProto(operation_timeout_in_ms=health.ANSWER_S * 1000)
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    configure(config, addresses, host)
+    with tf.Graph().as_default() as graph:
+        fed = tf1.placeholder(tf.float32, [])
+        received = []
+        for sender in range(len(addresses)):
+            with tf.device(device_of(sender)):
+                sent = tf.negative(fed)
+            for receiver in range(len(addresses)):
+                with tf.device(device_of(receiver)):
+                    received.append(tf.negative(sent).op)
+    session = tf1.Session(target(config), graph, config)
+    try:
+        session.run(received, {fed: 1.0})
+    except health.AWAY:
+        return False
+    finally:
+        close(session)
+    return True
 
 
 def target(config: tf1.ConfigProto) -> str:

@@ -8,17 +8,35 @@ import subprocess
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.errors import LostTaskError, RefusedError, TflabError
+from tflab.errors import LostTaskError, RefusedError, TflabError, UsageError
 from tflab.runtime import server
 from tflab.units import plural
 
+# How gRPC begins on either side: HTTP/2 (RFC 9113, 3.4), whose first frame has the settings
+SETTINGS = b"\0\0\0\4\0\0\0\0\0"
+HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + SETTINGS
 ANSWER_S = 5  # within which a task that is there has to answer
 STARTED: dict[str, subprocess.Popen[bytes]] = {}  # by this process, by address
 INCARNATIONS: dict[str, int] = {}  # by address, when the session began: another start has another
+
+
+def check_each(addresses: Sequence[str]) -> None:
+    """Raise TflabError where one of the addresses has no task of this version of TensorFlow, or two
+    of them have the same."""
+    named: dict[int, int] = {}  # number of the task, by incarnation
+    for number, address in enumerate(addresses):
+        check(number, address)
+        first = named.setdefault(INCARNATIONS[address], number)
+        if first != number:
+            raise UsageError(
+                f"Task {first} of the cluster, {addresses[first]}, and task {number}, {address}, "
+                "are the same task; name each once."
+            )
 
 
 def check(number: int, address: str) -> None:
@@ -31,6 +49,8 @@ def check(number: int, address: str) -> None:
         raise TflabError(f"{name} did not answer within {ANSWER_S} s. {start}")
     if state.startswith(UNREACHED):
         raise TflabError(f"{name} cannot be reached{state.removeprefix(UNREACHED)}. {start}")
+    if state == OTHER:
+        raise TflabError(f"{name} is no task: a server of another kind answers there. {start}")
     ours = server.job()
     if state != ours:
         version = state.removeprefix("tflab_").replace("_", ".")
@@ -43,13 +63,14 @@ def check(number: int, address: str) -> None:
 
 
 SILENT = "silent"
+OTHER = "other"
 RESTARTED = "restarted"
 UNREACHED = "unreached"
 
 
 def answer(address: str) -> str:
-    """The job under which a server started that listens at an address; else SILENT, RESTARTED, or
-    UNREACHED with the reason."""
+    """The job under which a server started that listens at an address; else SILENT, OTHER,
+    RESTARTED, or UNREACHED with the reason."""
     if state := unconnected(address):
         return state
     config = tf1.ConfigProto(operation_timeout_in_ms=ANSWER_S * 1000)
@@ -64,15 +85,18 @@ def answer(address: str) -> str:
 
 
 def unconnected(address: str) -> str | None:
-    """Why nothing can be sent to an address: SILENT, or UNREACHED with the reason."""
+    """Why no gRPC can be spoken with an address: SILENT, OTHER, or UNREACHED with the reason."""
     host, _, port = address.rpartition(":")
     try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_S).close()
+        with socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER_S) as opened:
+            opened.sendall(HELLO)
+            frame = opened.makefile("rb").read(len(SETTINGS))
     except TimeoutError:
         return SILENT
     except OSError as error:
         return f"{UNREACHED}: {(error.strerror or str(error)).lower()}"
-    return None
+    # The type of a frame stands in its fourth byte
+    return None if frame[3:4] == SETTINGS[3:4] else OTHER
 
 
 def lost(addresses: Sequence[str]) -> list[str]:
@@ -91,40 +115,55 @@ def lost(addresses: Sequence[str]) -> list[str]:
 
 
 def end(address: str) -> None:
-    """End a task that stands still, where it is one of ours: a session's end would wait for it."""
+    """Give up a task that stands still: a step would wait for it until its time limit, and a
+    session's end for ever. One of ours is killed; of another one the connections are closed."""
     if address in STARTED:
         STARTED[address].kill()
+    else:
+        server.disconnect(address)
+
+
+# Ctrl-C
+
+OPEN: list[tuple[str, ...]] = []  # of each session over tasks, their addresses
 
 
 @contextmanager
-def watched(addresses: Sequence[str]) -> Iterator[None]:
-    """While this is open, a signal such as Ctrl-C ends the tasks that stand still: Python heeds it
-    only after the step, and that waits for them until its time limit."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    heard, told = socket.socketpair()
-    told.setblocking(False)
-    signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=end_the_still, args=(heard, addresses), daemon=True).start()
+def heeded(addresses: Sequence[str]) -> Iterator[None]:
+    """While this is open, a signal such as Ctrl-C gives up tasks that do not answer, and so ends
+    the step that waits for them: Python heeds a signal only after the step, and that would wait
+    until its time limit."""
+    if threading.current_thread() is threading.main_thread():
+        listen()
+    OPEN.append(tuple(addresses))
     try:
         yield
     finally:
-        last = signal.set_wakeup_fd(-1)
-        if last != told.fileno():  # of tasks that were started later, and are still there
-            signal.set_wakeup_fd(last)
-        told.close()
+        OPEN.remove(tuple(addresses))
 
 
-def end_the_still(heard: socket.socket, addresses: Sequence[str]) -> None:
-    """Each time that a signal is heard of, until nobody tells any more."""
-    with heard:
+@cache
+def listen() -> None:
+    """Let a thread of its own hear of each signal at once, from now on."""
+    heard, told = socket.socketpair()
+    told.setblocking(False)
+    signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
+    threading.Thread(target=end_the_still, args=(heard, told), daemon=True).start()
+
+
+def end_the_still(heard: socket.socket, told: socket.socket) -> None:
+    """At each signal give up the tasks that do not answer."""
+    with heard, told:
         while heard.recv(1):
-            lost(addresses)
+            for addresses in {*OPEN}:
+                lost(addresses)
 
 
 # What a step fails with where a task has gone, stands still or was started anew
 AWAY = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError, tf.errors.AbortedError)
+
+
+FORGOTTEN = "Session handle is not found"
 
 
 def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError | None:
@@ -134,6 +173,13 @@ def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError 
     clauses = lost(addresses)
     if clauses:
         return given_up(addresses, clauses)
+    if isinstance(error, tf.errors.AbortedError) and FORGOTTEN in str(error.message):
+        # A task ends the sessions of a master when another one of the same name begins
+        # (`SessionMgr::CreateSession` in core/distributed_runtime/session_mgr.cc).
+        return LostTaskError(
+            f"A step over {plural(len(addresses), 'task')} was given up: another command began to "
+            "use one of them, and a task serves one command at a time. Start tasks for each."
+        )
     if isinstance(error, tf.errors.UnavailableError):
         return RefusedError(f"The connection between two tasks broke: {first_line(error)}.")
     return None

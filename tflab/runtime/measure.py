@@ -21,7 +21,7 @@ import tensorflow as tf
 from tflab.cli import progress
 from tflab.errors import RefusedError
 from tflab.records import Options, Program, Start, StepTime
-from tflab.runtime import refusals, session
+from tflab.runtime import private, refusals, session
 
 Values = Sequence[np.ndarray]
 
@@ -116,11 +116,12 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Ending:
     """
     with sessions(jobs, plan.traced) as runners:
         try:
-            for turns in progress.track(plan.label, plan.rounds, plan.count):
-                for turn in turns:
-                    timed, recorded = runners[turn.job].take(turn)
-                    if not turn.warmup:
-                        observe(turn, timed, recorded)
+            with private.ctrl_c_kept():
+                for turns in progress.track(plan.label, plan.rounds, plan.count):
+                    for turn in turns:
+                        timed, recorded = runners[turn.job].take(turn)
+                        if not turn.warmup:
+                            observe(turn, timed, recorded)
         except KeyboardInterrupt:
             return Ending(interrupted=True)
         except tf.errors.OpError as error:

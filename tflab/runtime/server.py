@@ -53,10 +53,10 @@ KEPT: list[tf.distribute.Server] = []  # a server that is collected shuts down i
 
 
 @functools.cache
-def own(local: bool) -> str:
-    """The address of this process's own server: it holds the session's master, so that the graph
-    is rewritten here, and is fed from here."""
-    return start("127.0.0.1:0" if local else f"{outward_host()}:0")
+def own(host: str) -> str:
+    """The address of this process's own server at one of this machine's hosts: it holds the
+    session's master, so that the graph is rewritten here, and is fed from here."""
+    return start(f"{host}:0")
 
 
 def check_free(host: str, port: int) -> None:
@@ -112,8 +112,36 @@ def is_kept_local(port: int) -> bool:
     return bool(devices) and set(devices) == {b"lo"}
 
 
+def disconnect(address: str) -> None:
+    """End the connections of this process to an address, so that calls which wait for an answer
+    fail at once. Linux only; elsewhere they wait until their time limit."""
+    host, _, port = address.rpartition(":")
+    try:
+        known = {item[4][0] for item in socket.getaddrinfo(host.strip("[]"), port)}
+    except OSError:
+        return
+    for opened in sockets():
+        try:
+            peer = opened.getpeername()
+            if peer[1] == int(port) and peer[0].removeprefix("::ffff:") in known:
+                opened.shutdown(socket.SHUT_RDWR)
+        except (OSError, IndexError, TypeError):  # not connected, or a socket of another kind
+            continue
+
+
 def sockets_at(port: int) -> Iterator[socket.socket]:
     """The sockets of this process that listen at a port."""
+    for opened in sockets():
+        try:
+            listens = opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
+            if listens and opened.getsockname()[1] == port:
+                yield opened
+        except (OSError, IndexError, TypeError):  # a socket of another kind
+            continue
+
+
+def sockets() -> Iterator[socket.socket]:
+    """The sockets of this process, each of them open until the next one is asked for."""
     try:
         descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
     except OSError:
@@ -123,18 +151,25 @@ def sockets_at(port: int) -> Iterator[socket.socket]:
             if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                 continue
             with socket.socket(fileno=os.dup(descriptor)) as opened:
-                listens = opened.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN)
-                if listens and opened.getsockname()[1] == port:
-                    yield opened
-        except (OSError, IndexError, TypeError):  # closed meanwhile, or a socket of another kind
+                yield opened
+        except OSError:  # closed meanwhile
             continue
 
 
-def outward_host() -> str:
-    """The address by which other machines reach this one, as far as it can be told."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect(("192.0.2.1", 9))  # nothing is sent
-        except OSError:
-            return "127.0.0.1"
-        return probe.getsockname()[0]
+def host_towards(address: str) -> str:
+    """The address of this machine from which it reaches another address, as its routes say.
+
+    Raises TflabError where no route leads there.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        family, _, _, _, name = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_DGRAM)[
+            0
+        ]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(name)  # of a datagram socket this asks for the route and sends nothing
+            found = str(probe.getsockname()[0])
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise TflabError(f"No route leads from this machine to {address}: {reason}.") from error
+    return f"[{found}]" if family == socket.AF_INET6 else found

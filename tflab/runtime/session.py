@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import Any
@@ -89,7 +89,9 @@ def fresh(
     health.check_all(tasks)
     session = tf1.Session(cluster.target(config), graph, config)
     try:
-        with private.ctrl_c_kept():
+        with private.ctrl_c_kept(), ExitStack() as stack:
+            if tasks:
+                stack.enter_context(health.heeded(tasks))
             yield session
     except tf.errors.OpError as error:
         raise refusals.refused(error, options, graph) from error
