@@ -19,6 +19,7 @@ from itertools import count, islice
 from statistics import fmean, median
 from typing import Any
 
+from tflab.analysis import verdicts
 from tflab.cli import command, progress
 from tflab.exporters import json, text
 from tflab.records import Verdict
@@ -59,7 +60,7 @@ class Tried:
 
 
 def measure(seconds: float) -> Tried:
-    """Race for so long; at least once each way."""
+    """Race for so long once all is prepared; at least once each way."""
     from benchmarks import lenet
     from tflab import datasets
     from tflab.compare import race
@@ -74,17 +75,45 @@ def measure(seconds: float) -> Tried:
     alone.append(({"TFLAB_BENCHMARK": SLOWER}, slower))
     groups = {KINDS[0]: [({}, list(jobs))], KINDS[1]: alone}
     trials: list[Trial] = []
-    start = time.monotonic()
+    end = time.monotonic() + seconds
     for number in count():
-        if number >= len(KINDS) and time.monotonic() - start > seconds:
+        budget_s = share_of(end - time.monotonic(), number)
+        if not budget_s:
             break
         kind = KINDS[number % len(KINDS)]
-        plan = progress.track(
-            f"race {number + 1}, {kind}", range(race.OBSERVATIONS), race.OBSERVATIONS
-        )
-        observed = list(race.observations(jobs, groups[kind], rows, SIZES, plan))
+        label = f"race {number + 1}, {kind}"
+        plan = progress.track(label, within(budget_s, race.OBSERVATIONS), race.OBSERVATIONS)
+        most_s = min(race.OBSERVATION_S, budget_s / race.OBSERVATIONS)
+        observed = list(race.observations(jobs, groups[kind], rows, SIZES, plan, most_s))
         trials += judged(kind, observed)
     return Tried(program.dataset("train").name, copied, trials)
+
+
+def share_of(left_s: float, number: int) -> float:
+    """For how many of the seconds that are left a race may go on; 0 where it is not to begin.
+
+    The first two, one of each kind, share them; a later one has the budget of `compare` or none.
+    """
+    from tflab.compare import race
+
+    if number < len(KINDS):
+        return min(race.BUDGET_S, max(1.0, left_s / (len(KINDS) - number)))
+    return race.BUDGET_S if left_s >= race.BUDGET_S else 0
+
+
+def within(
+    budget_s: float, most: int, clock: Callable[[], float] = time.monotonic
+) -> Iterator[int]:
+    """The numbers of observations: the least that a verdict takes, and more, up to `most`, as long
+    as another one as long as the longest so far ends within the budget."""
+    start = last = clock()
+    longest = 0.0
+    for number in range(most):
+        if number >= verdicts.LEAST and last + longest > start + budget_s:
+            return
+        yield number
+        now = clock()
+        longest, last = max(longest, now - last), now
 
 
 def prepared() -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
@@ -235,7 +264,7 @@ def main() -> int:
         type=command.count("number of seconds"),
         default=SECONDS,
         metavar="N",
-        help="after which no further race begins (default: %(default)s)",
+        help="for which it races, once the steps are prepared (default: %(default)s)",
     )
     args = parser.parse_args()
     tried = child.call("benchmarks.verdicts:measure", args.seconds)

@@ -44,6 +44,32 @@ def test_every_kind_and_batch_size_has_its_row():
     ]
 
 
+def numbers(budget_s: float, *lasting_s: float) -> int:
+    """How many observations there are of those that would take so long."""
+    now = [100.0]
+    made = verdicts.within(budget_s, len(lasting_s), lambda: now[0])
+    taken = 0
+    for seconds, _ in zip(lasting_s, made, strict=False):
+        now[0] += seconds
+        taken += 1
+    return taken
+
+
+def test_no_observation_begins_that_may_not_end_within_the_budget():
+    assert numbers(120, *[15.0] * 10) == 8
+    assert numbers(119, *[15.0] * 10) == 7
+    assert numbers(119, *[11.0] * 9, 11.0) == 10
+    assert numbers(100, 30.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0) == 6  # as the longest so far
+    assert numbers(5, *[15.0] * 10) == 3  # the least that a verdict takes
+
+
+@pytest.mark.tensorflow
+def test_the_first_race_of_each_kind_shares_the_time_and_later_ones_have_the_usual_budget():
+    assert [verdicts.share_of(240, 0), verdicts.share_of(125, 1)] == [120, 125]
+    assert [verdicts.share_of(1800, 0), verdicts.share_of(1500, 1)] == [300, 300]
+    assert [verdicts.share_of(300, 2), verdicts.share_of(299, 2)] == [300, 0]
+
+
 @pytest.mark.tensorflow
 def test_at_each_batch_size_the_step_that_was_slowed_for_it_is_judged():
     usual = {size: [100] for size in verdicts.SIZES}
