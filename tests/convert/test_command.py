@@ -166,6 +166,7 @@ def test_the_parameters_of_the_graph_are_counted(run, folder):
         "elements": 10,
         "trained_variables": 1,
         "trained_elements": 3,
+        "undecided_variables": 0,
         "without_shape": 2,
         "ran": False,
     }

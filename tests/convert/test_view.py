@@ -262,7 +262,7 @@ SMALL = Conversion(
             OpRun(1, "conv", "Conv2D", STREAM, 905, 55, 0, ()),
         ),
         tracks=(Track(CPU, tracks.OPS, 1, 40, 3), Track(STREAM, tracks.KERNELS, 2, 55, 4)),
-        parameters=Parameters(3, 40, 2, 36, 1, True),
+        parameters=Parameters(3, 40, 2, 36, 0, 1, True),
         notes=("In 'a.pb' something was odd.",),
     ),
     step_times=(
@@ -281,7 +281,7 @@ SMALL = Conversion(
 )
 
 
-WHOLE = Parameters(2, 16, 2, 16, 0, False)
+WHOLE = Parameters(2, 16, 2, 16, 0, 0, False)
 
 
 @pytest.mark.parametrize(
@@ -289,22 +289,29 @@ WHOLE = Parameters(2, 16, 2, 16, 0, False)
     [
         (
             WHOLE,
-            "16 parameters: the elements of the 2 variables that optimiser ops of the graph train.",
+            "16 parameters: the elements of the 2 variables that updates of the graph train.",
         ),
         (
-            Parameters(8, 50, 2, 16, 1, True),
-            "16 parameters: the elements of the 2 variables that optimiser ops of the graph train, "
+            Parameters(8, 50, 2, 16, 0, 1, True),
+            "16 parameters: the elements of the 2 variables that updates of the graph train, "
             "beside 6 variables with 34 elements that they do not train. 1 variable of unknown "
             "shape could not be counted. It is the graph that ran, without the variables that "
             "these steps did not use.",
         ),
         (
-            Parameters(1, 1, 0, 0, 0, False),
+            Parameters(1, 1, 0, 0, 0, 0, False),
             "1 parameter, if all are trained: the elements of the 1 variable of the graph, in "
-            "which no optimiser op says which are.",
+            "which no update op says which are.",
         ),
         (
-            Parameters(0, 0, 0, 0, 0, True),
+            Parameters(5, 90, 2, None, 3, 0, True),
+            "The number of parameters is not known. The graph has no loss, and without it "
+            "3 variables may be trained or may be the state of an optimiser. Record a step that "
+            "fetches the loss, too. It is the graph that ran, without the variables that these "
+            "steps did not use.",
+        ),
+        (
+            Parameters(0, 0, 0, 0, 0, 0, True),
             "The graph has no variables, so no parameters are counted: weights that were frozen "
             "are constants like any other.",
         ),
@@ -369,6 +376,7 @@ def test_json_has_all_of_it():
             "elements": 40,
             "trained_variables": 2,
             "trained_elements": 36,
+            "undecided_variables": 0,
             "without_shape": 1,
             "ran": True,
         },

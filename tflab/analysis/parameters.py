@@ -1,20 +1,38 @@
 """Parameters: how many numbers a graph learns, by its variables and the ops that update them.
 
-A graph does not say which of its variables are trained. Where it has the ops of an optimiser, those
-are the ones that these update; slots and counters are variables of other inputs. No TensorFlow in
-here.
+A graph does not say which of its variables are trained; the ops that update them do. An optimiser's
+own op (`ResourceApplyAdam`, `SparseApplyFtrl`) takes the trained variable first and its slots after
+it. Scatters and assignments update anything: the table of an embedding, but also a slot, a moving
+average or a counter. Of these, a variable is trained where its update depends on what the forward
+pass computed of it: a gradient does. The forward pass is what leads to the loss, or to any other
+result that is no update. No TensorFlow in here.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 
-from tflab.records import Node, Shape, node_of
+from tflab.analysis import critical_path
+from tflab.records import Node, Shape, Transfer, node_of
 
-UPDATE = re.compile(r"(Resource)?(Sparse)?Apply\w+")  # their first input is what is trained
+OPTIMISERS = re.compile(r"(Resource)?(Sparse)?Apply\w+")  # their first input is what is trained
+UPDATES = re.compile(
+    rf"{OPTIMISERS.pattern}|Assign(Add|Sub)?(VariableOp)?|(Resource)?Scatter(Nd)?(Add|Sub|Update)"
+)
+VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
+TO_OTHERS = ("_HostRecv", "_HostSend", "_Recv", "_Retval", "_Send")
+PASSING = ("Enter", "Identity", "ReadVariableOp", "RefEnter", "RefIdentity", "Switch", *TO_OTHERS)
+NO_RESULT = (
+    "Assert",
+    "IsVariableInitialized",
+    "SaveV2",
+    "VarIsInitializedOp",
+    "_HostSend",
+    "_Send",
+)
 
 
 @dataclass(frozen=True)
@@ -28,32 +46,33 @@ class Variable:
 
 @dataclass(frozen=True)
 class Parameters:
-    """The variables of a graph, and their elements. Trained are those that optimiser ops update."""
+    """The variables of a graph, and their elements. Trained are those that updates train."""
 
     variables: int
     elements: int  # of those whose shape the graph says
     trained_variables: int
-    trained_elements: int
+    trained_elements: int | None  # None where some variables are undecided
+    undecided_variables: int  # that are updated in a graph without a loss: trained, or slots
     without_shape: int  # variables whose elements nobody can count
     ran: bool  # the graph is the one that ran: it has only variables that its steps used
 
 
-def count(nodes: Iterable[Node], variables: Iterable[Variable]) -> Parameters:
+def count(
+    nodes: Iterable[Node], variables: Iterable[Variable], transfers: Iterable[Transfer] = ()
+) -> Parameters:
     nodes = list(nodes)
-    updated = {
-        node_of(node.inputs[0]) for node in nodes if node.inputs and UPDATE.fullmatch(node.op)
-    }
     of_name: dict[str, Variable] = {}
-    trained: dict[str, Variable] = {}
+    shared: dict[str, str] = {}  # node -> the shared name of its variable
     for variable in variables:
         of_name.setdefault(variable.shared_name, variable)
-        if variable.name in updated:
-            trained[variable.shared_name] = variable
+        shared[variable.name] = variable.shared_name
+    trained, undecided = Updates(nodes, shared, transfers).trained()
     return Parameters(
         variables=len(of_name),
         elements=elements(of_name.values()),
         trained_variables=len(trained),
-        trained_elements=elements(trained.values()),
+        trained_elements=None if undecided else elements(of_name[name] for name in trained),
+        undecided_variables=len(undecided),
         without_shape=sum(size(variable) is None for variable in of_name.values()),
         ran=all(node.device for node in nodes),
     )
@@ -68,3 +87,123 @@ def size(variable: Variable) -> int | None:
     dims = [dim for dim in variable.shape or () if dim is not None]
     whole = variable.shape is not None and len(dims) == len(variable.shape)
     return prod(dims) if whole else None
+
+
+OTHER = 1  # the bit of what is no variable: data, random numbers
+
+
+class Updates:
+    """Which variables of a graph feed which updates, each variable as one bit of a number."""
+
+    def __init__(
+        self, nodes: Sequence[Node], shared: Mapping[str, str], transfers: Iterable[Transfer]
+    ) -> None:
+        self.nodes = {node.name: node for node in nodes}
+        names = dict.fromkeys(shared.values())
+        self.bits = {name: OTHER << place for place, name in enumerate(names, start=1)}
+        self.variable = dict(shared)  # node -> the variable that it is, or only hands on
+        self.inputs = {node.name: list(map(node_of, node.inputs)) for node in nodes}
+        for transfer in transfers:
+            if transfer.recv in self.nodes:
+                self.inputs[transfer.recv].append(transfer.send)
+        self.consumed = {name for taken in self.inputs.values() for name in taken}
+        self.updates = {
+            name: [one for one in node.control_inputs if is_update(self.nodes.get(one))]
+            for name, node in self.nodes.items()
+        }
+        parents = {
+            name: [one for one in (*self.inputs[name], *self.updates[name]) if one in self.nodes]
+            for name in self.nodes
+        }
+        self.order = list(critical_path.in_order(parents))
+        for name in self.order:
+            taken = self.inputs[name][:1]
+            if self.nodes[name].op in PASSING and taken and taken[0] in self.variable:
+                self.variable[name] = self.variable[taken[0]]
+        self.old = self.old_values()
+
+    def old_values(self) -> dict[str, int]:
+        """For each node the variables whose values before the step it depends on."""
+        bits: dict[str, int] = {}
+        for name in self.order:
+            if is_update(self.nodes[name]) or self.updates_before(name):
+                bits[name] = 0
+            elif name in self.variable:
+                bits[name] = self.bits[self.variable[name]]
+            elif self.inputs[name]:
+                bits[name] = union(bits, self.inputs[name])
+            else:
+                bits[name] = 0 if self.nodes[name].op == "Const" else OTHER
+        return bits
+
+    def through(self, forward: Container[str]) -> dict[str, int]:
+        """For each node the variables on which it depends through a node of the forward pass, also
+        by way of what was written to another variable."""
+        bits: dict[str, int] = {}
+        for name in self.order:
+            own = self.old[name] if name in forward else 0
+            bits[name] = own | union(bits, [*self.inputs[name], *self.updates_before(name)])
+        return bits
+
+    def updates_before(self, name: str) -> list[str]:
+        """The updates after which a node reads the variable that they change."""
+        variable = self.variable.get(name)
+        return [one for one in self.updates[name] if self.owner(self.nodes[one]) == variable]
+
+    def owner(self, node: Node) -> str | None:
+        """The variable that an update changes."""
+        taken = self.inputs[node.name]
+        return self.variable.get(taken[0]) if taken else None
+
+    def trained(self) -> tuple[set[str], set[str]]:
+        """The variables that are trained, and those that may be: the graph has no loss."""
+        updates = [(node, self.owner(node)) for node in self.nodes.values() if is_update(node)]
+        by_optimiser = [
+            (node, owner) for node, owner in updates if owner and OPTIMISERS.fullmatch(node.op)
+        ]
+        certain = {owner for _, owner in by_optimiser}
+        taken = (name for node, _ in by_optimiser for name in self.inputs[node.name][1:])
+        slots = {self.variable[name] for name in taken if name in self.variable}
+        results = [name for name, node in self.nodes.items() if self.is_result(node)]
+        lost = not union(self.old, results) & ~OTHER
+        forward = set(self.nodes) if lost else self.leading_to(results)
+        gradients = self.through(forward)
+        rest = set()
+        for node, owner in updates:
+            values = self.inputs[node.name][1:]
+            by_gradient = union(gradients, values)
+            if owner is None or owner in certain | slots or not by_gradient & self.bits[owner]:
+                continue
+            if (by_gradient | union(self.old, values)) & ~self.bits[owner]:
+                rest.add(owner)
+        return (certain, rest) if lost else (certain | rest, set())
+
+    def leading_to(self, results: Iterable[str]) -> set[str]:
+        """The results and what they are computed from, but for what only hands a variable on."""
+        led, waiting = set[str](), list(results)
+        while waiting:
+            name = waiting.pop()
+            if name not in led:
+                led.add(name)
+                waiting += self.inputs[name]
+        return led - self.variable.keys()
+
+    def is_result(self, node: Node) -> bool:
+        """Whether it makes a value that no other node takes, and that is not just a variable's."""
+        return (
+            node.name not in self.consumed
+            and node.name not in self.variable
+            and node.op not in NO_RESULT
+            and not is_update(node)
+        )
+
+
+def union(bits: Mapping[str, int], names: Iterable[str]) -> int:
+    together = 0
+    for name in names:
+        together |= bits.get(name, 0)
+    return together
+
+
+def is_update(node: Node | None) -> bool:
+    return node is not None and UPDATES.fullmatch(node.op) is not None

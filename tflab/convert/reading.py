@@ -132,7 +132,7 @@ def read(files: Sequence[str], graph: str | None = None) -> Recorded:
         runs=tuple(runs),
         tracks=totals(runs, left_out),
         nodes=whole,
-        parameters=parameters.count(whole, variables.values()) if whole else None,
+        parameters=parameters.count(whole, variables.values(), sent) if whole else None,
         transfers=tuple(sent),
         notes=tuple(notes),
     )

@@ -82,16 +82,23 @@ def counted(parameters: Parameters) -> str:
             "are constants like any other."
         )
     trained, others = parameters.trained_variables, variables_but_trained(parameters)
-    if trained:
+    if parameters.trained_elements is None:
+        undecided = plural(parameters.undecided_variables, "variable")
+        text = (
+            f"The number of parameters is not known. The graph has no loss, and without it "
+            f"{undecided} may be trained or may be the state of an optimiser. Record a step that "
+            "fetches the loss, too."
+        )
+    elif trained:
         text = (
             f"{plural(parameters.trained_elements, 'parameter')}: the elements of the "
-            f"{plural(trained, 'variable')} that optimiser ops of the graph train"
+            f"{plural(trained, 'variable')} that updates of the graph train"
         )
         text += f", beside {others} that they do not train." if others else "."
     else:
         text = (
             f"{plural(parameters.elements, 'parameter')}, if all are trained: the elements of the "
-            f"{plural(parameters.variables, 'variable')} of the graph, in which no optimiser op "
+            f"{plural(parameters.variables, 'variable')} of the graph, in which no update op "
             "says which are."
         )
     if parameters.without_shape:
@@ -105,7 +112,7 @@ def counted(parameters: Parameters) -> str:
 def variables_but_trained(parameters: Parameters) -> str:
     """`3 variables with 61,707 elements`"""
     count = parameters.variables - parameters.trained_variables
-    elements = parameters.elements - parameters.trained_elements
+    elements = parameters.elements - (parameters.trained_elements or 0)
     return f"{plural(count, 'variable')} with {plural(elements, 'element')}" if count else ""
 
 
