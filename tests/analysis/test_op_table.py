@@ -391,15 +391,17 @@ def test_without_costs_there_are_no_flops():
     assert unknown() == (None, None, None, None)
 
 
-def test_flops_that_are_not_covered_are_missing_from_the_sum():
-    assert unknown(Costs("a/x", 40, 10), Costs("a/y", None, 10)) == (40, 4, 2, 4 / 2)
+def test_where_the_flops_of_one_node_are_not_known_the_row_has_none():
+    assert unknown(Costs("a/x", 40, 10), Costs("a/y", None, 10)) == (None, None, None, None)
+    assert unknown(Costs("a/x", 40, 10)) == (None, None, None, None)
+    assert unknown(Costs("a/x", 40, 10), Costs("a/y", 0, 10)) == (40, 4, 2, 4 / 2)
 
 
 def test_no_covered_flops_are_not_zero_flops():
     assert unknown(Costs("a/x", None, 10), Costs("a/y", None, 10)) == (None, None, None, None)
 
 
-@pytest.mark.parametrize("other", [(), (Costs("a/y", None, None),), (Costs("a/y", 7, None),)])
+@pytest.mark.parametrize("other", [(Costs("a/y", 0, None),), (Costs("a/y", 7, None),)])
 def test_bytes_that_are_not_known_leave_no_intensity(other):
     assert unknown(Costs("a/x", 40, 10), *other)[2:] == (None, None)
 
@@ -410,7 +412,7 @@ def test_the_roof_is_that_of_the_mean_bytes_of_a_call_that_moves_any():
     stats = [node("a/x", "X", 40, 3), node("a/y", "Y", 10, 1), node("a/z", "Z", 50, 9)]
 
     def share(small, large):
-        costs = [Costs("a/x", 40, small), Costs("a/y", 0, large), Costs("a/z", None, 0)]
+        costs = [Costs("a/x", 40, small), Costs("a/y", 0, large), Costs("a/z", 0, 0)]
         (row,) = op_table.table(stats, "layer", 1, None, costs=costs, peaks=peaks)
         assert (row.gflops, row.intensity) == (120 / 100, 120 / (3 * small + large))
         return row.roof_share * row.intensity / row.gflops

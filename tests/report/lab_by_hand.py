@@ -126,7 +126,7 @@ COMPARED = Comparison(
         op_total("only/cold", "Const", 1, 96_000, 94_000, 95_000, 0.25),
     ),
     cold_step_ns=21_700_000,
-    uncovered=(),
+    uncovered={},
     tables={4: ROWS[3:5], 16: ROWS[5:7], 64: ROWS},
     images=70_000,
     warm_ns={"conv1/Relu": 121_000},

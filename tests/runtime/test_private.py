@@ -138,17 +138,6 @@ def test_an_op_has_its_gradient_function(graph, monkeypatch):
 
 
 @pytest.mark.tensorflow
-def test_the_flops_of_a_node_are_counted(graph, monkeypatch):
-    from tensorflow.python.framework import ops
-
-    square = op(graph, "square")
-    assert private.flops(graph, square.node_def) == 3
-    assert private.flops(graph, op(graph, "x").node_def) is None
-    monkeypatch.delattr(ops, "get_stats_for_node_def")
-    lost(lambda: private.flops(graph, square.node_def), "The registry that counts FLOPs")
-
-
-@pytest.mark.tensorflow
 def test_a_gradient_op_knows_its_forward_op(graph):
     derived = {
         name: private.original_op(node)

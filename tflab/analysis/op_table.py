@@ -73,11 +73,10 @@ def table(
     `step_median_ns`. `peak_bytes(names)` gives
     the most that some nodes had alive at once in a step.
 
-    GFLOP/s and intensity (FLOPs a byte) are lower bounds where FLOPs of a row are not covered;
-    they are None where none are, and the intensity also where the bytes of any node are not
-    known. `roof_share` needs `peaks`; the roof is that of the mean bytes of a call that moves any.
-    It can come out above 1, for the roof is what a short benchmark reached. Raises UsageError for
-    another `by`.
+    FLOPs, GFLOP/s and intensity (FLOPs a byte) are None where the FLOPs of any node of a row are
+    not known, and the intensity also where the bytes of any are not. `roof_share` needs `peaks`;
+    the roof is that of the mean bytes of a call that moves any. It can come out above 1, for the
+    roof is what a short benchmark reached. Raises UsageError for another `by`.
     """
     groups: dict[tuple[str, str], list[NodeStats]] = {}
     for label, node in zip(labels_of(nodes, by, sources or {}, ledger), nodes, strict=True):
@@ -168,11 +167,11 @@ def with_work(
     cost_of: Mapping[str, Costs],
     peaks: Peaks | None,
 ) -> OpStats:
-    """The row with the work it stands for: the FLOPs that are known, the bytes if all are."""
+    """The row with the work it stands for, where that of all of its nodes is known."""
     costs = [(node.calls, cost_of.get(node.name, Costs(node.name, None, None))) for node in members]
     known = [calls * cost.flops for calls, cost in costs if cost.flops is not None]
     sizes = [calls * cost.bytes for calls, cost in costs if cost.bytes is not None]
-    if not known:
+    if len(known) < len(costs):
         return row
     flops, size = sum(known), sum(sizes)
     gflops = flops / row.self_ns if row.self_ns else None  # FLOPs a ns

@@ -64,19 +64,22 @@ def mean_costs(batch: sweep.Measured, placed: Placement, last: Placement | None)
     whole = costs_of(placed)
     shorter = costs_of(last) if last and batch.rows % batch.batch_size else whole
 
-    def mean(usual: int | None, once: int | None) -> int | None:
+    def mean(usual: float | None, once: float | None) -> float | None:
         if usual is None or once is None:
-            return usual
-        return round(usual + (once - usual) / batch.accumulator.steps)
+            return None
+        return usual + (once - usual) / batch.accumulator.steps
+
+    def size(usual: int | None, once: int | None) -> int | None:
+        between = mean(usual, once)
+        return None if between is None else round(between)
 
     for name, cost in whole.items():
         once = shorter.get(name, cost)
-        yield replace(cost, flops=mean(cost.flops, once.flops), bytes=mean(cost.bytes, once.bytes))
+        yield replace(cost, flops=mean(cost.flops, once.flops), bytes=size(cost.bytes, once.bytes))
 
 
 def costs_of(placed: Placement) -> dict[str, Costs]:
-    known = costs.costs(costs.of_placement(placed), placed.nodes, placed.ledger)
-    return {cost.name: cost for cost in known}
+    return {cost.name: cost for cost in costs.costs(placed)}
 
 
 def peak_bytes(runs: Mapping[str, Sequence[OpRun]], nodes: Iterable[str]) -> int:

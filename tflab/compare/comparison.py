@@ -140,7 +140,6 @@ def compare(
     judgement = judged(steps, placed, load.since(start))
     if not judgement.quiet:
         raced = race.undecided(raced)
-    graph = costs.of_placement(first)
     return Comparison(
         model=observing.without_folders(model) if observed else model,
         phase=phase,
@@ -155,7 +154,7 @@ def compare(
         findings=findings.sentences(compared, steps, by, raced, judgement),
         cold=cold,
         cold_step_ns=cold_step_ns,
-        uncovered=tuple(costs.uncovered(graph, first.nodes, first.ledger)),
+        uncovered=costs.uncovered(first),
         interrupted=ending.interrupted,
         failure=" ".join([*refused, *([str(ending.failure)] if ending.failure else [])]) or None,
         images=images,
@@ -164,7 +163,6 @@ def compare(
         warm_ns={row.key: warm[row.key] for row in cold if row.key in warm},
         experiments=made,
         peaks=peaks,
-        corrected=costs.corrected(graph, first.nodes, first.ledger),
         quality=judgement,
         diagnosis=diagnosed(done, placed, peaks, raced, made) if judgement.quiet else (),
         observed=observed,

@@ -85,6 +85,7 @@ def place_once(backward: Backward, options: Options) -> Placement:
         transfers=sent,
         kernels=tuple(kernels.chosen(graphs, program.graph)),
         generated=generated,
+        varying=trace.varying_shapes(observed.metadata.step_stats),
         partition_graphs=tuple(graphs),
         notes=(*observed.notes, *notes),
     )

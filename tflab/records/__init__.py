@@ -275,7 +275,11 @@ class Placement(Shown):
     assignments: tuple[Assignment, ...] = ()
     kernels: tuple[Kernel, ...] = ()
     generated: tuple[Generated, ...] = ()
-    # GraphDefs, for TensorBoard
+    # Tensors that a step made more than once, with different shapes: that of each time
+    varying: Mapping[str, tuple[Shape, ...]] = field(
+        default_factory=dict, repr=False, metadata={"json": None}
+    )
+    # GraphDefs, for TensorBoard and for counting FLOPs
     partition_graphs: tuple[Any, ...] = field(default=(), repr=False, metadata={"json": None})
     toggle: Toggle | None = None
     notes: tuple[str, ...] = ()  # what could not be done, and why

@@ -40,11 +40,9 @@ class Costs:
     """What one call of a node does, from its definition and shapes; not measured."""
 
     name: str
-    flops: int | None  # None where neither a formula nor the framework's registry covers a type
+    # The mean over the runs of a step; None where a formula or a shape is missing for any part
+    flops: float | None
     bytes: int | None  # of all inputs and outputs; None where a shape is not known
-    # Who counts the FLOPs: "formula" (tflab's own), "registry" (the framework's), or "both" where
-    # ops of either kind were fused; None where nobody does
-    flops_from: str | None = None
 
 
 @dataclass(frozen=True)
@@ -83,7 +81,7 @@ class OpStats:
     share: float  # of the self time of all rows
     cumulative_share: float
     requested_bytes: int  # a step
-    flops: int | None  # a step
+    flops: int | None  # a step; None where those of any of its nodes are not known
     gflops: float | None  # 10^9 FLOPs a second of self time
     intensity: float | None  # FLOPs a byte of inputs and outputs
     roof_share: float | None  # of what the machine could do at that intensity
@@ -167,7 +165,7 @@ class Comparison(Shown):
     findings: tuple[str, ...]
     cold: tuple[OpStats, ...]  # ops of the very first step that took longest
     cold_step_ns: int
-    uncovered: tuple[str, ...]  # types whose FLOPs are not known
+    uncovered: Mapping[str, int]  # types whose FLOPs are not known, and of how many nodes
     interrupted: bool = False
     failure: str | None = None  # of a step: these are the measurements until then
     # By batch size: all that is known of each row
@@ -179,8 +177,6 @@ class Comparison(Shown):
     # By batch size, where they were asked for
     experiments: Mapping[int, Experiments] = field(default_factory=dict)
     peaks: Peaks | None = None  # of the machine: what `roof_share` is a share of
-    # Types whose FLOPs are not what the framework's registry says, and what is wrong with that
-    corrected: Mapping[str, str] = field(default_factory=dict)
     quality: Quality | None = None  # of the measurement; None where nobody looked
     diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, what costs most first
     # Of several processes, where the measurement is to be kept

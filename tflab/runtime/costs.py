@@ -1,14 +1,15 @@
-"""Costs: the FLOPs and bytes of every executed node, from the definition of the user's graph.
+"""Costs: the FLOPs and bytes of a call of every executed node, from its definition and its shapes.
 
-What runs no longer says what it computes: `conv1/Relu` ran as `_MklNativeFusedConv2D`, and no
-framework knows how many FLOPs that has. The ledger says which of the user's nodes it does the
-work of; what those count is in `flop_counts`.
+FLOPs are counted in `flop_counts`. What XLA compiled has no definition in the graph that ran; the
+ledger says which of the user's nodes are in it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from math import prod
+from typing import Any
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
@@ -21,7 +22,6 @@ from tflab.runtime.flop_counts import HAND_ON, NO_ARITHMETIC
 
 PASSES_OVER_VARIABLE = {"AssignVariableOp": 1, "AssignAddVariableOp": 2, "AssignSubVariableOp": 2}
 UNSIZED = ("resource", "string", "variant")  # a tensor's shape says nothing about its bytes
-NOT_THE_USERS = "not a node of the user's graph, but made by the runtime or within a function"
 
 
 def of_placement(placed: Placement) -> tf.Graph:
@@ -66,31 +66,44 @@ def concrete(
     return copy
 
 
-def costs(graph: tf.Graph, executed: Sequence[Node], ledger: Sequence[Fate]) -> tuple[Costs, ...]:
+def costs(placed: Placement) -> tuple[Costs, ...]:
     """FLOPs and bytes of one call of every executed node, in their order.
 
-    `graph` is the user's with concrete shapes (see `concrete`) and `executed` has its shapes
-    from a step of the same batch size. A node does the FLOPs of the user's node of that name and
-    of all that were fused or compiled into it; what was folded, merged or removed costs nothing.
-    Those not covered count nothing towards a sum; without any that is covered, and so without a
-    ledger, it is None, as it is for what does no arithmetic. Raises KeyError where the ledger is
-    of another graph.
+    FLOPs are None where a formula or a shape is missing, for whatever part of a node's work.
     """
-    makers = {node.name: node for node in executed}
-    work = workers(ledger)
+    counts = flop_counts.Counts(placed)
+    makers = {node.name: node for node in placed.nodes}
+    compiled = of_compiled(placed)
     return tuple(
-        costs_of(graph, node, work.get(node.name, ()), bytes_of(graph, node, makers))
-        for node in executed
+        Costs(
+            node.name,
+            known(compiled.get(node.name) or counts.of_node(node)),
+            bytes_of(counts.definitions, node, makers),
+        )
+        for node in placed.nodes
     )
 
 
-def costs_of(graph: tf.Graph, node: Node, work: Sequence[str], moved: int | None) -> Costs:
-    covered = [count for count in flop_counts.counts(graph, node, work) if count.flops is not None]
-    if not covered:
-        return Costs(node.name, None, moved, None)
-    sources = {count.source for count in covered}
-    total = sum(count.flops or 0 for count in covered)
-    return Costs(node.name, total, moved, sources.pop() if len(sources) == 1 else "both")
+def known(count: float | flop_counts.Unknown) -> float | None:
+    return None if isinstance(count, flop_counts.Unknown) else count
+
+
+def of_compiled(placed: Placement) -> dict[str, float | flop_counts.Unknown]:
+    """The FLOPs of what XLA compiled, by the node that runs it: those of the user's nodes in it."""
+    members: dict[str, list[str]] = {}
+    for fate in placed.ledger:
+        if fate.fate == "compiled" and fate.into:
+            members.setdefault(fate.into, []).append(fate.name)
+    graph = of_placement(placed) if members else None
+    counts: dict[str, float | flop_counts.Unknown] = {}
+    for into, names in members.items():
+        assert graph
+        operations = [graph.get_operation_by_name(name) for name in names]
+        try:
+            counts[into] = sum(flop_counts.of_operations(operations))
+        except (KeyError, ValueError) as reason:
+            counts[into] = flop_counts.Unknown("_XlaRun", str(reason))
+    return counts
 
 
 def moving(
@@ -115,33 +128,20 @@ def fed_bytes(executed: Sequence[Node]) -> int:
     return sum(size or 0 for size in fed)
 
 
-def uncovered(graph: tf.Graph, executed: Sequence[Node], ledger: Sequence[Fate]) -> dict[str, str]:
-    """The types whose FLOPs are missing from `costs`, in the order of their names, and why.
-
-    They are the user's types, except for nodes that the user did not write. Types that only
-    hand on or move data are not missed.
-    """
-    work = workers(ledger)
-    reasons: dict[str, str] = {}
-    for node in executed:
-        if node.name not in work and node.op not in NO_ARITHMETIC:
-            reasons[node.op] = NOT_THE_USERS
-        for count in flop_counts.counts(graph, node, work.get(node.name, ())):
-            if count.reason and count.op not in NO_ARITHMETIC:
-                reasons[count.op] = count.reason
-    return dict(sorted(reasons.items()))
-
-
-def corrected(graph: tf.Graph, executed: Sequence[Node], ledger: Sequence[Fate]) -> dict[str, str]:
-    """The types whose FLOPs in `costs` are not those of the registry, in the order of their names,
-    and what is wrong with those."""
-    work = workers(ledger)
-    reasons: dict[str, str] = {}
-    for node in executed:
-        for count in flop_counts.counts(graph, node, work.get(node.name, ())):
-            if count.source == flop_counts.FORMULA and (fault := flop_counts.fault_of(count)):
-                reasons[count.op] = fault
-    return dict(sorted(reasons.items()))
+def uncovered(placed: Placement) -> dict[str, int]:
+    """The types of the nodes that ran whose FLOPs are not known, with how many nodes each, in the
+    order of their names."""
+    counts = flop_counts.Counts(placed)
+    compiled = of_compiled(placed)
+    types = Counter(
+        count.op
+        for node in placed.nodes
+        if counts.ran(node)
+        and isinstance(
+            count := compiled.get(node.name) or counts.of_node(node), flop_counts.Unknown
+        )
+    )
+    return dict(sorted(types.items()))
 
 
 def workers(ledger: Sequence[Fate]) -> dict[str, list[str]]:
@@ -155,7 +155,7 @@ def workers(ledger: Sequence[Fate]) -> dict[str, list[str]]:
     return work
 
 
-def bytes_of(graph: tf.Graph, node: Node, makers: Mapping[str, Node]) -> int | None:
+def bytes_of(definitions: Mapping[str, Any], node: Node, makers: Mapping[str, Node]) -> int | None:
     """Bytes of all inputs and outputs of one call. None where a size is not known.
 
     A tensor counts where it is read and where it is written, whether or not a cache held it. A
@@ -171,8 +171,10 @@ def bytes_of(graph: tf.Graph, node: Node, makers: Mapping[str, Node]) -> int | N
         if maker is None or index >= len(maker.outputs):
             return None
         output = maker.outputs[index]
-        is_handle = output.dtype == "resource"
-        sizes.append(variable_bytes(graph, node.op, maker) if is_handle else tensor_bytes(output))
+        if output.dtype == "resource":
+            sizes.append(variable_bytes(definitions, node.op, maker))
+        else:
+            sizes.append(tensor_bytes(output))
     known = [size for size in sizes if size is not None]
     return sum(known) if len(known) == len(sizes) else None
 
@@ -184,13 +186,13 @@ def tensor_bytes(tensor: Tensor) -> int | None:
     return elements * tf.dtypes.as_dtype(tensor.dtype).size
 
 
-def variable_bytes(graph: tf.Graph, user: str, handle: Node) -> int | None:
+def variable_bytes(definitions: Mapping[str, Any], user: str, handle: Node) -> int | None:
     """Bytes that an op of type `user` reads and writes of the variable behind a handle."""
     passes = 2 if user.startswith("ResourceApply") else PASSES_OVER_VARIABLE.get(user)
-    if passes is None or handle.op != "VarHandleOp":
+    if passes is None or handle.op != "VarHandleOp" or handle.name not in definitions:
         return None  # the rows of a table, the state of a generator: not known from here
-    op = graph.get_operation_by_name(handle.name)
-    shape = tf.TensorShape(op.get_attr("shape"))
+    attr = definitions[handle.name].attr
+    shape = tf.TensorShape(attr["shape"].shape)
     if not shape.is_fully_defined():
         return None
-    return passes * shape.num_elements() * op.get_attr("dtype").size
+    return passes * shape.num_elements() * tf.dtypes.as_dtype(attr["dtype"].type).size

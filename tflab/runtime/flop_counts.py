@@ -1,120 +1,135 @@
-"""FLOP counts: the FLOPs of one of the user's nodes, by a formula of ours or by the registry.
+"""FLOP counts: what each node that ran did, by its definition and the shapes of its trace.
 
-For the types of `tflab.runtime.flops` there is a formula; for others TensorFlow has a
-registry of functions that count: the one behind `tf.compat.v1.profiler`, in
-tensorflow/python/profiler/internal/flops_registry.py and tensorflow/python/ops/nn_ops.py.
-
-What the registry means by a FLOP (looked up in TensorFlow 2.21), and where it is not asked:
-
-- A multiply-add counts as 2: `MatMul` is 2*M*N*K, `Conv2D` 2*N*Ho*Wo*Co*Kh*Kw*Ci.
-- `Conv2DBackpropInput` and `...Filter` take the size of the *image* over the stride where the
-  forward formula has that of the output. They agree for SAME padding, where the stride divides
-  the image; without padding it is too much: for 5 x 5 on 32 x 32 1.31 times, on 14 x 14 1.96
-  times. Here the formula counts.
-- Convolution gradients and pooling are counted for NHWC only; the formulas know any format.
-- `MaxPool` is 1 for every element of every window, `MaxPoolGrad` the same plus 1 an output,
-  `Softmax` 5 an element, `Rsqrt` 2, `Mean` 1 an input, `Sum` and `BiasAddGrad` 1 less an output.
-- Integers count like floats: index arithmetic has "FLOPs" too.
-- `Relu`, `ReluGrad` and the gradients of depthwise convolutions are not registered, but have a
-  formula. `Exp`, `Tanh`, batch normalisation, cross entropy and the optimisers'
-  `ResourceApply...` have neither. `costs.uncovered` lists such types.
+The definition is that of the graph that ran: `conv1/Relu` is a `_MklNativeFusedConv2D` there, with
+the ops that were fused into it by name. Shapes are those that the trace has of every run, so the
+body of a loop or function counts with its own, each iteration by itself. Nothing is looked up in
+the registry behind `tf.compat.v1.profiler`: it knows no fused types and no loops, and counts some
+gradients of convolutions and transposed products wrong (seen in TensorFlow 2.21).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import tensorflow as tf
 
-from tflab.records import Node
-from tflab.runtime import flops, private
+from tflab.records import Node, Placement, Shape
+from tflab.runtime import flops
 
-# These types pass a buffer or a handle on, or look at a shape: nothing is moved.
-PASSING = """_Arg _Retval _XlaCompile _XlaMerge Const ControlTrigger Enter Exit ExpandDims
-    Identity IdentityN LoopCond Merge NextIteration NoOp Placeholder PlaceholderWithDefault
-    PreventGradient Rank ReadVariableOp Reshape Shape ShapeN Size Snapshot Squeeze StopGradient
-    Switch VarHandleOp VarIsInitializedOp VariableV2"""
-# These copy, fill or choose: bytes, but no arithmetic to count.
-MOVING = """_HostRecv _HostSend _Recv _Send AssignVariableOp BroadcastTo Cast ConcatOffset ConcatV2
-    Fill Gather GatherNd GatherV2 InvertPermutation MirrorPad OneHot OnesLike Pack Pad PadV2
-    ResourceGather ReverseV2 ScatterNd Select SelectV2 Slice Split SplitV StridedSlice
-    StridedSliceGrad Tile Transpose Unpack Where ZerosLike"""
+# These pass a buffer or a handle on, or look at a shape: nothing is moved, nothing computed.
+PASSING = """_Arg _DeviceRetval _Retval _SwitchN _XlaCompile _XlaMerge BroadcastArgs
+    BroadcastGradientArgs Const ControlTrigger Enter Exit ExpandDims Identity IdentityN
+    IsVariableInitialized LoopCond Merge NextIteration NoOp Placeholder PlaceholderWithDefault
+    PreventGradient Rank ReadVariableOp RefEnter RefExit RefIdentity RefMerge RefNextIteration
+    RefSwitch Reshape Shape ShapeN Size Snapshot Squeeze StackPopV2 StackPushV2 StackV2 StopGradient
+    Switch TensorArrayCloseV3 TensorArrayGradV3 TensorArraySizeV3 TensorArrayV3 TensorListLength
+    TensorListPopBack TensorListPushBack TensorListReserve EmptyTensorList VarHandleOp
+    VarIsInitializedOp Variable VariableShape VariableV2"""
+# These copy, fill, look up or choose: bytes, but no arithmetic.
+MOVING = """_HostRecv _HostSend _Recv _Send Assert Assign AssignVariableOp BroadcastTo Cast Concat
+    ConcatOffset ConcatV2 DynamicPartition DynamicStitch Fill Gather GatherNd GatherV2
+    InvertPermutation MirrorPad OneHot OnesLike Pack ParallelDynamicStitch Pad PadV2 Range
+    ResourceGather ResourceGatherNd ReverseSequence ReverseV2 ScatterNd Select SelectV2 Slice Split
+    SplitV StridedSlice StridedSliceGrad TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayReadV3
+    TensorArrayScatterV3 TensorArraySplitV3 TensorArrayWriteV3 TensorListFromTensor
+    TensorListGetItem TensorListSetItem TensorListStack Tile Transpose Unpack Where ZerosLike"""
 HAND_ON = frozenset(PASSING.split())
 NO_ARITHMETIC = HAND_ON | frozenset(MOVING.split())
-FORMULA, REGISTRY = "formula", "registry"  # where FLOPs come from
-NOT_REGISTERED = "no function is registered for it"
-NOT_BY_REGISTRY = "the registry does not count them"
-TOO_MUCH = "the registry counts too much"
-TOO_LITTLE = "the registry counts too little"
+
+Definition = Any  # a NodeDef
 
 
 @dataclass(frozen=True)
-class Count:
-    """The FLOPs of one of the user's nodes."""
+class Unknown:
+    """A node that ran, and of which the FLOPs are not known."""
 
-    operation: tf.Operation
-    flops: int | None
-    source: str | None  # FORMULA or REGISTRY
-    reason: str  # why there are none
-
-    @property
-    def op(self) -> str:
-        return self.operation.type
+    op: str
+    reason: str
 
 
-def counts(graph: tf.Graph, node: Node, work: Sequence[str]) -> Iterator[Count]:
-    """The FLOPs of each of the user's nodes in `work`."""
-    if node.op in HAND_ON:
-        return  # also where the user's own type was rewritten to this, as `x * 1` to `x`
-    for name in work:
-        operation = graph.get_operation_by_name(name)
+class Counts:
+    """The FLOPs of the nodes of a placement."""
+
+    def __init__(self, placed: Placement) -> None:
+        self.placed = placed
+        self.definitions = {
+            node.name: node for graph in placed.partition_graphs for node in graph.node
+        }
+        self.shapes = {
+            f"{node.name}:{slot}" if slot else node.name: output.shape
+            for node in placed.nodes
+            for slot, output in enumerate(node.outputs)
+        }
+
+    def of_node(self, node: Node) -> float | Unknown:
+        """The FLOPs of a call: the mean of its runs in the step, each by its own shapes."""
+        if {node.op, flops.plain_type(node.op)} & NO_ARITHMETIC:
+            return 0
         try:
-            ours = formula_flops(operation)
-            number = registered_flops(operation) if ours is None else ours
+            counts = [self.count(node, number) for number in range(self.runs(node))]
+        except (KeyError, IndexError):
+            return Unknown(node.op, "its definition is not that of its type")
         except ValueError as reason:
-            yield Count(operation, None, None, str(reason))
-        else:
-            yield Count(operation, number, REGISTRY if ours is None else FORMULA, "")
+            return Unknown(node.op, str(reason))
+        return counts[0] if len(set(counts)) == 1 else sum(counts) / len(counts)
+
+    def runs(self, node: Node) -> int:
+        """How often it ran, where its shapes were not the same each time; else 1 stands for all."""
+        tensors = (*node.inputs, *outputs_of(node))
+        lengths = {len(self.placed.varying[one]) for one in tensors if one in self.placed.varying}
+        if len(lengths) > 1:
+            raise ValueError("its inputs changed their shapes, and not as often as it ran")
+        return lengths.pop() if lengths else 1
+
+    def count(self, node: Node, number: int) -> int:
+        definition = self.definitions[node.name]
+        return flops.flops(
+            node.op,
+            [self.shape(tensor, number) for tensor in node.inputs],
+            [self.shape(tensor, number) for tensor in outputs_of(node)],
+            attributes_of(definition.attr),
+        )
+
+    def shape(self, tensor: str, number: int) -> Shape:
+        varying = self.placed.varying.get(tensor)
+        return varying[number] if varying else self.shapes.get(tensor)
+
+    def ran(self, node: Node) -> bool:
+        """Whether the step's trace has any output of it, or it has none to have."""
+        return not node.outputs or any(output.shape is not None for output in node.outputs)
 
 
-def formula_flops(op: tf.Operation) -> int | None:
-    """What the formula of its type counts; None where there is none, ValueError where a shape is
-    not known."""
-    if op.type not in flops.FORMULAS:
-        return None
-    named = {attribute.name for attribute in op.op_def.attr}
-    return flops.flops(
-        op.type,
-        [shape_of(tensor) for tensor in op.inputs],
-        [shape_of(tensor) for tensor in op.outputs],
-        {name: op.get_attr(name) for name in flops.ATTRIBUTES if name in named},
-    )
+def outputs_of(node: Node) -> list[str]:
+    return [f"{node.name}:{slot}" if slot else node.name for slot in range(len(node.outputs))]
 
 
-def shape_of(tensor: tf.Tensor) -> flops.Shape:
-    return None if tensor.shape.rank is None else tensor.shape.as_list()
+def attributes_of(attr: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a node that are numbers, texts, or lists of these."""
+    values: dict[str, Any] = {}
+    for name, value in attr.items():
+        kind = value.WhichOneof("value")
+        if kind == "list":
+            values[name] = [text.decode() for text in value.list.s] or list(value.list.i)
+        elif kind == "s":
+            values[name] = value.s.decode(errors="replace")
+        elif kind in ("b", "i", "f"):
+            values[name] = getattr(value, kind)
+    return values
 
 
-def registered_flops(op: tf.Operation) -> int:
-    """What the registry counts for this op; ValueError, with the reason, where it does not."""
-    if op.type in HAND_ON:
-        raise ValueError(NOT_REGISTERED)  # without copying the value of a constant
-    definition = op.node_def
-    # AddN counts all of its inputs, those for control too.
-    definition.input[:] = [tensor for tensor in definition.input if not tensor.startswith("^")]
-    number = private.flops(op.graph, definition)
-    if number is None:
-        raise ValueError(NOT_REGISTERED)
-    return round(number)  # the gradients of convolutions divide by the stride
+def of_operations(operations: Sequence[tf.Operation]) -> Iterator[int]:
+    """The FLOPs of ops of a graph whose shapes are known. Raises ValueError where they are not."""
+    for op in operations:
+        if op.type not in NO_ARITHMETIC:
+            yield flops.flops(
+                op.type,
+                [shape_of(tensor) for tensor in op.inputs],
+                [shape_of(tensor) for tensor in op.outputs],
+                attributes_of(op.node_def.attr),
+            )
 
 
-def fault_of(count: Count) -> str:
-    """What is wrong with the registry's number, where there is a formula; empty if they agree."""
-    try:
-        registered = registered_flops(count.operation)
-    except ValueError:
-        return NOT_BY_REGISTRY
-    if registered == count.flops:
-        return ""
-    return TOO_MUCH if registered > (count.flops or 0) else TOO_LITTLE
+def shape_of(tensor: tf.Tensor) -> Shape:
+    return None if tensor.shape.rank is None else tuple(tensor.shape.as_list())

@@ -19,22 +19,35 @@ from typing import Any
 Shape = Sequence[int | None] | None  # None where the rank, or a size, is not known
 Formula = Callable[[Sequence[Shape], Sequence[Shape], Mapping[str, Any]], int]
 
-ATTRIBUTES = ("adj_x", "ksize", "transpose_a")  # that a formula asks for
-
 
 def flops(
     op: str,
     inputs: Sequence[Shape],
     outputs: Sequence[Shape],
     attributes: Mapping[str, Any],
-) -> int | None:
-    """The FLOPs of one call of an op of this type, on tensors of these shapes; None where there is
-    no formula for the type.
+) -> int:
+    """The FLOPs of one run of an op of this type, on tensors of these shapes.
 
-    Raises ValueError where a shape that the formula needs is not known.
+    `inputs` may be followed by those that a kernel of oneDNN adds; `attributes` are those of the
+    node that ran, `fused_ops` as strings. Raises ValueError where there is no formula for the type
+    or for an op that was fused into it, and where a shape that the formula needs is not known.
     """
-    formula = FORMULAS.get(op)
-    return formula(inputs, outputs, attributes) if formula else None
+    plain = plain_type(op)
+    base = plain.removeprefix("Fused") if "fused_ops" in attributes else plain
+    formula = FORMULAS.get(base)
+    if formula is None:
+        raise ValueError("there is no formula for it")
+    count = formula(inputs, outputs, attributes)
+    for fused in attributes.get("fused_ops", ()):
+        if fused not in FUSED:
+            raise ValueError(f"there is no formula for {fused}, which was fused into it")
+        count += FUSED[fused] * elements(outputs[0])
+    return count
+
+
+def plain_type(op: str) -> str:
+    """`Conv2D` for `_MklNativeConv2D`: oneDNN's kernels compute what their names say."""
+    return op.removeprefix("_").removeprefix("Mkl").removeprefix("Native")
 
 
 def known(shape: Shape) -> tuple[int, ...]:
@@ -61,7 +74,9 @@ def convolution(filters: Shape, results: Shape) -> int:
     return 2 * elements(results) * prod(window)
 
 
-def conv2d(inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]) -> int:
+def forward_convolution(
+    inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]
+) -> int:
     return convolution(inputs[1], outputs[0])
 
 
@@ -129,31 +144,120 @@ def product(
     return 2 * elements(outputs[0]) * inner
 
 
+def einsum(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> int:
+    """A multiply-add for each combination of the labels: the product of their sizes, twice.
+
+    A label of one factor alone that is not in the result is summed first, as the kernel does
+    (tensorflow/core/kernels/linalg/einsum_op_impl.h). Without a sum there are only products.
+    """
+    terms, _, result = attributes["equation"].replace(" ", "").partition("->")
+    sizes: dict[str, int] = {}
+    labels = [
+        labelled(term, known(shape), sizes)
+        for term, shape in zip(terms.split(","), inputs, strict=False)
+    ]
+    wanted = set(labelled(result, known(outputs[0]), sizes))
+    count = 0
+    for number, own in enumerate(labels):
+        others = wanted.union(*labels[:number], *labels[number + 1 :])
+        left = own & others
+        if left != own:
+            count += prod(sizes[label] for label in own) - prod(sizes[label] for label in left)
+        labels[number] = left
+    if len(labels) == 1:
+        return count
+    every = set().union(*labels)
+    return count + (1 if every <= wanted else 2) * prod(sizes[label] for label in every)
+
+
+def labelled(term: str, shape: Sequence[int], sizes: dict[str, int]) -> set[str]:
+    """The labels of a term, with their sizes noted; axes of `...` are numbered from the last."""
+    before, dots, after = term.partition("...")
+    spread = len(shape) - len(before) - len(after)
+    if spread < 0 or (spread and not dots):
+        raise ValueError("its equation does not fit the shapes")
+    names = [*before, *(f"-{axis}" for axis in range(spread, 0, -1)), *after]
+    for name, size in zip(names, shape, strict=True):
+        sizes[name] = max(size, sizes.get(name, 1)) if size else 0
+    return set(names)
+
+
+def lstm_cell(
+    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
+) -> int:
+    """A product for the four gates, and 14 for each cell: the gates' biases (4) and functions (4),
+    the bias of forgetting, c = i*g + f*c' (3), tanh(c) and its product with the gate.
+
+    Hochreiter and Schmidhuber (1997) as in Greff et al., "LSTM: a search space odyssey" (2017).
+    Peepholes are three multiply-adds, a clipped cell two comparisons.
+    """
+    batch, _ = known(inputs[0])
+    rows, columns = known(inputs[3])
+    each = 14 + 6 * bool(attributes.get("use_peephole"))
+    each += 2 * (attributes.get("cell_clip", 0) > 0)
+    return 2 * batch * rows * columns + each * batch * columns // 4
+
+
+def gru_cell(inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]) -> int:
+    """Products for the two gates and the candidate, and 11 for each cell: biases (3), functions
+    (3), r*h, and h' = u*h + (1 - u)*c (4). Cho et al. (arXiv 1406.1078, 2014)."""
+    batch, _columns = known(inputs[0])
+    products = sum(2 * batch * elements(weights) for weights in inputs[2:4])
+    return products + 11 * batch * known(inputs[3])[1]
+
+
 # Element by element
 
 
-def an_output(inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]) -> int:
-    """One for each element: the addition of a bias, the comparison of a ReLU with 0.
+def each(count: int, of: str = "output", place: int = 0) -> Formula:
+    """So many for each element of an output, or of an input."""
 
-    Nair and Hinton, "Rectified linear units improve restricted Boltzmann machines" (ICML 2010):
-    max(0, x). Its gradient is one choice for each element.
-    """
-    return elements(outputs[0])
+    def formula(inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]) -> int:
+        return count * elements((inputs if of == "input" else outputs)[place])
+
+    return formula
 
 
 def sums(inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]) -> int:
-    """n - 1 additions for the sum of n elements: the gradient of a bias sums up all but the
-    channels."""
+    """n - 1 additions, comparisons or products for one number out of n."""
     return elements(inputs[0]) - elements(outputs[0])
 
 
-def softmax(inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]) -> int:
-    """Five for each element: the largest, the distance from it, exp, the sum and the quotient.
+def several(inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]) -> int:
+    """n - 1 additions for the sum of n tensors."""
+    return (len(inputs) - 1) * elements(outputs[0])
 
-    Goodfellow, Bengio and Courville (2016), section 6.2.2.3, which subtracts the largest.
-    An exp counts as one. The largest and the sum are counted as n for n elements, and not n - 1.
-    """
-    return 5 * elements(outputs[0])
+
+def batch_norm(
+    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
+) -> int:
+    """Ioffe and Szegedy (arXiv 1502.03167, 2015), algorithm 1: a mean (1), a variance (3),
+    a distance and a quotient (2), scale and shift (2). With known moments, the last four. What is
+    done once a channel does not count."""
+    return (8 if attributes.get("is_training", True) else 4) * elements(outputs[0])
+
+
+def sparse_cross_entropy(
+    inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]
+) -> int:
+    """The loss and its gradient: 5 an element as softmax, 3 a row (the logarithm of the sum, the
+    distance from it, and 1 less at the label)."""
+    return 5 * elements(inputs[0]) + 3 * elements(outputs[0])
+
+
+def momentum(
+    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
+) -> int:
+    """a = a*m + g, w -= a*r; of Nesterov w -= g*r + a*m*r."""
+    return (7 if attributes.get("use_nesterov") else 4) * elements(inputs[3])
+
+
+def adam(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> int:
+    """m += (g - m)*(1 - b), v += (g*g - v)*(1 - c), w -= m*r / (sqrt(v) + e): Kingma and Ba (2015),
+    as the kernel computes it."""
+    if attributes.get("use_nesterov"):
+        raise ValueError("there is no formula for it")
+    return 12 * elements(inputs[9])
 
 
 # Pooling
@@ -183,23 +287,54 @@ def max_pool_grad(
     return pooled * prod(attributes["ksize"]) + pooled
 
 
-FORMULAS: Mapping[str, Formula] = {
-    "AvgPool": pooling,
-    "BatchMatMul": product,
-    "BatchMatMulV2": product,
-    "BatchMatMulV3": product,
-    "BiasAdd": an_output,
-    "BiasAddGrad": sums,
-    "Conv2D": conv2d,
-    "Conv2DBackpropFilter": conv2d_backprop_filter,
-    "Conv2DBackpropInput": conv2d_backprop_input,
-    "DepthwiseConv2dNative": depthwise_conv2d,
-    "DepthwiseConv2dNativeBackpropFilter": depthwise_backprop_filter,
-    "DepthwiseConv2dNativeBackpropInput": depthwise_backprop_input,
-    "MatMul": product,
-    "MaxPool": pooling,
-    "MaxPoolGrad": max_pool_grad,
-    "Relu": an_output,
-    "ReluGrad": an_output,
-    "Softmax": softmax,
+def average_pool_grad(
+    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
+) -> int:
+    """A multiply-add for each element of each window: tensorflow/core/kernels/avgpooling_op.cc."""
+    return 2 * elements(inputs[1]) * prod(attributes["ksize"])
+
+
+# Types whose every output is one operation. An elementary function (exp, tanh) counts as one.
+ONE = """Abs Acos Add AddV2 Asin Atan Atan2 BiasAdd BitwiseAnd BitwiseOr Ceil Cos Cosh Div DivNoNan
+    Elu Equal Erf Erfc Exp Expm1 Floor FloorDiv FloorMod Greater GreaterEqual Inv IsFinite IsInf
+    IsNan LeakyRelu LeakyReluGrad Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr Maximum
+    Minimum Mod Mul MulNoNan Neg NotEqual Pow RealDiv Reciprocal Relu Relu6 Relu6Grad ReluGrad Rint
+    Round Selu Sigmoid Sign Sin Sinh Softplus Sqrt Square Sub Tan Tanh TruncateDiv Xdivy Xlogy"""
+FUSED: Mapping[str, int] = {  # by what comes after a product or convolution, for each output
+    **dict.fromkeys(("Add", "BiasAdd", "Elu", "LeakyRelu", "Mul"), 1),
+    **dict.fromkeys(("Relu", "Relu6", "Sigmoid", "Tanh"), 1),
+    "FusedBatchNorm": 4,
 }
+TYPES: Sequence[tuple[Formula, str]] = (
+    (each(1), ONE),
+    (each(2), "ClipByValue Rsqrt SqrtGrad SquaredDifference"),
+    (each(3), "InvGrad ReciprocalGrad SigmoidGrad TanhGrad"),
+    (each(5), "LogSoftmax Softmax"),
+    (sums, "All Any ArgMax ArgMin BiasAddGrad Max Min Prod Sum"),
+    (several, "AccumulateNV2 AddN"),
+    (pooling, "AvgPool AvgPool3D MaxPool MaxPool3D"),
+    (product, "BatchMatMul BatchMatMulV2 BatchMatMulV3 MatMul"),
+    (forward_convolution, "Conv2D Conv3D"),
+    (conv2d_backprop_filter, "Conv2DBackpropFilter Conv3DBackpropFilterV2"),
+    (conv2d_backprop_input, "Conv2DBackpropInput Conv3DBackpropInputV2"),
+    (einsum, "Einsum XlaEinsum"),
+    (adam, "ApplyAdam ResourceApplyAdam"),
+    (momentum, "ApplyMomentum ResourceApplyMomentum"),
+    (each(2, "input", 2), "ApplyGradientDescent ResourceApplyGradientDescent"),
+    (each(1, "input", 1), "AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp"),
+    (each(1, "input", 2), "ResourceScatterAdd ResourceScatterSub ScatterAdd ScatterSub"),
+    (average_pool_grad, "AvgPoolGrad"),
+    (depthwise_conv2d, "DepthwiseConv2dNative"),
+    (depthwise_backprop_filter, "DepthwiseConv2dNativeBackpropFilter"),
+    (depthwise_backprop_input, "DepthwiseConv2dNativeBackpropInput"),
+    (batch_norm, "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3"),
+    (gru_cell, "GRUBlockCell"),
+    (each(2, "input"), "L2Loss"),
+    (lstm_cell, "LSTMBlockCell"),
+    (max_pool_grad, "MaxPoolGrad"),
+    (each(1, "input"), "Mean UnsortedSegmentSum"),
+    (each(4), "RsqrtGrad"),
+    (each(9, "input"), "SoftmaxCrossEntropyWithLogits"),
+    (sparse_cross_entropy, "SparseSoftmaxCrossEntropyWithLogits"),
+)
+FORMULAS: Mapping[str, Formula] = {op: formula for formula, types in TYPES for op in types.split()}

@@ -14,7 +14,7 @@ from tflab.analysis import batch_fit
 from tflab.analysis.roofline import bandwidth
 from tflab.records import Comparison, OpStats, Peaks
 from tflab.records.blocks import Column, Table, shortened
-from tflab.units import ROUNDS_UP, percent, size, three_digits, time
+from tflab.units import ROUNDS_UP, percent, plural, size, three_digits, time
 from tflab.views.words import of_roof
 
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
@@ -157,16 +157,12 @@ def legend(comparison: Comparison) -> str:
     """What the columns of the work are, where their names are too short for it."""
     sentences = (
         "Asked for: bytes that the ops of a row asked their allocators for; peak: the most of "
-        "them alive at once. FLOPs are those of the framework's registry"
+        "them alive at once. FLOPs are counted by the type and the shapes of what ran, a "
+        "multiply-add as two"
     )
     if comparison.uncovered:
-        sentences += (
-            f", which has none for {', '.join(comparison.uncovered)}: they have none here either, "
-            "and are not counted as 0"
-        )
-    for fault in sorted(set(comparison.corrected.values())):
-        types = ", ".join(op for op, why in comparison.corrected.items() if why == fault)
-        sentences += f". Those of {types} are by tflab's own formula: {fault}"
+        types = (f"{op} ({plural(nodes, 'node')})" for op, nodes in comparison.uncovered.items())
+        sentences += f". They are not known of {', '.join(types)}: rows with these have none"
     if comparison.peaks:
         peaks = comparison.peaks
         sentences += (

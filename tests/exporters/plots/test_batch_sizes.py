@@ -74,7 +74,7 @@ COMPARISON = Comparison(
     findings=(),
     cold=(),
     cold_step_ns=0,
-    uncovered=(),
+    uncovered={},
 )
 NAMES = ["whole step", "conv", "late", "dense", "pool", "loss", "tanh"]
 

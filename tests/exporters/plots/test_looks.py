@@ -352,7 +352,7 @@ COMPARISON = Comparison(
     findings=(),
     cold=(),
     cold_step_ns=0,
-    uncovered=(),
+    uncovered={},
 )
 
 

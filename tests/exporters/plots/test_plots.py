@@ -124,7 +124,7 @@ COMPARISON = Comparison(
     findings=(),
     cold=(),
     cold_step_ns=0,
-    uncovered=(),
+    uncovered={},
 )
 STEP = StepTime(1, 1_000_000, 1_000_000)
 RUNS = (

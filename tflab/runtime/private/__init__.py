@@ -24,7 +24,7 @@ from tflab.runtime.private.graphs import (
     set_device,
     traced_graphs,
 )
-from tflab.runtime.private.op_types import flops, gradient_function, op_def, registered_kernels
+from tflab.runtime.private.op_types import gradient_function, op_def, registered_kernels
 from tflab.runtime.private.steps import compiled_step, ctrl_c_kept, shared_step
 
 __all__ = [
@@ -35,7 +35,6 @@ __all__ = [
     "debug_info",
     "debug_options",
     "device_requests",
-    "flops",
     "frame_outside",
     "frame_within",
     "gradient_calls",

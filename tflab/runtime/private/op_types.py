@@ -55,21 +55,3 @@ def gradient_function(op: Any) -> Callable[..., Any] | None:
 
         get = ops.get_gradient_function
     return get(op)
-
-
-def flops(graph: Any, node_def: Any) -> float | None:
-    """The FLOPs of a node of the graph; None where no function that counts is registered.
-
-    The registry is in tensorflow/python/framework/ops.py, the functions that count in
-    tensorflow/python/profiler/internal/flops_registry.py, TensorFlow 2.21.0.
-    """
-    with corner(
-        "the registry that counts FLOPs",
-        "tensorflow/python/profiler/internal/flops_registry.py",
-        "The four stages and training work without it; the tables of compare do not.",
-    ):
-        from tensorflow.python.framework import ops
-        from tensorflow.python.profiler.internal import flops_registry  # noqa: F401  (registers)
-
-        get = ops.get_stats_for_node_def
-    return get(graph, node_def, "flops").value

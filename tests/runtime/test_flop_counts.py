@@ -1,0 +1,265 @@
+"""FLOP counts of graphs that ran, against loop nests that compute the same values by hand."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tests.runtime.placing import placed
+from tflab.runtime import costs, flop_counts
+
+pytestmark = pytest.mark.tensorflow
+
+RANDOM = np.random.default_rng(1)
+
+
+def numbers(*shape):
+    return RANDOM.normal(size=shape).astype(np.float32)
+
+
+def counted(fetches, feeds=None):
+    """The FLOPs of the nodes that ran, by the user's name of the type, and what they computed."""
+    stage, values = placed(fetches, feeds)
+    by_type = {}
+    for node, cost in zip(stage.nodes, costs.costs(stage), strict=True):
+        plain = flop_counts.flops.plain_type(node.op)
+        by_type.setdefault(plain, []).append(cost.flops)
+    return by_type, values
+
+
+# Convolutions
+
+
+def padded(x, window, stride, dilation, padding):
+    if padding == "VALID":
+        return x
+    pads = []
+    for size in x.shape[1:3]:
+        out = -(-size // stride)
+        total = max((out - 1) * stride + (window - 1) * dilation + 1 - size, 0)
+        pads.append((total // 2, total - total // 2))
+    return np.pad(x, [(0, 0), *pads, (0, 0)])
+
+
+def convolved(x, w, stride, dilation, padding, depthwise=False):
+    """Output, both gradients of the sum of its squares' halves, and the multiply-adds of each."""
+    wide = padded(x, len(w), stride, dilation, padding)
+    reach = (len(w) - 1) * dilation
+    side = (wide.shape[1] - reach - 1) // stride + 1
+    outs = w.shape[2] * w.shape[3] if depthwise else w.shape[3]
+    y = np.zeros((len(x), side, side, outs))
+    steps = []
+    channels = 1 if depthwise else w.shape[2]
+    for n, row, col, o, ky, kx, c in np.ndindex(len(x), side, side, outs, *w.shape[:2], channels):
+        channel, last = (o // w.shape[3], o % w.shape[3]) if depthwise else (c, o)
+        pixel = n, row * stride + ky * dilation, col * stride + kx * dilation, channel
+        steps.append(((n, row, col, o), pixel, (ky, kx, channel, last)))
+    for out, pixel, weight in steps:
+        y[out] += wide[pixel] * w[weight]
+    dx, dw = np.zeros(wide.shape), np.zeros(w.shape)
+    for out, pixel, weight in steps:
+        dx[pixel] += y[out] * w[weight]
+        dw[weight] += y[out] * wide[pixel]
+    top, left = ((wide.shape[axis] - x.shape[axis]) // 2 for axis in (1, 2))
+    return y, dx[:, top : top + x.shape[1], left : left + x.shape[2]], dw, len(steps)
+
+
+@pytest.mark.parametrize("layout", ["NHWC", "NCHW"])
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+@pytest.mark.parametrize(("stride", "dilation"), [(1, 1), (2, 1), (3, 1), (1, 2)])
+def test_a_convolution_and_both_gradients_do_the_multiply_adds_of_the_loops(
+    stride, dilation, padding, layout
+):
+    x, w = numbers(2, 7, 7, 3), numbers(3, 3, 3, 4)
+    y, dx, dw, products = convolved(x, w, stride, dilation, padding)
+    with tf.Graph().as_default():
+        image = tf1.placeholder(tf.float32, [None, None, None, 3])
+        weights = tf1.placeholder(tf.float32, w.shape)
+        turned = tf.transpose(image, [0, 3, 1, 2]) if layout == "NCHW" else image
+        turned.set_shape([None, 3, 7, 7] if layout == "NCHW" else [None, 7, 7, 3])
+        out = tf.nn.conv2d(turned, weights, stride, padding, data_format=layout, dilations=dilation)
+        out = tf.transpose(out, [0, 2, 3, 1]) if layout == "NCHW" else out
+        gradients = tf.gradients(out, [image, weights], grad_ys=tf.identity(out))
+        by_type, values = counted([out, *gradients], {image: x, weights: w})
+    for value, expected in zip(values, (y, dx, dw), strict=True):
+        np.testing.assert_allclose(value, expected, atol=1e-3)
+    for op in ("Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"):
+        assert by_type[op] == [2 * products]
+
+
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+@pytest.mark.parametrize("stride", [1, 2])
+def test_a_depthwise_convolution_sees_one_channel(stride, padding):
+    x, w = numbers(2, 6, 6, 3), numbers(3, 3, 3, 2)
+    y, dx, dw, products = convolved(x, w, stride, 1, padding, depthwise=True)
+    with tf.Graph().as_default():
+        image = tf1.placeholder(tf.float32, [None, 6, 6, 3])
+        weights = tf1.placeholder(tf.float32, w.shape)
+        out = tf.nn.depthwise_conv2d(image, weights, [1, stride, stride, 1], padding)
+        gradients = tf.gradients(out, [image, weights], grad_ys=tf.identity(out))
+        by_type, values = counted([out, *gradients], {image: x, weights: w})
+    for value, expected in zip(values, (y, dx, dw), strict=True):
+        np.testing.assert_allclose(value, expected, atol=1e-3)
+    for op in ("", "BackpropInput", "BackpropFilter"):
+        assert by_type[f"DepthwiseConv2dNative{op}"] == [2 * products]
+
+
+def test_a_fused_convolution_adds_its_bias_and_compares_with_0():
+    with tf.Graph().as_default():
+        image = tf1.placeholder(tf.float32, [None, 6, 6, 3])
+        product = tf.nn.conv2d(image, tf.constant(numbers(3, 3, 3, 4)), 1, "VALID")
+        out = tf.nn.relu(tf.nn.bias_add(product, tf.constant(numbers(4))))
+        by_type, _ = counted(out, {image: numbers(2, 6, 6, 3)})
+    outputs = 2 * 4 * 4 * 4
+    assert by_type["FusedConv2D"] == [2 * outputs * 3 * 3 * 3 + 2 * outputs]
+
+
+# Products
+
+
+def products_of(equation, *factors):
+    """The value of an Einsum of two factors, and the multiply-adds of its loops."""
+    terms, result = equation.split("->")
+    labels = sorted(set(terms) - {","})
+    sizes = {
+        label: factor.shape[place]
+        for term, factor in zip(terms.split(","), factors, strict=True)
+        for place, label in enumerate(term)
+    }
+    total, steps = np.zeros([sizes[label] for label in result]), 0
+    for indices in itertools.product(*(range(sizes[label]) for label in labels)):
+        at = dict(zip(labels, indices, strict=True))
+        value = 1.0
+        for term, factor in zip(terms.split(","), factors, strict=True):
+            value *= factor[tuple(at[label] for label in term)]
+        total[tuple(at[label] for label in result)] += value
+        steps += 1
+    return total, steps
+
+
+@pytest.mark.parametrize(
+    ("equation", "shapes"),
+    [
+        ("ij,jk->ik", [(3, 4), (4, 5)]),
+        ("bqhd,bkhd->bhqk", [(2, 3, 2, 4), (2, 5, 2, 4)]),  # scores of attention
+        ("bhqk,bkhd->bqhd", [(2, 2, 3, 5), (2, 5, 2, 4)]),
+        ("ijk,kl->lji", [(2, 3, 4), (4, 5)]),
+        ("abc,cde->abde", [(2, 3, 4), (4, 2, 3)]),
+    ],
+)
+def test_an_einsum_does_a_multiply_add_for_each_combination_of_labels(equation, shapes):
+    factors = [numbers(*shape) for shape in shapes]
+    total, steps = products_of(equation, *factors)
+    with tf.Graph().as_default():
+        fed = [tf1.placeholder(tf.float32, [None] * len(shape)) for shape in shapes]
+        by_type, value = counted(tf.einsum(equation, *fed), dict(zip(fed, factors, strict=True)))
+    np.testing.assert_allclose(value, total, atol=1e-4)
+    assert by_type["Einsum"] == [2 * steps]
+
+
+@pytest.mark.parametrize("across", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("batch", [(), (3,), (2, 3)])
+def test_a_product_is_2mnk_however_its_factors_lie_and_are_broadcast(batch, turned, across):
+    a = numbers(*batch, *((5, 4) if turned else (4, 5)))
+    b = numbers(*batch[1:], *((2, 5) if across else (5, 2)))
+    with tf.Graph().as_default():
+        left = tf1.placeholder(tf.float32, [None] * a.ndim)
+        right = tf1.placeholder(tf.float32, [None] * b.ndim)
+        out = tf.matmul(left, right, transpose_a=turned, transpose_b=across)
+        by_type, value = counted(out, {left: a, right: b})
+    expected = np.zeros((*batch, 4, 2))
+    steps = 0
+    for *place, m, n, k in np.ndindex(*batch, 4, 2, 5):
+        one = a[(*place, *((k, m) if turned else (m, k)))]
+        other = b[(*place[1:], *((n, k) if across else (k, n)))]
+        expected[(*place, m, n)] += one * other
+        steps += 1
+    np.testing.assert_allclose(value, expected, atol=1e-4)
+    assert by_type["BatchMatMulV2" if batch else "MatMul"] == [2 * steps]
+
+
+def test_both_gradients_of_a_product_do_as_many_multiply_adds():
+    with tf.Graph().as_default():
+        left, right = (tf1.placeholder(tf.float32, [None, None]) for _ in range(2))
+        out = tf.matmul(left, right)
+        fetches = [out, *tf.gradients(out, [left, right], grad_ys=tf.identity(out))]
+        by_type, _ = counted(fetches, {left: numbers(3, 4), right: numbers(4, 5)})
+    assert by_type["MatMul"] == [2 * 3 * 4 * 5] * 3
+
+
+# Loops and functions: shapes that only the trace has
+
+
+def test_each_iteration_of_a_loop_counts_with_its_own_shapes():
+    """Rows of x one more each time: 1, 2, 3 and 4 rows times a 5 by 2."""
+    with tf.Graph().as_default():
+        x = tf1.placeholder(tf.float32, [None, 5])
+        w = tf1.placeholder(tf.float32, [5, 2])
+
+        def body(i, total):
+            rows = tf.slice(x, [0, 0], tf.stack([i, 5]))
+            return i + 1, total + tf.reduce_sum(tf.matmul(rows, w))
+
+        _, total = tf1.while_loop(lambda i, _: i < 5, body, [1, 0.0])
+        by_type, _ = counted(total, {x: numbers(4, 5), w: numbers(5, 2)})
+    assert by_type["MatMul"] == [2 * (1 + 2 + 3 + 4) * 5 * 2 / 4]  # the mean of four runs
+
+
+def through_keras(lowered):
+    """The placement of a step through an LSTM of Keras: 4 sequences of 5 times 3, and 6 units."""
+    import keras
+    from tensorflow.python.framework.convert_to_constants import convert_variables_to_constants_v2
+
+    layer = keras.layers.LSTM(6, unroll=False)
+    layer.build((None, None, 3))
+    call = tf.function(layer).get_concrete_function(tf.TensorSpec([None, None, 3]))
+    frozen = convert_variables_to_constants_v2(call, lower_control_flow=lowered)
+    with tf.Graph().as_default() as graph:
+        x = tf1.placeholder(tf.float32, [None, None, 3], "x")
+        tf.import_graph_def(frozen.graph.as_graph_def(), {frozen.inputs[0].name: x}, name="keras")
+        out = graph.get_tensor_by_name(f"keras/{frozen.outputs[0].name}")
+        return placed(out, {x: numbers(4, 5, 3)})[0]
+
+
+def test_the_products_in_the_loop_of_keras_count_by_their_shapes():
+    stage = through_keras(lowered=True)
+    products = [
+        cost.flops
+        for node, cost in zip(stage.nodes, costs.costs(stage), strict=True)
+        if "MatMul" in node.op
+    ]
+    bare = 2 * 4 * 3 * 24 + 2 * 4 * 6 * 24  # an iteration: x and h, each times its weights
+    assert bare <= sum(products) <= bare + 3 * 4 * 24  # with what may be fused into them
+
+
+def test_a_loop_that_stays_a_node_is_not_known():
+    stage = through_keras(lowered=False)
+    assert costs.uncovered(stage).keys() & {"While", "StatelessWhile"}
+
+
+def test_what_cannot_be_known_is_not_known_and_named():
+    with tf.Graph().as_default():
+        x = tf1.placeholder(tf.float32, [None])
+        stage, _ = placed(tf.cumsum(x) + tf.cumsum(x, reverse=True), {x: numbers(5)})
+    unknown = {c.name for c in costs.costs(stage) if c.flops is None}
+    assert {node.op for node in stage.nodes if node.name in unknown} == {"Cumsum"}
+    assert costs.uncovered(stage) == {"Cumsum": 2}
+
+
+def test_a_branch_that_did_not_run_is_not_missed():
+    with tf.Graph().as_default():
+        x = tf1.placeholder(tf.float32, [None])
+        yes = tf1.placeholder(tf.bool, [])
+        out = tf1.cond(yes, lambda: x * 2.0, lambda: tf.cumsum(x))
+        assert costs.uncovered(placed(out, {x: numbers(5), yes: True})[0]) == {}
+        assert costs.uncovered(placed(out, {x: numbers(5), yes: False})[0]) == {"Cumsum": 1}
+
+
+def test_what_moves_data_does_no_flops():
+    with tf.Graph().as_default():
+        x = tf1.placeholder(tf.float32, [None, 3])
+        by_type, _ = counted(tf.reshape(tf.transpose(x), [-1]), {x: numbers(4, 3)})
+    assert set(itertools.chain.from_iterable(by_type.values())) == {0}
