@@ -10,13 +10,16 @@ from hypothesis import strategies as st
 from tflab.analysis import critical_path
 from tflab.records import CriticalPath, Node, OpRun, Transfer
 
+FAR = 10**6  # nanoseconds
+
 
 def run(name: str, start: int, duration: int, step: int = 0) -> OpRun:
     return OpRun(step, name, "Op", "CPU:0", start, duration)
 
 
 def timed(**durations: int) -> list[OpRun]:
-    return [run(name, 0, duration) for name, duration in durations.items()]
+    """One after the other, far enough apart."""
+    return [run(name, place * FAR, took) for place, (name, took) in enumerate(durations.items())]
 
 
 def chain(nodes, runs, transfers=()) -> tuple:
@@ -41,6 +44,7 @@ def test_the_longer_side_of_a_diamond_is_critical_and_the_other_has_slack():
         parallelism=100 / 80,
         achieved_parallelism=100 / 85,  # from 45 to 50 nothing runs
         slack=(("top", 0), ("left", 10), ("right", 0), ("bottom", 0)),
+        durations_ns=(10, 30, 40),
     )
 
 
@@ -79,27 +83,75 @@ def test_a_chain_goes_through_a_transfer_to_the_other_device():
     transfer = Transfer("a", "send", "recv", "CPU:0", "CPU:1", "float32", (1,), 4)
     runs = timed(a=10, b=20, c=25)
     path = critical_path.critical_path(nodes, runs, [transfer])
-    assert (path.nodes, path.ns, path.parallelism) == (("a", "send", "recv", "b"), 30, 55 / 30)
-    assert dict(path.slack) == {"a": 0, "send": 0, "recv": 0, "b": 0, "c": 5}
+    assert (path.nodes, path.ns, path.parallelism) == (("a", "b"), 30, 55 / 30)
+    assert dict(path.slack) == {"a": 0, "b": 0, "c": 5}
     assert chain(nodes, runs) == (("c",), 25, 55 / 25)
 
 
-@pytest.mark.parametrize("back", ["NextIteration", "RefNextIteration"])
-def test_a_loop_is_a_chain_of_one_round_with_its_iterations_added_up(back):
+def looped(body_ns, back="NextIteration", *more):
+    """A loop whose body is `body_ns` long in each iteration; every other node takes 1 ns."""
     nodes = [
         Node("enter", "Enter"),
         Node("merge", "Merge", ("enter", "next")),
-        Node("body", "Op", ("merge",)),
+        Node("switch", "Switch", ("merge",)),
+        Node("body", "Op", ("switch:1", "limit")),
+        Node("limit", "Enter"),
         Node("next", back, ("body",)),
-        Node("exit", "Exit", ("merge",)),
+        Node("exit", "Exit", ("switch",)),
     ]
-    runs = [run("body", start, 10) for start in range(0, 50, 10)] + timed(enter=1, merge=2, next=3)
-    assert chain(nodes, runs) == (("enter", "merge", "body", "next"), 56, 1)
+    runs, now = [run("limit", 0, 1), run("enter", FAR, 1)], 2 * FAR
+    for took in body_ns:
+        for name, ns in (("merge", 1), ("switch", 1), ("body", took), ("next", 1)):
+            runs.append(run(name, now, ns))
+            now += FAR
+    for name in ("merge", "switch", "exit"):
+        runs.append(run(name, now, 1))
+        now += FAR
+    return nodes, runs
+
+
+@pytest.mark.parametrize("back", ["NextIteration", "RefNextIteration"])
+def test_a_loop_is_in_the_chain_once_for_each_iteration(back):
+    iteration = ("merge", "switch", "body", "next")
+    nodes, runs = looped((10, 20, 30), back)
     path = critical_path.critical_path(nodes, runs)
-    assert dict(path.slack)["exit"] == 53
+    assert path.nodes == ("enter", *iteration, *iteration, *iteration, "merge", "switch", "exit")
+    assert path.ns == 1 + (3 + 10) + (3 + 20) + (3 + 30) + 3 == sum(path.durations_ns)
+    assert dict(path.slack) == dict.fromkeys({node.name for node in nodes} - {"limit"}, 0) | {
+        "limit": 2  # the enter, the merge and the switch before the body take 3
+    }
 
 
-def test_a_node_costs_its_median_over_the_steps():
+def test_an_iteration_that_began_early_does_not_lengthen_the_one_before():
+    """The second `switch` ended before the first body began, which does not wait for it."""
+    nodes = [Node("switch", "Switch"), Node("body", "Op", ("switch",))]
+    runs = [
+        run("switch", 0, 5),
+        run("switch", FAR, 50),
+        run("body", 2 * FAR, 10),
+        run("body", 3 * FAR, 1),
+    ]
+    path = critical_path.critical_path(nodes, runs)
+    assert (path.durations_ns, path.ns) == ((50, 1), 51)
+
+
+def test_a_chain_whose_links_overlap_is_not_given():
+    nodes = [Node("a", "Op"), Node("b", "Op", ("a",))]
+    late = [run("a", 0, 5 * FAR), run("b", FAR, 10)]
+    assert critical_path.critical_path(nodes, late) == CriticalPath((), 0, 0)
+    rounded = [run("a", 0, 5000), run("b", 4000, 10)]  # in whole microseconds
+    assert critical_path.critical_path(nodes, rounded).nodes == ("a", "b")
+    early = [run("b", 0, 10), run("a", FAR, 10)]
+    assert critical_path.critical_path(nodes, early) == CriticalPath((), 0, 0)
+
+
+def test_the_chain_is_no_longer_than_the_step():
+    nodes, runs = looped((10, 20, 30))
+    span = max(run.start_ns + run.duration_ns for run in runs) - min(run.start_ns for run in runs)
+    assert critical_path.critical_path(nodes, runs).ns <= span
+
+
+def test_of_several_steps_the_chain_is_that_of_the_median():
     runs = [run("a", 0, duration, step) for step, duration in enumerate((1000, 4, 6))]
     assert chain([Node("a", "Op")], runs) == (("a",), 6, 1)
 
@@ -109,10 +161,8 @@ def test_runs_and_inputs_of_unknown_nodes_do_not_count():
     assert chain(nodes, timed(a=1, elsewhere=9)) == (("a",), 1, 1)
 
 
-def test_without_runs_the_chain_takes_no_time_and_nothing_has_slack():
-    path = critical_path.critical_path(DIAMOND, [])
-    assert (path.ns, path.parallelism, path.achieved_parallelism) == (0, 0, 0)
-    assert {ns for _, ns in path.slack} == {0}
+def test_without_runs_there_is_no_chain():
+    assert critical_path.critical_path(DIAMOND, []) == CriticalPath((), 0, 0)
 
 
 def test_without_nodes_there_is_no_chain():
@@ -127,12 +177,13 @@ MANY = [f"n{index}" for index in range(20_000)]
 @pytest.mark.slow
 def test_a_deep_graph_is_walked_without_recursion():
     nodes = [Node("n0", "Op"), *(Node(name, "Op", (last,)) for last, name in pairwise(MANY))]
-    path = critical_path.critical_path(nodes[::-1], [run(name, 0, 1) for name in MANY])
+    runs = [run(name, place, 1) for place, name in enumerate(MANY)]
+    path = critical_path.critical_path(nodes[::-1], runs)
     assert (path.nodes, path.ns) == (tuple(MANY), 20_000)
     assert {ns for _, ns in path.slack} == {0}
 
 
-def test_a_cycle_counts_one_round():
+def test_a_cycle_is_cut_and_where_its_nodes_did_not_wait_there_is_no_chain():
     nodes = [
         Node("in", "Op"),
         Node("a", "Op", ("in", "c")),
@@ -140,14 +191,15 @@ def test_a_cycle_counts_one_round():
         Node("c", "Op", ("b", "c")),  # waits for itself, too
         Node("out", "Op", ("c",)),
     ]
-    runs = timed(**{"in": 1, "a": 2, "b": 3, "c": 4, "out": 5})
-    assert chain(nodes, runs) == (("b", "c", "out"), 12, 15 / 12)  # cut where `b` waits for `a`
+    runs = timed(**{"in": 1, "b": 3, "c": 4, "out": 5, "a": 2})  # cut where `b` waits for `a`
+    assert chain(nodes, runs) == (("b", "c", "out"), 12, 15 / 12)
+    assert chain(nodes, timed(**{"in": 1, "a": 2, "b": 3, "c": 4, "out": 5})) == ((), 0, 0)
 
 
 @pytest.mark.slow
-def test_a_cycle_of_everything_is_cut_where_the_search_comes_back():
+def test_a_cycle_of_everything_does_not_end_the_search():
     nodes = [Node(name, "Op", (last,)) for last, name in pairwise([MANY[-1], *MANY])]
-    assert critical_path.critical_path(nodes, [run(name, 0, 1) for name in MANY]).ns == 20_000
+    assert set(critical_path.waits(nodes, ())) == set(MANY)
 
 
 def test_an_order_keeps_all_nodes_and_puts_parents_first():
@@ -233,5 +285,54 @@ def test_a_walk_has_slack_for_its_ops(walked, model, options):
     path = stage.critical_path
     assert path.parallelism >= 1
     assert path.achieved_parallelism >= 1
-    assert {name for name, _ in path.slack} == {node.name for node in stage.nodes}
+    assert {name for name, _ in path.slack} <= {run.name for run in stage.runs}
     assert all(dict(path.slack)[name] == 0 for name in path.nodes)
+    assert path.ns == sum(path.durations_ns) <= max(step.wall_ns for step in stage.step_times)
+
+
+@pytest.mark.tensorflow
+@pytest.mark.parametrize("lowered", [True, False], ids=["v1 frames", "functional"])
+def test_a_recorded_loop_gives_convert_and_lifecycle_one_number(lowered, tmp_path):
+    import tensorflow as tf
+    import tensorflow.compat.v1 as tf1
+
+    from tflab.convert import conversion, reading
+    from tflab.runtime import nodes as graph_nodes
+    from tflab.runtime import trace
+
+    with tf.Graph().as_default():
+        x = tf1.placeholder(tf.float32, [200, 200])
+        if lowered:
+            out = tf1.while_loop(lambda i, _: i < 7, lambda i, y: (i + 1, y @ x), [0, x])[1]
+        else:
+            out = tf.raw_ops.While(
+                input=[0, x, x],
+                cond=tf.function(lambda i, _, __: i < 7).get_concrete_function(
+                    tf.TensorSpec([], tf.int32),
+                    tf.TensorSpec([200, 200]),
+                    tf.TensorSpec([200, 200]),
+                ),
+                body=tf.function(lambda i, y, x: (i + 1, y @ x, x)).get_concrete_function(
+                    tf.TensorSpec([], tf.int32),
+                    tf.TensorSpec([200, 200]),
+                    tf.TensorSpec([200, 200]),
+                ),
+            )[1]
+        metadata = tf1.RunMetadata()
+        options = tf1.RunOptions(trace_level=3, output_partition_graphs=True)
+        with tf1.Session() as session:
+            session.run(out, {x: [[0.0] * 200] * 200}, options, metadata)
+    types = {node.name: node.op for graph in metadata.partition_graphs for node in graph.node}
+    ran = [
+        node
+        for graph in metadata.partition_graphs
+        for node in graph_nodes.from_graph_def(graph, {}, {})
+    ]
+    path = critical_path.critical_path(ran, trace.op_runs(0, metadata.step_stats, types))
+    (tmp_path / "run_metadata").write_bytes(metadata.SerializeToString())
+    recorded = reading.read([str(tmp_path / "run_metadata")])
+    assert conversion.convert(recorded).critical_path == path
+    assert path.ns == sum(path.durations_ns) <= recorded.steps[0].wall_ns
+    products = [name for name in path.nodes if types[name].endswith("MatMul")]
+    assert len(products) == (7 if lowered else 0)
+    assert lowered or any("While" in types[name] for name in path.nodes)

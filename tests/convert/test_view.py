@@ -67,7 +67,7 @@ RECORDED = Recorded(
     ),
     nodes=(
         Node("x", "Const"),
-        Node("neg", "Neg", ("x",)),
+        Node("neg", "Neg"),
         Node("untimed", "Identity", ("x",)),
         Node("conv", "Conv2D", ("untimed",)),
         Node("y", "Range"),
@@ -141,13 +141,13 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             ],
             0,
         ),
-        "By the median times of its ops the longest chain has 3 nodes and takes 80.0 us: a model "
-        "in which every op has a processor. All ops together are 1.50 x as much work. While any of "
-        "them ran, 1.14 ran at once on average.",
+        "The longest chain of a step has 2 op runs and takes 80.0 us: a model in which every op "
+        "has a processor. A node in a loop is in it once for each iteration. All ops together are "
+        "1.50 x as much work. While any of them ran, 1.14 ran at once on average.",
         (
             "The critical path",
-            ("node", "type that ran", "a step", "share"),
-            [("x", "Const", "20.0 us", "25.0 %"), ("conv", "Conv2D", "60.0 us", "75.0 %")],
+            ("node", "type that ran", "took", "share"),
+            [("x", "Const", "30.0 us", "37.5 %"), ("conv", "Conv2D", "50.0 us", "62.5 %")],
             0,
         ),
         "The ops had at most 4.00 KB alive at once; x asked for most, 2.00 KB a step. The step of "
@@ -238,7 +238,8 @@ def test_what_steps_add_up_to_is_worked_out_kind_by_kind():
         tracks.KERNELS: ["conv"],
         tracks.LAUNCHES: ["conv"],
     }
-    assert found.critical_path.nodes == ("x", "untimed", "conv")
+    assert found.critical_path.nodes == ("x", "conv")  # through a node without a run
+    assert found.critical_path.durations_ns == (30_000, 50_000)
     assert found.critical_path.ns == 80_000
     assert found.critical_path.parallelism == 1.5
     assert found.critical_path.achieved_parallelism == pytest.approx(363 / 318)
@@ -272,7 +273,7 @@ SMALL = Conversion(
     wall_ns=100,
     time_ledger=(Owner("busy", 95), Owner("gaps", 5)),
     top_ops={tracks.KERNELS: (op_total("conv", "Conv2D", 7, 56, 55, 8.0, 0.875),)},
-    critical_path=CriticalPath(("x", "conv"), 95.0, 1.5, 1.25, (("x", 0.5),)),
+    critical_path=CriticalPath(("x", "conv"), 95.0, 1.5, 1.25, (("x", 0.5),), (40, 55)),
     memory=Memory(
         (OpMemory("x", 8),),
         17,
@@ -359,6 +360,7 @@ def test_json_has_all_of_it():
             "parallelism": 1.5,
             "achieved_parallelism": 1.25,
             "slack": [["x", 0.5]],
+            "durations_ns": [40, 55],
         },
         "memory": {
             "per_op": [{"name": "x", "requested_bytes": 8}],

@@ -749,6 +749,7 @@ def test_every_field_of_the_execution():
             "parallelism": 1.25,
             "achieved_parallelism": 1.125,
             "slack": [["a", 0], ["b", 7.5]],
+            "durations_ns": [],
         },
         "memory": {
             "per_op": [

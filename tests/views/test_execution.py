@@ -149,8 +149,8 @@ def test_the_view_tells_where_the_time_of_a_step_went():
         "In the step of median length at most 5 ops ran at once, 2.35 on average. No op ran for "
         "12.5 % of it on CPU:0, 87.5 % of it on CPU:1: the runtime itself may have worked "
         "meanwhile, so that is not idle time.",
-        "The longest chain of dependent ops has 3 nodes and takes 1.25 ms, by median traced "
-        "times: a model in which every op has a processor. All ops together are 2.51 x as much "
+        "The longest chain of dependent ops has 3 op runs and takes 1.25 ms in a traced "
+        "step: a model in which every op has a processor. All ops together are 2.51 x as much "
         "work. While any of them ran, 1.75 ran at once on average.",
         "The ops had at most 3.50 MB alive at once; dense/add asked for most, 5.00 MB a step. The "
         "step of median length had most alive after 812 us: 3.00 MB, allocated by 4 ops, the "
@@ -210,8 +210,8 @@ def test_of_a_busy_machine_it_is_not_told_how_much_ran_at_once():
         BUSY_LINE,
         *quiet[:2],
         *quiet[2:5],
-        "The longest chain of dependent ops has 3 nodes and takes 1.25 ms, by median traced "
-        "times: a model in which every op has a processor. How much ran at once is withheld, for "
+        "The longest chain of dependent ops has 3 op runs and takes 1.25 ms in a traced "
+        "step: a model in which every op has a processor. How much ran at once is withheld, for "
         "the machine was busy.",
         *quiet[7:],
     ]

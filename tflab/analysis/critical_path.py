@@ -1,50 +1,160 @@
-"""Critical path: the chain of dependent ops that takes longest.
+"""Critical path: the chain of dependent op runs that takes longest.
 
 The critical path method (Kelley and Walker, "Critical-path planning and scheduling", 1959): a pass
-forward finds when each op can end at the earliest, a pass backward when it must end at the latest;
-the time between the two is the op's slack. Only dependencies count. The number of processors is
-taken to be unlimited and starting an op to be free, so a step takes longer than its longest chain.
-No TensorFlow in here.
+forward finds when each run can end at the earliest, a pass backward when it must end at the latest;
+the time between the two is its slack. Only dependencies count. The number of processors is taken to
+be unlimited and starting an op to be free, so a step takes longer than its longest chain.
+
+A node in a loop has a run for each iteration, and each is a link of its own. A trace does not say
+which iteration a run belongs to. Where two nodes ran equally often, the first run of one waits for
+the first of the other, and so on; else a run waits for the last one that had ended when it began.
+A chain is only given where each run began after those before it had ended. No TensorFlow in here.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from statistics import median
 
 from tflab.analysis.timeline import by_step, covered, union
+from tflab.analysis.tracks import ON_GPU, track_kind, work_runs
 from tflab.records import CriticalPath, Node, OpRun, Transfer, node_of
 
+BACK = ("NextIteration", "RefNextIteration")  # to the next iteration of a loop
+JOINS = ("Merge", "RefMerge", "Exit", "RefExit")  # run once after one of several runs
+OVERLAP_NS = 1_000  # traces of old versions have whole microseconds
 Parents = Mapping[str, Sequence[str]]  # node -> the nodes that it waits for
-Times = Mapping[str, float]  # node -> nanoseconds
+
+
+@dataclass
+class Link:
+    """A run of a node, and the runs that it waits for, by their places in the order of starts."""
+
+    run: OpRun
+    before: list[int] = field(default_factory=list)
+    whole: bool = True  # each of them had ended when it began
 
 
 def critical_path(
     nodes: Sequence[Node], runs: Iterable[OpRun], transfers: Iterable[Transfer] = ()
 ) -> CriticalPath:
-    """The chain of dependent nodes that takes longest, each node at its median time per step; ns.
+    """The chain of dependent op runs that takes longest in a step; of several steps, that of the
+    step whose chain has the median length. A node in a loop is in it once for each iteration; ns.
 
     The possible parallelism is the work of all ops over the length of that chain: the largest
     speed-up that any number of processors could bring (work over span, Blumofe and Leiserson
-    1999). A node without a measured run (`_Send`, `_Recv`) counts as 0. The runs of a node in a
-    loop are added up, as if its iterations came one after another along one chain: there the path,
-    and slack are an estimate.
+    1999). The slack of a node is the least of its runs. Nodes without a run (`_Send`) are passed
+    through. Without nodes where a run began before one that it waits for had ended.
     """
-    runs = list(runs)
-    cost = median_per_step(runs)
-    parents = in_order(dependencies(nodes, transfers))
-    if not parents:
+    runs = work_runs(runs)
+    parents = waits(nodes, transfers)
+    kinds = {node.name: node.op for node in nodes}
+    paths = [
+        path_of_step(parents, kinds, group)
+        for group in by_step(run for run in runs if run.name in parents).values()
+    ]
+    if not paths or not all(path.nodes for path in paths):
         return CriticalPath((), 0, 0)
-    ends = earliest_ends(parents, cost)
-    length = max(ends.values())
-    work = sum(cost.get(name, 0) for name in parents)
+    middle = sorted(paths, key=lambda path: path.ns)[(len(paths) - 1) // 2]
+    return replace(middle, achieved_parallelism=achieved_parallelism(runs))
+
+
+def path_of_step(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRun]) -> CriticalPath:
+    """The chain of one step, without what several steps achieved."""
+    links = linked(parents, kinds, runs)
+    if not all(link.whole for link in links):
+        return CriticalPath((), 0, 0)
+    ends: list[int] = []  # of each run at the earliest
+    for link in links:
+        start = max((ends[place] for place in link.before), default=0)
+        ends.append(start + link.run.duration_ns)
+    length = max(ends)
+    latest = [length] * len(links)
+    for place in range(len(links) - 1, -1, -1):
+        start = latest[place] - links[place].run.duration_ns
+        for before in links[place].before:
+            latest[before] = min(latest[before], start)
+    chain = [ends.index(length)]
+    while links[chain[-1]].before:
+        chain.append(max(links[chain[-1]].before, key=ends.__getitem__))
+    slack: dict[str, float] = {}
+    for link, end, last in zip(links, ends, latest, strict=True):
+        slack[link.run.name] = min(last - end, slack.get(link.run.name, length))
     return CriticalPath(
-        nodes=longest_chain(parents, ends),
+        nodes=tuple(links[place].run.name for place in reversed(chain)),
         ns=length,
-        parallelism=work / length if length else 0,
-        achieved_parallelism=achieved_parallelism(runs),
-        slack=tuple((name, end - ends[name]) for name, end in latest_ends(parents, cost, length)),
+        parallelism=sum(link.run.duration_ns for link in links) / length if length else 0,
+        slack=tuple(slack.items()),
+        durations_ns=tuple(links[place].run.duration_ns for place in reversed(chain)),
     )
+
+
+def linked(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRun]) -> list[Link]:
+    """The runs of a step in the order of their starts, each with those that it waits for."""
+    rank = {name: place for place, name in enumerate(in_order(parents))}
+    links = [Link(run) for run in sorted(runs, key=lambda run: (run.start_ns, rank[run.name]))]
+    places: dict[str, list[int]] = {}
+    for place, link in enumerate(links):
+        places.setdefault(link.run.name, []).append(place)
+    around = {name: ran_before(name, parents, places, kinds) for name in places}
+    stops = {
+        name: [links[place].run.start_ns + links[place].run.duration_ns for place in own]
+        for name, own in places.items()
+    }
+    for name, own in places.items():
+        for number, place in enumerate(own):
+            if number and track_kind(links[place].run.device) in ON_GPU:
+                join(links[place], links[own[number - 1]], place, own[number - 1])  # kernels
+            for parent, later in around[name]:
+                before = places[parent]
+                if kinds[name] not in JOINS and not later and len(before) - len(own) in (0, 1):
+                    wanted = number  # a Switch runs once more than the body behind it
+                else:
+                    until = links[place].run.start_ns + OVERLAP_NS
+                    wanted = bisect_right(stops[parent], until) - 1
+                if wanted >= 0:
+                    join(links[place], links[before[wanted]], place, before[wanted])
+                elif not later and kinds[name] not in JOINS:
+                    links[place].whole = False
+    return links
+
+
+def join(link: Link, before: Link, place: int, place_before: int) -> None:
+    """Let a run wait for another, which has to have ended."""
+    ended_ns = before.run.start_ns + before.run.duration_ns
+    if place_before < place and ended_ns <= link.run.start_ns + OVERLAP_NS:
+        link.before.append(place_before)
+    else:
+        link.whole = False
+
+
+def ran_before(
+    name: str, parents: Parents, places: Container[str], kinds: Mapping[str, str]
+) -> list[tuple[str, bool]]:
+    """The nodes that a node waits for, through those that did not run, and whether by way of the
+    end of an iteration."""
+    found: dict[tuple[str, bool], None] = {}
+    visited: set[str] = set()
+    waiting = [(parent, kinds[parent] in BACK) for parent in parents[name]]
+    while waiting:
+        parent, later = waiting.pop()
+        if parent in places:
+            found[parent, later] = None
+        elif parent not in visited:
+            visited.add(parent)
+            waiting += [(one, later or kinds[one] in BACK) for one in parents[parent]]
+    return list(found)
+
+
+def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, list[str]]:
+    """The nodes that each node waits for, in this iteration or the one before it."""
+    parents = in_order(dependencies(nodes, transfers))
+    ends = {node.name for node in nodes if node.op in BACK}
+    for node in nodes:
+        parents[node.name] += [one for one in map(node_of, node.inputs) if one in ends]
+    return parents
 
 
 def median_per_step(runs: Iterable[OpRun]) -> dict[str, float]:
@@ -70,7 +180,7 @@ def dependencies(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[s
         node.name: [
             parent
             for parent in (*map(node_of, node.inputs), *node.control_inputs)
-            if ops.get(parent, "NextIteration") not in ("NextIteration", "RefNextIteration")
+            if ops.get(parent, BACK[0]) not in BACK
         ]
         for node in nodes
     }
@@ -102,34 +212,6 @@ def in_order(parents: Parents) -> dict[str, list[str]]:
             stack.popitem()
             ordered[name] = [parent for parent in parents[name] if parent in ordered]
     return ordered
-
-
-def earliest_ends(parents: Parents, cost: Times) -> dict[str, float]:
-    """The pass forward: when each node can end, in ns from the start; in the order of `parents`."""
-    ends: dict[str, float] = {}
-    for name, before in parents.items():
-        ends[name] = cost.get(name, 0) + max(map(ends.__getitem__, before), default=0)
-    return ends
-
-
-def latest_ends(parents: Parents, cost: Times, length: float) -> Iterable[tuple[str, float]]:
-    """The pass backward: when each node must have ended so that the step takes `length` ns."""
-    ends = dict.fromkeys(parents, length)
-    for name in reversed(list(parents)):
-        start = ends[name] - cost.get(name, 0)
-        for parent in parents[name]:
-            ends[parent] = min(ends[parent], start)
-    return ends.items()
-
-
-def longest_chain(parents: Parents, ends: Times) -> tuple[str, ...]:
-    """From the first node to the one that ends last; of parents that end together, the first."""
-    node: str | None = max(ends, key=ends.__getitem__)
-    chain: list[str] = []
-    while node is not None:
-        chain.append(node)
-        node = max(parents[node], key=ends.__getitem__, default=None)
-    return tuple(reversed(chain))
 
 
 def achieved_parallelism(runs: Iterable[OpRun]) -> float:

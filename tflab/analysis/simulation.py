@@ -18,7 +18,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from statistics import median
 
-from tflab.analysis.critical_path import Parents, Times, median_per_step
+from tflab.analysis.critical_path import Parents, median_per_step
 from tflab.analysis.timeline import by_step, covered, union
 from tflab.records import OpRun
 
@@ -30,7 +30,7 @@ COPY = "\0copy"  # no node has such a name
 class Profile:
     """Ops as they are where none runs beside them."""
 
-    cost: Times  # node -> ns in a step; nodes that were not seen to run take no time
+    cost: Mapping[str, float]  # node -> ns in a step; nodes that were not seen to run take no time
     runs: Mapping[str, float]  # node -> runs in a step
     gap_ns: float  # between two of them
 

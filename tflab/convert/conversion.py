@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tflab.analysis import critical_path as paths
-from tflab.analysis import lanes, memory, op_stats, op_table, timeline, tracks
+from tflab.analysis import lanes, memory, op_stats, op_table, timeline
 from tflab.convert.reading import Recorded
 from tflab.records import CriticalPath, Memory, OpRun, OpStats, Owner, StepTime
 from tflab.runtime import trace
@@ -40,8 +40,7 @@ def convert(recorded: Recorded) -> Conversion:
     steps = len(recorded.steps)
     path = None
     if recorded.nodes:
-        at_work = tracks.work_runs(recorded.runs)
-        path = paths.critical_path(recorded.nodes, at_work, recorded.transfers)
+        path = paths.critical_path(recorded.nodes, recorded.runs, recorded.transfers)
     return Conversion(
         recorded=recorded,
         step_times=lanes.steps_with_shape(recorded.runs, recorded.steps),

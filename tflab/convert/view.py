@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tflab.analysis import critical_path, tracks
+from tflab.analysis import tracks
 from tflab.analysis.parameters import Parameters
 from tflab.analysis.timeline import busy_spans, by_step, covered
 from tflab.convert.conversion import Conversion, ranked
@@ -160,27 +160,28 @@ def top(conversion: Conversion) -> Table:
 
 def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
     """The longest chain, without what took no time on it."""
+    if not critical.nodes:
+        yield execution.NO_CHAIN
+        return
     yield (
-        "By the median times of its ops the longest chain has "
-        f"{plural(len(critical.nodes), 'node')} and takes {time(critical.ns)}: a model in which "
-        f"every op has a processor. All ops together are {critical.parallelism:.2f} x as much "
+        f"The longest chain of a step has {plural(len(critical.nodes), 'op run')} and takes "
+        f"{time(critical.ns)}: a model in which every op has a processor. A node in a loop is in "
+        f"it once for each iteration. All ops together are {critical.parallelism:.2f} x as much "
         f"work. While any of them ran, {critical.achieved_parallelism:.2f} ran at once on average."
     )
-    runs = tracks.work_runs(conversion.recorded.runs)
-    cost = critical_path.median_per_step(runs)
-    types = {run.name: run.op for run in runs}
+    types = {run.name: run.op for run in conversion.recorded.runs}
     yield shortened(
         "The critical path",
         (
-            Column("node", str, elastic=True, name=True),
-            Column("type that ran", lambda name: types[name]),
-            Column("a step", lambda name: time(cost[name]), right=True),
+            Column("node", lambda link: link[0], elastic=True, name=True),
+            Column("type that ran", lambda link: types[link[0]]),
+            Column("took", lambda link: time(link[1]), right=True),
             Column(
                 "share",
-                lambda name: percent(cost[name] / critical.ns if critical.ns else 0),
+                lambda link: percent(link[1] / critical.ns if critical.ns else 0),
                 right=True,
             ),
         ),
-        [name for name in critical.nodes if name in cost],
+        list(zip(critical.nodes, critical.durations_ns, strict=True)),
         LONGEST,
     )

@@ -91,11 +91,12 @@ class Owner:
 
 @dataclass(frozen=True)
 class CriticalPath:
-    nodes: tuple[str, ...]
+    nodes: tuple[str, ...]  # one in a loop once for each iteration; none where it did not check
     ns: float
     parallelism: float  # possible: work of all ops over the length of the path
     achieved_parallelism: float = 0  # work of all ops over the time with at least one running
-    slack: tuple[tuple[str, float], ...] = ()  # (node, ns), parents before children
+    slack: tuple[tuple[str, float], ...] = ()  # (node, ns), in the order of their first runs
+    durations_ns: tuple[int, ...] = ()  # of `nodes`
 
 
 @dataclass(frozen=True)

@@ -100,6 +100,13 @@ def touched(step: Pass) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*step.added, *rewritten, *heirs)))
 
 
+def longest_chain(stage: Execution) -> Iterator[str]:
+    path = stage.critical_path
+    if path.nodes:
+        runs = plural(len(path.nodes), "op run")
+        yield f"longest chain of dependent ops: {runs}, {time(path.ns)}"
+
+
 def as_run(before: Placement, stage: Execution) -> State:
     """The graph that ran: that of the last pass, with its times."""
     owned = {owner.owner: owner.ns / stage.wall_ns for owner in stage.time_ledger}
@@ -107,9 +114,7 @@ def as_run(before: Placement, stage: Execution) -> State:
     lines = (
         f"{plural(len(stage.nodes), 'node')} on {plural(len(before.partitions), 'device')}, "
         f"{time(stage.untraced_step_ns.median)} a step for a batch of {stage.batch_size}",
-        f"longest chain of dependent ops, by median times: "
-        f"{plural(len(stage.critical_path.nodes), 'node')}, "
-        f"{time(stage.critical_path.ns)}",
+        *longest_chain(stage),
         f"largest owner of the wall time of traced steps: {largest}, {percent(owned[largest])}",
     )
     return State(

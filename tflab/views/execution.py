@@ -84,18 +84,28 @@ def costs(stage: Execution) -> Iterable[Block]:
     return experiments.blocks(made, self_ns)
 
 
+NO_CHAIN = (
+    "No longest chain is shown: in this trace an op began before one that it waits for had ended."
+)
+
+
 def parallel(stage: Execution) -> Iterable[Block]:
     """How much ran at once, and the longest chain."""
     path = stage.critical_path
     chain = (
-        f"The longest chain of dependent ops has {plural(len(path.nodes), 'node')} and takes "
-        f"{time(path.ns)}, by median traced times: a model in which every op has a processor."
+        f"The longest chain of dependent ops has {plural(len(path.nodes), 'op run')} and takes "
+        f"{time(path.ns)} in a traced step: a model in which every op has a processor."
     )
+    if not path.nodes:
+        chain = NO_CHAIN
     if quality.disturbed(stage.quality):
         yield f"{chain} How much ran at once is withheld, for the machine was busy."
         return
     if stage.step_times:
         yield from shaped(median_step(stage.step_times))
+    if not path.nodes:
+        yield chain
+        return
     yield (
         f"{chain} All ops together are {path.parallelism:.2f} x as much work. While any of them "
         f"ran, {path.achieved_parallelism:.2f} ran at once on average."
