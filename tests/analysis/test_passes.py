@@ -447,6 +447,32 @@ def test_a_pass_that_runs_once_for_each_partition_is_one_pass_over_all_of_them()
     assert [change.name for change in steps[1].rewritten] == ["a0", "a1", "b0", "b1"]
 
 
+CLIENT, FIRST, SECOND = (f"/job:{task}/device:CPU:0" for task in ("client", "w:0", "w:1"))
+
+
+def test_the_nodes_of_other_tasks_are_sent_and_not_removed():
+    here, one = node("here", "NoOp", device=CLIENT), node("one", "Relu", device=FIRST)
+    two, three = node("two", "Abs", device=SECOND), node("three", "Exp", device=SECOND)
+    send = node("here_S1", "_Send", device=CLIENT)
+    parts = {"group": "post_partitioning", "partition": "client"}
+    dumps = [
+        snapshot([here, one, two, three], "last", group="post_rewrite_for_exec"),
+        snapshot([here, send], moment="before", **parts),
+        snapshot([here, send], "Mkl", **parts),
+    ]
+    ran = (here, send, replace(one, op="_MklRelu"), two, three, node("one_S2", "_Recv"))
+    cut, mkl, tasks = passes.compare((here, one, two, three), dumps, ran)
+    assert summary((cut, mkl, tasks)) == [
+        ("partitioner", 4, 5),
+        ("Mkl", 5, 5),
+        ("tasks", 5, 6),
+    ]
+    assert cut.sent == (("/job:w:0", ("one",)), ("/job:w:1", ("two", "three")))
+    assert (cut.added, cut.removed, mkl.sent, tasks.sent) == (("here_S1",), (), (), ())
+    assert tasks.rewritten == (Rewrite("one", "Relu", "_MklRelu"),)
+    assert tasks.added == ("one_S2",)
+
+
 def test_a_pass_over_one_partition_leaves_the_others_as_they_were():
     def part(device, name, *nodes):
         return snapshot(nodes, name, "post_partitioning", partition=device)

@@ -336,6 +336,13 @@ def test_one_pass_that_changed_nothing_is_singular():
     )
 
 
+def test_nodes_that_were_sent_to_tasks_are_counted_by_task():
+    tasks = [f"/job:worker/replica:0/task:{number}" for number in (0, 1)]
+    cut = Pass("partitioner", None, 5, 5, sent=((tasks[0], ("a",)), (tasks[1], ("b", "c"))))
+    (frame,) = pass_log.pass_log(replace(STAGE, passes=(cut,))).frames
+    assert frame.lines == ("1 node sent to task 0", "2 nodes sent to task 1")
+
+
 def test_passes_that_never_changed_anything_stand_apart_from_those_that_did_in_another_run():
     busy = replace(PASSES[2], name="remapper")
     passes = (PASSES[0], PASSES[1], busy, PASSES[3], PASSES[4], replace(PASSES[4], name="pruner"))

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from tflab.analysis import takeovers
 from tflab.records import Node, Pass, Rewrite, Snapshot, Taken
+from tflab.units import task_of
 
 PURPOSES = {
     # The steps of the runtime between its groups of passes
@@ -19,6 +20,7 @@ PURPOSES = {
     "feeds_and_fetches": "prunes to what was asked for; fed and fetched tensors get nodes",
     "partitioner": "cuts the graph into one part per device, joined by _Send and _Recv",
     "grappler": "the graph optimiser as a whole: what it does outside its passes",
+    "tasks": "the parts of the tasks as they ran; their own passes are not in this log",
     "graph_optimizer": "the last clean-up of each partition, before its executor is made",
     # Grappler, in the order of its usual iteration (core/grappler/optimizers)
     "model_pruner": "drops what the fetches do not need, and nodes that only pass a value on",
@@ -68,6 +70,7 @@ class State:
     iteration: int | None
     nodes: tuple[Node, ...]
     clusters: Mapping[str, str]
+    sent: tuple[Node, ...] = ()  # those of them that other tasks have by now
 
 
 @dataclass(frozen=True)
@@ -88,12 +91,15 @@ def compare(
 ) -> tuple[Pass, ...]:
     """The passes in their order, each with what it changed.
 
-    The first takes the user's graph, the last leaves the one that was executed.
+    The first takes the user's graph, the last leaves the one that was executed. Over several tasks
+    the last stands for all that the tasks did to what they were sent: they write no dumps here.
     """
     passes = []
     relieved = []  # by each pass
     before = State("", None, user_nodes, {})
-    for after in (*states(snapshots), State("graph_optimizer", None, executed, {})):
+    known = [*states(snapshots)]
+    last = "tasks" if known and known[-1].sent else "graph_optimizer"
+    for after in (*known, State(last, None, executed, {}, known[-1].sent if known else ())):
         step = difference(before, after)
         if before.name or step.added or step.removed or step.rewritten:
             passes.append(step)  # else the first dump, which is just the user's graph
@@ -120,18 +126,28 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[State]:
     """One state for each pass, and for each step of the runtime between its groups of passes."""
     parts: dict[str | None, tuple[Node, ...]] = {}
     last: tuple[Node, ...] = ()
+    sent: tuple[Node, ...] = ()
     for name, members in rounds(snapshots):
         first = members[0]
+        if first.group == "post_partitioning" and first.moment == "before" and not sent:
+            sent = elsewhere(last, [node for member in members for node in member.nodes])
         parts = {} if first.partition is None else {p: n for p, n in parts.items() if p}
         parts |= {snapshot.partition: snapshot.nodes for snapshot in members}
         nodes = next(iter(parts.values()))
         if len(parts) > 1:
             nodes = tuple(node for part in parts.values() for node in part)
+        nodes = (*nodes, *sent) if sent else nodes
         step = STEPS.get(first.group) if first.moment == "before" else None
         if name or step or nodes != last:
             clusters = {k: v for snapshot in members for k, v in snapshot.clusters.items()}
-            yield State(name or step or first.group, first.iteration, nodes, clusters)
+            yield State(name or step or first.group, first.iteration, nodes, clusters, sent)
         last = nodes
+
+
+def elsewhere(whole: Iterable[Node], part: Iterable[Node]) -> tuple[Node, ...]:
+    """The nodes of the whole graph that are on tasks of which the part has no node."""
+    here = {task_of(node.device) for node in part}
+    return tuple(node for node in whole if node.device and task_of(node.device) not in here)
 
 
 def rounds(snapshots: Sequence[Snapshot]) -> Iterable[tuple[str | None, list[Snapshot]]]:
@@ -148,6 +164,9 @@ def difference(before: State, after: State) -> Pass:
     """What one pass added, removed, rewrote, re-wired and moved, and who took over what is gone."""
     old, new = graphs(before, after)
     kept = [] if new is old else [(old[name], new[name]) for name in old if name in new]
+    given: dict[str, list[str]] = {}
+    for node in after.sent if not before.sent else ():
+        given.setdefault(task_of(node.device), []).append(node.name)
     return Pass(
         name=after.name,
         iteration=after.iteration,
@@ -165,6 +184,7 @@ def difference(before: State, after: State) -> Pass:
             *(node for name, node in new.items() if name not in old),
         ),
         taken=() if new is old else tuple(takeovers.takeovers(old, new, before.clusters)),
+        sent=tuple((task, tuple(names)) for task, names in given.items()),
     )
 
 

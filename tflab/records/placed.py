@@ -40,6 +40,8 @@ class Pass:
     rewired: tuple[str, ...] = ()  # inputs or control inputs changed
     moved: tuple[str, ...] = ()  # the device changed
     taken: tuple[Taken, ...] = ()
+    # The nodes that other tasks were given, by task
+    sent: tuple[tuple[str, tuple[str, ...]], ...] = field(default=(), metadata={"json": None})
     # Each node that was added or changed, as it was after the pass
     definitions: tuple[Node, ...] = field(default=(), repr=False, metadata={"json": None})
 

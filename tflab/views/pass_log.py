@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterable, Sequence
 from tflab.analysis.passes import PURPOSES
 from tflab.records import Pass, Placement, Taken
 from tflab.records.blocks import Frame, Strip
-from tflab.units import plural
+from tflab.units import plural, short_task
 from tflab.views.words import counted
 
 
@@ -81,6 +81,8 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
         yield f"{plural(len(plain), 'node')} rewritten: {pairs}"
     if step.added:
         yield f"{plural(len(step.added), 'node')} added: {', '.join(step.added)}"
+    for task, names in step.sent:
+        yield f"{plural(len(names), 'node')} sent to {short_task(task)}"
     if step.moved:
         yield f"{plural(len(step.moved), 'node')} given a device"
     if step.rewired and not (step.taken or step.rewritten or step.added):
