@@ -34,7 +34,8 @@ MOVING = """_HostRecv _HostSend _Recv _Send Assert Assign AssignVariableOp Broad
     ResourceGather ResourceGatherNd ReverseSequence ReverseV2 ScatterNd Select SelectV2 Slice Split
     SplitV StridedSlice StridedSliceGrad TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayReadV3
     TensorArrayScatterV3 TensorArraySplitV3 TensorArrayWriteV3 TensorListFromTensor
-    TensorListGetItem TensorListSetItem TensorListStack Tile Transpose Unpack Where ZerosLike"""
+    TensorListGetItem TensorListSetItem TensorListStack Tile Transpose Unique UniqueV2 Unpack
+    Where ZerosLike"""
 HAND_ON = frozenset(PASSING.split())
 NO_ARITHMETIC = HAND_ON | frozenset(MOVING.split())
 
