@@ -26,5 +26,5 @@ def test_numbers_stand_right_and_names_lose_their_middle():
             *(NODE, "type that ran", "kind", "calls right", "self right", "a call right"),
             "share of kind right",
         ],
-        [NODE, "type that ran", "a step right", "share right"],
+        [NODE, "type that ran", "took right", "share right"],
     ]
