@@ -122,14 +122,15 @@ def test_a_loop_is_in_the_chain_once_for_each_iteration(back):
     }
 
 
-def test_an_iteration_that_began_early_does_not_lengthen_the_one_before():
-    """The second `switch` ended before the first body began, which does not wait for it."""
+@pytest.mark.parametrize("exits", [0, 1], ids=["as often", "once more, to leave the loop"])
+def test_a_run_waits_for_that_of_its_own_iteration_also_where_later_ones_had_ended(exits):
     nodes = [Node("switch", "Switch"), Node("body", "Op", ("switch",))]
     runs = [
         run("switch", 0, 5),
         run("switch", FAR, 50),
-        run("body", 2 * FAR, 10),
-        run("body", 3 * FAR, 1),
+        *[run("switch", 2 * FAR, 3)] * exits,
+        run("body", 3 * FAR, 10),
+        run("body", 4 * FAR, 1),
     ]
     path = critical_path.critical_path(nodes, runs)
     assert (path.durations_ns, path.ns) == ((50, 1), 51)
