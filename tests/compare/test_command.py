@@ -33,6 +33,7 @@ from tflab.datasets import Dataset
 from tflab.errors import UsageError
 from tflab.records import (
     Compared,
+    Experiments,
     Load,
     Model,
     Node,
@@ -412,6 +413,19 @@ def test_a_sweep_of_so_many_seconds_takes_no_more_images_than_there_is_time_for(
 
 def test_inference_without_a_number_takes_all_test_images():
     assert comparison.compare("toy", (64,)).steps[64].images == 256
+
+
+def test_the_batch_sizes_share_the_seconds_of_the_experiments(monkeypatch):
+    asked = []
+
+    def run(placed, nodes, options, split):
+        asked.append((options.batch_size, options.experiments, split))
+        return Experiments((), None, ())
+
+    monkeypatch.setattr(comparison.experiments, "run", run)
+    found = comparison.compare("toy", (1, 4, 16), images=32, options=Options(experiments=60))
+    assert asked == [(1, 20, "test"), (4, 20, "test"), (16, 20, "test")]
+    assert [*found.experiments] == [1, 4, 16]
 
 
 # Interrupted

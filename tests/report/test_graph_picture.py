@@ -3,6 +3,7 @@
 import itertools
 
 import pytest
+from matplotlib.figure import Figure
 
 from tests.pictures import caption, title
 from tests.report.test_drawing import STAGES
@@ -55,10 +56,67 @@ def test_boxes_of_a_row_do_not_overlap(axes):
         assert row != next_row or right < left
 
 
-def test_every_edge_between_boxes_is_an_arrow_and_each_pair_has_one(axes):
-    arrows = [patch for patch in axes.patches if not hasattr(patch, "get_width")]
-    # x to layer and to its gradients, layer to loss, gradients and updates, gradients to updates
-    assert len(arrows) == 6
+def sides(axes):
+    """Label -> the middle of each side of a box, by the name of the side."""
+    half = graph_picture.HEIGHT / graph_picture.PITCH / 2
+    return {
+        label: {
+            "left": (left, row),
+            "right": (right, row),
+            "top": ((left + right) / 2, row - half),
+            "foot": ((left + right) / 2, row + half),
+        }
+        for label, (left, right, row, _) in boxes(axes).items()
+    }
+
+
+def end_of(point, axes):
+    """(label, side) of the box at which an arrow starts or ends."""
+    return next(
+        (label, side)
+        for label, places in sides(axes).items()
+        for side, place in places.items()
+        if place == pytest.approx(point)
+    )
+
+
+def arrows(axes):
+    """((label, side), (label, side)) of the two ends of every arrow."""
+    drawn = [patch for patch in axes.patches if not hasattr(patch, "get_width")]
+    assert all(patch.get_arrowstyle().arrow == "-|>" for patch in drawn)  # the head is at the end
+    return [tuple(end_of(point, axes) for point in patch._posA_posB) for patch in drawn]
+
+
+def test_every_edge_between_boxes_is_one_arrow_from_the_side_that_faces_the_other_box(axes):
+    gradients, updates = "layer gradients (3)", "layer updates (2)"
+    assert sorted(arrows(axes)) == [
+        (("layer (4)", "foot"), ("loss", "top")),
+        (("layer (4)", "right"), (gradients, "left")),
+        (("layer (4)", "right"), (updates, "left")),
+        ((gradients, "right"), (updates, "left")),
+        (("x", "foot"), ("layer (4)", "top")),
+        (("x", "right"), (gradients, "left")),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "start", "end"),
+    [
+        ((1, 2, 50), (1, 1, 50), (50, 1.7), (50, 1.3)),  # up, as gradients flow
+        ((1, 1, 50), (1, 2, 50), (50, 1.3), (50, 1.7)),
+        ((1, 1, 50), (1, 1, 90), (60, 1), (80, 1)),  # to the right in a row, and back
+        ((1, 1, 90), (1, 1, 50), (80, 1), (60, 1)),
+        ((2, 1, 90), (1, 2, 50), (80, 1), (60, 2)),  # to a track on the left
+    ],
+)
+def test_an_arrow_leads_from_the_nearest_side_to_the_nearest_side(source, target, start, end):
+    axes = Figure().add_subplot()
+    placed = [
+        graph_picture.Placed("", (), track, row, x, width=20) for track, row, x in (source, target)
+    ]
+    graph_picture.draw_edge(axes, *placed, {1: 1.0, 2: 2.0})
+    (arrow,) = axes.patches
+    assert arrow._posA_posB == [pytest.approx(start), pytest.approx(end)]
 
 
 def test_it_says_how_many_nodes_are_not_in_the_graph_that_runs():

@@ -8,6 +8,7 @@ import pytest
 from tflab.exporters.xspace import wire
 from tflab.records import OpRun
 from tflab.records.buffers import Output
+from tflab.records.cluster import Received
 from tflab.runtime import trace
 
 
@@ -45,6 +46,24 @@ def step_stats(**devices: list[SimpleNamespace]) -> SimpleNamespace:
     return SimpleNamespace(
         dev_stats=[SimpleNamespace(device=d, node_stats=stats) for d, stats in devices.items()]
     )
+
+
+@pytest.mark.parametrize(
+    ("label", "size", "rate"),
+    [
+        ("[25600B] [1.5Mb/s]", 25_600, 1.5e6),
+        ("[25600B] [2.0Gb/s]", 25_600, 2e9),
+        ("[1.5MB] [250.0Mb/s]", 1_572_864, 2.5e8),
+    ],
+)
+def test_what_came_over_the_wire_has_its_bytes_and_bits_a_second(label, size, rate):
+    words = f"{label} edge_26_flatten/Reshape from /job:worker/task:0 to /job:worker/task:1"
+    row = node_stats("RecvTensor", words, all_start_micros=7, all_end_rel_micros=3)
+    other = node_stats("mul", "mul = Mul(x, y)")
+    ends = "edge_26_flatten/Reshape", "/job:worker/task:0", "/job:worker/task:1"
+    assert list(trace.received(4, step_stats(cpu0=[other, row]))) == [
+        Received(4, *ends, size, rate, 7_000, 3_000)
+    ]
 
 
 def test_every_row_of_every_device_is_a_run_in_the_runtimes_order():
