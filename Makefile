@@ -4,7 +4,7 @@
 # make fast  the quick ones, which do without TensorFlow and draw nothing
 # make test-versions the quick tests and those of the stages, on the oldest and the newest TensorFlow
 #            and Python that tflab takes, each in an environment of its own in .venvs
-# make check ruff, mypy and the floors on which imports stand
+# make check ruff, mypy and import-linter; types and lint of the JavaScript, where Node.js is
 # make bench benchmarks against other tools, into benchmarks/RESULTS.md
 # make docs  today's output into README.md and docs/
 # make fuzz  damaged and made-up files, graphs at random, against all that reads and runs them
@@ -15,12 +15,13 @@ PYTHON ?= python3
 VENV = .venv
 BIN = $(VENV)/bin
 READY = $(VENV)/ready
+PAGE = tests/page
 WITH =  # what else is required of the packages, such as tensorflow==2.18.*
 
 # Python keeps what it compiles: commands and tests start sooner.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: lab test fast stages test-versions check bench docs fuzz mutants clean
+.PHONY: lab test fast stages test-versions check check-page bench docs fuzz mutants clean
 
 lab: $(READY)
 	$(BIN)/python -m tflab.report $(LAB)
@@ -38,11 +39,25 @@ stages: $(READY)
 test-versions:
 	$(PYTHON) -m tests.on_versions
 
-check: $(READY)
+check: $(READY) check-page
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+ifneq ($(shell command -v npm),)
+check-page: $(PAGE)/node_modules/ready
+	$(PAGE)/node_modules/.bin/tsc --project $(PAGE)
+	$(PAGE)/node_modules/.bin/oxlint --config $(PAGE)/.oxlintrc.json tflab/report/page $(PAGE)/page.test.js
+else
+check-page:
+	@echo "Node.js is not here: the JavaScript was not looked at."; [ "$$CI" != true ]
+endif
+
+$(PAGE)/node_modules/ready: $(PAGE)/package.json $(PAGE)/package-lock.json
+	@# Not `npm ci`: the lock has the linter only for the platforms whose packages were at hand.
+	npm install --prefix $(PAGE) --no-save --silent
+	@touch $@
 
 bench: $(READY)
 	$(BIN)/python -m benchmarks
@@ -58,7 +73,7 @@ mutants: $(READY)
 	$(BIN)/python -m benchmarks.mutants $(ROOM)
 
 clean:
-	rm -rf .venv .venvs runs mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf .venv .venvs $(PAGE)/node_modules runs mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.txt pyproject.toml

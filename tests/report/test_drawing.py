@@ -196,7 +196,7 @@ def test_a_drawing_holds_every_box_and_lane_in_its_row_and_nothing_else():
     )
     assert outline(update) == (
         "update/",
-        "Update",
+        "Updates",
         [],
         [],
         [("2:layer//", "layer updates", [("train/update", "train/update")], [("train", "train")])],

@@ -150,7 +150,9 @@ def test_a_fused_node_and_the_one_that_does_its_work_are_related():
         if node["related"]
     }
     assert related == {"layer/MatMul": ["layer/Relu"], "layer/Relu": ["layer/MatMul"]}
-    assert next(n for n in data["nodes"] if n["name"] == "layer/Relu")["ns"] == 1500.0
+    numbers = {node["name"]: number for number, node in enumerate(data["nodes"])}
+    boxes = {box["node"]: box for box in data["boxes"]}
+    assert boxes[numbers["layer/Relu"]]["time"] == "1.50 us"
 
 
 def test_tables_keep_their_columns_and_say_what_was_left_out():
@@ -319,7 +321,7 @@ TRACKS = (
         ),
         framed=False,
     ),
-    Box("update/", "Update", ((), (Box("b", "b"),)), framed=False),
+    Box("update/", "Updates", ((), (Box("b", "b"),)), framed=False),
 )
 STATES = (
     State(
@@ -355,6 +357,12 @@ DRAWING = Drawing(
 )
 
 
+def leaf(label, parent, node, kind, fate, time, heat):
+    """The box of a node."""
+    place = {"label": label, "parent": parent, "node": node, "framed": True, "rows": []}
+    return {**place, "kind": kind, "fates": [(fate, 1)], "time": time, "heat": heat}
+
+
 def section(title, about, state):
     """A section without lines."""
     return {"title": title, "about": about, "state": state, "lines": []}
@@ -368,9 +376,6 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
         {
             "name": "s/a",
             "op": "Op",
-            "kind": 0,
-            "fate": "fused",
-            "ns": None,
             "related": [1],
             "versions": [[0, 0, "Op", "", [], []]],
             "history": [
@@ -427,9 +432,6 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
         {
             "name": "b",
             "op": "Op",
-            "kind": 2,
-            "fate": "executed",
-            "ns": 1_500.0,
             "related": [0],
             "versions": [
                 [0, 0, "Op", "", [0, 0], [2]],
@@ -452,9 +454,6 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
         {
             "name": "c",
             "op": "Op",
-            "kind": 3,
-            "fate": "runtime",
-            "ns": 250.0,
             "related": [],
             "versions": [],
             "history": [
@@ -466,9 +465,6 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
         {
             "name": "d",
             "op": "Op",
-            "kind": 1,
-            "fate": "runtime",
-            "ns": None,
             "related": [],
             "versions": [],
             "history": [section("Written", "made by a gradient function", 0)],
@@ -484,6 +480,10 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "node": None,
                 "framed": False,
                 "rows": [[], [1], [[1, 4], 4]],
+                "kind": "forward",
+                "fates": [("fused", 1), ("runtime", 2)],
+                "time": "250 ns",
+                "heat": 2,
             },
             {
                 "label": "scope",
@@ -491,20 +491,29 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "node": None,
                 "framed": True,
                 "rows": [[2, [-1, 2]], [3]],
+                "kind": "forward",
+                "fates": [("fused", 1), ("runtime", 1)],
+                "time": "250 ns",
+                "heat": 2,
             },
-            {"label": "a", "parent": 1, "node": 0, "framed": True, "rows": []},
-            {"label": "c", "parent": 1, "node": 2, "framed": True, "rows": []},
-            {"label": "last", "parent": 0, "node": 3, "framed": True, "rows": []},
+            leaf("a", 1, 0, "forward", "fused", None, None),
+            leaf("c", 1, 2, "runtime", "runtime", "250 ns", 2),
+            leaf("last", 0, 3, "gradient", "runtime", None, None),
             {
-                "label": "Update",
+                "label": "Updates",
                 "parent": None,
                 "node": None,
                 "framed": False,
                 "rows": [[], [6]],
+                "kind": "update",
+                "fates": [("executed", 1)],
+                "time": "1.50 us",
+                "heat": 6,
             },
-            {"label": "b", "parent": 5, "node": 1, "framed": True, "rows": []},
+            leaf("b", 5, 1, "update", "executed", "1.50 us", 6),
         ],
         "tracks": [0, 5],
+        "headings": ["Forward ↓", "Updates"],
         "open": [],
         "states": [
             {
@@ -532,6 +541,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             },
         ],
         "start": 0,
+        "made": 0,
         "stops": [
             {"name": "frontend", "title": "Written", "colour": "kind", "first": 0, "last": 0},
             {"name": "rewritten", "title": "Rewritten", "colour": "kind", "first": 1, "last": 1},
@@ -541,7 +551,19 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             {"send": 0, "recv": 1, "bytes": "1.50 KB", "title": "s/a:0, CPU:0 to CPU:1"},
             {"send": 1, "recv": 2, "bytes": "? B", "title": "b:0, CPU:1 to CPU:0"},
         ],
-        "devices": ["CPU:1"],
+        "legend": {
+            "kind": [
+                *(("forward", "forward"), ("gradient", "gradient"), ("update", "update")),
+                ("runtime", "made by the runtime"),
+            ],
+            "fate": [("executed", "executed"), ("fused", "fused"), ("runtime", "runtime")],
+            "device": ["CPU:1"],
+            # The squares of 1/7, 2/7 ... of the longest, 1.5 us
+            "time": [
+                *("less", "from 31 ns", "from 122 ns", "from 276 ns", "from 490 ns"),
+                *("from 765 ns", "from 1.10 us"),
+            ],
+        },
     }
 
 

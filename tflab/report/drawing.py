@@ -180,7 +180,7 @@ def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors)
     return (
         Box("forward/", "Forward", ladder, framed=False),
         Box("backward/", "Backward", beside(ladder, 1, True, waits, homes, anchors), framed=False),
-        Box("update/", "Update", beside(ladder, 2, False, waits, homes, anchors), framed=False),
+        Box("update/", "Updates", beside(ladder, 2, False, waits, homes, anchors), framed=False),
     )
 
 

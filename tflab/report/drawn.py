@@ -9,6 +9,7 @@ from tflab.records.graph import Node
 from tflab.records.placed import Transfer
 
 OUTSIDE = "/"  # the end of a lane that leaves its scope, or comes into it
+DIRECTIONS = {"Forward": "down", "Backward": "up"}  # in which the edges of a track lead
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,9 @@ from matplotlib.patches import FancyArrowPatch, FancyBboxPatch
 from tflab.analysis import passes
 from tflab.exporters.plots import lettering, style
 from tflab.records import Node, node_of
-from tflab.report import pass_log
+from tflab.report import pass_log, stops
 from tflab.report.contents import DrawnGraph
-from tflab.report.drawn import Box, nodes_of
+from tflab.report.drawn import DIRECTIONS, Box, nodes_of
 from tflab.units import plural
 
 LETTERS = 6.8  # points
@@ -29,7 +29,6 @@ GAP, BETWEEN = 7.0, 30.0  # points between boxes of a row, and between tracks
 MANY = 4  # boxes of a row that belong to no layer; more of them become one
 FILLS = ("#dceaf7", "#fbe7cf", "#d8eedf")  # of forward, gradient, update
 LINES = ("#4f81b3", "#bf7a2c", "#3d8d62")
-HEADINGS = ("Forward, down", "Backward, up", "Updates")
 
 
 @dataclass(frozen=True)
@@ -47,8 +46,7 @@ def draw(graph: DrawnGraph) -> Figure:
     """The graph before the runtime touches it, and what of it is left in the end."""
     states = graph.drawing.states
     versions = pass_log.versions(states)
-    made = max(n for n, state in enumerate(states) if state.stage in ("frontend", "backward"))
-    nodes = passes.graph_at(versions, made)
+    nodes = passes.graph_at(versions, stops.last_made(states))
     left = passes.graph_at(versions, len(states) - 1)
     boxes, across = arranged(graph.drawing.tracks, nodes)
     rows = sorted({box.row for box in boxes})
@@ -63,10 +61,12 @@ def draw(graph: DrawnGraph) -> Figure:
     axes.set_ylim(len(rows) - 0.4, -1)
     axes.set_axis_off()
     letters = LETTERS * min(1, room / across)
-    for track, heading in enumerate(HEADINGS):
+    for track, whole in enumerate(graph.drawing.tracks):
         inside = [box for box in boxes if box.track == track]
         if inside:
             middle = (min(map(west, inside)) + max(map(east, inside))) / 2
+            direction = DIRECTIONS.get(whole.label)
+            heading = f"{whole.label}, {direction}" if direction else whole.label
             axes.text(middle, -0.75, heading, size=letters + 1, color=style.FAINT, ha="center")
     for source, target in edges(boxes, nodes.values()):
         draw_edge(axes, source, target, places)

@@ -28,7 +28,7 @@ from tflab.report.contents import Beside, DrawnGraph, Picture, Recipe, Report
 
 # The last one changes what the others say, for narrow windows and for paper.
 STYLES = ("page.css", "viewer.css", "drawing.css", "present.css", "media.css")
-SCRIPTS = (  # in an order in which each knows what it needs
+SCRIPTS = (  # modules, each behind those that it imports
     "elements.js",
     "graph.js",
     "layout.js",
@@ -47,6 +47,8 @@ SCRIPTS = (  # in an order in which each knows what it needs
     "predict.js",
     "start.js",
 )
+IMPORT = re.compile(r"^import \{[^}]*\} from [^;]*;\n", re.MULTILINE)
+EXPORTED = re.compile(r"^export ", re.MULTILINE)
 SHAPES = frozenset(  # what a plot consists of: nothing that could run or ask for an address
     ["svg", "defs", "g", "path", "rect", "text", "tspan", "use", "clipPath", "pattern", "image"]
 )
@@ -98,8 +100,9 @@ PARTS: dict[str, type] = {
 
 
 def program() -> str:
-    """The scripts as one, whose names stay within it."""
-    return "(() => {\n'use strict';\n" + "\n".join(map(read, SCRIPTS)) + "})();\n"
+    """The modules as one script, whose names stay within it; so it imports and exports nothing."""
+    scripts = (EXPORTED.sub("", IMPORT.sub("", read(name))) for name in SCRIPTS)
+    return "(() => {\n'use strict';\n" + "\n".join(scripts) + "})();\n"
 
 
 def read(name: str) -> str:

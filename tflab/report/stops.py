@@ -70,6 +70,11 @@ def names(states: Sequence[State]) -> Iterator[str]:
             yield "placed" if number <= placed else "rewritten"
 
 
+def last_made(states: Sequence[State]) -> int:
+    """The last state before the runtime touches the graph."""
+    return max(n for n, state in enumerate(states) if state.stage in ("frontend", "backward"))
+
+
 def ticks(states: Sequence[State], stop: Stop) -> tuple[Tick, ...]:
     """The states of a stop that has more than one."""
     if stop.first == stop.last:

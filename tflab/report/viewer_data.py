@@ -5,10 +5,13 @@ No TensorFlow in here. Names stay as they are; html.py sees to it that none beco
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from math import sqrt
 from typing import Any
 
+from tflab.analysis import ledger
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.passes import Version
 from tflab.follow import values, view
@@ -16,13 +19,22 @@ from tflab.records import NodeHistory, Transfer, node_of
 from tflab.records.values import VARIABLE
 from tflab.report import guide, panel, pass_log
 from tflab.report.contents import DrawnGraph
-from tflab.report.drawn import Box, Lane, StandIn, State
-from tflab.report.stops import stops
-from tflab.units import short_device, size
+from tflab.report.drawn import DIRECTIONS, Box, Lane, StandIn, State
+from tflab.report.stops import last_made, stops
+from tflab.units import short_device, size, time
 from tflab.views import gradient_drawing
 from tflab.views.values import brief
 
-KINDS = ("forward", "gradient", "update", "runtime")  # as the script numbers them
+RUNTIME = "runtime"  # the kind of a node that the runtime made, and what stands for its fate
+KINDS = {  # what the legend says of each; a scope has the first kind that is in it
+    "forward": "forward",
+    "gradient": "gradient",
+    "update": "update",
+    RUNTIME: "made by the runtime",
+}
+FATES = (*ledger.FATES, RUNTIME)
+HEATS = 7  # steps of the scale of times, each with a colour in drawing.css
+ARROWS = {"down": " ↓", "up": " ↑"}
 LARGE = 100  # nodes of a drawing that opens on its first layer, to have something to see; in a
 # smaller one each box shows its values
 FLOWED = ("backward", "execution")  # stages whose states show the values of the recorded step
@@ -42,6 +54,7 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         node_data(history, versions.get(history.name, ()), graph, index)
         for history in histories.values()
     ]
+    summarize(boxes, list(histories.values()), graph.ns)
     if len(nodes) <= LARGE and values.recorded(histories.values()):
         show_values(histories, nodes, boxes, index)
     devices = {short_device(n.device): None for state in drawing.states for n in state.defined}
@@ -51,17 +64,65 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         "nodes": nodes,
         "boxes": boxes,
         "tracks": tracks,
+        "headings": [
+            track.label + ARROWS.get(DIRECTIONS.get(track.label, ""), "")
+            for track in drawing.tracks
+        ],
         "open": opened(boxes, len(nodes)),
         "states": [
             state_data(state, count, sentence, index)
             for state, count, sentence in zip(drawing.states, counts, sentences, strict=True)
         ],
         "start": 0,
+        "made": last_made(drawing.states),
         "stops": [asdict(stop) for stop in stops(drawing.states)],
         "standIns": [stand_in_data(row, index) for row in drawing.stand_ins],
         "transfers": [transfer_data(row, index) for row in drawing.transfers],
-        "devices": list(devices),
+        "legend": {
+            "kind": list(KINDS.items()),
+            "fate": [
+                (fate, fate) for fate in FATES if fate in set(map(fate_of, histories.values()))
+            ],
+            "device": list(devices),
+            "time": heat_words(graph.ns),
+        },
     }
+
+
+def summarize(
+    boxes: Sequence[dict[str, Any]], histories: Sequence[NodeHistory], ns: Mapping[str, float]
+) -> None:
+    """Give each box what the colours say of the nodes in it: their kind, fates and time."""
+    inside: list[list[NodeHistory]] = [[] for _ in boxes]
+    for number, box in enumerate(boxes):
+        around = number if box["node"] is not None else None
+        while around is not None:
+            inside[around].append(histories[box["node"]])
+            around = boxes[around]["parent"]
+    longest = max(ns.values(), default=0)
+    for box, members in zip(boxes, inside, strict=True):
+        kinds = {history.kind for history in members}
+        fates = Counter(map(fate_of, members))
+        took = sum(ns.get(history.name, 0) for history in members)
+        box["kind"] = next((kind for kind in KINDS if kind in kinds), RUNTIME)
+        box["fates"] = [(fate, fates[fate]) for fate in FATES if fates[fate]]
+        box["time"] = time(took) if took else None
+        box["heat"] = heat(took, longest) if took else None
+
+
+def fate_of(history: NodeHistory) -> str:
+    return history.fate.fate if history.fate else RUNTIME
+
+
+def heat(ns: float, longest: float) -> int:
+    """The step of the scale of times, from 0: four times as long is twice as high up."""
+    return min(HEATS - 1, int(sqrt(ns / longest) * HEATS))
+
+
+def heat_words(ns: Mapping[str, float]) -> list[str]:
+    """What the legend says of each step of the scale: the time at which it begins."""
+    longest = max(ns.values(), default=0)
+    return ["less", *(f"from {time((step / HEATS) ** 2 * longest)}" for step in range(1, HEATS))]
 
 
 def show_values(
@@ -173,9 +234,6 @@ def node_data(
     return {
         "name": history.name,
         "op": history.op,
-        "kind": KINDS.index(history.kind),
-        "fate": history.fate.fate if history.fate else "runtime",
-        "ns": graph.ns.get(history.name),
         "related": sorted(index[name] for name in related if name in index),
         "versions": [version_data(version, index) for version in versions],
         "history": panel.sections(history, graph.drawing.states, index),

@@ -1,78 +1,75 @@
 /* Colours: the class that gives a box its colour, and the legend that says what colours mean. */
 
-const HEATS = 7; // steps of the scale of times
+import { make } from "./elements.js";
+import { DEVICE } from "./graph.js";
+
 const DEVICES = 6; // colours of devices; more of them share these
-const FATES = ["executed", "fused", "merged", "folded", "removed", "unreached", "compiled", "runtime"];
-const KINDS = ["forward", "gradient", "update", "runtime"];
-const KIND_WORDS = ["forward", "gradient", "update", "made by the runtime"];
 
-function kindOf(graph, id) {
-  const kinds = new Set(graph.inside[id].map((node) => graph.data.nodes[node].kind));
-  kinds.delete(3);
-  return `kind-${KINDS[kinds.size ? Math.min(...kinds) : 3]}`;
-}
-
-/* The class of a box for a colour; `here` are its nodes that this state has. */
-function colourOf(graph, colour, state, id, here) {
+/** The class of a box for a colour; `here` are its nodes that this state has.
+ * @param {import("./graph.js").Graph} graph
+ * @param {string} colour
+ * @param {number} state
+ * @param {number} id of the box
+ * @param {number[]} here */
+export function colourOf(graph, colour, state, id, here) {
+  const box = graph.data.boxes[id];
   if (colour === "time") {
-    const ns = graph.spent(id);
-    return ns ? `heat-${heat(graph, ns)}` : "heat-none";
+    return `heat-${box.heat ?? "none"}`;
   }
   if (colour === "device") {
     const devices = new Set(here.map((node) => graph.version(node, state)[DEVICE]).filter(Boolean));
     if (!devices.size) return "device-none";
-    return devices.size > 1 ? "device-many" : `device-${graph.data.devices.indexOf([...devices][0]) % DEVICES}`;
+    return devices.size > 1 ? "device-many" : `device-${graph.data.legend.device.indexOf([...devices][0]) % DEVICES}`;
   }
   if (colour === "fate") {
-    const fates = new Set(graph.inside[id].map((node) => graph.data.nodes[node].fate));
-    return fates.size > 1 ? "fate-many" : `fate-${[...fates][0]}`;
+    return box.fates.length > 1 ? "fate-many" : `fate-${box.fates[0][0]}`;
   }
   return "";
 }
 
-/* How many nodes in a box had each fate, in the order of the legend. */
-function fatesIn(graph, id) {
-  const fates = graph.inside[id].map((node) => graph.data.nodes[node].fate);
-  return FATES.map((fate) => [fate, fates.filter((own) => own === fate).length]).filter(([, count]) => count);
-}
-
-function heat(graph, ns) {
-  return Math.min(HEATS - 1, Math.floor(Math.sqrt(ns / graph.longest) * HEATS));
-}
-
-/* The entries of a legend for what is in a picture, as list items. */
-function legend(graph, colour, picture) {
-  const entry = (classes, text) => make("li", {}, make("span", { class: `swatch ${classes}` }), text);
-  const drawn = (classes, text) => (picture.querySelector(`.box.${classes}`) ? [entry(classes.split(":")[0], text)] : []);
-  const { data } = graph;
+/** The entries of a legend, as [class of the swatch, text]. `has` says whether a selector finds
+ * anything in the picture.
+ * @param {import("./graph.js").Graph} graph
+ * @param {string} colour
+ * @param {(selector: string) => boolean} has
+ * @returns {[swatch: string, text: string][]} */
+export function legendEntries(graph, colour, has) {
+  const words = graph.data.legend;
+  /** @type {(classes: string, text: string) => [string, string][]} */
+  const drawn = (classes, text) => (has(`.box.${classes}`) ? [[classes.split(":")[0], text]] : []);
+  /** @type {[string, string][]} */
   const entries = [];
-  if (colour === "kind") entries.push(...KINDS.map((kind, i) => entry(`kind-${kind}`, KIND_WORDS[i])));
+  if (colour === "kind") words.kind.forEach(([kind, text]) => entries.push([`kind-${kind}`, text]));
   if (colour === "device") {
-    entries.push(...data.devices.map((device, i) => entry(`device-${i % DEVICES}`, device)));
+    words.device.forEach((device, i) => entries.push([`device-${i % DEVICES}`, device]));
     entries.push(...drawn("device-many", "several"), ...drawn("device-none:not(.gone)", "not assigned yet"));
   }
   if (colour === "fate") {
-    const known = new Set(data.nodes.map((node) => node.fate));
-    entries.push(...FATES.filter((fate) => known.has(fate)).map((fate) => entry(`fate-${fate}`, fate)));
+    words.fate.forEach(([fate, text]) => entries.push([`fate-${fate}`, text]));
     entries.push(...drawn("fate-many", "several, as at their foot"));
   }
   if (colour === "time") {
-    for (let i = 0; i < HEATS; i++) {
-      entries.push(entry(`heat-${i}`, i ? `from ${time((i / HEATS) ** 2 * graph.longest)}` : "less"));
-    }
+    words.time.forEach((text, i) => entries.push([`heat-${i}`, text]));
     entries.push(...drawn("heat-none", "did not run"));
   }
   if (colour === "kind") entries.push(...drawn("bookkeeping", "bookkeeping: computes nothing of a gradient"));
   entries.push(...drawn("gone", "gone"), ...drawn("changed", "changed in this step"));
-  if (picture.querySelector(".badge")) {
-    entries.push(make("li", {}, make("b", {}, "−2 ~1"), "gone and changed within a scope"));
-  }
-  if (picture.querySelector(".edge.transfer")) entries.push(entry("transfer", "sent to another device, with its bytes"));
+  if (has(".badge")) entries.push(["badge", "gone and changed within a scope"]);
+  if (has(".edge.transfer")) entries.push(["transfer", "sent to another device, with its bytes"]);
   return entries;
 }
 
-/* Why an edge leads from Backward to Forward, for each that is drawn. */
-function standInNotes(graph, edges) {
+/* The legend of a picture, as list items. */
+export function legend(graph, colour, picture) {
+  const swatch = (name) => (name === "badge" ? make("b", {}, "−2 ~1") : make("span", { class: `swatch ${name}` }));
+  const has = (selector) => picture.querySelector(selector) !== null;
+  return legendEntries(graph, colour, has).map(([name, text]) => make("li", {}, swatch(name), text));
+}
+
+/** Why an edge leads from Backward to Forward, for each that is drawn.
+ * @param {import("./graph.js").Graph} graph
+ * @param {import("./data").Edge[]} edges */
+export function standInNotes(graph, edges) {
   const { nodes, standIns } = graph.data;
   const notes = edges
     .filter((edge) => graph.track(edge.a) > graph.track(edge.b))

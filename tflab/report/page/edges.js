@@ -1,6 +1,11 @@
 /* Edges: what leads from box to box in a picture, and what is said of it. */
 
-function drawEdge(view, edge, twin) {
+import { make, round } from "./elements.js";
+import { OP, flowedIn } from "./graph.js";
+import { standInNotes } from "./colours.js";
+
+/** @param {import("./data").View} view */
+export function drawEdge(view, edge, twin) {
   const { graph, routes } = view;
   const lit = view.selected !== null && edge.ends.includes(view.selected);
   const count = edge.data + edge.control + edge.transfers.length;
@@ -37,8 +42,9 @@ function drawEdge(view, edge, twin) {
   return group;
 }
 
-/* What stands beside an edge: the bytes that it sends, or what it shares, or how many it bundles. */
-function edgeLabel({ graph, state }, edge, path, merged) {
+/** What stands beside an edge: the bytes that it sends, or what it shares, or how many it bundles.
+ * @param {import("./data").View} view */
+export function edgeLabel({ graph, state }, edge, path, merged) {
   const count = edge.data + edge.control + edge.transfers.length;
   if (edge.transfers.length) return edge.transfers.map((transfer) => transfer.bytes).join(", ");
   if (merged) return edge.pairs.every(([source]) => graph.version(source, state)[OP] === "Const") ? "shared constant" : "shared";
@@ -46,8 +52,10 @@ function edgeLabel({ graph, state }, edge, path, merged) {
   return edge.data && count > 1 && !beside ? String(count) : "";
 }
 
-/* The values of the tensors that an edge stands for, each once. */
-function carried(graph, edge) {
+/** The values of the tensors that an edge stands for, each once.
+ * @param {import("./graph.js").Graph} graph
+ * @param {import("./data").Edge} edge */
+export function carried(graph, edge) {
   const sources = [...new Set(edge.pairs.map(([source]) => source))].map((source) => graph.data.nodes[source]);
   return sources.filter((node) => node.data).map((node) => `${node.name} = ${node.data}`);
 }

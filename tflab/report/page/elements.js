@@ -4,7 +4,7 @@ const SVG = "http://www.w3.org/2000/svg";
 const IN_SVG = new Set(["svg", "g", "rect", "path", "text", "title", "defs", "marker", "line"]);
 const LONGEST = 40; // characters of a label in the drawing; the panel has all of them
 
-function make(name, attributes, ...children) {
+export function make(name, attributes, ...children) {
   const element = IN_SVG.has(name) ? document.createElementNS(SVG, name) : document.createElement(name);
   for (const [key, value] of Object.entries(attributes || {})) {
     if (value !== null && value !== undefined && value !== false) element.setAttribute(key, value);
@@ -15,7 +15,7 @@ function make(name, attributes, ...children) {
 
 /* A long name without its outer scopes: `.../Conv2D_grad/Conv2DBackpropFilter`. The last part stays
  * whole, however long it is. */
-function shortened(text) {
+export function shortened(text) {
   let rest = text;
   while (rest.length + (rest === text ? 0 : 4) > LONGEST && rest.includes("/")) {
     rest = rest.slice(rest.indexOf("/") + 1);
@@ -24,30 +24,25 @@ function shortened(text) {
 }
 
 /* A text that may break after the scopes in its names, and not within one of them. */
-function pieces(text) {
+export function pieces(text) {
   return text.split(/(?<=\/)/).flatMap((piece, i) => (i ? [make("wbr"), piece] : [piece]));
 }
 
-function time(ns) {
-  for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["us", 1e3]]) {
-    if (ns >= size) return `${(ns / size).toPrecision(3)} ${unit}`;
-  }
-  return `${Math.round(ns)} ns`;
-}
-
-const canvas = document.createElement("canvas").getContext("2d");
+/* The width of a text in pixels; `font` as in CSS. */
 const widths = new Map();
-function textWidth(text, font) {
+let canvas = null;
+export function textWidth(text, font) {
   const key = font + text;
   if (!widths.has(key)) {
+    canvas = canvas || document.createElement("canvas").getContext("2d");
     canvas.font = font;
     widths.set(key, canvas.measureText(text).width);
   }
   return widths.get(key);
 }
 
-const round = (value) => Math.round(value * 10) / 10;
+export const round = (value) => Math.round(value * 10) / 10;
 
-function rounded(rect) {
+export function rounded(rect) {
   return { x: round(rect.x), y: round(rect.y), width: round(rect.width), height: round(rect.height) };
 }

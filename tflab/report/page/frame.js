@@ -1,13 +1,16 @@
 /* Frame: how large a drawing is in its paper, and how to get to what is outside of it. */
 
+import { make } from "./elements.js";
+import { MARGIN, READING } from "./layout.js";
+
 const LEGIBLE = 9; // pixels on the screen: letters are no smaller, unless the reader wants them so
-const LEAST = LEGIBLE / READING.type;
+export const LEAST = LEGIBLE / READING.type;
 const LARGEST = 2.5;
 const MOST_FITTED = 1.5; // a small drawing does not become larger than that to fit
 const TALLEST = 0.9; // of the window; viewer.css says the same of the paper
-const TRACK_WORDS = ["Forward", "Backward", "Updates"];
 
-class Frame {
+export class Frame {
+  /** @param {import("./viewer.js").Viewer} viewer */
   constructor(viewer) {
     this.viewer = viewer;
     this.paper = viewer.part("paper");
@@ -41,8 +44,8 @@ class Frame {
   scale(zoom) {
     this.viewer.zoom = zoom;
     const picture = this.paper.firstElementChild;
-    picture.setAttribute("width", this.viewer.layout.width * zoom);
-    picture.setAttribute("height", this.viewer.layout.height * zoom);
+    picture.setAttribute("width", String(this.viewer.layout.width * zoom));
+    picture.setAttribute("height", String(this.viewer.layout.height * zoom));
     this.sides();
   }
 
@@ -54,7 +57,7 @@ class Frame {
     if (bar.hidden) return;
     const buttons = layout.tracks.flatMap((track, index) => {
       if (!graph.inside[data.tracks[index]].length) return [];
-      const button = make("button", { type: "button" }, TRACK_WORDS[index]);
+      const button = make("button", { type: "button" }, data.boxes[data.tracks[index]].label);
       button.addEventListener("click", () => this.paper.scrollTo({ left: (track.x - MARGIN) * zoom, behavior: "smooth" }));
       return [button];
     });

@@ -1,14 +1,12 @@
 /* Graph: the nodes in each state of the graph, and the boxes that they are in. */
 
+import { shortened } from "./elements.js";
+
 // What stands where in a version of a node, as Python sends it
-const [FIRST, LAST, OP, DEVICE, INPUTS, CONTROLS] = [0, 1, 2, 3, 4, 5];
+export const [FIRST, LAST, OP, DEVICE, INPUTS, CONTROLS] = /** @type {const} */ ([0, 1, 2, 3, 4, 5]);
 
-/* The device of a node; of one that hands a tensor to another device, its op too. */
-function placed(version) {
-  return /^_(Host)?(Send|Recv)$/.test(version[OP]) ? `${version[OP]}, ${version[DEVICE]}` : version[DEVICE];
-}
-
-class Graph {
+export class Graph {
+  /** @param {import("./data").GraphData} data */
   constructor(data) {
     this.data = data;
     this.boxOf = new Map(data.boxes.flatMap((box, id) => (box.node === null ? [] : [[box.node, id]])));
@@ -20,7 +18,7 @@ class Graph {
     this.boxOf.forEach((id, node) => this.ways[id].forEach((around) => this.inside[around].push(node)));
     this.labels = data.boxes.map((box) => shortened(box.label));
     data.boxes.forEach((box) => this.distinguish(box.rows.flat().filter((entry) => typeof entry === "number")));
-    this.longest = data.nodes.reduce((most, node) => Math.max(most, node.ns || 0), 0);
+    this.handing = new Set(data.transfers.flatMap((transfer) => [transfer.send, transfer.recv]));
   }
 
   /* Give boxes that stand together their whole labels where the short ones are the same. */
@@ -32,9 +30,18 @@ class Graph {
     }
   }
 
-  /* The version of a node that stands in a state; none where it is not in the graph. */
+  /** The version of a node that stands in a state; none where it is not in the graph.
+   * @param {number} node
+   * @param {number} state */
   version(node, state) {
     return this.data.nodes[node].versions.find((version) => version[FIRST] <= state && state <= version[LAST]);
+  }
+
+  /** The device of a node in a version; of one that hands a tensor to another device, its op too.
+   * @param {number} node
+   * @param {import("./data").Version} version */
+  placed(node, version) {
+    return this.handing.has(node) ? `${version[OP]}, ${version[DEVICE]}` : version[DEVICE];
   }
 
   /* Whether a node was in the graph in this state or before. */
@@ -55,8 +62,11 @@ class Graph {
     return [depth ? ofA[depth - 1] : null, ofA[depth], ofB[depth]];
   }
 
-  /* Edges between visible boxes in a state, those of closed scopes bundled. `visible` gives the
-   * box that stands for a node. */
+  /** Edges between visible boxes in a state, those of closed scopes bundled. `visible` gives the
+   * box that stands for a node.
+   * @param {number} state
+   * @param {(node: number) => number} visible
+   * @returns {import("./data").Edge[]} */
   edges(state, visible) {
     const bundles = new Map();
     const bundle = (source, target) => {
@@ -89,9 +99,24 @@ class Graph {
     }
     return [...bundles.values()];
   }
+}
 
-  /* What the nodes in a box took in the measured step. */
-  spent(id) {
-    return this.inside[id].reduce((sum, node) => sum + (this.data.nodes[node].ns || 0), 0);
-  }
+/** Whether a view shows the values of the recorded step: in the states that have them, unless the
+ * page asks for them.
+ * @param {import("./data").View} view */
+export function flowedIn(view) {
+  return view.graph.data.states[view.state].flowed && !view.asking;
+}
+
+/** What the recorded step says of a node: its data and its gradient; that it has no value, only
+ * where there is room for it. Of a closed scope, what it is about.
+ * @param {import("./data").Values} node
+ * @param {boolean} room */
+export function valueLines(node, room) {
+  const lines = [];
+  if (node.data) lines.push({ kind: "type value", text: node.data });
+  if (node.missing && room) lines.push({ kind: "type", text: `no value: ${node.missing}` });
+  if (node.grad) lines.push({ kind: "type grad", text: `grad ${node.grad}` });
+  for (const result of node.results || []) lines.push({ kind: "type grad", text: result });
+  return lines;
 }

@@ -1,6 +1,10 @@
 /* History: what the panel beside a drawing says of a node, every name in it a link. */
 
-function showHistory(viewer) {
+import { make, pieces } from "./elements.js";
+import { valueLines } from "./graph.js";
+
+/** @param {import("./viewer.js").Viewer} viewer */
+export function showHistory(viewer) {
   const node = viewer.data.nodes[viewer.selected];
   const panel = viewer.part("panel");
   const closing = make("button", { type: "button", class: "close", "aria-label": "Close the history" }, "×");

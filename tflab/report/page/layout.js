@@ -4,21 +4,24 @@
  * here, from the inside out, and then their places, from the outside in.
  */
 
-const READING = { name: 12.5, type: 10.5, rowGap: 24, pad: 15, both: true }; // pixels of letters, and between rows; both: op and values
-const PRESENTING = { name: 20, type: 17, rowGap: 14, pad: 11, both: false }; // for a projector
-const LEADING = 3.5; // between the lines below a name
+import { textWidth } from "./elements.js";
+import { CONTROLS, INPUTS, OP, valueLines } from "./graph.js";
+
+export const READING = { name: 12.5, type: 10.5, rowGap: 24, pad: 15, both: true }; // pixels of letters, and between rows; both: op and values
+export const PRESENTING = { name: 20, type: 17, rowGap: 14, pad: 11, both: false }; // for a projector
+export const LEADING = 3.5; // between the lines below a name
 const NODE_GAP = 14; // between boxes of a row
-const TRACK_GAP = 64; // room for the edges between forward, backward and update
-const BUS = 14; // from a track to the edges beside it
+export const TRACK_GAP = 64; // room for the edges between forward, backward and update
+export const BUS = 14; // from a track to the edges beside it
 const LANE = 8; // width of a long edge in a row that it passes
 const PAD = 12; // around what is in an open scope
-const MARGIN = 16;
+export const MARGIN = 16;
 const SWEEPS = 24; // over the rows, each time with straighter edges
 const LITTLE = 0.1; // the weight of constants and the like in finding places
 
 /* Positions closest to those desired, in their order and a gap apart: weighted isotonic
  * regression by the pool-adjacent-violators algorithm. */
-function spaced(desired, weights, sizes, gap) {
+export function spaced(desired, weights, sizes, gap) {
   const offsets = [];
   sizes.forEach((size, i) => offsets.push(i ? offsets[i - 1] + (sizes[i - 1] + size) / 2 + gap : 0));
   const pools = [];
@@ -37,15 +40,20 @@ function spaced(desired, weights, sizes, gap) {
   return placed;
 }
 
-class Layout {
-  constructor(graph, family, sizes) {
+export class Layout {
+  /** @param {import("./graph.js").Graph} graph
+   * @param {string} family of letters
+   * @param {typeof READING} sizes
+   * @param {(text: string, font: string) => number} width in pixels */
+  constructor(graph, family, sizes, width = textWidth) {
     this.graph = graph;
+    this.textWidth = width;
     this.data = graph.data;
     this.sizes = sizes;
     this.fonts = { name: `500 ${sizes.name}px ${family}`, type: `${sizes.type}px ${family}` };
     this.head = sizes.name + 13.5; // the height of a scope's label
-    this.types = this.data.nodes.map((node) => [
-      ...new Set(node.versions.flatMap((version) => [version[OP], placed(version)])),
+    this.types = this.data.nodes.map((node, number) => [
+      ...new Set(node.versions.flatMap((version) => [version[OP], graph.placed(number, version)])),
     ]);
     this.pairs = new Map(); // container -> pairs of boxes in it that edges join
     this.data.nodes.forEach((node, number) => {
@@ -76,7 +84,7 @@ class Layout {
       Math.max(0, ...inner.map((arranged) => arranged.heights[row] || 0)),
     );
     let x = MARGIN;
-    this.tracks = inner.map((arranged, index) => {
+    this.tracks = inner.map((arranged) => {
       const track = { x, width: Math.max(arranged.width, 120) };
       const shift = x + (track.width - arranged.width) / 2;
       this.settle(arranged, shift, this.head + MARGIN, heights);
@@ -104,15 +112,15 @@ class Layout {
     if (this.isOpen(id)) {
       const inner = this.arranged(id);
       const [pad, head] = box.framed ? [PAD, this.head] : [0, 0];
-      const least = box.framed ? textWidth(this.graph.labels[id], this.fonts.name) + 44 : 0;
+      const least = box.framed ? this.textWidth(this.graph.labels[id], this.fonts.name) + 44 : 0;
       const width = Math.max(inner.width + 2 * pad, least);
       return { id, inner, width, height: inner.height + head + pad };
     }
-    const texts = [textWidth(this.graph.labels[id], this.fonts.name) + (box.rows.length ? 18 : 0)];
+    const texts = [this.textWidth(this.graph.labels[id], this.fonts.name) + (box.rows.length ? 18 : 0)];
     const subject = box.node === null ? box : this.data.nodes[box.node];
     const types = box.node === null ? ["88 of 88 nodes"] : this.types[box.node].filter((type) => type && type !== box.label);
     const values = valueLines(subject, this.sizes.both).map((line) => line.text);
-    texts.push(...[...types, ...values].map((text) => textWidth(text, this.fonts.type)));
+    texts.push(...[...types, ...values].map((text) => this.textWidth(text, this.fonts.type)));
     const first = types.length ? 1 : 0;
     const lines = this.sizes.both ? first + values.length : Math.max(first, values.length);
     return { id, width: Math.max(44, ...texts) + 20, height: this.high(lines) };
@@ -239,19 +247,8 @@ class Layout {
   }
 }
 
-/* What the recorded step says of a node: its data and its gradient; that it has no value, only
- * where there is room for it. Of a closed scope, what it is about. */
-function valueLines(node, room) {
-  const lines = [];
-  if (node.data) lines.push({ kind: "type value", text: node.data });
-  if (node.missing && room) lines.push({ kind: "type", text: `no value: ${node.missing}` });
-  if (node.grad) lines.push({ kind: "type grad", text: `grad ${node.grad}` });
-  for (const result of node.results || []) lines.push({ kind: "type grad", text: result });
-  return lines;
-}
-
 /* The box that stands for each node: its own, or the outermost closed scope around it. */
-function visibleBoxes(graph, layout) {
+export function visibleBoxes(graph, layout) {
   const visible = new Map();
   graph.boxOf.forEach((id, node) => visible.set(node, graph.ways[id].find((around) => !layout.isOpen(around))));
   return visible;

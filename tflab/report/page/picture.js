@@ -5,7 +5,14 @@
  * what there is, and not what has come or gone.
  */
 
-function drawPicture(view) {
+import { make, round, rounded, textWidth } from "./elements.js";
+import { DEVICE, FIRST, OP, flowedIn, valueLines } from "./graph.js";
+import { LEADING, MARGIN, READING } from "./layout.js";
+import { colourOf } from "./colours.js";
+import { drawEdge } from "./edges.js";
+
+/** @param {import("./data").View} view */
+export function drawPicture(view) {
   const { graph, layout, state } = view;
   const { data } = graph;
   const frames = make("g", {});
@@ -55,7 +62,7 @@ function drawPicture(view) {
 }
 
 /* A picture that is only looked at: nothing in it is a button. */
-function inert(picture) {
+export function inert(picture) {
   picture.setAttribute("role", "img");
   for (const box of picture.querySelectorAll("[data-box]")) {
     for (const name of ["role", "tabindex", "aria-expanded", "aria-pressed"]) box.removeAttribute(name);
@@ -72,31 +79,41 @@ function markers(mark) {
   return make("defs", {}, ...["arrow", "arrow-lit", "arrow-merged", "arrow-transfer"].map(arrow));
 }
 
+/** The number of the stop that brings the first node of a track; none where the track is begun.
+ * @param {import("./graph.js").Graph} graph
+ * @param {number} track
+ * @param {number} state */
+export function comesInStep(graph, track, state) {
+  const { nodes, stops, tracks } = graph.data;
+  const first = Math.min(...graph.inside[tracks[track]].map((node) => nodes[node].versions[0][FIRST]));
+  return first <= state ? null : 1 + stops.findIndex((stop) => first <= stop.last);
+}
+
+/** @param {import("./data").View} view */
 function headings({ graph, layout, state }) {
   const { data } = graph;
-  const words = ["Forward ↓", "Backward ↑", "Updates"];
   const group = make("g", { class: "headings" });
   layout.tracks.forEach((track, index) => {
     const nodes = graph.inside[data.tracks[index]];
     if (!nodes.length) return;
     const x = track.x + track.width / 2;
-    group.append(make("text", { x, y: MARGIN + 8 }, words[index]));
-    const later = Math.min(...nodes.map((node) => data.nodes[node].versions[0][FIRST]));
-    if (later <= state) return;
-    const step = 1 + data.stops.findIndex((stop) => later <= stop.last);
-    group.append(make("text", { x, y: MARGIN + 30, class: "later" }, `comes in step ${step}`));
+    group.append(make("text", { x, y: MARGIN + 8 }, data.headings[index]));
+    const step = comesInStep(graph, index, state);
+    if (step) group.append(make("text", { x, y: MARGIN + 30, class: "later" }, `comes in step ${step}`));
   });
   return group;
 }
 
+/** @param {import("./data").View} view */
 function drawFrame({ graph, layout }, id, here) {
   return make("rect", {
-    class: `frame ${kindOf(graph, id)}${here.length ? "" : " gone"}`,
+    class: `frame kind-${graph.data.boxes[id].kind}${here.length ? "" : " gone"}`,
     ...rounded(layout.rects.get(id)),
     rx: 8,
   });
 }
 
+/** @param {import("./data").View} view */
 function drawHead({ graph, layout }, id) {
   const rect = layout.rects.get(id);
   const { label } = graph.data.boxes[id];
@@ -112,7 +129,8 @@ function drawHead({ graph, layout }, id) {
   );
 }
 
-/* A node, or a closed scope, as it is in this state. */
+/** A node, or a closed scope, as it is in this state.
+ * @param {import("./data").View} view */
 function drawBox(view, id, here, about) {
   const { graph, layout, state, colour } = view;
   const { nodes, boxes } = graph.data;
@@ -122,7 +140,7 @@ function drawBox(view, id, here, about) {
   const all = graph.inside[id];
   const leaving = all.filter((node) => about.leaving.has(node)).length;
   const changed = all.filter((node) => about.touched.has(node) && graph.version(node, state)).length;
-  const classes = ["box", scope ? "scope" : "node", kindOf(graph, id), colourOf(graph, colour, state, id, here)];
+  const classes = ["box", scope ? "scope" : "node", `kind-${box.kind}`, colourOf(graph, colour, state, id, here)];
   if (!here.length) classes.push("gone");
   if (!scope && nodes[box.node].bookkeeping) classes.push("bookkeeping");
   if (leaving) classes.push("leaving");
@@ -136,7 +154,7 @@ function drawBox(view, id, here, about) {
   const start = rect.y + (rect.height - layout.high(lines.length) + layout.sizes.pad - READING.pad) / 2;
   const label = graph.labels[id];
   const values = valuesOf(view, id).map((line) => line.text);
-  const fates = scope && colour === "fate" ? fatesIn(graph, id).map(([fate, count]) => `${count} ${fate}`) : [];
+  const fates = scope && colour === "fate" ? box.fates.map(([fate, count]) => `${count} ${fate}`) : [];
   const said = scope
     ? [`scope ${box.label}`, below, ...values, ...fates, "closed"].join(", ")
     : [nodes[box.node].name, here.length ? below : "gone", ...values].join(", ");
@@ -171,7 +189,7 @@ function fateShares(graph, id, rect) {
   const shares = make("g", { class: "fates" });
   let x = rect.x + 6;
   const across = rect.width - 12;
-  for (const [fate, count] of fatesIn(graph, id)) {
+  for (const [fate, count] of graph.data.boxes[id].fates) {
     const width = (across * count) / graph.inside[id].length;
     shares.append(make("rect", { class: `fate-${fate}`, ...rounded({ x, y: rect.y + rect.height - 6, width, height: 4 }) }));
     x += width;
@@ -179,13 +197,8 @@ function fateShares(graph, id, rect) {
   return shares;
 }
 
-/* Whether the values of the recorded step are shown: in the states that have them, unless the
- * page asks for them. */
-function flowedIn(view) {
-  return view.graph.data.states[view.state].flowed && !view.asking;
-}
-
-/* What the recorded step says of a box, in the states that show it. */
+/** What the recorded step says of a box, in the states that show it.
+ * @param {import("./data").View} view */
 function valuesOf(view, id) {
   const { graph, layout } = view;
   const { boxes, nodes } = graph.data;
@@ -193,26 +206,25 @@ function valuesOf(view, id) {
   return valueLines(boxes[id].rows.length ? boxes[id] : nodes[boxes[id].node], layout.sizes.both);
 }
 
-/* The lines below a name: what the node is, and its values. On a projector there is room for one
- * of the two. */
-function linesBelow(view, id, below) {
+/** The lines below a name: what the node is, and its values. On a projector there is room for one
+ * of the two.
+ * @param {import("./data").View} view */
+export function linesBelow(view, id, below) {
   const type = below && below !== view.graph.data.boxes[id].label ? [{ kind: "type", text: below }] : [];
   const values = valuesOf(view, id);
   if (view.layout.sizes.both || !values.length) return [...type, ...values];
   return view.colour === "time" ? type : values;
 }
 
-/* What stands first below the name in a box: how many nodes, or the op, or what the colour is about. */
-function under({ graph, state, colour }, id, here) {
+/** What stands first below the name in a box: how many nodes, or the op, or what the colour is about.
+ * @param {import("./data").View} view */
+export function under({ graph, state, colour }, id, here) {
   const box = graph.data.boxes[id];
-  if (colour === "time" && here.length) {
-    const ns = graph.spent(id);
-    if (ns) return time(ns);
-  }
+  if (colour === "time" && here.length && box.time) return box.time;
   if (!box.rows.length) {
     if (!here.length) return "";
     const version = graph.version(box.node, state);
-    return colour === "device" && version[DEVICE] ? placed(version) : version[OP];
+    return colour === "device" && version[DEVICE] ? graph.placed(box.node, version) : version[OP];
   }
   const known = graph.inside[id].filter((node) => graph.seen(node, state)).length;
   return here.length === known ? `${here.length} nodes` : `${here.length} of ${known} nodes`;

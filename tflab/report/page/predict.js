@@ -4,9 +4,11 @@
  * them. A browser may keep nothing for a file; then they last as long as the page is open.
  */
 
+import { make, pieces, round } from "./elements.js";
+
 const CLOSE = 0.25; // of the measured number: a prediction that near is right
 
-function predict(root, viewers) {
+export function predict(root, viewers) {
   const questions = JSON.parse(document.getElementById(root.dataset.source).textContent);
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
   const fields = [...root.querySelectorAll("[data-question]")];
@@ -78,7 +80,11 @@ function comparison(question, answer) {
   );
 }
 
-function judged(question, answer) {
+/** Whether an answer is right, and the words for that.
+ * @param {import("./data").Question} question
+ * @param {string} answer
+ * @returns {[right: boolean, words: string]} */
+export function judged(question, answer) {
   if (question.options.length) {
     const right = answer === question.answer;
     return [right, right ? ": right" : ": not this one"];

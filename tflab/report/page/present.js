@@ -1,18 +1,26 @@
 /* Present: a state on each screen, for a projector, with a sentence on what to look at. */
 
+import { Layout, PRESENTING, visibleBoxes } from "./layout.js";
+import { Routes } from "./routes.js";
+import { legend } from "./colours.js";
+import { drawPicture, inert } from "./picture.js";
+import { nodeCount } from "./timeline.js";
+
 const KEYS = {
   ArrowRight: 1, PageDown: 1, " ": 1, Enter: 1,
   ArrowLeft: -1, PageUp: -1, Backspace: -1,
 };
 
-class Presenter {
+export class Presenter {
+  /** @param {import("./viewer.js").Viewer} viewer */
   constructor(viewer) {
     this.viewer = viewer;
     this.graph = viewer.graph;
     this.data = viewer.data;
     this.part = viewer.part;
     this.mark = `${viewer.mark}-screen`;
-    [this.selected, this.current] = [null, null];
+    this.selected = null;
+    this.current = null;
     this.open = new Set();
     const screen = this.part("screen");
     this.part("present").addEventListener("click", () => this.show());
@@ -96,7 +104,7 @@ class Presenter {
     const stop = this.stop();
     const title = state.title === stop.title ? "" : `: ${state.title}`;
     this.part("screen-stop").textContent = `${stops.indexOf(stop) + 1} ${stop.title}${title}`;
-    this.part("screen-count").textContent = this.viewer.timeline.count(this.state);
+    this.part("screen-count").textContent = nodeCount(states, this.state);
     this.part("screen-look").textContent = state.look;
     this.part("screen-number").textContent = `${this.state + 1} of ${states.length}`;
     this.part("screen-before").disabled = this.state === 0;

@@ -1,7 +1,10 @@
 /* Prints: paper has no controls, so it gets a drawing of each stop, with its scopes closed, and
  * what its colours mean. */
 
-function printable(viewer) {
+import { make } from "./elements.js";
+
+/** @param {import("./viewer.js").Viewer} viewer */
+export function printable(viewer) {
   const { open, state, selected, chosen, asking, mark, zoom, data } = viewer;
   Object.assign(viewer, { open: new Set(), selected: null, chosen: "stage", asking: false });
   const figures = data.stops.map((stop, number) => {

@@ -1,8 +1,12 @@
 /* Routes: the path of an edge from box to box, beside what stands in its way. */
 
+import { round } from "./elements.js";
+import { BUS, TRACK_GAP } from "./layout.js";
+
 const TWIN = 5; // pixels from the middle, of two edges between the same boxes
 
-class Routes {
+export class Routes {
+  /** @param {import("./layout.js").Layout} layout */
   constructor(layout) {
     this.layout = layout;
     this.graph = layout.graph;
@@ -13,6 +17,7 @@ class Routes {
   path(a, b, twin) {
     const from = this.layout.rects.get(a);
     const to = this.layout.rects.get(b);
+    /** @type {[number, number]} */
     const tracks = [this.graph.track(a), this.graph.track(b)];
     let aside = 0;
     if (tracks[1] < tracks[0]) aside = 2 * TWIN;
@@ -31,6 +36,7 @@ class Routes {
     }
     if (!lanes.length && this.skips(from, to)) return this.around(from, to, tracks[0]);
     lanes.sort((p, q) => sign * (p.top - q.top));
+    /** @type {[number, number][]} */
     const points = [[middle(from), sign > 0 ? from.y + from.height : from.y]];
     for (const lane of lanes) {
       points.push([lane.x, sign > 0 ? lane.top : lane.bottom], [lane.x, sign > 0 ? lane.bottom : lane.top]);
@@ -78,7 +84,7 @@ class Routes {
     const end = this.way(to, b, -1, aside);
     const points = [start.gate, end.gate];
     if (b - a > 1) {
-      const row = this.layout.gutters.find((row) => row.bottom >= to.y) || this.layout.gutters.at(-1);
+      const row = this.layout.gutters.find((gutter) => gutter.bottom >= to.y) || this.layout.gutters.at(-1);
       const crossed = this.layout.tracks[1];
       points.splice(1, 0, [crossed.x - TRACK_GAP / 4, row.gutter]);
       points.splice(2, 0, [crossed.x + crossed.width + TRACK_GAP / 4, row.gutter]);
@@ -115,7 +121,7 @@ class Routes {
 }
 
 /* A smooth line through points that leaves and arrives upright, or level. */
-function curve(points, upright) {
+export function curve(points, upright) {
   let path = `M${points[0].map(round)}`;
   for (let i = 1; i < points.length; i++) {
     const [p, q] = [points[i - 1], points[i]];

@@ -1,6 +1,6 @@
 /* Scroller: a table or drawing is a stop for the keyboard only while it scrolls. */
 
-function scroller(element) {
+export function scroller(element) {
   const note = () => {
     const scrolls = element.scrollWidth > element.clientWidth + 1;
     if (scrolls) element.setAttribute("tabindex", "0");

@@ -1,13 +1,20 @@
 /* Start: a viewer for each drawing in the page. */
 
-const viewers = [...document.querySelectorAll(".viewer")].map((root) => {
+import { Viewer } from "./viewer.js";
+import { printable } from "./prints.js";
+import { Presenter } from "./present.js";
+import { still } from "./still.js";
+import { scroller } from "./scroller.js";
+import { predict } from "./predict.js";
+
+const viewers = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".viewer"))].map((root) => {
   const viewer = new Viewer(root, JSON.parse(document.getElementById(root.dataset.source).textContent));
   new Presenter(viewer);
   window.addEventListener("beforeprint", () => printable(viewer));
   return viewer;
 });
-for (const root of document.querySelectorAll(".predict")) predict(root, viewers);
-for (const root of document.querySelectorAll(".still")) {
+for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".predict"))) predict(root, viewers);
+for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".still"))) {
   still(root, JSON.parse(document.getElementById(root.dataset.source).textContent));
 }
 for (const element of document.querySelectorAll("main .scroll")) scroller(element);

@@ -1,15 +1,26 @@
 /* Still: a graph in its last state, without controls, to be compared with the one beside it. */
 
-function still(root, data) {
+import { Graph } from "./graph.js";
+import { Layout, READING, visibleBoxes } from "./layout.js";
+import { Routes } from "./routes.js";
+import { legend } from "./colours.js";
+import { drawPicture, inert } from "./picture.js";
+import { LEAST } from "./frame.js";
+
+/** @param {HTMLElement} root
+ * @param {import("./data").GraphData} data */
+export function still(root, data) {
   const part = (name) => root.querySelector(`[data-part="${name}"]`);
   const graph = new Graph(data);
   const layout = new Layout(graph, getComputedStyle(root).fontFamily, READING).run(new Set());
   const visible = visibleBoxes(graph, layout);
+  const state = data.states.length - 1;
   const view = {
     graph,
     layout,
     routes: new Routes(layout),
-    state: data.states.length - 1,
+    drawn: graph.edges(state, (node) => visible.get(node)),
+    state,
     colour: root.dataset.colour,
     zoom: 1,
     mark: root.id,
@@ -17,7 +28,6 @@ function still(root, data) {
     current: null,
     compared: true,
   };
-  view.drawn = graph.edges(view.state, (node) => visible.get(node));
   const picture = drawPicture(view);
   inert(picture);
   part("sheet").replaceChildren(picture);

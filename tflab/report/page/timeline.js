@@ -1,15 +1,32 @@
 /* Timeline: the stops of a graph and the passes between them, and what is said of each state. */
 
+import { make, pieces } from "./elements.js";
+
 const PLAY_SECONDS = 3; // for each state, enough to read its first line
 
-class Timeline {
+/* The state that a key leads to; undefined for a key that leads nowhere. */
+export function goalOf(key, state, last) {
+  return { ArrowLeft: state - 1, ArrowRight: state + 1, Home: 0, End: last }[key];
+}
+
+/** The number of nodes in a state, and in the one before where that has another.
+ * @param {import("./data").State[]} states
+ * @param {number} number */
+export function nodeCount(states, number) {
+  const { count } = states[number];
+  const before = number ? states[number - 1].count : count;
+  return before === count ? `${count} nodes` : `${before} → ${count} nodes`;
+}
+
+export class Timeline {
+  /** @param {import("./viewer.js").Viewer} viewer */
   constructor(viewer) {
     this.viewer = viewer;
     this.part = viewer.part;
     this.states = viewer.data.states;
     this.timer = null;
     const region = this.part("states");
-    this.buttons = [...region.querySelectorAll("[data-state]")];
+    this.buttons = /** @type {HTMLButtonElement[]} */ ([...region.querySelectorAll("[data-state]")]);
     for (const button of this.buttons) {
       button.addEventListener("click", () => this.leave(Number(button.dataset.state)));
     }
@@ -27,8 +44,7 @@ class Timeline {
 
   key(event) {
     if (event.altKey || event.ctrlKey || event.metaKey) return;
-    const { state } = this.viewer;
-    const goal = { ArrowLeft: state - 1, ArrowRight: state + 1, Home: 0, End: this.states.length - 1 }[event.key];
+    const goal = goalOf(event.key, this.viewer.state, this.states.length - 1);
     if (goal === undefined) return;
     event.preventDefault();
     this.leave(goal);
@@ -79,15 +95,9 @@ class Timeline {
   caption(number) {
     const state = this.states[number];
     this.part("title").textContent = state.title;
-    this.part("count").textContent = this.count(number);
+    this.part("count").textContent = nodeCount(this.states, number);
     this.part("about").textContent = state.about;
     this.part("lines").replaceChildren(...state.lines.map((line) => make("li", {}, ...pieces(line))));
-  }
-
-  count(number) {
-    const { count } = this.states[number];
-    const before = number ? this.states[number - 1].count : count;
-    return before === count ? `${count} nodes` : `${before} → ${count} nodes`;
   }
 
   /* Keep room for the longest caption, so that the drawing stays where it is from state to state. */

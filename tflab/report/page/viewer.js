@@ -1,12 +1,25 @@
 /* Viewer: a drawing with its controls: which state is shown, what is open, what is selected. */
 
-const narrow = window.matchMedia("(max-width: 60rem)"); // where the history stands below, as in media.css
+import { make } from "./elements.js";
+import { Graph } from "./graph.js";
+import { Layout, READING, visibleBoxes } from "./layout.js";
+import { Routes } from "./routes.js";
+import { legend, standInNotes } from "./colours.js";
+import { drawPicture } from "./picture.js";
+import { Timeline } from "./timeline.js";
+import { showHistory } from "./history.js";
+import { Frame, LEAST } from "./frame.js";
 
-class Viewer {
+const NARROW = "(max-width: 60rem)"; // where the history stands below, as in media.css
+
+export class Viewer {
+  /** @param {HTMLElement} root
+   * @param {import("./data").GraphData} data */
   constructor(root, data) {
     this.root = root;
     this.data = data;
     this.mark = root.id; // for ids within the picture
+    /** @type {(name: string) => any} the element of the page that does this */
     this.part = (name) => root.querySelector(`[data-part="${name}"]`);
     this.graph = new Graph(data);
     this.lay(READING);
@@ -45,7 +58,7 @@ class Viewer {
   }
 
   controls() {
-    for (const radio of this.root.querySelectorAll("[data-colour]")) {
+    for (const radio of /** @type {NodeListOf<HTMLElement>} */ (this.root.querySelectorAll("[data-colour]"))) {
       radio.addEventListener("change", () => {
         this.chosen = radio.dataset.colour;
         this.draw();
@@ -80,8 +93,7 @@ class Viewer {
 
   /* While the page asks, a viewer has the graph as it was made, and no number of its steps. */
   ask(on) {
-    const made = this.data.stops.filter((stop) => ["frontend", "backward"].includes(stop.name));
-    this.last = on ? made.at(-1).last : this.data.states.length - 1;
+    this.last = on ? this.data.made : this.data.states.length - 1;
     this.asking = on;
     this.timeline.pause();
     this.close();
@@ -147,7 +159,7 @@ class Viewer {
     else this.frame.refit();
     if (reveal) this.frame.centre(id);
     this.focus(id);
-    const seen = reveal || !narrow.matches ? this.box(id) : this.part("panel").querySelector("h4");
+    const seen = reveal || !window.matchMedia(NARROW).matches ? this.box(id) : this.part("panel").querySelector("h4");
     if (seen) seen.scrollIntoView({ block: "nearest", inline: "nearest" });
   }
 

@@ -1,0 +1,374 @@
+/* The page's scripts without a browser, on data as Python sends them: those of test_page.py, which
+ * runs this file.
+ *
+ * The drawing has six forward nodes (x, a layer of four, loss), three gradients, two updates and a
+ * node of the runtime, in four states: written, with gradients, and after two passes.
+ */
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import process from "node:process";
+import { test } from "node:test";
+
+import { colourOf, legendEntries, standInNotes } from "../../tflab/report/page/colours.js";
+import { carried, edgeLabel } from "../../tflab/report/page/edges.js";
+import { round, rounded, shortened } from "../../tflab/report/page/elements.js";
+import { Graph, flowedIn, valueLines } from "../../tflab/report/page/graph.js";
+import { Layout, READING, spaced, visibleBoxes } from "../../tflab/report/page/layout.js";
+import { comesInStep, linesBelow, under } from "../../tflab/report/page/picture.js";
+import { judged } from "../../tflab/report/page/predict.js";
+import { Routes, curve } from "../../tflab/report/page/routes.js";
+import { goalOf, nodeCount } from "../../tflab/report/page/timeline.js";
+
+const SENT = readFileSync(process.env.TFLAB_PAGE_DATA, "utf8");
+const graphOf = (changes = {}) => new Graph({ ...JSON.parse(SENT), ...changes });
+const graph = graphOf();
+const { data } = graph;
+const NODE = Object.fromEntries(data.nodes.map((node, number) => [node.name, number]));
+const BOX = Object.fromEntries(data.boxes.map((box, number) => [box.label, number]));
+const [WRITTEN, GRADIENTS, REMAPPER, FED] = data.states.keys();
+const LETTER = 10; // pixels, of every letter in these tests
+const laidOut = (open = [], of = graph) => new Layout(of, "", READING, (text) => text.length * LETTER).run(new Set(open));
+const view = (state, colour, open = [], of = graph) => ({ graph: of, layout: laidOut(open, of), state, colour });
+
+/* The edges of a state as "from -> to", those of closed scopes bundled, with how many they are. */
+function edges(state, open) {
+  const visible = visibleBoxes(graph, laidOut(open));
+  const label = (id) => data.boxes[id].label;
+  return graph
+    .edges(state, (node) => visible.get(node))
+    .map((edge) => `${label(edge.a)} -> ${label(edge.b)} ${edge.data}+${edge.control}`)
+    .sort();
+}
+
+// Graph
+
+test("a node has its version from the first state that has it to the last", () => {
+  const op = (name, state) => graph.version(NODE[name], state)?.[2];
+  const ops = (name) => [WRITTEN, GRADIENTS, REMAPPER, FED].map((state) => op(name, state));
+  assert.deepEqual(ops("layer/Relu"), ["Relu", "Relu", "_FusedMatMul", "_FusedMatMul"]);
+  assert.deepEqual(ops("layer/MatMul"), ["MatMul", "MatMul", undefined, undefined]);
+  assert.deepEqual(ops("_arg_x"), [undefined, undefined, undefined, "_Arg"]);
+});
+
+test("a node was seen from its first state on, also when it is gone", () => {
+  const seen = (name) => data.states.map((_, state) => graph.seen(NODE[name], state));
+  assert.deepEqual(seen("x"), [true, true, true, true]);
+  assert.deepEqual(seen("gradients/ones"), [false, true, true, true]);
+  assert.deepEqual(seen("_arg_x"), [false, false, false, true]);
+});
+
+test("edges lead from a node to those that take it, and closed scopes bundle theirs", () => {
+  assert.deepEqual(edges(WRITTEN, []), ["layer -> loss 1+0", "x -> layer 1+0"]);
+  assert.deepEqual(edges(GRADIENTS, []), [
+    "layer -> layer gradients 1+0",
+    "layer -> layer updates 1+0",
+    "layer -> loss 1+0",
+    "layer gradients -> layer updates 1+0",
+    "x -> layer 1+0",
+    "x -> layer gradients 1+0",
+  ]);
+  assert.deepEqual(edges(GRADIENTS, [BOX["layer updates"]]).slice(-3), [
+    "train/update -> train 0+1",
+    "x -> layer 1+0",
+    "x -> layer gradients 1+0",
+  ]);
+  assert.deepEqual(edges(FED, [BOX.layer]), [
+    "MatMul/ReadVariableOp -> Relu 1+0",
+    "Relu -> layer gradients 1+0",
+    "Relu -> loss 1+0",
+    "_arg_x -> Relu 1+0",
+    "kernel -> MatMul/ReadVariableOp 1+0",
+    "kernel -> layer updates 1+0",
+    "layer gradients -> layer updates 1+0",
+  ]);
+});
+
+test("two boxes meet in the innermost scope around both", () => {
+  const { layer, loss, Relu, MatMul, kernel } = BOX;
+  assert.deepEqual(graph.meeting(Relu, loss), [BOX.Forward, layer, loss]);
+  assert.deepEqual(graph.meeting(MatMul, kernel), [layer, MatMul, kernel]);
+  assert.deepEqual(graph.meeting(Relu, BOX.train)[0], null);
+  assert.equal(graph.track(BOX.train), 2);
+});
+
+test("boxes beside each other whose short names are the same have their whole names", () => {
+  const long = (name) => `${name}/${"scope/".repeat(8)}mul`;
+  const boxes = data.boxes.map((box, id) => (id === BOX.x ? { ...box, label: long("a") } : id === BOX._arg_x ? { ...box, label: long("b") } : box));
+  const { labels } = graphOf({ boxes });
+  assert.deepEqual([labels[BOX.x], labels[BOX._arg_x]], [long("a"), long("b")]);
+});
+
+test("a node that hands a tensor to another device says so beside its device", () => {
+  const transfers = [{ send: NODE.x, recv: NODE.loss, bytes: "4 B", title: "" }];
+  const placed = (name) => graphOf({ transfers }).placed(NODE[name], [0, 1, "_Send", "CPU:1", [], []]);
+  assert.deepEqual(["x", "loss", "train"].map(placed), ["_Send, CPU:1", "_Send, CPU:1", "CPU:1"]);
+});
+
+test("values are shown in the states that have them, unless the page asks for them", () => {
+  const shown = (asking) => data.states.map((_, state) => flowedIn({ graph, state, asking }));
+  assert.deepEqual(shown(false), [false, true, false, false]);
+  assert.deepEqual(shown(true), [false, false, false, false]);
+});
+
+test("a node has lines for its value, its gradient and what it computes", () => {
+  const lines = (node, room) => valueLines(node, room).map((line) => line.text);
+  assert.deepEqual(lines({ data: "[1, 2]", grad: "-3.5" }, true), ["[1, 2]", "grad -3.5"]);
+  assert.deepEqual(lines({ missing: "fused", results: ["dL/dy = 1"] }, true), ["no value: fused", "dL/dy = 1"]);
+  assert.deepEqual(lines({ missing: "fused", results: ["dL/dy = 1"] }, false), ["dL/dy = 1"]);
+});
+
+// Names and numbers
+
+test("a long name loses its outer scopes and keeps its last part", () => {
+  assert.equal(shortened("layer/Relu"), "layer/Relu");
+  assert.equal(shortened(`${"a".repeat(20)}/${"b".repeat(19)}`), `${"a".repeat(20)}/${"b".repeat(19)}`);
+  assert.equal(shortened(`${"a".repeat(20)}/${"b".repeat(20)}`), `.../${"b".repeat(20)}`);
+  assert.equal(shortened(`a/${"b".repeat(50)}`), `.../${"b".repeat(50)}`);
+  assert.equal(shortened("b".repeat(50)), "b".repeat(50));
+});
+
+test("places have a tenth of a pixel", () => {
+  assert.equal(round(1.25), 1.3);
+  assert.deepEqual(rounded({ x: 1.04, y: 2.06, width: 3.14, height: 4.16 }), { x: 1, y: 2.1, width: 3.1, height: 4.2 });
+});
+
+// Timeline
+
+test("the count of a state has the one before in front where they differ", () => {
+  const counts = data.states.map((_, state) => nodeCount(data.states, state));
+  assert.deepEqual(counts, ["6 nodes", "6 → 11 nodes", "11 → 10 nodes", "10 nodes"]);
+});
+
+test("arrow keys go one state to and fro, Home and End to the ends", () => {
+  const goals = ["ArrowLeft", "ArrowRight", "Home", "End", "a"].map((key) => goalOf(key, 2, 3));
+  assert.deepEqual(goals, [1, 3, 0, 3, undefined]);
+});
+
+// Colours
+
+const nothing = () => false;
+
+test("the legend of times has every step of the scale, the shortest first", () => {
+  assert.deepEqual(legendEntries(graph, "time", nothing), [
+    ["heat-0", "less"],
+    ["heat-1", "from 31 ns"],
+    ["heat-2", "from 122 ns"],
+    ["heat-3", "from 276 ns"],
+    ["heat-4", "from 490 ns"],
+    ["heat-5", "from 765 ns"],
+    ["heat-6", "from 1.10 us"],
+  ]);
+  const idle = legendEntries(graph, "time", (selector) => selector === ".box.heat-none");
+  assert.deepEqual(idle.at(-1), ["heat-none", "did not run"]);
+});
+
+test("the legends of kinds, fates and devices name what Python sent", () => {
+  assert.deepEqual(legendEntries(graph, "kind", nothing), [
+    ["kind-forward", "forward"],
+    ["kind-gradient", "gradient"],
+    ["kind-update", "update"],
+    ["kind-runtime", "made by the runtime"],
+  ]);
+  assert.deepEqual(legendEntries(graph, "fate", nothing), [
+    ["fate-fused", "fused"],
+    ["fate-runtime", "runtime"],
+  ]);
+  const device = ["CPU:0", "CPU:1", "2", "3", "4", "5", "6"];
+  const of = graphOf({ legend: { ...data.legend, device } });
+  assert.deepEqual(
+    legendEntries(of, "device", nothing).map(([name]) => name),
+    ["device-0", "device-1", "device-2", "device-3", "device-4", "device-5", "device-0"],
+  );
+});
+
+test("the legend explains each sign that is in the picture, and no other", () => {
+  const all = legendEntries(graph, "device", () => true).map(([name]) => name);
+  assert.deepEqual(all, ["device-many", "device-none", "gone", "changed", "badge", "transfer"]);
+  assert.deepEqual(legendEntries(graph, "stage", nothing), []);
+});
+
+test("a box has the colour of its device, of several, or of none", () => {
+  const nodes = data.nodes.map((node) => ({ ...node, versions: node.versions.map((version) => version.with(3, "CPU:1")) }));
+  nodes[NODE["layer/Relu"]].versions = [[0, 3, "Relu", "CPU:0", [], []]];
+  const of = graphOf({ nodes, legend: { ...data.legend, device: ["CPU:0", "CPU:1"] } });
+  const colour = (label) => colourOf(of, "device", WRITTEN, BOX[label], of.inside[BOX[label]].filter((node) => of.version(node, WRITTEN)));
+  assert.deepEqual(["x", "Relu", "layer", "train"].map(colour), ["device-1", "device-0", "device-many", "device-none"]);
+});
+
+test("a box has the colour of its time and of its fate", () => {
+  const colours = (colour, labels) => labels.map((label) => colourOf(graph, colour, FED, BOX[label], []));
+  assert.deepEqual(colours("time", ["Relu", "MatMul/ReadVariableOp", "loss"]), ["heat-6", "heat-2", "heat-none"]);
+  assert.deepEqual(colours("fate", ["MatMul", "loss", "layer"]), ["fate-fused", "fate-runtime", "fate-many"]);
+});
+
+test("an edge from Backward to Forward says which node was kept for which", () => {
+  const of = graphOf({ standIns: [{ node: NODE["gradients/ones"], replaced: "one", by: "merger" }] });
+  const edge = { a: BOX["layer gradients"], b: BOX.loss, pairs: [[NODE["gradients/ones"], NODE.loss]] };
+  const words = "loss takes gradients/ones: merger found it equal to one and kept one of them.";
+  assert.deepEqual(standInNotes(of, [edge, edge]), [words]);
+  assert.deepEqual(standInNotes(of, [{ ...edge, a: edge.b, b: edge.a }]), []);
+});
+
+// Picture
+
+test("a track says in which step it comes, until it is there", () => {
+  const steps = (state) => data.tracks.map((_, track) => comesInStep(graph, track, state));
+  assert.deepEqual(steps(WRITTEN), [null, 2, 2]);
+  assert.deepEqual(steps(GRADIENTS), [null, null, null]);
+});
+
+test("below the name of a box stands its op, its time, or how many nodes it has", () => {
+  const below = (label, state, colour) => {
+    const id = BOX[label];
+    return under({ graph, state, colour }, id, graph.inside[id].filter((node) => graph.version(node, state)));
+  };
+  assert.equal(below("Relu", GRADIENTS, "kind"), "Relu");
+  assert.equal(below("Relu", REMAPPER, "kind"), "_FusedMatMul");
+  assert.equal(below("Relu", FED, "time"), "1.50 us");
+  assert.equal(below("layer", FED, "time"), "1.75 us");
+  assert.equal(below("loss", FED, "time"), "Mean");
+  assert.equal(below("MatMul", REMAPPER, "kind"), "");
+  assert.equal(below("layer", GRADIENTS, "kind"), "4 nodes");
+  assert.equal(below("layer", REMAPPER, "kind"), "3 of 4 nodes");
+});
+
+test("the op is not said twice, and the values follow it", () => {
+  const nodes = data.nodes.map((node, number) => (number === NODE["layer/Relu"] ? { ...node, data: "[1]", grad: "2" } : node));
+  const of = graphOf({ nodes });
+  const lines = (state, below) => linesBelow(view(state, "kind", [], of), BOX.Relu, below).map((line) => line.text);
+  assert.deepEqual(lines(GRADIENTS, "Relu"), ["[1]", "grad 2"]);
+  assert.deepEqual(lines(GRADIENTS, "Fused"), ["Fused", "[1]", "grad 2"]);
+  assert.deepEqual(lines(WRITTEN, "Fused"), ["Fused"]);
+});
+
+// Edges
+
+test("an edge names the values that it carries, each once", () => {
+  const nodes = data.nodes.map((node, number) => (number === NODE.x ? { ...node, data: "[1, 2]" } : node));
+  const pairs = [[NODE.x, NODE.loss], [NODE.x, NODE.train], [NODE.loss, NODE.train]];
+  assert.deepEqual(carried(graphOf({ nodes }), { pairs }), ["x = [1, 2]"]);
+});
+
+test("beside an edge stand its bytes, what it shares, or how many it bundles", () => {
+  const edge = (changes) => ({ a: BOX.x, b: BOX.layer, data: 1, control: 0, pairs: [[NODE.x, NODE.loss]], transfers: [], ...changes });
+  const label = (changes, path = "M", merged = 0) => edgeLabel({ graph, state: WRITTEN }, edge(changes), path, merged);
+  assert.equal(label({}), "");
+  assert.equal(label({ data: 2, control: 1 }), "3");
+  assert.equal(label({ data: 2 }, "MQ"), "");
+  assert.equal(label({ data: 0, control: 2 }), "");
+  assert.equal(label({}, "M", 1), "shared");
+  assert.equal(label({ transfers: [{ bytes: "4 B" }, { bytes: "1.50 KB" }] }), "4 B, 1.50 KB");
+});
+
+// Layout
+
+test("positions come as near to those desired as their order and the gaps let them", () => {
+  assert.deepEqual(spaced([0, 100], [1, 1], [10, 10], 5), [0, 100]);
+  assert.deepEqual(spaced([50, 50], [1, 1], [10, 10], 5), [42.5, 57.5]);
+  assert.deepEqual(spaced([50, 50], [3, 1], [10, 10], 5), [46.25, 61.25]);
+  assert.deepEqual(spaced([100, 0, 500], [1, 1, 1], [10, 30, 10], 5), [37.5, 62.5, 500]);
+});
+
+test("closed scopes stand in the rows of the data, as wide as their longest line", () => {
+  const layout = laidOut();
+  const high = 12.5 + 10.5 + 15; // a name and a line below it
+  // Above the first row are the margin and the headings; between rows are 24 pixels.
+  const first = 16 + 26;
+  const tops = [first, first + high + 24, first + 2 * (high + 24)];
+  const size = (label) => {
+    const rect = layout.rects.get(BOX[label]);
+    return [rect.y, rect.width, rect.height];
+  };
+  assert.deepEqual(size("x"), [tops[0], 11 * LETTER + 20, high]); // Placeholder
+  assert.deepEqual(size("_arg_x"), [tops[0], 6 * LETTER + 20, high]);
+  assert.deepEqual(size("layer"), [tops[1], 14 * LETTER + 20, high]); // 88 of 88 nodes
+  assert.deepEqual(size("loss"), [tops[2], 44 + 20, high]); // no box is narrower
+  assert.deepEqual(size("layer gradients"), [tops[1], 15 * LETTER + 18 + 20, high]);
+  assert.equal(layout.rects.get(BOX.Relu), undefined);
+  assert.equal(layout.height, tops[2] + high + 16);
+});
+
+test("tracks stand side by side with room between them for their edges", () => {
+  const { tracks, width } = laidOut();
+  assert.deepEqual(tracks, [
+    { x: 16, width: 130 + 14 + 80 }, // x and _arg_x
+    { x: 16 + 224 + 64, width: 188 },
+    { x: 16 + 224 + 64 + 188 + 64, width: 168 },
+  ]);
+  assert.equal(width, 16 + 224 + 64 + 188 + 64 + 168 + 14 + 8);
+});
+
+test("boxes that an edge joins stand below each other", () => {
+  const layout = laidOut();
+  const middle = (label) => layout.rects.get(BOX[label]).x + layout.rects.get(BOX[label]).width / 2;
+  assert.equal(middle("layer"), middle("loss"));
+});
+
+test("an open scope is around its boxes, and none of them lie on each other", () => {
+  const layout = laidOut([BOX.layer]);
+  const scope = layout.rects.get(BOX.layer);
+  const inner = ["kernel", "MatMul/ReadVariableOp", "MatMul", "Relu"].map((label) => layout.rects.get(BOX[label]));
+  for (const rect of inner) {
+    assert.ok(scope.x < rect.x && rect.x + rect.width < scope.x + scope.width);
+    assert.ok(scope.y + layout.head <= rect.y && rect.y + rect.height < scope.y + scope.height);
+  }
+  inner.slice(1).forEach((rect, i) => assert.equal(rect.y, inner[i].y + inner[i].height + 24));
+});
+
+test("each node is shown by its box, or by the closed scope around it", () => {
+  const shown = (open) => ["x", "layer/Relu", "train"].map((name) => visibleBoxes(graph, laidOut(open)).get(NODE[name]));
+  assert.deepEqual(shown([]), [BOX.x, BOX.layer, BOX["layer updates"]]);
+  assert.deepEqual(shown([BOX.layer]), [BOX.x, BOX.Relu, BOX["layer updates"]]);
+});
+
+// Routes
+
+test("a line leaves and arrives upright, or level", () => {
+  assert.equal(curve([[0, 0], [0, 10]], true), "M0,0L0,10");
+  assert.equal(curve([[0, 0], [20, 10]], true), "M0,0C0,5,20,5,20,10");
+  assert.equal(curve([[0, 0], [20, 10]], false), "M0,0C10,0,10,10,20,10");
+});
+
+/* The first and the last point of a path. */
+function ends(path) {
+  const numbers = path.match(/-?[\d.]+/g).map(Number);
+  return [numbers.slice(0, 2), numbers.slice(-2)];
+}
+
+test("an edge leads from the foot of a box to the top of the next, and back up from top to foot", () => {
+  const layout = laidOut();
+  const routes = new Routes(layout);
+  const [upper, lower] = [layout.rects.get(BOX.layer), layout.rects.get(BOX.loss)];
+  const middle = round(upper.x + upper.width / 2);
+  const [top, foot] = [round(lower.y), round(upper.y + upper.height)];
+  assert.deepEqual(ends(routes.path(BOX.layer, BOX.loss, false)), [[middle, foot], [middle, top]]);
+  assert.deepEqual(ends(routes.path(BOX.loss, BOX.layer, false)), [[middle, top], [middle, foot]]);
+  const twins = [routes.path(BOX.layer, BOX.loss, true), routes.path(BOX.loss, BOX.layer, true)];
+  assert.deepEqual(twins.map((path) => ends(path)[0][0]), [middle - 5, middle + 5]);
+});
+
+test("an edge to another track leaves and arrives at the sides that face each other", () => {
+  const layout = laidOut();
+  const routes = new Routes(layout);
+  const [left, right] = [layout.rects.get(BOX.layer), layout.rects.get(BOX["layer gradients"])];
+  const level = left.y + left.height / 2;
+  const [from, to] = [round(left.x + left.width), round(right.x)];
+  assert.deepEqual(ends(routes.path(BOX.layer, BOX["layer gradients"], false)), [[from, level], [to, level]]);
+  // What leads back keeps 10 pixels away from what arrives.
+  assert.deepEqual(ends(routes.path(BOX["layer gradients"], BOX.layer, false)), [[to, level + 10], [from, level + 10]]);
+});
+
+// Predict
+
+test("a prediction is right, close within a quarter, or so much too high or low", () => {
+  const number = { options: [], answer: "100" };
+  assert.deepEqual(judged(number, "100"), [true, ": right"]);
+  assert.deepEqual(judged(number, "125"), [true, ": close, 25 too high"]);
+  assert.deepEqual(judged(number, "126"), [false, ": 26 too high"]);
+  assert.deepEqual(judged(number, "75"), [true, ": close, 25 too low"]);
+  assert.deepEqual(judged(number, "10.26"), [false, ": 89.7 too low"]);
+  const choice = { options: ["a", "b"], answer: "a" };
+  assert.deepEqual(judged(choice, "a"), [true, ": right"]);
+  assert.deepEqual(judged(choice, "b"), [false, ": not this one"]);
+});

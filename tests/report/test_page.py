@@ -1,0 +1,72 @@
+"""The page's scripts: their tests without a browser, and what Python and they have to agree on."""
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.report.test_drawing import STAGES
+from tflab.follow import node_history
+from tflab.report import drawing, html, viewer_data
+from tflab.report.contents import DrawnGraph
+
+TESTS = Path(__file__).parents[1] / "page" / "page.test.js"
+INTERFACE = re.compile(r"^export interface (\w+)[^{]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
+FIELD = re.compile(r"^  (\w+)(\??):", re.MULTILINE)
+IMPORTED = re.compile(r'^import .* from "\./([\w.]+)";$', re.MULTILINE)
+
+
+@pytest.fixture(scope="module")
+def data():
+    histories = node_history.histories(STAGES)
+    ns = {"layer/Relu": 1_500.0, "layer/MatMul/ReadVariableOp": 250.0}
+    drawn = DrawnGraph("g", drawing.draw(STAGES, histories), histories, ns, 16)
+    return viewer_data.graph_data(drawn)
+
+
+def test_the_scripts_pass_their_own_tests(data, tmp_path):
+    node = shutil.which("node")
+    if node is None:
+        reason = "There is no node here: the JavaScript was not tested."
+        pytest.fail(reason) if os.environ.get("CI") == "true" else pytest.skip(reason)
+    sent = tmp_path / "data.json"
+    sent.write_text(html.embedded(data), encoding="utf-8")
+    environment = {**os.environ, "TFLAB_PAGE_DATA": str(sent)}
+    command = [node, "--test", str(TESTS)]
+    ran = subprocess.run(command, env=environment, capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stdout + ran.stderr
+
+
+def fields():
+    """Name -> (required fields, all fields) of each type of the data."""
+    text = html.read("data.d.ts")
+    found = {name: FIELD.findall(body) for name, body in INTERFACE.findall(text)}
+    return {
+        name: ({field for field, may_lack in rows if not may_lack}, {field for field, _ in rows})
+        for name, rows in found.items()
+    }
+
+
+def test_the_types_of_the_data_have_the_fields_that_python_sends(data):
+    types = fields()
+    values = types["Values"][1]
+    assert set(data) == types["GraphData"][1] == types["GraphData"][0]
+    for name, rows in (("Node", "nodes"), ("Box", "boxes")):
+        required, known = types[name]
+        assert all(required <= set(row) <= known | values for row in data[rows])
+    for name, rows in (("State", "states"), ("Stop", "stops")):
+        assert {frozenset(row) for row in data[rows]} == {frozenset(types[name][1])}
+
+
+def test_each_script_imports_only_from_those_before_it():
+    for number, name in enumerate(html.SCRIPTS):
+        assert set(IMPORTED.findall(html.read(name))) <= set(html.SCRIPTS[:number])
+
+
+def test_the_page_has_every_script_and_none_of_their_imports():
+    files = {path.name for path in html.FOLDER.iterdir() if path.name.endswith(".js")}
+    assert files == set(html.SCRIPTS)
+    assert not re.search(r"^(import|export)\b", html.program(), re.MULTILINE)

@@ -1,0 +1,141 @@
+/* Data: what viewer_data.py and questions.py send with a page. A number stands for a node, a box or
+ * a state: its place in `nodes`, `boxes` or `states`. */
+
+export interface GraphData {
+  title: string;
+  nodes: Node[];
+  boxes: Box[];
+  tracks: number[]; // boxes
+  headings: string[]; // of the tracks
+  open: number[]; // boxes
+  states: State[];
+  start: number; // a state
+  made: number; // the last state before the runtime touches the graph
+  stops: Stop[];
+  standIns: { node: number; replaced: string; by: string }[];
+  transfers: Transfer[];
+  legend: {
+    kind: [name: string, words: string][];
+    fate: [name: string, words: string][];
+    device: string[];
+    time: string[]; // of each step of the scale
+  };
+}
+
+/* What a box shows of the recorded step. */
+export interface Values {
+  data?: string;
+  grad?: string;
+  missing?: string;
+  results?: string[];
+}
+
+export interface Node extends Values {
+  name: string;
+  op: string;
+  related: number[];
+  versions: Version[];
+  history: Section[];
+  times: { title: string; rows: string[][] };
+  meaning?: string;
+  bookkeeping?: boolean;
+}
+
+export type Version = [
+  first: number,
+  last: number,
+  op: string,
+  device: string,
+  inputs: number[],
+  controls: number[],
+];
+
+export interface Section {
+  title: string;
+  about: string;
+  state: number | null;
+  lines: Phrase[][];
+}
+
+export type Phrase =
+  | string
+  | { code: string }
+  | { aside: string }
+  | { text: string; node: number }
+  | { text: string; state: number };
+
+export interface Box extends Values {
+  label: string;
+  parent: number | null;
+  node: number | null; // none of a scope
+  framed: boolean;
+  rows: (number | Lane)[][];
+  kind: string;
+  fates: [name: string, nodes: number][];
+  time: string | null;
+  heat: number | null; // a step of the scale of times
+}
+
+export type Lane = [source: number, target: number];
+
+export interface State {
+  stage: string;
+  title: string;
+  about: string;
+  look: string;
+  lines: string[];
+  gone: number[];
+  touched: number[];
+  count: number;
+  flowed: boolean;
+}
+
+export interface Stop {
+  name: string;
+  title: string;
+  colour: string;
+  first: number;
+  last: number;
+}
+
+export interface Transfer {
+  send: number;
+  recv: number;
+  bytes: string;
+  title: string;
+}
+
+export interface Question {
+  text: string;
+  unit: string;
+  options: string[];
+  answer: string;
+  reason: string;
+}
+
+/* What drawPicture takes: a graph in one of its states. */
+export interface View {
+  graph: import("./graph.js").Graph;
+  layout: import("./layout.js").Layout;
+  routes: import("./routes.js").Routes;
+  drawn: Edge[];
+  state: number;
+  colour: string;
+  zoom: number;
+  mark: string;
+  selected: number | null; // a node
+  current: number | null; // a box
+  compared?: boolean;
+  asking?: boolean;
+}
+
+/* What leads from one visible box to another. */
+export interface Edge {
+  a: number;
+  b: number;
+  data: number;
+  control: number;
+  ends: number[]; // nodes
+  pairs: [source: number, target: number][];
+  transfers: Transfer[];
+}
