@@ -99,6 +99,9 @@ def test_a_click_shows_a_history_from_its_line_to_its_time(viewer, artefacts):
         assert words in text
     sizes = panel.locator("thead th").all_inner_texts()
     assert sizes == ["batch", "1", "16"]
+    heads = panel.locator("tbody th").all_inner_texts()
+    assert (heads[:4], heads[-1]) == (["calls", "mean", "median", "p95"], "of roof")
+    assert panel.locator("tbody tr").first.locator("td").count() == 2
     mean = panel.locator("tbody tr", has_text="mean").locator("td").all_inner_texts()
     assert len(mean) == 2
     assert all(cell.endswith(("us", "ms")) for cell in mean)
@@ -121,6 +124,21 @@ def test_the_buttons_go_to_the_stages(viewer, lenet):
     viewer.get_by_role("button", name="Ran").click()
     assert viewer.locator("[aria-current]").all_inner_texts() == ["5 Ran"]
     assert viewer.get_by_role("button", name="Next state").is_disabled()
+
+
+def test_two_buttons_go_one_state_on_and_back(viewer, lenet):
+    first, second, third = (state.title for state in pass_log.states(lenet)[:3])
+    title = viewer.locator("[data-part=title]")
+    assert title.inner_text() == first
+    for button, shown in (
+        ("Next state", second),
+        ("Next state", third),
+        ("State before", second),
+    ):
+        viewer.get_by_role("button", name=button).click()
+        assert title.inner_text() == shown
+    nodes = [len(stage.nodes) for stage in lenet[:2]]
+    assert viewer.locator("[data-part=count]").inner_text() == f"{nodes[0]} → {nodes[1]} nodes"
 
 
 def test_no_two_stages_have_the_same_picture(viewer):
@@ -308,6 +326,10 @@ def test_colours_have_a_legend(viewer, colour):
     viewer.get_by_label(colour, exact=True).check()
     words = viewer.locator("[data-part=legend]").inner_text()
     assert {"fate": "fused", "device": "CPU:0", "time": "did not run"}[colour] in words
+    if colour == "time":
+        steps = words.split("\n")[:7]
+        assert steps[0] == "less"
+        assert all(re.fullmatch(r"from [\d.]+ (ns|us|ms)", step) for step in steps[1:])
     assert viewer.locator(f"svg [class*={'heat' if colour == 'time' else colour}-]").count()
 
 

@@ -125,6 +125,8 @@ test("a long name loses its outer scopes and keeps its last part", () => {
   assert.equal(shortened(`${"a".repeat(20)}/${"b".repeat(19)}`), `${"a".repeat(20)}/${"b".repeat(19)}`);
   assert.equal(shortened(`${"a".repeat(20)}/${"b".repeat(20)}`), `.../${"b".repeat(20)}`);
   assert.equal(shortened(`a/${"b".repeat(50)}`), `.../${"b".repeat(50)}`);
+  const [a, b, c] = ["a".repeat(10), "b".repeat(18), "c".repeat(19)];
+  assert.equal(shortened(`${a}/${b}/${c}`), `.../${c}`); // .../b/c has 42 letters
   assert.equal(shortened("b".repeat(50)), "b".repeat(50));
 });
 
@@ -254,7 +256,7 @@ test("beside an edge stand its bytes, what it shares, or how many it bundles", (
   const edge = (changes) => ({ a: BOX.x, b: BOX.layer, data: 1, control: 0, pairs: [[NODE.x, NODE.loss]], transfers: [], ...changes });
   const label = (changes, path = "M", merged = 0) => edgeLabel({ graph, state: WRITTEN }, edge(changes), path, merged);
   assert.equal(label({}), "");
-  assert.equal(label({ data: 2, control: 1 }), "3");
+  assert.equal(label({ data: 1, control: 1 }), "2");
   assert.equal(label({ data: 2 }, "MQ"), "");
   assert.equal(label({ data: 0, control: 2 }), "");
   assert.equal(label({}, "M", 1), "shared");
@@ -316,6 +318,20 @@ test("an open scope is around its boxes, and none of them lie on each other", ()
   inner.slice(1).forEach((rect, i) => assert.equal(rect.y, inner[i].y + inner[i].height + 24));
 });
 
+test("a box stands in the middle of its row, however high the row is", () => {
+  const layout = laidOut([BOX.layer]);
+  const middle = (label) => layout.rects.get(BOX[label]).y + layout.rects.get(BOX[label]).height / 2;
+  assert.equal(middle("layer gradients"), middle("layer"));
+});
+
+test("a place is drawn to those above, to those below, or to both", () => {
+  const entry = { x: 0, above: [{ x: 10, above: [1] }], below: [{ x: 40, below: [1] }, { x: 60, below: [1] }] };
+  const goal = (side) => laidOut().goal(entry, side);
+  assert.deepEqual(goal("above"), { x: 10, weight: 1 });
+  assert.deepEqual(goal("below"), { x: 50, weight: 2 });
+  assert.deepEqual(goal(null), { x: 110 / 3, weight: 3 });
+});
+
 test("each node is shown by its box, or by the closed scope around it", () => {
   const shown = (open) => ["x", "layer/Relu", "train"].map((name) => visibleBoxes(graph, laidOut(open)).get(NODE[name]));
   assert.deepEqual(shown([]), [BOX.x, BOX.layer, BOX["layer updates"]]);
@@ -357,6 +373,37 @@ test("an edge to another track leaves and arrives at the sides that face each ot
   assert.deepEqual(ends(routes.path(BOX.layer, BOX["layer gradients"], false)), [[from, level], [to, level]]);
   // What leads back keeps 10 pixels away from what arrives.
   assert.deepEqual(ends(routes.path(BOX["layer gradients"], BOX.layer, false)), [[to, level + 10], [from, level + 10]]);
+});
+
+test("an edge goes through the lanes of the rows that it passes, down or up", () => {
+  const layout = laidOut([BOX.layer]);
+  const routes = new Routes(layout);
+  const lanes = layout.lanes.get(`-1>${BOX.MatMul}`);
+  assert.equal(lanes.length, 2); // beside kernel, and beside MatMul/ReadVariableOp
+  const points = lanes.flatMap((lane) => [[lane.x, lane.top], [lane.x, lane.bottom]].map((point) => point.map(round)));
+  const down = routes.path(BOX.x, BOX.MatMul, false);
+  const passed = (path) => path.split(/[MLC]/).map((part) => part.split(",").slice(-2).map(Number)).slice(2, -1);
+  assert.deepEqual(passed(down), points);
+  layout.lanes.set(`${BOX.MatMul}>-1`, lanes); // those of an edge that leads back
+  assert.deepEqual(passed(routes.path(BOX.MatMul, BOX.x, false)), points.toReversed());
+});
+
+test("an edge has the lanes out of its scopes, between them, and into the other scopes", () => {
+  const routes = new Routes(laidOut());
+  const { kernel, layer, loss } = BOX;
+  routes.layout.lanes = new Map([[`${kernel}>-1`, ["out"]], [`${layer}>${loss}`, ["on"]], [`-1>${kernel}`, ["into"]], [`${loss}>${layer}`, ["back"]]]);
+  assert.deepEqual(routes.lanesOf(kernel, loss), ["out", "on"]);
+  assert.deepEqual(routes.lanesOf(loss, kernel), ["back", "into"]);
+});
+
+test("an edge without lanes that would pass behind a row goes around it: down on the left, up on the right", () => {
+  const routes = new Routes(laidOut());
+  const rect = (label) => routes.layout.rects.get(BOX[label]);
+  assert.deepEqual(["layer", "loss"].map((label) => routes.skips(rect("x"), rect(label))), [false, true]);
+  assert.deepEqual(["layer", "loss"].map((label) => routes.skips(rect(label), rect("x"))), [false, true]);
+  const [upper, lower] = [0, 100].map((y) => ({ x: 50, y, width: 20, height: 10 }));
+  assert.equal(routes.around(upper, lower, 0), "M50,5L12,5Q2,5,2,15L2,95Q2,105,12,105L50,105");
+  assert.equal(routes.around(lower, upper, 0), "M70,105L244,105Q254,105,254,95L254,15Q254,5,244,5L70,5");
 });
 
 // Predict
