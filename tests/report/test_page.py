@@ -1,5 +1,6 @@
 """The page's scripts: their tests without a browser, and what Python and they have to agree on."""
 
+import dataclasses
 import os
 import re
 import shutil
@@ -11,7 +12,7 @@ import pytest
 from tests.report.test_drawing import STAGES
 from tflab.follow import node_history
 from tflab.report import drawing, html, viewer_data
-from tflab.report.contents import DrawnGraph
+from tflab.report.contents import DrawnGraph, Question
 
 TESTS = Path(__file__).parents[1] / "page" / "page.test.js"
 INTERFACE = re.compile(r"^export interface (\w+)[^{]*\{\n(.*?)^\}", re.MULTILINE | re.DOTALL)
@@ -59,6 +60,19 @@ def test_the_types_of_the_data_have_the_fields_that_python_sends(data):
         assert all(required <= set(row) <= known | values for row in data[rows])
     for name, rows in (("State", "states"), ("Stop", "stops")):
         assert {frozenset(row) for row in data[rows]} == {frozenset(types[name][1])}
+
+
+def test_the_type_of_a_question_has_its_fields():
+    assert {field.name for field in dataclasses.fields(Question)} == fields()["Question"][0]
+
+
+def test_each_kind_fate_and_step_of_time_has_a_colour():
+    style = html.read("drawing.css")
+    names = [*(f"kind-{kind}" for kind in viewer_data.KINDS), "fate-many", "heat-none"]
+    names += [f"fate-{fate}" for fate in viewer_data.FATES]
+    names += [f"heat-{step}" for step in range(viewer_data.HEATS)]
+    assert [name for name in names if not re.search(rf"\.{name}\b[^{{}}]*{{ --fill", style)] == []
+    assert f"heat-{viewer_data.HEATS}" not in style
 
 
 def test_each_script_imports_only_from_those_before_it():

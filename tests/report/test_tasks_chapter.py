@@ -62,6 +62,16 @@ def test_first_what_is_where_and_what_is_sent():
     ]
 
 
+def test_a_step_sends_the_bytes_of_all_tensors_together():
+    sizes = (1_024, 512, 0)
+    tensors = tuple(
+        replace(tensor, bytes=amount) for tensor, amount in zip(NETWORK.tensors, sizes, strict=True)
+    )
+    assert tasks_chapter.sent(replace(NETWORK, tensors=tensors)).startswith(
+        "A step sends 3 tensors over the wire, 1.50 KB in all"
+    )
+
+
 def test_the_step_of_median_length_is_drawn_with_what_went_over_the_wire():
     name, (drawn, runs, *rest) = shown(tasks_chapter.parts("lenet", MADE))[3]
     assert (name, drawn) == ("tasks", "tasks")

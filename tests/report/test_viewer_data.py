@@ -81,11 +81,12 @@ def test_where_no_step_was_recorded_no_box_says_that_it_has_no_value():
 
 
 def test_a_large_graph_shows_values_in_the_panel_only():
-    more = {
-        f"n{number}": replace(KNOWN["mul"], name=f"n{number}")
-        for number in range(viewer_data.LARGE)
-    }
-    rows = shown({**KNOWN, **more})
+    def with_nodes(count):
+        names = (f"n{number}" for number in range(count - len(KNOWN)))
+        return shown({**KNOWN, **{name: replace(KNOWN["mul"], name=name) for name in names}})
+
+    assert with_nodes(viewer_data.LARGE)["y"] == {"data": "0.5 → 2.25", "grad": "-3.5"}
+    rows = with_nodes(viewer_data.LARGE + 1)
     assert rows["y"] == {}
     assert rows["product"] == {"meaning": "x * dL/d(mul) -> dL/dy"}
 
