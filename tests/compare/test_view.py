@@ -173,8 +173,8 @@ def test_it_opens_with_what_was_measured_on_how_many_images_and_how():
 
 def test_steps_have_a_row_for_each_batch_size():
     assert cells(tables()["Steps"]) == [
-        ("1", "64", "300 us", "200 us", "400 us", "3,333", "500 us", "250 us", "8.00 KB"),
-        ("16", "4", "800 us", "700 us", "900 us", "20,000", "900 us", "400 us", "1.00 MB"),
+        ("1", "64", "300 us", "200 us", "400 us", "3,333", "500 us", "250 us", "8.00 KiB"),
+        ("16", "4", "800 us", "700 us", "900 us", "20,000", "900 us", "400 us", "1.00 MiB"),
     ]
 
 
@@ -304,7 +304,7 @@ def test_a_batch_size_has_the_time_of_its_rows():
 def test_a_batch_size_has_the_work_of_the_same_rows():
     assert cells(tables()["Batch 1: the work it did in a step, in the same order"]) == [
         (
-            *("_FusedConv2D", "1.00 MB", "512 KB", "624 k", "6.24", "12.5", "12.5 %"),
+            *("_FusedConv2D", "1.00 MiB", "512 KiB", "624 k", "6.24", "12.5", "12.5 %"),
             "Conv2D, Relu",
         ),
         ("Const", "0 B", "", "", "", "", "", ""),

@@ -150,7 +150,8 @@ def test_a_fused_node_and_the_one_that_does_its_work_are_related():
         if node["related"]
     }
     assert related == {"layer/MatMul": ["layer/Relu"], "layer/Relu": ["layer/MatMul"]}
-    assert next(n for n in data["nodes"] if n["name"] == "layer/Relu")["ns"] == 1500.0
+    (relu,) = [number for number, node in enumerate(data["nodes"]) if node["name"] == "layer/Relu"]
+    assert [box["time"] for box in data["boxes"] if box["node"] == relu] == ["1.50 us"]
 
 
 def test_tables_keep_their_columns_and_say_what_was_left_out():
@@ -370,7 +371,6 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "op": "Op",
             "kind": 0,
             "fate": "fused",
-            "ns": None,
             "related": [1],
             "versions": [[0, 0, "Op", "", [], []]],
             "history": [
@@ -417,7 +417,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                     ("median", "120 us", "120 us"),
                     ("p95", "310 us", "310 us"),
                     ("share", "37.5 %", "37.5 %"),
-                    ("memory", "3.00 KB", "3.00 KB"),
+                    ("memory", "3.00 KiB", "3.00 KiB"),
                     ("FLOPs", "1,254,400", ""),
                     ("GFLOP/s", "8.4", ""),
                     ("of roof", "12.5 %", "12.5 %"),
@@ -429,7 +429,6 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "op": "Op",
             "kind": 2,
             "fate": "executed",
-            "ns": 1_500.0,
             "related": [0],
             "versions": [
                 [0, 0, "Op", "", [0, 0], [2]],
@@ -454,7 +453,6 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "op": "Op",
             "kind": 3,
             "fate": "runtime",
-            "ns": 250.0,
             "related": [],
             "versions": [],
             "history": [
@@ -468,7 +466,6 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "op": "Op",
             "kind": 1,
             "fate": "runtime",
-            "ns": None,
             "related": [],
             "versions": [],
             "history": [section("Written", "made by a gradient function", 0)],
@@ -484,6 +481,8 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "node": None,
                 "framed": False,
                 "rows": [[], [1], [[1, 4], 4]],
+                "time": "250 ns",
+                "heat": 2,
             },
             {
                 "label": "scope",
@@ -491,9 +490,19 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "node": None,
                 "framed": True,
                 "rows": [[2, [-1, 2]], [3]],
+                "time": "250 ns",
+                "heat": 2,
             },
             {"label": "a", "parent": 1, "node": 0, "framed": True, "rows": []},
-            {"label": "c", "parent": 1, "node": 2, "framed": True, "rows": []},
+            {
+                "label": "c",
+                "parent": 1,
+                "node": 2,
+                "framed": True,
+                "rows": [],
+                "time": "250 ns",
+                "heat": 2,
+            },
             {"label": "last", "parent": 0, "node": 3, "framed": True, "rows": []},
             {
                 "label": "Update",
@@ -501,8 +510,18 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "node": None,
                 "framed": False,
                 "rows": [[], [6]],
+                "time": "1.50 us",
+                "heat": 6,
             },
-            {"label": "b", "parent": 5, "node": 1, "framed": True, "rows": []},
+            {
+                "label": "b",
+                "parent": 5,
+                "node": 1,
+                "framed": True,
+                "rows": [],
+                "time": "1.50 us",
+                "heat": 6,
+            },
         ],
         "tracks": [0, 5],
         "open": [],
@@ -538,10 +557,15 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
         ],
         "standIns": [{"node": 2, "replaced": "s/a", "by": "merger"}],
         "transfers": [
-            {"send": 0, "recv": 1, "bytes": "1.50 KB", "title": "s/a:0, CPU:0 to CPU:1"},
+            {"send": 0, "recv": 1, "bytes": "1.50 KiB", "title": "s/a:0, CPU:0 to CPU:1"},
             {"send": 1, "recv": 2, "bytes": "? B", "title": "b:0, CPU:1 to CPU:0"},
         ],
         "devices": ["CPU:1"],
+        "heats": [
+            *("less", "from 31 ns", "from 122 ns", "from 276 ns", "from 490 ns", "from 765 ns"),
+            "from 1.10 us",
+        ],
+        "timed": "time: median of traced steps; of a scope the sum of its nodes",
     }
 
 

@@ -57,7 +57,7 @@ def test_first_what_is_where_and_what_is_sent():
             ("task 0 CPU:0", "2", "_FusedMatMul, Mean"),
             0,
         ],
-        "A step sends 3 tensors over the wire, 64.0 KB in all; one of 0 bytes only carries the "
+        "A step sends 3 tensors over the wire, 64.0 KiB in all; one of 0 bytes only carries the "
         "order.",
     ]
 

@@ -182,7 +182,7 @@ def values(parser: argparse.ArgumentParser) -> None:
         dest="values",
         action="store_false",
         help="do not record the values of one more step, which is not timed (all elements of a "
-        "tensor up to 64, of a larger one statistics; nothing where all have more than 1 GB)",
+        "tensor up to 64, of a larger one statistics; nothing where all have more than 1 GiB)",
     )
 
 

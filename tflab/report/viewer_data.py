@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
+from math import sqrt
 from typing import Any
 
 from tflab.analysis.gradient_graph import gradient_name
@@ -18,10 +19,12 @@ from tflab.report import guide, panel, pass_log
 from tflab.report.contents import DrawnGraph
 from tflab.report.drawn import Box, Lane, StandIn, State
 from tflab.report.stops import stops
-from tflab.units import short_device, size
+from tflab.units import short_device, size, time
 from tflab.views import gradient_drawing
 from tflab.views.values import brief
 
+HEATS = 7  # colours of the scale of times, as drawing.css has them
+TIMED = "time: median of traced steps; of a scope the sum of its nodes"
 KINDS = ("forward", "gradient", "update", "runtime")  # as the script numbers them
 LARGE = 100  # nodes of a drawing that opens on its first layer, to have something to see; in a
 # smaller one each box shows its values
@@ -44,6 +47,7 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
     ]
     if len(nodes) <= LARGE and values.recorded(histories.values()):
         show_values(histories, nodes, boxes, index)
+    longest = show_times(graph.ns, boxes, index)
     devices = {short_device(n.device): None for state in drawing.states for n in state.defined}
     devices.pop("", None)
     return {
@@ -61,7 +65,35 @@ def graph_data(graph: DrawnGraph) -> dict[str, Any]:
         "standIns": [stand_in_data(row, index) for row in drawing.stand_ins],
         "transfers": [transfer_data(row, index) for row in drawing.transfers],
         "devices": list(devices),
+        "heats": [heat_text(heat, longest) for heat in range(HEATS)],
+        "timed": TIMED,
     }
+
+
+def show_times(
+    ns: Mapping[str, float], boxes: Sequence[dict[str, Any]], index: Mapping[str, int]
+) -> float:
+    """Give each box its time as a text, and the number of its colour; a scope has those of its
+    nodes added up. The longest time of a node, in ns.
+
+    The page formats no number itself: a text is written once, and so reads alike everywhere.
+    """
+    spent = [0.0 for _ in boxes]
+    of_node = {index[name]: amount for name, amount in ns.items() if name in index}
+    longest = max(of_node.values(), default=0.0)
+    for number, box in reversed(list(enumerate(boxes))):  # what is in a box comes after it
+        spent[number] += of_node.get(box["node"], 0) if box["node"] is not None else 0
+        if box["parent"] is not None:
+            spent[box["parent"]] += spent[number]
+        if spent[number]:
+            box["time"] = time(spent[number])
+            box["heat"] = min(HEATS - 1, int(HEATS * sqrt(spent[number] / longest)))
+    return longest
+
+
+def heat_text(heat: int, longest: float) -> str:
+    """From which time on a box has this colour; the steps are wider, the longer the times."""
+    return f"from {time((heat / HEATS) ** 2 * longest)}" if heat else "less"
 
 
 def show_values(
@@ -175,7 +207,6 @@ def node_data(
         "op": history.op,
         "kind": KINDS.index(history.kind),
         "fate": history.fate.fate if history.fate else "runtime",
-        "ns": graph.ns.get(history.name),
         "related": sorted(index[name] for name in related if name in index),
         "versions": [version_data(version, index) for version in versions],
         "history": panel.sections(history, graph.drawing.states, index),

@@ -1,6 +1,5 @@
 /* Colours: the class that gives a box its colour, and the legend that says what colours mean. */
 
-const HEATS = 7; // steps of the scale of times
 const DEVICES = 6; // colours of devices; more of them share these
 const FATES = ["executed", "fused", "merged", "folded", "removed", "unreached", "compiled", "runtime"];
 const KINDS = ["forward", "gradient", "update", "runtime"];
@@ -15,8 +14,8 @@ function kindOf(graph, id) {
 /* The class of a box for a colour; `here` are its nodes that this state has. */
 function colourOf(graph, colour, state, id, here) {
   if (colour === "time") {
-    const ns = graph.spent(id);
-    return ns ? `heat-${heat(graph, ns)}` : "heat-none";
+    const { heat } = graph.data.boxes[id];
+    return heat === undefined ? "heat-none" : `heat-${heat}`;
   }
   if (colour === "device") {
     const devices = new Set(here.map((node) => graph.version(node, state)[DEVICE]).filter(Boolean));
@@ -36,10 +35,6 @@ function fatesIn(graph, id) {
   return FATES.map((fate) => [fate, fates.filter((own) => own === fate).length]).filter(([, count]) => count);
 }
 
-function heat(graph, ns) {
-  return Math.min(HEATS - 1, Math.floor(Math.sqrt(ns / graph.longest) * HEATS));
-}
-
 /* The entries of a legend for what is in a picture, as list items. */
 function legend(graph, colour, picture) {
   const entry = (classes, text) => make("li", {}, make("span", { class: `swatch ${classes}` }), text);
@@ -57,10 +52,8 @@ function legend(graph, colour, picture) {
     entries.push(...drawn("fate-many", "several, as at their foot"));
   }
   if (colour === "time") {
-    for (let i = 0; i < HEATS; i++) {
-      entries.push(entry(`heat-${i}`, i ? `from ${time((i / HEATS) ** 2 * graph.longest)}` : "less"));
-    }
-    entries.push(...drawn("heat-none", "did not run"));
+    entries.push(...data.heats.map((words, i) => entry(`heat-${i}`, words)));
+    entries.push(...drawn("heat-none", "did not run"), make("li", {}, data.timed));
   }
   if (colour === "kind") entries.push(...drawn("bookkeeping", "bookkeeping: computes nothing of a gradient"));
   entries.push(...drawn("gone", "gone"), ...drawn("changed", "changed in this step"));

@@ -28,13 +28,6 @@ function pieces(text) {
   return text.split(/(?<=\/)/).flatMap((piece, i) => (i ? [make("wbr"), piece] : [piece]));
 }
 
-function time(ns) {
-  for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["us", 1e3]]) {
-    if (ns >= size) return `${(ns / size).toPrecision(3)} ${unit}`;
-  }
-  return `${Math.round(ns)} ns`;
-}
-
 const canvas = document.createElement("canvas").getContext("2d");
 const widths = new Map();
 function textWidth(text, font) {

@@ -20,7 +20,6 @@ class Graph {
     this.boxOf.forEach((id, node) => this.ways[id].forEach((around) => this.inside[around].push(node)));
     this.labels = data.boxes.map((box) => shortened(box.label));
     data.boxes.forEach((box) => this.distinguish(box.rows.flat().filter((entry) => typeof entry === "number")));
-    this.longest = data.nodes.reduce((most, node) => Math.max(most, node.ns || 0), 0);
   }
 
   /* Give boxes that stand together their whole labels where the short ones are the same. */
@@ -88,10 +87,5 @@ class Graph {
       if (edge) edge.transfers.push(transfer);
     }
     return [...bundles.values()];
-  }
-
-  /* What the nodes in a box took in the measured step. */
-  spent(id) {
-    return this.inside[id].reduce((sum, node) => sum + (this.data.nodes[node].ns || 0), 0);
   }
 }

@@ -206,8 +206,8 @@ function linesBelow(view, id, below) {
 function under({ graph, state, colour }, id, here) {
   const box = graph.data.boxes[id];
   if (colour === "time" && here.length) {
-    const ns = graph.spent(id);
-    if (ns) return time(ns);
+    const { time } = graph.data.boxes[id];
+    if (time) return time;
   }
   if (!box.rows.length) {
     if (!here.length) return "";
