@@ -247,7 +247,7 @@ def test_the_history_of_a_fused_node_as_text():
         ),
     )
     assert grid(table) == [
-        "What it took in a warm, traced step, all of relu",
+        "A call in warm, traced steps, all of relu",
         (
             *("batch", "calls", "mean", "median", "p95", "share"),
             *("memory", "FLOPs", "GFLOP/s", "of roof"),
@@ -273,14 +273,14 @@ def test_a_node_above_the_roof_is_said_to_be_there_and_not_how_far():
     times = {batch: replace(row, roof_share=7.83) for batch, row in HISTORY.times.items()}
     title, _, *rows, _ = grid(view.times(replace(HISTORY, times=times)))
     assert title == (
-        "What it took in a warm, traced step, all of relu (above: above the roof measured here)"
+        "A call in warm, traced steps, all of relu (above: above the roof measured here)"
     )
     assert [row[-1] for row in rows] == ["above", "above"]
 
 
 def test_the_times_of_a_node_that_ran_itself_are_its_own():
     assert view.times(replace(HISTORY, carrier="conv")).title == (
-        "What it took in a warm, traced step"
+        "A call in warm, traced steps"
     )
 
 

@@ -409,7 +409,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 },
             ],
             "times": {
-                "title": "What it took in a warm, traced step, all of b",
+                "title": "A call in warm, traced steps, all of b",
                 "rows": [
                     ("batch", "4", "16"),
                     ("calls", "1,203", "9"),
@@ -446,7 +446,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 },
                 section("Executed", "as _Op", None),
             ],
-            "times": {"title": "What it took in a warm, traced step", "rows": []},
+            "times": {"title": "A call in warm, traced steps", "rows": []},
         },
         {
             "name": "c",
@@ -459,7 +459,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 section("Written", "made by the runtime", 0),
                 section("Executed", "as Op", None),
             ],
-            "times": {"title": "What it took in a warm, traced step", "rows": []},
+            "times": {"title": "A call in warm, traced steps", "rows": []},
         },
         {
             "name": "d",

@@ -171,10 +171,11 @@ def raced(race: Race) -> str:
 
 def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) -> Table:
     """The first rows by node or by type; a type is its own name, and stands there once."""
-    names = tuple(op_table.columns(op_table.MOST_EXPENSIVE, {"mean": "a call"}))
-    columns = (replace(names[0], spare=0), *names[1:])  # a type stays: it says whose row it is
     if by == "node":
-        columns = (op_table.key(by), *names)
+        columns = (op_table.key(by), *op_table.columns(op_table.NODES_MOST_EXPENSIVE))
+    else:
+        kind, *rest = op_table.columns(op_table.MOST_EXPENSIVE)
+        columns = (replace(kind, spare=0), *rest)  # a type stays: it says whose row it is
     return shortened(
         f"{heading} (self time, {plural(stage.steps, 'traced step')})",
         columns,

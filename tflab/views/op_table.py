@@ -69,6 +69,7 @@ COLUMNS = {
 
 # The columns of each table, besides the key of a row
 MOST_EXPENSIVE = ("type", "calls", "self", "mean", "share")
+NODES_MOST_EXPENSIVE = ("type", "calls", "self", "mean", "median", "share")
 TIME_OF_CALLS = ("calls", "total", "self", "mean", "median", "p95", "share", "cumulative")
 TIME_OF_STEPS = (
     *("calls", "total", "self", "step", "step median", "step deviation"),
