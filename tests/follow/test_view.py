@@ -279,9 +279,7 @@ def test_a_node_above_the_roof_is_said_to_be_there_and_not_how_far():
 
 
 def test_the_times_of_a_node_that_ran_itself_are_its_own():
-    assert view.times(replace(HISTORY, carrier="conv")).title == (
-        "A call in warm, traced steps"
-    )
+    assert view.times(replace(HISTORY, carrier="conv")).title == ("A call in warm, traced steps")
 
 
 def test_a_node_without_a_line_is_written_by_a_program_or_read_from_a_file():

@@ -130,7 +130,7 @@ def round_rates(batch: sweep.Measured) -> Iterator[float]:
             yield 1e9 * (end - steps.start * batch.batch_size) / sum(times)
 
 
-def side_by_side(tables: Tables, steps: Mapping[int, StepTimes]) -> tuple[Compared, ...]:
+def side_by_side(tables: Tables, steps: Mapping[int, StepTimes], by: str) -> tuple[Compared, ...]:
     """One row for each key, in the order of the largest batch, then of the others."""
     by_key: dict[str, dict[int, OpStats]] = {}
     for size in sorted(tables, reverse=True):
@@ -140,6 +140,6 @@ def side_by_side(tables: Tables, steps: Mapping[int, StepTimes]) -> tuple[Compar
     for key, by_size in by_key.items():
         cells = {size: by_size[size] for size in sorted(by_size)}
         of_largest = next(iter(by_size.values()))
-        fit = batch_fit.fit(cells, steps)
+        fit = batch_fit.fit(cells, steps, by)
         compared.append(Compared(key, of_largest.ops, of_largest.fused_from, cells, fit))
     return tuple(compared)

@@ -116,7 +116,7 @@ def compare(
     tables, peaks = batch_tables.under_a_roof(tabulate)
     steps = {size: batch_tables.times(batch, tables[size]) for size, batch in done.items()}
     warm = {node.name: node.mean_ns for node in done[smallest].accumulator.stats(types, {}, {})}
-    compared = batch_tables.side_by_side(tables, steps)
+    compared = batch_tables.side_by_side(tables, steps, by)
     raced: tuple[ConfigTimes, ...] = ()
     if len(configs) > 1 and ending == measure.Ending():
         try:

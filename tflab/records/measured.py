@@ -101,7 +101,8 @@ class OpStats:
 
 @dataclass(frozen=True)
 class Fit:
-    """Time of a step's share in a row as fixed cost + cost per image, by least squares."""
+    """Time of a call as fixed cost + cost per image, by least squares; of a row whose ops are of
+    many kinds (a layer, a line) the time that a step spends there."""
 
     fixed_ns: float
     per_image_ns: float
@@ -116,7 +117,7 @@ class Compared:
     ops: tuple[str, ...]
     fused_from: tuple[str, ...]
     cells: Mapping[int, OpStats]  # by batch size; only where it ran
-    fit: Fit | None  # of a step; None for fewer than three batch sizes
+    fit: Fit | None  # None for fewer than three batch sizes, and where time does not grow
 
 
 @dataclass(frozen=True)
