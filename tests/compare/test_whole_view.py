@@ -703,7 +703,7 @@ def test_the_legend_names_every_type_without_flops_and_both_peaks():
         "Asked for: bytes that the ops of a row asked their allocators for; peak: the most of them "
         "alive at once. FLOPs are counted by the type and the shapes of what ran, a multiply-add "
         "as two. They are not known of MaxPool (1 node), Softmax (2 nodes): rows with these have "
-        "none. The roof is what a short benchmark reached at that many FLOPs a byte: at most 215 "
+        "none. The roof is what a short benchmark reached at that many FLOPs a byte: 215 "
         "GFLOP/s, with 38.7 GB/s from memory."
     )
 
@@ -1232,7 +1232,7 @@ def test_every_field_of_the_json():
                 "simulation": {"step_ns": 810_000.0, "untraced_ns": 800_000.0, "processors": 2},
             }
         },
-        "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72, "levels": []},
+        "peaks": {"gflops": 214.6, "gigabytes_per_s": 38.72, "levels": [], "busy": False},
         "quality": {
             "quiet": False,
             "reasons": ["one thing was wrong", "another too"],

@@ -178,8 +178,8 @@ def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
         ("roofline", ("roofline", ROWS, PEAKS)),
         Recipe(
             "Inference at batch 64. FLOPs are counted from shapes, bytes are those of all inputs "
-            "and outputs. The roof is this machine's, by a benchmark of 3 seconds: 215 GFLOP/s and "
-            "38.7 GB/s.",
+            "and outputs. The roof is this machine's, by a benchmark of 3 seconds: 215 GFLOP/s, "
+            "with 38.7 GB/s from memory.",
             "python -m tflab.compare --model lenet --batch-sizes 64",
         ),
     ]

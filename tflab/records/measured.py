@@ -61,6 +61,7 @@ class Peaks:
     gflops: float  # float32 multiply-adds, all cores, counted as two operations each
     gigabytes_per_s: float  # from memory
     levels: tuple[Level, ...] = ()  # the smallest working set first
+    busy: bool = False  # whether other programs ran meanwhile, so that it may be able to do more
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from rich.console import Console
 
 from tflab import folders, lifecycle
-from tflab.cli import ending
+from tflab.cli import ending, environment
 from tflab.compare import comparison, observing
 from tflab.compare.configurations import DEFAULT
 from tflab.errors import TflabError
@@ -89,7 +89,7 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
         several = over_tasks.measure(model, several, options)
     return Lab(
         model=model,
-        environment=hardware.inspected(),
+        environment=[("Date", environment.now()), *hardware.inspected()],
         toy=toy,
         walked=walked,
         history=curves,
@@ -177,9 +177,9 @@ def train(model: str, options: Options) -> History:
         command += ["--logdir", str(logdir)]
         command += ["--data-dir", options.data_dir] if options.data_dir else []
         command += ["--soft-placement"] if options.soft_placement else []
-        environment = {**os.environ, "TMPDIR": str(folders.own())}
+        variables = {**os.environ, "TMPDIR": str(folders.own())}
         with (
-            subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as process,
+            subprocess.Popen(command, stdout=subprocess.DEVNULL, env=variables) as process,
             ending.child(process),
         ):
             try:
