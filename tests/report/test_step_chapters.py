@@ -121,7 +121,7 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
         ],
         [
             "Who owned the wall time of the traced steps",
-            ("owner", "a step", "share"),
+            ("owner", "a step, mean", "share"),
             ("before the first op (session, feeds)", "600 us", "10.0 %"),
             ("at least one op running", "3.00 ms", "50.0 %"),
             ("no op running between ops (scheduling, waiting)", "1.50 ms", "25.0 %"),

@@ -40,7 +40,7 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
             yield table(comparison, top, sizes)
     yield from configs(comparison)
     for batch, made in comparison.experiments.items():
-        yield from experiments.blocks(made, {}, f" at batch {batch}")
+        yield from experiments.blocks(made, {}, f" at batch {batch}", comparison.quality)
     if comparison.findings:
         yield Strip(
             "Findings, each computed from the tables", (Frame("", "", comparison.findings),)

@@ -68,7 +68,7 @@ def owners(stage: Execution) -> Table:
         "Who owned the wall time of the traced steps",
         (
             Column("owner", lambda owner: owner.owner),
-            Column("a step", lambda owner: time(owner.ns / stage.steps), right=True),
+            Column("a step, mean", lambda owner: time(owner.ns / stage.steps), right=True),
             Column("share", lambda owner: percent(owner.ns / stage.wall_ns), right=True),
         ),
         stage.time_ledger,
@@ -81,7 +81,7 @@ def costs(stage: Execution) -> Iterable[Block]:
         stage.experiments, stage.control, stage.untried, stage.one_by_one, stage.simulation
     )
     self_ns = {row.key: row.self_ns / stage.steps for row in stage.top_ops}
-    return experiments.blocks(made, self_ns)
+    return experiments.blocks(made, self_ns, judgement=stage.quality)
 
 
 NO_CHAIN = (
