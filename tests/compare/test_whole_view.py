@@ -1236,6 +1236,7 @@ def test_every_field_of_the_json():
             "stolen_share": 0.125,
             "p90_to_p10": 3.75,
             "untraced_to_traced": 1.0625,
+            "even_if_busy": False,
         },
         "diagnosis": [
             {

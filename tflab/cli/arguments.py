@@ -186,6 +186,14 @@ def values(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def even_if_busy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--even-if-busy",
+        action="store_true",
+        help="show conclusions also where the machine was busy, marked; they may be false",
+    )
+
+
 def data_dir(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--data-dir",

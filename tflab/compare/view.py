@@ -43,7 +43,8 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
         yield from experiments.blocks(made, {}, f" at batch {batch}", comparison.quality)
     if comparison.findings:
         yield Strip(
-            "Findings, each computed from the tables", (Frame("", "", comparison.findings),)
+            f"Findings, each computed from the tables{quality.mark(comparison.quality)}",
+            (Frame("", "", comparison.findings),),
         )
     for batch in comparison.tables:
         yield costs(comparison, batch, top)
@@ -56,7 +57,8 @@ def diagnosis(comparison: Comparison) -> Iterator[Strip]:
     """Why a step is slow, before any table; nothing where the machine was busy."""
     if comparison.diagnosis:
         sentences = tuple(reason.sentence for reason in comparison.diagnosis)
-        yield Strip("Why a step is slow, what costs most first", (Frame("", "", sentences),))
+        title = f"Why a step is slow, what costs most first{quality.mark(comparison.quality)}"
+        yield Strip(title, (Frame("", "", sentences),))
 
 
 def opening(comparison: Comparison) -> str:
@@ -210,7 +212,7 @@ def configs(comparison: Comparison) -> Iterator[Block]:
     """The untraced step with a column for each configuration of the runtime."""
     title = (
         "The untraced step under other configurations, median, in processes of their own (times "
-        "as long as default)"
+        f"as long as default){quality.mark(comparison.quality)}"
     )
     yield from steps_abreast(title, comparison.configs)
     yield from basis(comparison)

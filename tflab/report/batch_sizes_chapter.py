@@ -21,7 +21,8 @@ def parts(comparison: Comparison) -> Iterator[Part]:
         yield view.side_by_side(comparison, TOP)
     if comparison.findings:
         yield Strip(
-            "Findings, each computed from the tables", (Frame("", "", comparison.findings),)
+            f"Findings, each computed from the tables{quality.mark(comparison.quality)}",
+            (Frame("", "", comparison.findings),),
         )
     yield view.steps(comparison)
     yield view.units(comparison)

@@ -50,6 +50,7 @@ class Wanted:
     soft_placement: bool = False
     cluster: Tasks = ()
     split: str = SPLITS[0]
+    even_if_busy: bool = False
 
 
 def measure(wanted: Wanted, announce: Announce) -> Lab:
@@ -60,7 +61,8 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     load_average = load.load_average()  # before tflab itself keeps the machine busy
     model, needs = wanted.model, selection.needs(wanted.chapters, wanted.model)
     soft = wanted.soft_placement
-    options = Options(steps=STEPS, data_dir=wanted.data_dir, soft_placement=soft)
+    even = wanted.even_if_busy
+    options = Options(steps=STEPS, data_dir=wanted.data_dir, soft_placement=soft, even_if_busy=even)
     several = None
     if "tasks" in needs and wanted.cluster:
         several = over_tasks.plan(model, wanted.cluster, wanted.split, options)
@@ -124,7 +126,11 @@ def compare(
         configs=configs,
         configs_s=wanted.configs_s,
         sweep_s=SWEEP_S,
-        options=Options(data_dir=wanted.data_dir, soft_placement=wanted.soft_placement),
+        options=Options(
+            data_dir=wanted.data_dir,
+            soft_placement=wanted.soft_placement,
+            even_if_busy=wanted.even_if_busy,
+        ),
         load_average=load_average,
         keep_s=keep_s,
     )

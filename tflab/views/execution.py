@@ -32,7 +32,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
     )
     yield lengths(stage)
     if stage.race:
-        yield raced(stage.race)
+        yield raced(stage.race, stage.quality)
     yield owners(stage)
     yield from network.blocks(stage)
     yield top_table("The op types that cost most", stage.top_types, stage, "op")
@@ -45,7 +45,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
 
 def busy(judgement: Quality | None) -> Iterable[Block]:
     """What stands above all numbers of a machine that was busy."""
-    if judgement and quality.disturbed(judgement):
+    if judgement and not judgement.quiet:
         yield quality.sentence(judgement)
 
 
@@ -150,7 +150,7 @@ def remembered(memory: Memory) -> Iterable[Block]:
     yield text
 
 
-def raced(race: Race) -> str:
+def raced(race: Race, judgement: Quality | None = None) -> str:
     """What the switched-off passes are worth, or that nothing can be told."""
     usual, without = race.usual_step_ns, race.without_step_ns
     verdict = race.verdict
@@ -163,7 +163,7 @@ def raced(race: Race) -> str:
         return f"{measured} Which of them is faster is withheld, for the machine was busy."
     return (
         f"{measured} Without them a step takes {verdict.ratio:.2f} x as long "
-        f"[{verdict.low:.2f}, {verdict.high:.2f}], by "
+        f"[{verdict.low:.2f}, {verdict.high:.2f}]{quality.mark(judgement)}, by "
         f"{plural(verdict.observations, 'observation')} with sessions of their own: "
         f"{verdict.word}."
     )

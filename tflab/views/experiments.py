@@ -27,7 +27,8 @@ def blocks(
     own = Column("self a step, mean", lambda row: known(self_ns.get(row.name)), right=True, spare=2)
     if experiments.control:
         yield Table(
-            f"What an op costs a step{at}: run once more in place, it adds",
+            f"What an op costs a step{at}{quality.mark(judgement)}: run once more in place, it "
+            "adds",
             (
                 Column("node", lambda row: row.name, elastic=True, name=True),
                 Column("type that ran", lambda row: row.op, spare=3),
