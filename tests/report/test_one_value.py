@@ -115,8 +115,8 @@ def test_a_number_that_is_changed_in_a_report_is_found(written):
     _, html, markdown = written
     numbers = (
         r'"rows":\[\],"time":"(\d[\d.]* us)"',
-        r'\["median",(?:"[^"]+",)*?"(\d[\d.]* us)"',
-        r'images a second</th>.*?<td class="right">([\d,]+)</td><td>',
+        r'"A call in warm, traced steps","rows":.*?\["median","[^"]+","(\d[\d.]* us)"',
+        r'found at each batch size</p>.*?<tr>(?:<td[^>]*>[^<]*</td>){3}<td class="right">([\d,]+)<',
         r"A step took (\S+ \S+) for a batch",
         r"took longest, (\S+ \S+) in a traced step",
     )
