@@ -62,7 +62,7 @@ def test_a_file_that_was_unpacked_and_is_too_large_or_cut_is_refused(tmp_path, m
     assert refused(tmp_path / "a.json")[1].startswith("'FILE' is no measurement, for it holds no")
     monkeypatch.setattr(files, "MOST_BYTES", 2**10)
     monkeypatch.setattr(files, "MOST_TEXT", 2**12)
-    assert refused(tmp_path / "a.json")[1].startswith("'FILE' has more than 0 MB")
+    assert refused(tmp_path / "a.json")[1].startswith("'FILE' has more than 0 MiB")
 
 
 def test_a_file_of_the_first_format_has_no_checksum(tmp_path):

@@ -45,11 +45,11 @@ STEP, TRACED = "untraced step", "traced step"
 SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
     rf"A step took ({TIME}) for a batch of \d+ \(the median": (("{model}", STEP, "median"),),
     rf"({TIME}) a step for a batch of \d+ \(median\)": (("{model}", STEP, "median"),),
-    rf"[Ll]ongest chain of dependent ops, by median times: \d+ nodes?, ({TIME})": (
-        ("{model}", "longest chain", "of medians"),
+    rf"longest chain of dependent ops: \d+ op runs?, ({TIME})": (
+        ("{model}", "longest chain", "of the median step"),
     ),
-    rf"The longest chain of dependent ops has \d+ nodes? and takes ({TIME}), by median": (
-        ("{model}", "longest chain", "of medians"),
+    rf"The longest chain of dependent ops has \d+ op runs? and takes ({TIME}) in a traced": (
+        ("{model}", "longest chain", "of the median step"),
     ),
     rf"(\S+) took longest, ({TIME}) in a traced step \(median\)": (
         None,
