@@ -26,7 +26,7 @@ from tflab.units import time as duration
 
 OBSERVATIONS = 10  # stretches of the times that are compared
 WARMUP = 3  # calls of each way that are not counted: the first ones build kernels and buffers
-NUMBER = re.compile(r"-?\d[\d,.]*(e[-+]\d+)?( (x|%|s|ms|us|ns|B|KB|MB|GB))?")
+NUMBER = re.compile(r"-?\d[\d,.]*(e[-+]\d+)?( (x|%|s|ms|us|ns|B|KiB|MiB|GiB))?")
 
 dumps.prepare()
 with command.chatter_kept():  # TensorFlow logs while it is imported

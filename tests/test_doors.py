@@ -75,4 +75,4 @@ def test_a_large_file_is_not_read(tmp_path):
         file.truncate(1 << 40)
     with pytest.raises(OSError) as error:
         doors.content(path)
-    assert error.value.strerror == "it has 1024 GB, and at most 2.00 GB are read"
+    assert error.value.strerror == "it has 1024 GiB, and at most 2.00 GiB are read"

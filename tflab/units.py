@@ -1,26 +1,36 @@
-"""Units: how times, sizes, shares and devices are written wherever a reader sees them."""
+"""Units: how times, sizes, shares and devices are written wherever a reader sees them.
+
+Sizes are in KiB, MiB and GiB, powers of 1024; rates in GB/s and Gbit/s, powers of 1000. Pages get
+texts that were written here, so that a number reads alike in a drawing and beside it.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 ROUNDS_UP = 0.9995  # from here on three digits of the smaller unit would show 1000
+TIMES = {"ns": 1, "us": 10**3, "ms": 10**6, "s": 10**9}  # unit -> ns
+SIZES = {"B": 1, "KiB": 2**10, "MiB": 2**20, "GiB": 2**30}  # unit -> bytes
 
 
 def time(ns: float) -> str:
     """`812 ns`, `18.3 us`, `2.40 ms`, `1.25 s`: three digits and the unit that suits them."""
-    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
-        if abs(ns) >= size * ROUNDS_UP:
-            return f"{three_digits(ns / size)} {unit}"
-    return f"{ns:.0f} ns"
+    return in_units(ns, TIMES)
 
 
 def size(bytes_: float) -> str:
-    """`512 B`, `73.5 KB`, `1.20 MB`, in powers of 1024."""
-    for unit, factor in (("GB", 2**30), ("MB", 2**20), ("KB", 2**10)):
-        if abs(bytes_) >= factor * ROUNDS_UP:
-            return f"{three_digits(bytes_ / factor)} {unit}"
-    return f"{bytes_:.0f} B"
+    """`512 B`, `73.5 KiB`, `1.20 MiB`: powers of 1024."""
+    return in_units(bytes_, SIZES)
+
+
+def in_units(value: float, units: Mapping[str, int]) -> str:
+    """A value with the largest unit that it reaches; the smallest has no decimals."""
+    smallest, *larger = units
+    for unit in reversed(larger):
+        if abs(value) >= units[unit] * ROUNDS_UP:
+            return f"{three_digits(value / units[unit])} {unit}"
+    return f"{value:.0f} {smallest}"
 
 
 def three_digits(value: float) -> str:

@@ -372,7 +372,7 @@ def test_memory_does_not_grow_with_the_number_of_steps():
         before, after = bytes_after(durations[:1_000]), bytes_after(durations[1_000:])
     finally:
         tracemalloc.stop()
-    assert after - before < 500_000  # the 80,000 runs themselves would be 5 MB
+    assert after - before < 500_000  # the 80,000 runs themselves would be 5 MiB
 
 
 def test_statistics_of_many_nodes_agree_with_their_quantiles():

@@ -46,7 +46,7 @@ def test_a_fit_is_the_least_squares_of_relative_errors_by_numpy(times):
     sizes, ns = np.array([*times.items()], float).T
     # The square root of the weights: polyfit squares them. Relative to the largest, for precision.
     slope, fixed = np.polyfit(sizes, ns, 1, w=ns.min() / ns)
-    fit = batch_fit.fit(measured(times), steps_of(*times))
+    fit = batch_fit.line(times)
     assert fit.fixed_ns == pytest.approx(fixed, rel=1e-4, abs=1e-6 * ns.max())
     assert fit.per_image_ns == pytest.approx(slope, rel=1e-4, abs=1e-6 * ns.max())
     assert fit.error == pytest.approx(np.max(np.abs(fixed + slope * sizes - ns) / ns), rel=1e-3)
@@ -67,7 +67,26 @@ def test_a_fit_is_of_a_step_however_many_calls_and_steps_there_were():
     spread = Spread(1, 1, 1)
     by_size = {n: StepTimes(s, 1, spread, spread, 1, 1) for n, s in ((1, 2), (16, 4), (64, 3))}
     exact = pytest.approx(0, abs=1e-9)
-    assert batch_fit.fit(cells, by_size) == Fit(pytest.approx(20), pytest.approx(280), exact)
+    of_steps = Fit(pytest.approx(20), pytest.approx(280), exact)
+    assert batch_fit.fit(cells, by_size, "layer") == of_steps
+    assert batch_fit.fit(cells, by_size, "line") == of_steps
+
+
+@pytest.mark.parametrize("by", ["op", "node"])
+def test_a_fit_of_one_kind_of_op_is_of_a_call(by):
+    cells = {n: op_at_size(8, 99, 500 + 30 * n, 0, 1, 0, None) for n in (1, 16, 64)}
+    spread = Spread(1, 1, 1)
+    by_size = dict.fromkeys(cells, StepTimes(4, 1, spread, spread, 1, 1))
+    exact = pytest.approx(0, abs=1e-9)
+    assert batch_fit.fit(cells, by_size, by) == Fit(pytest.approx(500), pytest.approx(30), exact)
+
+
+@pytest.mark.parametrize("rise", [-20, 0, 0.4])
+def test_a_line_that_falls_or_is_level_is_none(rise):
+    assert (
+        batch_fit.fit(measured({n: 5_000 + rise * n for n in (1, 16, 64)}), steps_of(1, 16, 64))
+        is None
+    )
 
 
 @pytest.mark.parametrize("times", [{}, {16: 100}, {1: 100, 16: 200}, {1: 0, 16: 100, 64: 400}])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.records_by_hand import BUSY
 from tflab.analysis import quality
 from tflab.records import Load, Quality, Spread
 
@@ -146,3 +147,14 @@ def test_the_verdict_of_a_quiet_machine_has_its_numbers():
 def test_the_verdict_of_a_busy_machine_is_the_sentence_that_stands_above_it():
     busy = Quality(False, ("this",), 1, 2.0, None, None, None)
     assert quality.verdict(busy) == quality.sentence(busy)
+
+
+def test_even_if_busy_conclusions_are_shown_and_marked():
+    busy = replace(BUSY, even_if_busy=True)
+    assert not quality.disturbed(busy) and quality.disturbed(BUSY)
+    assert quality.mark(busy) == " (the machine was busy)"
+    assert quality.mark(replace(busy, quiet=True)) == quality.mark(None) == ""
+    assert quality.sentence(busy).endswith(
+        ". Conclusions are shown because of --even-if-busy, and may be false."
+    )
+    assert quality.judge(Load(2, 9.0, None), (), even_if_busy=True).even_if_busy

@@ -51,7 +51,7 @@ def test_of_a_step_without_ops_only_what_is_outside_can_be_told():
     assert only(step(ops_span_ns=900_000)).sentence == (
         "No single thing stands out: of a step at batch 16 (1.00 ms), 10.0 % is outside of all ops."
     )
-    assert "after the last: with 4.00 KB fed" in only(step(ops_span_ns=0)).sentence
+    assert "after the last: with 4.00 KiB fed" in only(step(ops_span_ns=0)).sentence
 
 
 def test_of_too_few_steps_nothing_is_said():

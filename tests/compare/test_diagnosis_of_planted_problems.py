@@ -52,7 +52,7 @@ def test_useless_transposes_come_first_with_their_line():
     line = line_of(planted.useless_transposes, "# planted")
     assert first.kind == "movement"
     assert f"is {line}, 10 ops of type _MklTranspose that move or convert data" in first.sentence
-    assert "a call for 128 KB read and written" in first.sentence
+    assert "a call for 128 KiB read and written" in first.sentence
 
 
 def test_small_ops_in_a_loop_come_first_with_its_turns():
@@ -72,7 +72,7 @@ def test_small_ops_one_by_one_come_first_with_their_line():
 def test_a_feed_that_is_too_large_comes_first_with_its_bytes():
     first, *_ = diagnosed(planted.feed_too_large)
     assert first.kind == "feeds"
-    assert "and 16.0 MB are fed to each step" in first.sentence
+    assert "and 16.0 MiB are fed to each step" in first.sentence
 
 
 def test_a_wrong_data_format_comes_first_with_all_of_its_transposes():

@@ -141,13 +141,13 @@ def test_rows_of_many_kinds_of_ops_are_compared_by_step(by):
 
 
 def fixed(rows, sizes=SIZES):
-    return list(findings.fixed_costs(rows, sizes))
+    return list(findings.fixed_costs(rows, sizes, "op"))
 
 
 def test_a_row_of_mostly_fixed_cost_is_named_with_its_line_and_error():
     assert fixed([row(fit=Fit(90_000, 10_000, 0.087), b1=cell(100_000))]) == [
-        "All of Conv2D in a step, its calls added up: a straight line within 8.7 % begins at "
-        "90.0 us and rises by 10.0 us an image, so at batch 1 about 90 % is fixed cost."
+        "Conv2D: the time of a call fits 90.0 us + 10.0 us an image within 8.7 %, so at batch 1 "
+        "about 90 % of it is fixed cost."
     ]
 
 
@@ -297,8 +297,8 @@ def test_sentences_come_in_the_order_of_a_readers_questions_and_dear_rows_first(
         "The share of NoOp falls from 10.0 % at batch 1 to 1.0 % at 16.",
         "Conv2D: from 1 to 16 a call takes 11.00 x as long for 16 x the images.",
         "NoOp: from 1 to 16 a call takes 1.00 x as long for 16 x the images.",
-        "All of NoOp in a step, its calls added up: a straight line within 5.0 % begins at 9 ns "
-        "and rises by 1 ns an image, so at batch 1 about 90 % is fixed cost.",
+        "NoOp: the time of a call fits 9 ns + 1 ns an image within 5.0 %, so at batch 1 about 90 % "
+        "of it is fixed cost.",
         "From batch 1 to 16 images per second come to 1.00 x: whether a larger batch helps here "
         "cannot be told.",
         "At batch 1 an untraced step takes 900 ns, its ops together only 100 ns: "

@@ -17,7 +17,7 @@ def test_ops_of_a_line_that_only_move_data_are_named_with_their_cost():
     # 300 of 800 us of all ops, which ran for 800 us of an untraced step
     assert only(step(*COMPUTING, *transposes())) == Diagnosis(
         "30.0 % of a step at batch 16 (300 us of 1.00 ms) is mine.py:19, 3 ops of type Transpose "
-        "that move or convert data and compute nothing: 100 us a call for 4.00 KB read and "
+        "that move or convert data and compute nothing: 100 us a call for 4.00 KiB read and "
         "written, 0.04 GB/s. Try to do without, or with fewer and larger ones.",
         cost_ns=300_000,
         share=0.3,
@@ -31,7 +31,7 @@ def test_without_lines_it_is_the_ops_of_a_type_and_how_often_they_run():
     slices = work("s", 20, op="Slice", moves=True)
     assert only(step(*COMPUTING, *nodes, slices)).sentence == (
         "29.3 % of a step at batch 16 (293 us of 1.00 ms) is 3 ops of type Transpose, 6 calls that "
-        "move or convert data and compute nothing: 50.0 us a call for 4.00 KB read and written, "
+        "move or convert data and compute nothing: 50.0 us a call for 4.00 KiB read and written, "
         "0.08 GB/s. Try to do without, or with fewer and larger ones."
     )
 
@@ -64,7 +64,7 @@ def test_transposes_between_data_formats_are_one_reason_whatever_their_lines():
     assert only(step(*COMPUTING, *nodes)) == Diagnosis(
         "30.0 % of a step at batch 16 (300 us of 1.00 ms) is 3 ops of type Transpose at "
         "mine.py:19, mine.py:21, (no line) that move the channels of images to another axis beside "
-        "ops that take them there, and compute nothing: 100 us a call for 4.00 KB read and "
+        "ops that take them there, and compute nothing: 100 us a call for 4.00 KiB read and "
         "written, 0.04 GB/s. Try to keep all of it in one data format, that of the data.",
         cost_ns=300_000,
         share=0.3,
@@ -199,7 +199,7 @@ def test_half_of_a_step_is_not_most_of_it(us, kind):
 def test_a_session_that_takes_longer_than_its_ops_is_named_with_how_much():
     assert only(step(*COMPUTING, step_ns=2_400_000)) == Diagnosis(
         "66.7 % of a step at batch 16 (1.60 ms of 2.40 ms) is before the first op or after the "
-        "last: the session takes 2.0 x what its ops take, with 4.00 KB fed to it. Try a larger "
+        "last: the session takes 2.0 x what its ops take, with 4.00 KiB fed to it. Try a larger "
         "batch, or more than one step a call.",
         cost_ns=1_600_000,
         share=pytest.approx(2 / 3),
@@ -218,7 +218,7 @@ def test_large_feeds_are_named_where_reading_them_explains_the_time():
     large = step(*COMPUTING, step_ns=2_400_000, fed_bytes=2**24, reading_ns=170_000)
     assert only(large) == Diagnosis(
         "66.7 % of a step at batch 16 (1.60 ms of 2.40 ms) is before the first op or after the "
-        "last, and 16.0 MB are fed to each step: only to read them once takes 170 us at this "
+        "last, and 16.0 MiB are fed to each step: only to read them once takes 170 us at this "
         "machine's best. Try to feed less: only what is used, in a smaller type, and what never "
         "changes as a variable.",
         cost_ns=1_600_000,

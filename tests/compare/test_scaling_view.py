@@ -46,13 +46,13 @@ def test_every_cell_and_sentence():
             ("0", "2.00 ms", "1.90 ms", "2.10 ms", "32,000", "1.00", "", "", "0", "0 B"),
             (
                 *("2", "4.00 ms", "3.00 ms", "5.00 ms", "16,000", "0.50", "25.0 %"),
-                *("37.5 %", "7", "128 KB"),
+                *("37.5 %", "7", "128 KiB"),
             ),
             "",
         ],
-        "A message takes 150 us and 1.54 us for each KB, by a line through the medians of 7 "
+        "A message takes 150 us and 1.54 us for each KiB, by a line through the medians of 7 "
         "tensors with the most tasks; several are on their way at once.",
-        "With 2 tasks a step is slower than alone, its p10 above p90 alone: 7 messages and 128 KB "
+        "With 2 tasks a step is slower than alone, its p10 above p90 alone: 7 messages and 128 KiB "
         "go over the wire in every step, which in one process are pointers; tasks of this machine "
         "share its 2 cores, which one process already uses; layers wait for one another, so that "
         "mostly one task works at a time.",
@@ -63,7 +63,7 @@ def test_every_cell_and_sentence():
         [
             "Extrapolated by that, not measured",
             ("tasks", "step", "images/s", "speed-up", "bytes"),
-            ("4", "8.00 ms", "8,000", "0.25", "256 KB"),
+            ("4", "8.00 ms", "8,000", "0.25", "256 KiB"),
             "",
         ],
     ]
@@ -92,7 +92,7 @@ def test_where_larger_messages_were_not_slower_no_byte_has_a_cost():
 def test_one_task_shares_nothing_and_has_no_other_layers():
     rows = (SCALING.rows[0], replace(SCALING.rows[1], tasks=1))
     assert blocks(replace(SCALING, rows=rows))[3] == (
-        "With 1 task a step is slower than alone, its p10 above p90 alone: 7 messages and 128 KB "
+        "With 1 task a step is slower than alone, its p10 above p90 alone: 7 messages and 128 KiB "
         "go over the wire in every step, which in one process are pointers."
     )
 

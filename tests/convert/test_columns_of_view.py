@@ -23,7 +23,7 @@ def test_numbers_stand_right_and_names_lose_their_middle():
         ],
         ["owner", "a step right", "share right"],
         [
-            *(NODE, "type that ran", "kind", "calls right", "self right", "a call right"),
+            *(NODE, "type that ran", "kind", "calls right", "self right", "mean right"),
             "share of kind right",
         ],
         [NODE, "type that ran", "took right", "share right"],

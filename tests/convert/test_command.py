@@ -248,7 +248,7 @@ def test_a_terminal_without_our_signs_gets_plain_ones(folder):
 
 def test_text_of_a_cpu_says_nothing_of_kinds(run):
     lines = words(output(run, "cpu.pbtxt"))
-    assert "node type that ran calls self a call share" in lines
+    assert "node type that ran calls self mean share" in lines
     assert "neg Neg 1 30.0 us 30.0 us 75.0 %" in lines
     assert any(line.startswith("The trace comes without its graph") for line in lines)
     starts = "1 step with 3 op runs, 1 of them the executor's own (_SOURCE). "

@@ -131,7 +131,7 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
         ),
         (
             "The nodes that cost most (self time)",
-            ("node", "type that ran", "kind", "calls", "self", "a call", "share of kind"),
+            ("node", "type that ran", "kind", "calls", "self", "mean", "share of kind"),
             [
                 ("conv", "Conv2D", "kernels of a stream", "4", "190 us", "47.5 us", "100.0 %"),
                 ("neg", "Neg", "ops", "3", "105 us", "35.0 us", "61.8 %"),
@@ -150,9 +150,10 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             [("x", "Const", "30.0 us", "37.5 %"), ("conv", "Conv2D", "50.0 us", "62.5 %")],
             0,
         ),
-        "The ops had at most 4.00 KB alive at once; x asked for most, 2.00 KB a step. The step of "
-        "median length had most alive after 61.0 us: 3.50 KB, allocated by 2 ops, the largest "
-        "parts by x (3.00 KB), conv (512 B, still running).",
+        "The ops had at most 4.00 KiB alive at once; x asked for most, 2.00 KiB a step. The step "
+        "of "
+        "median length had most alive after 61.0 us: 3.50 KiB, allocated by 2 ops, the largest "
+        "parts by x (3.00 KiB), conv (512 B, still running).",
     ]
 
 
@@ -191,7 +192,7 @@ def test_steps_of_a_cpu_alone_are_told_without_kinds():
     ]
     title, headers, rows, more = top
     assert (title, more) == ("The nodes that cost most (self time)", 2)
-    assert headers == ("node", "type that ran", "calls", "self", "a call", "share")
+    assert headers == ("node", "type that ran", "calls", "self", "mean", "share")
     # 44 calls of n + 22.5 us on average; all together 44 * (78 + 12 * 22.5) us
     assert rows == [
         ("n12", "Op12", "44", "1.52 ms", "34.5 us", "9.9 %"),

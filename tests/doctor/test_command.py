@@ -529,17 +529,17 @@ def test_folders_that_can_be_written_tell_their_space(free, tmp_path, monkeypatc
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     assert list(around.folders()) == [
-        Finding("Folders", "runs", f"{tmp_path}/runs, with 3.00 GB free"),
-        Finding("Folders", "cache", f"{tmp_path}/cache/tflab, with 3.00 GB free"),
-        Finding("Folders", "temporary files", f"{tmp_path}, with 3.00 GB free"),
+        Finding("Folders", "runs", f"{tmp_path}/runs, with 3.00 GiB free"),
+        Finding("Folders", "cache", f"{tmp_path}/cache/tflab, with 3.00 GiB free"),
+        Finding("Folders", "temporary files", f"{tmp_path}, with 3.00 GiB free"),
     ]
 
 
 def test_little_space_is_worth_a_note(free, tmp_path):
     free(2**20)
     finding = around.check_folder("runs", tmp_path / "runs", WRONG, "Go elsewhere.")
-    state = f"{tmp_path}/runs, with 1.00 MB free"
-    assert finding == Finding("Folders", "runs", state, NOTE, "Free some: 500 MB are safe.")
+    state = f"{tmp_path}/runs, with 1.00 MiB free"
+    assert finding == Finding("Folders", "runs", state, NOTE, "Free some: 500 MiB are safe.")
 
 
 def test_a_folder_that_cannot_be_written_is_what_it_is_needed_for(tmp_path):

@@ -18,7 +18,8 @@ def sentences(*buffers, carrier="conv") -> list:
 def test_who_asked_for_the_memory_worked_in_it_and_read_it_last_is_said():
     assert sentences(CONV) == [
         (
-            "its output conv lay in 96.0 KB at 0x7f1000000000, from 2.00 us to 51.0 us of the step",
+            "its output conv lay in 96.0 KiB at 0x7f1000000000, from 2.00 us to 51.0 us of the "
+            "step",
             (),
             "",
         ),
@@ -34,7 +35,7 @@ def test_who_asked_for_the_memory_worked_in_it_and_read_it_last_is_said():
 def test_who_had_it_before_and_who_got_it_is_said():
     assert sentences(replace(MASK, before=("x", "y:1")), carrier="pool") == [
         (
-            "its output pool:1 lay in 32.0 KB at 0x7f1000030000, from 13.0 us to 33.0 us "
+            "its output pool:1 lay in 32.0 KiB at 0x7f1000030000, from 13.0 us to 33.0 us "
             "(inferred) of the step",
             (),
             "",
@@ -52,7 +53,7 @@ def test_who_had_it_before_and_who_got_it_is_said():
 def test_one_who_worked_in_place_says_whose_memory_it_was():
     first, others, last = sentences(CONV, carrier="grads/tanh_grad")
     assert first == (
-        "worked in place: its output lay in 96.0 KB at 0x7f1000000000, asked for by ",
+        "worked in place: its output lay in 96.0 KiB at 0x7f1000000000, asked for by ",
         ("conv",),
         "",
     )
@@ -72,7 +73,7 @@ def test_a_node_of_a_loop_that_worked_there_again_and_again_is_named_once():
 def test_one_who_passed_it_on_says_so():
     first, *_ = sentences(CONV, carrier="flat")
     assert first == (
-        "passed its input on: 96.0 KB at 0x7f1000000000, asked for by ",
+        "passed its input on: 96.0 KiB at 0x7f1000000000, asked for by ",
         ("conv",),
         "",
     )
@@ -101,7 +102,7 @@ def test_a_history_shows_them_as_lines_with_links():
     (*_, section) = view.sections(replace(PLAIN, buffers=(GRAD,), carrier="grads/conv_grad"))
     assert section.lines[-3:] == (
         (
-            "its output grads/conv_grad lay in 48.0 KB at 0x7f1000030000, from 42.0 us to 62.0 us "
+            "its output grads/conv_grad lay in 48.0 KiB at 0x7f1000030000, from 42.0 us to 62.0 us "
             "of the step",
         ),
         ("that memory had been of ", NodeLink("pool", "pool:1")),

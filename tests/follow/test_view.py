@@ -247,16 +247,16 @@ def test_the_history_of_a_fused_node_as_text():
         ),
     )
     assert grid(table) == [
-        "What it took in a warm, traced step, all of relu",
+        "A call in warm, traced steps, all of relu",
         (
             *("batch", "calls", "mean", "median", "p95", "share"),
             *("memory", "FLOPs", "GFLOP/s", "of roof"),
         ),
         (
             *("4", "1,203", "150 us", "120 us", "310 us", "37.5 %"),
-            *("3.00 KB", "1,254,400", "8.4", "12.5 %"),
+            *("3.00 KiB", "1,254,400", "8.4", "12.5 %"),
         ),
-        ("16", "301", "420 us", "400 us", "530 us", "45.0 %", "12.0 KB", "", "", ""),
+        ("16", "301", "420 us", "400 us", "530 us", "45.0 %", "12.0 KiB", "", "", ""),
         0,
     ]
 
@@ -273,15 +273,13 @@ def test_a_node_above_the_roof_is_said_to_be_there_and_not_how_far():
     times = {batch: replace(row, roof_share=7.83) for batch, row in HISTORY.times.items()}
     title, _, *rows, _ = grid(view.times(replace(HISTORY, times=times)))
     assert title == (
-        "What it took in a warm, traced step, all of relu (above: above the roof measured here)"
+        "A call in warm, traced steps, all of relu (above: above the roof measured here)"
     )
     assert [row[-1] for row in rows] == ["above", "above"]
 
 
 def test_the_times_of_a_node_that_ran_itself_are_its_own():
-    assert view.times(replace(HISTORY, carrier="conv")).title == (
-        "What it took in a warm, traced step"
-    )
+    assert view.times(replace(HISTORY, carrier="conv")).title == ("A call in warm, traced steps")
 
 
 def test_a_node_without_a_line_is_written_by_a_program_or_read_from_a_file():

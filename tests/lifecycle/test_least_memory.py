@@ -16,12 +16,12 @@ def node(name, op, shape, *inputs, dtype="float32"):
 
 
 GRAPH = (
-    node("x", "Placeholder", (None, 256, 1024)),  # 1 MB a row
+    node("x", "Placeholder", (None, 256, 1024)),  # 1 MiB a row
     node("w", "VarHandleOp", (), dtype="resource"),
-    node("read", "ReadVariableOp", (1024, 1024), "w"),  # 4 MB
+    node("read", "ReadVariableOp", (1024, 1024), "w"),  # 4 MiB
     node("again", "ReadVariableOp", (1024, 1024), "w"),
-    node("c", "Const", (2, 1024, 1024), dtype="bool"),  # 2 MB
-    node("y", "MatMul", (None, 512, 1024), "x", "read", "again", "c"),  # 2 MB a row
+    node("c", "Const", (2, 1024, 1024), dtype="bool"),  # 2 MiB
+    node("y", "MatMul", (None, 512, 1024), "x", "read", "again", "c"),  # 2 MiB a row
     node("z", "Relu", (None, 256, 1024), "y"),
     node("huge", "Fill", (1 << 40,)),
 )
@@ -40,8 +40,8 @@ def test_the_sentence_says_what_is_needed_and_what_there_is(monkeypatch):
     with pytest.raises(TflabError) as error:
         least_memory.check(GRAPH, ["z:0"], 16)
     assert str(error.value) == (
-        "A step with a batch of 16 needs at least 54.0 MB (22.0 MB for its constants, variables "
-        "and feeds and 32.0 MB for what 'y' makes), and 53.0 MB of memory are free. Give a "
+        "A step with a batch of 16 needs at least 54.0 MiB (22.0 MiB for its constants, variables "
+        "and feeds and 32.0 MiB for what 'y' makes), and 53.0 MiB of memory are free. Give a "
         "smaller --batch-size, or --fetch something smaller."
     )
     least_memory.check(GRAPH, ["z:0"], 15)
@@ -50,7 +50,7 @@ def test_the_sentence_says_what_is_needed_and_what_there_is(monkeypatch):
 def test_what_is_not_fetched_needs_nothing(monkeypatch):
     monkeypatch.setattr(least_memory, "available", lambda: MB)
     least_memory.check(GRAPH, ["c:0"][:0], 16)
-    with pytest.raises(TflabError, match="4096 GB for what 'huge' makes"):
+    with pytest.raises(TflabError, match="4096 GiB for what 'huge' makes"):
         least_memory.check(GRAPH, ["huge:0"], 1)
 
 

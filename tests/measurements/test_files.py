@@ -62,7 +62,7 @@ def test_a_file_that_was_unpacked_and_is_too_large_or_cut_is_refused(tmp_path, m
     assert refused(tmp_path / "a.json")[1].startswith("'FILE' is no measurement, for it holds no")
     monkeypatch.setattr(files, "MOST_BYTES", 2**10)
     monkeypatch.setattr(files, "MOST_TEXT", 2**12)
-    assert refused(tmp_path / "a.json")[1].startswith("'FILE' has more than 0 MB")
+    assert refused(tmp_path / "a.json")[1].startswith("'FILE' has more than 0 MiB")
 
 
 def test_a_file_of_the_first_format_has_no_checksum(tmp_path):
@@ -187,11 +187,11 @@ def test_a_file_that_unpacks_to_far_more_than_it_is_is_left_alone(tmp_path, monk
     monkeypatch.setattr(files, "MOST_BYTES", 2**20)
     (tmp_path / "a").write_bytes(gzip.compress(bytes(2**24)))
     tracemalloc.start()
-    assert refused(tmp_path / "a")[1].startswith("'FILE' unpacks to more than 1 MB")
+    assert refused(tmp_path / "a")[1].startswith("'FILE' unpacks to more than 1 MiB")
     assert tracemalloc.get_traced_memory()[1] < 2**22  # no more than that was unpacked
     tracemalloc.stop()
     monkeypatch.setattr(files, "MOST_BYTES", 100)
-    assert refused(tmp_path / "a")[1].startswith("'FILE' has more than 0 MB")
+    assert refused(tmp_path / "a")[1].startswith("'FILE' has more than 0 MiB")
 
 
 def content_of(kept) -> dict:

@@ -36,9 +36,9 @@ FACTS = {
     ),
     "convolution": (
         r"output column +28 +12 +0 +8",
-        r"images +1 x 32 x 32 x 3 +12\.0 KB .* 2 +38\.3 +50",
+        r"images +1 x 32 x 32 x 3 +12\.0 KiB .* 2 +38\.3 +50",
         r"kernels +5 x 5 x 3 x 2 +600 B .* 784 +784\.0 +784",
-        r"im2col's matrix +784 x 75 +230 KB .* 2 +2\.0 +2",
+        r"im2col's matrix +784 x 75 +230 KiB .* 2 +2\.0 +2",
         r"The chapter's example\. The three ways agree;",
         r"LeNet's conv1\. The three ways agree;",
         r"LeNet's conv2\. The three ways agree;",
@@ -64,7 +64,7 @@ FACTS = {
     "fusion": (
         r"Conv2D +fused into Relu by remapper",
         r"BiasAdd +fused into Relu by remapper",
-        r"on +5 +359 KB",
+        r"on +5 +359 KiB",
     ),
     "gradient_function": (
         r"x @ y +_MatMulGrad .* 2 MatMul +0 +\de-",
@@ -74,7 +74,7 @@ FACTS = {
     "two_devices": (
         r"CPU:0 +first/_0 +_Send +first +the runtime's",
         r"CPU:1 +first/_1 +_Recv +the runtime's",
-        r"A step carries 4\.00 KB from CPU:0 to CPU:1, 4\.00 KB from CPU:1 to CPU:0\.",
+        r"A step carries 4\.00 KiB from CPU:0 to CPU:1, 4\.00 KiB from CPU:1 to CPU:0\.",
     ),
 }
 
@@ -263,8 +263,8 @@ def test_caches_for_data_are_read_from_the_machine(convolution, tmp_path):
         for name, fact in zip(("level", "type", "size"), facts, strict=True):
             (tmp_path / f"index{index}" / name).write_text(f"{fact}\n")
     assert list(convolution.data_caches(tmp_path)) == [
-        ("L1, 32.0 KB", 2**15),
-        ("L2, 1.00 MB", 2**20),
+        ("L1, 32.0 KiB", 2**15),
+        ("L2, 1.00 MiB", 2**20),
     ]
 
 
@@ -300,10 +300,10 @@ def test_a_difference_within_the_noise_is_called_that(lesson):
 
 
 def test_columns_of_numbers_stand_right(lesson):
-    rows = [("1,024", "-3", "L1, 32.0 KB", "1.5 us"), (7, "0.5", "none", "0.75 x")]
+    rows = [("1,024", "-3", "L1, 32.0 KiB", "1.5 us"), (7, "0.5", "none", "0.75 x")]
     table = lesson.table("a title", ("a", "b", "c", "d"), rows)
     assert [column.right for column in table.columns] == [True, True, False, True]
     assert list(table.cells()) == [
-        ("1,024", "-3", "L1, 32.0 KB", "1.5 us"),
+        ("1,024", "-3", "L1, 32.0 KiB", "1.5 us"),
         ("7", "0.5", "none", "0.75 x"),
     ]

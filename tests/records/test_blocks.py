@@ -62,10 +62,10 @@ def test_a_time_has_three_digits_and_the_unit_that_suits_it(ns, text):
     [
         (0, "0 B"),
         (512, "512 B"),
-        (1024, "1.00 KB"),
-        (75_264, "73.5 KB"),
-        (1_258_291, "1.20 MB"),
-        (3 * 2**30, "3.00 GB"),
+        (1024, "1.00 KiB"),
+        (75_264, "73.5 KiB"),
+        (1_258_291, "1.20 MiB"),
+        (3 * 2**30, "3.00 GiB"),
     ],
 )
 def test_a_size_is_in_powers_of_1024(count, text):
@@ -102,7 +102,7 @@ def test_one_is_singular_and_thousands_are_set_apart():
 
 def test_what_rounds_up_to_the_next_unit_or_digit_is_written_there():
     assert units.time(999.5) == "1.00 us"
-    assert units.size(1024 * units.ROUNDS_UP) == "1.00 KB"
+    assert units.size(1024 * units.ROUNDS_UP) == "1.00 KiB"
     assert units.three_digits(9.995) == "10.0"
     assert units.time(1e9 * units.ROUNDS_UP) == "1.00 s"
     assert units.time(1e6 * units.ROUNDS_UP) == "1.00 ms"

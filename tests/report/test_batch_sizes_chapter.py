@@ -7,6 +7,7 @@ import pytest
 from tests.records_by_hand import BUSY
 from tests.report.lab_by_hand import COMPARED, SWEPT, shown
 from tests.shown import layout
+from tflab.compare import view
 from tflab.records.blocks import Frame, Strip
 from tflab.report import batch_sizes_chapter
 
@@ -17,34 +18,30 @@ def test_the_batch_sizes_are_handed_in_then_told_in_full():
     assert shown(batch_sizes_chapter.parts(COMPARED)) == [
         [
             "lenet, inference: what was found at each batch size",
-            ("batch", "a step, median", "an image", "images a second, mean", "found"),
+            ("batch", "a step, median", "mean", "images a second", "found"),
             (
-                *("4", "1.20 ms", "300 us", "2,957"),
-                "_FusedConv2D takes 62.5 % of the op time, 100 us a call",
+                *("4", "1.20 ms", "1.35 ms", "2,957"),
+                "_FusedConv2D takes 62.5 % of the op time, 100 us a call on average",
             ),
             (
-                *("16", "3.00 ms", "188 us", "5,013"),
-                "MaxPool takes 75.0 % of the op time, 960 us a call; 4 x the images of batch 4 "
-                "take 2.5 x as long",
+                *("16", "3.00 ms", "3.19 ms", "5,013"),
+                "MaxPool takes 75.0 % of the op time, 960 us a call on average; 4 x the images "
+                "of batch 4 take 2.5 x as long, by medians",
             ),
             (
-                *("64", "8.00 ms", "125 us", "7,654"),
-                "Softmax takes 50.0 % of the op time, 1.30 ms a call; 4 x the images of batch 16 "
-                "take 2.7 x as long",
+                *("64", "8.00 ms", "8.36 ms", "7,654"),
+                "Softmax takes 50.0 % of the op time, 1.30 ms a call on average; 4 x the "
+                "images of batch 16 take 2.7 x as long, by medians",
             ),
             0,
         ],
         ("batch_sizes", ("batch_sizes", COMPARED)),
         [
-            "A call at each batch size (and its ratio to the one before); fixed cost + cost an "
-            "image",
-            ("type that ran", "batch 4", "batch 16", "batch 64", "fit", "error"),
-            (
-                *("_FusedConv2D", "100 us", "160 us (1.6 x)", "400 us (2.5 x)"),
-                *("80.0 us + 5.00 us", "0.0 %"),
-            ),
-            ("MaxPool", "120 us", "960 us (8.0 x)", "", "", ""),
-            ("Softmax", "", "", "1.30 ms", "", ""),
+            "A call at each batch size, mean (and its ratio to the one before)",
+            ("type that ran", "batch 4", "batch 16", "batch 64"),
+            ("_FusedConv2D", "100 us", "160 us (1.6 x)", "400 us (2.5 x)"),
+            ("MaxPool", "120 us", "960 us (8.0 x)", ""),
+            ("Softmax", "", "", "1.30 ms"),
             0,
         ],
         Strip(
@@ -52,30 +49,32 @@ def test_the_batch_sizes_are_handed_in_then_told_in_full():
             (Frame("", "", ("The first finding.", "The last finding.")),),
         ),
         [
-            "Steps: median, and the middle eight tenths",
+            "Steps of each batch size",
             (
-                *("batch", "traced steps", "untraced", "p10", "p90", "images a second"),
-                *("traced", "its ops", "memory peak"),
+                *("batch", "traced steps", "median", "p10", "p90", "mean", "images a second"),
+                *("traced, median", "ops, mean", "memory peak"),
             ),
             (
-                *("4", "11 of 12", "1.20 ms", "1.10 ms", "1.90 ms", "2,957"),
-                *("1.50 ms", "700 us", "6.00 KB"),
+                *("4", "11 of 12", "1.20 ms", "1.10 ms", "1.90 ms", "1.35 ms", "2,957"),
+                *("1.50 ms", "700 us", "6.00 KiB"),
             ),
             (
-                *("16", "5 of 6", "3.00 ms", "2.70 ms", "4.10 ms", "5,013"),
-                *("3.40 ms", "1.60 ms", "9.00 MB"),
+                *("16", "5 of 6", "3.00 ms", "2.70 ms", "4.10 ms", "3.19 ms", "5,013"),
+                *("3.40 ms", "1.60 ms", "9.00 MiB"),
             ),
             (
-                *("64", "1,003", "8.00 ms", "7.20 ms", "9.90 ms", "7,654"),
-                *("8.60 ms", "5.60 ms", "3.00 GB"),
+                *("64", "1,003", "8.00 ms", "7.20 ms", "9.90 ms", "8.36 ms", "7,654"),
+                *("8.60 ms", "5.60 ms", "3.00 GiB"),
             ),
             0,
         ],
+        view.units(COMPARED),
         [
-            "Cold: the first step of all, at batch 4, took 21.7 ms, a warm one 1.50 ms; kernels "
+            "Cold: the first step of all, at batch 4, took 21.7 ms, a warm one 1.50 ms (median); "
+            "kernels "
             "and memory were set up",
-            ("node", "type that ran", "first run", "warm", "ratio"),
-            ("conv1/Relu", "_FusedConv2D", "484 us", "121 us", "4 x"),
+            ("node", "type that ran", "first run", "warm, mean", "ratio"),
+            ("conv1/Relu", "_FusedConv2D", "484 us", "121 us", "4.00 x"),
             ("only/cold", "Const", "94.0 us", "", ""),
             0,
         ],
@@ -98,6 +97,6 @@ def test_on_a_busy_machine_batch_sizes_are_not_held_against_one_another():
 
 def test_numbers_of_batch_sizes_stand_right_and_findings_give_way():
     assert layout(batch_sizes_chapter.table(COMPARED)) == [
-        *("batch right", "a step, median right", "an image right"),
-        *("images a second, mean right", "found gives way to 16"),
+        *("batch right", "a step, median right", "mean right"),
+        *("images a second right", "found gives way to 16"),
     ]

@@ -32,8 +32,8 @@ def test_the_report_opens_with_what_it_is_about():
     assert report.title == "The life of lenet"
     assert report.about == (
         "What a framework does between a line of Python and the machine, followed through two "
-        "graphs: x*y + z, small enough to follow by eye, and lenet. Every node of them can be "
-        "clicked, and each chapter says how its numbers were obtained."
+        "graphs: x*y + z, small enough to follow by eye, and lenet. Each chapter says how its "
+        "numbers were obtained."
     )
     assert report.command == "python -m tflab.report --model lenet"
 
@@ -47,8 +47,8 @@ def test_a_report_of_the_small_graph_has_it_once():
     assert whole.title == "The life of x*y + z"
     assert whole.about == (
         "What a framework does between a line of Python and the machine, followed through x*y + "
-        "z, a graph that is small enough to follow by eye. Every node of it can be clicked, and "
-        "each chapter says how its numbers were obtained."
+        "z, a graph that is small enough to follow by eye. Each chapter says how its numbers were "
+        "obtained."
     )
 
 
@@ -74,7 +74,7 @@ def test_a_report_has_the_chapters_that_were_chosen():
     assert titles(chosen) == ["The life of lenet", "Batch sizes"]
     assert chosen.about == (
         "What a framework does between a line of Python and the machine, followed through lenet. "
-        "Every node of it can be clicked, and each chapter says how its numbers were obtained."
+        "Each chapter says how its numbers were obtained."
     )
     assert chapters.report(LAB, "", ("memory",)).about == (
         "What was measured of lenet; each chapter says how its numbers were obtained."
@@ -124,12 +124,14 @@ def test_a_report_with_a_diagnosis_begins_with_it():
     )
 
 
-def test_a_report_of_a_busy_machine_begins_with_that_and_repeats_it_at_its_times():
+def test_a_report_of_a_busy_machine_says_so_first_and_its_empty_chapter_moves_to_the_end():
     times = replace(walk.EXECUTION, quality=BUSY)
     stages = tuple(times if stage is walk.EXECUTION else stage for stage in STAGES)
     walked = replace(LINEAR, stages=stages)
     lab = replace(LAB, compared=replace(COMPARED, quality=BUSY))
-    assert chapters.report(lab, "").chapters[0].parts == (BUSY_LINE, SWEPT)
+    first, *_, last = chapters.report(lab, "").chapters
+    assert (first.title, first.parts[0]) == ("Environment", BUSY_LINE)
+    assert (last.title, last.parts) == ("Why a step is slow", (BUSY_LINE, SWEPT))
     assert next(step_chapters.times(walked)) == BUSY_LINE
     assert next(step_chapters.times(LINEAR)) != BUSY_LINE
 

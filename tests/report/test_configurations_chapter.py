@@ -22,7 +22,9 @@ def test_configurations_are_said_then_compared_and_the_command_tells_more():
             0,
         ],
         [
-            "The untraced step under other configurations, in turn (times as long as default)",
+            "The untraced step under other configurations, median, in processes of their own "
+            "(times "
+            "as long as default)",
             ("batch", "default", "xla"),
             ("4", "1.10 ms", "2.20 ms (2.00 x [1.80, 2.20])"),
             ("64", "7.90 ms", "7.95 ms (cannot tell [0.90, 1.10])"),

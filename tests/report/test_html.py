@@ -414,7 +414,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 },
             ],
             "times": {
-                "title": "What it took in a warm, traced step, all of b",
+                "title": "A call in warm, traced steps, all of b",
                 "rows": [
                     ("batch", "4", "16"),
                     ("calls", "1,203", "9"),
@@ -422,7 +422,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                     ("median", "120 us", "120 us"),
                     ("p95", "310 us", "310 us"),
                     ("share", "37.5 %", "37.5 %"),
-                    ("memory", "3.00 KB", "3.00 KB"),
+                    ("memory", "3.00 KiB", "3.00 KiB"),
                     ("FLOPs", "1,254,400", ""),
                     ("GFLOP/s", "8.4", ""),
                     ("of roof", "12.5 %", "12.5 %"),
@@ -449,7 +449,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 },
                 section("Executed", "as _Op", None),
             ],
-            "times": {"title": "What it took in a warm, traced step", "rows": []},
+            "times": {"title": "A call in warm, traced steps", "rows": []},
         },
         {
             "name": "c",
@@ -460,7 +460,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 section("Written", "made by the runtime", 0),
                 section("Executed", "as Op", None),
             ],
-            "times": {"title": "What it took in a warm, traced step", "rows": []},
+            "times": {"title": "A call in warm, traced steps", "rows": []},
         },
         {
             "name": "d",
@@ -548,7 +548,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
         ],
         "standIns": [{"node": 2, "replaced": "s/a", "by": "merger"}],
         "transfers": [
-            {"send": 0, "recv": 1, "bytes": "1.50 KB", "title": "s/a:0, CPU:0 to CPU:1"},
+            {"send": 0, "recv": 1, "bytes": "1.50 KiB", "title": "s/a:0, CPU:0 to CPU:1"},
             {"send": 1, "recv": 2, "bytes": "? B", "title": "b:0, CPU:1 to CPU:0"},
         ],
         "legend": {
@@ -560,8 +560,9 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "device": ["CPU:1"],
             # The squares of 1/7, 2/7 ... of the longest, 1.5 us
             "time": [
-                *("less", "from 31 ns", "from 122 ns", "from 276 ns", "from 490 ns"),
-                *("from 765 ns", "from 1.10 us"),
+                "less (median of traced steps, of a scope the sum of its nodes)",
+                *("from 31 ns", "from 122 ns", "from 276 ns", "from 490 ns", "from 765 ns"),
+                "from 1.10 us",
             ],
         },
     }

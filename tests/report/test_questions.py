@@ -31,22 +31,22 @@ SMALL = Question(
     ("MaxPool", "_FusedConv2D"),
     "",
     "_FusedConv2D",
-    "It took 62.5 % of it, 100 us a call; MaxPool took 37.5 %.",
+    "It took 62.5 % of it, 100 us a call on average; MaxPool took 37.5 %.",
 )
 LARGE = Question(
     "Which op of lenet will take most of a step's op time at batch 64?",
     ("Softmax", "_FusedConv2D"),
     "",
     "Softmax",
-    "It took 50.0 % of it, 1.30 ms a call; _FusedConv2D took 12.5 %.",
+    "It took 50.0 % of it, 1.30 ms a call on average; _FusedConv2D took 12.5 %.",
 )
 LONGER = Question(
     "How many times as long as a step of lenet at batch 4 will one at 64 take?",
     (),
     "x",
     "6.7",
-    "1.20 ms and 8.00 ms, untraced medians: 16 x the images took 6.7 x the time; an image took "
-    "125 us instead of 300 us. Inferred: more images share what a step and its ops cost whatever "
+    "1.20 ms and 8.00 ms, untraced medians: 16 x the images took 6.7 x the time; inferred: more "
+    "images share what a step and its ops cost whatever "
     "their batch is.",
 )
 

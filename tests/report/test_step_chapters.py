@@ -32,17 +32,17 @@ def test_the_ten_nodes_and_the_ten_types_that_cost_most():
         ("top_ops", ("top_ops", walk.TOTALS)),
         [
             "A training step's nodes (self time, 3 traced steps)",
-            ("node", "type that ran", "calls", "self", "a call", "share"),
-            ("n1", "Op1", "3", "5.90 us", "701 ns", "1.0 %"),
-            ("n2", "Op2", "6", "5.80 us", "702 ns", "2.0 %"),
-            ("n3", "Op3", "9", "5.70 us", "703 ns", "3.0 %"),
-            ("n4", "Op4", "12", "5.60 us", "704 ns", "4.0 %"),
-            ("n5", "Op5", "15", "5.50 us", "705 ns", "5.0 %"),
-            ("n6", "Op6", "18", "5.40 us", "706 ns", "6.0 %"),
-            ("n7", "Op7", "21", "5.30 us", "707 ns", "7.0 %"),
-            ("n8", "Op8", "24", "5.20 us", "708 ns", "8.0 %"),
-            ("n9", "Op9", "27", "5.10 us", "709 ns", "9.0 %"),
-            ("n10", "Op10", "30", "5.00 us", "710 ns", "10.0 %"),
+            ("node", "type that ran", "calls", "self", "mean", "median", "share"),
+            ("n1", "Op1", "3", "5.90 us", "701 ns", "77 ns", "1.0 %"),
+            ("n2", "Op2", "6", "5.80 us", "702 ns", "77 ns", "2.0 %"),
+            ("n3", "Op3", "9", "5.70 us", "703 ns", "77 ns", "3.0 %"),
+            ("n4", "Op4", "12", "5.60 us", "704 ns", "77 ns", "4.0 %"),
+            ("n5", "Op5", "15", "5.50 us", "705 ns", "77 ns", "5.0 %"),
+            ("n6", "Op6", "18", "5.40 us", "706 ns", "77 ns", "6.0 %"),
+            ("n7", "Op7", "21", "5.30 us", "707 ns", "77 ns", "7.0 %"),
+            ("n8", "Op8", "24", "5.20 us", "708 ns", "77 ns", "8.0 %"),
+            ("n9", "Op9", "27", "5.10 us", "709 ns", "77 ns", "9.0 %"),
+            ("n10", "Op10", "30", "5.00 us", "710 ns", "77 ns", "10.0 %"),
             2,
         ],
         Recipe(WARM, WALKING),
@@ -121,7 +121,7 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
         ],
         [
             "Who owned the wall time of the traced steps",
-            ("owner", "a step", "share"),
+            ("owner", "a step, mean", "share"),
             ("before the first op (session, feeds)", "600 us", "10.0 %"),
             ("at least one op running", "3.00 ms", "50.0 %"),
             ("no op running between ops (scheduling, waiting)", "1.50 ms", "25.0 %"),
@@ -142,9 +142,10 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
 def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
     assert list(step_chapters.memory(LINEAR)) == [
         ("memory", ("memory", walk.EXECUTION.memory.curve)),
-        "The ops had at most 7.00 KB alive at once; relu asked for most, 3.00 KB a step. The step "
-        "of median length had most alive after 6.00 us: 5.00 KB, allocated by 4 ops, the "
-        "largest parts by relu (2.00 KB, still running), read (1.50 KB), loss (1.00 KB).",
+        "The ops had at most 7.00 KiB alive at once; relu asked for most, 3.00 KiB a step. The "
+        "step "
+        "of median length had most alive after 6.00 us: 5.00 KiB, allocated by 4 ops, the "
+        "largest parts by relu (2.00 KiB, still running), read (1.50 KiB), loss (1.00 KiB).",
         Recipe(
             f"From what each op asked its allocators for in traced steps. {WARM}",
             WALKING,
@@ -168,7 +169,7 @@ def test_a_step_without_a_memory_curve_has_no_picture_of_it():
     stages = (*STAGES[:-1], replace(walk.EXECUTION, memory=memory))
     text, _ = step_chapters.memory(replace(LINEAR, stages=stages))
     assert text == (
-        "The ops had at most 7.00 KB alive at once; relu asked for most, 3.00 KB a step."
+        "The ops had at most 7.00 KiB alive at once; relu asked for most, 3.00 KiB a step."
     )
 
 
@@ -177,8 +178,8 @@ def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
         ("roofline", ("roofline", ROWS, PEAKS)),
         Recipe(
             "Inference at batch 64. FLOPs are counted from shapes, bytes are those of all inputs "
-            "and outputs. The roof is this machine's, by a benchmark of 3 seconds: 215 GFLOP/s and "
-            "38.7 GB/s.",
+            "and outputs. The roof is this machine's, by a benchmark of 3 seconds: 215 GFLOP/s, "
+            "with 38.7 GB/s from memory.",
             "python -m tflab.compare --model lenet --batch-sizes 64",
         ),
     ]
@@ -194,5 +195,5 @@ def test_numbers_of_ops_stand_right_and_long_names_give_way():
     _, _, table, *_ = step_chapters.top_ops(LINEAR, COMPARED)
     assert layout(table) == [
         *("node gives way to 16 in the middle", "type that ran", "calls right", "self right"),
-        *("a call right", "share right"),
+        *("mean right", "median right", "share right"),
     ]

@@ -57,7 +57,7 @@ def test_first_what_is_where_and_what_is_sent():
             ("task 0 CPU:0", "2", "_FusedMatMul, Mean"),
             0,
         ],
-        "A step sends 3 tensors over the wire, 64.0 KB in all; one of 0 bytes only carries the "
+        "A step sends 3 tensors over the wire, 64.0 KiB in all; one of 0 bytes only carries the "
         "order.",
     ]
 
@@ -68,7 +68,7 @@ def test_a_step_sends_the_bytes_of_all_tensors_together():
         replace(tensor, bytes=amount) for tensor, amount in zip(NETWORK.tensors, sizes, strict=True)
     )
     assert tasks_chapter.sent(replace(NETWORK, tensors=tensors)).startswith(
-        "A step sends 3 tensors over the wire, 1.50 KB in all"
+        "A step sends 3 tensors over the wire, 1.50 KiB in all"
     )
 
 

@@ -19,7 +19,14 @@ def test_a_training_is_its_curves_and_all_of_its_epochs():
         [
             "Epochs on points",
             (
-                *("epoch", "steps", "train loss", "train accuracy", "test loss", "test accuracy"),
+                *(
+                    "epoch",
+                    "last step",
+                    "train loss",
+                    "train accuracy",
+                    "test loss",
+                    "test accuracy",
+                ),
                 *("time", "images a second"),
             ),
             ("1", "402", "0.393", "87.49 %", "0.0742", "97.71 %", "2.31 s", "25,974"),
@@ -60,7 +67,7 @@ def test_a_training_without_right_answers_has_no_columns_for_them():
         "Loss and accuracy",
     )
     assert grid(table)[1:] == [
-        ("epoch", "steps", "train loss", "test loss", "time", "images a second"),
+        ("epoch", "last step", "train loss", "test loss", "time", "images a second"),
         ("1", "402", "0.393", "0.0742", "2.31 s", "25,974"),
         0,
     ]
@@ -70,7 +77,7 @@ def test_a_training_without_right_answers_has_no_columns_for_them():
 def test_numbers_of_epochs_stand_right():
     _, table, _ = training_chapter.parts(LAB)
     assert layout(table) == [
-        *("epoch right", "steps right", "train loss right", "train accuracy right"),
+        *("epoch right", "last step right", "train loss right", "train accuracy right"),
         *("test loss right", "test accuracy right", "time right"),
         "images a second right",
     ]

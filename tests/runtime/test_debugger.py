@@ -51,7 +51,7 @@ def test_tensors_that_are_too_many_or_too_large_are_refused(free):
     largest, most = debugger.MOST_BYTES, debugger.MOST_FILES
     assert debugger.refusal((), largest, most, "/tmp") == ""
     assert debugger.refusal((), largest + 2**25, 1, "/tmp") == (
-        "Its tensors have 1.03 GB, and at most 1.00 GB are written."
+        "Its tensors have 1.03 GiB, and at most 1.00 GiB are written."
     )
     assert debugger.refusal((), 1, most + 1, "/tmp") == (
         "It computes 10,001 tensors, and at most 10,000 are written."
@@ -62,7 +62,7 @@ def test_where_there_is_no_room_for_twice_as_much_it_is_refused(free):
     free(20 * MB + 2 * 10 * debugger.FILE_BYTES)
     assert debugger.refusal((), 10 * MB, 10, "/here") == ""
     assert debugger.refusal((), 11 * MB, 10, "/here") == (
-        "It wants 22.1 MB of room, and /here has 20.1 MB."
+        "It wants 22.1 MiB of room, and /here has 20.1 MiB."
     )
 
 

@@ -20,7 +20,7 @@ def header(path, shape, dtype="<f8"):
 
 @pytest.mark.parametrize(
     "shape, claimed",
-    [((1 << 40,), "8192 GB"), ((3,), "24 B"), ((1 << 40, 1 << 40), "9.01e+15 GB")],
+    [((1 << 40,), "8192 GiB"), ((3,), "24 B"), ((1 << 40, 1 << 40), "9.01e+15 GiB")],
 )
 def test_a_header_that_claims_more_than_there_is_is_refused_before_reading(
     shape, claimed, tmp_path

@@ -43,7 +43,7 @@ def test_a_saved_model_knows_its_variables(tmp_path):
         (b"# Read me\n\nThis is no graph.\n", "is not a graph, or is damaged"),
         (b"\x89HDF\r\n\x1a\n" + bytes(100), "save it as .keras"),
         (b"PK\x03\x04 and no more", "damaged zip archive"),
-        (b"\x0a\xff\xff\xff\xff\x07", "is not a graph, or is damaged"),  # claims 2 GB
+        (b"\x0a\xff\xff\xff\xff\x07", "is not a graph, or is damaged"),  # claims 2 GiB
     ],
 )
 def test_what_is_no_graph_is_refused(content, message, tmp_path):
@@ -65,7 +65,7 @@ def test_an_archive_that_unpacks_to_far_more_than_it_has_is_not_unpacked(tmp_pat
     with zipfile.ZipFile(tmp_path / "a.keras", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("config.json", "{}")
         archive.writestr("model.weights.h5", bytes(65 * 2**20))
-    with pytest.raises(UsageError, match=r"unpacks from 6\d\.\d KB to 65.0 MB, which is no model"):
+    with pytest.raises(UsageError, match=r"unpacks from 6\d\.\d KB to 65.0 MiB, which is no model"):
         formats.read(tmp_path / "a.keras")
 
 
@@ -92,7 +92,8 @@ def test_weights_that_declare_more_than_there_is_memory_for_are_not_read(tmp_pat
     with pytest.raises(UsageError) as error:
         formats.read(path)
     assert str(error.value) == (
-        f"'{path}' declares 1024 GB of weights ('layers/dense/vars/0' has 1024 GB), and 1.00 GB of "
+        f"'{path}' declares 1024 GiB of weights ('layers/dense/vars/0' has 1024 GiB), and 1.00 "
+        f"GiB of "
         "memory are free. Load it where there is more."
     )
 
@@ -142,7 +143,7 @@ def test_weights_that_are_no_hdf5_and_plain_ones_that_unpack_to_too_much(tmp_pat
         archive.writestr("config.json", "{}")
         archive.writestr("model.weights.npz", inner.getvalue())
     monkeypatch.setattr(keras_archives, "available", lambda: 2**20)
-    with pytest.raises(UsageError, match=r"declares 4.00 MB of weights \('w.npy' has 4.00 MB\)"):
+    with pytest.raises(UsageError, match=r"declares 4.00 MiB of weights \('w.npy' has 4.00 MiB\)"):
         formats.read(path)
 
 
@@ -154,7 +155,7 @@ def test_a_pipe_a_device_and_a_file_that_is_too_large_are_said_at_once(tmp_path)
     for name, what in {
         "pipe.pb": "it is a pipe, and not a file",
         "device.pb": "it is a device, and not a file",
-        "large.pb": "it has 1024 GB, and at most 2.00 GB are read",
+        "large.pb": "it has 1024 GiB, and at most 2.00 GiB are read",
     }.items():
         with pytest.raises(TflabError) as error:
             formats.read(tmp_path / name)

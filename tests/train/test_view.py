@@ -78,10 +78,10 @@ def test_all_epochs_are_a_table():
         printed(HISTORY).split("\n\n")[0]
         == """
 lenet on MNIST, batch 128, seed 1
-  epoch  steps     loss    right  test loss  test right    time  rows a second
-  ────────────────────────────────────────────────────────────────────────────
-      1    469    0.393  87.49 %     0.0742     97.71 %  2.31 s         25,974
-      2    938  0.00338  99.93 %     0.0305     99.26 %  2.25 s         26,667"""
+  epoch  last step     loss    right  test loss  test right    time  rows a second
+  ────────────────────────────────────────────────────────────────────────────────
+      1        469    0.393  87.49 %     0.0742     97.71 %  2.31 s         25,974
+      2        938  0.00338  99.93 %     0.0305     99.26 %  2.25 s         26,667"""
     )
 
 
@@ -92,7 +92,7 @@ def test_a_model_that_classifies_nothing_has_no_columns_for_it():
     table = next(iter(view.blocks(replace(HISTORY, epochs=silent))))
     assert [column.header for column in table.columns] == [
         "epoch",
-        "steps",
+        "last step",
         "loss",
         "test loss",
         "time",
@@ -116,7 +116,7 @@ def test_a_training_is_told_whole():
     assert grid(table) == [
         "lenet on MNIST, batch 128, seed 1",
         (
-            *("epoch", "steps", "loss", "right", "test loss", "test right"),
+            *("epoch", "last step", "loss", "right", "test loss", "test right"),
             *("time", "rows a second"),
         ),
         ("1", "469", "0.393", "87.49 %", "0.0742", "97.71 %", "2.31 s", "25,974"),

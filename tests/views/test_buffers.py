@@ -19,13 +19,13 @@ def shown(**changes) -> list:
 SHARING = [
     "Where the tensors of the step of median length lay",
     ("tensors and buffers", "count", "bytes"),
-    ("tensors that ops made in memory of the step", "8", "464 KB"),
-    ("  saved: passed on in an input's memory, unchanged", "1", "-96.0 KB"),
-    ("  saved in place: written over an input", "2", "-192 KB"),
-    ("asked for, in buffers", "5", "176 KB"),
-    ("  saved by reuse: at addresses of an earlier buffer", "1", "-32.0 KB"),
-    ("distinct buffers", "4", "144 KB"),
-    ("besides, working memory of ops while they ran: no addresses", "3", "100 KB"),
+    ("tensors that ops made in memory of the step", "8", "464 KiB"),
+    ("  saved: passed on in an input's memory, unchanged", "1", "-96.0 KiB"),
+    ("  saved in place: written over an input", "2", "-192 KiB"),
+    ("asked for, in buffers", "5", "176 KiB"),
+    ("  saved by reuse: at addresses of an earlier buffer", "1", "-32.0 KiB"),
+    ("distinct buffers", "4", "144 KiB"),
+    ("besides, working memory of ops while they ran: no addresses", "3", "100 KiB"),
     "",
 ]
 
@@ -36,21 +36,22 @@ def test_the_view_says_where_tensors_lay_what_that_saved_and_whether_it_adds_up(
         [
             "The largest buffers by address",
             ("address", "bytes", "written by", "alive", "backward", "in place", "got it next"),
-            ("0x7f1000000000", "96.0 KB", "conv", "49.0 us", "28.0 us", "tanh +1", ""),
-            ("0x7f1000030000", "48.0 KB", "grads/conv_grad", "20.0 us", "", "", ""),
+            ("0x7f1000000000", "96.0 KiB", "conv", "49.0 us", "28.0 us", "tanh +1", ""),
+            ("0x7f1000030000", "48.0 KiB", "grads/conv_grad", "20.0 us", "", "", ""),
             (
-                *("0x7f1000030000", "32.0 KB", "pool:1", "20.0 us inferred", "16.0 us", ""),
+                *("0x7f1000030000", "32.0 KiB", "pool:1", "20.0 us inferred", "16.0 us", ""),
                 "grads/conv_grad +2",
             ),
             ("0x7f0f00000004", "8 B", "shape", "500 ns", "", "", ""),
             ("0x7f0f00000000", "4 B", "loss", "to the end", "", "", ""),
             "",
         ],
-        "2 of 5 buffers, 128 KB of 176 KB, were written by forward ops and read last by gradients "
+        "2 of 5 buffers, 128 KiB of 176 KiB, were written by forward ops and read last by "
+        "gradients "
         "or updates: that memory stayed alive for the backward pass. Who reads what is inferred "
         "from the graph that ran.",
-        "Check: after 3.00 us most was alive, 196 KB by the allocators' own records: 96.0 KB in "
-        "these buffers, 100 KB of working memory; nothing is left over. 4 releases, each while "
+        "Check: after 3.00 us most was alive, 196 KiB by the allocators' own records: 96.0 KiB in "
+        "these buffers, 100 KiB of working memory; nothing is left over. 4 releases, each while "
         "the op ran that reads the buffer last. 1 buffer had a twin of the same size from the same "
         "op: which release is whose is inferred from their last readers.",
     ]
@@ -63,7 +64,7 @@ def test_what_does_not_add_up_is_said_with_how_much_and_whose():
         unexpected=("a", "b:1", "c", "d", "e"),
     )
     assert check == (
-        "Check: after 3.00 us most was alive, 1.46 KB by the allocators' own records: 1000 B in "
+        "Check: after 3.00 us most was alive, 1.46 KiB by the allocators' own records: 1000 B in "
         "these buffers, 24 B in no output; +476 B that no allocation in the trace explains. Of 1 "
         "release 5 did not come while the op ran that reads the buffer last: those of a, b:1, c "
         "and 2 more. Who held them is not in the trace."
@@ -83,10 +84,10 @@ def test_rounding_of_an_allocator_and_memory_in_no_output_have_rows_where_there_
     rounded, *_ = shown(asked_for=Amount(5, 177 * KB + 12), other=Amount(6, 7 * KB))
     assert rounded == [
         *SHARING[:5],
-        ("  rounded up by allocators", "5", "1.00 KB"),
-        ("asked for, in buffers", "5", "177 KB"),
+        ("  rounded up by allocators", "5", "1.00 KiB"),
+        ("asked for, in buffers", "5", "177 KiB"),
         *SHARING[6:9],
-        ("besides, held longer, but in no output: no addresses", "6", "7.00 KB"),
+        ("besides, held longer, but in no output: no addresses", "6", "7.00 KiB"),
         "",
     ]
 
@@ -102,7 +103,7 @@ def test_an_inference_keeps_nothing_for_a_backward_pass():
     assert shown(for_backward=Amount(0, 0))[2] == (
         "No buffer of a forward op was read last by a node of the backward pass."
     )
-    assert shown(for_backward=Amount(1, 4))[2].startswith("1 of 5 buffers, 4 B of 176 KB, was")
+    assert shown(for_backward=Amount(1, 4))[2].startswith("1 of 5 buffers, 4 B of 176 KiB, was")
 
 
 def test_without_addresses_there_is_nothing_to_say():

@@ -10,10 +10,10 @@ def test_numbers_stand_right_and_names_give_way():
     tables = [block for block in execution.blocks(walk.EXECUTION) if isinstance(block, Table)]
     assert list(map(layout, tables)) == [
         ["step", "median right", "p10 right", "p90 right"],
-        ["owner", "a step right", "share right"],
-        ["type that ran", "calls right", "self right", "a call right", "share right"],
+        ["owner", "a step, mean right", "share right"],
+        ["type that ran", "calls right", "self right", "mean right", "share right"],
         [
             *("node gives way to 16 in the middle", "type that ran", "calls right", "self right"),
-            *("a call right", "share right"),
+            *("mean right", "median right", "share right"),
         ],
     ]

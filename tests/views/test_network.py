@@ -58,8 +58,8 @@ def test_every_cell_and_sentence():
                 *("task", "computing", "of it receiving", "only receiving", "neither"),
                 *("received a step", "sent a step"),
             ),
-            ("client", "0.0 %", "0.0 %", "10.0 %", "90.0 %", "4 B", "64.0 KB"),
-            ("task 0", "50.0 %", "12.5 %", "25.0 %", "25.0 %", "64.0 KB", "4 B"),
+            ("client", "0.0 %", "0.0 %", "10.0 %", "90.0 %", "4 B", "64.0 KiB"),
+            ("task 0", "50.0 %", "12.5 %", "25.0 %", "25.0 %", "64.0 KiB", "4 B"),
             "",
         ],
         [

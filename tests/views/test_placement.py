@@ -211,7 +211,7 @@ def test_the_view_shows_what_runs_why_and_where():
             ("labels", "CPU:0", "CPU:1", "int64 [?, 8]", "1,024", "labels/_5, labels/_6"),
             "",
         ],
-        "A step carries 26.0 KB from CPU:0 to CPU:1, 8 B from CPU:1 to CPU:0.",
+        "A step carries 26.0 KiB from CPU:0 to CPU:1, 8 B from CPU:1 to CPU:0.",
         KERNEL_TABLE,
     ]
 
@@ -301,7 +301,7 @@ def test_a_transfer_of_unknown_size_is_a_question_mark_and_not_counted_as_nothin
         "dead/_7, dead/_8",
     )
     assert placement.cuts(stage) == (
-        "A step carries 25.0 KB from CPU:0 to CPU:1, 0 B from CPU:1 to CPU:0, besides 1 tensor of "
+        "A step carries 25.0 KiB from CPU:0 to CPU:1, 0 B from CPU:1 to CPU:0, besides 1 tensor of "
         "unknown size."
     )
 

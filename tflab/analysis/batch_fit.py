@@ -8,11 +8,16 @@ from tflab.analysis.row_labels import STEPWISE
 from tflab.records import Fit, OpStats, StepTimes
 
 LINE = 3  # points that a line has to fit: through two there always is one
+LEVEL_NS = 0.5  # an image; a line that rises less would be shown with `+ 0 ns`
 
 
-def fit(cells: Mapping[int, OpStats], steps: Mapping[int, StepTimes]) -> Fit | None:
-    """The line through the time that a step spends in a row at each batch size."""
-    return line({size: step_ns(row, steps[size]) for size, row in cells.items()})
+def fit(cells: Mapping[int, OpStats], steps: Mapping[int, StepTimes], by: str = "op") -> Fit | None:
+    """The line through the mean time of a `unit` of a row at each batch size.
+
+    None where it falls, for no image costs less than nothing, and where it is all but level.
+    """
+    found = line({size: unit_ns(row, steps[size], by) for size, row in cells.items()})
+    return found if found and found.per_image_ns >= LEVEL_NS else None
 
 
 def line(times: Mapping[int, float]) -> Fit | None:

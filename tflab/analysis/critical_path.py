@@ -16,7 +16,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from statistics import median
+from statistics import median_low
 
 from tflab.analysis.timeline import by_step, covered, union
 from tflab.analysis.tracks import ON_GPU, track_kind, work_runs
@@ -160,13 +160,14 @@ def waits(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, lis
 def median_per_step(runs: Iterable[OpRun]) -> dict[str, float]:
     """Each node's median time per step in ns; its runs within a step (in a loop) are added up.
 
-    Medians are whole or half nanoseconds, so that sums of them are exact.
+    Of an even number of steps it is the lower median, as in the tables of ops: the same node has
+    one median everywhere, and sums of them are exact.
     """
     per_step: dict[str, dict[int, int]] = {}
     for run in runs:
         steps = per_step.setdefault(run.name, {})
         steps[run.step] = steps.get(run.step, 0) + run.duration_ns
-    return {name: median(steps.values()) for name, steps in per_step.items()}
+    return {name: median_low(steps.values()) for name, steps in per_step.items()}
 
 
 def dependencies(nodes: Sequence[Node], transfers: Iterable[Transfer]) -> dict[str, list[str]]:

@@ -26,6 +26,7 @@ CACHED_BYTES = 2**20
 LEAST_STEPS = 10  # of fewer, p90 is the slowest one, and p10 a smaller last batch
 
 WITHHELD = "Conclusions that need a quiet machine are withheld: repeat it on one"
+MARKED = "Conclusions are shown because of --even-if-busy, and may be false"
 
 
 @dataclass(frozen=True)
@@ -40,8 +41,11 @@ class Steps:
     fed_bytes: int  # to each step
 
 
-def judge(load: Load, steps: Iterable[Steps]) -> Quality:
-    """Whether conclusions can be drawn from these steps. What is not known is no reason."""
+def judge(load: Load, steps: Iterable[Steps], even_if_busy: bool = False) -> Quality:
+    """Whether conclusions can be drawn from these steps. What is not known is no reason.
+
+    With `even_if_busy` they are drawn in any case, and marked.
+    """
     many = [
         batch
         for batch in steps
@@ -60,6 +64,7 @@ def judge(load: Load, steps: Iterable[Steps]) -> Quality:
         stolen_share=load.stolen_share,
         p90_to_p10=width(widest) if widest else None,
         untraced_to_traced=slowdown(slowest) if slowest else None,
+        even_if_busy=even_if_busy,
     )
 
 
@@ -103,7 +108,10 @@ def sentence(judgement: Quality) -> str:
     """What stands above a measurement that was disturbed. Steps may differ widely by themselves."""
     wide = judgement.p90_to_p10 is not None and judgement.p90_to_p10 > WIDE
     own = ", or its steps differ by themselves" if wide and len(judgement.reasons) == 1 else ""
-    return f"This machine was busy{own}: {'; '.join(judgement.reasons)}. {WITHHELD}."
+    return (
+        f"This machine was busy{own}: {'; '.join(judgement.reasons)}. "
+        f"{MARKED if judgement.even_if_busy else WITHHELD}."
+    )
 
 
 def verdict(judgement: Quality) -> str:
@@ -123,4 +131,9 @@ def verdict(judgement: Quality) -> str:
 
 def disturbed(quality: Quality | None) -> bool:
     """Whether conclusions are to be withheld; where nobody looked, they are not."""
-    return quality is not None and not quality.quiet
+    return quality is not None and not quality.quiet and not quality.even_if_busy
+
+
+def mark(quality: Quality | None) -> str:
+    """What stands in the title of a conclusion that is shown although the machine was busy."""
+    return " (the machine was busy)" if quality and not quality.quiet else ""

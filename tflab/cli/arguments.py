@@ -182,7 +182,15 @@ def values(parser: argparse.ArgumentParser) -> None:
         dest="values",
         action="store_false",
         help="do not record the values of one more step, which is not timed (all elements of a "
-        "tensor up to 64, of a larger one statistics; nothing where all have more than 1 GB)",
+        "tensor up to 64, of a larger one statistics; nothing where all have more than 1 GiB)",
+    )
+
+
+def even_if_busy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--even-if-busy",
+        action="store_true",
+        help="show conclusions also where the machine was busy, marked; they may be false",
     )
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import platform
+from datetime import datetime, timezone
 from typing import Any
 
+ONEDNN = "TF_ENABLE_ONEDNN_OPTS"  # TensorFlow reads it at its import
 PACKAGES = ("tensorflow", "tensorboard", "xprof", "numpy", "protobuf")
 
 
@@ -18,8 +20,15 @@ def describe() -> dict[str, Any]:
         "cpus": len(os.sched_getaffinity(0))
         if hasattr(os, "sched_getaffinity")
         else os.cpu_count(),
+        "date": now(),
+        ONEDNN: os.environ.get(ONEDNN),
         "packages": {name: version(name) for name in PACKAGES},
     }
+
+
+def now() -> str:
+    """The time in UTC, as `2026-11-22T12:40:31Z`."""
+    return datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z")
 
 
 def version(package: str) -> str | None:

@@ -119,6 +119,7 @@ def options_of(args: argparse.Namespace, saved: Saved) -> Options:
         without=tuple(args.without),
         soft_placement=args.soft_placement,
         experiments=args.experiments or 0,
+        even_if_busy=args.even_if_busy,
     )
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 from tflab.analysis import batch_fit, memory, op_stats, op_table, step_times
 from tflab.compare import sweep
-from tflab.records import Compared, Costs, OpRun, OpStats, Peaks, Placement, StepTimes
-from tflab.runtime import costs, machine
+from tflab.records import Compared, Costs, Execution, OpRun, OpStats, Peaks, Placement, StepTimes
+from tflab.runtime import costs, machine, trace
 
 Tables = dict[int, tuple[OpStats, ...]]  # by batch size
 
@@ -55,6 +55,24 @@ def table(
         quantile=batch.accumulator.quantile,
         step_std_ns=batch.accumulator.step_std_ns,
         step_median_ns=batch.accumulator.step_median_ns,
+        peak_bytes=lambda names: peak_bytes(runs_of, names),
+    )
+
+
+def of_walk(ran: Execution, placed: Placement, peaks: Peaks) -> tuple[OpStats, ...]:
+    """The rows of a walk's own steps by node, with what is known of their costs."""
+    runs = [run for run in ran.runs if run.name != trace.EXECUTOR]
+    runs_of: dict[str, list[OpRun]] = {}
+    for run in runs:
+        runs_of.setdefault(run.name, []).append(run)
+    return op_table.table(
+        op_stats.fold(runs),
+        "node",
+        ran.steps,
+        ran.steps * ran.batch_size,
+        costs=costs_of(placed).values(),
+        ledger=placed.ledger,
+        peaks=peaks,
         peak_bytes=lambda names: peak_bytes(runs_of, names),
     )
 
@@ -112,7 +130,7 @@ def round_rates(batch: sweep.Measured) -> Iterator[float]:
             yield 1e9 * (end - steps.start * batch.batch_size) / sum(times)
 
 
-def side_by_side(tables: Tables, steps: Mapping[int, StepTimes]) -> tuple[Compared, ...]:
+def side_by_side(tables: Tables, steps: Mapping[int, StepTimes], by: str) -> tuple[Compared, ...]:
     """One row for each key, in the order of the largest batch, then of the others."""
     by_key: dict[str, dict[int, OpStats]] = {}
     for size in sorted(tables, reverse=True):
@@ -122,6 +140,6 @@ def side_by_side(tables: Tables, steps: Mapping[int, StepTimes]) -> tuple[Compar
     for key, by_size in by_key.items():
         cells = {size: by_size[size] for size in sorted(by_size)}
         of_largest = next(iter(by_size.values()))
-        fit = batch_fit.fit(cells, steps)
+        fit = batch_fit.fit(cells, steps, by)
         compared.append(Compared(key, of_largest.ops, of_largest.fused_from, cells, fit))
     return tuple(compared)

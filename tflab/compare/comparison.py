@@ -116,7 +116,7 @@ def compare(
     tables, peaks = batch_tables.under_a_roof(tabulate)
     steps = {size: batch_tables.times(batch, tables[size]) for size, batch in done.items()}
     warm = {node.name: node.mean_ns for node in done[smallest].accumulator.stats(types, {}, {})}
-    compared = batch_tables.side_by_side(tables, steps)
+    compared = batch_tables.side_by_side(tables, steps, by)
     raced: tuple[ConfigTimes, ...] = ()
     if len(configs) > 1 and ending == measure.Ending():
         try:
@@ -137,8 +137,9 @@ def compare(
         of_sweep = (trace_every, done, tables)
         observed, kept = observing.observe(program, step, options, split, *of_sweep, keep_s)
         ending = ending if ending.failure else kept
-    judgement = judged(steps, placed, load.since(start))
-    if not judgement.quiet:
+    judgement = judged(steps, placed, load.since(start), options.even_if_busy)
+    withheld = quality.disturbed(judgement)
+    if withheld:
         raced = race.undecided(raced)
     return Comparison(
         model=observing.without_folders(model) if observed else model,
@@ -164,7 +165,7 @@ def compare(
         experiments=made,
         peaks=peaks,
         quality=judgement,
-        diagnosis=diagnosed(done, placed, peaks, raced, made) if judgement.quiet else (),
+        diagnosis=() if withheld else diagnosed(done, placed, peaks, raced, made),
         observed=observed,
     )
 
@@ -191,7 +192,10 @@ def diagnosed(
 
 
 def judged(
-    steps: Mapping[int, StepTimes], placed: Mapping[int, Placement], during: Load
+    steps: Mapping[int, StepTimes],
+    placed: Mapping[int, Placement],
+    during: Load,
+    even_if_busy: bool,
 ) -> Quality:
     """Whether the machine was quiet enough to conclude anything from the times of the steps."""
     return quality.judge(
@@ -207,6 +211,7 @@ def judged(
             )
             for size, row in steps.items()
         ],
+        even_if_busy,
     )
 
 

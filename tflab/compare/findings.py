@@ -40,7 +40,7 @@ def sentences(
     return (
         *growth(rows, sizes),
         *longer(rows, steps, sizes, by),
-        *fixed_costs(rows, sizes),
+        *fixed_costs(rows, sizes, by),
         *throughput(steps, sizes),
         *overhead(steps, sizes),
         *configurations(configs),
@@ -86,8 +86,8 @@ def longer(
             yield f"{row.key}: {'; '.join(parts)}."
 
 
-def fixed_costs(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
-    """Where the fixed cost is most of what a step costs at the smallest batch."""
+def fixed_costs(rows: Sequence[Compared], sizes: Sequence[int], by: str) -> Iterator[str]:
+    """Where the fixed cost is most of the time at the smallest batch, by the fit of the table."""
     size = sizes[0]
     for row in rows[:TOP]:
         if row.fit and row.fit.error <= FITS and size in row.cells:
@@ -95,10 +95,9 @@ def fixed_costs(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]
             share = row.fit.fixed_ns / at_size if at_size > 0 else 0
             if share > FIXED and row.fit.per_image_ns > 0:
                 yield (
-                    f"All of {row.key} in a step, its calls added up: a straight line within "
-                    f"{percent(row.fit.error)} begins at {time(row.fit.fixed_ns)} and rises by "
-                    f"{time(row.fit.per_image_ns)} an image, so at batch {size} about "
-                    f"{100 * min(share, 1):.0f} % is fixed cost."
+                    f"{row.key}: the time of a {batch_fit.unit(by)} fits {time(row.fit.fixed_ns)} "
+                    f"+ {time(row.fit.per_image_ns)} an image within {percent(row.fit.error)}, so "
+                    f"at batch {size} about {100 * min(share, 1):.0f} % of it is fixed cost."
                 )
 
 

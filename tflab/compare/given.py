@@ -74,6 +74,7 @@ def given(about: str | None) -> argparse.ArgumentParser:
         help=f"compare the untraced step under: {', '.join(CONFIGURATIONS)}",
     )
     arguments.experiments(parser)
+    arguments.even_if_busy(parser)
     add(
         "--plots",
         type=command.folder("folder for plots"),

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime, timezone
 from pathlib import Path
 
 import tflab
 from tflab import models
+from tflab.cli import environment
 from tflab.compare import processes, sweep
 from tflab.compare.batch_tables import Tables
 from tflab.errors import RefusedError, TflabError
@@ -70,7 +70,7 @@ def measurement(comparison: Comparison, options: Options) -> Measurement:
     set_here = {name: os.environ[name] for name in VARIABLES if name in os.environ}
     return Measurement(
         tflab=tflab.__version__,
-        when=datetime.now(timezone.utc).isoformat(timespec="seconds").replace("+00:00", "Z"),
+        when=environment.now(),
         environment=here | set_here,
         options=chosen(options),
         comparison=replace(comparison, observed=None),

@@ -8,7 +8,7 @@ from tflab.analysis import quality
 from tflab.analysis.scaling import WORST_FIT
 from tflab.records.blocks import Block, Column, Table
 from tflab.records.scaling import Amdahl, Scaling, ScalingRow, WireCost
-from tflab.units import percent, plural, size, time
+from tflab.units import SIZES, percent, plural, size, time
 
 
 def blocks(scaling: Scaling) -> Iterable[Block]:
@@ -105,7 +105,8 @@ def wire(cost: WireCost) -> str:
             "what a byte costs cannot be told. Several are on their way at once."
         )
     return (
-        f"A message takes {time(cost.message_ns)} and {time(cost.byte_ns * 1024)} for each KB, by "
+        f"A message takes {time(cost.message_ns)} and {time(cost.byte_ns * SIZES['KiB'])} for "
+        f"each KiB, by "
         f"a line through the medians of {plural(cost.tensors, 'tensor')} with the most tasks; "
         "several are on their way at once."
     )

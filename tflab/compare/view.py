@@ -7,16 +7,15 @@ from dataclasses import replace
 from itertools import pairwise
 
 from tflab.analysis import batch_fit, quality
-from tflab.records import Compared, Comparison, Fit, OpStats, StepTimes
+from tflab.records import Compared, Comparison, OpStats, StepTimes
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
-from tflab.units import percent, plural, size, time
+from tflab.units import percent, plural, size, three_digits, time
 from tflab.views import execution, experiments, op_table
 from tflab.views.abreast import chunks, steps_abreast
 from tflab.views.op_table import costs, legend, work
 
 BRIEF = 10  # rows of each table
 SIZES_ABREAST = 3  # that fit beside a name and a fit
-LEVEL_NS = 0.5  # an image; a fit that rises less is not shown
 
 
 def blocks(comparison: Comparison, top: int = BRIEF) -> Iterable[Block]:
@@ -36,15 +35,16 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
     yield steps(comparison)
     yield units(comparison)
     yield from quiet(comparison)
-    for table in (in_all, side_by_side, an_image):
+    for table in (in_all, side_by_side, an_image) if len(comparison.batch_sizes) > 1 else ():
         for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
             yield table(comparison, top, sizes)
     yield from configs(comparison)
     for batch, made in comparison.experiments.items():
-        yield from experiments.blocks(made, {}, f" at batch {batch}")
+        yield from experiments.blocks(made, {}, f" at batch {batch}", comparison.quality)
     if comparison.findings:
         yield Strip(
-            "Findings, each computed from the tables", (Frame("", "", comparison.findings),)
+            f"Findings, each computed from the tables{quality.mark(comparison.quality)}",
+            (Frame("", "", comparison.findings),),
         )
     for batch in comparison.tables:
         yield costs(comparison, batch, top)
@@ -57,7 +57,8 @@ def diagnosis(comparison: Comparison) -> Iterator[Strip]:
     """Why a step is slow, before any table; nothing where the machine was busy."""
     if comparison.diagnosis:
         sentences = tuple(reason.sentence for reason in comparison.diagnosis)
-        yield Strip("Why a step is slow, what costs most first", (Frame("", "", sentences),))
+        title = f"Why a step is slow, what costs most first{quality.mark(comparison.quality)}"
+        yield Strip(title, (Frame("", "", sentences),))
 
 
 def opening(comparison: Comparison) -> str:
@@ -86,20 +87,26 @@ def steps(comparison: Comparison) -> Table:
         return f"{some:,}" if some == all_ else f"{some:,} of {all_:,}"
 
     return Table(
-        "Steps: median, and the middle eight tenths",
+        "Steps of each batch size",
         (
             Column("batch", lambda row: str(row[0]), right=True),
             Column("traced steps", traced, right=True),
-            Column("untraced", lambda row: time(row[1].untraced_ns.median), right=True),
+            Column("median", lambda row: time(row[1].untraced_ns.median), right=True),
             Column("p10", lambda row: time(row[1].untraced_ns.p10), right=True, spare=3),
             Column("p90", lambda row: time(row[1].untraced_ns.p90), right=True, spare=3),
+            Column("mean", lambda row: time(mean_ns(*row)), right=True, spare=1),
             Column("images a second", lambda row: f"{row[1].images_per_second:,.0f}", right=True),
-            Column("traced", lambda row: time(row[1].traced_ns.median), right=True),
-            Column("its ops", lambda row: time(row[1].ops_ns), right=True, spare=1),
+            Column("traced, median", lambda row: time(row[1].traced_ns.median), right=True),
+            Column("ops, mean", lambda row: time(row[1].ops_ns), right=True, spare=1),
             Column("memory peak", lambda row: size(row[1].peak_bytes), right=True, spare=2),
         ),
         tuple(comparison.steps.items()),
     )
+
+
+def mean_ns(batch: int, steps: StepTimes) -> float:
+    """What an untraced step takes on average: a batch over the images a second."""
+    return 1e9 * batch / steps.images_per_second
 
 
 def quiet(comparison: Comparison) -> Iterator[str]:
@@ -110,11 +117,10 @@ def quiet(comparison: Comparison) -> Iterator[str]:
 
 
 def units(comparison: Comparison) -> str:
-    """What each number of `steps` is of: a median and a rate are not of the same time."""
+    """What each number of `steps` is of."""
     return (
-        "Untraced and traced: the median step, with p10 and p90 of the untraced ones. Images a "
-        "second: all images over the time of all untraced steps, slow ones among them, so it is "
-        "not the batch size over the median. Its ops: the time of all ops in a traced step, mean."
+        "Median, p10, p90 and mean are of untraced steps. Images a second: the batch size over the "
+        "mean, which slow steps raise above the median. Ops: the time of all ops in a traced step."
     )
 
 
@@ -155,7 +161,6 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
     """
     before = dict(pairwise(reversed(comparison.batch_sizes)))
     times = {row.key: unit_times(comparison, row) for row in comparison.rows}
-    fits = {key: rising(batch_fit.line(by_size)) for key, by_size in times.items()}
 
     def column(batch: int) -> Column:
         def cell(row: Compared) -> str:
@@ -167,20 +172,21 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
         return Column(f"batch {batch}", cell, right=True)
 
     def fit(row: Compared) -> str:
-        line = fits[row.key]
+        line = row.fit
         return f"{time(line.fixed_ns)} + {time(line.per_image_ns)}" if line else ""
 
     def error(row: Compared) -> str:
-        line = fits[row.key]
+        line = row.fit
         return percent(line.error) if line else ""
 
     sizes = sizes or comparison.batch_sizes
     title = (
-        f"A {batch_fit.unit(comparison.by)} at each batch size (and its ratio to the one before)"
+        f"A {batch_fit.unit(comparison.by)} at each batch size, mean (and its ratio to the one "
+        "before)"
     )
     fitted: tuple[Column, ...] = ()
     last = sizes[-1:] == comparison.batch_sizes[-1:]
-    fit_is_known = any(fits[row.key] for row in comparison.rows[:top])
+    fit_is_known = any(row.fit for row in comparison.rows[:top])
     if last and fit_is_known and not quality.disturbed(comparison.quality):
         title += "; fixed cost + cost an image"
         fitted = (
@@ -198,19 +204,16 @@ def unit_times(comparison: Comparison, row: Compared) -> dict[int, float]:
     }
 
 
-def rising(line: Fit | None) -> Fit | None:
-    """No image costs less than nothing: a line that falls is that of something else. One that is
-    all but level would be shown with `+ 0 ns`."""
-    return line if line and line.per_image_ns >= LEVEL_NS else None
-
-
 def keys(comparison: Comparison) -> tuple[Column, ...]:
     return op_table.keys(comparison.by, 24, lambda row: next(iter(row.cells.values())).code)
 
 
 def configs(comparison: Comparison) -> Iterator[Block]:
     """The untraced step with a column for each configuration of the runtime."""
-    title = "The untraced step under other configurations, in turn (times as long as default)"
+    title = (
+        "The untraced step under other configurations, median, in processes of their own (times "
+        f"as long as default){quality.mark(comparison.quality)}"
+    )
     yield from steps_abreast(title, comparison.configs)
     yield from basis(comparison)
 
@@ -221,11 +224,12 @@ def basis(comparison: Comparison) -> Iterator[str]:
     if numbers:
         yield (
             f"Each ratio is that of {plural(min(numbers), 'observation')}, medians of steps in "
-            "processes of their own; where those are independent of one another, its interval "
-            "holds the true one in 99 of 100 comparisons. "
+            "processes of their own, so that the default one differs from that of the other "
+            "tables. Where the observations are independent of one another, the interval of a "
+            "ratio holds the true one in 99 of 100 comparisons. "
             "Alike: within 5 %. Cannot tell: too few observations, or too noisy a machine. The "
-            "more comparisons, the stricter each, so that an interval that just leaves out 1 may "
-            "not do."
+            "more comparisons, the stricter each: where an interval barely excludes 1, the "
+            "verdict may still be `cannot tell`."
         )
 
 
@@ -241,15 +245,15 @@ def cold(comparison: Comparison) -> Table:
 
     def ratio(row: OpStats) -> str:
         ns = warm_ns(row)
-        return f"{row.self_ns / ns:,.0f} x" if ns else ""
+        return f"{three_digits(row.self_ns / ns)} x" if ns else ""
 
     return Table(
         f"Cold: the first step of all, at batch {batch}, took {cold_step}, a warm one "
-        f"{warm_step}; kernels and memory were set up",
+        f"{warm_step} (median); kernels and memory were set up",
         (
             op_table.key("node", 30),
             *op_table.columns(("type", "self"), {"self": "first run"}),
-            Column("warm", lambda row: op_table.known(warm_ns(row), time), right=True),
+            Column("warm, mean", lambda row: op_table.known(warm_ns(row), time), right=True),
             Column("ratio", ratio, right=True),
         ),
         comparison.cold,

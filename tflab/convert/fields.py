@@ -77,7 +77,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 def content(file: BinaryIO, start: int, end: int) -> bytes:
     if end - start > doors.LARGEST:
-        raise DamagedError(f"has a part of {units.size(end - start)}, and no part has over 2 GB")
+        raise DamagedError(f"has a part of {units.size(end - start)}, and no part has over 2 GiB")
     file.seek(start)
     return file.read(end - start)
 

@@ -144,7 +144,7 @@ def steps(conversion: Conversion) -> Table:
 def top(conversion: Conversion) -> Table:
     """The nodes of all kinds; where there are several, with the kind, which the share is of."""
     several = len(conversion.top_ops) > 1
-    headers = {"mean": "a call"} | ({"share": "share of kind"} if several else {})
+    headers = {"share": "share of kind"} if several else {}
     node, op_type, *numbers = op_table.within(
         (op_table.key("node"), *op_table.columns(op_table.MOST_EXPENSIVE, headers)),
         lambda item: item[1],

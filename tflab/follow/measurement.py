@@ -13,6 +13,7 @@ from tflab.lifecycle import placement
 from tflab.records import (
     Backward,
     CriticalPath,
+    Execution,
     NodeHistory,
     Options,
     Peaks,
@@ -61,12 +62,18 @@ def follow(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options
 
 
 def measured(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Options) -> Timed:
-    """The times of every node in the step that the stages were walked with."""
+    """The times of every node in the step that the stages were walked with.
+
+    Where the walk ran steps, these are the times at its batch size: they were measured once, and
+    nothing else is called by the same name.
+    """
     backward = next(stage for stage in stages if isinstance(stage, Backward))
     walked = next(stage for stage in stages if isinstance(stage, Placement))
     data = backward.program.dataset("train")
     fixed = backward.program.model.fixed_batch
+    ran = next((stage for stage in stages if isinstance(stage, Execution)), None)
     sizes = [fixed] if fixed else [size for size in batch_sizes if size <= data.size]
+    sizes = [size for size in sizes if ran is None or size != ran.batch_size]
     rows = f"The data ({data.name}) have {plural(data.size, 'row')}"
     untimed = {size: f"{rows}." for size in batch_sizes if size > data.size and not fixed}
     placed: dict[int, Placement] = {}
@@ -79,18 +86,24 @@ def measured(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Optio
     batches, failures, interrupted = swept(backward.program, walked, list(placed), options)
     refused |= failures
     untimed |= refused
-    if not batches:
+    if not batches and ran is None:
         return Timed(untimed=untimed, failed=bool(refused), interrupted=interrupted)
 
     def tabulate(peaks: Peaks) -> batch_tables.Tables:
-        return {
+        tables = {
             size: batch_tables.table(batch, placed[size], "node", peaks)
             for size, batch in batches.items()
         }
+        if ran:
+            tables[ran.batch_size] = batch_tables.of_walk(ran, walked, peaks)
+        return dict(sorted(tables.items()))
 
-    nearest = min(batches, key=lambda size: abs(size - options.batch_size))
-    runs = batches[nearest].runs
-    path = critical_path.critical_path(placed[nearest].nodes, runs, placed[nearest].transfers)
+    if ran:
+        path = ran.critical_path
+    else:
+        nearest = min(batches, key=lambda size: abs(size - options.batch_size))
+        runs = batches[nearest].runs
+        path = critical_path.critical_path(placed[nearest].nodes, runs, placed[nearest].transfers)
     tables = batch_tables.under_a_roof(tabulate)[0]
     return Timed(tables, path, untimed, bool(refused), interrupted)
 

@@ -260,7 +260,7 @@ def times(history: NodeHistory) -> Table:
     note = " (above: above the roof measured here)" if is_above else ""
     measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
     return Table(
-        f"What it took in a warm, traced step{whose}{note}",
+        f"A call in warm, traced steps{whose}{note}",
         (
             Column("batch", lambda item: str(item[0]), right=True),
             *op_table.within(measured, lambda item: item[1]),

@@ -104,6 +104,7 @@ def parser() -> argparse.ArgumentParser:
         help="name scopes, and functions of the graph, to open in the frontend's tree",
     )
     arguments.experiments(parser)
+    arguments.even_if_busy(parser)
     arguments.output_format(parser, FORMATS)
     add(
         "--logdir",
@@ -160,6 +161,7 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         saved=arguments.saved_of(args),
         cluster=tasks,
         split=args.split or SPLITS[0],
+        even_if_busy=args.even_if_busy,
     )
     kept = args.logdir or args.to or stop == STAGES[-1]
     captured = None

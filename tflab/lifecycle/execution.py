@@ -124,7 +124,8 @@ def execute(placement: Placement, options: Options) -> Execution:
         wires=tuple(on_wire),
         failure=str(ending.failure) if ending.failure else None,
     )
-    execution = judged(execution, load.since(start), costs.fed_bytes(placement.nodes))
+    fed = costs.fed_bytes(placement.nodes)
+    execution = judged(execution, load.since(start), fed, options.even_if_busy)
     if options.values and not execution.interrupted and not options.cluster:
         execution = values.record(execution, placement, options)
     if options.experiments and not execution.interrupted:
@@ -177,7 +178,9 @@ def buffers_of(
     )
 
 
-def judged(execution: Execution, during: Load, fed_bytes: int) -> Execution:
+def judged(
+    execution: Execution, during: Load, fed_bytes: int, even_if_busy: bool = False
+) -> Execution:
     """The execution with what its times are worth: on a busy machine, the race has no winner."""
     lengths = quality.Steps(
         execution.batch_size,
@@ -187,9 +190,9 @@ def judged(execution: Execution, during: Load, fed_bytes: int) -> Execution:
         execution.traced_step_ns,
         fed_bytes,
     )
-    judgement = quality.judge(during, [lengths])
+    judgement = quality.judge(during, [lengths], even_if_busy)
     race = execution.race
-    if race and not judgement.quiet:
+    if race and quality.disturbed(judgement):
         race = replace(race, verdict=replace(race.verdict, word="withheld"))
     return replace(execution, quality=judgement, race=race)
 

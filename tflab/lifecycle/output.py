@@ -25,21 +25,25 @@ def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
     taken = captures.take(placement, options) if placement and ran else captures.Captures(())
     tensorboard.write(folder, stages[-1], placement, taken.captured)
     for stage in stages:
-        if isinstance(stage, Execution) and stage.network and placement:
-            write_chart(folder / CHART, stage, placement)
+        if isinstance(stage, Execution) and placement and stage.step_times:
+            write_steps(folder, stage, placement, profile=not ran)
     for code in placement.generated if placement else ():
         logdirs.write_listings(folder / "code" / code.cluster, code.listings)
     return taken
 
 
-def write_chart(path: Path, stage: Execution, placement: Placement) -> None:
-    """The traced steps of all tasks on one time axis, for Perfetto."""
-    from tflab.exporters import chrome_trace
+def write_steps(folder: Path, stage: Execution, placement: Placement, profile: bool) -> None:
+    """The traced steps themselves: those of several tasks on one time axis, for Perfetto; with
+    `profile` those of a walk that ended early, for which no others were captured."""
+    from tflab.exporters import chrome_trace, xspace
 
     runs = (*stage.runs, *stage.wires)
     capture = Capture(placement.program.name, stage.step_times, runs)
-    with path.open("w", encoding="utf-8") as stream:
-        chrome_trace.write(stream, [capture], stage.nodes, placement.transfers)
+    if stage.network:
+        with (folder / CHART).open("w", encoding="utf-8") as stream:
+            chrome_trace.write(stream, [capture], stage.nodes, placement.transfers)
+    if profile:
+        xspace.write(folder, [capture])
 
 
 def write_explorer(folder: Path, model: str, stages: Sequence[Stage], taken: Captures) -> None:

@@ -101,7 +101,7 @@ def json_of(path: str) -> bytes:
         raise UsageError(f"'{path}' is empty; {GIVE}.")
     most = MOST_BYTES if zipped else MOST_TEXT
     if len(content) > most:
-        raise UsageError(f"'{path}' has more than {most >> 20} MB, and is no measurement; {GIVE}.")
+        raise UsageError(f"'{path}' has more than {most >> 20} MiB, and is no measurement; {GIVE}.")
     return unpacked(path, content) if zipped else content
 
 
@@ -113,7 +113,7 @@ def unpacked(path: str, content: bytes) -> bytes:
         raise damaged(path, "its compressed content cannot be unpacked") from error
     if len(text) > MOST_TEXT:
         raise UsageError(
-            f"'{path}' unpacks to more than {MOST_TEXT >> 20} MB, and is no measurement; {GIVE}."
+            f"'{path}' unpacks to more than {MOST_TEXT >> 20} MiB, and is no measurement; {GIVE}."
         )
     if not unzip.eof:
         raise UsageError(f"'{path}' is cut short: it ends in the middle; copy it again.")

@@ -61,6 +61,7 @@ class Peaks:
     gflops: float  # float32 multiply-adds, all cores, counted as two operations each
     gigabytes_per_s: float  # from memory
     levels: tuple[Level, ...] = ()  # the smallest working set first
+    busy: bool = False  # whether other programs ran meanwhile, so that it may be able to do more
 
 
 @dataclass(frozen=True)
@@ -101,7 +102,8 @@ class OpStats:
 
 @dataclass(frozen=True)
 class Fit:
-    """Time of a step's share in a row as fixed cost + cost per image, by least squares."""
+    """Time of a call as fixed cost + cost per image, by least squares; of a row whose ops are of
+    many kinds (a layer, a line) the time that a step spends there."""
 
     fixed_ns: float
     per_image_ns: float
@@ -116,7 +118,7 @@ class Compared:
     ops: tuple[str, ...]
     fused_from: tuple[str, ...]
     cells: Mapping[int, OpStats]  # by batch size; only where it ran
-    fit: Fit | None  # of a step; None for fewer than three batch sizes
+    fit: Fit | None  # None for fewer than three batch sizes, and where time does not grow
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,7 @@ class Options:
     saved: Saved = Saved()
     cluster: tuple[str, ...] = ()  # addresses of the tasks to run on; none is this process alone
     split: str = "layers"  # over them; or "batch"
+    even_if_busy: bool = False  # whether to show conclusions where the machine was busy, marked
 
     @property
     def of_file(self) -> Saved:

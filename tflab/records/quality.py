@@ -25,6 +25,7 @@ class Quality:
     stolen_share: float | None  # of the processor time during it
     p90_to_p10: float | None  # of untraced steps, the largest; None of too few steps
     untraced_to_traced: float | None  # median by median, the largest; None of too few steps
+    even_if_busy: bool = False  # whether the user wants conclusions all the same, marked
 
 
 @dataclass(frozen=True)

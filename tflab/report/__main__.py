@@ -89,6 +89,7 @@ def parser() -> argparse.ArgumentParser:
     )
     arguments.cluster(parser, "add a chapter on a step that runs")
     arguments.soft_placement(parser)
+    arguments.even_if_busy(parser)
     add("--force", action="store_true", help="replace a report that is there already")
     arguments.data_dir(parser)
     return parser
@@ -119,6 +120,7 @@ def run(args: argparse.Namespace) -> int:
             args.soft_placement,
             args.cluster,
             args.split or SPLITS[0],
+            args.even_if_busy,
         )
         report = chapters.report(lab.measure(wanted, progress()), repeated(args), names)
         handout.write_pictures(report, folder / "report_files")
@@ -155,6 +157,7 @@ def repeated(args: argparse.Namespace) -> str:
     parts += ["--cluster", as_given(args.cluster)] if args.cluster else []
     parts += ["--split", args.split] if args.split else []
     parts += ["--soft-placement"] if args.soft_placement else []
+    parts += ["--even-if-busy"] if args.even_if_busy else []
     return shlex.join(parts)
 
 

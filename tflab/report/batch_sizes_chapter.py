@@ -17,12 +17,15 @@ from tflab.units import percent, time
 def parts(comparison: Comparison) -> Iterator[Part]:
     yield table(comparison)
     yield pictures.picture("batch_sizes", plots.batch_sizes.draw, comparison)
-    yield view.side_by_side(comparison, TOP)
+    if len(comparison.batch_sizes) > 1:
+        yield view.side_by_side(comparison, TOP)
     if comparison.findings:
         yield Strip(
-            "Findings, each computed from the tables", (Frame("", "", comparison.findings),)
+            f"Findings, each computed from the tables{quality.mark(comparison.quality)}",
+            (Frame("", "", comparison.findings),),
         )
     yield view.steps(comparison)
+    yield view.units(comparison)
     yield view.cold(comparison)
     yield recipes.swept(comparison)
 
@@ -33,6 +36,9 @@ def table(comparison: Comparison) -> Table:
     def step(size: int) -> float:
         return comparison.steps[size].untraced_ns.median
 
+    def mean(size: int) -> str:
+        return time(view.mean_ns(size, comparison.steps[size]))
+
     def rate(size: int) -> str:
         return f"{comparison.steps[size].images_per_second:,.0f}"
 
@@ -41,8 +47,8 @@ def table(comparison: Comparison) -> Table:
         (
             Column("batch", lambda size: str(size), right=True),
             Column("a step, median", lambda size: time(step(size)), right=True),
-            Column("an image", lambda size: time(step(size) / size), right=True),
-            Column("images a second, mean", rate, right=True),
+            Column("mean", mean, right=True),
+            Column("images a second", rate, right=True),
             Column("found", lambda size: finding_at(comparison, size), elastic=True),
         ),
         comparison.batch_sizes,
@@ -54,9 +60,15 @@ def finding_at(comparison: Comparison, size: int) -> str:
     rows = [row for row in comparison.rows if size in row.cells]
     largest = max(rows, key=lambda row: row.cells[size].share)
     cell = largest.cells[size]
-    words = f"{largest.key} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call"
+    words = (
+        f"{largest.key} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call on "
+        "average"
+    )
     before = max((smaller for smaller in comparison.batch_sizes if smaller < size), default=None)
     if before is None or quality.disturbed(comparison.quality):
         return words
     longer = comparison.steps[size].untraced_ns.median / comparison.steps[before].untraced_ns.median
-    return f"{words}; {size / before:g} x the images of batch {before} take {longer:.1f} x as long"
+    return (
+        f"{words}; {size / before:g} x the images of batch {before} take {longer:.1f} x as long, "
+        "by medians"
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from tflab.analysis import quality
 from tflab.compare import view
 from tflab.records import Comparison
 from tflab.records.blocks import Column, Table
@@ -27,11 +28,12 @@ from tflab.units import plural
 from tflab.views import execution
 
 SMALL = selection.FORMULA
+SLOW = "slow"  # the chapter that is to be read first
 
 
 def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) -> Report:
     """The report with these chapters; `command` is what repeats it."""
-    chapters = tuple(chapter for name in names for chapter in CHAPTERS[name](lab))
+    chapters = tuple(chapter for name in in_order(lab, names) for chapter in CHAPTERS[name](lab))
     if lab.soft_placement:
         chapters = tuple(map(recipes.with_soft_placement, chapters))
     return Report(
@@ -43,6 +45,13 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
     )
 
 
+def in_order(lab: Lab, names: Sequence[str]) -> Sequence[str]:
+    """The chapters in order: the first goes to the end where its reasons are withheld."""
+    if lab.compared is None or not quality.disturbed(lab.compared.quality):
+        return names
+    return sorted(names, key=lambda name: name == SLOW)
+
+
 def about(model: str, names: Sequence[str]) -> str:
     graphs = [f"{SMALL}, small enough to follow by eye"] if "toy" in names else []
     graphs += [model] if "graph" in names and model != TOY else []
@@ -51,16 +60,14 @@ def about(model: str, names: Sequence[str]) -> str:
     followed = f"two graphs: {graphs[0]}, and {graphs[1]}" if len(graphs) == 2 else graphs[0]
     if followed == graphs[0]:
         followed = followed.replace(", small", ", a graph that is small")
-    every = "them" if len(graphs) == 2 else "it"
     return (
         "What a framework does between a line of Python and the machine, followed through "
-        f"{followed}. Every node of {every} can be clicked, and each chapter says how its numbers "
-        "were obtained."
+        f"{followed}. Each chapter says how its numbers were obtained."
     )
 
 
 def slow(lab: Lab) -> Iterator[Chapter]:
-    """That the machine was busy, or else what a step's time is lost to; before all numbers."""
+    """What a step's time is lost to; of a machine that was busy, that this is withheld."""
     if lab.compared is None:
         return
     parts: list[Part] = [*execution.busy(lab.compared.quality), *view.diagnosis(lab.compared)]
@@ -69,7 +76,8 @@ def slow(lab: Lab) -> Iterator[Chapter]:
 
 
 def surroundings(lab: Lab) -> Iterator[Chapter]:
-    yield Chapter("Environment", tuple(environment(lab)))
+    busy = execution.busy(lab.compared.quality) if lab.compared else ()
+    yield Chapter("Environment", (*busy, *environment(lab)))
 
 
 def small_graph(lab: Lab) -> Iterator[Chapter]:
@@ -152,7 +160,7 @@ def obtained(lab: Lab) -> Iterator[Chapter]:
 
 # By the names that `selection` has, in the order in which the lab has to be handed in
 CHAPTERS: dict[str, Callable[[Lab], Iterator[Chapter]]] = {
-    "slow": slow,
+    SLOW: slow,
     "environment": surroundings,
     "toy": small_graph,
     "devices": two_devices,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from rich.console import Console
 
 from tflab import folders, lifecycle
-from tflab.cli import ending
+from tflab.cli import ending, environment
 from tflab.compare import comparison, observing
 from tflab.compare.configurations import DEFAULT
 from tflab.errors import TflabError
@@ -50,6 +50,7 @@ class Wanted:
     soft_placement: bool = False
     cluster: Tasks = ()
     split: str = SPLITS[0]
+    even_if_busy: bool = False
 
 
 def measure(wanted: Wanted, announce: Announce) -> Lab:
@@ -60,7 +61,8 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
     load_average = load.load_average()  # before tflab itself keeps the machine busy
     model, needs = wanted.model, selection.needs(wanted.chapters, wanted.model)
     soft = wanted.soft_placement
-    options = Options(steps=STEPS, data_dir=wanted.data_dir, soft_placement=soft)
+    even = wanted.even_if_busy
+    options = Options(steps=STEPS, data_dir=wanted.data_dir, soft_placement=soft, even_if_busy=even)
     several = None
     if "tasks" in needs and wanted.cluster:
         several = over_tasks.plan(model, wanted.cluster, wanted.split, options)
@@ -89,7 +91,7 @@ def measure(wanted: Wanted, announce: Announce) -> Lab:
         several = over_tasks.measure(model, several, options)
     return Lab(
         model=model,
-        environment=hardware.inspected(),
+        environment=[("Date", environment.now()), *hardware.inspected()],
         toy=toy,
         walked=walked,
         history=curves,
@@ -124,7 +126,11 @@ def compare(
         configs=configs,
         configs_s=wanted.configs_s,
         sweep_s=SWEEP_S,
-        options=Options(data_dir=wanted.data_dir, soft_placement=wanted.soft_placement),
+        options=Options(
+            data_dir=wanted.data_dir,
+            soft_placement=wanted.soft_placement,
+            even_if_busy=wanted.even_if_busy,
+        ),
         load_average=load_average,
         keep_s=keep_s,
     )
@@ -177,9 +183,9 @@ def train(model: str, options: Options) -> History:
         command += ["--logdir", str(logdir)]
         command += ["--data-dir", options.data_dir] if options.data_dir else []
         command += ["--soft-placement"] if options.soft_placement else []
-        environment = {**os.environ, "TMPDIR": str(folders.own())}
+        variables = {**os.environ, "TMPDIR": str(folders.own())}
         with (
-            subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as process,
+            subprocess.Popen(command, stdout=subprocess.DEVNULL, env=variables) as process,
             ending.child(process),
         ):
             try:

@@ -113,7 +113,7 @@ def as_run(before: Placement, stage: Execution) -> State:
     largest = max(owned, key=owned.__getitem__)
     lines = (
         f"{plural(len(stage.nodes), 'node')} on {plural(len(before.partitions), 'device')}, "
-        f"{time(stage.untraced_step_ns.median)} a step for a batch of {stage.batch_size}",
+        f"{time(stage.untraced_step_ns.median)} a step for a batch of {stage.batch_size} (median)",
         *longest_chain(stage),
         f"largest owner of the wall time of traced steps: {largest}, {percent(owned[largest])}",
     )

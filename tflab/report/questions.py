@@ -95,7 +95,8 @@ def costs_most(comparison: Comparison, size: int) -> Iterator[Question]:
         tuple(sorted(row.key for row in ranked)),
         "",
         ranked[0].key,
-        f"It took {percent(most.share)} of it, {time(most.mean_ns)} a call; {ranked[1].key} took "
+        f"It took {percent(most.share)} of it, {time(most.mean_ns)} a call on average; "
+        f"{ranked[1].key} took "
         f"{percent(then.share)}.",
     )
 
@@ -111,10 +112,7 @@ def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]
     ratio = last / first
     why = "an image costs no less than before"
     if ratio < large / small:
-        why = (
-            f"an image took {time(last / large)} instead of {time(first / small)}. Inferred: more "
-            "images share what a step and its ops cost whatever their batch is"
-        )
+        why = "inferred: more images share what a step and its ops cost whatever their batch is"
     yield Question(
         f"How many times as long as a step of {called(comparison.model)} at batch {small} will one "
         f"at {large} take?",

@@ -12,7 +12,7 @@ from tflab.report import graph_chapter, pictures, recipes
 from tflab.report.contents import TOP, Part, Recipe, Walked
 from tflab.runtime import trace
 from tflab.units import plural
-from tflab.views import buffers, execution
+from tflab.views import buffers, execution, words
 
 
 def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
@@ -96,6 +96,6 @@ def roofline(compared: Comparison) -> Iterator[Part]:
     yield Recipe(
         f"Inference at batch {largest}. FLOPs are counted from shapes, "
         "bytes are those of all inputs and outputs. The roof is this machine's, by a benchmark of "
-        f"3 seconds: {peaks.gflops:.0f} GFLOP/s and {peaks.gigabytes_per_s:.1f} GB/s.",
+        f"3 seconds: {words.roof(peaks)}.",
         f"python -m tflab.compare --model {compared.model} --batch-sizes {largest}",
     )

@@ -57,7 +57,7 @@ def epochs(history: History) -> Table:
 
     columns = (
         Column("epoch", lambda row: str(row.epoch), right=True),
-        Column("steps", lambda row: f"{row.step:,}", right=True),
+        Column("last step", lambda row: f"{row.step:,}", right=True),
         Column("train loss", lambda row: f"{row.train_loss:.3g}", right=True),
         Column("train accuracy", lambda row: right(row.train_accuracy), right=True),
         Column("test loss", lambda row: f"{row.test_loss:.3g}", right=True),

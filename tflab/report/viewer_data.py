@@ -33,6 +33,7 @@ KINDS = {  # what the legend says of each; a scope has the first kind that is in
     RUNTIME: "made by the runtime",
 }
 FATES = (*ledger.FATES, RUNTIME)
+TIMED = "median of traced steps, of a scope the sum of its nodes"
 HEATS = 7  # steps of the scale of times, each with a colour in drawing.css
 ARROWS = {"down": " ↓", "up": " ↑"}
 LARGE = 100  # nodes of a drawing that opens on its first layer, to have something to see; in a
@@ -122,7 +123,10 @@ def heat(ns: float, longest: float) -> int:
 def heat_words(ns: Mapping[str, float]) -> list[str]:
     """What the legend says of each step of the scale: the time at which it begins."""
     longest = max(ns.values(), default=0)
-    return ["less", *(f"from {time((step / HEATS) ** 2 * longest)}" for step in range(1, HEATS))]
+    return [
+        f"less ({TIMED})",
+        *(f"from {time((step / HEATS) ** 2 * longest)}" for step in range(1, HEATS)),
+    ]
 
 
 def show_values(

@@ -8,6 +8,8 @@ from collections.abc import Iterable
 
 import tensorflow as tf
 
+from tflab.cli import environment
+from tflab.errors import TflabError
 from tflab.records import Assignment, Fate, Node, Origin
 from tflab.runtime import kernels, nodes, private
 from tflab.units import CLUSTER_JOBS
@@ -34,6 +36,16 @@ def cuda() -> str:
     if not built:
         return "none: this TensorFlow is built without it"
     return f"built for {built}; {'in use' if gpus() else 'not in use, there is no GPU'}"
+
+
+def onednn() -> str:
+    """Whether TensorFlow uses the kernels of oneDNN in this process."""
+    try:
+        on = private.onednn_is_on()
+    except TflabError:
+        return "not known"
+    given = os.environ.get(environment.ONEDNN)
+    return f"{'on' if on else 'off'}{f' ({environment.ONEDNN}={given})' if given else ''}"
 
 
 def assignments(

@@ -20,6 +20,7 @@ def inspected() -> list[tuple[str, str]]:
         ("GPUs", devices.gpu_names()),
         ("Operating system", about["os"]),
         ("Framework", f"tensorflow {framework}"),
+        ("oneDNN", devices.onednn()),
         ("Python", about["python"]),
         ("CUDA", devices.cuda()),
         ("Other packages", ", ".join(f"{name} {has}" for name, has in packages.items() if has)),

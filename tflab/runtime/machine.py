@@ -30,12 +30,13 @@ def peaks(cache: Path | None = None) -> Peaks:
     """The peaks of this machine, from the cache or else measured, in about 3 seconds.
 
     `cache` is a folder; without one it is `tflab` in $XDG_CACHE_HOME or ~/.cache. A file there
-    that is damaged, was written on another machine or lacks a level is measured again. Where
-    the folder cannot be written, the peaks are measured every time. Nothing is raised for that.
+    that is damaged, was written on another machine or a busy one, or lacks a level, is measured
+    again. Where the folder cannot be written, the peaks are measured every time. Nothing is raised
+    for that.
     """
     machine = description()
     path = cache_file(machine, cache)
-    if path and (kept := read(path, machine)) and is_whole(kept):
+    if path and (kept := read(path, machine)) and is_whole(kept) and not kept.busy:
         return kept
     measured = peak_benchmark.measure()
     return keep(path, machine, measured) if path else measured
@@ -68,6 +69,7 @@ def best(first: Peaks, second: Peaks) -> Peaks:
         max(first.gflops, second.gflops),
         max(first.gigabytes_per_s, second.gigabytes_per_s),
         tuple(levels[size] for size in sorted(levels)),
+        first.busy and second.busy,
     )
 
 
@@ -125,6 +127,7 @@ def read(path: Path, machine: dict[str, Any]) -> Peaks | None:
                 )
                 for level in content.get("levels", ())
             ),
+            content.get("busy", False) is True,
         )
     except (ArithmeticError, LookupError, OSError, RecursionError, TypeError, ValueError):
         return None

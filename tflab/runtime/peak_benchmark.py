@@ -6,6 +6,7 @@ No TensorFlow in here.
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -16,6 +17,7 @@ import numpy as np
 
 from tflab.cli import environment
 from tflab.records import Level, Peaks
+from tflab.runtime import load
 
 MATRIX_SIDES = (1024, 1536, 2048)  # large enough that multiplying hides the reading
 ARRAY_BYTES = 128 * 2**20  # each of three: far beyond the caches of most processors
@@ -28,7 +30,7 @@ FLOAT32 = 4  # bytes
 
 def measure() -> Peaks:
     """The best of many short runs. Other programs only ever slow a run down; on a machine that is
-    busy all the time the peaks come out low (`measure_again` mends that).
+    busy all the time the peaks come out low, and say that it was.
 
     GFLOP/s: square float32 products by NumPy's BLAS, with the threads that it was built or set
     to use, a multiply-add counted as two operations. TensorFlow has kernels of its
@@ -41,10 +43,12 @@ def measure() -> Peaks:
     Levels: the add of that benchmark on ever larger arrays, one sum for all turns; see `level`.
     """
     threads = environment.describe()["cpus"]
+    average = load.load_average()
     return Peaks(
         best_gflops(MATRIX_SIDES),
         best_gigabytes_per_s(ARRAY_BYTES),
         tuple(level(size, threads) for size in WORKING_SETS),
+        busy=average is not None and average > (os.cpu_count() or 1),
     )
 
 

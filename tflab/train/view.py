@@ -71,7 +71,7 @@ def blocks(history: History) -> Iterable[Block]:
         return
     columns = [
         Column("epoch", lambda row: str(row.epoch), right=True),
-        Column("steps", lambda row: f"{row.step:,}", right=True),
+        Column("last step", lambda row: f"{row.step:,}", right=True),
         Column("loss", lambda row: loss_digits(row.train_loss), right=True),
         Column("right", lambda row: accuracy_percent(row.train_accuracy), right=True),
         Column("test loss", lambda row: loss_digits(row.test_loss), right=True),

@@ -32,7 +32,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
     )
     yield lengths(stage)
     if stage.race:
-        yield raced(stage.race)
+        yield raced(stage.race, stage.quality)
     yield owners(stage)
     yield from network.blocks(stage)
     yield top_table("The op types that cost most", stage.top_types, stage, "op")
@@ -45,7 +45,7 @@ def blocks(stage: Execution) -> Iterable[Block]:
 
 def busy(judgement: Quality | None) -> Iterable[Block]:
     """What stands above all numbers of a machine that was busy."""
-    if judgement and quality.disturbed(judgement):
+    if judgement and not judgement.quiet:
         yield quality.sentence(judgement)
 
 
@@ -68,7 +68,7 @@ def owners(stage: Execution) -> Table:
         "Who owned the wall time of the traced steps",
         (
             Column("owner", lambda owner: owner.owner),
-            Column("a step", lambda owner: time(owner.ns / stage.steps), right=True),
+            Column("a step, mean", lambda owner: time(owner.ns / stage.steps), right=True),
             Column("share", lambda owner: percent(owner.ns / stage.wall_ns), right=True),
         ),
         stage.time_ledger,
@@ -81,7 +81,7 @@ def costs(stage: Execution) -> Iterable[Block]:
         stage.experiments, stage.control, stage.untried, stage.one_by_one, stage.simulation
     )
     self_ns = {row.key: row.self_ns / stage.steps for row in stage.top_ops}
-    return experiments.blocks(made, self_ns)
+    return experiments.blocks(made, self_ns, judgement=stage.quality)
 
 
 NO_CHAIN = (
@@ -150,7 +150,7 @@ def remembered(memory: Memory) -> Iterable[Block]:
     yield text
 
 
-def raced(race: Race) -> str:
+def raced(race: Race, judgement: Quality | None = None) -> str:
     """What the switched-off passes are worth, or that nothing can be told."""
     usual, without = race.usual_step_ns, race.without_step_ns
     verdict = race.verdict
@@ -163,7 +163,7 @@ def raced(race: Race) -> str:
         return f"{measured} Which of them is faster is withheld, for the machine was busy."
     return (
         f"{measured} Without them a step takes {verdict.ratio:.2f} x as long "
-        f"[{verdict.low:.2f}, {verdict.high:.2f}], by "
+        f"[{verdict.low:.2f}, {verdict.high:.2f}]{quality.mark(judgement)}, by "
         f"{plural(verdict.observations, 'observation')} with sessions of their own: "
         f"{verdict.word}."
     )
@@ -171,10 +171,11 @@ def raced(race: Race) -> str:
 
 def top_table(heading: str, rows: Sequence[OpStats], stage: Execution, by: str) -> Table:
     """The first rows by node or by type; a type is its own name, and stands there once."""
-    names = tuple(op_table.columns(op_table.MOST_EXPENSIVE, {"mean": "a call"}))
-    columns = (replace(names[0], spare=0), *names[1:])  # a type stays: it says whose row it is
     if by == "node":
-        columns = (op_table.key(by), *names)
+        columns = (op_table.key(by), *op_table.columns(op_table.NODES_MOST_EXPENSIVE))
+    else:
+        kind, *rest = op_table.columns(op_table.MOST_EXPENSIVE)
+        columns = (replace(kind, spare=0), *rest)  # a type stays: it says whose row it is
     return shortened(
         f"{heading} (self time, {plural(stage.steps, 'traced step')})",
         columns,

@@ -68,7 +68,7 @@ def placed(stage: Placement) -> Iterator[str]:
 
 
 def executed(stage: Execution) -> Iterator[str]:
-    busy = " on a machine that was busy" if quality.disturbed(stage.quality) else ""
+    busy = " on a machine that was busy" if quality.mark(stage.quality) else ""
     step = stage.untraced_step_ns
     yield (
         f"A step of batch size {stage.batch_size} took {time(step.median)} untraced{busy}, the "

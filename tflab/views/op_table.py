@@ -15,7 +15,7 @@ from tflab.analysis.roofline import bandwidth
 from tflab.records import Comparison, OpStats, Peaks
 from tflab.records.blocks import Column, Table, shortened
 from tflab.units import ROUNDS_UP, percent, plural, size, three_digits, time
-from tflab.views.words import of_roof
+from tflab.views.words import of_roof, roof
 
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 
@@ -69,6 +69,7 @@ COLUMNS = {
 
 # The columns of each table, besides the key of a row
 MOST_EXPENSIVE = ("type", "calls", "self", "mean", "share")
+NODES_MOST_EXPENSIVE = ("type", "calls", "self", "mean", "median", "share")
 TIME_OF_CALLS = ("calls", "total", "self", "mean", "median", "p95", "share", "cumulative")
 TIME_OF_STEPS = (
     *("calls", "total", "self", "step", "step median", "step deviation"),
@@ -166,13 +167,22 @@ def legend(comparison: Comparison) -> str:
     if comparison.peaks:
         peaks = comparison.peaks
         sentences += (
-            ". The roof is what a short benchmark reached at that many FLOPs a byte: at most "
-            f"{peaks.gflops:,.0f} GFLOP/s, with {peaks.gigabytes_per_s:,.1f} GB/s "
-            f"from memory{from_caches(peaks)}"
+            ". The roof is what a short benchmark reached at that many FLOPs a byte: "
+            f"{roof(peaks)}{from_caches(peaks)}"
         )
-    tables = comparison.tables.values()
-    if any((row.roof_share or 0) > 1 for table in tables for row in table):
+    above = faster_than_roof(comparison)
+    if above:
         sentences += (
-            ". Above: above the roof measured here, which is what NumPy reached in a single process"
+            f". Above: faster than that benchmark, as {above} was, so that the roof is too low and "
+            "shares of it are too high"
         )
     return f"{sentences}."
+
+
+def faster_than_roof(comparison: Comparison) -> str:
+    """The row that is farthest above the roof, where one is."""
+    rows = [row for table in comparison.tables.values() for row in table if row.roof_share]
+    most = max(rows, key=lambda row: row.roof_share or 0, default=None)
+    if most is None or (most.roof_share or 0) <= 1:
+        return ""
+    return f"{most.key} with {three_digits(most.gflops or 0)} GFLOP/s"

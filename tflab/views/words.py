@@ -6,7 +6,7 @@ import os
 from collections import Counter
 from collections.abc import Iterable
 
-from tflab.records import Source, Tensor
+from tflab.records import Peaks, Source, Tensor
 from tflab.units import percent
 
 LONGEST = 40  # rows of a table; the rest is in the JSON
@@ -22,6 +22,12 @@ def tensor(output: Tensor) -> str:
         return f"{output.dtype} [...]"
     dims = ", ".join("?" if dim is None else str(dim) for dim in output.shape)
     return f"{output.dtype} [{dims}]"
+
+
+def roof(peaks: Peaks) -> str:
+    """What a short benchmark reached; where the machine was busy, that it may do more."""
+    busy = " (the machine was busy meanwhile, and may do more)" if peaks.busy else ""
+    return f"{peaks.gflops:,.0f} GFLOP/s, with {peaks.gigabytes_per_s:,.1f} GB/s from memory{busy}"
 
 
 def of_roof(share: float | None) -> str:

@@ -110,19 +110,19 @@ def test_the_axes_are_times_of_the_step_and_bytes_of_addresses(figure):
         *((0, "0 us"), (20_000, "20 us"), (40_000, "40 us"), (60_000, "60 us")),
     ]
     assert ticks(axes.yaxis) == [
-        *((0, "0 KB"), (50 * KB, "50 KB"), (100 * KB, "100 KB")),
+        *((0, "0 KiB"), (50 * KB, "50 KiB"), (100 * KB, "100 KiB")),
     ]
     assert axes.get_xlabel() == "time since the step's start"
     assert axes.get_ylabel() == "addresses, without gaps"
 
 
 def test_the_words_above_say_how_to_read_it(figure):
-    assert title(figure) == "176 KB in 5 buffers, at 144 KB of addresses"
+    assert title(figure) == "176 KiB in 5 buffers, at 144 KiB of addresses"
     assert caption(figure) == (
         "Step 7. A box is a buffer, as long as it was alive and as high as it is large; the next "
         "at the same height got its addresses. Blue: written by forward ops. Hatched: only the "
         "backward pass still needs it. Orange: written by gradients or updates. A new part of a "
-        "box: an op worked in place; that saved 192 KB."
+        "box: an op worked in place; that saved 192 KiB."
     )
 
 

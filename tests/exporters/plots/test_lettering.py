@@ -97,4 +97,4 @@ def test_ticks_are_round_times():
     times = {1: "1 ns", 1_000: "1 us", 2_500: "2.5 us", 10**6: "1 ms", 2.5e9: "2.5 s"}
     assert {ns: lettering.time_tick(ns) for ns in times} == times
     assert lettering.time_tick(200_000, 3) == "200 us"
-    assert lettering.brief("10.0 KB") == "10 KB"
+    assert lettering.brief("10.0 KiB") == "10 KiB"

@@ -52,14 +52,14 @@ def test_the_peak_is_a_point_with_its_height_and_time(figure):
     _, peak = axes.lines
     assert points(peak) == [(9_000, 12 * KB)]
     assert to_hex(peak.get_color()).upper() == style.VERMILION
-    assert words(axes) == ["12.0 KB after 9.00 us"]
+    assert words(axes) == ["12.0 KiB after 9.00 us"]
     assert (axes.texts[0].xy, axes.texts[0].get_ha()) == ((9_000, 12 * KB), "left")
 
 
 def test_a_late_peak_has_its_label_on_the_left():
     late = replace(CURVE, points=CURVE.points[:4], peak_ns=9_000)
     (label,) = memory.draw(late).axes[0].texts
-    assert (label.get_text(), label.get_ha()) == ("12.0 KB after 9.00 us", "right")
+    assert (label.get_text(), label.get_ha()) == ("12.0 KiB after 9.00 us", "right")
 
 
 def test_the_axes_are_times_and_bytes(figure):
@@ -73,20 +73,20 @@ def test_the_axes_are_times_and_bytes(figure):
         (15_000, "15 us"),
         (20_000, "20 us"),
     ]
-    assert ticks(axes.yaxis) == [(0, "0 KB"), (5 * KB, "5 KB"), (10 * KB, "10 KB")]
+    assert ticks(axes.yaxis) == [(0, "0 KiB"), (5 * KB, "5 KiB"), (10 * KB, "10 KiB")]
     assert axes.get_xlabel() == "time since the step's start"
     assert axes.get_ylabel() == "memory alive"
 
 
 def test_the_title_is_the_peak_and_the_number_of_its_holders(figure):
-    assert title(figure) == "At most 12.0 KB are alive at once, allocated by 4 ops"
+    assert title(figure) == "At most 12.0 KiB are alive at once, allocated by 4 ops"
 
 
 def test_the_caption_names_the_three_largest_holders(figure):
     assert caption(figure) == (
         "Step 6: bytes that its ops had allocated and not released yet. Variables and feeds are "
-        "not among them. The largest at the peak: conv1/Relu (6.00 KB), pool1 (3.00 KB), "
-        "dense (2.00 KB)."
+        "not among them. The largest at the peak: conv1/Relu (6.00 KiB), pool1 (3.00 KiB), "
+        "dense (2.00 KiB)."
     )
 
 
@@ -109,7 +109,7 @@ def test_the_peak_is_a_large_point_and_its_words_are_bold():
     assert points(peak) == [(9_000, 12 * KB)]
     assert stroke(peak) == (style.VERMILION, 1.5, "None", "o", 8, style.VERMILION, False, 2)
     assert look(words_of_peak) == (
-        *("12.0 KB after 9.00 us", (9_000, 12 * KB), (4, 10)),
+        *("12.0 KiB after 9.00 us", (9_000, 12 * KB), (4, 10)),
         *("left", "baseline", 10, "black", "bold"),
     )
     assert words_of_peak.anncoords == "offset points"
@@ -135,14 +135,14 @@ def test_without_holders_the_caption_ends_with_what_is_not_counted():
 def test_a_holder_of_a_long_name_loses_its_middle():
     long = Holder("a" * 30 + "b" * 30, "Relu", 2 * KB, True)
     assert memory.headline(replace(CURVE, holders=(long,))) == (
-        "At most 12.0 KB are alive at once, allocated by 1 op"
+        "At most 12.0 KiB are alive at once, allocated by 1 op"
     )
     assert memory.caption(replace(CURVE, holders=(long,))).endswith(
-        "at the peak: " + "a" * 24 + "…" + "b" * 25 + " (2.00 KB)."
+        "at the peak: " + "a" * 24 + "…" + "b" * 25 + " (2.00 KiB)."
     )
 
 
 def test_holders_are_named_up_to_the_third():
     assert memory.caption(CURVE).endswith(
-        "The largest at the peak: conv1/Relu (6.00 KB), pool1 (3.00 KB), dense (2.00 KB)."
+        "The largest at the peak: conv1/Relu (6.00 KiB), pool1 (3.00 KiB), dense (2.00 KiB)."
     )

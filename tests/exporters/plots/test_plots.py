@@ -484,13 +484,13 @@ def test_the_curve_is_in_steps_and_its_peak_is_marked():
     assert points(line) == [(0, 0), (0, 1024), (100_000, 4096), (200_000, 512)]
     assert line.get_drawstyle() == "steps-post"
     assert points(peak) == [(100_000, 4096)]
-    assert said(figure)[-1] == "4.00 KB after 100 us"
+    assert said(figure)[-1] == "4.00 KiB after 100 us"
 
 
 def test_the_holders_at_the_peak_are_named():
     figure = drawn("memory")
-    assert title(figure) == "At most 4.00 KB are alive at once, allocated by 2 ops"
-    assert "The largest at the peak: conv1/Relu (3.00 KB), x (1.00 KB)." in caption(figure)
+    assert title(figure) == "At most 4.00 KiB are alive at once, allocated by 2 ops"
+    assert "The largest at the peak: conv1/Relu (3.00 KiB), x (1.00 KiB)." in caption(figure)
 
 
 # Roofline
@@ -728,5 +728,5 @@ def test_an_svg_can_stand_in_a_page(figure):
 def test_text_of_an_svg_is_text(figure):
     page = ElementTree.fromstring(plots.svg(figure))
     texts = [text.text for text in page.iter(f"{{{files.SVG}}}text")]
-    assert "4.00 KB after 100 us" in texts
+    assert "4.00 KiB after 100 us" in texts
     assert "time since the step's start" in texts

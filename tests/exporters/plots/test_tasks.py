@@ -94,7 +94,7 @@ def test_an_arrow_leads_from_when_a_tensor_was_sent_to_when_it_had_arrived(axes)
 
 def test_beside_an_arrow_stands_what_it_carries_unless_that_is_only_the_order(axes):
     written = [text.get_text() for text in axes.texts if "B" in text.get_text()]
-    assert written == ["x, 4.00 KB", "conv, 512 B"]
+    assert written == ["x, 4.00 KiB", "conv, 512 B"]
     assert [text.get_position()[1] for text in axes.texts if "B" in text.get_text()] == [1, 4]
 
 
@@ -104,7 +104,7 @@ def test_words_stand_nowhere_on_an_arrow_or_on_other_words():
     axes = tasks.draw(RUNS, crowd, STEP, PATH, sizes).axes[0]
     # Only right of the last arrow, and left of the first, is there room
     assert [text for text in words(axes) if "KB" in text or " B" in text] == [
-        "1.00 KB",
+        "1.00 KiB",
         "1000 B",
     ]
 

@@ -23,6 +23,7 @@ from matplotlib.ticker import MaxNLocator
 
 from tflab.exporters.plots import lettering
 from tflab.letters import visible
+from tflab.units import SIZES, TIMES
 
 WIDTH = 7.5  # inches
 NARROW = 4.9  # inches, which are as many points as a page of 400 pixels has room for
@@ -42,8 +43,6 @@ BLACK, BLUE, VERMILION, GREEN, PURPLE, ORANGE, SKY = (
 )
 INK, FAINT, RULE = "#222222", "#595959", "#DDDDDD"  # text, text beside it, grid
 PALE = "#BFDDF0"  # what is not highlighted, beside BLUE or VERMILION
-
-UNITS = {"ns": 1, "us": 1e3, "ms": 1e6, "s": 1e9, "B": 1, "KB": 2**10, "MB": 2**20, "GB": 2**30}
 
 TITLE, BODY, SMALL = 13.0, 10.5, 9.5  # points
 
@@ -149,6 +148,7 @@ def ruled(axis: Axis, limit: float, words: Callable[[float], str], most: int = 5
     """Set round ticks from 0 to a limit in ns or bytes, `most` of them beside 0, all in the unit in
     which `words` writes the limit."""
     unit = words(limit).split()[1]
-    ticks = MaxNLocator(most, steps=(1, 2, 2.5, 5, 10)).tick_values(0, limit / UNITS[unit])
-    shown = [tick for tick in ticks if 0 <= tick * UNITS[unit] <= limit]
-    axis.set_ticks([tick * UNITS[unit] for tick in shown], [f"{tick:g} {unit}" for tick in shown])
+    factor = (TIMES | SIZES)[unit]
+    ticks = MaxNLocator(most, steps=(1, 2, 2.5, 5, 10)).tick_values(0, limit / factor)
+    shown = [tick for tick in ticks if 0 <= tick * factor <= limit]
+    axis.set_ticks([tick * factor for tick in shown], [f"{tick:g} {unit}" for tick in shown])

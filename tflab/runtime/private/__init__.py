@@ -24,7 +24,12 @@ from tflab.runtime.private.graphs import (
     set_device,
     traced_graphs,
 )
-from tflab.runtime.private.op_types import gradient_function, op_def, registered_kernels
+from tflab.runtime.private.op_types import (
+    gradient_function,
+    onednn_is_on,
+    op_def,
+    registered_kernels,
+)
 from tflab.runtime.private.steps import compiled_step, ctrl_c_kept, shared_step
 
 __all__ = [
@@ -42,6 +47,7 @@ __all__ = [
     "gradients_file",
     "moved",
     "no_values",
+    "onednn_is_on",
     "op_def",
     "original_op",
     "registered_kernels",

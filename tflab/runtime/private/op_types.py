@@ -55,3 +55,19 @@ def gradient_function(op: Any) -> Callable[..., Any] | None:
 
         get = ops.get_gradient_function
     return get(op)
+
+
+def onednn_is_on() -> bool:
+    """Whether this TensorFlow was built with oneDNN, and its kernels are not switched off.
+
+    tensorflow/python/util/_pywrap_util_port, TensorFlow 2.21.0.
+    """
+    with corner(
+        "whether oneDNN is on",
+        "tensorflow/python/util/_pywrap_util_port",
+        "All works without it.",
+    ):
+        from tensorflow.python.util import _pywrap_util_port
+
+        is_on = _pywrap_util_port.IsMklEnabled
+    return bool(is_on())

@@ -1,0 +1,129 @@
+"""One value: what a written report says twice, it says alike, and each time has a statistic."""
+
+import re
+import subprocess
+import sys
+
+import pytest
+
+from tests.report import claims
+from tests.report.told import Grid
+
+NAMES = {"model": "m", "measured": "batch ", "batch": "16", "row": ""}
+
+
+def of_steps(mean, rate):
+    headers = ("batch", "a step, median", "mean", "images a second")
+    return Grid("", "m, inference: what was found", headers, (("1", "279 us", mean, rate),))
+
+
+def wrong(*sources):
+    return claims.contradictions(one for source in sources for one in source)
+
+
+def drawing(shown):
+    times = {
+        "title": "A call in warm, traced steps",
+        "rows": [
+            *(("batch", "16"), ("calls", "50"), ("mean", "451 us")),
+            *(("median", "122 us"), ("share", "18.2 %")),
+        ],
+    }
+    return {
+        "nodes": [{"name": "conv", "times": times}],
+        "boxes": [{"node": 0, "time": shown}, {"node": None, "time": "9.00 s"}],
+    }
+
+
+HEADERS = ("node", "calls", "mean", "median", "share")
+TABLE = Grid("", "A step's nodes (self time, 50 traced steps)", HEADERS, ())
+OPS = Grid(*list(vars(TABLE).values())[:3], (("conv", "50", "451 us", "122 us", "18.2 %"),))
+
+
+def test_a_node_has_one_median_in_the_drawing_the_panel_and_the_table():
+    table = [*claims.of_grid(OPS, NAMES)]
+    assert wrong(table, claims.of_drawing(drawing("122 us"), NAMES, 50)) == []
+    assert wrong(table, claims.of_drawing(drawing("451 us"), NAMES, 50)) == [
+        f"m conv median: 122 us ({OPS.title}) and 451 us (drawing of conv)",
+        "m conv median: 122 us (panel of conv) and 451 us (drawing of conv)",
+    ]
+
+
+def test_a_rate_follows_from_a_time_that_is_shown():
+    assert wrong(claims.of_grid(of_steps("505 us", "1,981"), NAMES)) == []
+    assert wrong(claims.of_grid(of_steps("279 us", "1,981"), NAMES)) == [
+        "batch 1 untraced step mean: 279 us (m, inference: what was found) and 1 over 1,981 images "
+        "a second (m, inference: what was found)"
+    ]
+
+
+def test_a_fit_is_the_same_in_the_table_and_in_a_sentence():
+    headers = ("type that ran", "batch 1", "fit", "error")
+    row = ("Mul", "60.9 us", "59.8 us + 348 ns", "1.6 %")
+    table = Grid("", "A call at each batch size, mean (and its ratio)", headers, (row,))
+    said = "Mul: the time of a call fits {} + {} an image within 1.6 %, so at batch 1 about 99 %"
+    alike, other = said.format("59.8 us", "348 ns"), said.format("120 us", "695 ns")
+    assert wrong(claims.of_grid(table, NAMES), claims.of_text(alike, NAMES, "said")) == []
+    assert len(wrong(claims.of_grid(table, NAMES), claims.of_text(other, NAMES, "said"))) == 2
+
+
+def test_numbers_that_agree_up_to_rounding_agree():
+    (low, high, far) = (claims.claim((), text, "") for text in ("1.00 ms", "995 us", "994 us"))
+    assert low.agrees(high) and not low.agrees(far)
+
+
+@pytest.mark.parametrize("text", ["It took 3.00 ms.", "A step of 4 takes 1.00e+3 us"])
+def test_a_time_without_a_statistic_is_refused(text):
+    with pytest.raises(AssertionError, match="has no statistic"):
+        list(claims.of_text(text, NAMES, ""))
+
+
+def test_a_column_without_a_statistic_is_refused():
+    table = Grid("", "Some table", ("op", "took"), (("Mul", "3.00 us"),))
+    with pytest.raises(AssertionError, match="took of 'Some table' has no statistic"):
+        list(claims.of_grid(table, NAMES))
+
+
+# Whole reports
+
+LEAST = {"toy": 300, "lenet": 500}  # claims; a reader that finds fewer does not read the report
+
+
+@pytest.fixture(scope="module", params=["toy", "lenet"])
+def written(request, tmp_path_factory):
+    """Both files of a report, written by the command."""
+    out = tmp_path_factory.mktemp("report") / request.param
+    command = [sys.executable, "-m", "tflab.report", "--model", request.param, "--out", str(out)]
+    subprocess.run([*command, "--configs-seconds", "5"], check=True, capture_output=True)
+    html, markdown = ((out / f"report.{ending}").read_text() for ending in ("html", "md"))
+    return request.param, html, markdown
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_a_report_says_everything_once_or_alike(written):
+    model, html, markdown = written
+    found = claims.of_report(html, markdown)
+    assert len(found) >= LEAST[model]
+    assert claims.contradictions(found) == []
+
+
+@pytest.mark.slow
+@pytest.mark.tensorflow
+def test_a_number_that_is_changed_in_a_report_is_found(written):
+    """Of each kind of place one: a box of the drawing, the panel, a cell, a rate, a sentence."""
+    _, html, markdown = written
+    numbers = (
+        r'"rows":\[\],"time":"(\d[\d.]* us)"',
+        r'"A call in warm, traced steps","rows":.*?\["median","[^"]+","(\d[\d.]* us)"',
+        r'found at each batch size</p>.*?<tr>(?:<td[^>]*>[^<]*</td>){3}<td class="right">([\d,]+)<',
+        r"A step took (\S+ \S+) for a batch",
+        r"took longest, (\S+ \S+) in a traced step",
+    )
+    for number in numbers:
+        match = re.search(number, html, re.DOTALL)
+        assert match, number
+        value, _, unit = match[1].partition(" ")
+        other = f"{float(value.replace(',', '')) * 1.5:.2f} {unit}".strip()
+        planted = html[: match.start(1)] + other + html[match.end(1) :]
+        assert claims.contradictions(claims.of_report(planted, markdown)), match[0][-80:]
