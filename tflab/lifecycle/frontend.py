@@ -18,7 +18,7 @@ from tflab.errors import TflabError, reason
 from tflab.lifecycle import split, towers
 from tflab.models import saved
 from tflab.records import Frontend, Model, Options, Program
-from tflab.runtime import functions, nodes
+from tflab.runtime import functions, nodes, private
 from tflab.saved_graphs import formats
 
 ROWS_OF_NOTHING = 2**16  # a model that is fed nothing runs with any batch size
@@ -33,7 +33,8 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     name, function = program
     graph = tf.Graph()
     try:
-        model = call_model(name, function, graph)
+        with private.noted(nodes.LIBRARIES):
+            model = call_model(name, function, graph)
         if type(model).__module__.startswith("keras."):  # recognised without importing Keras
             graph = tf.Graph()
             model = call_model(name, functools.partial(from_keras, name, function, options), graph)
@@ -56,6 +57,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         dataset=functools.cache(functools.partial(load, name, model, options.data_dir)),
         ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
         places=places,
+        optimizer_line=nodes.constructed(model.optimizer),
     )
     return Frontend(
         program=made,

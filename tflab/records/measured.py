@@ -91,6 +91,10 @@ class OpStats:
     step_median_ns: float | None  # likewise; of many steps, of one in so many
     peak_bytes: int | None  # the most its nodes had alive at once in a step
     image_ns: float | None  # self time an image
+    # Self time by the phase of its nodes (`graph.PHASES`); the three add up to `self_ns`
+    forward_ns: int
+    backward_ns: int
+    update_ns: int
     code: str | None = None  # the text of the row's source line, in a table by line
 
     @property

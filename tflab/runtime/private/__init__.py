@@ -14,8 +14,8 @@ from tflab.runtime.private.corner import CHECKED, moved
 from tflab.runtime.private.debugger import DEBUG_NODES, debug_options, no_values
 from tflab.runtime.private.files import debug_info, saved_model
 from tflab.runtime.private.graphs import (
+    derived_from,
     device_requests,
-    frame_outside,
     frame_within,
     gradient_calls,
     gradients_file,
@@ -24,6 +24,7 @@ from tflab.runtime.private.graphs import (
     set_device,
     traced_graphs,
 )
+from tflab.runtime.private.makers import constructed, making, noted
 from tflab.runtime.private.op_types import gradient_function, op_def, registered_kernels
 from tflab.runtime.private.steps import compiled_step, ctrl_c_kept, shared_step
 
@@ -32,16 +33,19 @@ __all__ = [
     "DEBUG_NODES",
     "compiled_step",
     "ctrl_c_kept",
+    "constructed",
     "debug_info",
     "debug_options",
+    "derived_from",
     "device_requests",
-    "frame_outside",
     "frame_within",
     "gradient_calls",
     "gradient_function",
     "gradients_file",
+    "making",
     "moved",
     "no_values",
+    "noted",
     "op_def",
     "original_op",
     "registered_kernels",
