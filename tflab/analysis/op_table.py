@@ -59,9 +59,10 @@ def table(
 
     `steps` is the number of steps that `nodes` are of, and `images` how many they worked on, None
     where nobody knows; `requested_bytes` and `flops` are per step. `sources` gives the lines of
-    nodes, `phases` what they are there for; without a phase a node is forward. `fused_from` names the user's nodes that the ledger says were fused into those of the
-    row; by line it has their lines instead, where they are others: a node's time belongs to the
-    line of the node whose name it bears.
+    nodes, and `phases` what they are there for; a node that has none there is forward.
+    `fused_from` names the user's nodes that the ledger says were fused into those of the row; by
+    line it has their lines instead, where they are others: a node's time belongs to the line of
+    the node whose name it bears.
 
     `quantile(names, q)` gives the q-quantile of all runs of some nodes, in ns. Without it, the
     median and p95 of a row of several nodes are the means of theirs, weighted by calls, which

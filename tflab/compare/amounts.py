@@ -6,18 +6,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import lcm
 
+from tflab.analysis import ledger
 from tflab.errors import RefusedError, UsageError
 from tflab.lifecycle import placement
-from tflab.records import Backward, Options, Placement, Program
+from tflab.records import Backward, Options, Placement
 from tflab.records.options import BATCH_SIZES
 
 SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it works on
 TRAINING_IMAGES = 2_000  # of the training split: enough steps, and over in a few seconds
 
 
-def amount(program: Program, phase: str, batch_sizes: Sequence[int], images: int | None) -> int:
+def amount(backward: Backward, phase: str, batch_sizes: Sequence[int], images: int | None) -> int:
     """How many images to work on at each batch size; UsageError where it cannot be."""
-    if phase == "training" and program.train_op is None:
+    program = backward.program
+    if phase == "training" and not trains(backward):
         raise UsageError(
             f"The model '{program.name}' has no loss to train with; compare its inference."
         )
@@ -42,6 +44,16 @@ def amount(program: Program, phase: str, batch_sizes: Sequence[int], images: int
             "and a number of images within that."
         )
     return count
+
+
+def trains(backward: Backward) -> bool:
+    """Whether a step of the program updates variables: by the model's optimiser, or because what
+    the model fetches depends on updates that it made itself."""
+    program = backward.program
+    if program.train_op:
+        return True
+    needed = ledger.nodes_needed(backward.nodes, program.model.fetches, ())
+    return not needed.isdisjoint(backward.update_nodes)
 
 
 def placements(

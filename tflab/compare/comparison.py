@@ -85,7 +85,7 @@ def compare(
     assert isinstance(backward, Backward)
     program = backward.program
     batch_sizes = (program.model.fixed_batch,) if program.model.fixed_batch else batch_sizes
-    images = amounts.amount(program, phase, batch_sizes, images)
+    images = amounts.amount(backward, phase, batch_sizes, images)
     placed, refused = amounts.placements(backward, phase, batch_sizes, images, options)
     batch_sizes = tuple(size for size in batch_sizes if size in placed)
     images = amounts.placeable(images, batch_sizes, placed)

@@ -125,14 +125,14 @@ def in_all(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """All calls of a row together."""
     title = "In all at each batch size (and the number of calls)"
     columns = at_each(sizes, "total", "calls")
-    return shortened(title, (*keys(comparison), *columns), comparison.rows, top)
+    return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
 
 
 def an_image(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """A row's share of an image."""
     title = "An image at each batch size (and its share of the time of all ops)"
     columns = at_each(sizes, "image", "share")
-    return shortened(title, (*keys(comparison), *columns), comparison.rows, top)
+    return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
 
 
 def at_each(sizes: Iterable[int], value: str, about: str) -> Iterator[Column]:
@@ -187,7 +187,9 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
             Column("fit", fit, right=True, spare=2),
             Column("error", error, right=True, spare=1),
         )
-    return shortened(title, (*keys(comparison), *map(column, sizes), *fitted), comparison.rows, top)
+    return shortened(
+        title, (*keys(comparison), *map(column, sizes), *fitted), in_order(comparison, top), top
+    )
 
 
 def unit_times(comparison: Comparison, row: Compared) -> dict[int, float]:
@@ -202,6 +204,15 @@ def rising(line: Fit | None) -> Fit | None:
     """No image costs less than nothing: a line that falls is that of something else. One that is
     all but level would be shown with `+ 0 ns`."""
     return line if line and line.per_image_ns >= LEVEL_NS else None
+
+
+def in_order(comparison: Comparison, top: int) -> Sequence[Compared]:
+    """The rows as they are to be cut after so many: the most expensive at any batch size."""
+
+    def time_of(row: Compared) -> float:
+        return max(stats.image_ns or stats.self_ns for stats in row.cells.values())
+
+    return op_table.ranked(comparison.by, comparison.rows, top, time_of)
 
 
 def keys(comparison: Comparison) -> tuple[Column, ...]:

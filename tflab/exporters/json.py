@@ -37,7 +37,12 @@ CELL = {
     "gflops": "gflops",
 }
 SPENT = {name: name for name in ("forward_ns", "backward_ns", "update_ns")}  # by phase
-ADDED = ("image_ns", "code", "step_median_ns", *SPENT)  # after the others, so that those keep their places
+ADDED = (
+    "image_ns",
+    "code",
+    "step_median_ns",
+    *SPENT,
+)  # after the others, so that those keep their places
 ROW = {item.name: item.name for item in fields(OpStats) if item.name not in ADDED}
 MEDIAN = {"step_median_ns": "step_median_ns"}
 OP_STATS: Mapping[str, Mapping[str, str]] = {

@@ -59,7 +59,8 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     added = gradient_ops + update_ops
     checks, unchecked = check_gradients(program, pairs, options)
     program.graph.finalize()  # from here on, reading it must not change it
-    grown = (*frontend.nodes, *with_lines(frontend.nodes, program, pairs, added))
+    new_nodes = with_lines(frontend.nodes, program, pairs, added)
+    grown = nodes.phased((*frontend.nodes, *new_nodes), program.graph.get_operations())
     new = tuple(added_functions(frontend, grown, program.graph))
     stage = Backward(
         program=replace(program, train_op=train_op, model=fetching(program.model, pairs)),

@@ -36,33 +36,45 @@ def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
     known = lines_in(lines)
     made = [from_operation(op) for op in ops]
     made = [replace(n, source=known[n.name]) if n.name in known else n for n in made]
+    return phased(made, ops)
+
+
+def phased(made: Sequence[Node], ops: Iterable[tf.Operation]) -> tuple[Node, ...]:
+    """The nodes of these ops, where forward is only what does not work on gradients."""
     if all(node.phase == FORWARD for node in made):
         return tuple(made)
     derived = [forward.name for op in ops if (forward := private.original_op(op)) is not None]
-    updating = made_of_gradients(made, derived)
+    updating = for_updates(made, derived)
     return tuple(replace(n, phase=UPDATE) if n.name in updating else n for n in made)
 
 
-def made_of_gradients(nodes: Sequence[Node], derived: Iterable[str]) -> set[str]:
-    """The forward nodes that only work on gradients, such as those that clip them: what is computed
-    from gradients, and not itself differentiated by the nodes that are `derived`."""
+def for_updates(nodes: Sequence[Node], derived: Iterable[str]) -> set[str]:
+    """The forward nodes that are there for updates: those that work on gradients, such as clipping,
+    and those whose values only updates use, such as a learning rate. What leads to a node that is
+    `derived` by others is none of them."""
     forward = [node for node in nodes if node.phase == FORWARD]
     phases = {node.name: node.phase for node in nodes}
-    inputs = {node.name: [node_of(tensor) for tensor in node.inputs] for node in forward}
-    of_loss = set()
-    waiting = [name for name in derived if name in inputs]
+    inputs = {node.name: [node_of(tensor) for tensor in node.inputs] for node in nodes}
+    consumers: dict[str, list[str]] = {}
+    for name, parents in inputs.items():
+        for parent in parents:
+            consumers.setdefault(parent, []).append(name)
+    of_loss: set[str] = set()
+    waiting = list(derived)
     while waiting:
         name = waiting.pop()
         if name not in of_loss:
             of_loss.add(name)
-            waiting.extend(parent for parent in inputs[name] if parent in inputs)
-    updating: set[str] = set()
-    for node in forward:  # in the order in which they were made: inputs first
-        if node.name not in of_loss and any(
-            phases.get(parent) == BACKWARD or parent in updating for parent in inputs[node.name]
-        ):
-            updating.add(node.name)
-    return updating
+            waiting.extend(inputs.get(name, ()))
+    rest = [node.name for node in forward if node.name not in of_loss]
+    for name in rest:  # in the order in which they were made: inputs first
+        if any(phases[parent] != FORWARD for parent in inputs[name] if parent in phases):
+            phases[name] = UPDATE
+    for name in reversed(rest):
+        users = consumers.get(name)
+        if users and all(phases[user] == UPDATE for user in users):
+            phases[name] = UPDATE
+    return {name for name in rest if phases[name] == UPDATE}
 
 
 def ones(graph: tf.Graph) -> set[str]:
