@@ -20,9 +20,8 @@ def amount(backward: Backward, phase: str, batch_sizes: Sequence[int], images: i
     """How many images to work on at each batch size; UsageError where it cannot be."""
     program = backward.program
     if phase == "training" and not trains(backward):
-        raise UsageError(
-            f"The model '{program.name}' has no loss to train with; compare its inference."
-        )
+        lacks = "loss to train with" if program.model.loss is None else "optimiser to train with"
+        raise UsageError(f"The model '{program.name}' has no {lacks}; compare its inference.")
     dataset = program.dataset(SPLITS[phase])
     usual = min(TRAINING_IMAGES, dataset.size) if phase == "training" else dataset.size
     count = images or usual

@@ -7,6 +7,7 @@ import importlib.util
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -22,6 +23,8 @@ LIBRARIES = tuple(
     for spec in map(importlib.util.find_spec, ("tensorflow", "keras", "tf_keras"))
     if spec and spec.origin
 )
+# So is what tflab makes of a Keras model.
+LIBRARIES += (str(Path(__file__).parents[1] / "models" / "compiled.py"),)
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
 MOST_ELEMENTS = 2**20  # of a constant that is looked into: a file may claim any number
 NONE: Mapping[Any, Any] = MappingProxyType({})

@@ -24,13 +24,21 @@ from tflab.runtime.private.graphs import (
     set_device,
     traced_graphs,
 )
-from tflab.runtime.private.makers import constructed, making, noted
+from tflab.runtime.private.makers import (
+    compiled_on,
+    constructed,
+    making,
+    noted,
+    on_line,
+    stand_in,
+)
 from tflab.runtime.private.op_types import gradient_function, op_def, registered_kernels
 from tflab.runtime.private.steps import compiled_step, ctrl_c_kept, shared_step
 
 __all__ = [
     "CHECKED",
     "DEBUG_NODES",
+    "compiled_on",
     "compiled_step",
     "constructed",
     "ctrl_c_kept",
@@ -46,6 +54,7 @@ __all__ = [
     "moved",
     "no_values",
     "noted",
+    "on_line",
     "op_def",
     "original_op",
     "registered_kernels",
@@ -53,5 +62,6 @@ __all__ = [
     "saved_model",
     "set_device",
     "shared_step",
+    "stand_in",
     "traced_graphs",
 ]

@@ -29,6 +29,7 @@ WRAPPED = (  # module, class, method; Keras comes with TensorFlow's import
     ("keras.src.optimizers.base_optimizer", "BaseOptimizer", "__init__"),
     (LAYER, "Layer", "__init__"),
     (LAYER, "Layer", "__call__"),
+    ("keras.src.trainers.trainer", "Trainer", "compile"),
 )
 LAYER_FILE = LAYER.replace(".", os.sep) + ".py"
 # Functions of these files in whose calls the optimiser's ops and the gradients' are made
@@ -43,16 +44,45 @@ DERIVING = (
     os.path.join("tensorflow", "python", "ops", "gradients_util.py"),
     os.path.join("tensorflow", "python", "eager", "imperative_grad.py"),
 )
+CALLER = os.path.join("tflab", "lifecycle", "frontend.py")  # calls the program; above is tflab
 
 Frame = tuple[str, int, str, str]  # file, line, function, code
 
 CONSTRUCTED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by optimiser or layer
+COMPILED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by Keras model
 OF_LAYERS: WeakKeyDictionary[Any, dict[str, Frame]] = WeakKeyDictionary()  # graph -> node -> line
 
 
 def constructed(thing: Any) -> Frame | None:
     """The user's line that made an optimiser or a Keras layer; None where nobody noted it."""
     return None if thing is None else CONSTRUCTED.get(thing)
+
+
+def compiled_on(model: Any) -> Frame | None:
+    """The user's line that compiled a Keras model; None where nobody noted it."""
+    return COMPILED.get(model)
+
+
+def stand_in(made: Any, original: Any) -> None:
+    """Let an optimiser that tflab made have the line of the one that it stands for."""
+    frame = CONSTRUCTED.get(original)
+    CONSTRUCTED.pop(made, None)
+    if frame:
+        CONSTRUCTED[made] = frame
+
+
+@contextmanager
+def on_line(frame: Frame | None) -> Iterator[None]:
+    """What is added to the default graph has this line, where no line of the user's adds it."""
+    import tensorflow as tf
+
+    graph = tf.compat.v1.get_default_graph()
+    before = len(graph.get_operations())
+    yield
+    if frame:
+        lines = OF_LAYERS.setdefault(graph, {})
+        for op in graph.get_operations()[before:]:
+            lines.setdefault(op.name, frame)
 
 
 def layer_of(op: Any) -> Frame | None:
@@ -78,6 +108,8 @@ def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
         line, layer, phase = None, False, FORWARD
         for frame in reversed(list(op.traceback or ())):
             file = frame.filename
+            if file.endswith(CALLER):
+                break
             if line is None and not file.startswith(folders):
                 code = frame.line or linecache.getline(file, frame.lineno)
                 line = file, frame.lineno, frame.name, code.strip()
@@ -87,7 +119,7 @@ def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
                 phase = BACKWARD
             elif any(file.endswith(end) and frame.name in names for end, names in UPDATING):
                 phase = UPDATE
-    return (layer_of(op) if layer else None) or line, phase
+    return (layer_of(op) if layer or line is None else None) or line, phase
 
 
 @contextmanager
@@ -109,20 +141,24 @@ def noted(folders: tuple[str, ...]) -> Iterator[None]:
             ):
                 owner = getattr(import_module(module), kind)
                 original = getattr(owner, method)
-            wrapper = calling(original) if method == "__call__" else noting(original, folders)
+            if method == "__call__":
+                wrapper = calling(original)
+            else:
+                known = COMPILED if method == "compile" else CONSTRUCTED
+                wrapper = noting(original, folders, known)
             wrapped.enter_context(patch.object(owner, method, wrapper))
         yield
 
 
-def noting(original: Any, folders: tuple[str, ...]) -> Any:
-    """A constructor that notes the line of its caller."""
+def noting(original: Any, folders: tuple[str, ...], known: WeakKeyDictionary[Any, Frame]) -> Any:
+    """A constructor, or another method, that notes the line of its caller."""
 
     @functools.wraps(original)
     def made(self: Any, *args: Any, **kwargs: Any) -> None:
         frame = caller(self, folders)
         if frame:
             with suppress(TypeError):  # a class of the user's may be neither hashed nor weak
-                CONSTRUCTED.setdefault(self, frame)
+                known.setdefault(self, frame)
         original(self, *args, **kwargs)
 
     return made
@@ -137,13 +173,8 @@ def calling(original: Any) -> Any:
         frame = CONSTRUCTED.get(self)
         if frame is None or tf.executing_eagerly():
             return original(self, *args, **kwargs)
-        graph = tf.compat.v1.get_default_graph()
-        before = len(graph.get_operations())
-        result = original(self, *args, **kwargs)
-        lines = OF_LAYERS.setdefault(graph, {})
-        for op in graph.get_operations()[before:]:
-            lines.setdefault(op.name, frame)
-        return result
+        with on_line(frame):
+            return original(self, *args, **kwargs)
 
     return call
 
