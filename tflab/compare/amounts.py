@@ -33,14 +33,14 @@ def amount(backward: Backward, phase: str, batch_sizes: Sequence[int], images: i
             else f"A batch of {largest} was asked for"
         )
         raise UsageError(
-            f"{asked}, of {usual:,} images: those of the {dataset.split} split of {dataset.name} "
+            f"{asked}, of {usual:,} {dataset.unit}s: those of the {dataset.split} split of {dataset.name} "
             "that are taken where no number is given. Give smaller batches with --batch-sizes."
         )
     if count > dataset.size or batch_sizes[-1] > count:
         raise UsageError(
-            f"{count:,} images were asked for, and batches of up to {batch_sizes[-1]:,}; the "
-            f"{dataset.split} split of {dataset.name} has {dataset.size:,}. Give a batch size "
-            "and a number of images within that."
+            f"{count:,} {dataset.unit}s were asked for, and batches of up to "
+            f"{batch_sizes[-1]:,}; the {dataset.split} split of {dataset.name} has {dataset.size:,}. Give a batch size "
+            f"and a number of {dataset.unit}s within that."
         )
     return count
 

@@ -140,18 +140,20 @@ def compare(
     judgement = judged(steps, placed, load.since(start))
     if not judgement.quiet:
         raced = race.undecided(raced)
+    unit = program.dataset(split).unit
     return Comparison(
         model=observing.without_folders(model) if observed else model,
         phase=phase,
         by=by,
         data=program.dataset(split).name,
+        unit=unit,
         warmup=options.warmup,
         batch_sizes=tuple(steps),
         rows=compared,
         tables=tables,
         steps=steps,
         configs=raced,
-        findings=findings.sentences(compared, steps, by, raced, judgement),
+        findings=findings.sentences(compared, steps, by, raced, judgement, unit),
         cold=cold,
         cold_step_ns=cold_step_ns,
         uncovered=costs.uncovered(first),

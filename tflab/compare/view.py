@@ -9,7 +9,7 @@ from itertools import pairwise
 from tflab.analysis import batch_fit, quality
 from tflab.records import Compared, Comparison, Fit, OpStats, StepTimes
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
-from tflab.units import percent, plural, size, time
+from tflab.units import each, percent, plural, size, time
 from tflab.views import execution, experiments, op_table
 from tflab.views.abreast import chunks, steps_abreast
 from tflab.views.op_table import costs, legend, work
@@ -62,7 +62,7 @@ def diagnosis(comparison: Comparison) -> Iterator[Strip]:
 
 def opening(comparison: Comparison) -> str:
     partial = comparison.interrupted or comparison.failure
-    images = f"{'up to ' if partial else ''}{plural(comparison.images, 'image')}"
+    images = f"{'up to ' if partial else ''}{plural(comparison.images, comparison.unit)}"
     one_step = comparison.warmup == 1
     warm_up = "first step" if one_step else f"first {comparison.warmup} steps"
     sentences = [
@@ -93,7 +93,11 @@ def steps(comparison: Comparison) -> Table:
             Column("untraced", lambda row: time(row[1].untraced_ns.median), right=True),
             Column("p10", lambda row: time(row[1].untraced_ns.p10), right=True, spare=3),
             Column("p90", lambda row: time(row[1].untraced_ns.p90), right=True, spare=3),
-            Column("images a second", lambda row: f"{row[1].images_per_second:,.0f}", right=True),
+            Column(
+                f"{comparison.unit}s a second",
+                lambda row: f"{row[1].images_per_second:,.0f}",
+                right=True,
+            ),
             Column("traced", lambda row: time(row[1].traced_ns.median), right=True),
             Column("its ops", lambda row: time(row[1].ops_ns), right=True, spare=1),
             Column("memory peak", lambda row: size(row[1].peak_bytes), right=True, spare=2),
@@ -111,10 +115,11 @@ def quiet(comparison: Comparison) -> Iterator[str]:
 
 def units(comparison: Comparison) -> str:
     """What each number of `steps` is of: a median and a rate are not of the same time."""
+    rows = f"{comparison.unit}s"
     return (
-        "Untraced and traced: the median step, with p10 and p90 of the untraced ones. Images a "
-        "second: all images over the time of all untraced steps, slow ones among them, so it is "
-        "not the batch size over the median. Its ops: the time of all ops in a traced step, mean."
+        "Untraced and traced: the median step, with p10 and p90 of the untraced ones. "
+        f"{rows.capitalize()} a second: all {rows} over the time of all untraced steps, slow ones among "
+        "them, so it is not the batch size over the median. Its ops: the time of all ops in a traced step, mean."
     )
 
 
@@ -130,7 +135,8 @@ def in_all(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
 
 def an_image(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """A row's share of an image."""
-    title = "An image at each batch size (and its share of the time of all ops)"
+    each_one = each(comparison.unit).capitalize()
+    title = f"{each_one} at each batch size (and its share of the time of all ops)"
     columns = at_each(sizes, "image", "share")
     return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
 
@@ -182,7 +188,7 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
     last = sizes[-1:] == comparison.batch_sizes[-1:]
     fit_is_known = any(fits[row.key] for row in comparison.rows[:top])
     if last and fit_is_known and not quality.disturbed(comparison.quality):
-        title += "; fixed cost + cost an image"
+        title += f"; fixed cost + cost {each(comparison.unit)}"
         fitted = (
             Column("fit", fit, right=True, spare=2),
             Column("error", error, right=True, spare=1),

@@ -183,5 +183,6 @@ class Comparison(Shown):
     peaks: Peaks | None = None  # of the machine: what `roof_share` is a share of
     quality: Quality | None = None  # of the measurement; None where nobody looked
     diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, what costs most first
+    unit: str = "image"  # what a row of its data is: "image" or "row"
     # Of several processes, where the measurement is to be kept
     observed: Observed | None = field(default=None, repr=False, metadata={"json": None})

@@ -110,7 +110,7 @@ def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
             file = frame.filename
             if file.endswith(CALLER):
                 break
-            if line is None and not file.startswith(folders):
+            if line is None and not file.startswith((*folders, __file__)):
                 code = frame.line or linecache.getline(file, frame.lineno)
                 line = file, frame.lineno, frame.name, code.strip()
             elif file.endswith(LAYER_FILE) and frame.name == "__call__":
@@ -119,6 +119,8 @@ def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
                 phase = BACKWARD
             elif any(file.endswith(end) and frame.name in names for end, names in UPDATING):
                 phase = UPDATE
+    if layer and hasattr(op.graph, "outer_graph"):
+        line = None  # in a function that a layer made, which has the line of its call
     return (layer_of(op) if layer or line is None else None) or line, phase
 
 
