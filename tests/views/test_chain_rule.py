@@ -152,7 +152,7 @@ def test_the_steps_of_a_large_graph_are_told_with_its_nodes_only():
     assert "The chain rule step by step, from the loss back to the variables" not in titles
     drawing, computing, *_ = chain_rule.nodes(replace(STAGE, gradient_nodes=many[:64]))
     assert drawing.title.startswith("The gradient graph, ")
-    computing, more, _ = chain_rule.nodes(replace(STAGE, gradient_nodes=many))
+    computing, more, _, _ = chain_rule.nodes(replace(STAGE, gradient_nodes=many))
     assert len(computing.frames) == 40
     assert more == "... and 25 more; the JSON has all of them."
 

@@ -33,14 +33,15 @@ def amount(backward: Backward, phase: str, batch_sizes: Sequence[int], images: i
             else f"A batch of {largest} was asked for"
         )
         raise UsageError(
-            f"{asked}, of {usual:,} {dataset.unit}s: those of the {dataset.split} split of {dataset.name} "
-            "that are taken where no number is given. Give smaller batches with --batch-sizes."
+            f"{asked}, of {usual:,} {dataset.unit}s: those of the {dataset.split} split of "
+            f"{dataset.name} that are taken where no number is given. Give smaller batches with "
+            "--batch-sizes."
         )
     if count > dataset.size or batch_sizes[-1] > count:
         raise UsageError(
             f"{count:,} {dataset.unit}s were asked for, and batches of up to "
-            f"{batch_sizes[-1]:,}; the {dataset.split} split of {dataset.name} has {dataset.size:,}. Give a batch size "
-            f"and a number of {dataset.unit}s within that."
+            f"{batch_sizes[-1]:,}; the {dataset.split} split of {dataset.name} has "
+            f"{dataset.size:,}. Give a batch size and a number of {dataset.unit}s within that."
         )
     return count
 

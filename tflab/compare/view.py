@@ -118,8 +118,9 @@ def units(comparison: Comparison) -> str:
     rows = f"{comparison.unit}s"
     return (
         "Untraced and traced: the median step, with p10 and p90 of the untraced ones. "
-        f"{rows.capitalize()} a second: all {rows} over the time of all untraced steps, slow ones among "
-        "them, so it is not the batch size over the median. Its ops: the time of all ops in a traced step, mean."
+        f"{rows.capitalize()} a second: all {rows} over the time of all untraced steps, slow ones "
+        "among them, so it is not the batch size over the median. Its ops: the time of all ops in "
+        "a traced step, mean."
     )
 
 

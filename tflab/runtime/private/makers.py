@@ -27,7 +27,7 @@ LAYER = "keras.src.layers.layer"
 WRAPPED = (  # module, class, method; Keras comes with TensorFlow's import
     ("tensorflow.python.training.optimizer", "Optimizer", "__init__"),
     ("keras.src.optimizers.base_optimizer", "BaseOptimizer", "__init__"),
-    (LAYER, "Layer", "__init__"),
+    (LAYER, "Layer", "__new__"),
     (LAYER, "Layer", "__call__"),
     ("keras.src.trainers.trainer", "Trainer", "compile"),
 )
@@ -130,7 +130,7 @@ def noted(folders: tuple[str, ...]) -> Iterator[None]:
     noted, the nodes that each layer makes, and those that add up gradients.
 
     `Optimizer.__init__` in tensorflow/python/training/optimizer.py, TensorFlow 2.21.0;
-    `BaseOptimizer.__init__` in keras/src/optimizers/base_optimizer.py, `Layer.__init__` and
+    `BaseOptimizer.__init__` in keras/src/optimizers/base_optimizer.py, `Layer.__new__` and
     `Layer.__call__` in keras/src/layers/layer.py, Keras 3.15.1. All are wrapped.
     """
     with ExitStack() as wrapped:
@@ -145,6 +145,8 @@ def noted(folders: tuple[str, ...]) -> Iterator[None]:
                 original = getattr(owner, method)
             if method == "__call__":
                 wrapper = calling(original)
+            elif method == "__new__":
+                wrapper = staticmethod(creating(original, folders))
             else:
                 known = COMPILED if method == "compile" else CONSTRUCTED
                 wrapper = noting(original, folders, known)
@@ -162,6 +164,22 @@ def noting(original: Any, folders: tuple[str, ...], known: WeakKeyDictionary[Any
             with suppress(TypeError):  # a class of the user's may be neither hashed nor weak
                 known.setdefault(self, frame)
         original(self, *args, **kwargs)
+
+    return made
+
+
+def creating(original: Any, folders: tuple[str, ...]) -> Any:
+    """`Layer.__new__` that notes the line of its caller. Keras reads the arguments of `__init__`,
+    which is therefore left as it is."""
+
+    @functools.wraps(original)
+    def made(kind: Any, *args: Any, **kwargs: Any) -> Any:
+        layer = original(kind, *args, **kwargs)
+        frame = caller(layer, folders)
+        if frame:
+            with suppress(TypeError):
+                CONSTRUCTED.setdefault(layer, frame)
+        return layer
 
     return made
 
