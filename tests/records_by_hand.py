@@ -45,7 +45,8 @@ UNSAID: dict[str, Any] = {
 
 def op_stats(key: str, **said: Any) -> OpStats:
     """A row of a table of ops of which a test says what it needs."""
-    return OpStats(key, **UNSAID | said)
+    spent = {"forward_ns": said.get("self_ns", 0), "backward_ns": 0, "update_ns": 0}
+    return OpStats(key, **UNSAID | spent | said)
 
 
 def op_total(

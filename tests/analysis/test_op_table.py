@@ -94,7 +94,52 @@ def test_a_row_by_type():
         step_median_ns=None,
         peak_bytes=None,
         image_ns=100,
+        forward_ns=800,
+        backward_ns=0,
+        update_ns=0,
     )
+
+
+PHASES = {
+    "gradients/conv/Relu_grad/ReluGrad": "backward",
+    "conv2/Relu": "update",
+    "of_another_graph": "update",
+}
+
+
+@pytest.mark.parametrize(
+    ("by", "spent"),
+    [
+        (
+            "line",
+            {"net.py:11": (600, 80, 200), "net.py:12": (100, 0, 0), "(runtime)": (20, 0, 0)},
+        ),
+        (
+            "op",
+            {
+                "_FusedConv2D": (600, 0, 200),
+                "MaxPool": (100, 0, 0),
+                "ReluGrad": (0, 80, 0),
+                "_Arg": (20, 0, 0),
+            },
+        ),
+    ],
+)
+def test_the_time_of_a_row_is_that_of_its_three_phases(by, spent):
+    rows = tabulated(by, phases=PHASES)
+    assert {row.key: (row.forward_ns, row.backward_ns, row.update_ns) for row in rows} == spent
+    assert [sum(spent[row.key]) for row in rows] == [row.self_ns for row in rows]
+
+
+def test_updates_of_an_optimiser_without_a_line_have_a_row_of_their_own():
+    sources = {name: SOURCES[name] for name in SOURCES if name != "conv2/Relu"}
+    rows = tabulated("line", phases=PHASES, sources=sources)
+    assert summary(rows) == [
+        ("net.py:11", 680),
+        ("(the optimiser's step)", 200),
+        ("net.py:12", 100),
+        ("(runtime)", 20),
+    ]
 
 
 def test_a_row_by_node():
@@ -122,6 +167,9 @@ def test_a_row_by_node():
         step_median_ns=45,
         peak_bytes=None,
         image_ns=12.5,
+        forward_ns=100,
+        backward_ns=0,
+        update_ns=0,
     )
 
 

@@ -602,7 +602,11 @@ def test_every_time_of_the_rows_of_a_batch_size():
 
 
 @pytest.mark.parametrize(
-    "by, order", [("layer", "in the order of execution"), ("line", "the most expensive first")]
+    "by, order",
+    [
+        ("layer", "the 2 most expensive, in the order of execution"),
+        ("line", "the most expensive first"),
+    ],
 )
 def test_every_time_of_the_layers_and_lines_of_a_batch_size(by, order):
     comparison = by_line() if by == "line" else replace(COMPARISON, by=by)
@@ -914,19 +918,20 @@ def test_every_field_of_the_csv():
     assert lines == [
         "data,partial,batch_size,traced_steps,key,ops,nodes,fused_from,calls,total_ns,self_ns,"
         "mean_ns,median_ns,p95_ns,share,cumulative_share,requested_bytes,flops,gflops,intensity,"
-        "roof_share,std_ns,step_ns,step_std_ns,peak_bytes,ns_per_image,code,step_median_ns",
+        "roof_share,std_ns,step_ns,step_std_ns,peak_bytes,ns_per_image,code,step_median_ns,"
+        "forward_ns,backward_ns,update_ns",
         "MNIST,False,4,38,MaxPool,MaxPool,pool1/MaxPool pool2/MaxPool,,190,11400000,10640000,"
         "60000,55000,91000,0.74,0.75,2048,26000,0.09,0.25,"
-        "0.01,7000,300000,21000,1536,70000.0,,290000",
+        "0.01,7000,300000,21000,1536,70000.0,,290000,10640000,0,0",
         "MNIST,False,4,38,_FusedConv2D,_FusedConv2D Conv2D,conv1/Relu conv2/Relu,"
         "conv1/Conv2D conv1/BiasAdd conv1/Relu conv2/Conv2D conv2/Relu,76,3040000,2888000,"
         "40000,38000,47000,0.24,0.99,1024,1254000,16.5,12.34,"
-        "0.125,3000,80000,4500,768,19000.0,,77000",
-        "MNIST,False,4,38,Const,Const,one,,228,13680,13300,60,58,77,0.003,1.0,96,,,,,9,360,,,87.5,,",
+        "0.125,3000,80000,4500,768,19000.0,,77000,2888000,0,0",
+        "MNIST,False,4,38,Const,Const,one,,228,13680,13300,60,58,77,0.003,1.0,96,,,,,9,360,,,87.5,,,13300,0,0",
         "MNIST,False,16,10,_FusedConv2D,_FusedConv2D,conv1/Relu,"
         "conv1/Conv2D conv1/BiasAdd,20,2000000,1920000,"
         "100000,97000,130000,0.28,0.98,4096,5016000,26.4,13.5,"
-        "0.2,6000,200000,8500,3584,12000.0,,198000",
+        "0.2,6000,200000,8500,3584,12000.0,,198000,1920000,0,0",
         "",
     ]
 
@@ -950,6 +955,7 @@ def test_every_field_of_the_json():
         "model": "lenet",
         "phase": "inference",
         "by": "op",
+        "unit": "image",
         "data": "MNIST",
         "warmup": 3,
         "batch_sizes": [4, 16, 64],
@@ -1113,6 +1119,9 @@ def test_every_field_of_the_json():
                     "peak_bytes": 1_536,
                     "code": None,
                     "step_median_ns": 290_000,
+                    "forward_ns": 10_640_000,
+                    "backward_ns": 0,
+                    "update_ns": 0,
                 },
                 {
                     "key": "_FusedConv2D",
@@ -1141,6 +1150,9 @@ def test_every_field_of_the_json():
                     "peak_bytes": 768,
                     "code": None,
                     "step_median_ns": 77_000,
+                    "forward_ns": 2_888_000,
+                    "backward_ns": 0,
+                    "update_ns": 0,
                 },
                 {
                     "key": "Const",
@@ -1166,6 +1178,9 @@ def test_every_field_of_the_json():
                     "peak_bytes": None,
                     "code": None,
                     "step_median_ns": None,
+                    "forward_ns": 13_300,
+                    "backward_ns": 0,
+                    "update_ns": 0,
                 },
             ],
             "16": [
@@ -1193,6 +1208,9 @@ def test_every_field_of_the_json():
                     "peak_bytes": 3_584,
                     "code": None,
                     "step_median_ns": 198_000,
+                    "forward_ns": 1_920_000,
+                    "backward_ns": 0,
+                    "update_ns": 0,
                 }
             ],
         },
@@ -1266,6 +1284,9 @@ def json_cell(calls, total_ns, mean_ns, ns_per_image, share, bytes_, gflops) -> 
         "share": share,
         "bytes": bytes_,
         "gflops": gflops,
+        "forward_ns": 0,
+        "backward_ns": 0,
+        "update_ns": 0,
     }
 
 

@@ -155,6 +155,7 @@ def test_a_node_is_written_with_all_that_is_known_of_it():
                 "function": "build",
                 "code": 'x = placeholder("x")',
             },
+            "phase": "forward",
         },
         {
             "name": "neg",
@@ -164,6 +165,7 @@ def test_a_node_is_written_with_all_that_is_known_of_it():
             "device": "CPU:0",
             "outputs": [],
             "source": None,
+            "phase": "forward",
         },
     ]
 
@@ -262,6 +264,7 @@ WRITTEN_CALLED = {
             "device": "",
             "outputs": [],
             "source": None,
+            "phase": "forward",
         }
     ],
     "returns": ["out:0"],
@@ -282,6 +285,7 @@ WRITTEN_GRAPH = {
             "device": "CPU:1",
             "outputs": [],
             "source": None,
+            "phase": "forward",
         },
         {
             "name": "b",
@@ -291,6 +295,7 @@ WRITTEN_GRAPH = {
             "device": "",
             "outputs": [{"dtype": "int64", "shape": [2, None]}],
             "source": None,
+            "phase": "forward",
         },
     ],
 }

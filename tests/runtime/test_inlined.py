@@ -42,9 +42,26 @@ FUNCTIONS = (
     ],
 )
 def test_a_node_has_the_line_of_its_function_or_of_the_call(name, line):
-    assert dict(inlined.lines([name], NODES, FUNCTIONS)) == {name: at(line)}
+    origins = dict(inlined.origins([name], NODES, FUNCTIONS))
+    assert {name: node.source for name, node in origins.items()} == {name: at(line)}
 
 
 @pytest.mark.parametrize("name", ["_arg_x_0_0", "other/mul", "mul", "then/_3/mul"])
 def test_what_came_out_of_no_call_has_no_line(name):
-    assert dict(inlined.lines([name], NODES, FUNCTIONS)) == {}
+    assert dict(inlined.origins([name], NODES, FUNCTIONS)) == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "phase"),
+    [
+        ("gradients/loop/body/_3/mul", "backward"),
+        ("gradients/loop/body/_3/push", "forward"),
+        ("gradients/loop/enter/_4", "backward"),
+    ],
+)
+def test_a_node_has_the_phase_of_its_function_s_node_or_of_the_call(name, phase):
+    loop = Node("gradients/loop", "While", source=at(1), phase="backward")
+    body = (Node("mul", "Mul", phase="backward"), Node("push", "TensorListPushBack"))
+    function = Function("f", (Call("gradients/loop", "body"),), body)
+    (found,) = dict(inlined.origins([name], [loop], [function])).values()
+    assert (found.phase, found.source) == (phase, at(1))

@@ -33,7 +33,7 @@ def private_uses(source):
                 yield ast.unparse(node)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):
             name = node.args[1]
-            if isinstance(name, ast.Constant) and name.value.startswith("_"):
+            if isinstance(name, ast.Constant) and re.match(r"_[^_]", name.value):
                 yield ast.unparse(node)
 
 
@@ -184,16 +184,17 @@ def test_an_op_knows_the_line_that_made_it(graph):
     import tensorflow as tf
 
     libraries = (str(Path(tf.__file__).parent),)
-    file, line, function, code = private.frame_outside(op(graph, "square"), libraries)
+    (file, line, function, code), phase = private.making(op(graph, "square"), libraries)
+    assert phase == "forward"
     assert (file, function) == (__file__, "graph")
     assert code == 'square = tf.multiply(x, x, name="square")'
     assert Path(__file__).read_text().splitlines()[line - 1].strip() == code
     imported = tf.Graph()
     with imported.as_default():
         tf.import_graph_def(graph.as_graph_def(), name="")
-    assert private.frame_outside(op(imported, "square"), libraries) is None
-    moved = SimpleNamespace(traceback=[SimpleNamespace()])
-    lost(lambda: private.frame_outside(moved, libraries), "The Python lines of ops")
+    assert private.making(op(imported, "square"), libraries) == (None, "forward")
+    moved = SimpleNamespace(graph=None, traceback=[SimpleNamespace()])
+    lost(lambda: private.making(moved, libraries), "The Python lines of ops")
 
 
 @pytest.mark.tensorflow

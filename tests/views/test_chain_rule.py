@@ -152,7 +152,7 @@ def test_the_steps_of_a_large_graph_are_told_with_its_nodes_only():
     assert "The chain rule step by step, from the loss back to the variables" not in titles
     drawing, computing, *_ = chain_rule.nodes(replace(STAGE, gradient_nodes=many[:64]))
     assert drawing.title.startswith("The gradient graph, ")
-    computing, more, _ = chain_rule.nodes(replace(STAGE, gradient_nodes=many))
+    computing, more, _, _ = chain_rule.nodes(replace(STAGE, gradient_nodes=many))
     assert len(computing.frames) == 40
     assert more == "... and 25 more; the JSON has all of them."
 
@@ -184,7 +184,8 @@ def test_the_gradient_graph_is_drawn_with_what_it_takes_and_who_takes_it():
 
 
 def test_what_computes_has_the_line_of_tensorflow_that_made_it():
-    _, strip, _ = chain_rule.nodes(STAGE)
+    _, strip, sentence, _ = chain_rule.nodes(STAGE)
+    assert sentence == "A node without a line comes from a file, which does not record it."
     assert strip == Strip(
         "What the gradient nodes compute, and the line of TensorFlow that made each",
         (
@@ -195,12 +196,12 @@ def test_what_computes_has_the_line_of_tensorflow_that_made_it():
             ),
             Frame(
                 "gradients/Mul",
-                "the line is not known: the graph comes from a file",
+                "",
                 ("= dL/d(mul) * y = dL/d(x2); not used",),
             ),
             Frame(
                 "gradients/Mul_1",
-                "the line is not known: the graph comes from a file",
+                "",
                 ("= x * dL/d(mul) -> dL/dy",),
             ),
         ),

@@ -33,10 +33,16 @@ ROW = OpStats(
     step_median_ns=433_000,
     peak_bytes=5 * 2**10,
     image_ns=28_200,
+    forward_ns=5_000_000,
+    backward_ns=2_000_000,
+    update_ns=1_000_000,
 )
 SHOWN = {
     "type": ("type that ran", "_FusedConv2D, Conv2D"),
     "calls": ("calls", "1,204"),
+    "forward": ("forward", "5.00 ms"),
+    "backward": ("backward", "2.00 ms"),
+    "updates": ("updates", "1.00 ms"),
     "total": ("total", "9.00 ms"),
     "self": ("self", "8.00 ms"),
     "mean": ("mean", "150 us"),
@@ -66,9 +72,10 @@ def test_every_column_shows_its_own_value():
 
 
 def test_what_nobody_knows_is_left_empty():
-    row = op_stats("a")
+    row = op_stats("a", self_ns=0)
     empty = {name for name, column in op_table.COLUMNS.items() if not column.cell(row)}
     unknown = {"type", "fused from", "step deviation", "image", "peak", "intensity", "roof"}
+    unknown |= {"forward", "backward", "updates"}  # those without any time, too
     assert empty == unknown | {"step median", "flops", "all flops", "gflops", "tenth gflops"}
 
 

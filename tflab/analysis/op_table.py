@@ -31,6 +31,7 @@ from tflab.analysis.row_labels import (
     line_labels,
 )
 from tflab.records import Costs, Fate, NodeStats, OpStats, Peaks
+from tflab.records.graph import BACKWARD, FORWARD, PHASES, UPDATE
 
 Quantile = Callable[[Sequence[str], float], float]
 OfSteps = Callable[[Sequence[str]], float | None]
@@ -46,6 +47,7 @@ def table(
     costs: Iterable[Costs] = (),
     ledger: Sequence[Fate] = (),
     sources: Sources | None = None,
+    phases: Mapping[str, str] | None = None,
     peaks: Peaks | None = None,
     quantile: Quantile | None = None,
     step_std_ns: OfSteps | None = None,
@@ -57,9 +59,10 @@ def table(
 
     `steps` is the number of steps that `nodes` are of, and `images` how many they worked on, None
     where nobody knows; `requested_bytes` and `flops` are per step. `sources` gives the lines of
-    nodes. `fused_from` names the user's nodes that the ledger says were fused into those of the
-    row; by line it has their lines instead, where they are others: a node's time belongs to the
-    line of the node whose name it bears.
+    nodes, and `phases` what they are there for; a node that has none there is forward.
+    `fused_from` names the user's nodes that the ledger says were fused into those of the row; by
+    line it has their lines instead, where they are others: a node's time belongs to the line of
+    the node whose name it bears.
 
     `quantile(names, q)` gives the q-quantile of all runs of some nodes, in ns. Without it, the
     median and p95 of a row of several nodes are the means of theirs, weighted by calls, which
@@ -79,7 +82,9 @@ def table(
     roof is what a short benchmark reached. Raises UsageError for another `by`.
     """
     groups: dict[tuple[str, str], list[NodeStats]] = {}
-    for label, node in zip(labels_of(nodes, by, sources or {}, ledger), nodes, strict=True):
+    phases = phases or {}
+    labels = labels_of(nodes, by, sources or {}, ledger, phases)
+    for label, node in zip(labels, nodes, strict=True):
         groups.setdefault((label, node.op if by == "node" else ""), []).append(node)
     for members in groups.values():
         members.sort(key=lambda node: (node.start_ns, node.name))
@@ -93,7 +98,7 @@ def table(
     rows = [
         with_work(
             replace(
-                measured(key, members, steps, images, parts, quantile, peak_bytes),
+                measured(key, members, steps, images, parts, phases, quantile, peak_bytes),
                 step_std_ns=of_steps(members, steps, step_std_ns, "std_ns"),
                 step_median_ns=of_steps(members, steps, step_median_ns, "median_ns"),
             ),
@@ -124,6 +129,7 @@ def measured(
     steps: int,
     images: int | None,
     parts: Mapping[str, Sequence[str]],
+    phases: Mapping[str, str],
     quantile: Quantile | None,
     peak_bytes: PeakBytes | None,
 ) -> OpStats:
@@ -133,6 +139,9 @@ def measured(
     calls = sum(node.calls for node in members)
     requested = sum(node.requested_bytes * node.calls for node in members)
     fused = dict.fromkeys(part for name in names for part in parts.get(name, ()))
+    spent = dict.fromkeys(PHASES, 0)
+    for node in members:
+        spent[phases.get(node.name, FORWARD)] += node.total_ns
     return OpStats(
         key=key,
         ops=tuple(dict.fromkeys(node.op for node in members)),
@@ -157,6 +166,9 @@ def measured(
         step_median_ns=None,
         peak_bytes=peak_bytes(names) if peak_bytes else None,
         image_ns=None if images is None else total_ns(members) / images,
+        forward_ns=spent[FORWARD],
+        backward_ns=spent[BACKWARD],
+        update_ns=spent[UPDATE],
     )
 
 

@@ -14,11 +14,13 @@ from itertools import dropwhile
 from tflab.analysis.ledger import ROLES
 from tflab.errors import UsageError
 from tflab.records import Fate, NodeStats, Source
+from tflab.records.graph import UPDATE
 
 KEYS = ("op", "node", "layer", "line")
 STEPWISE = ("layer", "line")  # a row's ops are of many kinds: only a whole step of it means much
 RUNTIME = "(runtime)"  # nodes of the runtime's own: feeds, fetches, transfers
 NO_LINE = "(no line)"  # nodes that a pass made, or whose file tells no line
+STEP = "(the optimiser's step)"  # updates by an optimiser that was made on an unknown line
 CALLS = re.compile(r"(Stateful)?PartitionedCall(_\d+)?")  # as SavedModels name theirs
 # What passes values into a call and out of it: `Func/<the call>/input/_0`
 PASSING = re.compile(r"Func/(.+)/(?:input|output)(?:_control_node)?(/_\d+)")
@@ -28,7 +30,11 @@ Sources = Mapping[str, Source | None]
 
 
 def labels_of(
-    nodes: Sequence[NodeStats], by: str, sources: Sources, ledger: Sequence[Fate]
+    nodes: Sequence[NodeStats],
+    by: str,
+    sources: Sources,
+    ledger: Sequence[Fate],
+    phases: Mapping[str, str],
 ) -> list[str]:
     """The key of each node's row."""
     if by == "op":
@@ -43,10 +49,14 @@ def labels_of(
         return [joined.get(label, label) for label in layers]
     if by == "line":
         lines = line_labels(sources)
-        return [
-            lines.get(node.name) or (RUNTIME if is_runtime(node) else NO_LINE) for node in nodes
-        ]
+        return [lines.get(node.name) or without_line(node, phases.get(node.name)) for node in nodes]
     raise UsageError(f"There are no rows by '{by}'; choose from {', '.join(KEYS)}.")
+
+
+def without_line(node: NodeStats, phase: str | None) -> str:
+    if is_runtime(node):
+        return RUNTIME
+    return STEP if phase == UPDATE else NO_LINE
 
 
 def is_runtime(node: NodeStats) -> bool:

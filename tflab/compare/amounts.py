@@ -6,21 +6,22 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 from math import lcm
 
+from tflab.analysis import ledger
 from tflab.errors import RefusedError, UsageError
 from tflab.lifecycle import placement
-from tflab.records import Backward, Options, Placement, Program
+from tflab.records import Backward, Options, Placement
 from tflab.records.options import BATCH_SIZES
 
 SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it works on
 TRAINING_IMAGES = 2_000  # of the training split: enough steps, and over in a few seconds
 
 
-def amount(program: Program, phase: str, batch_sizes: Sequence[int], images: int | None) -> int:
+def amount(backward: Backward, phase: str, batch_sizes: Sequence[int], images: int | None) -> int:
     """How many images to work on at each batch size; UsageError where it cannot be."""
-    if phase == "training" and program.train_op is None:
-        raise UsageError(
-            f"The model '{program.name}' has no loss to train with; compare its inference."
-        )
+    program = backward.program
+    if phase == "training" and not trains(backward):
+        lacks = "loss to train with" if program.model.loss is None else "optimiser to train with"
+        raise UsageError(f"The model '{program.name}' has no {lacks}; compare its inference.")
     dataset = program.dataset(SPLITS[phase])
     usual = min(TRAINING_IMAGES, dataset.size) if phase == "training" else dataset.size
     count = images or usual
@@ -32,16 +33,27 @@ def amount(program: Program, phase: str, batch_sizes: Sequence[int], images: int
             else f"A batch of {largest} was asked for"
         )
         raise UsageError(
-            f"{asked}, of {usual:,} images: those of the {dataset.split} split of {dataset.name} "
-            "that are taken where no number is given. Give smaller batches with --batch-sizes."
+            f"{asked}, of {usual:,} {dataset.unit}s: those of the {dataset.split} split of "
+            f"{dataset.name} that are taken where no number is given. Give smaller batches with "
+            "--batch-sizes."
         )
     if count > dataset.size or batch_sizes[-1] > count:
         raise UsageError(
-            f"{count:,} images were asked for, and batches of up to {batch_sizes[-1]:,}; the "
-            f"{dataset.split} split of {dataset.name} has {dataset.size:,}. Give a batch size "
-            "and a number of images within that."
+            f"{count:,} {dataset.unit}s were asked for, and batches of up to "
+            f"{batch_sizes[-1]:,}; the {dataset.split} split of {dataset.name} has "
+            f"{dataset.size:,}. Give a batch size and a number of {dataset.unit}s within that."
         )
     return count
+
+
+def trains(backward: Backward) -> bool:
+    """Whether a step of the program updates variables: by the model's optimiser, or because what
+    the model fetches depends on updates that it made itself."""
+    program = backward.program
+    if program.train_op:
+        return True
+    needed = ledger.nodes_needed(backward.nodes, program.model.fetches, ())
+    return not needed.isdisjoint(backward.update_nodes)
 
 
 def placements(

@@ -39,6 +39,7 @@ def table(
     """
     devices = {node.name: node.device for node in placed.nodes}
     types = {node.name: node.op for node in placed.nodes}
+    made = (*placed.user_nodes, *placed.nodes)
     requested = {node.name: node.requested_bytes for node in op_stats.fold(batch.runs)}
     runs_of: dict[str, list[OpRun]] = {}
     for run in batch.runs:
@@ -50,7 +51,8 @@ def table(
         batch.rows,
         costs=mean_costs(batch, placed, last),
         ledger=placed.ledger,
-        sources={node.name: node.source for node in (*placed.user_nodes, *placed.nodes)},
+        sources={node.name: node.source for node in made},
+        phases={node.name: node.phase for node in made},
         peaks=peaks,
         quantile=batch.accumulator.quantile,
         step_std_ns=batch.accumulator.step_std_ns,

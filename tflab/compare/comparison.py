@@ -85,7 +85,7 @@ def compare(
     assert isinstance(backward, Backward)
     program = backward.program
     batch_sizes = (program.model.fixed_batch,) if program.model.fixed_batch else batch_sizes
-    images = amounts.amount(program, phase, batch_sizes, images)
+    images = amounts.amount(backward, phase, batch_sizes, images)
     placed, refused = amounts.placements(backward, phase, batch_sizes, images, options)
     batch_sizes = tuple(size for size in batch_sizes if size in placed)
     images = amounts.placeable(images, batch_sizes, placed)
@@ -141,18 +141,20 @@ def compare(
     withheld = quality.disturbed(judgement)
     if withheld:
         raced = race.undecided(raced)
+    unit = program.dataset(split).unit
     return Comparison(
         model=observing.without_folders(model) if observed else model,
         phase=phase,
         by=by,
         data=program.dataset(split).name,
+        unit=unit,
         warmup=options.warmup,
         batch_sizes=tuple(steps),
         rows=compared,
         tables=tables,
         steps=steps,
         configs=raced,
-        findings=findings.sentences(compared, steps, by, raced, judgement),
+        findings=findings.sentences(compared, steps, by, raced, judgement, unit),
         cold=cold,
         cold_step_ns=cold_step_ns,
         uncovered=costs.uncovered(first),

@@ -8,7 +8,7 @@ from math import inf, isfinite
 
 from tflab.analysis import batch_fit, quality, verdicts
 from tflab.records import Compared, ConfigTimes, Quality, StepTimes
-from tflab.units import percent, time
+from tflab.units import each, percent, time
 
 TOP = 3  # rows that have sentences of their own
 FIXED = 0.5  # a larger share of fixed cost is worth a sentence
@@ -28,6 +28,7 @@ def sentences(
     by: str = "op",
     configs: Sequence[ConfigTimes] = (),
     judgement: Quality | None = None,
+    unit: str = "image",
 ) -> tuple[str, ...]:
     """What the table says, in the order in which a reader would ask.
 
@@ -39,9 +40,9 @@ def sentences(
         return (*growth(rows, sizes), WITHHELD)
     return (
         *growth(rows, sizes),
-        *longer(rows, steps, sizes, by),
-        *fixed_costs(rows, sizes, by),
-        *throughput(steps, sizes),
+        *longer(rows, steps, sizes, by, unit),
+        *fixed_costs(rows, sizes, by, unit),
+        *throughput(steps, sizes, unit),
         *overhead(steps, sizes),
         *configurations(configs),
     )
@@ -71,14 +72,18 @@ def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
 
 
 def longer(
-    rows: Sequence[Compared], steps: Mapping[int, StepTimes], sizes: Sequence[int], by: str
+    rows: Sequence[Compared],
+    steps: Mapping[int, StepTimes],
+    sizes: Sequence[int],
+    by: str,
+    unit: str = "image",
 ) -> Iterator[str]:
     """`X: from 1 to 16 a call takes 2.30 x as long for 16 x the images.`"""
     for row in rows[:TOP]:
         times = {size: batch_fit.unit_ns(cell, steps[size], by) for size, cell in row.cells.items()}
         parts = [
             f"from {small} to {large} a {batch_fit.unit(by)} takes "
-            f"{times[large] / times[small]:.2f} x as long for {large / small:g} x the images"
+            f"{times[large] / times[small]:.2f} x as long for {large / small:g} x the {unit}s"
             for small, large in pairwise(sizes)
             if large in times and times.get(small)
         ]
@@ -86,7 +91,9 @@ def longer(
             yield f"{row.key}: {'; '.join(parts)}."
 
 
-def fixed_costs(rows: Sequence[Compared], sizes: Sequence[int], by: str) -> Iterator[str]:
+def fixed_costs(
+    rows: Sequence[Compared], sizes: Sequence[int], by: str, unit: str = "image"
+) -> Iterator[str]:
     """Where the fixed cost is most of the time at the smallest batch, by the fit of the table."""
     size = sizes[0]
     for row in rows[:TOP]:
@@ -96,18 +103,21 @@ def fixed_costs(rows: Sequence[Compared], sizes: Sequence[int], by: str) -> Iter
             if share > FIXED and row.fit.per_image_ns > 0:
                 yield (
                     f"{row.key}: the time of a {batch_fit.unit(by)} fits {time(row.fit.fixed_ns)} "
-                    f"+ {time(row.fit.per_image_ns)} an image within {percent(row.fit.error)}, so "
-                    f"at batch {size} about {100 * min(share, 1):.0f} % of it is fixed cost."
+                    f"+ {time(row.fit.per_image_ns)} {each(unit)} within "
+                    f"{percent(row.fit.error)}, so at batch {size} about "
+                    f"{100 * min(share, 1):.0f} % of it is fixed cost."
                 )
 
 
-def throughput(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[str]:
+def throughput(
+    steps: Mapping[int, StepTimes], sizes: Sequence[int], unit: str = "image"
+) -> Iterator[str]:
     """How images per second grow, from where on a larger batch no longer helps, or is a loss; that
     only where the rounds of the sweep prove it."""
     for small, large in pairwise(sizes):
         gain = steps[large].images_per_second / steps[small].images_per_second
         if gain >= HELPS:
-            yield f"Batch {large} does {gain:.2f} x the images per second of batch {small}."
+            yield f"Batch {large} does {gain:.2f} x the {unit}s per second of batch {small}."
             continue
         gains = by_round(steps[small], steps[large])
         low, high = verdicts.interval(gains) if gains else (0.0, inf)
@@ -120,7 +130,7 @@ def throughput(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator
             sentence = f"come to only {told}: here a larger batch no longer helps"
         else:
             sentence = f"come to {told}: whether a larger batch helps here cannot be told"
-        yield f"From batch {small} to {large} images per second {sentence}."
+        yield f"From batch {small} to {large} {unit}s per second {sentence}."
 
 
 def by_round(small: StepTimes, large: StepTimes) -> list[float]:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from tflab.analysis import batch_fit, quality
 from tflab.records import Compared, Comparison, OpStats, StepTimes
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
-from tflab.units import percent, plural, size, three_digits, time
+from tflab.units import each, percent, plural, size, three_digits, time
 from tflab.views import execution, experiments, op_table
 from tflab.views.abreast import chunks, steps_abreast
 from tflab.views.op_table import costs, legend, work
@@ -63,7 +63,7 @@ def diagnosis(comparison: Comparison) -> Iterator[Strip]:
 
 def opening(comparison: Comparison) -> str:
     partial = comparison.interrupted or comparison.failure
-    images = f"{'up to ' if partial else ''}{plural(comparison.images, 'image')}"
+    images = f"{'up to ' if partial else ''}{plural(comparison.images, comparison.unit)}"
     one_step = comparison.warmup == 1
     warm_up = "first step" if one_step else f"first {comparison.warmup} steps"
     sentences = [
@@ -95,7 +95,11 @@ def steps(comparison: Comparison) -> Table:
             Column("p10", lambda row: time(row[1].untraced_ns.p10), right=True, spare=3),
             Column("p90", lambda row: time(row[1].untraced_ns.p90), right=True, spare=3),
             Column("mean", lambda row: time(mean_ns(*row)), right=True, spare=1),
-            Column("images a second", lambda row: f"{row[1].images_per_second:,.0f}", right=True),
+            Column(
+                f"{comparison.unit}s a second",
+                lambda row: f"{row[1].images_per_second:,.0f}",
+                right=True,
+            ),
             Column("traced, median", lambda row: time(row[1].traced_ns.median), right=True),
             Column("ops, mean", lambda row: time(row[1].ops_ns), right=True, spare=1),
             Column("memory peak", lambda row: size(row[1].peak_bytes), right=True, spare=2),
@@ -119,8 +123,9 @@ def quiet(comparison: Comparison) -> Iterator[str]:
 def units(comparison: Comparison) -> str:
     """What each number of `steps` is of."""
     return (
-        "Median, p10, p90 and mean are of untraced steps. Images a second: the batch size over the "
-        "mean, which slow steps raise above the median. Ops: the time of all ops in a traced step."
+        f"Median, p10, p90 and mean are of untraced steps. {comparison.unit.capitalize()}s a "
+        "second: the batch size over the mean, which slow steps raise above the median. Ops: the "
+        "time of all ops in a traced step."
     )
 
 
@@ -131,14 +136,15 @@ def in_all(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """All calls of a row together."""
     title = "In all at each batch size (and the number of calls)"
     columns = at_each(sizes, "total", "calls")
-    return shortened(title, (*keys(comparison), *columns), comparison.rows, top)
+    return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
 
 
 def an_image(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """A row's share of an image."""
-    title = "An image at each batch size (and its share of the time of all ops)"
+    each_one = each(comparison.unit).capitalize()
+    title = f"{each_one} at each batch size (and its share of the time of all ops)"
     columns = at_each(sizes, "image", "share")
-    return shortened(title, (*keys(comparison), *columns), comparison.rows, top)
+    return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
 
 
 def at_each(sizes: Iterable[int], value: str, about: str) -> Iterator[Column]:
@@ -188,12 +194,14 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
     last = sizes[-1:] == comparison.batch_sizes[-1:]
     fit_is_known = any(row.fit for row in comparison.rows[:top])
     if last and fit_is_known and not quality.disturbed(comparison.quality):
-        title += "; fixed cost + cost an image"
+        title += f"; fixed cost + cost {each(comparison.unit)}"
         fitted = (
             Column("fit", fit, right=True, spare=2),
             Column("error", error, right=True, spare=1),
         )
-    return shortened(title, (*keys(comparison), *map(column, sizes), *fitted), comparison.rows, top)
+    return shortened(
+        title, (*keys(comparison), *map(column, sizes), *fitted), in_order(comparison, top), top
+    )
 
 
 def unit_times(comparison: Comparison, row: Compared) -> dict[int, float]:
@@ -202,6 +210,15 @@ def unit_times(comparison: Comparison, row: Compared) -> dict[int, float]:
         size: batch_fit.unit_ns(stats, comparison.steps[size], comparison.by)
         for size, stats in row.cells.items()
     }
+
+
+def in_order(comparison: Comparison, top: int) -> Sequence[Compared]:
+    """The rows as they are to be cut after so many: the most expensive at any batch size."""
+
+    def time_of(row: Compared) -> float:
+        return max(stats.image_ns or stats.self_ns for stats in row.cells.values())
+
+    return op_table.ranked(comparison.by, comparison.rows, top, time_of)
 
 
 def keys(comparison: Comparison) -> tuple[Column, ...]:

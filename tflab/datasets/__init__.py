@@ -44,6 +44,7 @@ class Counted(Whole):
 
 
 Column = np.ndarray | Whole
+CHANNELS = (1, 3, 4)  # of an image
 
 
 def batch_shape(column: Column, rows: int) -> tuple[int, ...]:
@@ -67,6 +68,18 @@ class Dataset:
         rows = {name: len(column) for name, column in self.columns.items()}
         if len(set(rows.values())) != 1:
             raise TflabError(f"The columns of a data set are equally long; these have rows {rows}.")
+
+    @property
+    def unit(self) -> str:
+        """What a row is: an image where a column is called so or has a height, a width and 1, 3 or
+        4 channels; else a row."""
+
+        def images(name: str, column: Column) -> bool:
+            shape = batch_shape(column, 1)[1:]
+            channels = len(shape) == 3 and (shape[-1] in CHANNELS or shape[0] in CHANNELS)
+            return name in ("image", "images") or channels
+
+        return "image" if any(images(*column) for column in self.columns.items()) else "row"
 
     @property
     def size(self) -> int:

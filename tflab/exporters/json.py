@@ -36,17 +36,23 @@ CELL = {
     "bytes": "requested_bytes",
     "gflops": "gflops",
 }
-ADDED = ("image_ns", "code", "step_median_ns")  # after the others, so that those keep their places
+SPENT = {name: name for name in ("forward_ns", "backward_ns", "update_ns")}  # by phase
+ADDED = (
+    "image_ns",
+    "code",
+    "step_median_ns",
+    *SPENT,
+)  # after the others, so that those keep their places
 ROW = {item.name: item.name for item in fields(OpStats) if item.name not in ADDED}
 MEDIAN = {"step_median_ns": "step_median_ns"}
 OP_STATS: Mapping[str, Mapping[str, str]] = {
     "top_ops": TOTALS,
     "top_types": TOTALS,
     "cold": TOTALS,
-    "cells": CELL,
-    "tables": ROW | {"code": "code"} | MEDIAN,
+    "cells": CELL | SPENT,
+    "tables": ROW | {"code": "code"} | MEDIAN | SPENT,
     "times": ROW,
-    "csv": ROW | {"ns_per_image": "image_ns", "code": "code"} | MEDIAN,
+    "csv": ROW | {"ns_per_image": "image_ns", "code": "code"} | MEDIAN | SPENT,
 }
 PAIRED = ("times",)  # mappings that are written as a list of pairs
 

@@ -32,6 +32,7 @@ from tflab.records import (
     Source,
     node_of,
 )
+from tflab.records.graph import BACKWARD, UPDATE
 from tflab.runtime import functions, nodes, private
 
 NOT_NEEDED = "the loss does not depend on it"
@@ -58,7 +59,8 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     added = gradient_ops + update_ops
     checks, unchecked = check_gradients(program, pairs, options)
     program.graph.finalize()  # from here on, reading it must not change it
-    grown = (*frontend.nodes, *with_lines(frontend.nodes, program, added))
+    new_nodes = with_lines(frontend.nodes, program, pairs, added)
+    grown = nodes.phased((*frontend.nodes, *new_nodes), program.graph.get_operations())
     new = tuple(added_functions(frontend, grown, program.graph))
     stage = Backward(
         program=replace(program, train_op=train_op, model=fetching(program.model, pairs)),
@@ -145,19 +147,30 @@ def fetching(model: Any, pairs: Iterable[tuple[Any, Any]]) -> Any:
 
 
 def with_lines(
-    forward: tuple[Node, ...], program: Program, ops: Iterable[tf.Operation]
+    forward: tuple[Node, ...], program: Program, pairs: list, ops: Iterable[tf.Operation]
 ) -> Iterable[Node]:
     """The added nodes, each with the user's line that it is there for.
 
-    What a gradient function made has the line of its forward op, an update that of its variable,
-    and what belongs to no one op, such as the gradient's start, that of the loss.
+    What derives an op, or adds up its gradients, has the line of that op; what adds up those of a
+    variable has the line of the variable. Other gradients have the line of what they are made of,
+    and the start of all gradients that of the loss. An update has the line that made the optimiser.
     """
     lines = {node.name: node.source for node in forward}
+    for gradient, variable in pairs:
+        for tensor in (getattr(gradient, "values", gradient), getattr(gradient, "indices", None)):
+            if tensor is not None:
+                lines.setdefault(tensor.op.name, lines.get(variable.op.name))
     for op in ops:
-        node = nodes.from_operation(op)
-        if private.original_op(op) is None:
-            known = [lines[name] for name in parents(node) if name in lines]
-            node = replace(node, source=(known or [lines[program.loss.op.name]])[0])
+        node, origin = nodes.from_operation(op), private.derived_from(op)
+        if node.phase == UPDATE:
+            node = replace(node, source=program.optimizer_line)
+        elif origin is not None:
+            node = replace(node, source=lines.get(origin.name, node.source))
+        else:
+            known = [lines[name] for name in (op.name, *parents(node)) if name in lines]
+            line = (known or [lines[program.loss.op.name]])[0]
+            node = replace(node, source=line, phase=BACKWARD)
+        lines[op.name] = node.source
         yield node
 
 

@@ -214,8 +214,8 @@ def with_experiments(execution: Execution, placement: Placement, options: Option
 
 def renumber(graphs: tuple[Any, ...], placement: Placement) -> tuple[Node, ...]:
     """The nodes of the graphs that ran, with the lines of those of the placement."""
-    sources = {node.name: node.source for node in placement.user_nodes}
-    parts = (nodes.from_graph_def(graph, sources, {}) for graph in graphs)
+    makers = {node.name: node for node in placement.user_nodes}
+    parts = (nodes.from_graph_def(graph, makers, {}) for graph in graphs)
     return tuple(node for part in parts for node in part)
 
 

@@ -6,6 +6,7 @@ notes the Python stack of every one; the last frame that belongs to the user is 
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,9 +17,9 @@ import tensorflow as tf
 from tflab.datasets import Dataset
 from tflab.errors import TflabError, reason
 from tflab.lifecycle import split, towers
-from tflab.models import saved
-from tflab.records import Frontend, Model, Options, Program
-from tflab.runtime import functions, nodes
+from tflab.models import compiled, saved
+from tflab.records import Frontend, Model, Options, Program, Saved
+from tflab.runtime import functions, nodes, private
 from tflab.saved_graphs import formats
 
 ROWS_OF_NOTHING = 2**16  # a model that is fed nothing runs with any batch size
@@ -33,10 +34,10 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
     name, function = program
     graph = tf.Graph()
     try:
-        model = call_model(name, function, graph)
-        if type(model).__module__.startswith("keras."):  # recognised without importing Keras
-            graph = tf.Graph()
-            model = call_model(name, functools.partial(from_keras, name, function, options), graph)
+        with private.noted(nodes.LIBRARIES):
+            model = call_model(name, function, graph)
+            if compiled.is_keras(model):
+                model, graph = from_keras(name, function, options)
     except saved.NotImportableError as error:
         return Frontend(
             program=None, nodes=error.nodes, blocked=str(error), functions=error.functions
@@ -56,6 +57,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         dataset=functools.cache(functools.partial(load, name, model, options.data_dir)),
         ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
         places=places,
+        optimizer_line=nodes.constructed(model.optimizer),
     )
     return Frontend(
         program=made,
@@ -77,9 +79,20 @@ def call_model(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
             raise failure(name, "built its graph", error) from error
 
 
-def from_keras(name: str, function: Callable[[], Any], options: Options) -> Model:
-    """A function's Keras model, which is built and exported eagerly, as a graph from a file."""
-    return saved.build(formats.exported(function, name), options.of_file)
+def from_keras(name: str, function: Callable[[], Any], options: Options) -> tuple[Model, tf.Graph]:
+    """A function's Keras model, which is built eagerly, called in a graph.
+
+    One that cannot be called there, or of which the user says what to feed or to fetch, is exported
+    and read as a graph from a file.
+    """
+    keras_model = compiled.eagerly(function)
+    if options.of_file == Saved():
+        graph = tf.Graph()
+        with contextlib.suppress(Exception):  # Keras may raise anything
+            return call_model(name, lambda: compiled.build(keras_model, name), graph), graph
+    file = formats.exported(lambda: keras_model, name)
+    graph = tf.Graph()
+    return call_model(name, lambda: saved.build(file, options.of_file), graph), graph
 
 
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:

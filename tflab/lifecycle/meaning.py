@@ -100,6 +100,6 @@ def lines(stage: Backward, graph: GradientGraph) -> Mapping[str, Source | None]:
         op = operation(name)
         candidates = (file for file in (files.get(owner), caller) if file)
         frames = (private.frame_within(op, file) for file in candidates)
-        frame = next(filter(None, frames), None) or private.frame_outside(op, nodes.LIBRARIES)
+        frame = next(filter(None, frames), None) or private.making(op, nodes.LIBRARIES)[0]
         known[name] = Source(*frame) if frame else None
     return known

@@ -58,12 +58,12 @@ def place_once(backward: Backward, options: Options) -> Placement:
     graphs = observed.metadata.partition_graphs
     shapes = trace.output_shapes(observed.metadata.step_stats)
     names = (node.name for graph in graphs for node in graph.node)
-    sources = dict(inlined.lines(names, backward.nodes, backward.functions))
-    sources |= {node.name: node.source for node in backward.nodes if node.source}
+    makers = dict(inlined.origins(names, backward.nodes, backward.functions))
+    makers |= {node.name: node for node in backward.nodes}
     arrived = trace.received(0, observed.metadata.step_stats)
     sent = tuple(transfers.of_graphs(graphs, shapes, {one.edge: one.bytes for one in arrived}))
     shapes |= {transfer.recv: transfer.shape for transfer in sent}  # a `_Recv` is not in the trace
-    parts = [nodes.from_graph_def(graph, sources, shapes) for graph in graphs]
+    parts = [nodes.from_graph_def(graph, makers, shapes) for graph in graphs]
     generated, notes = generated_code(program, fetches, observed, options)
     placement = Placement(
         program=program,

@@ -9,9 +9,11 @@ from __future__ import annotations
 import difflib
 import functools
 import importlib.util
+import inspect
 import os
 import re
 from collections.abc import Callable
+from typing import Any
 
 from tflab.cli import command
 from tflab.errors import UsageError, reason
@@ -30,6 +32,14 @@ MODELS = {
 GRAPHS = re.compile(r"[^:]*/(?!.*\.py(:|$))[^:]*|.*\.(pb|pbtxt|keras|h5|hdf5|meta)$")
 
 
+# What to do with a program that is no model function
+ELSE = (
+    "Or save what it computes with tf.saved_model.save(..., "
+    "options=tf.saved_model.SaveOptions(save_debug_info=True)), which keeps the lines, and name "
+    "that folder."
+)
+
+
 def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
     """The model function for a registered name, for `package.module:function` or for the path of a
     saved graph. `options` are for a graph from a file.
@@ -46,7 +56,8 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
         importable = os.path.basename(module_name).removesuffix(".py")
         raise UsageError(
             f"'{module_name}' is a file; name the module instead, such as "
-            f"{importable}:{function_name or 'build'}, from the folder that it is in."
+            f"{importable}:{function_name or 'build'}, from the folder that it is in. The function "
+            f"takes no arguments and returns a tflab.records.Model or a Keras model. {ELSE}"
         )
     if not (module_name and colon and function_name):
         if is_module(name):
@@ -74,7 +85,32 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
         nearest = difflib.get_close_matches(function_name, functions, n=1)
         hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
         raise UsageError(f"The module {module_name} has no function '{function_name}'.{hint}")
+    if compiled_model(function):
+        return lambda: function
+    refuse_arguments(name, function)
     return function
+
+
+def compiled_model(function: Any) -> bool:
+    """Whether this is a Keras model in place of a function that makes one."""
+    return hasattr(function, "trainable_variables") and hasattr(function, "get_config")
+
+
+def refuse_arguments(name: str, function: Callable[..., Any]) -> None:
+    """Raise UsageError for a tf.function, and for a function that cannot be called without
+    arguments."""
+    if hasattr(function, "get_concrete_function"):
+        raise UsageError(f"'{name}' is a tf.function, which is traced with its arguments. {ELSE}")
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # of something built in
+        return
+    optional = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    wanted = [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
+    if wanted:
+        raise UsageError(
+            f"'{name}' wants arguments ({', '.join(wanted)}); a model function takes none. {ELSE}"
+        )
 
 
 def is_file(name: str) -> bool:

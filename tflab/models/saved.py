@@ -211,9 +211,11 @@ def import_graph(file: GraphFile, graph: tf.Graph, options: Saved) -> None:
 
 
 def not_importable(file: GraphFile, reason: str) -> NotImportableError:
+    lines = nodes.lines_in(file.lines)
+    makers = {name: Node(name, "", source=source) for name, source in lines.items()}
     return NotImportableError(
         f"The graph '{file.name}' cannot be imported: {reason}.",
-        nodes.from_graph_def(file.graph_def, nodes.lines_in(file.lines), {}),
+        nodes.from_graph_def(file.graph_def, makers, {}),
         functions.of_graph_def(file.graph_def, file.lines),
     )
 

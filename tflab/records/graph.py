@@ -7,6 +7,10 @@ from dataclasses import dataclass
 
 Shape = tuple[int | None, ...] | None  # None: not even the rank is known
 
+# The phases of a training step. Gradients are backward; what is made of gradients is update
+# (clipping, the optimiser's own ops); forward is everything else.
+FORWARD, BACKWARD, UPDATE = PHASES = ("forward", "backward", "update")
+
 
 @dataclass(frozen=True)
 class Source:
@@ -39,6 +43,7 @@ class Node:
     device: str = ""  # "" until somebody asks for one or the placer assigns one
     outputs: tuple[Tensor, ...] = ()
     source: Source | None = None
+    phase: str = FORWARD  # what it is there for: one of PHASES
 
 
 @dataclass(frozen=True)

@@ -92,6 +92,10 @@ class OpStats:
     step_median_ns: float | None  # likewise; of many steps, of one in so many
     peak_bytes: int | None  # the most its nodes had alive at once in a step
     image_ns: float | None  # self time an image
+    # Self time by the phase of its nodes (`graph.PHASES`); the three add up to `self_ns`
+    forward_ns: int
+    backward_ns: int
+    update_ns: int
     code: str | None = None  # the text of the row's source line, in a table by line
 
     @property
@@ -181,5 +185,6 @@ class Comparison(Shown):
     peaks: Peaks | None = None  # of the machine: what `roof_share` is a share of
     quality: Quality | None = None  # of the measurement; None where nobody looked
     diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, what costs most first
+    unit: str = "image"  # what a row of its data is: "image" or "row"
     # Of several processes, where the measurement is to be kept
     observed: Observed | None = field(default=None, repr=False, metadata={"json": None})

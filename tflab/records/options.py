@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tflab.errors import TflabError
-from tflab.records.graph import Lines
+from tflab.records.graph import Lines, Source
 
 BATCH_SIZES = (1, 16, 64)  # those that the lab compares
 
@@ -138,6 +138,8 @@ class Program:
     # The device that each node of the model is to have, where the user does not choose it in the
     # model: over the tasks of a cluster, node -> `/job:worker/task:1`
     places: Mapping[str, str] = field(default_factory=dict)
+    # The user's line that made the model's optimiser; None where nobody noted it
+    optimizer_line: Source | None = None
 
     @property
     def loss(self) -> Any:

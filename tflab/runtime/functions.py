@@ -115,8 +115,13 @@ def function(
     lines: Mapping[str, Source | None],
 ) -> Function:
     """One FunctionDef, with lines and shapes from the graph that it was traced in, if any."""
-    sources, shapes = (
-        lines_and_shapes(definition, traced) if traced else (lines, declared_shapes(definition))
+    makers, shapes = (
+        makers_and_shapes(definition, traced)
+        if traced
+        else (
+            {name: Node(name, "", source=source) for name, source in lines.items()},
+            declared_shapes(definition),
+        )
     )
     names = Names(definition, signatures)
     traced_inputs = traced.inputs if traced else ()
@@ -131,7 +136,7 @@ def function(
         for index, arg in enumerate(arguments)
     ]
     for node_def in definition.node_def:
-        node = nodes.from_node_def(node_def, sources, shapes, signatures)
+        node = nodes.from_node_def(node_def, makers, shapes, signatures)
         body.append(replace(node, inputs=tuple(map(names.of, node.inputs))))
     results = (definition.ret.get(arg.name, "") for arg in definition.signature.output_arg)
     returns = tuple(names.of(result) for result in results if result)
@@ -151,26 +156,27 @@ def argument(arg: Any, made: Any, attributes: Any, source: Source | None) -> Nod
     return Node(arg.name, ARGUMENT, outputs=outputs, source=source)
 
 
-def lines_and_shapes(
+def makers_and_shapes(
     definition: Any, traced: tf.Graph
-) -> tuple[dict[str, Source | None], dict[str, Shape]]:
-    """The lines of the nodes and the shapes of their outputs, as the traced graph knows them.
+) -> tuple[dict[str, Node], dict[str, Shape]]:
+    """The nodes, with their lines and phases, and the shapes of their outputs, as the traced graph
+    knows them.
 
     It may have grown since, and a node that bore the name of a result is `mul_0` in the
     definition and `mul` in the graph.
     """
     ops = {op.name: op for op in traced.get_operations()}
-    sources: dict[str, Source | None] = {}
+    makers: dict[str, Node] = {}
     shapes: dict[str, Shape] = {}
     for node_def in definition.node_def:
         name = node_def.name
         op = ops.get(name) or ops.get(name.rpartition("_")[0])
         if op is None or op.type != node_def.op:
             continue
-        sources[name] = nodes.source_of(op)
+        makers[name] = nodes.from_operation(op)
         for index, out in enumerate(op.outputs):
             shapes[f"{name}:{index}" if index else name] = nodes.shape_of(out.shape)
-    return sources, shapes
+    return makers, shapes
 
 
 def declared_shapes(definition: Any) -> dict[str, Shape]:

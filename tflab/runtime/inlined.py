@@ -1,4 +1,4 @@
-"""Inlined: the lines of nodes that the runtime took out of functions. No TensorFlow in here.
+"""Inlined: lines and phases of nodes that the runtime took out of functions. No TensorFlow in here.
 
 It puts the body of a function where the call was, and names each node after its call:
 `call/mul`. In a branch or a loop these are `cond/then/_3/mul` and `loop/body/_8/mul`, and what
@@ -10,50 +10,55 @@ lower_if_op.cc, lower_while_op.cc.)
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
-from tflab.records import Function, Node, Source
+from tflab.records import Function, Node
 
 PART = re.compile(r"(then|else|cond|body)/_\d+/")
 ATTRIBUTES = {"then": "then_branch", "else": "else_branch", "cond": "cond", "body": "body"}
 BESIDE = "Func/"  # before the names of nodes that keep the order around a body
 
+Bodies = Mapping[str | None, Mapping[str, Node]]  # function (None: the graph itself) -> its nodes
+Calls = Mapping[tuple[str | None, str], Mapping[str, str]]
 
-def lines(
+
+def origins(
     names: Iterable[str], nodes: Iterable[Node], functions: Iterable[Function]
-) -> Iterator[tuple[str, Source]]:
-    """The names that came out of a call in the graph, each with the line of its node."""
+) -> Iterator[tuple[str, Node]]:
+    """The names that came out of a call in the graph, each with the node that it was copied from.
+
+    Without a line of its own that node has the line of the innermost call; what has no counterpart
+    in any body comes with the node of that call.
+    """
     functions = tuple(functions)
-    known: dict[str | None, dict[str, Source | None]] = {
-        function.name: {node.name: node.source for node in function.nodes} for function in functions
+    known: dict[str | None, dict[str, Node]] = {
+        function.name: {node.name: node for node in function.nodes} for function in functions
     }
-    known[None] = {node.name: node.source for node in nodes}
+    known[None] = {node.name: node for node in nodes}
     calls: dict[tuple[str | None, str], dict[str, str]] = {}
     for function in functions:
         for call in function.called_by:
             calls.setdefault((call.function, call.node), {})[call.attribute] = function.name
     for name in names:
-        source = line(name.removeprefix(BESIDE), known, calls)
-        if source:
-            yield name, source
+        node = origin(name.removeprefix(BESIDE), known, calls)
+        if node:
+            yield name, node
 
 
-def line(
-    name: str,
-    known: dict[str | None, dict[str, Source | None]],
-    calls: dict[tuple[str | None, str], dict[str, str]],
-) -> Source | None:
+def origin(name: str, known: Bodies, calls: Calls) -> Node | None:
     """Follow a name from call to call into the functions, as far as it goes."""
     inside: str | None = None
-    nearest: Source | None = None  # line of the innermost call on the way
+    nearest: Node | None = None  # the innermost call on the way
     while True:
         own = known.get(inside, {})
         if name in own:
-            return own[name] or nearest
+            return below(own[name], nearest)
         call = next((part for part in scopes(name) if (inside, part) in calls), None)
         if call is None:
             return nearest
-        nearest = own.get(call) or nearest
+        if call in own:
+            nearest = below(own[call], nearest)
         called = calls[inside, call]
         name = name[len(call) + 1 :]
         part = PART.match(name)
@@ -63,6 +68,11 @@ def line(
             inside = next(iter(called.values())) if len(called) == 1 else None
         if inside is None:
             return nearest
+
+
+def below(node: Node, call: Node | None) -> Node:
+    """The node, with the line of the call where it has none."""
+    return replace(node, source=call.source) if call and not node.source else node
 
 
 def scopes(name: str) -> Iterator[str]:

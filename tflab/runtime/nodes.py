@@ -5,22 +5,26 @@ from __future__ import annotations
 import functools
 import importlib.util
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import tensorflow as tf
 
-from tflab.records import Lines, Node, Shape, Source, Tensor
+from tflab.records import Lines, Node, Shape, Source, Tensor, node_of
+from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.runtime import private
 
 # Frames below these folders are library code; the user's line is the last one outside.
 LIBRARIES = tuple(
     os.path.dirname(spec.origin) + os.sep
-    for spec in map(importlib.util.find_spec, ("tensorflow", "keras"))
+    for spec in map(importlib.util.find_spec, ("tensorflow", "keras", "tf_keras"))
     if spec and spec.origin
 )
+# So is what tflab makes of a Keras model.
+LIBRARIES += (str(Path(__file__).parents[1] / "models" / "compiled.py"),)
 MOST_OUTPUTS = 2**10  # of one argument: a damaged file may claim any number
 MOST_ELEMENTS = 2**20  # of a constant that is looked into: a file may claim any number
 NONE: Mapping[Any, Any] = MappingProxyType({})
@@ -31,9 +35,49 @@ def from_graph(graph: tf.Graph, lines: Lines = NONE) -> tuple[Node, ...]:
 
     `lines` are those of nodes that were imported: TensorFlow does not know who made them.
     """
-    made = (from_operation(op) for op in graph.get_operations())
+    ops = graph.get_operations()
     known = lines_in(lines)
-    return tuple(replace(n, source=known[n.name]) if n.name in known else n for n in made)
+    made = [from_operation(op) for op in ops]
+    made = [replace(n, source=known[n.name]) if n.name in known else n for n in made]
+    return phased(made, ops)
+
+
+def phased(made: Sequence[Node], ops: Iterable[tf.Operation]) -> tuple[Node, ...]:
+    """The nodes of these ops, where forward is only what does not work on gradients."""
+    if all(node.phase == FORWARD for node in made):
+        return tuple(made)
+    derived = [forward.name for op in ops if (forward := private.original_op(op)) is not None]
+    updating = for_updates(made, derived)
+    return tuple(replace(n, phase=UPDATE) if n.name in updating else n for n in made)
+
+
+def for_updates(nodes: Sequence[Node], derived: Iterable[str]) -> set[str]:
+    """The forward nodes that are there for updates: those that work on gradients, such as clipping,
+    and those whose values only updates use, such as a learning rate. What leads to a node that is
+    `derived` by others is none of them."""
+    forward = [node for node in nodes if node.phase == FORWARD]
+    phases = {node.name: node.phase for node in nodes}
+    inputs = {node.name: [node_of(tensor) for tensor in node.inputs] for node in nodes}
+    consumers: dict[str, list[str]] = {}
+    for name, parents in inputs.items():
+        for parent in parents:
+            consumers.setdefault(parent, []).append(name)
+    of_loss: set[str] = set()
+    waiting = list(derived)
+    while waiting:
+        name = waiting.pop()
+        if name not in of_loss:
+            of_loss.add(name)
+            waiting.extend(inputs.get(name, ()))
+    rest = [node.name for node in forward if node.name not in of_loss]
+    for name in rest:  # in the order in which they were made: inputs first
+        if any(phases[parent] != FORWARD for parent in inputs[name] if parent in phases):
+            phases[name] = UPDATE
+    for name in reversed(rest):
+        users = consumers.get(name)
+        if users and all(phases[user] == UPDATE for user in users):
+            phases[name] = UPDATE
+    return {name for name in rest if phases[name] == UPDATE}
 
 
 def ones(graph: tf.Graph) -> set[str]:
@@ -56,6 +100,7 @@ def lines_in(lines: Lines, function: str | None = None) -> dict[str, Source | No
 
 
 def from_operation(op: tf.Operation) -> Node:
+    source, phase = made_by(op)
     return Node(
         name=op.name,
         op=op.type,
@@ -63,7 +108,8 @@ def from_operation(op: tf.Operation) -> Node:
         control_inputs=tuple(control.name for control in op.control_inputs),
         device=op.device,
         outputs=tuple(Tensor(out.dtype.base_dtype.name, shape_of(out.shape)) for out in op.outputs),
-        source=source_of(op),
+        source=source,
+        phase=phase,
     )
 
 
@@ -77,37 +123,50 @@ def shape_of(shape: tf.TensorShape) -> Shape:
 
 
 def source_of(op: tf.Operation) -> Source | None:
-    """The user's line that made a node: the last frame of its creation outside the libraries.
+    return made_by(op)[0]
 
-    A node that a gradient function made goes to the line of its forward op: that line is why
-    it exists. Nodes of an imported graph have no line.
+
+def made_by(op: tf.Operation) -> tuple[Source | None, str]:
+    """The user's line that made a node, and the node's phase.
+
+    The line is the last frame of the node's creation outside the libraries, or the one that made
+    the Keras layer in whose call it was created. A node that a gradient function made, or that adds
+    up the gradients of an op, has the line of the forward op: it exists because of that line. Nodes
+    of an imported graph have no line.
     """
-    forward = private.original_op(op)
+    forward = private.derived_from(op)
     if forward is not None:
-        return source_of(forward)
-    frame = private.frame_outside(op, LIBRARIES)
+        return made_by(forward)[0], BACKWARD
+    frame, phase = private.making(op, LIBRARIES)
+    return Source(*frame) if frame else None, phase
+
+
+def constructed(thing: Any) -> Source | None:
+    """The user's line that made an optimiser or a Keras layer, where it was noted."""
+    frame = private.constructed(thing)
     return Source(*frame) if frame else None
 
 
 def from_graph_def(
-    graph_def: Any, sources: Mapping[str, Source | None], shapes: Mapping[str, Shape]
+    graph_def: Any, makers: Mapping[str, Node], shapes: Mapping[str, Shape]
 ) -> tuple[Node, ...]:
     """The nodes of a graph that the runtime wrote, in its order.
 
-    It keeps names and types but neither lines nor shapes: lines come from the user's nodes of
-    the same name, shapes (by tensor name) from the trace of a step.
+    It keeps names and types but neither lines nor shapes: lines and phases come from `makers`, the
+    user's nodes by the names that they run under, shapes (by tensor name) from the trace of a step.
     """
-    return tuple(from_node_def(node_def, sources, shapes) for node_def in graph_def.node)
+    return tuple(from_node_def(node_def, makers, shapes) for node_def in graph_def.node)
 
 
 def from_node_def(
     node_def: Any,
-    sources: Mapping[str, Source | None],
+    makers: Mapping[str, Node],
     shapes: Mapping[str, Shape],
     signatures: Mapping[str, Any] = NONE,
 ) -> Node:
     """`signatures` are OpDefs of functions, whose names may be the types of nodes."""
     name = node_def.name
+    maker = makers.get(name)
     args = output_args(node_def.op, signatures)
     return Node(
         name=name,
@@ -119,7 +178,8 @@ def from_node_def(
             Tensor(dtype, shapes.get(f"{name}:{index}" if index else name))
             for index, dtype in enumerate(output_dtypes(node_def, args))
         ),
-        source=sources.get(name),
+        source=maker.source if maker else None,
+        phase=maker.phase if maker else FORWARD,
     )
 
 

@@ -190,11 +190,13 @@ def computing(known: Iterable[GradientNode]) -> Iterator[Block]:
     )
     if len(some) > LONGEST:
         yield f"... and {len(some) - LONGEST:,} more; the JSON has all of them."
+    if any(node.line is None for node in some):
+        yield "A node without a line comes from a file, which does not record it."
 
 
 def line(node: GradientNode) -> str:
     if node.line is None:
-        return "the line is not known: the graph comes from a file"
+        return ""
     return f"{place(node.line)}  {node.line.code}"
 
 

@@ -5,7 +5,7 @@ A new column is an entry of COLUMNS, and its name in the tables that are to have
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -45,6 +45,9 @@ def number(header: str, cell: Callable[[OpStats], str], spare: int = 0) -> Colum
 COLUMNS = {
     "type": Column("type that ran", lambda row: row.op, spare=1),
     "calls": number("calls", lambda row: f"{row.calls:,}"),
+    "forward": number("forward", lambda row: known(row.forward_ns or None, time)),
+    "backward": number("backward", lambda row: known(row.backward_ns or None, time)),
+    "updates": number("updates", lambda row: known(row.update_ns or None, time)),
     "total": number("total", lambda row: time(row.total_ns)),
     "self": number("self", lambda row: time(row.self_ns)),
     "mean": number("mean", lambda row: time(row.mean_ns)),
@@ -75,6 +78,10 @@ TIME_OF_STEPS = (
     *("calls", "total", "self", "step", "step median", "step deviation"),
     *("share", "cumulative"),
 )
+TIME_OF_LINES = (
+    *("forward", "backward", "updates", "total"),
+    *("calls", "step", "step median", "share", "cumulative"),
+)
 WORK = ("requested", "peak", "flops", "gflops", "intensity", "roof", "fused from")
 ONE_NODE = (
     *("calls", "mean", "median", "p95", "share"),
@@ -98,7 +105,7 @@ def keys(by: str, least: int, code: Callable[[Any], str | None]) -> tuple[Column
     """What the rows are called; a source line with its code, which `code` takes from a row."""
     if by != "line":
         return (key(by, least),)
-    return key(by, least), Column("code", lambda row: code(row) or "", elastic=True, spare=4)
+    return key(by, least), Column("code", lambda row: code(row) or "", elastic=True)
 
 
 def within(chosen: Iterable[Column], row_of: Callable[[Any], OpStats]) -> Iterator[Column]:
@@ -122,15 +129,38 @@ def text(name: str, row: OpStats) -> str:
 def costs(comparison: Comparison, batch: int, top: int) -> Table:
     """The time that the rows took, and of it that of a call; where ops are of many kinds, of a
     step."""
-    by = comparison.by
-    order = "in the order of execution" if by == "layer" else "the most expensive first"
-    names = TIME_OF_STEPS if batch_fit.unit(by) == "step" else TIME_OF_CALLS
+    by, rows = comparison.by, comparison.tables.get(batch, ())
+    order = "the most expensive first"
+    names: Sequence[str] = TIME_OF_STEPS if batch_fit.unit(by) == "step" else TIME_OF_CALLS
+    if by == "layer":
+        most = f"the {top} most expensive, " if len(rows) > top else ""
+        order = f"{most}in the order of execution"
+    if by_phase(comparison):
+        names = TIME_OF_LINES
     return shortened(
         f"Batch {batch}: the time it took, {order}",
         (*keys(by, 18, lambda row: row.code), *columns(names)),
-        comparison.tables.get(batch, ()),
+        ranked(by, rows, top, lambda row: row.self_ns),
         top,
     )
+
+
+def by_phase(comparison: Comparison) -> bool:
+    """Whether the rows are lines of a step that has more than a forward phase."""
+    rows = (row for table in comparison.tables.values() for row in table)
+    return comparison.by == "line" and any(row.backward_ns or row.update_ns for row in rows)
+
+
+def ranked(
+    by: str, rows: Sequence[Any], top: int, time_of: Callable[[Any], float]
+) -> Sequence[Any]:
+    """The rows with the `top` most expensive ones before the others. Layers are in the order of
+    execution, and stay in it among the first and among the others; rows by any other key have that
+    order already."""
+    if by != "layer" or len(rows) <= top:
+        return rows
+    times = sorted(map(time_of, rows), reverse=True)
+    return sorted(rows, key=lambda row: time_of(row) < times[top - 1]) if top else rows
 
 
 def work(comparison: Comparison, batch: int, top: int) -> Table:
@@ -138,7 +168,7 @@ def work(comparison: Comparison, batch: int, top: int) -> Table:
     return shortened(
         f"Batch {batch}: the work it did in a step, in the same order",
         (*keys(comparison.by, 18, lambda row: row.code), *columns(WORK)),
-        comparison.tables.get(batch, ()),
+        ranked(comparison.by, comparison.tables.get(batch, ()), top, lambda row: row.self_ns),
         top,
     )
 
@@ -175,6 +205,14 @@ def legend(comparison: Comparison) -> str:
         sentences += (
             f". Above: faster than that benchmark, as {above} was, so that the roof is too low and "
             "shares of it are too high"
+        )
+    if by_phase(comparison):
+        sentences += (
+            ". Forward, backward and updates add up to the total. Backward: the gradients of what "
+            "the line made. Updates: what is made of gradients, such as clipping and the "
+            "optimiser's ops; they belong to the line that makes the step or, where the model "
+            "leaves that to tflab, to the line that made the optimiser. Forward: all other ops. "
+            "The time of a fused op belongs to the line of the node whose name it bears"
         )
     return f"{sentences}."
 

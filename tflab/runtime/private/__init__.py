@@ -14,8 +14,8 @@ from tflab.runtime.private.corner import CHECKED, moved
 from tflab.runtime.private.debugger import DEBUG_NODES, debug_options, no_values
 from tflab.runtime.private.files import debug_info, saved_model
 from tflab.runtime.private.graphs import (
+    derived_from,
     device_requests,
-    frame_outside,
     frame_within,
     gradient_calls,
     gradients_file,
@@ -23,6 +23,14 @@ from tflab.runtime.private.graphs import (
     rewire,
     set_device,
     traced_graphs,
+)
+from tflab.runtime.private.makers import (
+    compiled_on,
+    constructed,
+    making,
+    noted,
+    on_line,
+    stand_in,
 )
 from tflab.runtime.private.op_types import (
     gradient_function,
@@ -35,18 +43,23 @@ from tflab.runtime.private.steps import compiled_step, ctrl_c_kept, shared_step
 __all__ = [
     "CHECKED",
     "DEBUG_NODES",
+    "compiled_on",
     "compiled_step",
+    "constructed",
     "ctrl_c_kept",
     "debug_info",
     "debug_options",
+    "derived_from",
     "device_requests",
-    "frame_outside",
     "frame_within",
     "gradient_calls",
     "gradient_function",
     "gradients_file",
+    "making",
     "moved",
     "no_values",
+    "noted",
+    "on_line",
     "onednn_is_on",
     "op_def",
     "original_op",
@@ -55,5 +68,6 @@ __all__ = [
     "saved_model",
     "set_device",
     "shared_step",
+    "stand_in",
     "traced_graphs",
 ]

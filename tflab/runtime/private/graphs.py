@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from tflab.runtime.private.corner import corner
+
+# graph -> the node of a gradient -> the op to whose gradient function it was given first
+ADDERS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 
 def original_op(op: Any) -> Any:
@@ -21,6 +25,15 @@ def original_op(op: Any) -> Any:
         "Recorded traces can still be converted.",
     ):
         return op._original_op
+
+
+def derived_from(op: Any) -> Any:
+    """The forward op that this one derives: its original op, or the op of whose outputs it adds up
+    the gradients. None for any other, such as the op at which gradients start."""
+    original = original_op(op)
+    if original is None and (adders := ADDERS.get(op.graph)) and op.name in adders:
+        return adders[op.name] if frame_within(op, gradients_file()) else None
+    return original
 
 
 @contextmanager
@@ -43,6 +56,14 @@ def gradient_calls() -> Iterator[list[tuple[Any, Sequence[Any], Sequence[Any]]]]
 
     def note(op: Any, given: Sequence[Any], returned: Sequence[Any]) -> None:
         calls.append((op, tuple(given), tuple(returned)))
+        adders = ADDERS.setdefault(op.graph, {})
+        for gradient in given:
+            for tensor in (
+                getattr(gradient, "values", gradient),
+                getattr(gradient, "indices", None),
+            ):
+                if tensor is not None:
+                    adders.setdefault(tensor.op.name, op)
         log(op, given, returned)
 
     gradients_util._LogOpGradients = note
@@ -71,30 +92,16 @@ def frame_within(op: Any, file: str) -> tuple[str, int, str, str] | None:
     """File, line, function and code of the last frame in one file, of the Python stack at the
     making of an op.
 
-    As in `frame_outside`: tensorflow/python/util/tf_stack.py, TensorFlow 2.21.0.
-    """
-    return last_frame(op, lambda name: name == file)
-
-
-def frame_outside(op: Any, folders: tuple[str, ...]) -> tuple[str, int, str, str] | None:
-    """File, line, function and code of the last frame outside these folders, of the Python stack
-    at the making of an op. An imported op has none.
-
     `Operation.traceback` is public, what its frames are is not
     (tensorflow/python/util/tf_stack.py, TensorFlow 2.21.0).
     """
-    return last_frame(op, lambda name: not name.startswith(folders))
-
-
-def last_frame(op: Any, wanted: Callable[[str], bool]) -> tuple[str, int, str, str] | None:
-    """The last frame of an op's Python stack in a file that is wanted, with its line of code."""
     with corner(
         "the Python lines of ops",
         "tensorflow/python/util/tf_stack.py",
         "Recorded traces can still be converted.",
     ):
         for frame in reversed(list(op.traceback or ())):
-            if wanted(frame.filename):
+            if frame.filename == file:
                 code = frame.line or linecache.getline(frame.filename, frame.lineno)
                 return frame.filename, frame.lineno, frame.name, code.strip()
     return None

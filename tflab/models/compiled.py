@@ -1,0 +1,181 @@
+"""Compiled: a Keras model as a Model, with the loss and the optimiser that it was compiled with.
+
+Keras calls the model and its loss in the graph that is being built, with variables of that graph in
+place of its own (`keras.StatelessScope`), so nodes have the names of the layers and the lines that
+made them. Keras's own optimisers do not run in such a graph: one that TensorFlow's `train` module
+has as well, with the same formula, is replaced by that one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab.errors import TflabError
+from tflab.records import Model
+from tflab.runtime import private
+from tflab.saved_graphs import fed_shapes, feeding
+
+MOST_BYTES = 2**30  # of variables: their values stand in the graph, which has 2 GB at most
+# Options of Keras's optimisers that change the formula
+EXTRAS = (
+    *("clipnorm", "clipvalue", "global_clipnorm", "weight_decay", "use_ema", "amsgrad"),
+    *("loss_scale_factor", "gradient_accumulation_steps"),
+)
+
+
+def is_keras(model: Any) -> bool:
+    """Whether this is a Keras model, recognised without importing Keras."""
+    return any(
+        kind.__module__.startswith("keras.") and kind.__name__ == "Model"
+        for kind in type(model).__mro__
+    )
+
+
+def eagerly(make: Callable[[], Any]) -> Any:
+    """What a function returns that is called in a thread of its own, where no graph is built."""
+    with ThreadPoolExecutor(1) as thread:
+        return thread.submit(make).result()
+
+
+def build(model: Any, name: str) -> Model:
+    """The model in the default graph: a head that infers and, if it is compiled, one that trains.
+
+    Raises TflabError where the inputs of the model are not known or its variables are too large;
+    Keras may raise anything else.
+    """
+    graph = tf1.get_default_graph()
+    own = [*model.trainable_variables, *model.non_trainable_variables]
+    values = eagerly(lambda: [variable.numpy() for variable in own])
+    if not getattr(model, "inputs", None) or sum(value.nbytes for value in values) > MOST_BYTES:
+        raise TflabError(f"The Keras model '{name}' cannot be called in a graph.")
+    lines = dict(lines_of(model))
+    variables = []
+    for variable, value in zip(own, values, strict=True):
+        with private.on_line(lines.get(id(variable))):
+            variables.append(
+                tf1.get_variable(
+                    variable.path,
+                    initializer=value,
+                    trainable=variable.trainable,
+                    use_resource=True,
+                )
+            )
+    inputs = [tf1.placeholder(t.dtype, t.shape, name=t.name) for t in model.inputs]
+    structure = getattr(model, "input", model.inputs[0])  # a Sequential has none of its own
+    fed = tf.nest.pack_sequence_as(structure, inputs)
+    scope = stateless(own, variables)
+    with scope:
+        output = model(fed, training=False)
+    heads = tf.nest.flatten(output)
+    labels: list[Any] = []
+    rest: dict[str, Any] = {}
+    notes = [f"'{name}' is a Keras model; it is called in this graph, with its own values."]
+    if getattr(model, "compiled", False) and model.loss is not None:
+        labels = [label_of(model, head, at, len(heads)) for at, head in enumerate(heads)]
+        with tf1.name_scope("training"), stateless(own, variables) as scope:
+            predicted = model(fed, training=True)
+            with private.on_line(private.compiled_on(model)):
+                wanted = tf.nest.pack_sequence_as(output, labels)
+                loss = model.compute_loss(x=fed, y=wanted, y_pred=predicted, training=True)
+        optimizer, sentence = replaced(model)
+        notes.append(f"It trains with its compiled loss. {sentence}")
+        rest = {
+            "loss": loss,
+            "optimizer": optimizer,
+            "updates": tuple(updates(scope, own, variables, lines)) if optimizer else (),
+            "parameters": () if optimizer else tuple(v.handle for v in variables if v.trainable),
+        }
+    needed = {op.name for op in graph.get_operations()}
+    every = [*inputs, *labels]
+    columns, phrases = feeding.columns_of(graph, every, needed, fed_shapes.Asked({}, {}))
+    notes.append(f"Made up from dtype and shape, with a seed: {'; '.join(phrases)}.")
+    return Model(
+        output=heads[0],
+        feeds={tensor: feeding.label(tensor) for tensor in every},
+        data=lambda split, _: feeding.dataset(split, columns, True),
+        notes=tuple(notes),
+        made_up=tuple(columns),
+        **rest,
+    )
+
+
+def stateless(own: Sequence[Any], variables: Sequence[Any]) -> Any:
+    """A scope in which Keras takes these variables of the graph for its own."""
+    import keras
+
+    return keras.StatelessScope(state_mapping=list(zip(own, variables, strict=True)))
+
+
+def updates(
+    scope: Any, own: Sequence[Any], variables: Sequence[Any], lines: Mapping[int, Any]
+) -> Iterator[Any]:
+    """Assignments of what the call gave to variables that are not trained: moving averages."""
+    for variable, mine in zip(variables, own, strict=True):
+        if not mine.trainable:
+            with private.on_line(lines.get(id(mine))):
+                yield variable.assign(scope.get_current_value(mine), read_value=False)
+
+
+def lines_of(model: Any) -> Iterator[tuple[int, Any]]:
+    """The line of each variable, by its id: that of the innermost layer that has it."""
+    for variable in model.variables:
+        yield id(variable), private.constructed(model)
+    for layer in getattr(model, "layers", ()):
+        yield from lines_of(layer)
+
+
+def label_of(model: Any, head: Any, at: int, heads: int) -> Any:
+    """A placeholder for what an output of the model is to be."""
+    loss = model.loss
+    if isinstance(loss, dict):
+        loss = loss.get(model.output_names[at])
+    elif isinstance(loss, list | tuple):
+        loss = loss[at]
+    kind = getattr(loss, "name", None) or getattr(loss, "__name__", None) or str(loss)
+    kind = kind.lower().replace("_", "")
+    name = "labels" if heads == 1 else f"labels_{model.output_names[at]}"
+    if "sparse" in kind:  # the number of a class
+        return tf1.placeholder(tf.int32, head.shape[:-1], name=name)
+    dtype = tf.int32 if "crossentropy" in kind or "hinge" in kind else head.dtype
+    return tf1.placeholder(dtype, head.shape, name=name)
+
+
+def replaced(model: Any) -> tuple[Any, str]:
+    """The optimiser of `tf.compat.v1.train` with the formula of the model's own, and a sentence
+    about it; None where there is none."""
+    own = model.optimizer
+    kind = type(own).__name__
+    config = eagerly(own.get_config)
+    rate = config.get("learning_rate")
+    plain = isinstance(rate, float) and not any(config.get(option) for option in EXTRAS)
+    made = None
+    if plain and type(own).__module__.startswith("keras."):
+        momentum = config.get("momentum")
+        if kind == "SGD" and not momentum:
+            made = tf1.train.GradientDescentOptimizer(rate)
+        elif kind == "SGD" and not embeds(model):
+            made = tf1.train.MomentumOptimizer(rate, momentum, use_nesterov=config["nesterov"])
+        elif kind == "Adam":
+            of_moments = config["beta_1"], config["beta_2"], config["epsilon"]
+            made = tf1.train.AdamOptimizer(rate, *of_moments)
+    if made is None:
+        return None, (
+            f"Its optimiser, {kind} of Keras, does not run in such a graph, so a step computes the "
+            "loss and its gradients and updates nothing."
+        )
+    private.stand_in(made, own)
+    return made, (
+        f"In place of its optimiser, {kind} of Keras, which does not run in such a graph, it has "
+        f"{type(made).__name__} of tf.compat.v1.train, with the same formula and numbers."
+    )
+
+
+def embeds(layer: Any) -> bool:
+    """Whether rows of a table are trained: with momentum, Keras moves also those without a
+    gradient, and tf.compat.v1.train only those with one."""
+    return type(layer).__name__ == "Embedding" or any(map(embeds, getattr(layer, "layers", ())))

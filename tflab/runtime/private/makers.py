@@ -1,0 +1,214 @@
+"""Makers: the lines behind nodes that a Python stack does not tell.
+
+An optimiser is made on one line and makes its step on another, and the nodes of a Keras layer are
+made where the model is called: the user's line that decides about them is the one that made the
+optimiser or the layer.
+"""
+
+from __future__ import annotations
+
+import functools
+import linecache
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from importlib import import_module
+from types import FrameType
+from typing import Any
+from unittest.mock import patch
+from weakref import WeakKeyDictionary
+
+from tflab.records.graph import BACKWARD, FORWARD, UPDATE
+from tflab.runtime.private.corner import corner
+from tflab.runtime.private.graphs import gradient_calls
+
+LAYER = "keras.src.layers.layer"
+WRAPPED = (  # module, class, method; Keras comes with TensorFlow's import
+    ("tensorflow.python.training.optimizer", "Optimizer", "__init__"),
+    ("keras.src.optimizers.base_optimizer", "BaseOptimizer", "__init__"),
+    (LAYER, "Layer", "__new__"),
+    (LAYER, "Layer", "__call__"),
+    ("keras.src.trainers.trainer", "Trainer", "compile"),
+)
+LAYER_FILE = LAYER.replace(".", os.sep) + ".py"
+# Functions of these files in whose calls the optimiser's ops and the gradients' are made
+UPDATING = (
+    (os.path.join("tensorflow", "python", "training", "optimizer.py"), ("apply_gradients",)),
+    (
+        os.path.join("keras", "src", "optimizers", "base_optimizer.py"),
+        ("apply", "apply_gradients", "stateless_apply"),
+    ),
+)
+DERIVING = (
+    os.path.join("tensorflow", "python", "ops", "gradients_util.py"),
+    os.path.join("tensorflow", "python", "eager", "imperative_grad.py"),
+)
+CALLER = os.path.join("tflab", "lifecycle", "frontend.py")  # calls the program; above is tflab
+
+Frame = tuple[str, int, str, str]  # file, line, function, code
+
+CONSTRUCTED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by optimiser or layer
+COMPILED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by Keras model
+OF_LAYERS: WeakKeyDictionary[Any, dict[str, Frame]] = WeakKeyDictionary()  # graph -> node -> line
+
+
+def constructed(thing: Any) -> Frame | None:
+    """The user's line that made an optimiser or a Keras layer; None where nobody noted it."""
+    return None if thing is None else CONSTRUCTED.get(thing)
+
+
+def compiled_on(model: Any) -> Frame | None:
+    """The user's line that compiled a Keras model; None where nobody noted it."""
+    return COMPILED.get(model)
+
+
+def stand_in(made: Any, original: Any) -> None:
+    """Let an optimiser that tflab made have the line of the one that it stands for."""
+    frame = CONSTRUCTED.get(original)
+    CONSTRUCTED.pop(made, None)
+    if frame:
+        CONSTRUCTED[made] = frame
+
+
+@contextmanager
+def on_line(frame: Frame | None) -> Iterator[None]:
+    """What is added to the default graph has this line, where no line of the user's adds it."""
+    import tensorflow as tf
+
+    graph = tf.compat.v1.get_default_graph()
+    before = len(graph.get_operations())
+    yield
+    if frame:
+        lines = OF_LAYERS.setdefault(graph, {})
+        for op in graph.get_operations()[before:]:
+            lines.setdefault(op.name, frame)
+
+
+def layer_of(op: Any) -> Frame | None:
+    """The line that made the innermost Keras layer in whose call an op was made."""
+    lines = OF_LAYERS.get(op.graph)
+    return lines.get(op.name) if lines else None
+
+
+def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
+    """The user's line that made an op, and its phase, by the Python stack at its making.
+
+    The line is the last frame outside these folders; where Keras called a layer below that frame,
+    it is the line that made the layer, if noted. An imported op has no stack and no line.
+
+    `Operation.traceback` is public, what its frames are is not
+    (tensorflow/python/util/tf_stack.py, TensorFlow 2.21.0).
+    """
+    with corner(
+        "the Python lines of ops",
+        "tensorflow/python/util/tf_stack.py",
+        "Recorded traces can still be converted.",
+    ):
+        line, layer, phase = None, False, FORWARD
+        for frame in reversed(list(op.traceback or ())):
+            file = frame.filename
+            if file.endswith(CALLER):
+                break
+            if line is None and not file.startswith((*folders, __file__)):
+                code = frame.line or linecache.getline(file, frame.lineno)
+                line = file, frame.lineno, frame.name, code.strip()
+            elif file.endswith(LAYER_FILE) and frame.name == "__call__":
+                layer = layer or line is None
+            elif file.endswith(DERIVING) and phase == FORWARD:
+                phase = BACKWARD
+            elif any(file.endswith(end) and frame.name in names for end, names in UPDATING):
+                phase = UPDATE
+    if layer and hasattr(op.graph, "outer_graph"):
+        line = None  # in a function that a layer made, which has the line of its call
+    return (layer_of(op) if layer or line is None else None) or line, phase
+
+
+@contextmanager
+def noted(folders: tuple[str, ...]) -> Iterator[None]:
+    """While it lasts, the lines outside these folders that make optimisers and Keras layers are
+    noted, the nodes that each layer makes, and those that add up gradients.
+
+    `Optimizer.__init__` in tensorflow/python/training/optimizer.py, TensorFlow 2.21.0;
+    `BaseOptimizer.__init__` in keras/src/optimizers/base_optimizer.py, `Layer.__new__` and
+    `Layer.__call__` in keras/src/layers/layer.py, Keras 3.15.1. All are wrapped.
+    """
+    with ExitStack() as wrapped:
+        wrapped.enter_context(gradient_calls())
+        for module, kind, method in WRAPPED:
+            with corner(
+                "the lines of optimisers and layers",
+                f"`{kind}.{method}` in {module.replace('.', '/')}.py",
+                "Recorded traces can still be converted.",
+            ):
+                owner = getattr(import_module(module), kind)
+                original = getattr(owner, method)
+            if method == "__call__":
+                wrapper = calling(original)
+            elif method == "__new__":
+                wrapper = staticmethod(creating(original, folders))
+            else:
+                known = COMPILED if method == "compile" else CONSTRUCTED
+                wrapper = noting(original, folders, known)
+            wrapped.enter_context(patch.object(owner, method, wrapper))
+        yield
+
+
+def noting(original: Any, folders: tuple[str, ...], known: WeakKeyDictionary[Any, Frame]) -> Any:
+    """A constructor, or another method, that notes the line of its caller."""
+
+    @functools.wraps(original)
+    def made(self: Any, *args: Any, **kwargs: Any) -> None:
+        frame = caller(self, folders)
+        if frame:
+            with suppress(TypeError):  # a class of the user's may be neither hashed nor weak
+                known.setdefault(self, frame)
+        original(self, *args, **kwargs)
+
+    return made
+
+
+def creating(original: Any, folders: tuple[str, ...]) -> Any:
+    """`Layer.__new__` that notes the line of its caller. Keras reads the arguments of `__init__`,
+    which is therefore left as it is."""
+
+    @functools.wraps(original)
+    def made(kind: Any, *args: Any, **kwargs: Any) -> Any:
+        layer = original(kind, *args, **kwargs)
+        frame = caller(layer, folders)
+        if frame:
+            with suppress(TypeError):
+                CONSTRUCTED.setdefault(layer, frame)
+        return layer
+
+    return made
+
+
+def calling(original: Any) -> Any:
+    """`Layer.__call__` that notes which nodes it made; of nested layers the innermost counts."""
+    import tensorflow as tf
+
+    @functools.wraps(original)
+    def call(self: Any, *args: Any, **kwargs: Any) -> Any:
+        frame = CONSTRUCTED.get(self)
+        if frame is None or tf.executing_eagerly():
+            return original(self, *args, **kwargs)
+        with on_line(frame):
+            return original(self, *args, **kwargs)
+
+    return call
+
+
+def caller(made: Any, folders: tuple[str, ...]) -> Frame | None:
+    """The line that makes an object: the innermost frame of the running stack outside these folders
+    and outside of the object's own constructors."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame:
+        code = frame.f_code
+        first = code.co_varnames[0] if code.co_argcount else ""
+        constructor = code.co_name == "__init__" and frame.f_locals.get(first) is made
+        if not (constructor or code.co_filename.startswith((*folders, __file__))):
+            text = linecache.getline(code.co_filename, frame.f_lineno).strip()
+            return code.co_filename, frame.f_lineno, code.co_name, text
+        frame = frame.f_back
+    return None
