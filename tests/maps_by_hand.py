@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from tflab.records import Fate, FeatureMap, Maps, Probabilities
+from tflab.records import FeatureMap, Maps, Probabilities
 from tflab.records.maps import IMAGE, KERNEL, LAYER
 
 IMAGES = FeatureMap(
@@ -20,8 +20,4 @@ RELU = FeatureMap(
 SCORES = Probabilities(
     "dense/BiasAdd", False, np.array([0.125, 0.625, 0.25]), np.array([0.01, 0.05, -0.06]), 2
 )
-GONE = (
-    Fate("conv/Conv2D", "fused", "remapper", "conv/Relu"),
-    Fate("conv/BiasAdd", "fused", "remapper", "conv/Relu"),
-)
-MAPS = Maps((IMAGES, KERNELS, RELU), SCORES, GONE, 0)
+MAPS = Maps((IMAGES, KERNELS, RELU), SCORES, 0)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tflab.analysis import feature_maps
-from tflab.records import Fate, Node, Tensor
+from tflab.records import Node, Tensor
 
 BATCH = 4
 
@@ -91,17 +91,10 @@ SHAPES = {
     "g/loss": (4, 2),
 }
 BEFORE = {"w": np.full((4, 1, 1, 2), 7.0)}
-LEDGER = (
-    Fate("a", "fused", "remapper", "c"),
-    Fate("b", "fused", "remapper", "c"),
-    Fate("c", "executed", None, None),
-    Fate("pool", "fused", "remapper", None),
-    Fate("g/b", "fused", "remapper", None),
-)
 
 
-def drawn(arrays=ARRAYS, shapes=SHAPES, plan=PLAN, nodes=NODES, fed=FED, before=BEFORE):
-    return feature_maps.maps(plan, arrays, shapes, fed, before, LEDGER, nodes)
+def drawn(arrays=ARRAYS, shapes=SHAPES, plan=PLAN, fed=FED, before=BEFORE):
+    return feature_maps.maps(plan, arrays, shapes, fed, before)
 
 
 def test_maps_stand_in_the_order_of_the_program_with_their_gradients():
@@ -128,28 +121,12 @@ def test_probabilities_are_the_softmax_of_what_goes_into_the_cross_entropy():
 def test_a_softmax_of_the_program_itself_is_taken_as_it_is():
     nodes = (*NODES, node("soft", "Softmax", "pool", shape=(None, 2)))
     plan = feature_maps.plan(nodes, BACKWARD, GRADIENTS, FED)
-    maps = drawn({"soft": np.array([0.5, 0.5])}, {"soft": (4, 2)}, plan, nodes)
+    maps = drawn({"soft": np.array([0.5, 0.5])}, {"soft": (4, 2)}, plan)
     assert (maps.probabilities.name, maps.probabilities.computed) == ("soft", True)
     assert maps.probabilities.array.tolist() == [0.5, 0.5]
 
 
-def test_only_forward_nodes_with_maps_are_said_to_be_gone():
-    assert [fate.name for fate in drawn().gone] == ["a", "b"]
-
-
-def test_a_node_that_took_in_the_next_one_has_the_map_of_that_one():
-    """The remapper leaves a batch norm its name where it lets it compute the ReLU, too."""
-    ledger = (Fate("b", "executed", None, None), Fate("c", "fused", "remapper", "b"))
-    arrays, shapes = {"b": ROW, "g/c": -ROW}, {"b": (4, 5, 5, 2), "g/c": (4, 5, 5, 2)}
-    maps = feature_maps.maps(PLAN, arrays, shapes, FED, BEFORE, ledger, NODES)
-    assert [item.name for item in maps.maps] == ["x", "w", "c"]
-    assert (maps.maps[2].array == ROW).all() and (maps.maps[2].gradient == -ROW).all()
-    assert maps.gone == (Fate("b", "fused", "remapper", "c"),)
-
-
-def test_a_tensor_that_lies_otherwise_than_the_program_has_it_is_not_drawn():
-    channels_first = {**SHAPES, "c": (4, 2, 5, 5)}
-    assert [item.name for item in drawn(shapes=channels_first).maps] == ["x", "w"]
+def test_a_tensor_of_another_batch_is_not_drawn():
     of_another_batch = {**SHAPES, "c": (3, 5, 5, 2)}
     assert [item.name for item in drawn(shapes=of_another_batch).maps] == ["x", "w"]
 
@@ -174,15 +151,13 @@ def test_of_many_layers_the_last_of_each_shape_and_of_many_kernels_the_first_are
         for item in nodes
     ]
     before = {name: np.zeros((1, 1, 1, 1)) for name in ("w", "v0", "v1", "v2", "v3")}
-    maps = drawn(dict.fromkeys(names, ROW), shapes, plan, nodes, before=before)
+    maps = drawn(dict.fromkeys(names, ROW), shapes, plan, before=before)
     assert [item.name for item in maps.maps] == ["x", "w", "layer04", "layer12"]
     assert maps.left_out == 11 + 4
 
 
 def test_a_map_that_is_too_large_is_left_out():
-    maps = drawn(shapes={**SHAPES, "c": (4, 257, 5, 2)}, nodes=[
-        replace(item, outputs=(Tensor("float32", None),)) for item in NODES
-    ])  # fmt: skip
+    maps = drawn(shapes={**SHAPES, "c": (4, 257, 5, 2)})
     assert ([item.name for item in maps.maps], maps.left_out) == (["x", "w"], 1)
 
 

@@ -179,10 +179,35 @@ def test_the_node_that_took_over_is_the_one_at_the_end_of_the_chain():
     ]
 
 
+def test_a_merged_node_whose_twin_vanished_names_the_last_of_the_chain():
+    steps = [
+        step("merge", ("a", "merged", "b")),
+        step("again", ("b", "merged", "c")),
+        step("drop", ("c", "removed", None)),
+    ]
+    assert fates([A, B, C, OUT], steps, ["out"])[:2] == [
+        Fate("a", "merged", "merge", "c"),
+        Fate("b", "merged", "again", "c"),
+    ]
+
+
+def test_each_output_of_a_node_that_is_gone_is_followed_to_what_holds_it():
+    taken = Taken("a", "removed", "x", (("a", "x"), ("a:1", "y:2"), ("a:2", "z"), ("a:3", "w")))
+    steps = [
+        Pass("lower", None, 0, 0, taken=(taken,)),
+        step("fold", ("x", "folded", "one"), ("z", "removed", None)),
+        Pass("two", None, 0, 0, taken=(Taken("y", "fused", "f", (("y:2", "f:1"),)),)),
+    ]
+    out = node("out", "a")
+    assert fates([A, out], steps, ["out", "one", "f", "w"]) == [
+        Fate("a", "removed", "lower", "one", (("a", "one"), ("a:1", "f:1"), ("a:3", "w")))
+    ]
+
+
 def test_a_node_whose_heirs_all_vanish_keeps_its_fate_and_has_none():
-    steps = [step("merge", ("b", "merged", "c")), step("drop", ("c", "removed", None))]
+    steps = [step("pass", ("b", "removed", "c")), step("drop", ("c", "removed", None))]
     assert fates([B, C, OUT], steps, ["out"]) == [
-        Fate("b", "merged", "merge", None),
+        Fate("b", "removed", "pass", None),
         Fate("c", "removed", "drop", None),
     ]
 
@@ -331,6 +356,10 @@ def test_the_account_is_closed_after_any_passes_over_any_graph(user_nodes, round
     assert {fate.fate for fate in account} <= set(ledger.FATES)
     own = [fate.name for fate in account if fate.fate == "executed"]
     assert Counter([*own, *(origin.name for origin in made)]) == Counter(running)
-    assert {fate.into for fate in account} <= {None, *running}
+    twins = {fate.into for fate in account if fate.fate == "merged"}
+    assert {fate.into for fate in account} - twins <= {None, *running}
+    ever = running.union(*(step.removed for step in steps))
+    assert twins <= {None, *ever}
+    assert all(node_of(now) in running for fate in account for _, now in fate.outputs)
     assert {origin.origin for origin in made} <= {step.name for step in steps}
     assert {fate.by for fate in account} <= {None, *(step.name for step in steps)}

@@ -59,6 +59,24 @@ def test_a_call_that_was_laid_open_is_not_done_by_the_node_that_hands_its_value_
     assert step.taken == (Taken("loop", "removed", last),)
 
 
+def test_each_output_of_a_node_has_the_tensor_that_its_users_take_now():
+    call = node("call", "TwoOf", "x")
+    users = [node("a", "Neg", "call"), node("b", "Mul", "call:1", "call:2"), node("c", "Op", "x")]
+    now = [node("a", "Neg", "new"), node("b", "Mul", "new:3", "x"), node("c", "Op", "x")]
+    step = one_pass([X, call, *users], [X, node("new", "Four", "x"), *now])
+    outputs = (("call", "new"), ("call:1", "new:3"), ("call:2", "x"))
+    assert step.taken == (Taken("call", "fused", "new", outputs),)
+
+
+def test_a_loop_that_was_opened_names_in_its_place_what_each_output_is():
+    loop, user = node("loop", "While", "x"), node("user", "Neg", "loop:1")
+    opened = node("loop", "IdentityN", "exit", "exit_1")
+    new = [X, node("exit", "Exit", "x"), node("exit_1", "Exit", "x"), node("user", "Neg", "exit_1")]
+    dumps = [start([X, loop, user]), snapshot([*new, opened], "lower"), snapshot(new, "prune")]
+    (taken,) = passes.compare((X, loop, user), dumps, tuple(new))[0].taken
+    assert taken.outputs == (("loop", "exit"), ("loop:1", "exit_1"))
+
+
 def test_a_twin_was_merged():
     a, b = node("a", "Neg", "x"), node("b", "Neg", "x")
     assert one_pass(
@@ -200,7 +218,7 @@ def test_a_node_that_is_used_by_its_second_output_has_an_heir_all_the_same():
     twins = [node("s", "Split", "x"), node("t", "Split", "x")]
     before = [X, *twins, node("a", "Add", "s:1", "t:1")]
     after = [X, twins[0], node("a", "Add", "s:1", "s:1")]
-    assert one_pass(before, after).taken == (Taken("t", "merged", "s"),)
+    assert one_pass(before, after).taken == (Taken("t", "merged", "s", (("t:1", "s:1"),)),)
 
 
 def test_an_heir_is_looked_for_past_other_nodes_that_are_gone():

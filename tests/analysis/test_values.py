@@ -1,4 +1,4 @@
-"""Values: what elements come to in every type, and where the first NaN or Inf came from."""
+"""Values: what elements come to in every type, in which order, and which are the same."""
 
 import math
 from fractions import Fraction
@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tflab.analysis import values
-from tflab.analysis.values import Bad
-from tflab.records import Node, NotFinite, Source, Statistics, Transfer, Value
+from tflab.records import Node, Statistics, Transfer
 
 NAN, INF = float("nan"), float("inf")
 QINT8 = np.dtype([("qint8", np.int8)])  # as TensorFlow gives it
@@ -103,19 +102,6 @@ def test_a_variable_has_moved_by_its_largest_change(before, after, most):
     assert values.moved(before, after) == most
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.complex64, ml_dtypes.bfloat16])
-def test_nans_and_infinities_are_counted(dtype):
-    array = np.array([1, NAN, INF, -INF, NAN, NAN]).astype(dtype)
-    assert values.bad(array, 4) == Bad(call=4, nan=3, infinite=2, size=6)
-
-
-@pytest.mark.parametrize(
-    "array", [np.float32([1]), np.int32([1]), np.array([b"nan"], object), np.zeros(0)]
-)
-def test_what_is_finite_is_not_bad(array):
-    assert values.bad(array, 0) is None
-
-
 # The order of execution
 
 
@@ -148,10 +134,7 @@ def test_the_way_back_of_a_loop_is_no_dependency():
     assert names.index("merge") < names.index("body") < names.index("next")
 
 
-# Where the first NaN or Inf came from
-
 SENT = Transfer("x", "send", "recv", "CPU:0", "CPU:1", "float32", (), 4)
-LINE = Source("model.py", 19, "build", "tf.math.log(x)")
 LOOP = (
     node("start", op="_Arg"),
     node("enter", "start", op="Enter"),
@@ -163,71 +146,31 @@ LOOP = (
 )
 
 
-def first(graph, transfers=(), kinds=None, **bads):
-    """The first of a graph in this order; a number is the call in which a node is first bad."""
-    bads = {name.replace("__", ":"): Bad(call, 2, 1, 8) for name, call in bads.items()}
-    rows = {}
-    for tensor in bads:
-        name = tensor.partition(":")[0]
-        kind = (kinds or {}).get(name, "computed")
-        known = {"dtype": "float32", "shape": (), "calls": 1, "after": None, "moved": None}
-        none = dict.fromkeys(("values", "mean", "std", "min", "max", "zeros"))
-        rows[tensor] = Value(
-            **none, not_finite=3, tensor=f"{name}:out", node=name, op="Op", kind=kind, **known
-        )
-    return values.first_not_finite(graph, bads, transfers, rows, {"log": LINE})
+# Whether two tensors are the same but for rounding
 
 
-def test_the_first_is_the_one_whose_inputs_are_finite():
-    graph = [node("x"), node("log", "x", op="Log"), node("mul", "log", "x"), node("sum", "mul")]
-    assert first(graph, log=0, mul=0, sum=0) == NotFinite(
-        tensor="log:out", node="log", op="Log", kind="computed", nan=2, infinite=1, size=8, call=1,
-        source=LINE, others=0,
-    )  # fmt: skip
-
-
-def test_where_all_is_finite_there_is_none():
-    assert first([node("x"), node("log", "x")]) is None
-
-
-def test_others_that_began_by_themselves_are_counted():
-    graph = [node("x"), node("a", "x"), node("b", "x"), node("c", "a", "b"), node("d", "x")]
-    row = first(graph, a=0, b=0, c=0, d=0)
-    assert (row.node, row.others, row.source) == ("a", 2, None)
-
-
-def test_a_second_output_may_be_the_first():
-    graph = [node("x"), node("split", "x"), node("a", "split"), node("b", "split:1")]
-    row = first(graph, split__1=0, b=0)
-    assert (row.node, row.others) == ("split", 0)
-
-
-@pytest.mark.parametrize("kind, name", [("fed", "x"), ("variable", "w"), ("constant", "log")])
-def test_what_was_fed_or_held_goes_before_what_was_computed(kind, name):
-    graph = [node("log"), node("x"), node("w"), node("sum", "log", "x", "w")]
-    row = first(graph, kinds={name: kind}, **{"log": 0, name: 0, "sum": 0})
-    assert (row.node, row.kind) == (name, kind)
-
-
-def test_what_another_device_sent_does_not_begin_there():
-    graph = [node("x"), node("send", "x"), node("recv", op="_Recv"), node("y", "recv")]
-    row = first(graph, [SENT], x=0, recv=0, y=0)
-    assert (row.node, row.others) == ("x", 0)
-
-
-def test_in_a_loop_the_first_is_that_of_its_own_turn():
-    row = first(LOOP, body=4, next=4, merge=5, switch__1=5, switch=0, exit=0)
-    assert (row.node, row.call, row.others) == ("body", 5, 0)
-
-
-def test_what_comes_into_a_loop_does_not_begin_in_it():
-    row = first(LOOP, start=0, enter=0, merge=0, switch=0, switch__1=0, body=0, next=0, exit=0)
-    assert (row.node, row.others) == ("start", 0)
-
-
-def test_a_turn_that_is_bad_before_its_input_was_is_the_first():
-    graph = [node("a"), node("b", "a")]
-    assert first(graph, a=7, b=3).others == 1
+@pytest.mark.parametrize(
+    "one, other, same",
+    [
+        (np.float32([1, 100]), np.float32([1, 100.009]), True),
+        (np.float32([1, 100]), np.float32([1, 100.011]), False),
+        (np.float32([1e-9, 0]), np.float32([2e-9, 0]), False),
+        (np.float64([1]), np.float64([1 + 2e-9]), False),
+        (np.float16([1]), np.float16([1.02]), True),
+        (np.float32([NAN, INF, 1]), np.float32([NAN, INF, 1]), True),
+        (np.float32([NAN, 1]), np.float32([1, 1]), False),
+        (np.float32([INF]), np.float32([-INF]), False),
+        (np.float32([1, 2]), np.float32([[1, 2]]), False),
+        (np.float32([1]), np.float64([1]), False),
+        (np.int32([7]), np.int32([8]), False),
+        (np.array([True, False]), np.array([True, False]), True),
+        (np.array([b"a"], object), np.array([b"b"], object), False),
+        (np.zeros(0, np.float32), np.zeros(0, np.float32), True),
+        (np.zeros(2, np.float32), np.zeros(2, np.float32), True),
+    ],
+)
+def test_tensors_agree_within_the_rounding_of_their_type(one, other, same):
+    assert values.agree(one, other) is same
 
 
 def test_the_mean_is_that_of_exact_fractions():

@@ -15,6 +15,7 @@ from tflab.records import (
     Call,
     CriticalPath,
     Derivative,
+    Entered,
     Execution,
     Experiment,
     Fate,
@@ -664,12 +665,16 @@ def test_every_field_of_the_execution():
                 after=Statistics((7, True), None, None, None, None, None, 0),
             ),
         ),
-        first_not_finite=NotFinite(
-            "b:1", "b", "Log", "computed", 4, 5, 60, 2, Source("m.py", 3, "f", "log(a)"), 6
+        not_finite=(
+            NotFinite(
+                "b:1", "b", "Log", "computed", "float32", 4, 5, 60, 2,
+                Source("m.py", 3, "f", "log(a)"), "loop", None, False,
+                (Entered("a:0", 9, 60, 5, 4, -1.5, 0.0),), True,
+            ),
         ),
         derivatives=(FlowedDerivative("y", "2 * y", 1.5, "g1:0", 1.75, 0.25),),
         recorded_step=RecordedStep(
-            "the first", 99, ("a note",), (PathPoint(1, 2.5, {"y": 0.5}),), {"y": 3.0}
+            "the first", 99, ("a note",), (PathPoint(1, 2.5, {"y": 0.5}),), {"y": 3.0}, ("y",)
         ),
         network=Network(
             "batch", (TaskTime("task 1", 5, 6, 7, 4, 8, 9, 3, 2),),
@@ -834,6 +839,7 @@ def test_every_field_of_the_execution():
                 "zeros": 0.125,
                 "not_finite": 1,
                 "moved": 0.75,
+                "agrees": None,
                 "after": {
                     "values": [7, True],
                     **dict.fromkeys(("mean", "std", "min", "max", "zeros")),
@@ -841,18 +847,35 @@ def test_every_field_of_the_execution():
                 },
             }
         ],
-        "first_not_finite": {
-            "tensor": "b:1",
-            "node": "b",
-            "op": "Log",
-            "kind": "computed",
-            "nan": 4,
-            "infinite": 5,
-            "size": 60,
-            "call": 2,
-            "source": {"file": "m.py", "line": 3, "function": "f", "code": "log(a)"},
-            "others": 6,
-        },
+        "not_finite": [
+            {
+                "tensor": "b:1",
+                "node": "b",
+                "op": "Log",
+                "kind": "computed",
+                "dtype": "float32",
+                "nan": 4,
+                "infinite": 5,
+                "size": 60,
+                "call": 2,
+                "source": {"file": "m.py", "line": 3, "function": "f", "code": "log(a)"},
+                "inside": "loop",
+                "derives": None,
+                "overflow": False,
+                "entered": [
+                    {
+                        "tensor": "a:0",
+                        "elements": 9,
+                        "size": 60,
+                        "zeros": 5,
+                        "negative": 4,
+                        "min": -1.5,
+                        "max": 0.0,
+                    }
+                ],
+                "optimised": True,
+            }
+        ],
         "derivatives": [
             {
                 "variable": "y",
@@ -869,6 +892,8 @@ def test_every_field_of_the_execution():
             "notes": ["a note"],
             "path": [{"step": 1, "loss": 2.5, "variables": {"y": 0.5}}],
             "answer": {"y": 3.0},
+            "not_finite": ["y"],
+            "reference_not_finite": None,
         },
         "network": {
             "split": "batch",

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.views.test_values import value
 from tflab.follow import values, view
 from tflab.follow.view import Aside, Code, NodeLink
-from tflab.records import Fate, GradientNode, Node, NodeHistory, Source, Tensor
+from tflab.records import Defined, Fate, GradientNode, Node, NodeHistory, Source, Tensor
 
 LINE = Source("lib/math_grad.py", 1433, "_MulGrad", "gy = mul(x, grad)")
 
@@ -62,80 +62,116 @@ RAN = (
     Node("sum", "Sum", ("product",)),
     Node("back", "Mul", ("loss", "one")),
 )
-KNOWN = values.with_values(HISTORIES, MEANINGS, VALUES, RAN)
 
 
-def lines(name):
+def defined(row, held_by=""):
+    """What the program defines a tensor as: by default, the tensor that ran of its name held it."""
+    same = row.tensor.removesuffix(":0")
+    return Defined(**vars(row) | {"agrees": None}, held_by=same if held_by == "" else held_by)
+
+
+GATE = replace(BACK, tensor="gate_1:0", node="gate_1")
+SEED = replace(ONE, tensor="seed:0", node="seed", shape=())
+DEFINED = (
+    *map(defined, (MUL, LOSS, PRODUCT, SUM, BACK)),
+    defined(GATE, "back"),
+    defined(SEED, None),
+)
+KNOWN = values.with_values(HISTORIES, MEANINGS, VALUES, DEFINED, RAN)
+
+
+def texts(known):
     return [
         "".join(part if isinstance(part, str) else part.text for part in line)
-        for line in view.value_lines(KNOWN[name])
+        for line in view.value_lines(known)
     ]
 
 
-def test_a_node_has_the_values_of_its_own_outputs_and_a_placeholder_what_was_fed():
+def lines(name):
+    return texts(KNOWN[name])
+
+
+def test_a_node_has_the_values_that_the_program_defines_and_a_placeholder_what_was_fed():
     assert {name: node.values for name, node in KNOWN.items() if node.values} == {
         "x": (X,),
         "y": (Y,),
-        "mul": (MUL,),
-        "loss": (LOSS,),
-        "product": (PRODUCT,),
-        "sum": (SUM,),
-        "back": (BACK,),
+        "seed": (defined(SEED, None),),
+        **{row.node: (defined(row),) for row in (MUL, LOSS, PRODUCT, SUM, BACK)},
+        "gate_1": (defined(GATE, "back"),),
     }
 
 
-def test_a_gradient_is_what_the_node_held_that_computes_it_or_stands_in_for_it():
+def test_a_gradient_is_what_the_node_is_by_definition_that_computes_it():
     assert {name: node.gradient for name, node in KNOWN.items() if node.gradient} == {
-        "y": SUM,
-        "mul": BACK,  # by the gate, which was removed for it
-        "loss": ONE,
+        "y": defined(SUM),
+        "mul": defined(GATE, "back"),
+        "loss": defined(SEED, None),
     }
 
 
-def test_of_several_nodes_that_hold_a_gradient_the_last_is_named():
-    gate = replace(SUM, tensor="gate:0", node="gate")
-    histories = {**HISTORIES, "gate": history("gate")}
-    assert values.with_values(histories, MEANINGS, (Y, SUM, gate), ())["y"].gradient is gate
-
-
-def test_no_gradient_comes_from_a_node_that_computes_something_else_too():
-    half = replace(ONE, values=(0.5,))
-    assert values.with_values(HISTORIES, MEANINGS, (half, LOSS), ())["loss"].gradient is None
-    fused = values.with_values(HISTORIES, MEANINGS, (X, BACK), ())["x"]
-    assert fused.gradient is None
+def test_no_gradient_is_taken_from_the_graph_that_ran_alone():
+    known = values.with_values(HISTORIES, MEANINGS, VALUES, (), RAN)
+    assert not any(node.gradient for node in known.values())
 
 
 def test_a_gradient_has_as_many_elements_as_what_it_is_the_gradient_of():
     rows = replace(BACK, shape=(1,), values=(6.0,))  # as of a lookup, that are for some rows only
-    assert values.with_values(HISTORIES, MEANINGS, (MUL, rows), ())["mul"].gradient is None
+    known = values.with_values(HISTORIES, MEANINGS, (), (defined(MUL), defined(rows)), ())
+    assert known["mul"].gradient is None
 
 
-def test_a_node_that_did_not_run_by_itself_says_what_became_of_it():
-    assert {name: values.missing(node) for name, node in KNOWN.items()} == {
+OTHER = replace(MUL, values=(9.0, 9.0), agrees=False)
+
+
+def test_a_node_that_ran_with_other_inputs_has_both_values():
+    reference = (defined(MUL, None),)
+    known = values.with_values(HISTORIES, MEANINGS, (X, Y, OTHER), reference, RAN)["mul"]
+    assert known.values == reference
+    assert known.own_values == (OTHER,)
+    assert known.other_inputs == ("_arg_x", "y", "unknown")
+    assert view.sections(known)[-2].about == "executed under its own name, with other inputs"
+    assert texts(known) == [
+        "took x: 1, 2",
+        "took y: 0.5",
+        "mul in a step without graph passes (no tensor of the graph that ran held it): 0.5, 1",
+        "under this name something else ran, with other inputs: it ran as Op of _arg_x, y, unknown",
+        "held by mul in the recorded step: all 9 (2)",
+    ]
+    assert values.missing(known) is None
+
+
+def test_a_node_whose_definition_is_not_known_shows_nothing_under_its_name():
+    known = values.with_values(HISTORIES, MEANINGS, (OTHER,), (), RAN)["mul"]
+    assert (known.values, known.own_values) == ((), (OTHER,))
+
+
+def test_a_node_that_has_no_value_says_what_became_of_it():
+    known = values.with_values(HISTORIES, MEANINGS, VALUES, (), RAN)
+    assert {name: values.missing(node) for name, node in known.items()} == {
         **dict.fromkeys(("x", "y", "mul", "loss", "product", "sum", "back")),
         "seed": "folded",
         "gate": "unreached",
         "gate_1": "removed",
         "fused": "fused",
     }
-    assert values.missing(replace(KNOWN["gate"], outputs=())) is None  # it had none to have
+    assert values.missing(replace(known["gate"], outputs=())) is None  # it had none to have
 
 
 def test_the_values_and_the_gradient_read_as_lines():
     assert lines("y") == [
         "before the recorded step: 0.5",
         "after the step: 2.25",
-        "dL/dy, which sum held: -3.5",
+        "dL/dy, computed by sum: -3.5",
     ]
     assert lines("x") == ["fed to x in the recorded step: 1, 2"]
     assert lines("mul") == [
         "took x: 1, 2",
         "took y: 0.5",
         "held by mul in the recorded step: 0.5, 1",
-        "dL/d(mul), which back held: all 6 (2)",
+        "dL/d(mul), computed by gate_1: all 6 (2)",
     ]
     many = replace(KNOWN["back"], values=(replace(BACK, calls=3),) * 6)
-    assert [sentence[0] for sentence in values.sentences(replace(many, taken=()))] == [
+    assert ["".join(map(str, (s[0], s[2]))) for s in values.sentences(replace(many, taken=()))] == [
         *["held by back in the recorded step, the last time of 3: all 6 (2)"] * 4,
         "and 2 outputs more",
     ]
@@ -189,5 +225,5 @@ def test_the_values_stand_among_what_was_executed():
         ("took ", NodeLink("x", "x"), ": 1, 2"),
         ("took ", NodeLink("y", "y"), ": 0.5"),
     )
-    assert executed.lines[2] == ("held by mul in the recorded step: 0.5, 1",)
-    assert executed.lines[3][1] == NodeLink("back", "back")
+    assert executed.lines[2] == ("held by mul in the recorded step", ": 0.5, 1")
+    assert executed.lines[3][1] == NodeLink("gate_1", "gate_1")

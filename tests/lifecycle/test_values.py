@@ -128,7 +128,7 @@ def test_every_output_of_the_graph_that_ran_has_a_row(name, devices, walked):
     expected = {(node.name, node.op) for node in stage.nodes if node.outputs}
     assert rows == expected
     assert stage.recorded_step.notes == ()
-    assert stage.first_not_finite is None
+    assert stage.not_finite == ()
     assert stage.recorded_step.ns > 0
 
 
@@ -216,33 +216,54 @@ def half_overflow(x):
     return tf.cast(tf.multiply(half, half, name="planted"), tf.float32) * 0.0  # here: overflow
 
 
-SQUARE = "ArithmeticOptimizer/ReplaceMulWithSquare_planted"
+def first_of(head, *options, **known):
+    return executed(model(head, **known), *options).not_finite[0]
 
 
 @pytest.mark.parametrize(
-    "head, node, op, nan, infinite, what",
+    "head, op, nan, infinite, what, went_in",
     [
-        (log_of_zero, "planted", "Log", 0, 2, "log"),
-        (division_by_zero, "planted", "RealDiv", 2, 0, "division"),
-        # A node that the runtime made instead of the user's has the line of that one
-        (half_overflow, SQUARE, "Square", 0, 2, "overflow"),
+        (log_of_zero, "Log", 0, 2, "log", [("x", 2, 2, 0)]),
+        (division_by_zero, "RealDiv", 2, 0, "division", [("sub", 2, 2, 0), ("x", 2, 2, 0)]),
+        # The runtime makes a Square of it under a name of its own
+        (half_overflow, "Mul", 0, 2, "overflow", [("Cast", 2, 0, 0)]),
     ],
 )
-def test_the_first_nan_is_followed_to_the_line_that_made_it(head, node, op, nan, infinite, what):
-    first = executed(model(head)).first_not_finite
-    assert (first.tensor, first.op, first.kind) == (f"{node}:0", op, "computed")
-    assert (first.nan, first.infinite, first.size, first.others) == (nan, infinite, 8, 0)
+def test_an_origin_is_the_node_of_the_program_with_its_line_and_what_went_in(
+    head, op, nan, infinite, what, went_in
+):
+    stage = executed(model(head))
+    (first,) = stage.not_finite
+    assert (first.node, first.tensor, first.op, first.kind) == (
+        "planted", "planted:0", op, "computed",
+    )  # fmt: skip
+    assert (first.nan, first.infinite, first.size, first.optimised) == (nan, infinite, 8, False)
     assert (first.source.file, first.source.line) == (__file__, line_of(f"# here: {what}"))
+    assert [(e.tensor, e.elements, e.zeros, e.negative) for e in first.entered] == went_in
+    assert first.overflow is (what == "overflow")
+    assert "sum:0" in stage.recorded_step.not_finite
+
+
+def test_an_origin_that_passes_fused_away_is_named_and_not_the_loss():
+    def head(x):
+        relu = tf.nn.relu(x - 0.25, name="relu")
+        return -tf.math.log(relu, name="planted")  # here: fused
+
+    stage = executed(model(head))
+    assert "planted" not in {node.name for node in stage.nodes}
+    (first,) = stage.not_finite
+    assert (first.node, first.source.line) == ("planted", line_of("# here: fused"))
+    assert [(e.tensor, e.elements, e.zeros) for e in first.entered] == [("relu", 4, 4)]
 
 
 def test_of_a_naive_softmax_the_exponential_is_named_and_not_the_loss():
-    first = executed(planted.naive_softmax).first_not_finite
+    first = executed(planted.naive_softmax).not_finite[0]
     assert (first.node, first.op, first.infinite) == ("exponentials", "Exp", 32)
     assert first.source.code.endswith("# planted")
 
 
 def test_a_nan_that_was_fed_is_said_to_be_fed():
-    first = executed(model(tf.exp, numbers=(0.0, np.nan))).first_not_finite
+    first = first_of(tf.exp, numbers=(0.0, np.nan))
     assert (first.tensor, first.kind, first.nan, first.size) == ("x:0", "fed", 4, 8)
 
 
@@ -253,43 +274,169 @@ def test_a_nan_that_a_variable_holds_is_said_to_be_there_before(resource):
         w = tf1.get_variable("w", initializer=initial, use_resource=resource)
         return tf.reduce_sum(w) * x
 
-    first = executed(model(head)).first_not_finite
+    first = first_of(head)
     assert (first.tensor, first.kind, first.nan, first.infinite) == ("w", "variable", 1, 1)
     assert first.source.file == __file__
 
 
-def test_a_constant_that_was_computed_beforehand_has_its_line():
+def test_a_node_that_was_folded_into_a_constant_is_the_origin():
     def head(x):
         zeros = tf.constant([0.0, 0.0])
-        return x + tf.reduce_sum(tf.math.log(zeros, name="planted"))  # here: constant
+        return x + tf.reduce_sum(tf.math.log(zeros, name="planted"))  # here: folded
 
-    stage = executed(model(head))
-    first = stage.first_not_finite
-    assert first.kind == "constant"
-    assert first.source.line == line_of("# here: constant")
+    first = first_of(head)
+    assert (first.node, first.kind) == ("planted", "computed")
+    assert first.source.line == line_of("# here: folded")
 
 
 def test_in_a_loop_the_first_is_the_turn_in_which_it_grew_too_large():
     def head(x):
         _, grown = tf.while_loop(
             lambda turn, _: turn < 12,
-            lambda turn, value: (turn + 1, tf.square(value, name="planted")),
+            lambda turn, value: (turn + 1, tf.square(value, name="planted")),  # here: loop
             [tf.constant(0), x + 3],
         )
         return grown
 
-    first = executed(model(head)).first_not_finite
-    assert (first.op, first.others) == ("Square", 0)
+    first = first_of(head)
+    assert (first.op, first.inside, first.overflow) == ("Square", "while", True)
     assert first.call == 6  # 4 ** 2 ** 6 is 2 ** 128, which no float32 can hold
     assert first.infinite == 2
+    assert first.source.line == line_of("# here: loop")
 
 
 def test_a_branch_that_is_taken_is_seen():
     def head(x):
-        return tf.cond(tf.reduce_sum(x) > 0, lambda: tf.math.log(x), lambda: x)
+        return tf.cond(tf.reduce_sum(x) > 0, lambda: tf.math.log(x), lambda: x)  # here: branch
 
-    first = executed(model(head)).first_not_finite
-    assert first.op == "Log"
+    first = first_of(head)
+    assert (first.op, first.inside, first.source.line) == ("Log", "cond", line_of("# here: branch"))
+
+
+def test_a_function_in_a_function_is_seen():
+    @tf.function
+    def inner(x):
+        return tf.math.log(x - x)  # here: inner
+
+    @tf.function
+    def outer(x):
+        return inner(x * 2)
+
+    first = first_of(outer)
+    assert (first.op, first.inside) == ("Log", "PartitionedCall")
+    assert first.source.line == line_of("# here: inner")
+
+
+# A training step
+
+
+def trained(head, rate=0.1, start=0.5, optimizer=tf1.train.GradientDescentOptimizer):
+    """The execution of a model with one variable, whose loss is the mean of what the head makes."""
+
+    def build():
+        x = tf1.placeholder(tf.float32, [None], name="x")
+        w = tf1.get_variable("w", initializer=np.float32(start), use_resource=True)  # here: w
+        loss = tf.reduce_mean(head(x, w), name="loss")
+
+        def data(split, data_dir=None):
+            return Dataset("planted", split, {"x": np.tile(np.float32([0, 1, -2, 3]), 8)})
+
+        return Model(loss, {x: "x"}, data, loss=loss, optimizer=optimizer(rate))
+
+    return executed(build)
+
+
+def test_a_gradient_that_is_no_number_though_the_loss_is_one_is_the_origin():
+    def head(x, w):
+        return x * w + tf.sqrt(tf.square(w), name="root")  # here: root
+
+    stage = trained(head, start=0.0)
+    assert stage.recorded_step.not_finite == stage.recorded_step.reference_not_finite == ("w",)
+    (first,) = stage.not_finite
+    assert (first.op, first.derives) == ("SqrtGrad", "root")
+    assert first.source.line == line_of("# here: root")
+    assert [(e.tensor, e.zeros) for e in first.entered][:1] == [("root", 1)]
+
+
+def test_what_is_born_in_an_update_is_found_in_the_variable():
+    stage = trained(lambda x, w: tf.square(x * w), rate=3e38, start=3e4)
+    (first,) = stage.not_finite
+    assert (first.kind, first.tensor, first.op) == ("update", "w", "ResourceApplyGradientDescent")
+    assert (first.infinite, first.overflow) == (1, True)
+    assert first.source.line == line_of("# here: w")
+    inputs = {e.tensor: e.max for e in first.entered}
+    assert (inputs["w"], inputs["train/learning_rate"]) == (3e4, pytest.approx(3e38))
+    (row,) = [row for row in stage.values if row.tensor == "w"]
+    assert row.not_finite == 0 and row.after.not_finite == 1
+
+
+def test_a_slot_of_the_optimiser_is_looked_at_too():
+    stage = trained(lambda x, w: x * w * 1e25, optimizer=tf1.train.AdamOptimizer)
+    (first,) = stage.not_finite
+    assert (first.kind, first.tensor, first.op) == ("update", "w/Adam_1", "ResourceApplyAdam")
+
+
+# What the program defines, beside what ran
+
+
+def by_name(rows):
+    return {row.tensor: row for row in rows}
+
+
+def test_a_node_that_passes_gave_other_inputs_agrees_no_longer():
+    stage = executed(model(lambda x: tf.multiply(x * 3.0, 7.0, name="planted") + 1.0))
+    assert by_name(stage.values)["mul:0"].agrees is False or "mul:0" not in by_name(stage.values)
+    defined = by_name(stage.defined)
+    assert defined["mul:0"].values[:4] == (1.5, 0.75, 0.0, 3.0)
+    assert defined["mul:0"].held_by is None
+    assert defined["planted:0"].values[:4] == (10.5, 5.25, 0.0, 21.0)
+    assert by_name(stage.values)["planted:0"].agrees is True
+
+
+@pytest.mark.parametrize("name", ["toy", "lenet"])
+def test_every_node_that_a_step_needs_has_its_value_by_definition(name, walked):
+    stages = walked(name)
+    stage, defined = stages["execution"], {row.node for row in stages["execution"].defined}
+    fates = {fate.name: fate.fate for fate in stages["placement"].ledger}
+    kept = ("resource", "VarHandleOp", "Placeholder")
+    for node in stages["placement"].user_nodes:
+        values = [out for out in node.outputs if out.dtype not in kept]
+        if values and fates[node.name] != "unreached" and node.op not in kept:
+            assert node.name in defined, node
+    assert {row.agrees for row in stage.values if row.node in defined} == {True}
+
+
+def test_what_is_drawn_at_random_is_the_same_in_both_steps():
+    def head(x):
+        noise = tf.random.uniform([8], name="noise")
+        return tf.multiply(noise, x, name="product") + tf.random.stateless_normal([8], [1, 2])
+
+    stage = executed(model(head))
+    rows, defined = by_name(stage.values), by_name(stage.defined)
+    assert rows["product:0"].agrees is True
+    assert defined["product:0"].values == rows["product:0"].values
+    assert stage.recorded_step.notes == ()
+
+
+def test_what_a_function_draws_at_random_is_not_compared():
+    @tf.function
+    def noisy(x):
+        return x * tf.raw_ops.RandomUniform(shape=[8], dtype=tf.float32)  # with no seed
+
+    stage = executed(model(lambda x: tf.tanh(noisy(x), name="after") + tf.exp(x, name="beside")))
+    defined = by_name(stage.defined)
+    assert "beside:0" in defined and "after:0" not in defined
+    (note,) = stage.recorded_step.notes
+    assert "depend on numbers that are drawn anew in each run" in note
+
+
+def test_variables_that_start_at_random_have_the_same_values_in_both_steps():
+    def head(x):
+        initial = tf.random.uniform([8])
+        return tf.multiply(tf1.get_variable("w", initializer=initial, use_resource=True), x, "mine")
+
+    stage = executed(model(head))
+    assert by_name(stage.values)["mine:0"].agrees is True
 
 
 def test_scratch_of_a_batch_norm_is_no_value():
@@ -300,7 +447,7 @@ def test_scratch_of_a_batch_norm_is_no_value():
     stage = executed(model(head))
     norm = [row.tensor for row in stage.values if "BatchNorm" in row.op]
     assert norm and all(int(tensor[-1]) < 3 for tensor in norm)
-    assert stage.first_not_finite is None
+    assert stage.not_finite == ()
 
 
 # What is of another kind
@@ -341,7 +488,7 @@ def test_what_runs_as_one_is_not_seen_inside():
         "What flows inside 1 node that run others as one was not seen, only what goes in and "
         "comes out: PartitionedCall.",
     )
-    assert stage.first_not_finite.op == "PartitionedCall"
+    assert stage.not_finite[0].op == "PartitionedCall"
 
 
 def test_a_saved_graph_has_the_values_of_its_variables(tmp_path):
@@ -356,9 +503,9 @@ def test_a_saved_graph_has_the_values_of_its_variables(tmp_path):
 
 def test_another_graph_than_the_one_measured_is_noted(walked):
     measured = walked("toy")["execution"].nodes
-    ran = recorded_step.Ran(measured[:-2], {}, {}, {}, {}, ())
+    ran = recorded_step.Ran(measured[:-2], (), {}, {}, {}, {}, {}, {}, {}, {})
     variables = len([node for node in ran.nodes if node.op == "VarHandleOp"])
-    notes = list(values.notes_of(ran, values.Seen(), measured, FEW))
+    notes = list(values.notes_of(ran, measured, FEW))
     assert notes[-1] == (
         "The graph that was recorded is not the one that was measured: 2 of its nodes have another "
         "name or type."

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.follow.test_values import HISTORIES, MEANINGS
+from tests.follow.test_values import HISTORIES, MEANINGS, defined
 from tests.report.lab_by_hand import LAB
 from tests.views.test_values import value
 from tflab.follow import values
@@ -40,7 +40,11 @@ WAY = Question(
 
 
 def walked(*rows, histories=TAKES):
-    return Walked("toy", (), values.with_values(histories, MEANINGS, rows, ()))
+    reference = [defined(row) for row in rows if row.kind == "computed"]
+    # The gate hands on what `back` computes
+    gates = [row for row in reference if row.node == "back"]
+    reference += [replace(row, tensor="gate_1:0", node="gate_1") for row in gates]
+    return Walked("toy", (), values.with_values(histories, MEANINGS, rows, reference, ()))
 
 
 def asked(*rows):

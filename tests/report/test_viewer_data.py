@@ -34,12 +34,12 @@ def test_each_box_has_its_data_its_gradient_and_what_it_computes():
         "y": {"data": "0.5 → 2.25", "grad": "-3.5"},
         "mul": {"data": "[0.5, 1]", "grad": "[6, 6]"},
         "loss": {"data": "7", "grad": "1"},
-        "seed": {"missing": "folded", "meaning": "[start] = dL/d(loss)", "bookkeeping": True},
+        "seed": {"data": "1", "meaning": "[start] = dL/d(loss)", "bookkeeping": True},
         "product": {"data": "[3, 4]", "meaning": "x * dL/d(mul) -> dL/dy"},
         "sum": {"data": "-3.5", "meaning": "sum(x * dL/d(mul)) = dL/dy"},
         "gate": {"missing": "unreached", "meaning": "[gate] = dL/dy", "bookkeeping": True},
         "back": {"data": "[6, 6]", "meaning": "2 * error = dL/d(mul)"},
-        "gate_1": {"missing": "removed", "meaning": "[gate] = dL/d(mul)", "bookkeeping": True},
+        "gate_1": {"data": "[6, 6]", "meaning": "[gate] = dL/d(mul)", "bookkeeping": True},
         "fused": {"missing": "fused", "meaning": "mul * 2 = dL/dx"},
     }
 

@@ -293,9 +293,9 @@ def test_weights_that_are_no_numbers_are_never_saved(folder):
     with pytest.raises(TflabError) as error:
         list(trained(folder, sgd(lambda step, *_: math.inf if step == 9 else 0.01)))
     assert str(error.value) == (
-        "The training diverged: after step 10 not all of 'weights' are finite numbers. A smaller "
-        "learning rate would be right. The checkpoints from before are kept in "
-        f"'{folder / checkpoints.FOLDER}'."
+        "The training diverged: after step 10 not all of 'weights' are finite numbers. In step 10: "
+        "Inf was fed: learning_rate:0. Of its 1 element 1 is infinite. The checkpoints from before "
+        f"are kept in '{folder / checkpoints.FOLDER}'."
     )
     assert steps_in(folder) == [5]
     assert len(history.read(folder / history.NAME).epochs) == 1

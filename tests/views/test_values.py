@@ -6,7 +6,15 @@ import pytest
 
 from tests.records_by_hand import BUSY, BUSY_LINE, read, source
 from tests.views.test_execution import STAGE
-from tflab.records import FlowedDerivative, NotFinite, PathPoint, RecordedStep, Statistics, Value
+from tflab.records import (
+    Entered,
+    FlowedDerivative,
+    NotFinite,
+    PathPoint,
+    RecordedStep,
+    Statistics,
+    Value,
+)
 from tflab.views import flowed, stages, values
 
 NAN, INF = float("nan"), float("inf")
@@ -198,13 +206,19 @@ FIRST = NotFinite(
     node="layer/log",
     op="Log",
     kind="computed",
+    dtype="float32",
     nan=0,
     infinite=4,
     size=16,
     call=1,
     source=source(19, "y = tf.math.log(x)"),
-    others=0,
+    inside=None,
+    derives=None,
+    overflow=False,
+    entered=(Entered("relu:0", 4, 16, 4, 0, 0.0, 0.0),),
+    optimised=False,
 )
+AT = "model.py:19: y = tf.math.log(x)"
 
 
 @pytest.mark.parametrize(
@@ -212,50 +226,130 @@ FIRST = NotFinite(
     [
         (
             {},
-            "NaN or Inf came from layer/log (Log, model.py:19: y = tf.math.log(x)), all of whose "
-            "inputs were finite. Of its 16 elements 4 are infinite.",
+            f"Inf came from layer/log (Log, {AT}), all of whose inputs were finite. Of its 16 "
+            "elements 4 are infinite. What went in there: relu: 4 zeros.",
         ),
         (
             {"nan": 1, "infinite": 1_000, "size": 2_000, "source": None, "tensor": "split:2"},
-            "NaN or Inf came from split:2 (Log), all of whose inputs were finite. Of its 2,000 "
-            "elements 1 is NaN and 1,000 are infinite.",
+            "NaN and Inf came from layer/log:2 (Log), all of whose inputs were finite. Of its "
+            "2,000 elements 1 is NaN and 1,000 are infinite. What went in there: relu: 4 zeros.",
         ),
         (
-            {"call": 8, "others": 2, "source": source(7, "long " * 20)},
-            "NaN or Inf came from layer/log (Log, model.py:7), all of whose inputs were finite, in "
-            "its run number 8 of the step. Of its 16 elements 4 are infinite. Nodes that began it "
-            "too, each by itself: 2.",
+            {"call": 8, "source": source(7, "long " * 20), "inside": "loop", "entered": ()},
+            "Inf came from layer/log (Log, inside loop, model.py:7), all of whose inputs were "
+            "finite, in its run number 8 of the step. Of its 16 elements 4 are infinite.",
         ),
         (
-            {"kind": "fed", "tensor": "x:0", "nan": 3, "infinite": 0, "source": None},
-            "NaN or Inf was fed: x:0. Of its 16 elements 3 are NaN.",
+            {"derives": "log", "optimised": True, "overflow": True, "entered": ()},
+            "Inf came from layer/log (Log, of the gradient of log, in the graph that ran, "
+            f"{AT}), all of whose inputs were finite. Of its 16 elements 4 are infinite: too large "
+            "for float32.",
         ),
         (
-            {"kind": "variable", "tensor": "w", "size": 1, "infinite": 1},
-            "NaN or Inf was in a variable before the step: w (model.py:19: y = tf.math.log(x)). Of "
-            "its 1 element 1 is infinite.",
+            {"kind": "fed", "tensor": "x:0", "nan": 3, "infinite": 0, "source": None}
+            | {"entered": ()},
+            "NaN was fed: x:0. Of its 16 elements 3 are NaN.",
         ),
         (
-            {"kind": "constant"},
-            "NaN or Inf is in a constant of the graph that ran: layer/log (model.py:19: y = "
-            "tf.math.log(x)). Of its 16 elements 4 are infinite.",
+            {"kind": "variable", "tensor": "w", "size": 1, "infinite": 1, "entered": ()},
+            f"Inf was in a variable before the step: w ({AT}). Of its 1 element 1 is infinite.",
+        ),
+        (
+            {"kind": "constant", "entered": ()},
+            f"Inf is in a constant of the graph: layer/log ({AT}). Of its 16 elements 4 are "
+            "infinite.",
+        ),
+        (
+            {"kind": "update", "tensor": "w", "node": "train/w", "op": "Apply", "entered": ()},
+            f"Inf came into the variable w by train/w (Apply, {AT}), all of whose inputs were "
+            "finite. Of its 16 elements 4 are infinite.",
         ),
     ],
 )
-def test_where_the_first_nan_came_from_is_one_sentence(changes, sentence):
-    assert list(values.first(replace(FIRST, **changes))) == [sentence]
+def test_where_nan_or_inf_came_from_is_said_with_what_went_in(changes, sentence):
+    assert values.origin(replace(FIRST, **changes)) == sentence
+
+
+@pytest.mark.parametrize(
+    "record, words",
+    [
+        (Entered("x:0", 1, 9, 1, 0, 0.0, 0.0), "x: 1 zero"),
+        (Entered("x:0", 1, 9, 0, 0, 3e38, 3e38), "x: 3e+38"),
+        (
+            Entered("x:1", 2, 64, 0, 2, -3.0, -1.0),
+            "x:1: 2 of 64 elements, 2 negative, from -3 to -1",
+        ),
+        (
+            Entered("x:0", 9, 9, 4, 2, -3.0, 1.0),
+            "x: 9 elements, 4 zero and 2 negative, from -3 to 1",
+        ),
+        (Entered("x:0", 9, 9, 0, 0, 2.0, 2.0), "x: 9 elements, all 2"),
+    ],
+)
+def test_what_went_in_is_counted(record, words):
+    assert values.entered(record) == words
+
+
+def blocks_of(ran, defined, *origins):
+    step = replace(STEP, not_finite=ran, reference_not_finite=defined)
+    return list(values.not_finite(replace(STAGE, recorded_step=step, not_finite=origins)))
+
+
+def test_what_became_not_finite_by_it_is_said_and_whether_passes_matter():
+    sentence, alone = values.origin(FIRST), replace(FIRST, optimised=True)
+    left = "Not finite after the step: loss, w."
+    assert blocks_of(("loss:0", "w"), ("loss:0", "w"), FIRST) == [sentence, left]
+    assert blocks_of((), (), FIRST) == [
+        sentence,
+        "Nothing of it got into what was fetched or into a variable.",
+    ]
+    assert blocks_of(("loss:0", "w"), (), alone) == [
+        values.origin(alone),
+        left,
+        "Without graph passes, loss, w would be finite.",
+    ]
+    assert blocks_of((), ("loss:0",), FIRST)[1:] == [
+        "Nothing of it got into what was fetched or into a variable.",
+        "Without graph passes, loss would not be finite.",
+    ]
+    assert blocks_of((), (), alone)[-1] == "Without graph passes, all tensors are finite."
+    assert blocks_of(("loss:0",), None, alone)[1:] == ["Not finite after the step: loss."]
+
+
+def test_of_many_origins_eight_have_a_sentence():
+    assert blocks_of((), (), *[FIRST] * 10)[8] == (
+        "Origins beside these, each by itself: 2 (--format json lists all)."
+    )
+
+
+def test_a_node_with_other_inputs_is_marked():
+    row = replace(value("mul:0", (1.0,), ()), agrees=False)
+    _, table, legend = blocks(row)
+    assert table[2] == ("mul", "Mul *", "", "1")
+    assert legend == values.ABOUT_OTHER
+    _, table, legend, _ = blocks(replace(large("mul:0", 100), agrees=False))
+    assert table[2][0] == "mul *"
+
+
+def test_all_of_a_tensor_is_one_number_only_where_its_bits_are():
+    nearly = (1.0, 1.0000001, 1.0)
+    assert list(values.lines(nearly)) == ["        1        1        1"]
+    assert brief(nearly, (3,)) == "[1, 1, …]"
+    row = value("a:0", nearly, (3,))
+    assert values.amounts_of(row, row.shape) == "1, 1, 1"
+    assert list(values.lines((0.0, -0.0))) == ["        0        0"]
 
 
 def test_the_first_nan_stands_above_everything_and_the_values_above_the_times():
     whole = list(map(read, stages.blocks(STAGE)))
     stage = replace(
-        STAGE, first_not_finite=FIRST, values=SMALL, recorded_step=STEP, derivatives=(DERIVATIVE,)
+        STAGE, not_finite=(FIRST,), values=SMALL, recorded_step=STEP, derivatives=(DERIVATIVE,)
     )
     shown = list(map(read, stages.blocks(stage)))
     derivatives = list(map(read, flowed.blocks((DERIVATIVE,))))
-    assert shown == [*values.first(FIRST), *blocks(*SMALL), *derivatives, *whole]
+    assert shown == [*values.not_finite(stage), *blocks(*SMALL), *derivatives, *whole]
     busy = list(map(read, stages.blocks(replace(stage, quality=BUSY))))
-    assert busy[:2] == [*values.first(FIRST), BUSY_LINE]
+    assert busy[:3] == [*values.not_finite(stage), BUSY_LINE]
 
 
 DERIVATIVE = FlowedDerivative("y", "2 * y", 7.0, "product:0", 7.0, 0.0)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tflab.analysis import fused_names, values
+from tflab.analysis import values
 from tflab.analysis.gradient_graph import PASSES_ON, VARIABLES, gradient_name
-from tflab.records import Fate, Node, node_of
+from tflab.records import Node, node_of
 from tflab.records.maps import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities
 
 CHANNELS = 16  # of a map that are kept
@@ -134,8 +134,6 @@ def maps(
     shapes: Mapping[str, Sequence[int]],
     fed: Arrays,
     before: Arrays,
-    ledger: Iterable[Fate],
-    nodes: Iterable[Node],
 ) -> Maps | None:
     """What was drawn up, of what the step computed: `arrays`, cut, of which `shapes` has the whole.
 
@@ -145,20 +143,12 @@ def maps(
     if not images:
         return None
     batch = len(next(iter(images.values())))
-    ledger = tuple(ledger)
-    last = fused_names.last(ledger, plan.order)
-    arrays, shapes = fused_names.by_last(arrays, last), fused_names.by_last(shapes, last)
     given = [
         FeatureMap(name, IMAGE, array.shape[1:], kept(array, False), None)
         for name, array in images.items()
         if len(array) and max(array.shape[1:3]) <= SIDE
     ]
-    static = {node.name: node.outputs[0].shape for node in nodes if node.outputs}
-    drawable = [
-        name
-        for name in plan.layers
-        if name in arrays and is_map(shapes[name], batch) and agrees(static[name], shapes[name])
-    ]
+    drawable = [name for name in plan.layers if name in arrays and is_map(shapes[name], batch)]
     small = [name for name in drawable if max(shapes[name][1:3]) <= SIDE]
     layers = small if len(small) <= LAYERS else last_of_each_shape(small, shapes)[:LAYERS]
     kernels = [name for name in plan.kernels if np.ndim(before.get(name)) == 4]
@@ -183,19 +173,7 @@ def maps(
     return Maps(
         maps=(*given, *made),
         probabilities=probabilities(plan, arrays, shapes, fed),
-        gone=tuple(
-            fate
-            for fate in fused_names.gone(ledger, last)
-            if fate.name in plan.layers and len(static[fate.name] or ()) == 4
-        ),
         left_out=len(drawable) - len(layers) + len(kernels) - len(shown),
-    )
-
-
-def agrees(static: Sequence[int | None] | None, shape: Sequence[int]) -> bool:
-    """Whether a tensor lies as the program has it: a layout pass may have put channels first."""
-    return static is None or all(
-        known in (None, size) for known, size in zip(static, shape, strict=True)
     )
 
 

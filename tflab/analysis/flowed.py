@@ -7,30 +7,28 @@ session, at random, the two have no reason to agree.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from tflab.records import Derivative, Fate, FlowedDerivative, Value, node_of
+from tflab.records import Defined, Derivative, FlowedDerivative, Value
 from tflab.records.values import VARIABLE
 
-SAME_NUMBERS = ("merged", "removed")  # fates of a node whose users take the same from another
 ROUNDING = 1e-4  # of the largest element: the graph that runs adds up in another order
 
 
 def flowed(
-    derivatives: Sequence[Derivative], ledger: Iterable[Fate], values: Sequence[Value]
+    derivatives: Sequence[Derivative], defined: Iterable[Defined], values: Sequence[Value]
 ) -> Iterator[FlowedDerivative]:
-    """A record for each derivative; `values` are those of the recorded step."""
-    fates = {fate.name: fate for fate in ledger}
-    known = {value.tensor: value for value in values}
-    outputs = Counter(value.node for value in values)
+    """A record for each derivative; `values` are those of the recorded step, `defined` says which
+    of them the tensors of the program are."""
+    holders = {short(value.tensor): value.held_by for value in defined}
+    known = {short(value.tensor): value for value in values}
     starts = {value.tensor: value.values for value in values if value.kind == VARIABLE}
     alike = all(equal(row.start, starts.get(row.variable)) for row in derivatives)
     for row in derivatives:
-        held = known.get(holder(row.tensor, fates, outputs))
+        held = known.get(holders.get(short(row.tensor)) or "")
         number = None if held is None else held.values
         yield FlowedDerivative(
             variable=row.variable,
@@ -42,13 +40,9 @@ def flowed(
         )
 
 
-def holder(tensor: str, fates: Mapping[str, Fate], outputs: Mapping[str, int]) -> str:
-    """The tensor of the graph that ran which has the numbers of this one; of a node with several
-    outputs it is not told which."""
-    fate = fates.get(node_of(tensor))
-    if fate and fate.into and fate.fate in SAME_NUMBERS and outputs[fate.into] == 1:
-        return f"{fate.into}:0"
-    return tensor
+def short(tensor: str) -> str:
+    """As a GraphDef writes it."""
+    return tensor.removesuffix(":0")
 
 
 def shaped(numbers: Sequence[Any], like: Any) -> Any:

@@ -54,7 +54,11 @@ def fates(
             return Fate(name, "unreached", by, None)
         successor = executed_successor(name, removals, running)
         # There is no successor where the node that took over was itself removed as not needed.
-        return Fate(name, taken.fate, by, successor)
+        if successor is None and taken.fate == "merged":
+            successor = last_successor(name, removals)
+        ends = ((own, holder(tensor, removals, running)) for own, tensor in taken.outputs)
+        outputs = tuple((own, tensor) for own, tensor in ends if tensor)
+        return Fate(name, taken.fate, by, successor, outputs)
 
     return tuple(fate(node.name) for node in user_nodes)
 
@@ -92,6 +96,35 @@ def executed_successor(
         visited.add(current)
         current = removals[current][1].into
     return current
+
+
+def last_successor(name: str, removals: Mapping[str, tuple[str, Taken]]) -> str | None:
+    """The last of the nodes that took over from one another, the first from this one."""
+    chain = [name]
+    while chain[-1] in removals:
+        following = removals[chain[-1]][1].into
+        if following is None:
+            break
+        if following in chain:
+            return None
+        chain.append(following)
+    return chain[-1] if len(chain) > 1 else None
+
+
+def holder(tensor: str, removals: Mapping[str, tuple[str, Taken]], running: set[str]) -> str | None:
+    """The tensor of an executed node at the end of the chain of those that took over from one
+    another. Which output of a node stands in for one, the pass has to tell."""
+    visited: set[str] = set()
+    while node_of(tensor) not in running:
+        if tensor in visited or node_of(tensor) not in removals:
+            return None
+        visited.add(tensor)
+        taken = removals[node_of(tensor)][1]
+        following = dict(taken.outputs).get(tensor) if taken.outputs else taken.into
+        if following is None:
+            return None
+        tensor = following
+    return tensor
 
 
 def nodes_needed(nodes: Sequence[Node], fetches: Iterable[str], feeds: Iterable[str]) -> set[str]:

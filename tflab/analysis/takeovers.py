@@ -26,17 +26,42 @@ def takeovers(old: Graph, new: Graph, clusters: Mapping[str, str]) -> Iterator[T
         for node in new.values()
         if node.op == "_XlaRun" and node.name not in old
     }
-    taking_over = heirs(old, new, users_of(old))
+    users = users_of(old)
+    taking_over = heirs(old, new, users)
     for name, node in old.items():
         if name not in new:
             cluster = clusters.get(name)
             heir = cluster if cluster in new else runners.get(name)
             heir = heir or taking_over.get(name)
-            yield Taken(name, fate_of(node, heir, old, new, cluster), heir)
+            outputs = outputs_at_users(name, old, new, users)
+            yield Taken(name, fate_of(node, heir, old, new, cluster), heir, outputs)
         elif new[name].op == "Const" != node.op:
             yield Taken(name, "folded", name)
         elif absorbed := absorber(node, old, new):
             yield Taken(name, "fused", absorbed)
+
+
+def outputs_at_users(
+    name: str, old: Graph, new: Graph, users: Users
+) -> tuple[tuple[str, str], ...]:
+    """Of a node with several outputs, each with the tensor that a user takes in its place.
+    A user that takes more or fewer tensors than before does not tell."""
+    if len(old[name].outputs) == 1:
+        return ()
+    if name in new and new[name].op == "IdentityN":  # of what an opened loop hands out
+        return tuple((output(name, slot), now) for slot, now in enumerate(new[name].inputs))
+    found: dict[str, str] = {}
+    for user, position in users.get(name, ()):
+        if user in new and len(new[user].inputs) == len(old[user].inputs):
+            before, now = old[user].inputs[position], new[user].inputs[position]
+            if now != before and node_of(now) in new:
+                found.setdefault(before, now)
+    return tuple(found.items()) if len({*found, name}) > 1 else ()
+
+
+def output(name: str, slot: int) -> str:
+    """As a GraphDef writes it."""
+    return f"{name}:{slot}" if slot else name
 
 
 def absorber(node: Node, old: Graph, new: Graph) -> str | None:
@@ -156,7 +181,8 @@ def reliefs(old: Graph, new: Graph) -> Iterator[Taken]:
                 heir_of[name] = heir_of[user]
                 waiting.append(name)
     for name, heir in heir_of.items():
-        yield Taken(name, fate_of(old[name], heir, old, new, None), heir)
+        outputs = outputs_at_users(name, old, new, users)
+        yield Taken(name, fate_of(old[name], heir, old, new, None), heir, outputs)
 
 
 def switched_to(name: str, old: Graph, new: Graph, users: Users) -> str | None:

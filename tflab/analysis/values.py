@@ -1,41 +1,21 @@
-"""Values: what the elements of tensors come to, and where the first NaN or Inf came from.
-
-A node in a loop computes its tensor several times in a step; the n-th time it takes what its loop's
-other nodes computed the n-th time. No TensorFlow in here.
-"""
+"""Values: what the elements of tensors come to, and in which order. No TensorFlow in here."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tflab.analysis import critical_path
-from tflab.records import Node, NotFinite, Source, Statistics, Transfer, Value, node_of
-from tflab.records.values import FED, VARIABLE
+from tflab.records import Node, Statistics, Transfer
 
 KEPT = 64  # elements of a tensor whose values are kept
 LONGEST = 64  # characters of a text that is an element
+# By bytes of an element: passes add up in another order, and half precision has few digits
+ROUNDING = {2: 0.03, 4: 1e-4, 8: 1e-9, 16: 1e-9}
 NO_NUMBERS: dict[str, None] = dict.fromkeys(("mean", "std", "min", "max"))
-# Ops that hand on what they are given: none of them is where a NaN comes from
-HANDING_ON = frozenset(
-    prefix + op
-    for prefix in ("", "Ref")
-    for op in ("Identity", "Switch", "Merge", "Enter", "Exit", "NextIteration")
-)
-
-
-@dataclass(frozen=True)
-class Bad:
-    """The first time that a tensor was not finite."""
-
-    call: int  # from 0
-    nan: int
-    infinite: int
-    size: int
 
 
 def statistics(array: np.ndarray) -> Statistics:
@@ -91,15 +71,6 @@ def moved(before: np.ndarray, after: np.ndarray) -> float | None:
     return float(change.max()) if change.size else None
 
 
-def bad(array: np.ndarray, call: int) -> Bad | None:
-    """That a tensor is not finite; None where it is."""
-    array = plain(array)
-    if array.dtype.kind not in "fc":
-        return None
-    nan, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
-    return Bad(call, nan, infinite, array.size) if nan or infinite else None
-
-
 def in_order(
     nodes: Sequence[Node], transfers: Iterable[Transfer], us: Mapping[str, int]
 ) -> list[Node]:
@@ -128,51 +99,19 @@ def in_order(
     return ordered
 
 
-def first_not_finite(
-    ordered: Sequence[Node],
-    bads: Mapping[str, Bad],
-    transfers: Iterable[Transfer],
-    values: Mapping[str, Value],
-    sources: Mapping[str, Source],
-) -> NotFinite | None:
-    """The first node in this order whose output is not finite although all that it takes is.
-
-    What was fed and what variables held before the step goes before what was computed. `bads` and
-    `values` go by tensor as a GraphDef writes it: `split:1`, plain `mul`.
-    """
-    sent = {transfer.recv: transfer.tensor for transfer in transfers}
-    outputs: dict[str, list[str]] = {}
-    for tensor in bads:
-        outputs.setdefault(node_of(tensor), []).append(tensor)
-    origins = []
-    for node in ordered:
-        taken = [*node.inputs, *([sent[node.name]] if node.name in sent else [])]
-        if node.name not in outputs:
-            continue
-        tensor = min(outputs[node.name], key=lambda name: bads[name].call)
-        if not any(comes_before(bads, other, tensor, node.op) for other in taken):
-            origins.append((node, tensor))
-    origins.sort(key=lambda origin: values[origin[1]].kind not in (FED, VARIABLE))  # stable
-    if not origins:
-        return None
-    node, tensor = origins[0]
-    first, value = bads[tensor], values[tensor]
-    return NotFinite(
-        tensor=value.tensor,
-        node=node.name,
-        op=node.op,
-        kind=value.kind,
-        nan=first.nan,
-        infinite=first.infinite,
-        size=first.size,
-        call=first.call + 1,
-        source=sources.get(node.name),
-        others=len(origins) - 1,
-    )
-
-
-def comes_before(bads: Mapping[str, Bad], taken: str, made: str, op: str) -> bool:
-    """Whether what a node takes was not finite when the node made what is not."""
-    if taken not in bads:
+def agree(one: np.ndarray, other: np.ndarray) -> bool:
+    """Whether two tensors hold the same numbers but for rounding: their largest difference against
+    the largest element. What is not finite has to be the same; so has what is no fraction."""
+    one, other = plain(one), plain(other)
+    if one.shape != other.shape or one.dtype != other.dtype:
         return False
-    return op in HANDING_ON or bads[taken].call <= bads[made].call
+    if one.dtype.kind not in "fc":
+        return bool(np.array_equal(one, other))
+    finite = np.isfinite(other)
+    if not np.array_equal(one[~finite], other[~finite], equal_nan=True):
+        return False
+    with np.errstate(over="ignore"):
+        difference = np.abs(one[finite] - other[finite]).max(initial=0)
+        return bool(
+            difference <= ROUNDING[one.dtype.itemsize] * np.abs(other[finite]).max(initial=0)
+        )

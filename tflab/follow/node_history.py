@@ -19,6 +19,7 @@ from tflab.exporters import notebook
 from tflab.follow import values, view
 from tflab.records import (
     Backward,
+    Became,
     Buffer,
     Buffers,
     CriticalPath,
@@ -66,7 +67,8 @@ def histories(
         by_name = with_buffers(by_name, known[Execution].buffers)
     meanings = known[Backward].gradient_nodes if Backward in known else ()
     ran = known.get(Execution)
-    return values.with_values(by_name, meanings, *((ran.values, ran.nodes) if ran else ((), ())))
+    recorded = (ran.values, ran.defined, ran.nodes) if ran else ((), (), ())
+    return values.with_values(by_name, meanings, *recorded)
 
 
 def of(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
@@ -115,7 +117,7 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
     users = consumers(placement.nodes)
     origins = {origin.name: origin for origin in placement.origins}
     fates = {fate.name: fate for fate in placement.ledger}
-    carried = carries(placement.ledger)
+    carried = carries(fate for fate in placement.ledger if fate.into in executed)
     touched = touches(placement.passes)
     assignments = {assignment.name: assignment for assignment in placement.assignments}
     kernels = {kernel.name: kernel for kernel in placement.kernels}
@@ -142,6 +144,10 @@ def with_placement(by_name: Histories, placement: Placement) -> Histories:
             ran_outputs=executed[at].outputs if carrier else (),
             assignment=assignments.get(at),
             kernel=kernels.get(at),
+            became=tuple(
+                Became(tensor, into, assignments.get(node_of(into)), kernels.get(node_of(into)))
+                for tensor, into in (fates[name].outputs if name in fates else ())
+            ),
             code=tuple(
                 operation
                 for owner in dict.fromkeys((name, at))
@@ -175,9 +181,23 @@ def with_buffers(by_name: Histories, buffers: Buffers | None) -> Histories:
         for node in dict.fromkeys((buffer.node, *shared)):
             lay_in.setdefault(node, []).append(buffer)
     return {
-        name: replace(history, buffers=tuple(lay_in.get(history.carrier or "", ())))
+        name: replace(history, buffers=tuple(buffers_of(history, lay_in)))
         for name, history in by_name.items()
     }
+
+
+def buffers_of(history: NodeHistory, lay_in: Mapping[str, Sequence[Buffer]]) -> Iterator[Buffer]:
+    """The buffers of a node's carrier; or of what each of its outputs became, each once."""
+    tensors = dict.fromkeys(output.into for output in history.became)
+    if not tensors:
+        yield from lay_in.get(history.carrier or "", ())
+    seen: set[str] = set()
+    for tensor in tensors:
+        for buffer in lay_in.get(node_of(tensor), ()):
+            own = buffer.node != node_of(tensor) or buffer.tensor == tensor
+            if own and buffer.tensor not in seen:
+                seen.add(buffer.tensor)
+                yield buffer
 
 
 def blank(node: Node, kind: str) -> NodeHistory:

@@ -1,7 +1,8 @@
 """Values in a node's history: what its outputs held in the recorded step, and their gradient.
 
-No TensorFlow in here. The values are those of the graph that ran. A node that is not in it has
-none of its own; its gradient may still be known, where another node computed the same numbers.
+No TensorFlow in here. Of a node of the program they are what the program defines, and it is said
+which tensor of the graph that ran held the same. A node of that graph with the name of one of the
+program's may compute something else: then both are there.
 """
 
 from __future__ import annotations
@@ -9,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
+from typing import TypeVar
 
-from tflab.analysis.flowed import SAME_NUMBERS
 from tflab.analysis.gradient_graph import gradient_name
-from tflab.records import Fate, GradientNode, Node, NodeHistory, Value, node_of
+from tflab.records import Defined, GradientNode, Node, NodeHistory, Value, node_of
 from tflab.records.values import FED, VARIABLE
 from tflab.units import plural
 from tflab.views import values as view
@@ -20,46 +21,62 @@ from tflab.views import values as view
 CARRIED = ("fused", "compiled", "merged")  # fates of a node whose work another one does
 MOST = 4  # inputs or outputs of a node whose values are shown
 
+ALONE = "in a step without graph passes (no tensor of the graph that ran held it)"
+OTHER = "under this name something else ran, with other inputs"
+
 Sentence = tuple[str, tuple[str, ...], str]  # words, nodes, and words behind them
 
 
 def with_values(
     histories: Mapping[str, NodeHistory],
     gradient_nodes: Sequence[GradientNode],
-    values: Sequence[Value],
-    ran: Iterable[Node],
+    recorded: Sequence[Value],
+    reference: Sequence[Defined],
+    nodes: Iterable[Node],
 ) -> dict[str, NodeHistory]:
-    """The same histories with what each gradient node is for, and with the recorded values; `ran`
-    are the nodes of the graph that ran."""
+    """The same histories with what each gradient node is for, and with the values of the recorded
+    step, those of the reference step, and the nodes of the graph that ran."""
     meanings = {node.name: node for node in gradient_nodes}
-    outputs: dict[str, list[Value]] = {}
+    ran = {node.name: node for node in nodes}
+    outputs, defined = by_node(recorded), by_node(reference)
+    computing: dict[str, list[str]] = {}
+    for node in gradient_nodes:
+        if node.towards and node.complete:
+            computing.setdefault(node.towards, []).append(node.name)
+    taken = inputs(ran.values(), recorded)
+    known = {}
+    for name, history in histories.items():
+        own = outputs.get(name, ())
+        other = any(value.agrees is False for value in own)
+        values: Sequence[Value] = defined.get(name, ())
+        if not values and not other:  # of the runtime, fed, a variable
+            values = own
+        known[name] = replace(
+            history,
+            meaning=meanings.get(name),
+            values=tuple(values),
+            other_inputs=ran[name].inputs if other and name in ran else None,
+            own_values=tuple(own) if other else (),
+            taken=taken.get(history.carrier or "", ()),
+            carrier_values=tuple(outputs.get(carrier_of(history), ())),
+            gradient=gradient(
+                values, [defined.get(one, ()) for one in computing.get(gradient_name(name), ())]
+            ),
+        )
+    return known
+
+
+AnyValue = TypeVar("AnyValue", bound=Value)
+
+
+def by_node(values: Iterable[AnyValue]) -> dict[str, list[AnyValue]]:
+    """The values of each node; what is fed is also one of the program's placeholder."""
+    outputs: dict[str, list[AnyValue]] = {}
     for value in values:
         outputs.setdefault(value.node, []).append(value)
         if value.kind == FED and node_of(value.tensor) != value.node:
             outputs.setdefault(node_of(value.tensor), []).append(value)
-    computing: dict[str, list[GradientNode]] = {}
-    for node in gradient_nodes:
-        if node.towards and node.complete:
-            computing.setdefault(node.towards, []).append(node)
-    taken = inputs(ran, values)
-    return {
-        name: replace(
-            history,
-            meaning=meanings.get(name),
-            values=tuple(outputs.get(name, ())),
-            taken=taken.get(history.carrier or "", ()),
-            carrier_values=tuple(outputs.get(carrier_of(history), ())),
-            gradient=gradient(
-                outputs.get(name, ()),
-                [
-                    held(node, histories[node.name].fate, outputs)
-                    for node in computing.get(gradient_name(name), ())
-                    if node.name in histories
-                ],
-            ),
-        )
-        for name, history in histories.items()
-    }
+    return outputs
 
 
 def inputs(ran: Iterable[Node], values: Iterable[Value]) -> dict[str, tuple[Value, ...]]:
@@ -82,38 +99,18 @@ def carrier_of(history: NodeHistory) -> str:
     return (history.carrier or "") if other and fate in CARRIED else ""
 
 
-def gradient(own: Sequence[Value], computed: Sequence[Sequence[Value]]) -> Value | None:
-    """What the last of the nodes that compute a gradient held; it has as many elements as what it
-    is the gradient of."""
+def gradient(own: Sequence[Value], computed: Sequence[Sequence[Defined]]) -> Defined | None:
+    """What the last of the nodes that compute a gradient is by definition; it has as many elements
+    as what it is the gradient of."""
     for outputs in reversed(computed):
         if len(outputs) == 1 and (not own or size(outputs[0]) == size(own[0])):
             return outputs[0]
     return None
 
 
-def held(
-    node: GradientNode, fate: Fate | None, outputs: Mapping[str, Sequence[Value]]
-) -> Sequence[Value]:
-    """The numbers of a gradient node, by itself or by the node that its users take them from.
-
-    The gradient of the loss by itself is 1: folded, it is in a constant, if that is 1 and no more
-    was folded into it.
-    """
-    if fate is None or fate.into is None:
-        return outputs.get(node.name, ())
-    if fate.fate == "folded" and node.formula == "1":
-        constant = outputs.get(fate.into, ())
-        return [value for value in constant if set(value.values or ()) == {1}]
-    return outputs.get(fate.into if fate.fate in SAME_NUMBERS else node.name, ())
-
-
-def of(history: NodeHistory, histories: Mapping[str, NodeHistory]) -> Value | None:
-    """What a node held that has one output, by itself or by the node that stands in for it."""
-    outputs = {name: other.values for name, other in histories.items()}
-    known = history.values
-    if history.meaning and not known:
-        known = tuple(held(history.meaning, history.fate, outputs))
-    return known[0] if len(known) == 1 else None
+def of(history: NodeHistory) -> Value | None:
+    """What a node computes that has one output."""
+    return history.values[0] if len(history.values) == 1 else None
 
 
 def size(value: Value) -> int:
@@ -131,18 +128,34 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
     for value in history.carrier_values[:MOST]:
         yield f"{about(value)}: {view.amounts_of(value, value.shape)}", (), ""
     for value in history.values[:MOST]:
-        yield f"{about(value)}: {view.amounts_of(value, value.shape)}", (), ""
+        before, nodes, after = whose(value, history)
+        yield before, nodes, f"{after}: {view.amounts_of(value, value.shape)}"
         if value.after is not None:
             yield f"after the step: {view.amounts_of(value.after, value.shape)}", (), ""
     if len(history.values) > MOST:
         yield f"and {plural(len(history.values) - MOST, 'output')} more", (), ""
+    if history.other_inputs is not None:
+        yield f"{OTHER}: it ran as {history.ran_as} of ", history.other_inputs, ""
+        for value in history.own_values[:MOST]:
+            yield f"{about(value)}: {view.amounts_of(value, value.shape)}", (), ""
     if history.gradient is not None:
         amounts = view.amounts_of(history.gradient, history.gradient.shape)
         yield (
-            f"{gradient_name(history.name)}, which ",
+            f"{gradient_name(history.name)}, computed by ",
             (history.gradient.node,),
-            f" held: {amounts}",
+            f"{'' if history.gradient.held_by else f' {ALONE}'}: {amounts}",
         )
+
+
+def whose(value: Value, history: NodeHistory) -> Sentence:
+    """Which numbers they are: of the step that ran, or of the reference step alone."""
+    if not isinstance(value, Defined):
+        return about(value), (), ""
+    if value.held_by is None:
+        return f"{view.short(value.tensor)} {ALONE}", (), ""
+    if value.held_by == view.short(value.tensor):
+        return about(value), (), ""
+    return f"{view.short(value.tensor)}, held in the recorded step by ", (value.held_by,), ""
 
 
 def about(value: Value) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tflab.analysis.gradient_nodes import WHY
 from tflab.follow import memory, values
-from tflab.records import Fate, GradientNode, NodeHistory, Touch, node_of
+from tflab.records import Became, Fate, GradientNode, NodeHistory, Touch, node_of
 from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.units import short_device, time
 from tflab.views import op_table, stages
@@ -107,6 +107,7 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
 def sections(history: NodeHistory) -> tuple[Section, ...]:
     """The stages that have something to say of the node."""
     fate = fate_words(history.fate) if history.fate else ""
+    fate += ", with other inputs" if history.other_inputs is not None else ""
     ran = f"as {history.ran_as}" if history.carrier == history.name and history.ran_as else ""
     every = (
         Section("frontend", "Written", origin(history), tuple(frontend_lines(history))),
@@ -179,6 +180,10 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"comes from: {history.origin.origin}",)
     if history.carries:
         yield ("does the work of ", *links(history.carries), " too")
+    for output in history.became:
+        yield from became_lines(output)
+    if history.became:
+        return
     if history.carrier and history.carrier != history.name:
         yield ("lives on in ", *links([history.carrier]), ": device and kernel are that node's")
     if history.assignment:
@@ -197,6 +202,13 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
             yield (Code(step),)
 
 
+def became_lines(output: Became) -> Iterator[Line]:
+    """`while:1 lives on in while/exit_1: device CPU:0, kernel of Exit`."""
+    kernel = f", kernel of {output.kernel.op}" if output.kernel else ""
+    device = f"device {short_device(output.assignment.device)}" if output.assignment else ""
+    yield (f"{output.tensor} lives on in ", *links([output.into]), f": {device}{kernel}")
+
+
 def parts_of_touch(touch: Touch) -> Iterator[Part]:
     """`remapper (pass 22): fused into conv1/Relu`."""
     yield PassLink(touch.place, touch.by)
@@ -212,7 +224,7 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
             yield ("it did not run",)
         yield from value_lines(history)
         return
-    if history.carrier != history.name:
+    if history.carrier != history.name and not history.became:
         yield (*done_by(history), *links([history.carrier]), f", which ran as {history.ran_as}")
     elif history.ran_outputs not in ((), history.outputs):
         yield (f"made {', '.join(map(tensor, history.ran_outputs))}",)

@@ -6,13 +6,17 @@ It is the first step after the initialisation, on the first batch, in the graph 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow.compat.v1 as tf1
 
-from tflab.records import Node, Options, PathPoint, Placement, Program
+from tflab.analysis import not_finite
+from tflab.analysis.not_finite import Bad
+from tflab.lifecycle import transfers
+from tflab.records import Node, Options, PathPoint, Placement, Program, Transfer
 from tflab.runtime import debugger, nodes, session, variables
 
 WHICH = "the first step after the initialisation, on the first batch"
@@ -26,11 +30,24 @@ class Ran:
     """What one recorded step left behind."""
 
     nodes: tuple[Node, ...]  # of the graph that ran, without those of the debugger
+    transfers: tuple[Transfer, ...]  # between its devices
     fed: Arrays  # tensor -> what was fed
     places: Mapping[str, str]  # node -> the tensor that is fed there
+    fetched: Arrays
     before: Arrays  # variable -> its value
     after: Arrays
-    path: tuple[PathPoint, ...]
+    files: Mapping[str, Sequence[Path]]  # tensor -> its files, one for each time it was computed
+    us: Mapping[str, int]  # node -> when its first tensor was written
+    bads: Mapping[str, Bad]  # tensor -> when it was not finite for the first time
+    path: tuple[PathPoint, ...] = ()
+    hidden: Arrays = field(default_factory=dict)  # tensors that were fetched for their values alone
+
+    def array(self, tensor: str, call: int = -1) -> np.ndarray | None:
+        """A tensor as it was computed in this call, from 0, or the last time before it."""
+        paths = self.files.get(tensor, ())
+        if not paths:
+            return None
+        return debugger.read_file(paths[min(call, len(paths) - 1)]).array
 
 
 def run(folder: str, placement: Placement, options: Options) -> Ran:
@@ -38,38 +55,71 @@ def run(folder: str, placement: Placement, options: Options) -> Ran:
     program = placement.program
     step = session.step_of(program, placement.fetches)
     batches = session.feed_batches(program, options.batch_size)
-    batch = next(batches)
     readers = variables.readers(program.graph, [node.name for node in placement.nodes])
-    metadata = tf1.RunMetadata()
     with session.fresh(program.graph, options) as live:
-        recorded = step.callable(
-            live,
-            output_partition_graphs=True,
-            debug_options=debugger.options(program.graph, folder),
-        )
         session.begin(live, session.start_of(program))
-        before = variables.read(live, readers)
-        fetched = recorded(*batch, run_metadata=metadata)
-        after = variables.read(live, readers)
-        path: tuple[PathPoint, ...] = ()
+        ran = once(live, step, next(batches), readers, folder)
         if program.model.answer and program.train_op in placement.fetches:
-            path = tuple(follow(live, program, step, batches, (before, after), fetched))
+            path = tuple(follow(live, program, step, batches, ran))
+            return replace(ran, path=path)
+    return ran
+
+
+def once(
+    live: tf1.Session,
+    step: session.Step,
+    batch: Sequence[np.ndarray],
+    readers: Mapping[str, str],
+    folder: str,
+) -> Ran:
+    """One step of a session that has begun, under the debugger."""
+    metadata = tf1.RunMetadata()
+    recorded = step.callable(
+        live, output_partition_graphs=True, debug_options=debugger.options(live.graph, folder)
+    )
+    before = variables.read(live, readers)
+    fetched = recorded(*batch, run_metadata=metadata)
+    after = variables.read(live, readers)
     graphs = metadata.partition_graphs
+    graph = debugger.without_debug_nodes(
+        [node for part in graphs for node in nodes.from_graph_def(part, {}, {})]
+    )
+    ops = {node.name: node.op for node in graph}
+    files: dict[str, list[Path]] = {}
+    bads: dict[str, Bad] = {}
+    us: dict[str, int] = {}
+    for dumped in debugger.read(folder):
+        us.setdefault(dumped.node, dumped.us)
+        scratch = debugger.is_scratch(ops.get(dumped.node, ""), dumped.output)
+        if dumped.array is None or scratch:
+            continue
+        tensor = tensor_name(dumped.node, dumped.output)
+        files.setdefault(tensor, []).append(dumped.path)
+        bad = None if tensor in bads else not_finite.bad(dumped.array, len(files[tensor]) - 1)
+        if bad:
+            bads[tensor] = bad
     return Ran(
-        nodes=debugger.without_debug_nodes(
-            [node for graph in graphs for node in nodes.from_graph_def(graph, {}, {})]
-        ),
+        nodes=graph,
+        transfers=tuple(transfers.of_graphs(graphs, {}, {})),
         fed=dict(zip(step.feeds, batch, strict=True)),
         places={
             node_def.name: step.feeds[node_def.attr["index"].i]
-            for graph in graphs
-            for node_def in graph.node
+            for part in graphs
+            for node_def in part.node
             if node_def.op == "_Arg"
         },
+        fetched=dict(zip(step.fetches, fetched, strict=True)),
         before=before,
         after=after,
-        path=path,
+        files=files,
+        us=us,
+        bads=bads,
     )
+
+
+def tensor_name(node: str, output: int) -> str:
+    """As a GraphDef writes it."""
+    return f"{node}:{output}" if output else node
 
 
 def follow(
@@ -77,16 +127,17 @@ def follow(
     program: Program,
     step: session.Step,
     batches: Iterator[Sequence[np.ndarray]],
-    known: tuple[Arrays, Arrays],
-    fetched: Sequence[Any],
+    ran: Ran,
 ) -> Iterator[PathPoint]:
     """Where the variables get to in the next steps, which are not recorded, after the first."""
     readers = variables.readers(program.graph, program.model.answer)
     losses = [number for number, name in enumerate(step.fetches) if name == program.loss.name]
     run_next = step.callable(live)
+    fetched: Sequence[Any] = tuple(ran.fetched.values())
     for number in range(PATH_STEPS + 1):
         if number > 1:
             fetched = run_next(*next(batches))
+        known = (ran.before, ran.after)
         at = known[number] if number < 2 else variables.read(live, readers)
         loss = float(fetched[losses[0]]) if number and losses else None
         yield PathPoint(number, loss, {name: float(at[name]) for name in readers if name in at})

@@ -9,7 +9,7 @@ import os
 import re
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -21,13 +21,25 @@ from tflab import folders
 from tflab.analysis import feature_maps, flowed
 from tflab.analysis import values as analysis
 from tflab.errors import TflabError
-from tflab.lifecycle import recorded_step
-from tflab.records import Execution, Node, Options, Placement, RecordedStep, Source, Value
+from tflab.lifecycle import not_finite, recorded_step, reference_step
+from tflab.records import (
+    Defined,
+    Execution,
+    Maps,
+    Node,
+    Options,
+    Placement,
+    RecordedStep,
+    Source,
+    Value,
+    node_of,
+)
 from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE
-from tflab.runtime import debugger, variables
+from tflab.runtime import debugger, session, variables
 from tflab.units import plural
 
 LISTED = 3  # names in a note
+MOST_TIMES = 3  # as many tensors as the recorded step writes the reference step, at most
 # Nodes that run others, which the debugger does not see
 CALLS = ("PartitionedCall", "StatefulPartitionedCall", "_XlaRun", "XlaLaunch")
 CHOICES = ("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile")
@@ -49,47 +61,171 @@ def record(execution: Execution, placement: Placement, options: Options) -> Exec
 
 
 def recorded(execution: Execution, placement: Placement, options: Options) -> Execution:
-    """Run the step with the debugger, which writes into a temporary folder, and read that."""
+    """Run the step with the debugger, which writes into a temporary folder, and read that; then
+    the reference step."""
     start = time.perf_counter_ns()
     needed = room(execution, placement)
     if reason := debugger.refusal(names_of(placement), *needed, os.fspath(folders.own())):
         raise TflabError(reason)
-    with folders.temporary("values") as place:
-        folder = os.fspath(place)
-        ran = recorded_step.run(folder, placement, options)
+    program = placement.program
+    with folders.temporary("values") as place, folders.temporary("reference") as beside:
+        ran = recorded_step.run(os.fspath(place), placement, options)
+        about = not_finite.known(program)
+        seen = read(ran)
+        reference, notes = reference_of(os.fspath(beside), placement, ran, options)
+        both = compared(placement, ran, reference, seen) if reference else Both()
         plan = feature_maps.plan(
             placement.user_nodes, placement.backward_nodes, placement.gradients, ran.fed
         )
-        seen = read(folder, ran, plan)
-    ordered = analysis.in_order(ran.nodes, placement.transfers, seen.us)
-    first = analysis.first_not_finite(
-        ordered, seen.bads, placement.transfers, seen.values, sources(placement)
+        maps = maps_of(plan, placement, ran, reference) if reference else None
+        origins = not_finite.of_both(ran, reference, about, sources(placement))
+    ordered = analysis.in_order(ran.nodes, placement.transfers, ran.us)
+    rows = tuple(
+        replace(row, agrees=both.agrees.get(row.tensor)) for row in rows_of(ordered, ran, seen)
     )
-    about = RecordedStep(
+    known = RecordedStep(
         which=recorded_step.WHICH,
         ns=time.perf_counter_ns() - start,
-        notes=tuple(notes_of(ran, seen, execution.nodes, options)),
+        notes=(*notes_of(ran, execution.nodes, options), *notes, *both.notes),
         path=ran.path,
-        answer=dict(placement.program.model.answer) if ran.path else {},
-    )
-    rows = tuple(rows_of(ordered, ran, seen))
-    maps = feature_maps.maps(
-        plan,
-        seen.arrays,
-        seen.shapes,
-        ran.fed,
-        ran.before,
-        placement.ledger,
-        placement.user_nodes,
+        answer=dict(program.model.answer) if ran.path else {},
+        not_finite=not_finite.results(ran),
+        reference_not_finite=not_finite.results(reference) if reference else None,
     )
     return replace(
         execution,
         values=rows,
-        first_not_finite=first,
-        derivatives=tuple(flowed.flowed(placement.derivatives, placement.ledger, rows)),
-        recorded_step=about,
+        defined=both.defined,
+        not_finite=origins,
+        derivatives=tuple(flowed.flowed(placement.derivatives, both.defined, rows)),
+        recorded_step=known,
         maps=maps,
     )
+
+
+def reference_of(
+    folder: str, placement: Placement, ran: recorded_step.Ran, options: Options
+) -> tuple[recorded_step.Ran | None, tuple[str, ...]]:
+    """The reference step of what ran; or None and why there is none."""
+    graph = placement.program.graph
+    drawn: dict[str, np.ndarray] = {}
+    for name, tensors in reference_step.draws(graph).items():
+        arrays = [ran.array(view_name(tensor)) for tensor in tensors]
+        once = all(len(ran.files.get(view_name(tensor), ())) == 1 for tensor in tensors)
+        if once and name in ran.us:
+            drawn |= {t: a for t, a in zip(tensors, arrays, strict=True) if a is not None}
+    step = session.step_of(placement.program, placement.fetches)
+    batch = [ran.fed[name] for name in step.feeds]
+    files = sum(map(len, ran.files.values())) * MOST_TIMES
+    try:
+        if reason := debugger.refusal((), 0, files, folder):
+            raise TflabError(reason)
+        start = ran.before
+        return reference_step.run(folder, placement.program, step, batch, start, drawn, options), ()
+    except (TflabError, OSError) as error:
+        return None, (
+            f"Nothing was compared with a step without graph passes, which could not be recorded: "
+            f"{error}",
+        )
+
+
+@dataclass(frozen=True)
+class Both:
+    """What comes of the recorded step beside the reference step."""
+
+    defined: tuple[Defined, ...] = ()
+    agrees: Mapping[str, bool] = field(default_factory=dict)  # tensor of a row -> whether
+    notes: tuple[str, ...] = ()
+
+
+def compared(
+    placement: Placement, ran: recorded_step.Ran, reference: recorded_step.Ran, seen: Seen
+) -> Both:
+    """What the tensors of the program are by definition, and which tensors of the graph that ran
+    hold that. What depends on numbers that were drawn anew in the reference step is left out."""
+    users = {node.name: node for node in placement.user_nodes}
+    fates = {fate.name: fate for fate in placement.ledger}
+    anew = redrawn(placement, reference)
+    random = reference_step.after(placement.user_nodes, anew)
+    outputs: dict[str, list[str]] = {}
+    for tensor in ran.files:
+        outputs.setdefault(node_of(tensor), []).append(tensor)
+    defined, agrees, left_out = [], {}, 0
+    for node in placement.user_nodes:
+        if node.op in (*variables.HANDLES, *variables.REFERENCES, "Placeholder"):
+            continue
+        fate = fates.get(node.name)
+        for number in range(len(node.outputs)):
+            tensor = recorded_step.tensor_name(node.name, number)
+            array = reference_step.value(tensor, users, reference)
+            if array is None or fate is None or fate.fate == "unreached":
+                continue
+            holders = [tensor] if tensor in ran.files else []
+            if fate.outputs:
+                holders += [now for own, now in fate.outputs if own == tensor]
+            else:
+                holders += outputs.get(fate.into or "", ())
+            holder = next((name for name in holders if same(ran.array(name), array)), None)
+            if holder is None and node.name in random:
+                left_out += 1
+                continue
+            if tensor in ran.files:
+                agrees[f"{node.name}:{number}"] = holder == tensor
+            value = value_of(
+                array,
+                tensor=f"{node.name}:{number}",
+                node=node.name,
+                op=node.op,
+                kind=COMPUTED,
+                dtype=dtype(array),
+            )
+            defined.append(Defined(**vars(value), held_by=holder))
+    notes = (
+        f"{plural(left_out, 'tensor')} depend on numbers that are drawn anew in each run: what the "
+        f"program means by them was not compared ({', '.join(sorted(anew)[:LISTED])}).",
+    )
+    return Both(tuple(defined), agrees, notes if left_out else ())
+
+
+def same(one: np.ndarray | None, other: np.ndarray) -> bool:
+    return one is not None and analysis.agree(one, other)
+
+
+def redrawn(placement: Placement, reference: recorded_step.Ran) -> list[str]:
+    """The nodes of the program that drew other numbers in the reference step, or may have."""
+    graph = placement.program.graph
+    drawing = [
+        name
+        for name, tensors in reference_step.draws(graph).items()
+        if not any(tensor in reference.fed for tensor in tensors)
+    ]
+    if reference_step.draws_inside(graph):
+        types = (*reference_step.CALLS, *reference_step.CHOICES)
+        drawing += [node.name for node in placement.user_nodes if node.op in types]
+    return drawing
+
+
+def maps_of(
+    plan: feature_maps.Plan,
+    placement: Placement,
+    ran: recorded_step.Ran,
+    reference: recorded_step.Ran,
+) -> Maps | None:
+    """The feature maps, of what the program's tensors are by definition."""
+    users = {node.name: node for node in placement.user_nodes}
+    rows, whole = plan.rows(), plan.whole()
+    arrays, shapes = {}, {}
+    for tensor in (*rows, *whole):
+        array = reference_step.value(tensor, users, reference)
+        if array is not None and (tensor in whole or (array.ndim > 1 and array.size)):
+            arrays[tensor] = feature_maps.kept(array, tensor in whole)
+            shapes[tensor] = array.shape
+    return feature_maps.maps(plan, arrays, shapes, ran.fed, ran.before)
+
+
+def view_name(tensor: str) -> str:
+    """A tensor as a GraphDef writes it."""
+    return tensor.removesuffix(":0")
 
 
 def names_of(placement: Placement) -> Iterator[str]:
@@ -110,52 +246,31 @@ def room(execution: Execution, placement: Placement) -> tuple[int, int]:
     return bytes_, files
 
 
-@dataclass
-class Seen:
-    """What is known of the tensors of the step, by their names as a GraphDef writes them."""
-
-    values: dict[str, Value] = field(default_factory=dict)
-    bads: dict[str, analysis.Bad] = field(default_factory=dict)
-    us: dict[str, int] = field(default_factory=dict)  # node -> when its first tensor was written
-    arrays: dict[str, np.ndarray] = field(default_factory=dict)  # what is kept of some of them
-    shapes: dict[str, tuple[int, ...]] = field(default_factory=dict)  # of these, the whole
+Seen = Mapping[str, Value]  # by tensor as a GraphDef writes it
 
 
-def read(folder: str, ran: recorded_step.Ran, plan: feature_maps.Plan) -> Seen:
+def read(ran: recorded_step.Ran) -> Seen:
     """All that the debugger saw, what was fed and what variables held: each under one name."""
-    seen, ops = Seen(), {node.name: node.op for node in ran.nodes}
-    rows, whole = plan.rows(), plan.whole()
-    for dumped in debugger.read(folder):
-        seen.us.setdefault(dumped.node, dumped.us)
+    seen: dict[str, Value] = {}
+    ops = {node.name: node.op for node in ran.nodes}
+    for tensor, paths in ran.files.items():
+        dumped = debugger.read_file(paths[-1])
+        if dumped.node in ran.places or dumped.array is None:
+            continue
         op = ops.get(dumped.node, "")
-        if dumped.array is None or dumped.node in ran.places:
-            continue
-        if debugger.is_scratch(op, dumped.output):
-            continue
-        tensor = f"{dumped.node}:{dumped.output}" if dumped.output else dumped.node
-        calls = seen.values[tensor].calls if tensor in seen.values else 0
-        if tensor not in seen.bads and (bad := analysis.bad(dumped.array, calls)):
-            seen.bads[tensor] = bad
-        if tensor in whole or (tensor in rows and dumped.array.ndim > 1 and dumped.array.size):
-            seen.arrays[tensor] = feature_maps.kept(dumped.array, tensor in whole)
-            seen.shapes[tensor] = dumped.array.shape
-        seen.values[tensor] = value_of(
+        seen[tensor] = value_of(
             dumped.array,
             tensor=f"{dumped.node}:{dumped.output}",
             node=dumped.node,
             op=op,
             kind=CONSTANT if op == "Const" else COMPUTED,
             dtype=dumped.dtype,
-            calls=calls + 1,
+            calls=len(paths),
         )
     for node, tensor in ran.places.items():
-        seen.values[node] = fed(ran, tensor, node)
+        seen[node] = fed(ran, tensor, node)
     for name in ran.before:
-        seen.values[name] = variable(ran, name, ops.get(name, ""))
-    for name in (*ran.places, *ran.before):
-        array = ran.before[name] if name in ran.before else ran.fed[ran.places[name]]
-        if bad := analysis.bad(array, 0):
-            seen.bads[name] = bad
+        seen[name] = variable(ran, name, ops.get(name, ""))
     return seen
 
 
@@ -164,7 +279,7 @@ def rows_of(ordered: Iterable[Node], ran: recorded_step.Ran, seen: Seen) -> Iter
     taken = set(ran.places.values())
     yield from (fed(ran, tensor, "") for tensor in ran.fed if tensor not in taken)
     by_node: dict[str, list[Value]] = {}
-    for value in sorted(seen.values.values(), key=lambda value: value.tensor):
+    for value in sorted(seen.values(), key=lambda value: value.tensor):
         by_node.setdefault(value.node, []).append(value)
     for node in ordered:
         yield from by_node.get(node.name, ())
@@ -212,14 +327,12 @@ def sources(placement: Placement) -> dict[str, Source]:
     return lines
 
 
-def notes_of(
-    ran: recorded_step.Ran, seen: Seen, measured: Iterable[Node], options: Options
-) -> Iterator[str]:
+def notes_of(ran: recorded_step.Ran, measured: Iterable[Node], options: Options) -> Iterator[str]:
     """What of the step was not seen, and whether another graph ran than the one measured."""
     opaque = [
         node.name
         for node in ran.nodes
-        if node.op in OPAQUE and (node.name in seen.us or not node.outputs)  # that ran
+        if node.op in OPAQUE and (node.name in ran.us or not node.outputs)  # that ran
     ]
     if opaque:
         more = f" and {len(opaque) - LISTED:,} more" if len(opaque) > LISTED else ""

@@ -52,7 +52,7 @@ from tflab.records.measurements import (
     Point,
     RowTimes,
 )
-from tflab.records.node_history import NodeHistory, Touch
+from tflab.records.node_history import Became, NodeHistory, Touch
 from tflab.records.observed import Fingerprint, Observed, Process
 from tflab.records.options import SWITCHES, Model, Options, Program, Recipe, Saved, Start
 from tflab.records.placed import (
@@ -86,7 +86,15 @@ from tflab.records.timed import (
     StepTime,
 )
 from tflab.records.trained import Epoch, History, TrainingStep
-from tflab.records.values import NotFinite, PathPoint, RecordedStep, Statistics, Value
+from tflab.records.values import (
+    Defined,
+    Entered,
+    NotFinite,
+    PathPoint,
+    RecordedStep,
+    Statistics,
+    Value,
+)
 from tflab.records.verdicts import Experiment, Experiments, Simulation, Untried, Verdict
 
 __all__ = [
@@ -94,6 +102,7 @@ __all__ = [
     "Allocation",
     "Assignment",
     "Backward",
+    "Became",
     "Buffer",
     "Buffers",
     "Call",
@@ -104,9 +113,11 @@ __all__ = [
     "Contrast",
     "Costs",
     "CriticalPath",
+    "Defined",
     "Derivative",
     "Diagnosis",
     "Difference",
+    "Entered",
     "Epoch",
     "Execution",
     "Experiment",
@@ -314,7 +325,9 @@ class Execution(Shown):
     # Of the step whose wall time is the median; None where the runtime gave no addresses
     buffers: Buffers | None = None
     values: tuple[Value, ...] = field(default=(), repr=False)  # of one step, in order of execution
-    first_not_finite: NotFinite | None = None  # of those values
+    # What the program's tensors are by definition, in that step
+    defined: tuple[Defined, ...] = field(default=(), repr=False, metadata={"json": None})
+    not_finite: tuple[NotFinite, ...] = ()  # where NaN and Inf of that step came from
     derivatives: tuple[FlowedDerivative, ...] = ()  # held against those values
     recorded_step: RecordedStep | None = None  # that they are of; None where none was asked for
     # What of that step can be drawn; None where no image was fed

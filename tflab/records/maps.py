@@ -1,4 +1,5 @@
-"""Maps: what of a recorded step can be drawn, for the first row of its batch.
+"""Maps: what of a recorded step can be drawn, for the first row of its batch, computed as the
+program defines it.
 
 Arrays are NumPy's, of float32, and at most so large as they are drawn; they are in no JSON.
 """
@@ -8,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from math import isfinite
 from typing import TYPE_CHECKING
-
-from tflab.records.placed import Fate
 
 if TYPE_CHECKING:  # `--help` does without NumPy, which takes as long as all the rest
     import numpy as np
@@ -52,5 +51,4 @@ class Maps:
 
     maps: tuple[FeatureMap, ...]
     probabilities: Probabilities | None
-    gone: tuple[Fate, ...]  # nodes with maps that were fused into others, or compiled with them
     left_out: int  # maps that the step computed and that are too many or too large to be drawn

@@ -11,7 +11,7 @@ from tflab.records.graph import Source, Tensor
 from tflab.records.measured import OpStats
 from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
 from tflab.records.shown import Shown
-from tflab.records.values import Value
+from tflab.records.values import Defined, Value
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,16 @@ class Touch:
     place: int  # of the pass among all of the placement, from 0
     what: str  # added, removed, folded, merged, fused, compiled, rewritten, rewired or moved
     about: str  # the new type, the node that took it over, or nothing
+
+
+@dataclass(frozen=True)
+class Became:
+    """What an output of a node became that is not in the graph that ran, as a loop is not."""
+
+    tensor: str
+    into: str  # the tensor that ran
+    assignment: Assignment | None
+    kernel: Kernel | None
 
 
 @dataclass(frozen=True)
@@ -54,6 +64,7 @@ class NodeHistory(Shown):
     ran_outputs: tuple[Tensor, ...] = ()  # of the carrier, with the batch in their shapes
     assignment: Assignment | None = None
     kernel: Kernel | None = None
+    became: tuple[Became, ...] = ()  # its outputs, where it is gone and had several
     code: tuple[Machined, ...] = ()
     times: Mapping[int, OpStats] = field(default_factory=dict)  # of the carrier, by batch size
     untimed: Mapping[int, str] = field(default_factory=dict)  # batch size -> why it has no times
@@ -62,7 +73,11 @@ class NodeHistory(Shown):
     # That the outputs of the carrier lay in, in the step of median length
     buffers: tuple[Buffer, ...] = ()
     meaning: GradientNode | None = None  # of a gradient node, what it is for
-    values: tuple[Value, ...] = ()  # of its outputs in the recorded step, where it ran itself
+    # Its outputs in the recorded step: those of the program as it defines them, others as they ran
+    values: tuple[Value, ...] = ()
+    # The executed node of this name computes something else than the program's: from these tensors
+    other_inputs: tuple[str, ...] | None = None
+    own_values: tuple[Value, ...] = ()  # what that computed
     taken: tuple[Value, ...] = ()  # what its carrier took in that step
     carrier_values: tuple[Value, ...] = ()  # of the carrier's outputs, where that is another node
-    gradient: Value | None = None  # of the loss by its first output, in that step
+    gradient: Defined | None = None  # of the loss by its first output, in that step

@@ -24,6 +24,8 @@ class Taken:
     name: str
     fate: str  # folded, merged, fused, compiled or removed
     into: str | None  # the node that stands in for it after that pass
+    # Of a node with several outputs: its tensor, and the one that its users take in its place
+    outputs: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,10 @@ class Fate:
     name: str
     fate: str
     by: str | None  # the pass responsible
-    into: str | None  # the executed node that took it over
+    # The executed node that took it over; of a merged one whose twin vanished, the last that did
+    into: str | None
+    # Of a node with several outputs that is gone: its tensor, and the one that holds the same now
+    outputs: tuple[tuple[str, str], ...] = field(default=(), metadata={"json": None})
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tflab.records.graph import Shape, Source
 
 FED, VARIABLE, CONSTANT, COMPUTED = "fed", "variable", "constant", "computed"  # kinds of a value
+UPDATE = "update"  # and of what became not finite: a variable, by a node that updates it
 
 
 @dataclass(frozen=True)
@@ -41,22 +42,51 @@ class Value(Statistics):
     calls: int  # how often the step computed it; in a loop this is the last time
     after: Statistics | None  # of a variable: after the step
     moved: float | None  # of a variable: the largest change of an element
+    # Whether the program's node of this name computes the same by its definition; None where there
+    # is no such node, or the reference step does not say
+    agrees: bool | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True)
+class Defined(Value):
+    """A tensor of the program, computed as the program defines it: in the reference step, in which
+    no graph pass changed anything."""
+
+    held_by: str | None  # the tensor of the graph that ran with the same numbers, but for rounding
+
+
+@dataclass(frozen=True)
+class Entered:
+    """Finite elements that went into a node where its output is not finite."""
+
+    tensor: str
+    elements: int  # of these
+    size: int  # of the whole tensor
+    zeros: int  # of these
+    negative: int
+    min: float
+    max: float
 
 
 @dataclass(frozen=True)
 class NotFinite:
-    """The first tensor with NaN or infinite elements: nothing that it was computed from has any."""
+    """A tensor with NaN or infinite elements that were computed from finite ones alone."""
 
-    tensor: str
-    node: str
+    tensor: str  # of an update, the variable
+    node: str  # within a function, as it is named there
     op: str
-    kind: str
+    kind: str  # fed, variable, constant, computed or update
+    dtype: str
     nan: int  # elements
     infinite: int
     size: int
     call: int  # which of its computations in the step, from 1; in a loop it may not be the first
     source: Source | None  # the user's line behind the node
-    others: int  # nodes beside it that began it too, each by itself
+    inside: str | None  # the node of the graph that calls the function which the node is in
+    derives: str | None  # of a gradient node, the forward node
+    overflow: bool  # whether a finite result was too large for its type
+    entered: tuple[Entered, ...]
+    optimised: bool  # found in the graph that ran; else in the reference step
 
 
 @dataclass(frozen=True)
@@ -77,3 +107,7 @@ class RecordedStep:
     notes: tuple[str, ...]  # what could not be seen, or why there are no values
     path: tuple[PathPoint, ...]  # of scalar variables, where it is known where they should get to
     answer: Mapping[str, float]  # the values of variables with which the data were made
+    # Fetched tensors, and variables after the step, that were not finite: as it ran, and in the
+    # reference step; None where there is none
+    not_finite: tuple[str, ...] = ()
+    reference_not_finite: tuple[str, ...] | None = None

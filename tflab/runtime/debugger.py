@@ -45,6 +45,7 @@ class Dumped:
     dtype: str
     shape: tuple[int, ...]
     array: np.ndarray | None
+    path: Path
 
 
 def refusal(names: Iterable[str], bytes_: int, files: int, folder: str) -> str:
@@ -89,21 +90,26 @@ def options(graph: tf.Graph, folder: str) -> Any:
 
 def read(folder: str) -> Iterator[Dumped]:
     """What a step wrote, in the order of time. Raises TflabError where that is not understood."""
-    for path in sorted(files(Path(folder)), key=moment):
-        event = tf1.Event.FromString(path.read_bytes())
-        if len(event.summary.value) != 1:
-            raise private.no_values("a file has no tensor")
-        (value,) = event.summary.value
-        node, output, _ = value.node_name.rsplit(":", 2)
-        dtype = tf.dtypes.as_dtype(value.tensor.dtype)
-        yield Dumped(
-            node=node,
-            output=int(output),
-            us=moment(path)[0],
-            dtype=dtype.name,
-            shape=tuple(dim.size for dim in value.tensor.tensor_shape.dim),
-            array=None if dtype in (tf.resource, tf.variant) else tf.make_ndarray(value.tensor),
-        )
+    yield from map(read_file, sorted(files(Path(folder)), key=moment))
+
+
+def read_file(path: Path) -> Dumped:
+    """What one file has."""
+    event = tf1.Event.FromString(path.read_bytes())
+    if len(event.summary.value) != 1:
+        raise private.no_values("a file has no tensor")
+    (value,) = event.summary.value
+    node, output, _ = value.node_name.rsplit(":", 2)
+    dtype = tf.dtypes.as_dtype(value.tensor.dtype)
+    return Dumped(
+        node=node,
+        output=int(output),
+        us=moment(path)[0],
+        dtype=dtype.name,
+        shape=tuple(dim.size for dim in value.tensor.tensor_shape.dim),
+        array=None if dtype in (tf.resource, tf.variant) else tf.make_ndarray(value.tensor),
+        path=path,
+    )
 
 
 def files(folder: Path) -> Iterator[Path]:

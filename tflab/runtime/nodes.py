@@ -147,6 +147,12 @@ def constructed(thing: Any) -> Source | None:
     return Source(*frame) if frame else None
 
 
+def forward_of(graph: tf.Graph, name: str) -> str | None:
+    """The forward node that a gradient function derived when it made this one."""
+    forward = private.original_op(graph.get_operation_by_name(name))
+    return forward.name if forward is not None else None
+
+
 def from_graph_def(
     graph_def: Any, makers: Mapping[str, Node], shapes: Mapping[str, Shape]
 ) -> tuple[Node, ...]:

@@ -7,6 +7,7 @@ interruption.
 
 from __future__ import annotations
 
+import functools
 import math
 import signal
 import threading
@@ -25,7 +26,7 @@ import tensorflow.compat.v1 as tf1
 from tflab.errors import TflabError
 from tflab.records import Epoch, Options
 from tflab.runtime import health, refusals, session
-from tflab.train import checkpoints, epochs, evaluation, history, summaries, tracing
+from tflab.train import checkpoints, epochs, evaluation, finder, history, summaries, tracing
 from tflab.train.checkpoints import Checkpoint
 from tflab.train.epochs import Settings, TimedStep
 from tflab.train.trainer import Trainer
@@ -43,6 +44,7 @@ class Run:
     live: tf1.Session
     history_file: FileIO
     event_files: summaries.EventFiles
+    kept: finder.Kept
     interrupted: threading.Event
     # None in a training that is resumed, which was traced before, and over several tasks
     traced: tracing.Tracing | None
@@ -76,11 +78,15 @@ def train(
         batch_size = settings.batch_size
         untraced = start or trainer.options.cluster
         traced = None if untraced else tracing.begin_tracing(trainer, live, folder, batch_size)
-        run = Run(trainer, settings, folder, live, history_file, event_files, interrupted, traced)
+        kept = finder.Kept(trainer, live)
+        run = Run(
+            trainer, settings, folder, live, history_file, event_files, kept, interrupted, traced
+        )
         if start:
             checkpoints.restore(trainer.saver, live, start)
         else:
             session.begin(live, session.start_of(trainer.program))
+        keep(run, done)
         for epoch in range(done // settings.epoch_steps, settings.epochs):
             for step in epoch_steps(run, epoch, len(steps)):
                 steps.append(step)
@@ -100,8 +106,7 @@ def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
     """Run the steps of an epoch except for its first `done` ones."""
     settings, trainer = run.settings, run.trainer
     step_once = trainer.train.callable(run.live)
-    columns = list(session.feed_columns(trainer.program, "train").values())
-    order = epochs.order(settings, epoch)
+    batch = batches(run)
     saved = ended = time.perf_counter()
     for index in range(done, settings.epoch_steps):
         before = epoch * settings.epoch_steps + index  # steps, of the whole training
@@ -111,24 +116,25 @@ def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
         if ended - saved > PAUSE_S:
             save(run, before)
             saved = time.perf_counter()
-        rate = trainer.recipe.rate(before, settings.epoch_steps, settings.steps)
-        rows = order[index * settings.batch_size :][: settings.batch_size]
-        values: list[Any] = [*(column[rows] for column in columns), np.float32(rate)]
+        if ended > run.kept.next_s:
+            keep(run, before)
+            ended = time.perf_counter()  # the time of copying is no step's
+        values = batch(before)
+        rows = min(settings.batch_size, settings.train_rows - index * settings.batch_size)
         traced = run.traced if before in tracing.STEPS else None
         if traced:
             loss, *right = tracing.run_traced(traced, before + 1, values)
         else:
             loss, *right = step_once(*values)
         if not math.isfinite(loss):
-            raise divergence(
-                run, f"the loss of step {before + 1:,}, in epoch {epoch + 1}, is {loss}"
-            )
+            what = f"the loss of step {before + 1:,}, in epoch {epoch + 1}, is {loss}"
+            raise divergence(run, what, before + 1)
         now = time.perf_counter()
         step = TimedStep(
             step=before + 1,
             loss=float(loss),
-            accuracy=int(right[0]) / len(rows) if right else math.nan,
-            rate=float(rate),
+            accuracy=int(right[0]) / rows if right else math.nan,
+            rate=rate_of(run, before),
             seconds=now - ended,
             traced=traced is not None,
         )
@@ -140,6 +146,26 @@ def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
                 tracing.write(run.traced)
                 ended = time.perf_counter()  # the time of writing is no step's
         yield step
+
+
+def batches(run: Run) -> finder.Batch:
+    """What each step is fed, by its number in the whole training, from 0."""
+    settings = run.settings
+    columns = list(session.feed_columns(run.trainer.program, "train").values())
+    order = functools.lru_cache(maxsize=1)(functools.partial(epochs.order, settings))
+
+    def batch(before: int) -> list[Any]:
+        epoch, index = divmod(before, settings.epoch_steps)
+        rows = order(epoch)[index * settings.batch_size :][: settings.batch_size]
+        return [*(column[rows] for column in columns), np.float32(rate_of(run, before))]
+
+    return batch
+
+
+def rate_of(run: Run, before: int) -> float:
+    """The learning rate of a step."""
+    settings = run.settings
+    return float(run.trainer.recipe.rate(before, settings.epoch_steps, settings.steps))
 
 
 def finish_epoch(run: Run, steps: Sequence[TimedStep]) -> Epoch:
@@ -171,14 +197,25 @@ def finite_weights(run: Run, step: int) -> dict[str, np.ndarray]:
     weights = run.live.run({weight.op.name: weight for weight in run.trainer.weights})
     for name, values in weights.items():
         if not np.isfinite(values).all():
-            raise divergence(run, f"after step {step:,} not all of '{name}' are finite numbers")
+            raise no_number(run, name, step)
     return weights
 
 
-def divergence(run: Run, what: str) -> TflabError:
+def keep(run: Run, step: int) -> None:
+    """Copy the variables. Raises TflabError where one of them is not finite."""
+    if not run.trainer.options.cluster and (name := run.kept.copy(step)):
+        raise no_number(run, name, step)
+
+
+def no_number(run: Run, name: str, step: int) -> TflabError:
+    return divergence(run, f"after step {step:,} not all of '{name}' are finite numbers", step)
+
+
+def divergence(run: Run, what: str, steps: int) -> TflabError:
+    """What is not finite after so many steps, and where that came from."""
     return TflabError(
-        f"The training diverged: {what}. A smaller learning rate would be right. The checkpoints "
-        f"from before are kept in '{run.folder / checkpoints.FOLDER}'."
+        f"The training diverged: {what}. {finder.find(run.kept, batches(run), steps)} The "
+        f"checkpoints from before are kept in '{run.folder / checkpoints.FOLDER}'."
     )
 
 

@@ -17,7 +17,7 @@ HOLDERS = 3  # of memory at its peak; the rest is in the JSON
 
 
 def blocks(stage: Execution) -> Iterable[Block]:
-    yield from values.first(stage.first_not_finite)
+    yield from values.not_finite(stage)
     yield from busy(stage.quality)
     if stage.failure:
         yield f"Until a step failed: {stage.failure}"

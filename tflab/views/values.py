@@ -6,9 +6,17 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tflab.records import Execution, NotFinite, RecordedStep, Shape, Statistics, Value
+from tflab.records import (
+    Entered,
+    Execution,
+    NotFinite,
+    RecordedStep,
+    Shape,
+    Statistics,
+    Value,
+)
 from tflab.records.blocks import Block, Column, Table
-from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE
+from tflab.records.values import COMPUTED, CONSTANT, FED, UPDATE, VARIABLE
 from tflab.units import percent, plural, time
 from tflab.views.words import place
 
@@ -20,32 +28,60 @@ WIDTH = 9  # of each of them
 ROWS = 12  # of a table of statistics; the rest is in the JSON
 CODE = 72  # characters of a line of code in a sentence
 IN_JSON = "--format json"
+OTHER = " *"  # behind the type of a node that does not compute what the program says
+ABOUT_OTHER = (
+    "* Passes gave this node other inputs: it does not compute what the program's node of its name "
+    "does."
+)
+MOST_ORIGINS = 8  # of NaN and Inf, that have a sentence
 ABOUT = {
-    FED: "NaN or Inf was fed: {it}",
-    VARIABLE: "NaN or Inf was in a variable before the step: {it}",
-    CONSTANT: "NaN or Inf is in a constant of the graph that ran: {it}",
-    COMPUTED: "NaN or Inf came from {it}, all of whose inputs were finite",
+    FED: "{what} was fed: {it}",
+    VARIABLE: "{what} was in a variable before the step: {it}",
+    CONSTANT: "{what} is in a constant of the graph: {it}",
+    COMPUTED: "{what} came from {it}, all of whose inputs were finite",
+    UPDATE: "{what} came into the variable {tensor} by {it}, all of whose inputs were finite",
 }
 
 
-def first(record: NotFinite | None) -> Iterable[Block]:
-    """What stands above everything: where the first NaN or Inf of the recorded step came from."""
-    if record is None:
+def not_finite(stage: Execution) -> Iterable[Block]:
+    """What stands above everything: where the NaN and Inf of the recorded step came from."""
+    step, origins = stage.recorded_step, stage.not_finite
+    if step is None or not origins:
         return
-    name = record.tensor if record.kind in (FED, VARIABLE) else short(record.tensor)
-    about = [record.op] if record.kind == COMPUTED else []
+    yield from map(origin, origins[:MOST_ORIGINS])
+    if len(origins) > MOST_ORIGINS:
+        more = len(origins) - MOST_ORIGINS
+        yield f"Origins beside these, each by itself: {more:,} ({IN_JSON} lists all)."
+    yield consequence(step.not_finite)
+    if step.reference_not_finite is not None:
+        yield from difference(set(step.not_finite), set(step.reference_not_finite), origins)
+
+
+def origin(record: NotFinite) -> str:
+    """`Inf came from log (Log, model.py:12: ...), all of whose inputs were finite. ...`"""
+    what = "NaN" if not record.infinite else "NaN and Inf" if record.nan else "Inf"
+    name = record.tensor if record.kind in (FED, VARIABLE) else record.node
+    if record.tensor.rpartition(":")[2] not in ("0", record.tensor) and record.kind == COMPUTED:
+        name += f":{record.tensor.rpartition(':')[2]}"
+    about = [record.op] if record.kind in (COMPUTED, UPDATE) else []
+    if record.inside:
+        about.append(f"inside {record.inside}")
+    if record.derives:
+        about.append(f"of the gradient of {record.derives}")
+    if record.optimised:
+        about.append("in the graph that ran")
     if record.source:
         code = record.source.code
         about.append(place(record.source) + (f": {code}" if len(code) <= CODE else ""))
     it = f"{name} ({', '.join(about)})" if about else name
-    again = f", in its run number {record.call:,} of the step" if record.call > 1 else ""
-    others = (
-        f" Nodes that began it too, each by itself: {record.others:,}." if record.others else ""
-    )
-    yield (
-        f"{ABOUT[record.kind].format(it=it)}{again}. Of its {plural(record.size, 'element')} "
-        f"{amounts(record)}.{others}"
-    )
+    sentence = ABOUT[record.kind].format(what=what, it=it, tensor=record.tensor)
+    if record.call > 1:
+        sentence += f", in its run number {record.call:,} of the step"
+    sentence += f". Of its {plural(record.size, 'element')} {amounts(record)}"
+    sentence += f": too large for {record.dtype}." if record.overflow else "."
+    if record.entered:
+        sentence += f" What went in there: {'; '.join(map(entered, record.entered))}."
+    return sentence
 
 
 def amounts(record: NotFinite) -> str:
@@ -56,6 +92,42 @@ def amounts(record: NotFinite) -> str:
         for word, count in counts.items()
         if count
     )
+
+
+def entered(record: Entered) -> str:
+    """`relu: 10 zeros`, `x: 2 elements, both negative, from -3 to -1`, `w: 3e+38`."""
+    name, count = short(record.tensor), record.elements
+    if record.zeros == count:
+        return f"{name}: {plural(count, 'zero')}"
+    if count == 1:
+        return f"{name}: {number(record.min)}"
+    signs = [f"{record.zeros:,} zero"] if record.zeros else []
+    signs += [f"{record.negative:,} negative"] if record.negative else []
+    among = f", {' and '.join(signs)}" if signs else ""
+    values = f"from {number(record.min)} to {number(record.max)}"
+    if record.min == record.max:
+        values = f"all {number(record.min)}"
+    of = "" if count == record.size else f" of {record.size:,}"
+    return f"{name}: {count:,}{of} elements{among}, {values}"
+
+
+def consequence(results: Sequence[str]) -> str:
+    """What of the step's results is not finite."""
+    if not results:
+        return "Nothing of it got into what was fetched or into a variable."
+    names = ", ".join(map(short, results[:MOST_ORIGINS]))
+    more = len(results) - MOST_ORIGINS
+    return f"Not finite after the step: {names}{f' and {more:,} more' if more > 0 else ''}."
+
+
+def difference(ran: set[str], defined: set[str], origins: Sequence[NotFinite]) -> Iterator[str]:
+    """Where passes made something finite, or not."""
+    if only := sorted(map(short, ran - defined)):
+        yield f"Without graph passes, {', '.join(only)} would be finite."
+    if only := sorted(map(short, defined - ran)):
+        yield f"Without graph passes, {', '.join(only)} would not be finite."
+    if ran == defined and all(record.optimised for record in origins):
+        yield "Without graph passes, all tensors are finite."
 
 
 def blocks(stage: Execution) -> Iterable[Block]:
@@ -76,6 +148,8 @@ def blocks(stage: Execution) -> Iterable[Block]:
             yield numbers(stage.values)
         else:
             yield from statistics(stage.values)
+        if any(value.agrees is False for value in stage.values):
+            yield ABOUT_OTHER
     yield from step.notes
 
 
@@ -118,7 +192,7 @@ def numbers(values: Sequence[Value]) -> Table:
 
 def lines_of(value: Value) -> Iterator[tuple[str, str, str, str]]:
     """The rows of one tensor: its numbers, as many as stand in a line."""
-    name, op, shape = short(value.tensor), value.op or "not needed", dims(value)
+    name, op, shape = short(value.tensor), type_of(value), dims(value)
     for line in lines(value.values or ()):
         yield name, op, shape, line
         name = op = shape = ""
@@ -129,10 +203,15 @@ def lines_of(value: Value) -> Iterator[tuple[str, str, str, str]]:
             name = ""
 
 
+def type_of(value: Value) -> str:
+    """The type that ran, marked where the program's node of this name computes something else."""
+    return f"{value.op or 'not needed'}{OTHER if value.agrees is False else ''}"
+
+
 def lines(values: Sequence[Any]) -> Iterator[str]:
     """Numbers in columns; what is the same everywhere once."""
     texts = list(map(number, values))
-    if len(texts) > 1 and len(set(texts)) == 1:
+    if len(texts) > 1 and are_equal(values):
         yield f"all {texts[0]}"
     elif len(texts) < 2:
         yield texts[0] if texts else "none"
@@ -168,7 +247,7 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
     yield Table(
         "The largest tensors of the step, in the order of execution",
         (
-            Column("tensor", lambda value: short(value.tensor), elastic=True, name=True),
+            Column("tensor", tensor_of, elastic=True, name=True),
             *COLUMNS,
             *([bad] if any(value.not_finite for value in largest) else []),
         ),
@@ -180,6 +259,10 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
         "Mean, standard deviation, least and most are those of the finite elements; zeros are the "
         "elements that are 0."
     )
+
+
+def tensor_of(value: Value) -> str:
+    return f"{short(value.tensor)}{OTHER if value.agrees is False else ''}"
 
 
 COLUMNS = (
@@ -209,7 +292,7 @@ def brief(value: Statistics, shape: Shape) -> str:
     texts = list(map(number, value.values))
     if len(texts) == 1:
         return texts[0]
-    if len(texts) > BRIEF and len(set(texts)) == 1:
+    if len(texts) > BRIEF and are_equal(value.values):
         return f"all {texts[0]} ({size:,})"
     more = ", …" if len(texts) > BRIEF else ""
     return f"[{', '.join(texts[:BRIEF])}{more}]"
@@ -219,7 +302,7 @@ def amounts_of(value: Statistics, shape: Shape) -> str:
     """A tensor in a line: its numbers where they are few, else what they come to."""
     texts = list(map(number, value.values or ()))
     size = math.prod(dim or 0 for dim in shape or ())
-    if len(texts) > 1 and len(set(texts)) == 1:
+    if len(texts) > 1 and are_equal(value.values or ()):
         return f"all {texts[0]} ({size:,})"
     if value.values is not None and size <= FEW:
         return ", ".join(texts) or "no elements"
@@ -228,6 +311,11 @@ def amounts_of(value: Statistics, shape: Shape) -> str:
     if value.not_finite:
         parts.append(f"not finite {value.not_finite:,}")
     return ", ".join((plural(size, "element"), *parts))
+
+
+def are_equal(values: Sequence[Any]) -> bool:
+    """Whether all elements are the same to the last bit, and not only in the digits shown."""
+    return len(set(map(repr, values))) == 1
 
 
 def dims(value: Value) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.colors import to_hex
 
-from tests.maps_by_hand import GONE, IMAGES, KERNELS, MAPS, RELU, SCORES
+from tests.maps_by_hand import IMAGES, KERNELS, MAPS, RELU, SCORES
 from tests.pictures import caption, plain, title, words
 from tflab.exporters.plots import feature_maps, style
 
@@ -71,21 +71,20 @@ def test_what_the_network_reads_and_what_it_is_are_bold(figure):
                     "1", "62.5 %", "2", "25.0 % label"]  # fmt: skip
 
 
-def test_title_and_caption_say_what_is_seen_and_what_was_fused_away(figure):
+def test_title_and_caption_say_what_is_seen(figure):
     assert title(figure) == "The network reads the first image as 1, with 62.5 %; its label is 2"
     assert caption(figure) == (
-        "The first step after the initialisation, and of its batch the first image; a kernel's "
-        "gradient is that of the whole batch. Each scale is its own: grey from 0 in black; where "
-        "there are both signs blue below 0, white at 0 and orange above, as strong as the root of "
-        "the number, so that small ones can be seen. Without maps, because the pass remapper fused "
-        "them: conv/Conv2D and conv/BiasAdd with conv/Relu. --without remapper brings back those "
-        "that no other pass fuses then."
+        "The first step after the initialisation, without graph passes, so that each node computes "
+        "what the program says; of its batch the first image. A kernel's gradient is that of the "
+        "whole batch. Each scale is its own: grey from 0 in black; where there are both signs blue "
+        "below 0, white at 0 and orange above, as strong as the root of the number, so that small "
+        "ones can be seen."
     )
 
 
 def test_without_label_gradients_or_probabilities_the_rest_is_drawn():
     alone = replace(SCORES, label=None, gradient=None, computed=True)
-    drawn = feature_maps.draw(replace(MAPS, probabilities=alone, gone=()))
+    drawn = feature_maps.draw(replace(MAPS, probabilities=alone))
     assert title(drawn) == "The network reads the first image as 1, with 62.5 %"
     assert words(drawn.axes[0])[-8:] == [
         *("left: probabilities", "0", "12.5 %", "1", "62.5 %", "2", "25.0 %"),
@@ -114,7 +113,7 @@ def test_of_probabilities_that_are_not_finite_none_is_called_what_the_network_re
     scores = replace(
         SCORES, array=np.array([0.25, np.nan, 0.5]), gradient=np.array([np.inf, -1.0, np.nan])
     )
-    drawn = feature_maps.draw(replace(MAPS, probabilities=scores, gone=()))
+    drawn = feature_maps.draw(replace(MAPS, probabilities=scores))
     assert title(drawn) == (
         "What the network saw of the first image: its probabilities are not all finite"
     )
@@ -130,7 +129,7 @@ def test_of_probabilities_that_are_not_finite_none_is_called_what_the_network_re
 def test_for_a_phone_no_text_leaves_the_picture():
     long = replace(RELU, name="a/very/long/scope/of/a/model/with/blocks/in/blocks/conv2/Relu")
     with style.narrow():
-        drawn = feature_maps.draw(replace(MAPS, maps=(IMAGES, KERNELS, long), gone=GONE))
+        drawn = feature_maps.draw(replace(MAPS, maps=(IMAGES, KERNELS, long)))
     drawn.draw_without_rendering()
     for text in [*drawn.texts, *drawn.axes[0].texts]:
         box = text.get_window_extent()

@@ -183,7 +183,7 @@ SMALLEST = {
     "buffers": (replace(BUFFERS, buffers=(LOSS,), distinct=Amount(1, 4)),),
     "roofline": (LAYERS[1:2], PEAKS),
     "layers": (LAYERS[:1],),
-    "feature_maps": (replace(MAPS, maps=(IMAGES,), probabilities=None, gone=()),),
+    "feature_maps": (replace(MAPS, maps=(IMAGES,), probabilities=None),),
     "over_time": (lines.over_time({"a": measurement((100.0,))}),),
 }
 every_picture = pytest.mark.parametrize("name", plots.PICTURES)

@@ -134,12 +134,12 @@ def headline(maps: Maps) -> str:
 def caption(maps: Maps) -> str:
     """What is shown, what the colours mean, and what is not there."""
     sentences = [
-        "The first step after the initialisation, and of its batch the first image; a kernel's "
-        "gradient is that of the whole batch. Each scale is its own: grey from 0 in black; where "
-        "there are both signs blue below 0, white at 0 and orange above, as strong as the root of "
-        "the number, so that small ones can be seen.",
+        "The first step after the initialisation, without graph passes, so that each node computes "
+        "what the program says; of its batch the first image. A kernel's gradient is that of the "
+        "whole batch. Each scale is its own: grey from 0 in black; where there are both signs blue "
+        "below 0, white at 0 and orange above, as strong as the root of the number, so that small "
+        "ones can be seen.",
         *(["Vermilion is NaN or infinite."] if any(map(is_bad, maps.maps)) else []),
-        *view.gone(maps),
         *view.left_out(maps),
     ]
     return " ".join(sentences)

@@ -1,0 +1,137 @@
+"""Not finite: which nodes made NaN or Inf of finite inputs, and what went into them.
+
+A node in a loop computes its tensor several times in a step; the n-th time it takes what its loop's
+other nodes computed the n-th time. No TensorFlow in here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tflab.analysis.values import plain
+from tflab.records import Entered, Node, Transfer, node_of
+
+# Ops that hand on what they are given: none of them is where a NaN comes from
+HANDING_ON = frozenset(
+    prefix + op
+    for prefix in ("", "Ref")
+    for op in ("Identity", "Switch", "Merge", "Enter", "Exit", "NextIteration")
+)
+# Element by element: an element of the output depends on the elements at its place alone
+ELEMENTWISE = frozenset(
+    (
+        *("Acos", "Acosh", "Add", "AddN", "AddV2", "Asin", "Atan2", "Atanh", "Cast", "Cosh"),
+        *("Digamma", "Div", "Erfinv", "Exp", "Expm1", "Inv", "InvGrad", "Lgamma", "Log", "Log1p"),
+        *("Mul", "Ndtri", "Neg", "Pow", "RealDiv", "Reciprocal", "ReciprocalGrad", "Rsqrt"),
+        *("RsqrtGrad", "SelectV2", "Sinh", "Softplus", "Sqrt", "SqrtGrad", "Square"),
+        *("SquaredDifference", "Sub", "Tan", "TanhGrad", "Xdivy", "Xlog1py", "Xlogy"),
+    )
+)
+# Finite by definition where all inputs are: what is infinite then is too large for its type
+DEFINED_EVERYWHERE = frozenset(
+    (
+        *("Add", "AddN", "AddV2", "BatchMatMulV2", "BiasAdd", "BiasAddGrad", "Cast", "Conv2D"),
+        *("Conv2DBackpropFilter", "Conv2DBackpropInput", "Cosh", "Cumsum", "Einsum", "Exp"),
+        *("Expm1", "L2Loss", "MatMul", "Mean", "Mul", "Prod", "ResourceApplyGradientDescent"),
+        *("ApplyGradientDescent", "Sinh", "Softplus", "Square", "SquaredDifference", "Sub", "Sum"),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Bad:
+    """The first time that a tensor was not finite."""
+
+    call: int  # from 0
+    nan: int
+    infinite: int
+    size: int
+
+
+def bad(array: np.ndarray, call: int) -> Bad | None:
+    """That a tensor is not finite; None where it is."""
+    array = plain(array)
+    if array.dtype.kind not in "fc":
+        return None
+    nan, infinite = int(np.isnan(array).sum()), int(np.isinf(array).sum())
+    return Bad(call, nan, infinite, array.size) if nan or infinite else None
+
+
+def origins(
+    ordered: Sequence[Node],
+    bads: Mapping[str, Bad],
+    transfers: Iterable[Transfer],
+    spoiled: Collection[str] = (),
+) -> list[tuple[Node, str]]:
+    """The nodes whose output is not finite although all that they take is, each with that output.
+
+    `bads` goes by tensor as a GraphDef writes it: `split:1`, plain `mul`. A node that updates a
+    variable has that as an output: `update:w`. `spoiled` are the variables that became not finite
+    in the step: who reads one of them afterwards is no origin.
+    """
+    sent = {transfer.recv: transfer.tensor for transfer in transfers}
+    outputs: dict[str, list[str]] = {}
+    for tensor in bads:
+        outputs.setdefault(node_of(tensor), []).append(tensor)
+    found = []
+    for node in ordered:
+        if node.name not in outputs:
+            continue
+        taken = [*node.inputs, *([sent[node.name]] if node.name in sent else [])]
+        tensor = min(outputs[node.name], key=lambda name: bads[name].call)
+        updates = tensor.partition(":")[2] in spoiled
+        if not updates and any(node_of(other) in spoiled for other in taken):
+            continue
+        if not any(comes_before(bads, other, tensor, node.op) for other in taken):
+            found.append((node, tensor))
+    return found
+
+
+def comes_before(bads: Mapping[str, Bad], taken: str, made: str, op: str) -> bool:
+    """Whether what a node takes was not finite when the node made what is not."""
+    if taken not in bads:
+        return False
+    return op in HANDING_ON or bads[taken].call <= bads[made].call
+
+
+def entered(
+    op: str, out: np.ndarray, inputs: Iterable[tuple[str, np.ndarray | None]]
+) -> Iterator[Entered]:
+    """What went into a node where its output is not finite: of an op that works element by element
+    the elements at those places, of another one all."""
+    mask = ~np.isfinite(plain(out))
+    for tensor, array in inputs:
+        if array is None or (values := plain(array)).dtype.kind not in "fiu":
+            continue
+        chosen = at(values, mask) if op in ELEMENTWISE else values.ravel()
+        if not chosen.size:
+            continue
+        yield Entered(
+            tensor=tensor,
+            elements=chosen.size,
+            size=values.size,
+            zeros=int((chosen == 0).sum()),
+            negative=int((chosen < 0).sum()),
+            min=float(chosen.min()),
+            max=float(chosen.max()),
+        )
+
+
+def at(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
+    """The elements that were used at the places of a mask; all, where shapes do not say which."""
+    try:
+        places = np.broadcast_to(np.arange(values.size).reshape(values.shape), mask.shape)
+    except ValueError:
+        return values.ravel()
+    return values.ravel()[np.unique(places[mask])]
+
+
+def overflowed(op: str, inputs: Sequence[Entered]) -> bool:
+    """Whether an output is too large for its type: the op has a finite result for every finite
+    input, or is a division by what is not 0."""
+    if op in ("Div", "RealDiv"):
+        return len(inputs) == 2 and not inputs[1].zeros
+    return op in DEFINED_EVERYWHERE

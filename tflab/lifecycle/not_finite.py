@@ -1,0 +1,230 @@
+"""Not finite: the nodes and lines of the program that made NaN or Inf in a recorded step."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tflab import folders
+from tflab.analysis import not_finite as analysis
+from tflab.analysis import values as order
+from tflab.analysis.not_finite import Bad
+from tflab.errors import TflabError
+from tflab.lifecycle import backward, reference_step
+from tflab.lifecycle.recorded_step import Arrays, Ran
+from tflab.records import Entered, Function, Node, NotFinite, Options, Program, Source, node_of
+from tflab.records.values import COMPUTED, CONSTANT, FED, UPDATE, VARIABLE
+from tflab.runtime import debugger, functions, inlined, nodes, session
+
+FIRST = (FED, VARIABLE)  # what was there before the step is named first
+
+
+@dataclass(frozen=True)
+class Known:
+    """What the program says of its nodes."""
+
+    graph: tf.Graph
+    ops: Mapping[str, str]  # node -> type
+    functions: tuple[Function, ...]
+    lines: Mapping[str, Source | None]
+
+
+def known(program: Program) -> Known:
+    """What a program says. Of what gradients and updates added, a line of tflab's is none."""
+    listed = nodes.from_graph(program.graph, program.model.lines)
+    every = tuple(map(without_own_line, listed))
+    library = functions.of_graph(program.graph, program.model.lines)
+    return Known(
+        graph=program.graph,
+        ops={node.name: node.op for node in every},
+        functions=tuple(
+            replace(one, nodes=tuple(map(without_own_line, one.nodes))) for one in library
+        ),
+        lines={node.name: node.source for node in every},
+    )
+
+
+def without_own_line(node: Node) -> Node:
+    own = node.source is not None and node.source.file == backward.__file__
+    return replace(node, source=None) if own else node
+
+
+def results(ran: Ran) -> tuple[str, ...]:
+    """What a step leaves behind and is not finite: fetched tensors, then variables."""
+    left = {**ran.fetched, **ran.after}
+    return tuple(name for name, array in left.items() if analysis.bad(np.asarray(array), 0))
+
+
+def origins(
+    ran: Ran, about: Known, optimised: bool, sources: Mapping[str, Source] | None = None
+) -> tuple[NotFinite, ...]:
+    """The origins of a recorded step in the order of execution, what was there before it first.
+
+    `sources` has the lines of a graph that passes have changed, `optimised`.
+    """
+    bads = dict(ran.bads)
+    for name in (*ran.places, *ran.before):
+        array = ran.before[name] if name in ran.before else ran.fed[ran.places[name]]
+        bads.pop(name, None)
+        if bad := analysis.bad(np.asarray(array), 0):
+            bads[name] = bad
+    spoiled = {
+        name: bad
+        for name, array in ran.after.items()
+        if name not in bads and (bad := analysis.bad(array, 0))
+    }
+    handles = handles_of(ran)
+    for node in ran.nodes:
+        for variable in handles.get(node.name, ()):
+            if variable in spoiled and updates(node.op):
+                bads[f"{node.name}:{variable}"] = spoiled[variable]
+    if not bads:
+        return ()
+    ordered = order.in_order(ran.nodes, ran.transfers, ran.us)
+    found = analysis.origins(ordered, bads, ran.transfers, spoiled)
+    places = dict(inlined.places((node.name for node, _ in found), about.lines, about.functions))
+    rows = [
+        row(node.name, node.op, node.inputs, tensor, bads[tensor], ran, about, places, sources)
+        for node, tensor in found
+    ]
+    return tuple(
+        sorted(
+            (NotFinite(**fields, optimised=optimised) for fields in rows),
+            key=lambda origin: origin.kind not in FIRST,  # stable
+        )
+    )
+
+
+def of_both(
+    ran: Ran | None, reference: Ran | None, about: Known, sources: Mapping[str, Source]
+) -> tuple[NotFinite, ...]:
+    """The origins by definition; and those of the graph that ran, where only that one has any, or
+    where its results are not finite and those of the reference step are."""
+    defined = origins(reference, about, False) if reference else ()
+    if ran is None:
+        return defined
+    beyond = reference is None or set(results(ran)) - set(results(reference))
+    if not beyond and defined:
+        return defined
+    return (*defined, *origins(ran, about, True, sources))
+
+
+def of_step(
+    program: Program,
+    step: session.Step,
+    batch: Sequence[np.ndarray],
+    start: Arrays,
+    options: Options,
+) -> tuple[NotFinite, ...]:
+    """The origins of a step with this batch and these values of the variables: by definition, and
+    where that is finite, of the graph that runs. Raises TflabError where it cannot be recorded."""
+    names = debugger.names_of(program.graph.as_graph_def())
+    if reason := debugger.refusal(names, 0, 0, os.fspath(folders.own())):
+        raise TflabError(reason)
+    about = known(program)
+    for passes in (False, True):
+        with folders.temporary("reference") as folder:
+            ran = reference_step.run(
+                os.fspath(folder), program, step, batch, start, {}, options, passes
+            )
+            if found := origins(ran, about, passes, {} if passes else None):
+                return found
+    return ()
+
+
+def updates(op: str) -> bool:
+    """Whether an op changes a variable that it is given."""
+    return any(word in op for word in ("Assign", "Apply", "Scatter"))
+
+
+def handles_of(ran: Ran) -> dict[str, list[str]]:
+    """Node -> the variables whose handle it takes, also through an Identity."""
+    by_name = {node.name: node for node in ran.nodes}
+    found: dict[str, list[str]] = {}
+    for node in ran.nodes:
+        for tensor in node.inputs:
+            name = node_of(tensor)
+            while name in by_name and by_name[name].op in ("Identity", "Enter"):
+                name = node_of(by_name[name].inputs[0])
+            if name in ran.before:
+                found.setdefault(node.name, []).append(name)
+    return found
+
+
+def row(
+    name: str,
+    op: str,
+    inputs: Sequence[str],
+    tensor: str,
+    first: Bad,
+    ran: Ran,
+    about: Known,
+    places: Mapping[str, inlined.Place],
+    sources: Mapping[str, Source] | None,
+) -> dict[str, Any]:
+    """The fields of an origin, with what is known of its line and its inputs."""
+    variable = tensor.partition(":")[2]
+    is_update = variable in ran.after
+    if name in ran.places:
+        kind, tensor, out = FED, ran.places[name], np.asarray(ran.fed[ran.places[name]])
+    elif is_update:
+        kind, tensor, out = UPDATE, variable, ran.after[variable]
+    elif name in ran.before:
+        kind, out = VARIABLE, ran.before[name]
+    else:
+        kind = CONSTANT if op == "Const" else COMPUTED
+        array = ran.array(tensor, first.call)
+        assert array is not None, "what is not finite was recorded"
+        out = array
+    place = places.get(name)
+    inside = place.call if place and place.function else None
+    user_op = about.ops.get(name, op) if sources is None else op
+    taken = (
+        ()
+        if kind in (FED, VARIABLE, CONSTANT)
+        else tuple(entered(user_op, out, inputs, first, ran))
+    )
+    forward = None
+    if name in about.ops:
+        forward = nodes.forward_of(about.graph, name)
+    line = (sources or {}).get(name) or (place.source if place else None) or about.lines.get(name)
+    if line is None and is_update:
+        line = about.lines.get(variable)
+    return {
+        "tensor": tensor if ":" in tensor or kind in (VARIABLE, UPDATE) else f"{tensor}:0",
+        "node": place.node if place and inside else name,
+        "op": user_op,
+        "kind": kind,
+        "dtype": tf.dtypes.as_dtype(out.dtype).name,
+        "nan": first.nan,
+        "infinite": first.infinite,
+        "size": first.size,
+        "call": first.call + 1,
+        "source": line,
+        "inside": inside,
+        "derives": forward,
+        "overflow": bool(taken) and analysis.overflowed(user_op, taken),
+        "entered": taken,
+    }
+
+
+def entered(
+    op: str, out: np.ndarray, inputs: Sequence[str], first: Bad, ran: Ran
+) -> Iterator[Entered]:
+    """What a node took when it first made what is not finite."""
+    sent = {transfer.recv: transfer.tensor for transfer in ran.transfers}
+    arrays: list[tuple[str, np.ndarray | None]] = []
+    for taken in dict.fromkeys(inputs):
+        tensor = sent.get(taken, taken)
+        if fed := ran.places.get(tensor):
+            arrays.append((fed.removesuffix(":0"), np.asarray(ran.fed[fed])))
+        elif tensor in ran.before:
+            arrays.append((tensor, ran.before[tensor]))
+        else:
+            arrays.append((tensor, ran.array(tensor, first.call)))
+    yield from analysis.entered(op, out, arrays)

@@ -1,0 +1,180 @@
+"""Reference step: the recorded step once more, in which every node computes what the program says.
+
+Graph passes fold, fuse, rename and rewire nodes, so that in the graph that runs a node may bear a
+name of the program and compute something else. Here all passes are off that a process can switch
+off, functions, branches and loops are laid open, and the step starts from the same values and takes
+the same data. What nodes drew at random in the recorded step is fed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab.analysis import ledger
+from tflab.errors import TflabError
+from tflab.lifecycle import recorded_step
+from tflab.lifecycle.recorded_step import Arrays, Ran
+from tflab.records import Node, Options, Program
+from tflab.runtime import nodes, session, variables
+from tflab.saved_graphs.starting import ASSIGNMENTS
+
+# Nodes that run functions: in the graph that runs, no node bears their names
+CALLS = ("PartitionedCall", "StatefulPartitionedCall")
+CHOICES = ("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile")
+# Types that the runtime of oneDNN merges with those that follow, if nothing else takes them
+MERGED = ("Conv2D", "Conv2DBackpropFilter", "Pad", "PadV2")
+FRAMES = ("Enter", "RefEnter", "Switch", "RefSwitch")  # behind these, a tensor may not be there
+NO_NUMBERS = (tf.resource, tf.variant)
+
+
+def config_of(options: Options) -> tf1.ConfigProto:
+    """A session's configuration without graph passes, but for the rewriting of types by oneDNN,
+    which only a variable of the environment switches off."""
+    config = session.config_of(replace(options, xla=False, without=()))
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    optimizer = config.graph_options.optimizer_options
+    optimizer.opt_level = tf1.OptimizerOptions.L0
+    optimizer.do_function_inlining = True  # so that the debugger sees what is inside
+    return config
+
+
+def run(
+    folder: str,
+    program: Program,
+    step: session.Step,
+    batch: Sequence[np.ndarray],
+    start: Arrays,
+    drawn: Arrays,
+    options: Options,
+    passes: bool = False,
+) -> Ran:
+    """The step from these values of the variables, recorded into a folder.
+
+    `drawn` are tensors to feed beside the batch. With `passes` the graph is rewritten as usual.
+    Raises TflabError where a variable starts with other values in each session and cannot be set.
+    """
+    fed = {**dict(zip(step.feeds, batch, strict=True)), **drawn}
+    feeds = tuple(sorted(fed))
+    extra = () if passes else tuple(hidden(program.graph, step, feeds))
+    config = session.config_of(options) if passes else config_of(options)
+    widened = session.Step(feeds, (*step.fetches, *extra), step.targets)
+    readers = variables.readers(program.graph, [op.name for op in program.graph.get_operations()])
+    with session.fresh(program.graph, options, config) as live:
+        session.begin(live, session.start_of(program))
+        set_to(live, program, readers, start)
+        ran = recorded_step.once(live, widened, [fed[name] for name in feeds], readers, folder)
+    return replace(
+        ran,
+        fetched={name: ran.fetched[name] for name in step.fetches},
+        hidden={name: ran.fetched[name] for name in extra},
+    )
+
+
+def hidden(graph: tf.Graph, step: session.Step, feeds: Collection[str]) -> Iterator[str]:
+    """Tensors whose node will not be in the graph that runs, though the step needs it: they are
+    fetched, where they are there in every step."""
+    parents = nodes.from_graph(graph)
+    needed = ledger.nodes_needed(parents, (*step.fetches, *step.targets), feeds)
+    behind = after(parents, (node.name for node in parents if node.op in FRAMES))
+    for node in parents:
+        if node.op in (*CALLS, *CHOICES, *MERGED) and node.name in needed - behind:
+            for number, output in enumerate(node.outputs):
+                if output.dtype not in ("resource", "variant"):
+                    yield f"{node.name}:{number}"
+
+
+def after(graph: Iterable[Node], starts: Iterable[str]) -> set[str]:
+    """These nodes, and all that depend on one of them."""
+    takers: dict[str, list[str]] = {}
+    for node in graph:
+        for parent in (*(name.partition(":")[0] for name in node.inputs), *node.control_inputs):
+            takers.setdefault(parent, []).append(node.name)
+    waiting = list(starts)
+    reached = set(waiting)
+    while waiting:
+        for name in takers.get(waiting.pop(), ()):
+            if name not in reached:
+                reached.add(name)
+                waiting.append(name)
+    return reached
+
+
+def draws(graph: tf.Graph) -> dict[str, tuple[str, ...]]:
+    """The nodes of a graph whose outputs are others in each run though nothing that they take is,
+    with their outputs: random numbers, and data that are read."""
+    found = {}
+    for op in graph.get_operations():
+        keeps = [tensor for tensor in (*op.inputs, *op.outputs) if is_state(tensor)]
+        reads = op.type == "IteratorGetNext"
+        if not op.outputs or not op.op_def.is_stateful or op.type in (*CALLS, *CHOICES):
+            continue
+        if reads or not keeps:
+            found[op.name] = tuple(tensor.name for tensor in op.outputs)
+    return found
+
+
+def is_state(tensor: tf.Tensor) -> bool:
+    return tensor.dtype.base_dtype in NO_NUMBERS or tensor.dtype != tensor.dtype.base_dtype
+
+
+def draws_inside(graph: tf.Graph) -> bool:
+    """Whether a function of the graph draws random numbers by a generator of its own."""
+    return any(
+        node.op.startswith(("Random", "TruncatedNormal", "Multinomial", "Parameterized"))
+        for function in graph.as_graph_def().library.function
+        for node in function.node_def
+    )
+
+
+def set_to(live: tf1.Session, program: Program, readers: Mapping[str, str], start: Arrays) -> None:
+    """Give the variables these values, by feeding nodes that assign to them."""
+    now = variables.read(live, {name: readers[name] for name in start if name in readers})
+    other = [name for name, value in now.items() if not same(value, start[name])]
+    setters = {}
+    for name in other:
+        op = setter(live.graph.get_operation_by_name(name))
+        if op is None:
+            raise TflabError(
+                f"The variable '{name}' starts with other values in each session, and no node sets "
+                "it."
+            )
+        setters[name] = op
+    feeds = {op.inputs[1]: start[name] for name, op in setters.items()}
+    if program.model.gate:
+        fed = [tensor.name for tensor in feeds]
+        program.model.gate(program.graph, [op.name for op in setters.values()], fed, ())
+    live.run(list(setters.values()), feeds)
+
+
+def setter(variable: tf.Operation) -> tf.Operation | None:
+    """A node that assigns its second input to a variable and waits for no other."""
+    takers = variable.outputs[0].consumers()
+    fitting = (op for op in takers if op.type in ASSIGNMENTS and not op.control_inputs)
+    return next(fitting, None)
+
+
+def same(one: np.ndarray, other: np.ndarray) -> bool:
+    return one.shape == other.shape and one.tobytes() == other.tobytes()
+
+
+def value(tensor: str, program: Mapping[str, Node], ran: Ran) -> np.ndarray | None:
+    """One tensor. An Identity that is not in the graph that ran is what it takes."""
+    while True:
+        node, _, number = tensor.partition(":")
+        full = f"{node}:{number or 0}"
+        known = ran.array(tensor)
+        if known is not None:
+            return known
+        for arrays in (ran.hidden, ran.fetched, ran.fed):
+            if full in arrays:
+                return np.asarray(arrays[full])
+        if node in ran.before and program[node].op in variables.REFERENCES:
+            return ran.before[node]
+        if node not in program or program[node].op != "Identity":
+            return None
+        tensor = program[node].inputs[0]

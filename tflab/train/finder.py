@@ -1,0 +1,102 @@
+"""Finder: where the NaN or Inf of a training came from.
+
+While a training runs, a copy of all its variables is kept from time to time. When a loss or a
+weight is not finite, the steps since are repeated from that copy, on the same batches, and the
+first that makes something not finite is recorded.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import tensorflow.compat.v1 as tf1
+
+from tflab.errors import TflabError
+from tflab.lifecycle import not_finite, variable_values
+from tflab.train.trainer import Trainer
+from tflab.units import plural
+from tflab.views import values as view
+
+PAUSES = 50  # times as long as copying the variables took, until they are copied again
+SHOWN = 3  # origins
+
+Arrays = dict[str, np.ndarray]
+Batch = Callable[[int], Sequence[Any]]  # number of the step, from 0 -> what it is fed
+
+
+@dataclass
+class Kept:
+    """The newest copy of the variables, all of them finite."""
+
+    trainer: Trainer
+    live: tf1.Session
+    step: int = 0  # how many were done before it
+    variables: Arrays = field(default_factory=dict)
+    next_s: float = 0.0  # on the clock of `time.perf_counter`, when to copy again
+
+    def copy(self, step: int) -> str | None:
+        """Copy the variables; or the name of one that is not finite."""
+        start = time.perf_counter()
+        now = read(self.trainer, self.live)
+        if name := next((name for name, value in now.items() if not finite(value)), None):
+            return name
+        self.step, self.variables = step, now
+        end = time.perf_counter()
+        self.next_s = end + PAUSES * (end - start)
+        return None
+
+
+def read(trainer: Trainer, live: tf1.Session) -> Arrays:
+    """All variables, those of the optimiser too."""
+    known = trainer.program.graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES)
+    return {name: np.array(v) for name, v in live.run({v.op.name: v for v in known}).items()}
+
+
+def finite(value: np.ndarray) -> bool:
+    return value.dtype.kind not in "fc" or bool(np.isfinite(value).all())
+
+
+def find(kept: Kept, batch: Batch, until: int) -> str:
+    """Repeat the steps since the copy up to this number of steps, and say what the first of them
+    that makes something not finite made it of."""
+    trainer = kept.trainer
+    if trainer.options.cluster:
+        return "Over several tasks, tflab does not look for the origin."
+    try:
+        number, start = first_bad(kept, batch, until)
+        if number is None:
+            return (
+                f"When the last {plural(until - kept.step, 'step')} were repeated, all stayed "
+                "finite: sums are added up in another order each time, or other numbers drawn."
+            )
+        found = not_finite.of_step(
+            trainer.program, trainer.train, batch(number), start, trainer.options
+        )
+    except TflabError as error:
+        return f"Its origin was not found: {error}"
+    if not found:
+        return f"Step {number + 1:,}, recorded with the weights before it, stayed finite."
+    more = f" Origins beside these: {len(found) - SHOWN:,}." if len(found) > SHOWN else ""
+    return f"In step {number + 1:,}: {' '.join(map(view.origin, found[:SHOWN]))}{more}"
+
+
+def first_bad(kept: Kept, batch: Batch, until: int) -> tuple[int | None, Arrays]:
+    """The first of these steps whose loss, or a variable after it, is not finite; and the
+    variables before it."""
+    known = kept.trainer.program.graph.get_collection(tf1.GraphKeys.GLOBAL_VARIABLES)
+    setters = {variable.initializer.name: kept.variables[variable.op.name] for variable in known}
+    variable_values.assign(kept.live, setters)
+    step_once = kept.trainer.train.callable(kept.live)
+    start = kept.variables
+    for number in range(kept.step, until):
+        loss, *_ = step_once(*batch(number))
+        after = read(kept.trainer, kept.live)
+        if not math.isfinite(loss) or not all(map(finite, after.values())):
+            return number, start
+        start = after
+    return None, start
