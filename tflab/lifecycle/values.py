@@ -10,9 +10,8 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from math import prod
-from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -21,9 +20,8 @@ from tflab import folders
 from tflab.analysis import feature_maps, flowed
 from tflab.analysis import values as analysis
 from tflab.errors import TflabError
-from tflab.lifecycle import not_finite, recorded_step, reference_step
+from tflab.lifecycle import definitions, not_finite, recorded_step, reference_step
 from tflab.records import (
-    Defined,
     Execution,
     Maps,
     Node,
@@ -32,18 +30,14 @@ from tflab.records import (
     RecordedStep,
     Source,
     Value,
-    node_of,
 )
 from tflab.records.values import COMPUTED, CONSTANT, FED, VARIABLE
-from tflab.runtime import debugger, session, variables
+from tflab.runtime import debugger, variables
 from tflab.units import plural
 
 LISTED = 3  # names in a note
-MOST_TIMES = 3  # as many tensors as the recorded step writes the reference step, at most
 # Nodes that run others, which the debugger does not see
-CALLS = ("PartitionedCall", "StatefulPartitionedCall", "_XlaRun", "XlaLaunch")
-CHOICES = ("If", "StatelessIf", "Case", "StatelessCase", "While", "StatelessWhile")
-OPAQUE = {*CALLS, *CHOICES}
+OPAQUE = {*reference_step.CALLS, *reference_step.CHOICES, "_XlaRun", "XlaLaunch"}
 STANDS_IN = re.compile(r"ArithmeticOptimizer/[A-Za-z0-9]+_")  # ReplaceMulWithSquare_
 CLUSTER = re.compile(r"cluster_\d+_\d+")  # XLA numbers them anew in every session
 
@@ -72,8 +66,8 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
         ran = recorded_step.run(os.fspath(place), placement, options)
         about = not_finite.known(program)
         seen = read(ran)
-        reference, notes = reference_of(os.fspath(beside), placement, ran, options)
-        both = compared(placement, ran, reference, seen) if reference else Both()
+        reference, notes = definitions.reference_of(os.fspath(beside), placement, ran, options)
+        both = definitions.compared(placement, ran, reference) if reference else definitions.Both()
         plan = feature_maps.plan(
             placement.user_nodes, placement.backward_nodes, placement.gradients, ran.fed
         )
@@ -103,108 +97,6 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     )
 
 
-def reference_of(
-    folder: str, placement: Placement, ran: recorded_step.Ran, options: Options
-) -> tuple[recorded_step.Ran | None, tuple[str, ...]]:
-    """The reference step of what ran; or None and why there is none."""
-    graph = placement.program.graph
-    drawn: dict[str, np.ndarray] = {}
-    for name, tensors in reference_step.draws(graph).items():
-        arrays = [ran.array(view_name(tensor)) for tensor in tensors]
-        once = all(len(ran.files.get(view_name(tensor), ())) == 1 for tensor in tensors)
-        if once and name in ran.us:
-            drawn |= {t: a for t, a in zip(tensors, arrays, strict=True) if a is not None}
-    step = session.step_of(placement.program, placement.fetches)
-    batch = [ran.fed[name] for name in step.feeds]
-    files = sum(map(len, ran.files.values())) * MOST_TIMES
-    try:
-        if reason := debugger.refusal((), 0, files, folder):
-            raise TflabError(reason)
-        start = ran.before
-        return reference_step.run(folder, placement.program, step, batch, start, drawn, options), ()
-    except (TflabError, OSError) as error:
-        return None, (
-            f"Nothing was compared with a step without graph passes, which could not be recorded: "
-            f"{error}",
-        )
-
-
-@dataclass(frozen=True)
-class Both:
-    """What comes of the recorded step beside the reference step."""
-
-    defined: tuple[Defined, ...] = ()
-    agrees: Mapping[str, bool] = field(default_factory=dict)  # tensor of a row -> whether
-    notes: tuple[str, ...] = ()
-
-
-def compared(
-    placement: Placement, ran: recorded_step.Ran, reference: recorded_step.Ran, seen: Seen
-) -> Both:
-    """What the tensors of the program are by definition, and which tensors of the graph that ran
-    hold that. What depends on numbers that were drawn anew in the reference step is left out."""
-    users = {node.name: node for node in placement.user_nodes}
-    fates = {fate.name: fate for fate in placement.ledger}
-    anew = redrawn(placement, reference)
-    random = reference_step.after(placement.user_nodes, anew)
-    outputs: dict[str, list[str]] = {}
-    for tensor in ran.files:
-        outputs.setdefault(node_of(tensor), []).append(tensor)
-    defined, agrees, left_out = [], {}, 0
-    for node in placement.user_nodes:
-        if node.op in (*variables.HANDLES, *variables.REFERENCES, "Placeholder"):
-            continue
-        fate = fates.get(node.name)
-        for number in range(len(node.outputs)):
-            tensor = recorded_step.tensor_name(node.name, number)
-            array = reference_step.value(tensor, users, reference)
-            if array is None or fate is None or fate.fate == "unreached":
-                continue
-            holders = [tensor] if tensor in ran.files else []
-            if fate.outputs:
-                holders += [now for own, now in fate.outputs if own == tensor]
-            else:
-                holders += outputs.get(fate.into or "", ())
-            holder = next((name for name in holders if same(ran.array(name), array)), None)
-            if holder is None and node.name in random:
-                left_out += 1
-                continue
-            if tensor in ran.files:
-                agrees[f"{node.name}:{number}"] = holder == tensor
-            value = value_of(
-                array,
-                tensor=f"{node.name}:{number}",
-                node=node.name,
-                op=node.op,
-                kind=COMPUTED,
-                dtype=dtype(array),
-            )
-            defined.append(Defined(**vars(value), held_by=holder))
-    notes = (
-        f"{plural(left_out, 'tensor')} depend on numbers that are drawn anew in each run: what the "
-        f"program means by them was not compared ({', '.join(sorted(anew)[:LISTED])}).",
-    )
-    return Both(tuple(defined), agrees, notes if left_out else ())
-
-
-def same(one: np.ndarray | None, other: np.ndarray) -> bool:
-    return one is not None and analysis.agree(one, other)
-
-
-def redrawn(placement: Placement, reference: recorded_step.Ran) -> list[str]:
-    """The nodes of the program that drew other numbers in the reference step, or may have."""
-    graph = placement.program.graph
-    drawing = [
-        name
-        for name, tensors in reference_step.draws(graph).items()
-        if not any(tensor in reference.fed for tensor in tensors)
-    ]
-    if reference_step.draws_inside(graph):
-        types = (*reference_step.CALLS, *reference_step.CHOICES)
-        drawing += [node.name for node in placement.user_nodes if node.op in types]
-    return drawing
-
-
 def maps_of(
     plan: feature_maps.Plan,
     placement: Placement,
@@ -221,11 +113,6 @@ def maps_of(
             arrays[tensor] = feature_maps.kept(array, tensor in whole)
             shapes[tensor] = array.shape
     return feature_maps.maps(plan, arrays, shapes, ran.fed, ran.before)
-
-
-def view_name(tensor: str) -> str:
-    """A tensor as a GraphDef writes it."""
-    return tensor.removesuffix(":0")
 
 
 def names_of(placement: Placement) -> Iterator[str]:
@@ -258,7 +145,7 @@ def read(ran: recorded_step.Ran) -> Seen:
         if dumped.node in ran.places or dumped.array is None:
             continue
         op = ops.get(dumped.node, "")
-        seen[tensor] = value_of(
+        seen[tensor] = definitions.value_of(
             dumped.array,
             tensor=f"{dumped.node}:{dumped.output}",
             node=dumped.node,
@@ -289,26 +176,17 @@ def fed(ran: recorded_step.Ran, tensor: str, node: str) -> Value:
     """What was fed; where nothing takes it, it has no node in the graph that ran."""
     array = np.asarray(ran.fed[tensor])
     op = "_Arg" if node else ""
-    return value_of(array, tensor=tensor, node=node, op=op, kind=FED, dtype=dtype(array))
+    return definitions.value_of(array, tensor=tensor, node=node, op=op, kind=FED)
 
 
 def variable(ran: recorded_step.Ran, name: str, op: str) -> Value:
     """A variable before the step, and after it."""
     before, after = ran.before[name], ran.after.get(name)
-    value = value_of(before, tensor=name, node=name, op=op, kind=VARIABLE, dtype=dtype(before))
+    value = definitions.value_of(before, tensor=name, node=name, op=op, kind=VARIABLE)
     if after is None:
         return value
     moved = analysis.moved(before, after)
     return replace(value, after=analysis.statistics(after), moved=moved)
-
-
-def value_of(array: np.ndarray, calls: int = 1, **known: Any) -> Value:
-    statistics = vars(analysis.statistics(array))
-    return Value(**statistics, **known, shape=array.shape, calls=calls, after=None, moved=None)
-
-
-def dtype(array: np.ndarray) -> str:
-    return tf.dtypes.as_dtype(array.dtype).name
 
 
 def sources(placement: Placement) -> dict[str, Source]:

@@ -1,0 +1,139 @@
+"""Definitions: what the tensors of a program are, and which tensors that ran hold the same.
+
+The recorded step and the reference step are compared here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from tflab.analysis import values as analysis
+from tflab.errors import TflabError
+from tflab.lifecycle import recorded_step, reference_step
+from tflab.records import Defined, Options, Placement, Value, node_of
+from tflab.records.values import COMPUTED
+from tflab.runtime import debugger, session, variables
+from tflab.units import plural
+
+LISTED = 3  # names in a note
+MOST_TIMES = 3  # as many tensors as the recorded step writes the reference step, at most
+
+
+def reference_of(
+    folder: str, placement: Placement, ran: recorded_step.Ran, options: Options
+) -> tuple[recorded_step.Ran | None, tuple[str, ...]]:
+    """The reference step of what ran; or None and why there is none."""
+    graph = placement.program.graph
+    drawn: dict[str, np.ndarray] = {}
+    for name, tensors in reference_step.draws(graph).items():
+        arrays = [ran.array(plain_name(tensor)) for tensor in tensors]
+        once = all(len(ran.files.get(plain_name(tensor), ())) == 1 for tensor in tensors)
+        if once and name in ran.us:
+            drawn |= {t: a for t, a in zip(tensors, arrays, strict=True) if a is not None}
+    step = session.step_of(placement.program, placement.fetches)
+    batch = [ran.fed[name] for name in step.feeds]
+    files = sum(map(len, ran.files.values())) * MOST_TIMES
+    try:
+        if reason := debugger.refusal((), 0, files, folder):
+            raise TflabError(reason)
+        start = ran.before
+        return reference_step.run(folder, placement.program, step, batch, start, drawn, options), ()
+    except (TflabError, OSError) as error:
+        return None, (
+            f"Nothing was compared with a step without graph passes, which could not be recorded: "
+            f"{error}",
+        )
+
+
+@dataclass(frozen=True)
+class Both:
+    """What comes of the recorded step beside the reference step."""
+
+    defined: tuple[Defined, ...] = ()
+    agrees: Mapping[str, bool] = field(default_factory=dict)  # tensor of a row -> whether
+    notes: tuple[str, ...] = ()
+
+
+def compared(placement: Placement, ran: recorded_step.Ran, reference: recorded_step.Ran) -> Both:
+    """What the tensors of the program are by definition, and which tensors of the graph that ran
+    hold that. What depends on numbers that were drawn anew in the reference step is left out."""
+    users = {node.name: node for node in placement.user_nodes}
+    fates = {fate.name: fate for fate in placement.ledger}
+    anew = redrawn(placement, reference)
+    random = reference_step.after(placement.user_nodes, anew)
+    outputs: dict[str, list[str]] = {}
+    for tensor in ran.files:
+        outputs.setdefault(node_of(tensor), []).append(tensor)
+    defined, agrees, left_out = [], {}, 0
+    for node in placement.user_nodes:
+        if node.op in (*variables.HANDLES, *variables.REFERENCES, "Placeholder"):
+            continue
+        fate = fates.get(node.name)
+        for number in range(len(node.outputs)):
+            tensor = recorded_step.tensor_name(node.name, number)
+            array = reference_step.value(tensor, users, reference)
+            if array is None or fate is None or fate.fate == "unreached":
+                continue
+            holders = [tensor] if tensor in ran.files else []
+            if fate.outputs:
+                holders += [now for own, now in fate.outputs if own == tensor]
+            else:
+                holders += outputs.get(fate.into or "", ())
+            holder = next((name for name in holders if same(ran.array(name), array)), None)
+            if holder is None and node.name in random:
+                left_out += 1
+                continue
+            if tensor in ran.files:
+                agrees[f"{node.name}:{number}"] = holder == tensor
+            value = value_of(
+                array,
+                tensor=f"{node.name}:{number}",
+                node=node.name,
+                op=node.op,
+                kind=COMPUTED,
+            )
+            defined.append(Defined(**vars(value), held_by=holder))
+    notes = (
+        f"{plural(left_out, 'tensor')} depend on numbers that are drawn anew in each run: what the "
+        f"program means by them was not compared ({', '.join(sorted(anew)[:LISTED])}).",
+    )
+    return Both(tuple(defined), agrees, notes if left_out else ())
+
+
+def same(one: np.ndarray | None, other: np.ndarray) -> bool:
+    return one is not None and analysis.agree(one, other)
+
+
+def redrawn(placement: Placement, reference: recorded_step.Ran) -> list[str]:
+    """The nodes of the program that drew other numbers in the reference step, or may have."""
+    graph = placement.program.graph
+    drawing = [
+        name
+        for name, tensors in reference_step.draws(graph).items()
+        if not any(tensor in reference.fed for tensor in tensors)
+    ]
+    if reference_step.draws_inside(graph):
+        types = (*reference_step.CALLS, *reference_step.CHOICES)
+        drawing += [node.name for node in placement.user_nodes if node.op in types]
+    return drawing
+
+
+def value_of(array: np.ndarray, calls: int = 1, **known: Any) -> Value:
+    """A row of a tensor; its type is that of the array, where `known` does not say it."""
+    statistics = vars(analysis.statistics(array))
+    known.setdefault("dtype", dtype(array))
+    return Value(**statistics, **known, shape=array.shape, calls=calls, after=None, moved=None)
+
+
+def dtype(array: np.ndarray) -> str:
+    return tf.dtypes.as_dtype(array.dtype).name
+
+
+def plain_name(tensor: str) -> str:
+    """A tensor as a GraphDef writes it."""
+    return tensor.removesuffix(":0")
