@@ -8,10 +8,11 @@ import pytest
 from tests.records_by_hand import op_stats
 from tests.report import test_pass_log
 from tflab.errors import UsageError
-from tflab.follow import node_history
+from tflab.follow import node_history, view
 from tflab.records import (
     Assignment,
     Backward,
+    Became,
     CriticalPath,
     Fate,
     Frontend,
@@ -120,6 +121,27 @@ def test_every_node_of_every_stage_has_a_history_and_the_users_come_first(histor
     ]
     kinds = [history.kind for history in histories.values()]
     assert kinds == [*["forward"] * 3, *["gradient"] * 2, "update", "runtime", "runtime"]
+
+
+def test_each_output_of_a_loop_has_device_kernel_and_memory_of_what_it_became():
+    exits = Node("exit", "Exit"), Node("exit_1", "Exit")
+    fate = Fate("x", "removed", "lower", "exit", (("x", "exit"), ("x:1", "exit_1:2")))
+    assignment = Assignment("exit_1", CPU, "made there")
+    kernels = (Kernel("exit_1", "Exit", CPU, "", 1, "CPU", None),)
+    opened = replace(
+        PLACEMENT, nodes=exits, ledger=(fate,), assignments=(assignment,), kernels=kernels
+    )
+    loop = node_history.histories((FRONTEND, BACKWARD, opened))["x"]
+    assert loop.became == (
+        Became("x", "exit", None, None),
+        Became("x:1", "exit_1:2", assignment, kernels[0]),
+    )
+    lines = [view.joined(line) for line in view.placement_lines(loop)]
+    assert lines[-2:] == [
+        "x lives on in exit",
+        "x:1 lives on in exit_1:2: device CPU:0, kernel of Exit",
+    ]
+    assert not any("its work" in view.joined(line) for line in view.execution_lines(loop))
 
 
 def test_a_fused_node_lives_on_in_its_carrier(histories):

@@ -265,6 +265,7 @@ def test_of_a_naive_softmax_the_exponential_is_named_and_not_the_loss():
 def test_a_nan_that_was_fed_is_said_to_be_fed():
     first = first_of(tf.exp, numbers=(0.0, np.nan))
     assert (first.tensor, first.kind, first.nan, first.size) == ("x:0", "fed", 4, 8)
+    assert first.node == "x" and first.source.file == __file__
 
 
 @pytest.mark.parametrize("resource", [True, False])

@@ -204,9 +204,12 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
 
 def became_lines(output: Became) -> Iterator[Line]:
     """`while:1 lives on in while/exit_1: device CPU:0, kernel of Exit`."""
-    kernel = f", kernel of {output.kernel.op}" if output.kernel else ""
-    device = f"device {short_device(output.assignment.device)}" if output.assignment else ""
-    yield (f"{output.tensor} lives on in ", *links([output.into]), f": {device}{kernel}")
+    about = [f"device {short_device(output.assignment.device)}"] if output.assignment else []
+    about += [f"kernel of {output.kernel.op}"] if output.kernel else []
+    behind = f": {', '.join(about)}" if about else ""
+    yield tuple(
+        part for part in (f"{output.tensor} lives on in ", *links([output.into]), behind) if part
+    )
 
 
 def parts_of_touch(touch: Touch) -> Iterator[Part]:

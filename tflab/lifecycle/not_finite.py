@@ -171,7 +171,8 @@ def row(
     variable = tensor.partition(":")[2]
     is_update = variable in ran.after
     if name in ran.places:
-        kind, tensor, out = FED, ran.places[name], np.asarray(ran.fed[ran.places[name]])
+        kind, tensor = FED, ran.places[name]
+        name, out = node_of(tensor), np.asarray(ran.fed[tensor])
     elif is_update:
         kind, tensor, out = UPDATE, variable, ran.after[variable]
     elif name in ran.before:

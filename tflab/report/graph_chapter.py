@@ -92,7 +92,8 @@ def recorded(step: Execution) -> str:
     """Which step the values are of, where there are any."""
     if step.recorded_step is None or not step.values:
         return ""
-    return f" Values and gradients: {step.recorded_step.which}, recorded and not timed."
+    which = f"{step.recorded_step.which}, recorded and not timed"
+    return f" Values and gradients: {which}, as the program defines them."
 
 
 def sizes(walked: Walked) -> str:
