@@ -67,6 +67,12 @@ def test_a_turn_that_is_bad_before_its_input_was_is_an_origin():
     assert origins([node("a"), node("b", "a")], a=7, b=3) == ["a", "b"]
 
 
+def test_what_a_list_gives_out_did_not_begin_there():
+    kept = [node("log"), node("push", "log", op="TensorListPushBack")]
+    kept += [node("pop", "push", op="TensorListPopBack"), node("mul", "pop:1")]
+    assert origins(kept, log=0, pop__1=0, mul=0) == ["log"]
+
+
 UPDATED = [
     node("w", op="VarHandleOp"),
     node("g"),

@@ -20,6 +20,9 @@ HANDING_ON = frozenset(
     for prefix in ("", "Ref")
     for op in ("Identity", "Switch", "Merge", "Enter", "Exit", "NextIteration")
 )
+# How types begin that keep tensors in a list, of which a debugger sees only the handle, and give
+# them out as they are: a loop keeps so what its gradient needs
+KEEPING = ("Stack", "TensorArray", "TensorList")
 # Element by element: an element of the output depends on the elements at its place alone
 ELEMENTWISE = frozenset(
     (
@@ -78,7 +81,7 @@ def origins(
         outputs.setdefault(node_of(tensor), []).append(tensor)
     found = []
     for node in ordered:
-        if node.name not in outputs:
+        if node.name not in outputs or node.op.startswith(KEEPING):
             continue
         taken = [*node.inputs, *([sent[node.name]] if node.name in sent else [])]
         tensor = min(outputs[node.name], key=lambda name: bads[name].call)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,14 @@ from tflab.analysis import not_finite as analysis
 from tflab.analysis import values as order
 from tflab.analysis.not_finite import Bad
 from tflab.errors import TflabError
-from tflab.lifecycle import backward, reference_step
+from tflab.lifecycle import reference_step
 from tflab.lifecycle.recorded_step import Arrays, Ran
 from tflab.records import Entered, Function, Node, NotFinite, Options, Program, Source, node_of
 from tflab.records.values import COMPUTED, CONSTANT, FED, UPDATE, VARIABLE
 from tflab.runtime import debugger, functions, inlined, nodes, session
 
+# Folders of tflab that add nodes to a program: gradients, updates, what training needs
+OWN = tuple(Path(__file__).parents[1] / name for name in ("lifecycle", "train"))
 FIRST = (FED, VARIABLE)  # what was there before the step is named first
 
 
@@ -50,7 +53,7 @@ def known(program: Program) -> Known:
 
 
 def without_own_line(node: Node) -> Node:
-    own = node.source is not None and node.source.file == backward.__file__
+    own = node.source is not None and Path(node.source.file).parent in OWN
     return replace(node, source=None) if own else node
 
 
