@@ -34,7 +34,7 @@ class Known:
     graph: tf.Graph
     ops: Mapping[str, str]  # node -> type
     functions: tuple[Function, ...]
-    lines: Mapping[str, Source | None]
+    nodes: Mapping[str, Node]
 
 
 def known(program: Program) -> Known:
@@ -48,7 +48,7 @@ def known(program: Program) -> Known:
         functions=tuple(
             replace(one, nodes=tuple(map(without_own_line, one.nodes))) for one in library
         ),
-        lines={node.name: node.source for node in every},
+        nodes={node.name: node for node in every},
     )
 
 
@@ -90,7 +90,8 @@ def origins(
         return ()
     ordered = order.in_order(ran.nodes, ran.transfers, ran.us)
     found = analysis.origins(ordered, bads, ran.transfers, spoiled)
-    places = dict(inlined.places((node.name for node, _ in found), about.lines, about.functions))
+    names = [node.name for node, _ in found]
+    places = dict(inlined.origins(names, about.nodes.values(), about.functions))
     rows = [
         row(node.name, node.op, node.inputs, tensor, bads[tensor], ran, about, places, sources)
         for node, tensor in found
@@ -167,7 +168,7 @@ def row(
     first: Bad,
     ran: Ran,
     about: Known,
-    places: Mapping[str, inlined.Place],
+    places: Mapping[str, Node],
     sources: Mapping[str, Source] | None,
 ) -> dict[str, Any]:
     """The fields of an origin, with what is known of its line and its inputs."""
@@ -186,7 +187,7 @@ def row(
         assert array is not None, "what is not finite was recorded"
         out = array
     place = places.get(name)
-    inside = place.call if place and place.function else None
+    inside = caller(name, about.nodes)
     user_op = about.ops.get(name, op) if sources is None else op
     taken = (
         ()
@@ -196,12 +197,12 @@ def row(
     forward = None
     if name in about.ops:
         forward = nodes.forward_of(about.graph, name)
-    line = (sources or {}).get(name) or (place.source if place else None) or about.lines.get(name)
-    if line is None and is_update:
-        line = about.lines.get(variable)
+    line = (sources or {}).get(name) or (place.source if place else None)
+    if line is None and (known := about.nodes.get(variable if is_update else name)):
+        line = known.source
     return {
         "tensor": tensor if ":" in tensor or kind in (VARIABLE, UPDATE) else f"{tensor}:0",
-        "node": place.node if place and inside else name,
+        "node": place.name if place and inside and name.endswith(place.name) else name,
         "op": user_op,
         "kind": kind,
         "dtype": tf.dtypes.as_dtype(out.dtype).name,
@@ -215,6 +216,13 @@ def row(
         "overflow": bool(taken) and analysis.overflowed(user_op, taken),
         "entered": taken,
     }
+
+
+def caller(name: str, graph: Mapping[str, Node]) -> str | None:
+    """The node of the graph that calls the function which a node comes from; None for its own."""
+    if name in graph:
+        return None
+    return next((scope for scope in inlined.scopes(name) if scope in graph), None)
 
 
 def entered(
