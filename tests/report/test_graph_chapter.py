@@ -128,7 +128,7 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
         PathPoint(1, 6.954, {"y": 0.91696, "z": 2.1}),
     )
     step = RecordedStep("the first", 1, (), points, {"y": 3.0, "z": 2.0})
-    link = Link("loss", "mean(w)", "w", "read", "dL/dw", "dL/d(loss)", "1", False)
+    link = Link("loss", "mean(w)", "w", "read", "dL/dw", "dL/d(loss)", "1", False, True)
     known = {
         Backward: {"chain_rule": (link,)},
         Execution: {

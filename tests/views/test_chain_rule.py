@@ -13,9 +13,9 @@ from tflab.views import chain_rule, gradient_drawing
 
 FLOAT = (Tensor("float32", (None,)),)
 LINKS = (
-    Link("loss", "mean(mul)", "mul", "mul", "dL/d(mul)", "dL/d(loss) / 4", "1 / 4", False),
-    Link("mul", "x * y", "y", "read/y", "dL/dy", "sum(x * dL/d(mul))", "x", True),
-    Link("mul", "x * y", "x2", "read/x", "dL/d(x2)", "dL/d(mul) * y", "y", False),
+    Link("loss", "mean(mul)", "mul", "mul", "dL/d(mul)", "dL/d(loss) / 4", "1 / 4", False, True),
+    Link("mul", "x * y", "y", "read/y", "dL/dy", "sum(x * dL/d(mul))", "x", True, True),
+    Link("mul", "x * y", "x2", "read/x", "dL/d(x2)", "dL/d(mul) * y", "y", False, True),
 )
 
 
@@ -47,9 +47,9 @@ NODES = (
     Node("train", "ApplyAdam", ("y", "gradients/gate"), outputs=FLOAT),
 )
 DERIVATIVES = (
-    Derivative("y", "mean(x)", 1.23456789, 4.4e-8, "gradients/gate:0", 2.0),
-    Derivative("w", "x + w", [[0.5, 2.0], [3.0, 4.0]], None, "w_grad:0", None),
-    Derivative("v", "x", [7.0], 0.0, "v_grad:0", [1.0]),
+    Derivative("y", "mean(x)", 1.23456789, 4.4e-8, 2e-8, "gradients/gate:0", 2.0),
+    Derivative("w", "x + w", [[0.5, 2.0], [3.0, 4.0]], None, 0.0, "w_grad:0", None),
+    Derivative("v", "x", [7.0], 0.0, 0.0, "v_grad:0", [1.0]),
 )
 STAGE = Backward(
     None,
@@ -107,7 +107,9 @@ def test_a_product_that_is_not_added_up_is_only_multiplied():
 def chain_of(*names):
     """Links along these ops, the last of which takes the variable w."""
     pairs = zip(names, [*names[1:], "w"], strict=True)
-    return tuple(Link(a, f"Op({b})", b, b, f"dL/d({b})", f"{b} by hand", None, 0) for a, b in pairs)
+    return tuple(
+        Link(a, f"Op({b})", b, b, f"dL/d({b})", f"{b} by hand", None, 0, True) for a, b in pairs
+    )
 
 
 LAYERS = ("loss/mean", "loss/ce", "d2/bias", "d2/mul", "d1/bias", "d1/mul", "c/relu", "c/conv")
