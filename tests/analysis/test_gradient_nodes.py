@@ -22,6 +22,7 @@ def points(values):
     )
 
 
+NO = (False, False)  # not added up, and not alone
 LINE = Source("math_grad.py", 185, "_SumGrad", "return tile(grad)")
 
 
@@ -172,8 +173,11 @@ def test_an_op_that_takes_a_value_twice_hands_back_a_gradient_for_each_time():
             }
         ),
     )
-    part = Link("loss", "y * y", "y", "read", "dL/dy by loss", "dL/d(loss) * y", "y", False, False)
-    assert chain_rule.links(graph, ["gradients/AddN"]) == (part, part)
+    first, second = (
+        Link("loss", "y * y", "y", "read", f"dL/dy by loss[{place}]", "dL/d(loss) * y", "y", *NO)
+        for place in range(2)
+    )
+    assert chain_rule.links(graph, ["gradients/AddN"]) == (first, second)
 
 
 def test_what_several_ops_hand_back_is_added_up():

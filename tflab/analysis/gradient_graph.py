@@ -105,9 +105,16 @@ class Reader:
         return [(tensor, gradient) for tensor, gradient in pairs if gradient]
 
     def contribution(self, call: GradientCall, tensor: str, gradient: str) -> str:
-        """`dL/dy`; `dL/dy by mul` where other ops contribute to it, too."""
-        name = "rows of " * (gradient in self.graph.rows) + gradient_name(self.label(tensor))
-        return name if self.is_whole(tensor) else f"{name} by {call.forward}"
+        """`dL/dy`; `dL/dy by mul` where other ops contribute to it, too, and `dL/dy by mul[0]`,
+        `dL/dy by mul[1]` where that op takes y as both of its inputs."""
+        label = self.label(tensor)
+        name = "rows of " * (gradient in self.graph.rows) + gradient_name(label)
+        if self.is_whole(tensor):
+            return name
+        inputs = self.nodes[call.forward].inputs
+        places = [place for place, taken in enumerate(inputs) if self.label(taken) == label]
+        here = [place for place in places if call.returned[place : place + 1] == (gradient,)]
+        return f"{name} by {call.forward}" + (f"[{here[0]}]" if len(places) > 1 else "")
 
     def is_whole(self, tensor: str) -> bool:
         """Whether one op alone contributes to the gradient by a value.

@@ -179,7 +179,7 @@ def follow(
 ) -> None:
     """Mark what leads to a gradient, up to where the gradients come in that it is made of."""
     owner = reader.owners.get(node_of(gradient))
-    waiting = [(gradient, True)]
+    waiting = [(gradient, gradient == node_of(gradient))]  # a node is its first output
     while waiting:
         tensor, complete = waiting.pop()
         node = node_of(tensor)
@@ -192,4 +192,4 @@ def follow(
         known[node] = (name, complete)
         passes = complete and node in kinds
         inputs = reader.nodes[node].inputs[:1] if node in kinds else reader.nodes[node].inputs
-        waiting.extend((parent, passes) for parent in inputs)
+        waiting.extend((parent, passes and parent == node_of(parent)) for parent in inputs)
