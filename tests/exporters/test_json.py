@@ -418,20 +418,24 @@ def test_every_field_of_the_backward_stage():
                 "formula": "sum(dL/d(b))",
                 "factor": None,
                 "added_up": True,
+                "alone": False,
             }
         ],
+        "processed": [],
         "derivatives": [
             {
                 "variable": "y",
                 "formula": "2 * y",
                 "value": [1.5, None],
                 "difference": 1e-8,
+                "checked": 3e-8,
             },
             {
                 "variable": "z",
                 "formula": "z",
                 "value": 0.25,
                 "difference": None,
+                "checked": 0.0,
             },
         ],
     }

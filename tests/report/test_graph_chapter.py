@@ -140,7 +140,7 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
     stages = tuple(replace(stage, **known.get(type(stage), {})) for stage in STAGES)
     walked = replace(LINEAR, stages=stages)
     parts = shown(graph_chapter.parts(walked, "a model"))
-    about, drawn, rule, _, steps, path, derivatives, wrong, *_, recipe = parts
+    about, drawn, rule, _, steps, _, path, derivatives, wrong, *_, recipe = parts
     assert about.endswith(
         " Nothing is computed before the graph runs: the numbers in the drawing are those of the "
         "first, recorded later and shown from the start."

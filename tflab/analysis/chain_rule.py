@@ -105,5 +105,5 @@ def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expr
         variable: formula
         for variable, formula in known.items()
         if graph.points.hold(formula, ends[variable])
-        and not any(node_of(name.tensor) in reader.owners for name in ex.names(formula))
+        and not any(node_of(tensor) in reader.owners for tensor in ex.tensors(formula))
     }

@@ -201,6 +201,13 @@ def names(value: Expression, deep: bool = True) -> set[Name]:
     return set().union(*map(names, parts_of(value))) if deep else set()
 
 
+def tensors(value: Expression) -> set[str]:
+    """The tensors that the names in an expression stand for."""
+    if isinstance(value, Name):
+        return {value.tensor}
+    return set().union(*map(tensors, parts_of(value)))
+
+
 def parts_of(value: Expression) -> tuple[Expression, ...]:
     if isinstance(value, Product):
         return (*value.over, *value.under)

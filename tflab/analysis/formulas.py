@@ -46,6 +46,8 @@ class Composer:
         own = self.constant(node) or self.name(node.name, node.name)
         if not args:
             return own
+        if node.op == "Cast" and self.rounds(node):
+            return own
         if node.op in op_rules.SEEN_THROUGH or (node.op in op_rules.RESHAPES and self.alike(node)):
             return args[0]
         if node.op in op_rules.REPEATS:
@@ -55,6 +57,10 @@ class Composer:
             return rule(*args)
         special = SPECIAL.get(node.op)
         return special(self, node, args) or own if special else own
+
+    def rounds(self, node: Node) -> bool:
+        """Whether a cast gives other numbers: whole ones, or the truth values 0 and 1."""
+        return any(output.dtype.startswith(("int", "uint", "bool")) for output in node.outputs)
 
     def constant(self, node: Node) -> Expression | None:
         value = self.attributes.get(node.name, {}).get("value")

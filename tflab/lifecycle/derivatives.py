@@ -41,7 +41,7 @@ def read(
     formulas = chain_rule.derivatives(graph, ends)
     if not formulas:
         return ()
-    names = {name.tensor for formula in formulas.values() for name in ex.names(formula)}
+    names = set().union(*map(ex.tensors, formulas.values()))
     try:
         run = computed(program, dict(zip(ends, pairs, strict=True)), names, options)
     except (EffectsError, RefusedError):  # a graph from a file need not run to be differentiated
@@ -68,7 +68,7 @@ def checked(formula: Expression, value: np.ndarray, values: Mapping[str, np.ndar
     except (evaluation.UnknownError, ValueError):
         return float("inf")
     unequal = ~((found == value) | (np.isnan(found) & np.isnan(value)))
-    return float(np.abs(found - value)[unequal].max(initial=0))
+    return float(np.abs(found[unequal] - value[unequal]).max(initial=0))
 
 
 def largest(value: Any) -> float:
