@@ -33,6 +33,7 @@ ROWS = np.array([0.0, 2])
         ("sum_to(a, (3,))", [5, 3, -3]),
         ("sum_to(a, (2, 1))", [[2], [3]]),
         ("sum_to(a, ())", 5),
+        ("sum_to(2, ())", 2),
         ("sum_to(a, shape(a))", A),
         ("repeat(3)", 3),
         ("relu(a)", np.maximum(A, 0)),
@@ -63,7 +64,14 @@ def test_a_formula_gives_what_it_says(text, value):
             "reshape(a, (4, 4))",
             "inf",
         ),
-        *("sum(a, axis=2)", "(lambda: a)()", "sum(a, out=a)", "matmul(a, a)", ""),
+        *(
+            "sum(a, axis=2)",
+            "(lambda: a)()",
+            "sum(a, out=a)",
+            "matmul(a, a)",
+            "cross_entropy(1, 2)",
+            "",
+        ),
     ],
 )
 def test_what_is_not_known_is_not_evaluated(text):

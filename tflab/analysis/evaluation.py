@@ -104,7 +104,9 @@ def evaluate(text: str, values: Values) -> Array:
     try:
         with np.errstate(all="ignore"):
             return np.asarray(value_of(ast.parse(text, mode="eval").body, values), np.float64)
-    except (SyntaxError, ValueError, TypeError, IndexError, RecursionError) as error:
+    except (SyntaxError, ArithmeticError, AttributeError, LookupError, RecursionError) as error:
+        raise UnknownError(str(error)) from error
+    except (TypeError, ValueError) as error:
         raise UnknownError(str(error)) from error
 
 
@@ -180,6 +182,7 @@ def expand_dims(value: Array, axis: float) -> Array:
 
 def sum_to(value: Array, dims: Any) -> Array:
     """The sum over those axes along which an array of this shape would be repeated."""
+    value = np.asarray(value)
     goal = tuple(np.asarray(dims, np.int64).ravel())
     extra = value.ndim - len(goal)
     own = value.shape[extra:]
