@@ -86,7 +86,9 @@ def entropy(p):
 
 def soft_entropy(p):
     logits = p.of_rank(2)
-    return tf.nn.softmax_cross_entropy_with_logits(labels=tf.nn.softmax(logits), logits=p.take())
+    return tf.nn.softmax_cross_entropy_with_logits(
+        labels=tf.nn.softmax(logits), logits=tf.tanh(logits)
+    )
 
 
 def matmul(p):
