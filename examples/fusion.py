@@ -52,8 +52,7 @@ def outcome_of(name: str, placed: Placement) -> str:
 
 def bytes_moved(placed: Placement) -> str:
     """The bytes of all inputs and outputs of the nodes that run, in cache or in memory."""
-    node_costs = costs.costs(costs.of_placement(placed), placed.nodes, placed.ledger)
-    sizes = [cost.bytes for cost in node_costs]
+    sizes = [cost.bytes for cost in costs.costs(placed)]
     return "unknown" if None in sizes else size(sum(sizes))
 
 

@@ -1,5 +1,8 @@
 """A differentiated graph by hand: loss = mean(x * y) over four rows, as `tf.gradients` makes it."""
 
+import numpy as np
+
+from tflab.analysis.evaluation import Points
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.records import Gradient, GradientCall, Node, Tensor
 
@@ -77,4 +80,36 @@ ATTRIBUTES = {
     f"{GRAD}/axes": {"value": [0]},
     f"{GRAD}/shape": {"value": []},
 }
-GRAPH = GradientGraph(NODES, GRADIENTS, names(SHARED), CALLS, ATTRIBUTES)
+
+
+def values(x, y):
+    """What each node of the graph computes."""
+    mul, quarters = x * y, np.full(4, 0.25)
+    sum_of_products = np.array([np.sum(x * quarters)])
+    return {
+        "x": x,
+        "mul/Read": y,
+        "mul": mul,
+        "loss": np.mean(mul),
+        "gradients/Const": np.ones(()),
+        "gradients/start": np.ones(()),
+        "gradients/loss_grad/Tile": np.ones(4),
+        "gradients/loss_grad/Const": np.float64(4),
+        "gradients/loss_grad/truediv": quarters,
+        f"{GRAD}/Mul": quarters * y,
+        f"{GRAD}/Mul_1": x * quarters,
+        f"{GRAD}/Sum": sum_of_products,
+        f"{GRAD}/Reshape": sum_of_products[0],
+        f"{GRAD}/tuple/control_dependency": quarters * y,
+        f"{GRAD}/tuple/control_dependency_1": sum_of_products[0],
+    }
+
+
+POINTS = Points(
+    (
+        values(np.array([1.0, 2, 3, 4]), np.float64(2)),
+        values(np.array([-0.5, 0.3, 2, 7]), np.float64(-1.5)),
+    ),
+    rounding=1e-9,
+)
+GRAPH = GradientGraph(NODES, GRADIENTS, names(SHARED), CALLS, ATTRIBUTES, POINTS)

@@ -2,16 +2,27 @@
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from tests.gradients_by_hand import ATTRIBUTES, END, GRADIENTS, GRAPH, NODES, node
+from tests.gradients_by_hand import ATTRIBUTES, END, GRADIENTS, GRAPH, NODES, POINTS, node
 from tflab.analysis import chain_rule, formulas, gradient_nodes, inferred_gradients
+from tflab.analysis.evaluation import NOWHERE, Points
 from tflab.analysis.expressions import Name
 from tflab.analysis.formula_text import text
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.gradient_nodes import GATES, SAME, SHAPES, STARTS, WHY
 from tflab.records import GradientCall, GradientNode, Link, Source, Tensor
 
+
+def points(values):
+    """The values of a graph of scalars where y is 2 and where it is -0.7."""
+    return Points(
+        tuple({k: np.float64(v) for k, v in values(y).items()} for y in (2.0, -0.7)), 1e-9
+    )
+
+
+NO = (False, False)  # not added up, and not alone
 LINE = Source("math_grad.py", 185, "_SumGrad", "return tile(grad)")
 
 
@@ -48,6 +59,7 @@ def test_every_gradient_node_of_a_product_and_a_mean():
 
 def test_without_notes_the_edges_show_the_same_but_for_what_nobody_takes():
     graph = inferred_gradients.graph_of(NODES, GRADIENTS, GRAPH.shared, ATTRIBUTES)
+    graph = replace(graph, points=POINTS)
     ends = inferred_gradients.ends(graph)
     assert ends == [END]
     lines = {"gradients/loss_grad/Tile": LINE}
@@ -61,14 +73,16 @@ def test_without_notes_the_edges_show_the_same_but_for_what_nobody_takes():
 
 def test_the_steps_of_the_chain_rule():
     assert chain_rule.links(GRAPH, [END]) == (
-        Link("loss", "mean(mul)", "mul", "mul", "dL/d(mul)", "dL/d(loss) / 4", "1 / 4", False),
-        Link("mul", "x * y", "y", "mul/Read", "dL/dy", "sum(x * dL/d(mul))", "x", True),
+        Link(
+            "loss", "mean(mul)", "mul", "mul", "dL/d(mul)", "dL/d(loss) / 4", "1 / 4", False, True
+        ),
+        Link("mul", "x * y", "y", "mul/Read", "dL/dy", "sum(x * dL/d(mul))", "x", True, True),
     )
 
 
 def test_the_longest_way_is_the_one_that_is_told():
     def link(forward, source):
-        return Link(forward, "", source, source, "", "", None, False)
+        return Link(forward, "", source, source, "", "", None, False, True)
 
     links = [link("loss", "c"), link("loss", "b"), link("c", "b"), link("b", "a"), link("c", "a")]
     way = chain_rule.path(links, "loss")
@@ -79,19 +93,55 @@ def test_the_longest_way_is_the_one_that_is_told():
     ]
 
 
+def derivatives(graph):
+    known = chain_rule.derivatives(graph, {"y": END})
+    return {variable: text(formula) for variable, formula in known.items()}
+
+
 def test_a_derivative_has_nothing_left_but_variables_and_what_is_fed():
-    assert chain_rule.derivatives(GRAPH, {"y": END}) == {"y": "sum(x / 4)"}
-    assert chain_rule.is_formula(GRAPH)
+    assert derivatives(GRAPH) == {"y": "sum(x / 4)"}
 
 
-def test_a_product_of_matrices_is_no_formula_of_numbers():
-    nodes = tuple(replace(n, op="MatMul") if n.name == "mul" else n for n in NODES)
-    assert not chain_rule.is_formula(replace(GRAPH, nodes=nodes))
+def test_what_a_formula_does_not_give_is_not_written_as_that_formula():
+    """With a mean over five elements instead of four, the four values are not what it says."""
+    wrong = replace(GRAPH, attributes=ATTRIBUTES | {"gradients/loss_grad/Const": {"value": 5.0}})
+    assert derivatives(wrong) == {}
+    described = {node.name: node for node in gradient_nodes.described(wrong, [END], {})}
+    assert described["gradients/loss_grad/truediv"].formula == ""
+    assert described["gradients/mul_grad/Mul_1"].formula == "x * dL/d(mul)"
+    first, second = chain_rule.links(wrong, [END])
+    assert (first.formula, first.factor, first.computes) == ("", None, "mean(mul)")
+    assert (second.formula, second.factor) == ("sum(x * dL/d(mul))", "x")
+
+
+def test_without_values_nothing_is_said_of_them():
+    unknown = replace(GRAPH, points=NOWHERE)
+    assert derivatives(unknown) == {}
+    described = gradient_nodes.described(unknown, [END], {})
+    assert {node.formula for node in described} == {""}
+    assert {node.bookkeeping for node in described} == {None, SHAPES, GATES}
+
+
+@pytest.mark.parametrize(
+    "name, kind",
+    [
+        ("gradients/start", STARTS),
+        ("gradients/mul_grad/Reshape", SAME),
+        ("gradients/mul_grad/tuple/control_dependency_1", GATES),
+    ],
+)
+def test_a_kind_is_only_said_of_a_node_with_such_numbers(name, kind):
+    def kinds(graph):
+        return {n.name: n.bookkeeping for n in gradient_nodes.described(graph, [END], {})}
+
+    others = (POINTS.values[0], {**POINTS.values[1], name: POINTS.values[1][name] + 1})
+    assert kinds(GRAPH)[name] == kind
+    assert kinds(replace(GRAPH, points=replace(POINTS, values=others)))[name] is None
 
 
 def test_a_formula_that_is_too_long_is_left_out(monkeypatch):
     monkeypatch.setattr(chain_rule, "LONGEST", 1)
-    assert chain_rule.derivatives(GRAPH, {"y": END}) == {}
+    assert derivatives(GRAPH) == {}
 
 
 def test_an_op_that_takes_a_value_twice_hands_back_a_gradient_for_each_time():
@@ -113,9 +163,21 @@ def test_an_op_that_takes_a_value_twice_hands_back_a_gradient_for_each_time():
         shared=("gradients/start", "gradients/AddN"),
         calls=(GradientCall("loss", ("gradients/start",), both),),
         attributes={},
+        points=points(
+            lambda y: {
+                "read": y,
+                "loss": y**2,
+                "gradients/start": 1.0,
+                **dict.fromkeys(both, y),
+                "gradients/AddN": 2 * y,
+            }
+        ),
     )
-    part = Link("loss", "y * y", "y", "read", "dL/dy by loss", "dL/d(loss) * y", "y", False)
-    assert chain_rule.links(graph, ["gradients/AddN"]) == (part, part)
+    first, second = (
+        Link("loss", "y * y", "y", "read", f"dL/dy by loss[{place}]", "dL/d(loss) * y", "y", *NO)
+        for place in range(2)
+    )
+    assert chain_rule.links(graph, ["gradients/AddN"]) == (first, second)
 
 
 def test_what_several_ops_hand_back_is_added_up():
@@ -153,6 +215,18 @@ def test_what_several_ops_hand_back_is_added_up():
             GradientCall("read", ("gradients/AddN",), ("gradients/AddN",)),
         ),
         attributes={},
+        points=points(
+            lambda y: {
+                "read": y,
+                "a": np.exp(y),
+                "loss": np.exp(y) * y,
+                "gradients/start": 1.0,
+                "gradients/loss_grad/Mul": y,
+                "gradients/loss_grad/Mul_1": np.exp(y),
+                "gradients/a_grad/mul": y * np.exp(y),
+                "gradients/AddN": np.exp(y) + y * np.exp(y),
+            }
+        ),
     )
     described = {n.name: n for n in gradient_nodes.described(graph, ["gradients/AddN"], {})}
     total = described["gradients/AddN"]
@@ -161,6 +235,7 @@ def test_what_several_ops_hand_back_is_added_up():
     gradients = [link.gradient for link in chain_rule.links(graph, ["gradients/AddN"])]
     assert gradients == ["dL/da", "dL/dy by loss", "dL/dy by a"]
     edges = inferred_gradients.graph_of(nodes, graph.gradients[::-1], graph.shared, {})
+    edges = replace(edges, points=graph.points)
     ends = inferred_gradients.ends(edges)
     assert {n.name: n for n in gradient_nodes.described(edges, ends, {})} == described
 
@@ -213,7 +288,11 @@ FLOATS = (Tensor("float32", (None,)),)
         ("ReluGrad", 2, "a * (b > 0)"),
         ("MatMul", 2, "matmul(a, b)"),
         ("AddN", 2, "a + b"),
-        ("Unheard", 2, "Unheard(a, b)"),
+        ("Pow", 2, "a**b"),
+        ("FloorDiv", 2, "a // b"),
+        ("LessEqual", 2, "a <= b"),
+        ("L2Loss", 1, "sum(a**2) / 2"),
+        ("Unheard", 2, "one"),
     ],
 )
 def test_what_an_op_computes(op, count, formula):

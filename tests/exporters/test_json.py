@@ -344,10 +344,10 @@ def test_every_field_of_the_backward_stage():
             GradientNode("g1", "x * dL/d(b)", "dL/dy", False, True, None, LINE),
             GradientNode("g2", "", None, False, False, "shape", None),
         ),
-        chain_rule=(Link("b", "a + y", "y", "y/read", "dL/dy", "sum(dL/d(b))", None, True),),
+        chain_rule=(Link("b", "a + y", "y", "y/read", "dL/dy", "sum(dL/d(b))", None, True, False),),
         derivatives=(
-            Derivative("y", "2 * y", [1.5, float("nan")], 1e-8, "g1:0", [0.75, 2.0]),
-            Derivative("z", "z", 0.25, None, "g2:0", None),
+            Derivative("y", "2 * y", [1.5, float("nan")], 1e-8, 3e-8, "g1:0", [0.75, 2.0]),
+            Derivative("z", "z", 0.25, None, 0.0, "g2:0", None),
         ),
     )
     assert object_of(stage) == {
@@ -424,20 +424,24 @@ def test_every_field_of_the_backward_stage():
                 "formula": "sum(dL/d(b))",
                 "factor": None,
                 "added_up": True,
+                "alone": False,
             }
         ],
+        "processed": [],
         "derivatives": [
             {
                 "variable": "y",
                 "formula": "2 * y",
                 "value": [1.5, None],
                 "difference": 1e-8,
+                "checked": 3e-8,
             },
             {
                 "variable": "z",
                 "formula": "z",
                 "value": 0.25,
                 "difference": None,
+                "checked": 0.0,
             },
         ],
     }

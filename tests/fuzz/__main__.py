@@ -5,7 +5,8 @@ the gate lets run touches nothing.
 
 Each target runs in a process of its own, guided by coverage, from real files as seeds. Prints how
 many inputs were tried and how many failed; a failing input is kept, and its path printed. Then
-graphs at random run under the eyes of strace (`tests/fuzz/gate.py`).
+graphs at random run under the eyes of strace (`tests/fuzz/gate.py`), and what is printed about the
+gradients of random programs is evaluated once more (`tests/fuzz/formulas.py`).
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ def main() -> int:
     )
     text.show_block(text.console(), table)
     sound = gate.run(seconds=args.seconds)
-    return 0 if sound and not any(failures for _, _, failures in rows) else 1
+    true = subprocess.run([sys.executable, "-m", "tests.fuzz.formulas"]).returncode == 0
+    return 0 if sound and true and not any(failures for _, _, failures in rows) else 1
 
 
 def fuzzed(target: str, seconds: int) -> tuple[int, list[str]]:

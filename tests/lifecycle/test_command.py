@@ -207,7 +207,7 @@ def test_json_has_the_derivatives_of_a_formula_and_none_of_a_network(toy, lenet)
     backward = json.loads(toy.stdout)["stages"][1]
     assert [derivative["variable"] for derivative in backward["derivatives"]] == ["y", "z"]
     for derivative in backward["derivatives"]:
-        assert list(derivative) == ["variable", "formula", "value", "difference"]
+        assert list(derivative) == ["variable", "formula", "value", "difference", "checked"]
         assert derivative["formula"].startswith("mean(2 * ")
         assert 0 <= derivative["difference"] < 1e-5 < abs(derivative["value"])
     assert json.loads(lenet[0].stdout)["stages"][1]["derivatives"] == []

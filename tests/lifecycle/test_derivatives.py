@@ -24,7 +24,7 @@ def data(split, data_dir):
     return datasets.Dataset("numbers", split, {"x": np.linspace(-1, 1, 64, dtype=np.float32)})
 
 
-def differentiated(loss_of, **options):
+def differentiated(loss_of, optimizer=None, **options):
     """The backward stage of a loss of the variables a and b and of x, which is fed."""
 
     def build():
@@ -34,7 +34,8 @@ def differentiated(loss_of, **options):
             for name, value in VALUES.items()
         )
         loss = loss_of(x, a, b)
-        return Model(x, {x: "x"}, data, loss, tf1.train.GradientDescentOptimizer(0.1))
+        descent = optimizer or tf1.train.GradientDescentOptimizer(0.1)
+        return Model(x, {x: "x"}, data, loss, descent)
 
     chosen = Options(**options)
     return backward.differentiate(frontend.build(("mine", build), chosen), chosen)
@@ -197,9 +198,61 @@ def test_a_loss_that_is_not_elementwise_has_no_derivatives_as_formulas(walked):
 
 
 def test_a_loss_that_is_not_finite_has_derivatives_without_a_difference():
-    stage = differentiated(lambda x, a, b: tf.reduce_mean(tf.math.log(a - 0.5) * b + x))
+    stage = differentiated(lambda x, a, b: tf.reduce_mean(b / (a - 0.5) + x))
     assert [derivative.difference for derivative in stage.derivatives] == [None, None]
-    assert stage.derivatives[0].formula == "b / (a - 0.5)"
+    assert [derivative.checked for derivative in stage.derivatives] == [0, 0]
+    assert stage.derivatives[1].formula == "1 / (a - 0.5)"
+
+
+# What is not a formula, or would be a wrong one
+
+
+def test_axes_broadcasts_and_casts_are_in_the_formulas():
+    def loss_of(x, a, b):
+        rows = tf.stack([x, x * 2, x + 1])
+        whole = tf.cast(x * 3, tf.int32)
+        wide = tf.reduce_sum(rows, 0) * a - tf.reduce_max(rows, 0)
+        return tf.reduce_mean(wide**2) + tf.reduce_sum(tf.cast(whole // 2, tf.float32)) * b
+
+    stage = differentiated(loss_of)
+    assert {derivative.variable: derivative.formula for derivative in stage.derivatives} == {
+        "a": "mean(2 * sum(stack, axis=0) * (sum(stack, axis=0) * a - max(stack, axis=0)))",
+        "b": "sum(Cast // 2)",
+    }
+    for derivative in stage.derivatives:
+        assert derivative.checked < 1e-4
+        assert derivative.difference < 1e-3
+
+
+def test_powers_of_whole_numbers_are_part_of_formulas():
+    def loss_of(x, a, b):
+        whole = tf.cast(x * 3, tf.int32)
+        power, larger = (tf.cast(value, tf.float32) for value in (tf.pow(whole, 2), whole > 1))
+        return tf.reduce_sum(power * a + larger * b)
+
+    formulas = [derivative.formula for derivative in differentiated(loss_of).derivatives]
+    assert formulas == ["sum(Cast**2)", "sum(Cast > 1)"]
+
+
+class Clipping(tf1.train.GradientDescentOptimizer):
+    def compute_gradients(self, *args, **options):
+        pairs = super().compute_gradients(*args, **options)
+        return [(tf.clip_by_norm(gradient, 0.01), variable) for gradient, variable in pairs]
+
+
+def test_a_clipped_gradient_is_not_taken_for_that_of_the_loss():
+    stage = differentiated(lambda x, a, b: tf.reduce_sum(x * x * a + b), Clipping(0.1))
+    assert {derivative.variable: derivative.formula for derivative in stage.derivatives} == {
+        "a": "sum(x * x)",
+        "b": "size(x * x * a + b)",
+    }
+    assert stage.derivatives[1].value == 16
+    assert stage.processed == ("a", "b")
+    assert [check.max_relative_error < 1e-3 for check in stage.gradient_checks] == [True, True]
+
+
+def test_gradients_that_reach_the_optimiser_unchanged_are_not_said_to_be_changed():
+    assert differentiated(lambda x, a, b: tf.reduce_sum(x * a + b)).processed == ()
 
 
 @pytest.mark.parametrize("size, known", [(64, ["w"]), (65, [])])

@@ -128,7 +128,7 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
         PathPoint(1, 6.954, {"y": 0.91696, "z": 2.1}),
     )
     step = RecordedStep("the first", 1, (), points, {"y": 3.0, "z": 2.0})
-    link = Link("loss", "mean(w)", "w", "read", "dL/dw", "dL/d(loss)", "1", False)
+    link = Link("loss", "mean(w)", "w", "read", "dL/dw", "dL/d(loss)", "1", False, True)
     known = {
         Backward: {"chain_rule": (link,)},
         Execution: {
@@ -140,7 +140,7 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
     stages = tuple(replace(stage, **known.get(type(stage), {})) for stage in STAGES)
     walked = replace(LINEAR, stages=stages)
     parts = shown(graph_chapter.parts(walked, "a model"))
-    about, drawn, rule, _, steps, path, derivatives, wrong, *_, recipe = parts
+    about, drawn, rule, _, steps, _, path, derivatives, wrong, *_, recipe = parts
     assert about.endswith(
         " Nothing is computed before the graph runs: the numbers in the drawing are those of the "
         "first, recorded later and shown from the start."

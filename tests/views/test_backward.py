@@ -82,8 +82,8 @@ def shown(stage: Backward) -> list:
 
 def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_right():
     assert shown(STAGE) == [
-        "10 nodes added to 7: 5 from gradient functions, 3 that start or add up gradients, 2 from "
-        "the optimiser. Still nothing is computed.",
+        "10 nodes added to 7: 5 from gradient functions, 3 that belong to no one forward op, "
+        "2 from the optimiser. Still nothing is computed.",
         [
             "Forward ops, last first as differentiation met them, and what came from each",
             DERIVED,
@@ -137,9 +137,9 @@ def test_the_number_of_checked_variables_is_given_where_some_were_not(count, sen
     assert shown(replace(STAGE, variable_count=count))[-1] == sentence
 
 
-def test_differences_in_less_than_float64_are_excused():
+def test_differences_in_less_than_float64_say_so_and_give_no_reason():
     checks = (GradientCheck("w", 3.14e-02, 4, 9, "float32"),)
-    *_, table, why, sentence = shown(replace(STAGE, gradient_checks=checks, variable_count=1))
+    *_, table, sentence = shown(replace(STAGE, gradient_checks=checks, variable_count=1))
     assert table == [
         "Gradients against finite differences, taken in float32 on MNIST, at weights a little "
         "off the first ones",
@@ -147,8 +147,14 @@ def test_differences_in_less_than_float64_are_excused():
         ("w", "4 of 9", "3.1e-02"),
         "",
     ]
-    assert why == "The graph has ops without a float64 version, so the error is larger."
     assert sentence == "The largest relative error is 3.1e-02, in w."
+
+
+def test_gradients_that_are_changed_before_the_optimiser_are_not_those_of_the_loss():
+    assert shown(replace(STAGE, processed=("w", "b")))[-1] == (
+        "What the optimiser gets for w, b is not the gradient of the loss: other nodes change "
+        "that first."
+    )
 
 
 def test_forty_checks_are_listed_and_the_others_counted():

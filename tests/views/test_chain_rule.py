@@ -13,9 +13,9 @@ from tflab.views import chain_rule, gradient_drawing
 
 FLOAT = (Tensor("float32", (None,)),)
 LINKS = (
-    Link("loss", "mean(mul)", "mul", "mul", "dL/d(mul)", "dL/d(loss) / 4", "1 / 4", False),
-    Link("mul", "x * y", "y", "read/y", "dL/dy", "sum(x * dL/d(mul))", "x", True),
-    Link("mul", "x * y", "x2", "read/x", "dL/d(x2)", "dL/d(mul) * y", "y", False),
+    Link("loss", "mean(mul)", "mul", "mul", "dL/d(mul)", "dL/d(loss) / 4", "1 / 4", False, True),
+    Link("mul", "x * y", "y", "read/y", "dL/dy", "sum(x * dL/d(mul))", "x", True, True),
+    Link("mul", "x * y", "x2", "read/x", "dL/d(x2)", "dL/d(mul) * y", "y", False, True),
 )
 
 
@@ -47,9 +47,9 @@ NODES = (
     Node("train", "ApplyAdam", ("y", "gradients/gate"), outputs=FLOAT),
 )
 DERIVATIVES = (
-    Derivative("y", "mean(x)", 1.23456789, 4.4e-8, "gradients/gate:0", 2.0),
-    Derivative("w", "x + w", [[0.5, 2.0], [3.0, 4.0]], None, "w_grad:0", None),
-    Derivative("v", "x", [7.0], 0.0, "v_grad:0", [1.0]),
+    Derivative("y", "mean(x)", 1.23456789, 4.4e-8, 2e-8, "gradients/gate:0", 2.0),
+    Derivative("w", "x + w", [[0.5, 2.0], [3.0, 4.0]], None, 0.0, "w_grad:0", None),
+    Derivative("v", "x", [7.0], 0.0, 0.0, "v_grad:0", [1.0]),
 )
 STAGE = Backward(
     None,
@@ -69,7 +69,7 @@ def test_it_opens_with_the_chain_rule_of_this_graph():
     assert opening(STAGE) == [
         "The chain rule, for this graph: dL/dy = dL/d(mul) * d(mul)/dy. L is loss = mean(mul).",
         "From the loss back, each op multiplies what comes in by its own derivative: loss by "
-        "1 / 4, mul by x. All multiplied, and added up over the batch: dL/dy = mean(x).",
+        "1 / 4, mul by x. Put together: dL/dy = mean(x).",
         [
             "The chain rule step by step, from the loss back to the variables",
             ("forward op", "computes", "hands back", "which is"),
@@ -78,8 +78,8 @@ def test_it_opens_with_the_chain_rule_of_this_graph():
             ("", "", "dL/d(x2)", "dL/d(mul) * y"),
             "",
         ],
-        "A sum over the batch stands where an op has used one value for every row: each row has "
-        "its say in that value's gradient.",
+        "A sum stands where an op has used one value for several elements, such as the rows of "
+        "the batch: each has its say in that value's gradient.",
         [
             "The derivatives, read off the graph, and their values for the first batch",
             ("variable", "derivative", "value", "finite differences"),
@@ -94,20 +94,41 @@ def test_it_opens_with_the_chain_rule_of_this_graph():
 def test_without_a_derivative_and_without_sums_nothing_is_said_of_them():
     links = tuple(replace(link, added_up=False) for link in LINKS)
     blocks = opening(replace(STAGE, chain_rule=links, derivatives=()))
-    assert len(blocks) == 3
     assert blocks[1].endswith("its own derivative: loss by 1 / 4, mul by x.")
+    assert blocks[3:] == ["2 of 2 derivatives are not written as one formula."]
 
 
-def test_a_product_that_is_not_added_up_is_only_multiplied():
-    links = tuple(replace(link, added_up=False) for link in LINKS)
-    second = opening(replace(STAGE, chain_rule=links))[1]
-    assert second.endswith("loss by 1 / 4, mul by x. All multiplied: dL/dy = mean(x).")
+def test_steps_without_a_formula_are_counted_and_an_op_still_stands_once():
+    links = (replace(LINKS[0], formula=""), *LINKS[1:], replace(LINKS[2], formula="", by="z"))
+    _, _, table, sentence, *_ = opening(replace(STAGE, chain_rule=links))
+    assert table[2:4] == [
+        ("mul", "x * y", "dL/dy", "sum(x * dL/d(mul))"),
+        ("", "", "dL/d(x2)", "dL/d(mul) * y"),
+    ]
+    assert sentence == "2 of 4 steps are not written as a formula."
+
+
+def test_one_derivative_without_a_formula_is_counted():
+    assert opening(replace(STAGE, variable_count=4))[-1] == (
+        "1 of 4 derivatives is not written as one formula."
+    )
+
+
+def test_nodes_without_a_formula_are_counted_by_their_types():
+    nodes = tuple(replace(n, formula="") if not n.bookkeeping else n for n in GRADIENT_NODES)
+    blocks = list(chain_rule.nodes(replace(STAGE, gradient_nodes=nodes)))
+    *_, strip, others, _, _ = blocks
+    assert not strip.frames
+    types = [n.op for n in NODES for g in nodes if g.name == n.name and not g.bookkeeping]
+    assert others.startswith(f"{len(types)} nodes not written as a formula: ")
 
 
 def chain_of(*names):
     """Links along these ops, the last of which takes the variable w."""
     pairs = zip(names, [*names[1:], "w"], strict=True)
-    return tuple(Link(a, f"Op({b})", b, b, f"dL/d({b})", f"{b} by hand", None, 0) for a, b in pairs)
+    return tuple(
+        Link(a, f"Op({b})", b, b, f"dL/d({b})", f"{b} by hand", None, 0, True) for a, b in pairs
+    )
 
 
 LAYERS = ("loss/mean", "loss/ce", "d2/bias", "d2/mul", "d1/bias", "d1/mul", "c/relu", "c/conv")
@@ -133,12 +154,14 @@ def test_of_many_layers_the_first_and_the_last_are_named():
 
 
 def test_a_gradient_of_several_parts_is_said_to_be_added_up():
-    links = (LINKS[0], replace(LINKS[1], gradient="dL/dy by mul"))
-    _, told, added, *_ = opening(replace(STAGE, chain_rule=links))
+    links = (LINKS[0], replace(LINKS[1], gradient="dL/dy by mul", alone=False))
+    chain, told, added, *_ = opening(replace(STAGE, chain_rule=links))
+    assert chain.startswith(
+        "The chain rule, for this graph: dL/dy = dL/d(mul) * d(mul)/dy + .... L is "
+    )
     assert told == (
         "From the loss back, each op multiplies what comes in by its own derivative: loss by "
-        "1 / 4, mul by x. All multiplied, and added up over the batch, together with what comes "
-        "back on other ways: dL/dy = mean(x)."
+        "1 / 4, mul by x. Put together: dL/dy = mean(x)."
     )
     assert added == (
         "Where a value is used several times, the gradients that come back from its uses are "

@@ -37,8 +37,8 @@ DERIVED = Backward(
         Gradient("x", "Placeholder", None, (), "no trainable variable is behind it"),
     ),
     derivatives=(
-        Derivative("y", "mean(x)", -0.633878, 1e-8, "t", 2.0),
-        Derivative("w", "x * 2", [0.5, 1.0], 1e-8, "u", [1.0, 1.0]),
+        Derivative("y", "mean(x)", -0.633878, 1e-8, 0.0, "t", 2.0),
+        Derivative("w", "x * 2", [0.5, 1.0], 1e-8, 0.0, "u", [1.0, 1.0]),
     ),
 )
 PLACED = Placement(

@@ -5,12 +5,12 @@ No TensorFlow in here.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from tflab.analysis import expressions as ex
-from tflab.analysis import formula_text, formulas, op_rules
-from tflab.analysis.expressions import Expression, Name
-from tflab.analysis.gradient_graph import GradientGraph, Reader, gradient_name, leading_to
+from tflab.analysis import formula_text, formulas
+from tflab.analysis.expressions import Expression
+from tflab.analysis.gradient_graph import GradientGraph, Reader, leading_to
 from tflab.records import GradientCall, Link, Node, node_of
 
 LONGEST = 400  # names and ops of a derivative
@@ -20,43 +20,54 @@ def links(graph: GradientGraph, ends: Iterable[str]) -> tuple[Link, ...]:
     """The chain rule, step by step from the loss: what variables need, in the order of calls."""
     reader = Reader(graph)
     needed = leading_to(reader.nodes, ends)
-    steps = []
-    for call in graph.calls:
-        if reader.is_read(call.forward):
-            continue
-        for tensor, gradient in reader.returned(call):
-            if node_of(gradient) in needed:
-                steps.append(link(reader, call, tensor, gradient))
-    return tuple(steps)
+    return tuple(
+        link(reader, call, tensor, gradient)
+        for call in reader.calls
+        for tensor, gradient in reader.returned(call)
+        if node_of(gradient) in needed
+    )
 
 
 def link(reader: Reader, call: GradientCall, tensor: str, gradient: str) -> Link:
     if (call.forward, gradient) in reader.incoming:
-        value: Expression = Name(gradient_name(reader.incoming[call.forward, gradient]))
+        formula = reader.incoming_name(call.forward, gradient)
+        value: Expression = reader.composer.name(formula, gradient)
     else:
-        value = reader.expressions.get(gradient) or Name(gradient)
-    factor, added_up = single_factor(reader, call, value)
+        value = reader.expressions.get(gradient, reader.composer.name(gradient, gradient))
+        formula = reader.text(value, gradient)
+    incoming = [t for t in call.incoming if t and not reader.points.filled(t, 0)]
+    factor, added_up = single_factor(reader, call.forward, incoming, value, gradient)
     return Link(
         forward=call.forward,
         computes=reader.computes(call.forward),
         by=reader.label(tensor),
         source=node_of(tensor),
-        gradient=reader.contribution(call, tensor),
-        formula=formula_text.text(value),
+        gradient=reader.contribution(call, tensor, gradient),
+        formula=formula,
         factor=factor,
         added_up=added_up,
+        alone=len(incoming) == 1 == reader.parts[reader.label(tensor)],
     )
 
 
-def single_factor(reader: Reader, call: GradientCall, value: Expression) -> tuple[str | None, bool]:
-    """The factor beside the one gradient that came in."""
-    outputs = {reader.incoming[call.forward, tensor] for tensor in call.incoming if tensor}
-    incoming = [Name(gradient_name(label)) for label in outputs]
-    beside = [name for name in incoming if name in ex.names(value)]
-    if len(beside) != 1:
+def single_factor(
+    reader: Reader, forward: str, incoming: Sequence[str], value: Expression, gradient: str
+) -> tuple[str | None, bool]:
+    """The factor beside the one gradient that came in, where their product, or its sum over what
+    was repeated, is the gradient that goes out."""
+    if len(incoming) != 1:
         return None, False
-    factor, added_up = ex.without(value, beside[0])
-    return (None if factor is None else formula_text.text(factor)), added_up
+    given = reader.composer.name(reader.incoming_name(forward, incoming[0]), incoming[0])
+    factor, added_up = ex.without(value, given)
+    if factor is None:
+        return None, False
+    product, whole = ex.times(factor, given), ex.Name("it", None, gradient)
+    if reader.points.hold(product, gradient):
+        return formula_text.text(factor), False
+    summed = ex.operation("SumTo", product, ex.operation("Shape", whole))
+    if added_up and reader.points.hold(summed, gradient):
+        return formula_text.text(factor), True
+    return None, False
 
 
 def path(links: Sequence[Link], loss: str) -> list[Link]:
@@ -75,26 +86,10 @@ def path(links: Sequence[Link], loss: str) -> list[Link]:
     return way[::-1]
 
 
-def is_formula(graph: GradientGraph) -> bool:
-    """Whether a loss is a formula of numbers: elementwise ops, and sums and means of everything.
-
-    What no variable goes into may be of any type.
-    """
-    reader = Reader(graph)
-    called = {call.forward for call in graph.calls}
-    steps = [node for node in graph.nodes if node.name in called]
-    return all(
-        node.op in op_rules.ELEMENTWISE
-        or (node.op in ("Sum", "Mean") and reader.composer.all_axes(node))
-        or reader.is_read(node.name)
-        for node in steps
-    )
-
-
-def derivatives(graph: GradientGraph, ends: dict[str, str]) -> dict[str, str]:
-    """The formula of each variable's derivative, with nothing left but variables, constants and
-    what is fed; none for a variable whose formula would be too long to read. `ends` are the
-    gradients of the variables, as tensors."""
+def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expression]:
+    """The formula of each variable's derivative, with nothing left but variables, constants, what
+    is fed, and forward values for which there is no rule; none where it would be too long to read
+    or is not right. `ends` are the gradients of the variables, as tensors."""
     reader = Reader(graph)
     needed = leading_to(reader.nodes, ends.values())
 
@@ -105,9 +100,10 @@ def derivatives(graph: GradientGraph, ends: dict[str, str]) -> dict[str, str]:
 
     ordered = (node for node in graph.nodes if node.name in needed)
     whole = formulas.composed(reader.composer, ordered, argument, LONGEST)
-    known = {variable: whole[tensor] for variable, tensor in ends.items()}
+    known = {variable: whole[tensor] for variable, tensor in ends.items() if tensor in whole}
     return {
-        variable: formula_text.text(formula)
+        variable: formula
         for variable, formula in known.items()
-        if not any(node_of(name.text) in reader.owners for name in ex.names(formula))
+        if graph.points.hold(formula, ends[variable])
+        and not any(node_of(tensor) in reader.owners for tensor in ex.tensors(formula))
     }

@@ -19,6 +19,7 @@ class Name:
 
     text: str
     shape: Shape = field(default=None, compare=False)
+    tensor: str = field(default="", compare=False)  # that has the value, without `:0`
     size: int = 1
 
 
@@ -44,7 +45,8 @@ class Product:
 
 @dataclass(frozen=True)
 class Operation:
-    """An op of the arguments; `about` is what else decides it, such as the axes of a sum."""
+    """An op of the arguments; `about` is what else decides it: the axes of a sum as they are
+    written, the shape of a tensor of ones."""
 
     op: str
     args: tuple[Expression, ...]
@@ -60,12 +62,16 @@ def operation(op: str, *args: Expression, about: Any = None) -> Expression:
 
 
 def add(left: Expression, right: Expression) -> Expression:
+    if isinstance(left, Number) and isinstance(right, Number):
+        return Number(left.value + right.value)
     if left == Number(0):
         return right
     return left if right == Number(0) else operation("Add", left, right)
 
 
 def subtract(left: Expression, right: Expression) -> Expression:
+    if isinstance(left, Number) and isinstance(right, Number):
+        return Number(left.value - right.value)
     if right == Number(0):
         return left
     return negative(right) if left == Number(0) else operation("Sub", left, right)
@@ -97,8 +103,8 @@ def divide(left: Expression, right: Expression) -> Expression:
     )
 
 
-def power(value: Expression, exponent: float) -> Expression:
-    return operation("Pow", value, Number(exponent))
+def power(value: Expression, exponent: Expression) -> Expression:
+    return value if exponent == Number(1) else operation("Pow", value, exponent)
 
 
 def factors(value: Expression) -> Product:
@@ -147,7 +153,7 @@ def total(value: Expression, shape: Shape) -> Expression:
     under = [factor for factor in parts.under if not is_size(factor, shape)]
     mean = len(under) < len(parts.under)
     rest = product(parts.number, tuple(over), parts.divisor, tuple(under))
-    if any(name.shape == shape for name in spanning(rest)) or not shape:
+    if any(name.shape != () for name in spanning(rest)) or not shape:
         return operation("Mean" if mean else "Sum", rest)
     if mean or len(over) == len(parts.over):  # all elements are alike, and so is their mean
         return rest if mean else operation("Sum", value)
@@ -164,8 +170,10 @@ def is_size(value: Expression, shape: Shape) -> bool:
 
 def spanning(value: Expression) -> set[Name]:
     """The names in an expression that decide its shape: not those within sums over everything."""
-    if isinstance(value, Operation) and value.op in ("Sum", "Mean", "Size", "Shape", "Ones"):
-        return set()
+    if isinstance(value, Operation):
+        whole = value.op in ("Sum", "Mean", "Max", "Min", "Prod") and value.about is None
+        if whole or value.op in ("Size", "Shape", "Ones"):
+            return set()
     return set().union(*map(spanning, parts_of(value))) | names(value, deep=False)
 
 
@@ -174,7 +182,7 @@ def without(value: Expression, name: Name) -> tuple[Expression | None, bool]:
 
     None where the value is not simply a multiple of what bears the name.
     """
-    if isinstance(value, Operation) and value.op in ("Sum", "Unbroadcast"):
+    if isinstance(value, Operation) and value.op in ("Sum", "SumTo"):
         return without(value.args[0], name)[0], True
     parts = factors(value)
     if parts.over.count(name) != 1 or any(name in names(factor) for factor in parts.under):
@@ -191,6 +199,13 @@ def names(value: Expression, deep: bool = True) -> set[Name]:
     if isinstance(value, Name):
         return {value}
     return set().union(*map(names, parts_of(value))) if deep else set()
+
+
+def tensors(value: Expression) -> set[str]:
+    """The tensors that the names in an expression stand for."""
+    if isinstance(value, Name):
+        return {value.tensor}
+    return set().union(*map(tensors, parts_of(value)))
 
 
 def parts_of(value: Expression) -> tuple[Expression, ...]:

@@ -2,82 +2,112 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
-from tflab.analysis.expressions import Expression, Name, Number, Operation, Product, is_ones
+import numpy as np
 
-INFIX = {"Add": " + ", "Sub": " - ", "Greater": " > "}
-FUNCTIONS = {  # op -> its name in formulas; every other op keeps its own
-    **{op: op.lower() for op in ("Sum", "Mean", "Size", "Exp", "Log", "Tanh", "Sqrt", "Sigmoid")},
-    **{op: op.lower() for op in ("Softmax", "Relu", "MatMul", "Transpose", "Abs", "Sin", "Cos")},
-    **{op: op.lower() for op in ("Unbroadcast", "Reshape", "Shape")},
-    "OneHot": "one_hot",
-    "CrossEntropy": "cross_entropy",
-}
-COMPARISONS = 0  # precedence in text: a comparison within a sum needs parentheses
-SUMS = 1
+from tflab.analysis.expressions import (
+    Expression,
+    Name,
+    Number,
+    Operation,
+    Product,
+    is_ones,
+    is_whole,
+)
+
+SUMS = 1  # precedence in text: a sum within a product needs parentheses
 PRODUCTS = 2
 POWERS = 3
 ATOMS = 4
+COMPARISONS = 0
+INFIX = {  # op -> its sign, how tightly it holds its arguments together
+    "Add": (" + ", SUMS),
+    "Sub": (" - ", SUMS),
+    "Mod": (" % ", PRODUCTS),
+    "FloorDiv": (" // ", PRODUCTS),
+    "Div": (" / ", PRODUCTS),
+    "Greater": (" > ", COMPARISONS),
+    "GreaterEqual": (" >= ", COMPARISONS),
+    "Less": (" < ", COMPARISONS),
+    "LessEqual": (" <= ", COMPARISONS),
+    "Equal": (" == ", COMPARISONS),
+    "NotEqual": (" != ", COMPARISONS),
+}
+FUNCTIONS = {"OneHot": "one_hot", "CrossEntropy": "cross_entropy", "SumTo": "sum_to"}
+
+Called = Callable[[Name], str]
 
 
-def text(value: Expression) -> str:
-    return written(value)[0]
+def own_name(name: Name) -> str:
+    return name.text
 
 
-def written(value: Expression) -> tuple[str, int]:
+def text(value: Expression, called: Called = own_name) -> str:
+    """The formula; `called` says what stands for each name in it."""
+    return written(value, called)[0]
+
+
+def written(value: Expression, called: Called) -> tuple[str, int]:
     """The text of an expression, and how tightly it holds together."""
     if isinstance(value, Name):
-        return value.text, ATOMS
+        return called(value), ATOMS
     if isinstance(value, Number):
         return number(value.value), ATOMS if value.value >= 0 else SUMS
     if isinstance(value, Product):
-        return fraction(value), SUMS if value.number < 0 else PRODUCTS
+        return fraction(value, called), SUMS if value.number < 0 else PRODUCTS
     if value.op == "Ones":
         return "1", ATOMS
+    if value.op == "Tuple":
+        return f"({', '.join(map(str, value.about))}{',' * (len(value.about) == 1)})", ATOMS
     if value.op in INFIX:
-        return infix(value), COMPARISONS if value.op == "Greater" else SUMS
+        return infix(value, called), INFIX[value.op][1]
     if value.op == "Pow":
-        return f"{within(value.args[0], ATOMS)}**{within(value.args[1], ATOMS)}", POWERS
-    arguments = ", ".join((*map(text, value.args), *axis(value)))
-    return f"{FUNCTIONS.get(value.op, value.op)}({arguments})", ATOMS
+        base, exponent = (within(arg, ATOMS, called) for arg in value.args)
+        return f"{base}**{exponent}", POWERS
+    options = value.about if isinstance(value.about, tuple) and value.op not in UNWRITTEN else ()
+    arguments = ", ".join((*map(partial(text, called=called), value.args), *options))
+    return f"{FUNCTIONS.get(value.op, value.op.lower())}({arguments})", ATOMS
 
 
-def axis(value: Operation) -> list[str]:
-    """`axis=0`, or `axis=(0, 1)`, of a sum or mean that leaves some axes."""
-    if value.op not in ("Sum", "Mean") or not value.about:
-        return []
-    return [
-        f"axis={value.about[0]}" if len(value.about) == 1 else f"axis=({', '.join(value.about)})"
-    ]
+UNWRITTEN = ("Size", "Shape")  # what is known about them is no part of their text
 
 
-def within(value: Expression, precedence: int) -> str:
-    content, own = written(value)
+def within(value: Expression, precedence: int, called: Called) -> str:
+    content, own = written(value, called)
     return content if own >= precedence else f"({content})"
 
 
-def infix(value: Operation) -> str:
+def infix(value: Operation, called: Called) -> str:
     """A sum of many; what is subtracted, or added with a minus, is written with a minus."""
-    content = within(value.args[0], SUMS)
+    sign, own = INFIX[value.op]
+    content = within(value.args[0], SUMS if own == COMPARISONS else own, called)
     for arg in value.args[1:]:
         if value.op == "Add" and isinstance(arg, Product) and arg.number < 0:
-            content += f" - {within(replace(arg, number=-arg.number), PRODUCTS)}"
+            content += f" - {within(replace(arg, number=-arg.number), PRODUCTS, called)}"
         else:
-            content += INFIX[value.op] + within(arg, PRODUCTS if value.op == "Sub" else SUMS)
+            least = own + 1 if value.op != "Add" else SUMS
+            content += sign + within(arg, least, called)
     return content
 
 
-def fraction(value: Product) -> str:
+def fraction(value: Product, called: Called) -> str:
     sign = "-" if value.number < 0 else ""
-    over = [within(factor, PRODUCTS) for factor in value.over if not is_ones(factor)]
+    over = [within(factor, PRODUCTS, called) for factor in value.over if not is_ones(factor)]
     if abs(value.number) != 1 or not over:
         over.insert(0, number(abs(value.number)))
-    under = [within(factor, POWERS) for factor in value.under]
+    under = [within(factor, POWERS, called) for factor in value.under]
     if value.divisor != 1:
         under.insert(0, number(value.divisor))
     return sign + " / ".join((" * ".join(over), *under))
 
 
 def number(value: float) -> str:
-    return f"{value:.6g}"
+    """As few digits as tell a float32 from the next one."""
+    if is_whole(value) and abs(value) < 2**53:
+        return str(int(value))
+    with np.errstate(all="ignore"):
+        short = np.float32(value)
+    return str(short) if abs(float(short) - value) <= abs(value) * 1e-7 else repr(float(value))

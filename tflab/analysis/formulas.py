@@ -1,8 +1,8 @@
 """Formulas: each node of a graph as an expression of the values that go into it.
 
 Composed from types, edges, shapes and constants alone. What only moves numbers or gives them
-another shape is looked through; a type that is not known stays as `Type(a, b)`. No TensorFlow in
-here.
+another shape is looked through; a type without a rule is called by its node's name. What is
+composed here is a proposal: `evaluation.Points` says whether it is right. No TensorFlow in here.
 """
 
 from __future__ import annotations
@@ -39,33 +39,28 @@ class Composer:
         return outputs[int(number or 0)].shape if int(number or 0) < len(outputs) else None
 
     def name(self, text: str, tensor: str) -> Name:
-        return Name(text, self.shape(tensor))
+        return Name(text, self.shape(tensor), tensor)
 
     def formula(self, node: Node, args: Parts) -> Expression:
-        """What a node computes of the formulas of its inputs."""
-        if value := self.constant(node):
-            return value
+        """What a node computes of the formulas of its inputs; without a rule, its name."""
+        own = self.constant(node) or self.name(node.name, node.name)
         if not args:
-            return self.name(node.name, node.name)
+            return own
+        if node.op == "Cast" and self.rounds(node):
+            return own
         if node.op in op_rules.SEEN_THROUGH or (node.op in op_rules.RESHAPES and self.alike(node)):
             return args[0]
-        if node.op in op_rules.REPEATS and self.repeats_one(node):
-            return self.repeated(node, args)
-        if node.op in op_rules.RULES and len(args) == op_rules.RULES[node.op].__code__.co_argcount:
-            return op_rules.RULES[node.op](*args)
-        if special := SPECIAL.get(node.op):
-            return special(self, node, args)
-        if node.op in op_rules.RESHAPES:
-            return operation("Reshape", args[0])
-        kept = [a for t, a in zip(node.inputs, args, strict=True) if not self.only_shapes(t)]
-        return operation(node.op, *kept)
+        if node.op in op_rules.REPEATS:
+            return self.repeated(node, args) or own
+        rule = op_rules.RULES.get(node.op)
+        if rule is not None and len(args) == (2 if node.op == "BiasAdd" else arity(rule)):
+            return rule(*args)
+        special = SPECIAL.get(node.op)
+        return special(self, node, args) or own if special else own
 
-    def only_shapes(self, tensor: str) -> bool:
-        """Whether a tensor says how large others are, or along which axes: no part of a formula."""
-        node = self.nodes.get(node_of(tensor))
-        return node is not None and (
-            node.op in ("Shape", "ShapeN", "Rank") or self.whole[node.name] is not None
-        )
+    def rounds(self, node: Node) -> bool:
+        """Whether a cast gives other numbers: whole ones, or the truth values 0 and 1."""
+        return any(output.dtype.startswith(("int", "uint", "bool")) for output in node.outputs)
 
     def constant(self, node: Node) -> Expression | None:
         value = self.attributes.get(node.name, {}).get("value")
@@ -95,26 +90,38 @@ class Composer:
 
     def alike(self, node: Node) -> bool:
         """Whether a reshaped tensor still goes with the same others: it gained or lost leading
-        dimensions of 1, or it is bookkeeping that brings back what broadcasting changed."""
+        dimensions of 1, or it brings back what broadcasting changed."""
         before, after = self.shape(node.inputs[0]), self.shape(node.name)
-        if before is None or after is None:
-            source = self.nodes.get(node_of(node.inputs[0]))
-            return source is not None and undoes_broadcasting(self.nodes, source)
-        return without_ones(before) == without_ones(after)
+        if undoes_broadcasting(self.nodes, self.nodes.get(node_of(node.inputs[0]))):
+            return True
+        return (
+            before is not None and after is not None and without_ones(before) == without_ones(after)
+        )
 
     def repeats_one(self, node: Node) -> bool:
-        """Whether one number is repeated: in a formula it needs no sign."""
-        shape = self.shape(node.inputs[0])
+        """Whether it is one number that is repeated."""
+        if node.op == "OnesLike":
+            return True
+        shape = self.shape(node.inputs[1 if node.op == "Fill" else 0])
         return shape is not None and all(dim == 1 for dim in shape)
 
-    def repeated(self, node: Node, args: Parts) -> Expression:
-        """One number for every element of a shape; how many they are is said by the shape."""
+    def repeated(self, node: Node, args: Parts) -> Expression | None:
+        """The numbers of a tensor in a larger one. In a formula that needs no sign; but of one
+        number, a sum has to know how many there are."""
+        value, goal = args[0], args[-1]
+        if node.op == "Fill":
+            goal, value = args
+        elif node.op == "OnesLike":
+            value, goal = Number(1), operation("Shape", args[0])
+        if not self.repeats_one(node):
+            return value
         shape = self.shape(node.name)
         if shape is not None and None not in shape:
-            return ex.repeated(args[0], Number(prod(dim or 0 for dim in shape)), shape)
-        if isinstance(args[1], ex.Operation) and args[1].op == "Shape":
-            return ex.repeated(args[0], operation("Size", *args[1].args, about=shape), shape)
-        return ex.repeated(args[0], operation("Size", Name(node.name, shape), about=shape), shape)
+            return ex.repeated(value, Number(prod(dim or 0 for dim in shape)), shape)
+        sized: Parts = (self.name(node.name, node.name),)
+        if isinstance(goal, ex.Operation) and goal.op == "Shape":
+            sized = goal.args
+        return ex.repeated(value, operation("Size", *sized, about=shape), shape)
 
     def axes(self, node: Node) -> tuple[int, ...] | None:
         """Those of a sum or mean, counted from the first; None where the graph does not say."""
@@ -128,81 +135,109 @@ class Composer:
         shape, axes = self.shape(node.inputs[0]), self.axes(node)
         return shape is not None and axes is not None and set(axes) == set(range(len(shape)))
 
+    def sized(self, tensor: str, formula: Expression) -> ex.Operation | None:
+        """A tensor that says a shape, as formulas write it: (2, 1), or the shape of another one."""
+        if isinstance(formula, ex.Operation) and formula.op == "Shape":
+            return formula
+        dims = self.whole.get(node_of(tensor))
+        return None if dims is None else ex.Operation("Tuple", (), dims)
+
+
+def arity(rule: Callable[..., Expression]) -> int:
+    return rule.__code__.co_argcount - len(rule.__defaults__ or ())
+
 
 def without_ones(shape: Sequence[int | None]) -> list[int | None]:
     return list(dropwhile(lambda dim: dim == 1, shape))
 
 
-def undoes_broadcasting(nodes: Mapping[str, Node], node: Node) -> bool:
+def undoes_broadcasting(nodes: Mapping[str, Node], node: Node | None) -> bool:
     """Whether a sum goes over the axes that were found to have been broadcast."""
-    by = nodes.get(node_of(node.inputs[1])) if node.op == "Sum" else None
+    by = nodes.get(node_of(node.inputs[1])) if node is not None and node.op == "Sum" else None
     return by is not None and by.op == "BroadcastGradientArgs"
 
 
-def sum_of(composer: Composer, node: Node, args: Parts) -> Expression:
-    shape = composer.shape(node.inputs[0])
+def reduced(composer: Composer, node: Node, args: Parts) -> Expression | None:
+    """A sum, a mean, a maximum, ... over some axes or all."""
     if undoes_broadcasting(composer.nodes, node):
-        return args[0] if broadcast_nothing(composer, node) else operation("Unbroadcast", args[0])
-    if composer.axes(node) == ():
+        return sum_to(composer, node, args)
+    axes = composer.axes(node)
+    if axes == ():
         return args[0]
     if composer.all_axes(node):
-        return ex.total(args[0], shape)
-    return operation("Sum", args[0], about=axes_of(composer, node))
+        if node.op == "Sum":
+            return ex.total(args[0], composer.shape(node.inputs[0]))
+        return operation(node.op, args[0])
+    if axes is None:
+        return None
+    about = [f"axis={axes[0]}" if len(axes) == 1 else f"axis=({', '.join(map(str, axes))})"]
+    if composer.attributes.get(node.name, {}).get("keep_dims"):
+        about.append("keepdims=True")
+    return operation(node.op, args[0], about=tuple(about))
 
 
-def axes_of(composer: Composer, node: Node) -> tuple[str, ...]:
-    """The axes of a sum as they are written; a question mark where only a run shows them."""
-    axes = composer.axes(node)
-    return ("?",) if axes is None else tuple(map(str, axes))
-
-
-def broadcast_nothing(composer: Composer, node: Node) -> bool:
-    """Whether the shape before broadcasting was that of the gradient, as far as is known."""
+def sum_to(composer: Composer, node: Node, args: Parts) -> Expression | None:
+    """A sum over what was broadcast; nothing where the shape before was that of the gradient, as
+    far as is known."""
     found, _, number = node.inputs[1].partition(":")
-    asked = composer.nodes[found].inputs[int(number or 0)]
-    shapes = composer.nodes.get(node_of(asked))
-    if shapes is None or shapes.op != "Shape":
-        return False
-    shape = composer.shape(shapes.inputs[0])
-    return shape is not None and shape == composer.shape(node.inputs[0])
-
-
-def mean_of(composer: Composer, node: Node, args: Parts) -> Expression:
-    if composer.axes(node) == ():
+    goal = composer.sized(composer.nodes[found].inputs[int(number or 0)], args[1])
+    if goal is None:
+        return None
+    if goal.about is not None and goal.about == composer.shape(node.inputs[0]):
         return args[0]
-    return operation(
-        "Mean", args[0], about=None if composer.all_axes(node) else axes_of(composer, node)
-    )
+    return operation("SumTo", args[0], goal)
+
+
+def product_of(composer: Composer, node: Node, args: Parts) -> Expression | None:
+    """The product of all dimensions of a shape is how many elements there are."""
+    shape = args[0]
+    if isinstance(shape, ex.Operation) and shape.op == "Shape":
+        return operation("Size", *shape.args, about=shape.about)
+    return reduced(composer, node, args)
 
 
 def shape_of(composer: Composer, node: Node, args: Parts) -> Expression:
     return operation("Shape", args[0], about=composer.shape(node.inputs[0]))
 
 
-def gathered(composer: Composer, node: Node, args: Parts) -> Expression:
+def gathered(composer: Composer, node: Node, args: Parts) -> Expression | None:
     """The dimensions of a shape along some axes; all of them are the shape itself."""
     whole, axes = args[0], composer.whole.get(node_of(node.inputs[1]))
-    if isinstance(whole, ex.Operation) and whole.op == "Shape" and axes is not None:
-        if whole.about is not None and set(axes) == set(range(len(whole.about))):
-            return whole
-        return operation("Shape", *whole.args, *map(Number, axes))
-    return operation(node.op, *args[:2])
+    if not isinstance(whole, ex.Operation) or whole.op != "Shape" or not axes:
+        return None
+    if whole.about is not None and set(axes) == set(range(len(whole.about))):
+        return whole
+    return operation("Shape", *whole.args, *map(Number, axes))
 
 
-def product_of(composer: Composer, node: Node, args: Parts) -> Expression:
-    """The product of all dimensions of a shape is how many elements there are."""
-    shape = args[0]
-    if isinstance(shape, ex.Operation) and shape.op == "Shape":
-        return operation("Size", *shape.args, about=shape.about)
-    return operation(node.op, args[0])
+def reshaped(composer: Composer, node: Node, args: Parts) -> Expression | None:
+    if len(args) != 2:
+        return None
+    axis = composer.whole.get(node_of(node.inputs[1]))
+    if node.op == "ExpandDims":
+        return operation("Expand_Dims", args[0], Number(axis[0])) if axis else None
+    goal = composer.sized(node.inputs[1], args[1])
+    return goal and operation("Reshape", args[0], goal)
 
 
-def bias_gradient(composer: Composer, node: Node, args: Parts) -> Expression:
+def transposed(composer: Composer, node: Node, args: Parts) -> Expression | None:
+    order = composer.whole.get(node_of(node.inputs[1]))
+    if order is None:
+        return None
+    backwards = order == tuple(range(len(order)))[::-1]
+    return operation(
+        "Transpose", args[0], *([] if backwards else [operation("Tuple", about=order)])
+    )
+
+
+def bias_gradient(composer: Composer, node: Node, args: Parts) -> Expression | None:
     """A bias is added to every row and position: to all axes but that of the channels."""
     shape = composer.shape(node.inputs[0])
     if shape is None or composer.attributes.get(node.name, {}).get("data_format") == "NCHW":
-        return operation("Sum", args[0], about=("?",))
-    return operation("Sum", args[0], about=tuple(map(str, range(len(shape) - 1))))
+        return None
+    axes = [str(axis) for axis in range(len(shape) - 1)]
+    about = f"axis={axes[0]}" if len(axes) == 1 else f"axis=({', '.join(axes)})"
+    return operation("Sum", args[0], about=(about,))
 
 
 def matrix_product(composer: Composer, node: Node, args: Parts) -> Expression:
@@ -221,9 +256,9 @@ def sum_of_all(composer: Composer, node: Node, args: Parts) -> Expression:
     return operation("Add", *args) if len(args) > 1 else args[0]
 
 
-SPECIAL: dict[str, Callable[[Composer, Node, Parts], Expression]] = {
-    "Sum": sum_of,
-    "Mean": mean_of,
+SPECIAL: dict[str, Callable[[Composer, Node, Parts], Expression | None]] = {
+    **dict.fromkeys(op_rules.REDUCTIONS, reduced),
+    **dict.fromkeys(op_rules.RESHAPES, reshaped),
     "Shape": shape_of,
     "GatherV2": gathered,
     "Prod": product_of,
@@ -231,6 +266,7 @@ SPECIAL: dict[str, Callable[[Composer, Node, Parts], Expression]] = {
     "BatchMatMulV2": matrix_product,
     "AddN": sum_of_all,
     "BiasAddGrad": bias_gradient,
+    "Transpose": transposed,
 }
 
 
@@ -257,9 +293,6 @@ def composed(
         formulas[node.name] = composer.formula(node, args)
         if node.op in op_rules.DERIVATIVES and len(args) == 2:
             formulas[f"{node.name}:1"] = op_rules.DERIVATIVES[node.op](*args)
-            continue
-        whole = formulas[node.name]
-        if isinstance(whole, ex.Operation) and whole.op == node.op:
-            for number in range(1, len(node.outputs)):
-                formulas[f"{node.name}:{number}"] = operation(f"{node.op}[{number}]", *whole.args)
+        if node.op == "BroadcastGradientArgs":  # for a sum, its outputs stand for those shapes
+            formulas[node.name], formulas[f"{node.name}:1"] = args
     return formulas

@@ -10,8 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tflab.analysis import formula_text, formulas, op_rules
-from tflab.analysis.expressions import Expression
+from tflab.analysis import formulas, op_rules
+from tflab.analysis.evaluation import NOWHERE, Points
+from tflab.analysis.expressions import Expression, Name
 from tflab.records import Gradient, GradientCall, Node, node_of
 
 PASSES_ON = ("ReadVariableOp", "Identity", "ReadVariableXlaSplitND")  # reads of variables
@@ -27,6 +28,9 @@ class GradientGraph:
     shared: tuple[str, ...]  # that start or add up gradients
     calls: tuple[GradientCall, ...]
     attributes: formulas.Attributes
+    points: Points = NOWHERE  # the values by which formulas are checked
+    # Those of the calls' tensors that are only some rows of a gradient (`tf.IndexedSlices`)
+    rows: frozenset[str] = frozenset()
 
     def owners(self) -> dict[str, str]:
         """Each gradient node's forward node; "" for those that belong to no one op."""
@@ -42,6 +46,9 @@ class Reader:
         self.composer = formulas.Composer(graph.nodes, graph.attributes)
         self.nodes = self.composer.nodes
         self.owners = graph.owners()
+        self.points = graph.points
+        self.called = {call.forward for call in graph.calls}
+        self.calls = [call for call in graph.calls if not self.is_read(call.forward)]
         self.incoming = {
             (call.forward, tensor): f"{call.forward}:{number}" if number else call.forward
             for call in graph.calls
@@ -49,18 +56,19 @@ class Reader:
             if tensor
         }
         self.parts = Counter(
-            self.label(tensor)
-            for call in graph.calls
-            if not self.is_read(call.forward)
-            for tensor, gradient in self.returned(call)
-            if gradient
+            self.label(tensor) for call in self.calls for tensor, _ in self.returned(call)
         )
+        self.uses = self.counted_uses()
         self.names: dict[str, str] = {}
-        for call in graph.calls:
-            if not self.is_read(call.forward):
-                for tensor, gradient in self.returned(call):
-                    self.names.setdefault(gradient, self.contribution(call, tensor))
-        self.names |= dict(self.sums())
+        self.whole: dict[str, str] = {}  # value -> the tensor that is its whole gradient
+        for call in self.calls:
+            for tensor, gradient in self.returned(call):
+                self.names.setdefault(gradient, self.contribution(call, tensor, gradient))
+                if self.is_whole(tensor):
+                    self.whole[self.label(tensor)] = gradient
+        for name, label in self.sums():
+            self.names[name] = gradient_name(label)
+            self.whole[label] = name
         self.expressions = formulas.composed(
             self.composer, (n for n in graph.nodes if n.name in self.owners), self.argument
         )
@@ -80,28 +88,60 @@ class Reader:
         source = self.nodes.get(node_of(node.inputs[0]))
         return source is not None and source.op in VARIABLES
 
+    def counted_uses(self) -> Counter[str]:
+        """How often the forward ops that lead to the loss take each value."""
+        forward = leading_to(self.nodes, (call.forward for call in self.graph.calls))
+        return Counter(
+            self.label(tensor)
+            for name in forward
+            if name not in self.owners and not self.is_read(name)
+            for tensor in self.nodes[name].inputs
+        )
+
     def returned(self, call: GradientCall) -> Iterable[tuple[str, str]]:
         """(input of the forward op, gradient by it) of one call."""
         inputs = self.nodes[call.forward].inputs
         pairs = zip(inputs, call.returned, strict=False)
         return [(tensor, gradient) for tensor, gradient in pairs if gradient]
 
-    def contribution(self, call: GradientCall, tensor: str) -> str:
-        """`dL/dy`; `dL/dy by mul` where other ops contribute to it, too."""
-        name = gradient_name(self.label(tensor))
-        return name if self.parts[self.label(tensor)] == 1 else f"{name} by {call.forward}"
+    def contribution(self, call: GradientCall, tensor: str, gradient: str) -> str:
+        """`dL/dy`; `dL/dy by mul` where other ops contribute to it, too, and `dL/dy by mul[0]`,
+        `dL/dy by mul[1]` where that op takes y as both of its inputs."""
+        label = self.label(tensor)
+        name = "rows of " * (gradient in self.graph.rows) + gradient_name(label)
+        if self.is_whole(tensor):
+            return name
+        inputs = self.nodes[call.forward].inputs
+        places = [place for place, taken in enumerate(inputs) if self.label(taken) == label]
+        here = [place for place in places if call.returned[place : place + 1] == (gradient,)]
+        return f"{name} by {call.forward}" + (f"[{here[0]}]" if len(places) > 1 else "")
+
+    def is_whole(self, tensor: str) -> bool:
+        """Whether one op alone contributes to the gradient by a value.
+
+        What a gradient function made by the way, for a value whose gradient nobody asked for, is
+        all of that gradient only where no other op takes the value.
+        """
+        label = self.label(tensor)
+        asked = self.is_read(node_of(tensor)) or node_of(tensor) in self.called
+        return self.parts[label] == 1 and (asked or self.uses[label] == 1)
 
     def sums(self) -> Iterable[tuple[str, str]]:
-        """The nodes that add up what several ops contributed to one gradient."""
-        owner: dict[str, str] = {}
-        for call in self.graph.calls:
-            if not self.is_read(call.forward):
-                owner |= {gradient: self.label(t) for t, gradient in self.returned(call)}
+        """(node, value): the nodes that add up all that several ops contributed to a gradient."""
+        parts: dict[str, Counter[str]] = {}
+        for call in self.calls:
+            for tensor, gradient in self.returned(call):
+                parts.setdefault(self.label(tensor), Counter())[gradient] += 1
+        labels: dict[frozenset[tuple[str, int]], list[str]] = {}
+        for label, part in parts.items():
+            labels.setdefault(frozenset(part.items()), []).append(label)
+        added: dict[str, Counter[str]] = {}  # node -> what it adds up
         for name in self.graph.shared:
-            node = self.nodes[name]
-            labels = {owner.get(tensor) for tensor in node.inputs}
-            if node.op == "AddN" and len(labels) == 1 and None not in labels:
-                yield name, gradient_name(*filter(None, labels))
+            if self.nodes[name].op == "AddN":
+                terms = (added.get(t, Counter({t: 1})) for t in self.nodes[name].inputs)
+                added[name] = sum(terms, Counter())
+                for label in labels.get(frozenset(added[name].items()), ()):
+                    yield name, label
 
     def argument(self, node: Node, tensor: str) -> Expression | None:
         """How a gradient node calls one of its inputs; None: by that input's own formula."""
@@ -109,8 +149,7 @@ class Reader:
         if node_of(tensor) not in self.owners:
             return self.forward_name(tensor)
         if (owner, tensor) in self.incoming:
-            label = self.label(self.incoming[owner, tensor])
-            return self.composer.name(gradient_name(label), tensor)
+            return self.composer.name(self.incoming_name(owner, tensor), tensor)
         if self.owners[node_of(tensor)] != owner or not owner:
             name = self.names.get(tensor)
             return self.composer.name(name, tensor) if name else None
@@ -126,11 +165,23 @@ class Reader:
             return op_rules.DERIVATIVES[node.op](*args)
         return self.composer.constant(node) or self.composer.name(self.label(tensor), tensor)
 
+    def incoming_name(self, forward: str, tensor: str) -> str:
+        """What the gradient by an op's output is called that came to its gradient function."""
+        name = gradient_name(self.label(self.incoming[forward, tensor]))
+        return "rows of " * (tensor in self.graph.rows) + name
+
+    def text(self, formula: Expression, tensor: str) -> str:
+        """A formula as it is printed; "" where it does not give this tensor, and where all that it
+        says is the name of another gradient node."""
+        if isinstance(formula, Name) and node_of(formula.text) in self.owners:
+            return ""
+        return self.points.text(formula, tensor)
+
     def computes(self, name: str) -> str:
-        """What a forward node computes of the values that go into it."""
+        """What a forward node computes of the values that go into it; "" where that is not so."""
         node = self.nodes[name]
         args = [self.forward_name(tensor) for tensor in node.inputs]
-        return formula_text.text(self.composer.formula(node, args))
+        return self.text(self.composer.formula(node, args), name)
 
 
 def gradient_name(label: str) -> str:

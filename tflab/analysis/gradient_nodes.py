@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from tflab.analysis import formula_text, formulas, op_rules
+import numpy as np
+
+from tflab.analysis import formulas, op_rules
+from tflab.analysis.expressions import operation
 from tflab.analysis.gradient_graph import (
-    PASSES_ON,
     GradientGraph,
     Reader,
     gradient_name,
@@ -19,6 +21,7 @@ from tflab.records import GradientNode, Node, Source, node_of
 
 STARTS = "start"
 SHAPES = "shape"
+WHOLE = "whole numbers"
 BROADCASTING = "broadcasting"
 COUNTS = "count"
 GATES = "gate"
@@ -28,15 +31,15 @@ FETCH = "fetch"
 WHY = {
     STARTS: "The chain starts with the gradient of the loss by itself, which is 1.",
     SHAPES: "Shapes and axes are tensors, too: the batch size is known only when the graph runs.",
+    WHOLE: "Whole numbers, such as indices: they have no gradient, but gradients need them.",
     BROADCASTING: "Where an op had repeated an input to fit the other one, the input's gradient is "
     "the sum of what comes back. These find the axes and restore the shape.",
     COUNTS: "A mean divides by how many elements there are: these count them when the graph runs.",
     GATES: "An op's gradients wait for one another here, and are handed on unchanged.",
     SAME: "The same numbers in another shape or type, as the next op takes them.",
-    ZEROS: "An output that the loss does not use has the gradient 0.",
+    ZEROS: "Every element is 0: nothing comes back here.",
     FETCH: "A name by which all gradients can be fetched at once, without an update.",
 }
-COUNTING = ("Prod", "GatherV2", "Size", "FloorMod", "FloorDiv")
 
 
 def described(
@@ -66,78 +69,85 @@ def described(
 
 
 def formula_of(reader: Reader, node: Node, kind: str | None) -> str:
-    if (
-        kind not in (None, STARTS, SAME)
-        or not node.outputs
-        or reader.composer.whole[node.name] is not None
-    ):
+    """What a node computes; "" where no formula gives its value."""
+    if kind not in (None, STARTS, SAME) or not node.outputs:
         return ""
-    content = formula_text.text(reader.expressions[node.name])
-    return f"repeat({content})" if node.op in op_rules.REPEATS else content
+    if reader.composer.whole[node.name] is not None:
+        return ""
+    formula = reader.expressions[node.name]
+    if node.op in ("Tile", "BroadcastTo") and reader.composer.repeats_one(node):
+        formula = operation("Repeat", formula)
+    return reader.text(formula, node.name)
 
 
 def bookkeeping(reader: Reader) -> dict[str, str]:
     """The gradient nodes that compute nothing of the formula, and their kinds. The last come
     first: what only serves bookkeeping of one kind is of that kind."""
-    users: dict[str, list[str]] = {}
-    used: dict[str, set[bool]] = {}
+    users: dict[str, list[tuple[Node, int]]] = {}
     for name in reader.owners:
         for place, tensor in enumerate(reader.nodes[name].inputs):
-            users.setdefault(node_of(tensor), []).append(name)
-            used.setdefault(node_of(tensor), set()).add(says_shape(reader.nodes[name], place))
+            users.setdefault(node_of(tensor), []).append((reader.nodes[name], place))
     kinds: dict[str, str] = {}
-    started = {t for t in reader.graph.shared if reader.nodes[t].op == "Fill"}
     for node in reversed(reader.graph.nodes):
         if node.name in reader.owners:
-            served = {kinds.get(user) for user in users.get(node.name, ())}
-            kind = STARTS if node.name in started else kind_of(reader, node, served)
-            if kind is None and used.get(node.name) == {True}:
-                kind = SHAPES
-            if kind:
+            used = users.get(node.name, ())
+            served = {kind_served(kinds.get(user.name), user, place) for user, place in used}
+            if kind := kind_of(reader, node, served):
                 kinds[node.name] = kind
     return kinds
 
 
-def says_shape(node: Node, place: int) -> bool:
-    """Whether an input only tells a node which shape its result has, or over which axes to add."""
-    return place == 1 and node.op in (*op_rules.RESHAPES, *op_rules.REPEATS, "Sum")
+def kind_served(kind: str | None, user: Node, place: int) -> str | None:
+    """The kind of bookkeeping that an input serves. Some ops of no such kind take a shape or axes
+    at this place."""
+    says_shape = place == op_rules.SHAPE_PLACES.get(user.op)
+    return SHAPES if says_shape and kind not in (STARTS, COUNTS, BROADCASTING) else kind
 
 
 def kind_of(reader: Reader, node: Node, served: set[str | None]) -> str | None:
-    if "/tuple/" in node.name and node.op in ("NoOp", "Identity"):
-        return GATES
-    if node.op == "NoOp":
-        return FETCH
-    if node.op == "ZerosLike":
-        return ZEROS
+    if not node.outputs:
+        return GATES if "/tuple/" in node.name else FETCH
     if node.op == "BroadcastGradientArgs":
         return BROADCASTING
-    if served == {STARTS}:
-        return STARTS
-    whole = all(output.dtype.startswith("int") for output in node.outputs)
-    if node.op == "Cast" and served_by_count(reader, node):
-        return COUNTS
-    if whole and node.outputs:
-        if served in ({COUNTS}, {BROADCASTING}):
+    if node.op == "Fill" and not reader.owners[node.name]:
+        return STARTS if reader.points.filled(node.name, 1) else None
+    if served in ({STARTS}, {COUNTS}):
+        return served.pop()
+    if all(output.dtype.startswith("int") for output in node.outputs):
+        if served in ({SHAPES}, {BROADCASTING}):
             return served.pop()
-        return COUNTS if node.op in COUNTING else SHAPES
-    if formulas.undoes_broadcasting(reader.nodes, node):
-        return BROADCASTING if formulas.broadcast_nothing(reader.composer, node) else None
-    if node.op in op_rules.RESHAPES and node.inputs:
-        source = reader.nodes[node_of(node.inputs[0])]
-        if formulas.undoes_broadcasting(reader.nodes, source):
-            return BROADCASTING
-        owner = reader.nodes.get(reader.owners[node.name])
-        return None if owner is not None and owner.op in op_rules.RESHAPES else SAME
-    return SAME if node.op in ("Cast", "Identity", *PASSES_ON) else None
+        return SHAPES if node.op in op_rules.SHAPES else WHOLE
+    if counts(reader, node):
+        return COUNTS
+    if node.op in ("ZerosLike", "Fill") and reader.points.filled(node.name, 0):
+        return ZEROS
+    return handed_on(reader, node)
 
 
-def served_by_count(reader: Reader, node: Node) -> bool:
-    source = reader.nodes.get(node_of(node.inputs[0]))
-    return (
-        source is not None
-        and source.op in (*COUNTING, "Const")
-        and bool(source.outputs and source.outputs[0].dtype.startswith("int"))
+def handed_on(reader: Reader, node: Node) -> str | None:
+    """The kind of a node that has the numbers of its first input, each in its place."""
+    moves = node.op in (*op_rules.SEEN_THROUGH, *op_rules.RESHAPES, "Sum")
+    if not moves or not node.inputs or not reader.points.same(node.name, node.inputs[0]):
+        return None
+    source = reader.nodes[node_of(node.inputs[0])]
+    if any(formulas.undoes_broadcasting(reader.nodes, one) for one in (node, source)):
+        return BROADCASTING
+    if "/tuple/" in node.name:
+        return GATES
+    owner = reader.nodes.get(reader.owners[node.name])
+    reshapes = owner is not None and owner.op in op_rules.RESHAPES
+    return None if reshapes and node.op in op_rules.RESHAPES else SAME
+
+
+def counts(reader: Reader, node: Node) -> bool:
+    """Whether a node has the number by which a mean divides: how many elements it goes over."""
+    owner = reader.nodes.get(reader.owners[node.name])
+    if owner is None or owner.op != "Mean" or node.op != "Cast":
+        return False
+    return reader.points.everywhere(
+        lambda values: bool(
+            np.all(values[node.name] * values[owner.name].size == values[owner.inputs[0]].size)
+        )
     )
 
 
@@ -147,10 +157,9 @@ def destinations(
     """For each gradient node the gradient that it leads to, and whether it is that gradient."""
     known: dict[str, tuple[str, bool]] = {}
     starts = [(name, reader.names[name]) for name in reader.graph.shared if name in reader.names]
-    for call in reader.graph.calls:
-        if not reader.is_read(call.forward):
-            pairs = reader.returned(call)
-            starts += [(gradient, reader.contribution(call, tensor)) for tensor, gradient in pairs]
+    for call in reader.calls:
+        pairs = reader.returned(call)
+        starts += [(g, reader.contribution(call, tensor, g)) for tensor, g in pairs]
     for (_, tensor), output in reader.incoming.items():
         if kinds.get(node_of(tensor)) == STARTS:
             known[node_of(tensor)] = (gradient_name(output), True)
@@ -170,7 +179,7 @@ def follow(
 ) -> None:
     """Mark what leads to a gradient, up to where the gradients come in that it is made of."""
     owner = reader.owners.get(node_of(gradient))
-    waiting = [(gradient, True)]
+    waiting = [(gradient, gradient == node_of(gradient))]  # a node is its first output
     while waiting:
         tensor, complete = waiting.pop()
         node = node_of(tensor)
@@ -183,4 +192,4 @@ def follow(
         known[node] = (name, complete)
         passes = complete and node in kinds
         inputs = reader.nodes[node].inputs[:1] if node in kinds else reader.nodes[node].inputs
-        waiting.extend((parent, passes) for parent in inputs)
+        waiting.extend((parent, passes and parent == node_of(parent)) for parent in inputs)

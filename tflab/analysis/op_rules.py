@@ -1,6 +1,8 @@
 """Op rules: which types of ops are which formulas, and which only hand numbers on.
 
-No TensorFlow in here.
+What has no rule is called by its own name in the formulas of others. A rule may be wrong for some
+inputs (a broadcast, an attribute): no formula is printed before its value was compared. No
+TensorFlow in here.
 """
 
 from __future__ import annotations
@@ -12,13 +14,36 @@ from tflab.analysis.expressions import Expression, Number, operation
 
 # Types that hand on the numbers of their first input.
 SEEN_THROUGH = (
-    *("Identity", "ReadVariableOp", "Cast", "StopGradient", "PreventGradient", "Snapshot"),
-    *("EnsureShape", "Conj", "DeepCopy"),
+    *("Identity", "ReadVariableOp", "StopGradient", "PreventGradient", "Snapshot", "EnsureShape"),
+    *("DeepCopy", "Cast"),
 )
 RESHAPES = ("Reshape", "ExpandDims", "Squeeze")
-REPEATS = ("Tile", "BroadcastTo")
+REPEATS = ("Tile", "BroadcastTo", "Fill", "OnesLike")  # the numbers of one tensor in a larger one
+SHAPES = ("Shape", "ShapeN", "Rank", "Size", "BroadcastGradientArgs")
+REDUCTIONS = ("Sum", "Mean", "Max", "Min", "Prod")
+# Ops of which one input only says a shape, or along which axes, and its place.
+SHAPE_PLACES = dict.fromkeys((*RESHAPES, *REDUCTIONS, "Tile", "BroadcastTo", "Transpose"), 1)
+SHAPE_PLACES["Fill"] = 0
+
+
+def called(*ops: str) -> dict[str, Callable[..., Expression]]:
+    """Ops of one argument that formulas write as functions."""
+    return {op: lambda a, op=op: operation(op, a) for op in ops}
+
+
+def between(*ops: str) -> dict[str, Callable[..., Expression]]:
+    """Ops of two arguments."""
+    return {op: lambda a, b, op=op: operation(op, a, b) for op in ops}
+
 
 RULES: dict[str, Callable[..., Expression]] = {
+    **called("Exp", "Log", "Tanh", "Sqrt", "Sin", "Cos", "Sign", "Floor", "Ceil", "Log1p", "Expm1"),
+    **called("Abs", "Sigmoid", "Softplus", "Relu", "Softmax"),
+    **between("Maximum", "Minimum", "FloorDiv", "Greater", "GreaterEqual", "Less"),
+    **between("LessEqual", "Equal", "NotEqual"),
+    "FloorMod": lambda a, b: operation("Mod", a, b),
+    "Select": lambda c, a, b: operation("Where", c, a, b),
+    "SelectV2": lambda c, a, b: operation("Where", c, a, b),
     "Add": ex.add,
     "AddV2": ex.add,
     "BiasAdd": ex.add,
@@ -27,20 +52,23 @@ RULES: dict[str, Callable[..., Expression]] = {
     "RealDiv": ex.divide,
     "Div": ex.divide,
     "Neg": ex.negative,
-    "Square": lambda a: ex.power(a, 2),
-    "SquaredDifference": lambda a, b: ex.power(ex.subtract(a, b), 2),
+    "Pow": ex.power,
+    "Square": lambda a: ex.power(a, Number(2)),
+    "SquaredDifference": lambda a, b: ex.power(ex.subtract(a, b), Number(2)),
     "Reciprocal": lambda a: ex.divide(Number(1), a),
     "Inv": lambda a: ex.divide(Number(1), a),
     "Rsqrt": lambda a: ex.divide(Number(1), operation("Sqrt", a)),
+    "L2Loss": lambda a: ex.divide(operation("Sum", ex.power(a, Number(2))), Number(2)),
     "ZerosLike": lambda a: Number(0),
-    "OnesLike": lambda a: Number(1),
-    "Fill": lambda shape, value: value,
-    "TanhGrad": lambda y, dy: ex.times(dy, ex.subtract(Number(1), ex.power(y, 2))),
+    "TanhGrad": lambda y, dy: ex.times(dy, ex.subtract(Number(1), ex.power(y, Number(2)))),
     "SigmoidGrad": lambda y, dy: ex.times(ex.times(dy, y), ex.subtract(Number(1), y)),
     "SqrtGrad": lambda y, dy: ex.divide(dy, ex.times(Number(2), y)),
-    "ReciprocalGrad": lambda y, dy: ex.times(ex.negative(dy), ex.power(y, 2)),
-    "InvGrad": lambda y, dy: ex.times(ex.negative(dy), ex.power(y, 2)),
-    "RsqrtGrad": lambda y, dy: ex.divide(ex.times(ex.negative(dy), ex.power(y, 3)), Number(2)),
+    "ReciprocalGrad": lambda y, dy: ex.times(ex.negative(dy), ex.power(y, Number(2))),
+    "InvGrad": lambda y, dy: ex.times(ex.negative(dy), ex.power(y, Number(2))),
+    "RsqrtGrad": lambda y, dy: ex.divide(
+        ex.times(ex.negative(dy), ex.power(y, Number(3))), Number(2)
+    ),
+    "SoftplusGrad": lambda dy, x: ex.times(dy, operation("Sigmoid", x)),
     "ReluGrad": lambda dy, x: ex.times(dy, operation("Greater", x, Number(0))),
     "SoftmaxCrossEntropyWithLogits": lambda a, b: operation("CrossEntropy", a, b),
     "SparseSoftmaxCrossEntropyWithLogits": lambda a, b: operation("CrossEntropy", a, b),
@@ -49,13 +77,6 @@ RULES: dict[str, Callable[..., Expression]] = {
 DERIVATIVES: dict[str, Callable[..., Expression]] = {
     "SoftmaxCrossEntropyWithLogits": lambda a, b: ex.subtract(operation("Softmax", a), b),
     "SparseSoftmaxCrossEntropyWithLogits": lambda a, b: ex.subtract(
-        operation("Softmax", a), operation("OneHot", b)
+        operation("Softmax", a), operation("OneHot", b, operation("Size", a, Number(-1)))
     ),
 }
-
-# Ops of which a formula of numbers consists, beside sums and means of everything: each with a sign
-# or a name of its own.
-ELEMENTWISE = (
-    *("Add", "AddV2", "AddN", "Sub", "Mul", "RealDiv", "Div", "Neg", "Square", "SquaredDifference"),
-    *("Reciprocal", "Inv", "Exp", "Log", "Tanh", "Sqrt", "Rsqrt", "Sigmoid", "Identity", "Cast"),
-)

@@ -19,6 +19,7 @@ from tflab.lifecycle import (
     gradient_functions,
     gradients_of_files,
     meaning,
+    points,
 )
 from tflab.records import (
     Backward,
@@ -41,6 +42,8 @@ NOT_REGISTERED = "no gradient function is registered for its type"
 NO_INPUTS = "it has no inputs, so the gradient ends here"
 NOT_DIFFERENTIABLE = "its type is registered as not differentiable"
 PASSED_ON = "its gradient function passes the gradient on"
+NOT_CALLED = "no gradient comes back to it"
+NONE_MADE = "its gradient function makes no node of its own"
 
 
 def differentiate(frontend: Frontend, options: Options) -> Backward:
@@ -51,13 +54,12 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     """
     program = frontend.live
     if program.model.loss is None or not (program.model.optimizer or program.model.parameters):
-        return gradients_of_files.read(frontend)
+        return gradients_of_files.read(frontend, options)
     # By default TensorFlow does not; over several devices a gradient follows its forward op.
     with private.gradient_calls() as calls:
         derived = derive(program, together=options.devices > 1 or bool(options.cluster))
     pairs, gradient_ops, update_ops, train_op = derived
     added = gradient_ops + update_ops
-    checks, unchecked = check_gradients(program, pairs, options)
     program.graph.finalize()  # from here on, reading it must not change it
     new_nodes = with_lines(frontend.nodes, program, pairs, added)
     grown = nodes.phased((*frontend.nodes, *new_nodes), program.graph.get_operations())
@@ -70,17 +72,23 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         added_nodes=tuple(op.name for op in added),
         update_nodes=tuple(op.name for op in update_ops),
         shared_nodes=tuple(op.name for op in gradient_ops if private.original_op(op) is None),
-        gradients=tuple(gradients_of(program, frontend.nodes, gradient_ops)),
-        gradient_checks=checks,
-        unchecked=unchecked,
+        gradients=tuple(gradients_of(program, frontend.nodes, gradient_ops, calls)),
         data=program.dataset("train").name,
         variable_count=len(pairs),
     )
     graph = meaning.graph_of(stage, calls)
-    stage = meaning.explained(stage, graph, pairs)
+    graph = replace(graph, points=points.computed(program, graph, options))
+    own = meaning.of_loss(graph, pairs)
+    checks, unchecked = check_gradients(program, own, options)
+    stage = replace(
+        meaning.explained(stage, graph, own),
+        gradient_checks=checks,
+        unchecked=unchecked,
+        processed=tuple(meaning.processed(graph, pairs, own)),
+    )
     if program.model.unready:
         return stage
-    return replace(stage, derivatives=derivatives.read(program, pairs, options, graph))
+    return replace(stage, derivatives=derivatives.read(program, own, options, graph))
 
 
 def check_gradients(
@@ -207,7 +215,10 @@ def added_functions(
 
 
 def gradients_of(
-    program: Program, forward: tuple[Node, ...], gradient_ops: Iterable[tf.Operation]
+    program: Program,
+    forward: tuple[Node, ...],
+    gradient_ops: Iterable[tf.Operation],
+    calls: meaning.Calls,
 ) -> Iterable[Gradient]:
     """For each forward node: its gradient function and its gradient nodes, or why there are none.
 
@@ -232,9 +243,22 @@ def gradients_of(
                 reason = NO_INPUTS
             elif not registered:
                 reason = NOT_REGISTERED
+            elif not function:
+                reason = NOT_DIFFERENTIABLE
             else:
-                reason = PASSED_ON if function else NOT_DIFFERENTIABLE
+                reason = without_nodes([call for call in calls if call[0].name == node.name])
         yield Gradient(node.name, node.op, function, tuple(derived.get(node.name, ())), reason)
+
+
+def without_nodes(calls: meaning.Calls) -> str:
+    """Why a gradient function made no nodes, by its calls."""
+    if not calls:
+        return NOT_CALLED
+    passed = all(
+        g is None or any(g is given for given in call[1]) for call in calls for g in call[2]
+    )
+    any_passed = any(g is not None for call in calls for g in call[2])
+    return PASSED_ON if passed and any_passed else NONE_MADE
 
 
 def parents(node: Node) -> list[str]:

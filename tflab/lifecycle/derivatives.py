@@ -1,21 +1,23 @@
-"""Derivatives: where a loss is a formula, the formula of its derivative by each variable, and what
-the gradient graph computes for it.
+"""Derivatives: the formula of the loss's derivative by each variable, and what the gradient graph
+computes for it.
 
-The formula is read off the graph that `tf.gradients` has added. Its value is that of the graph as
-it is, for the first batch and the first values of the variables.
+The formula is read off the graph that `tf.gradients` has added, and kept where it gives what that
+graph computes. The value is that of the first batch and the first values of the variables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tflab.analysis import chain_rule
+from tflab.analysis import chain_rule, evaluation, formula_text
+from tflab.analysis import expressions as ex
+from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import EffectsError, RefusedError
 from tflab.lifecycle import gradient_check, variable_values
@@ -24,37 +26,54 @@ from tflab.runtime import nodes, session
 
 LARGEST = 64  # elements of a variable: each costs two runs of the loss
 MOST = 256  # in all variables
+ROUNDING = 1e-3  # of the largest element: the gradients are computed in float32
 FLOATS = (tf.float32, tf.float64)
 
 
 def read(
     program: Program, pairs: Sequence[Any], options: Options, graph: GradientGraph
 ) -> tuple[Derivative, ...]:
-    """A derivative for each variable; none where the loss is no formula, or a variable is large."""
+    """A derivative for each variable for which a formula gives it; none where one is large."""
     pairs = [(g, v) for g, v in pairs if g is not None]
-    if not (all(map(simple, pairs)) and chain_rule.is_formula(graph)):
-        return ()
-    if sum(size_of(variable) for _, variable in pairs) > MOST:
+    if not all(map(simple, pairs)) or sum(size_of(variable) for _, variable in pairs) > MOST:
         return ()
     ends = {v.op.name: nodes.tensor_name(gradient) for gradient, v in pairs}
     formulas = chain_rule.derivatives(graph, ends)
     if not formulas:
         return ()
+    names = set().union(*map(ex.tensors, formulas.values()))
     try:
-        values, slopes, starts = computed(program, dict(zip(ends, pairs, strict=True)), options)
+        run = computed(program, dict(zip(ends, pairs, strict=True)), names, options)
     except (EffectsError, RefusedError):  # a graph from a file need not run to be differentiated
         return ()
-    return tuple(
+    known = (
         Derivative(
             variable=name,
-            formula=formula,
-            value=values[name].tolist(),
-            difference=difference(values[name], slopes.get(name)),
+            formula=formula_text.text(formula),
+            value=run.values[name].tolist(),
+            difference=difference(run.values[name], run.slopes.get(name)),
+            checked=checked(formula, run.values[name], run.named),
             tensor=ends[name],
-            start=starts[name].tolist() if name in starts else None,
+            start=run.starts[name].tolist() if name in run.starts else None,
         )
         for name, formula in formulas.items()
     )
+    return tuple(row for row in known if row.checked <= ROUNDING * largest(row.value))
+
+
+def checked(formula: Expression, value: np.ndarray, values: Mapping[str, np.ndarray]) -> float:
+    """The largest difference between a gradient's elements and what its formula gives."""
+    try:
+        found = evaluation.fitted(evaluation.evaluated(formula, values), value.shape)
+    except (evaluation.UnknownError, ValueError):
+        return float("inf")
+    unequal = ~((found == value) | (np.isnan(found) & np.isnan(value)))
+    return float(np.abs(found[unequal] - value[unequal]).max(initial=0))
+
+
+def largest(value: Any) -> float:
+    array = np.abs(np.asarray(value, np.float64))
+    return float(array[np.isfinite(array)].max(initial=0))
 
 
 def simple(pair: tuple[Any, Any]) -> bool:
@@ -69,11 +88,21 @@ def size_of(variable: Any) -> int:
     return prod(shape.as_list()) if shape.is_fully_defined() else LARGEST + 1
 
 
+@dataclass(frozen=True)
+class Run:
+    """One run of the gradients; each by the variable's name."""
+
+    values: dict[str, np.ndarray]
+    slopes: dict[str, np.ndarray]  # none where the loss differs from run to run, or is not finite
+    starts: dict[str, np.ndarray]  # the variables' own values
+    named: dict[str, np.ndarray]  # tensor that a formula names -> value
+
+
 def computed(
-    program: Program, pairs: Mapping[str, Any], options: Options
-) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray], dict[str, np.ndarray]]:
-    """The gradients of the first batch by the graph, and by finite differences, and the variables
-    then; no differences where the loss comes out otherwise each time, or not finite."""
+    program: Program, pairs: Mapping[str, Any], names: Iterable[str], options: Options
+) -> Run:
+    """The gradients of the first batch by the graph, and by finite differences, with the variables
+    and with what the formulas name."""
     batch = next(session.feed_batches(program, options.batch_size))
     feeds = gradient_check.feeds_of(program, [g for g, _ in pairs.values()], batch)
     options = replace(options, soft_placement=True)
@@ -82,15 +111,21 @@ def computed(
     with session.opened(graph, options, session.start_of(program)) as live:
         first = dict(gradient_check.first_values(live, variables, rng, noise=0))
         tensors = {name: variable_values.within(graph, g) for name, (g, _) in pairs.items()}
-        values = {name: np.asarray(g) for name, g in live.run(tensors, feeds).items()}
+        fetches = {name: name if ":" in name else f"{name}:0" for name in names}
+        values, named = live.run((tensors, fetches), feeds)
         unfit = gradient_check.unfit([live.run(program.loss.name, feeds) for _ in range(2)])
     setters = {name: variable.setter for name, variable in variables.items()}
-    starts = {name: first[setters[name]] for name in pairs if name in setters}
+    run = Run(
+        values={name: np.asarray(value) for name, value in values.items()},
+        slopes={},
+        starts={name: first[setters[name]] for name in pairs if name in setters},
+        named={name: np.asarray(value, np.float64) for name, value in named.items()},
+    )
     if unfit:
-        return values, {}, starts
-    run = gradient_check.Run(graph, program.loss.name, options, feeds, variables, first)
-    elements = {name: np.arange(value.size) for name, value in values.items()}
-    return values, gradient_check.differences(run, elements)[0], starts
+        return run
+    again = gradient_check.Run(graph, program.loss.name, options, feeds, variables, first)
+    elements = {name: np.arange(value.size) for name, value in run.values.items()}
+    return replace(run, slopes=gradient_check.differences(again, elements)[0])
 
 
 def difference(value: np.ndarray, slopes: np.ndarray | None) -> float | None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from tflab.analysis import gradient_names, gradient_search
 from tflab.lifecycle import gradient_functions, meaning
-from tflab.records import Backward, Frontend, Gradient
+from tflab.records import Backward, Frontend, Gradient, Options
 from tflab.runtime import nodes
 
 
-def read(frontend: Frontend) -> Backward:
+def read(frontend: Frontend, options: Options) -> Backward:
     """The stage of a graph to which nothing is added, with the gradients that it holds, if any.
 
     Which nodes lead from a loss to an update is seen by the edges, which of them belong to which
@@ -43,4 +43,4 @@ def read(frontend: Frontend) -> Backward:
         losses=tuple(training.loss for training in found.trainings if training.loss),
         inferred=bool(owners or found.gradients),
     )
-    return meaning.inferred(stage) if stage.inferred else stage
+    return meaning.inferred(stage, options) if stage.inferred else stage

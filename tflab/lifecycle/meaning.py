@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import prod
 from typing import Any
 
 import tensorflow as tf
 
-from tflab.analysis import chain_rule, gradient_nodes, inferred_gradients
-from tflab.analysis.gradient_graph import GradientGraph
-from tflab.lifecycle import gradient_functions
-from tflab.records import Backward, GradientCall, Node, Source
+from tflab.analysis import chain_rule, gradient_nodes, inferred_gradients, op_rules
+from tflab.analysis.gradient_graph import GradientGraph, Reader
+from tflab.lifecycle import gradient_functions, points
+from tflab.records import Backward, GradientCall, Node, Options, Source
 from tflab.runtime import nodes, private
 
 SMALL = 64  # elements of a constant whose value may be part of a formula
@@ -24,12 +24,15 @@ Calls = Sequence[tuple[Any, Sequence[Any], Sequence[Any]]]
 def graph_of(stage: Backward, calls: Calls) -> GradientGraph:
     """A differentiated graph with TensorFlow's note of what its gradient functions did."""
     graph = stage.program.graph
+    gradients = (gradient for _, given, returned in calls for gradient in (*given, *returned))
+    rows = (name_of(g) for g in gradients if isinstance(g, tf.IndexedSlices))
     return GradientGraph(
         nodes=stage.nodes,
         gradients=stage.gradients,
         shared=stage.shared_nodes,
         calls=tuple(call_record(*call) for call in calls if call[0].graph is graph),
         attributes=attributes(graph, stage.nodes),
+        rows=frozenset(filter(None, rows)),
     )
 
 
@@ -56,13 +59,16 @@ def attributes(graph: tf.Graph, listed: Iterable[Node]) -> dict[str, dict[str, A
         elif node.op in ("MatMul", "BatchMatMulV2"):
             flags = [name for name in FLAGS if name in op.node_def.attr]
             known[node.name] = {name: op.get_attr(name) for name in flags}
+        elif node.op in op_rules.REDUCTIONS:
+            known[node.name] = {"keep_dims": op.get_attr("keep_dims")}
         elif node.op == "BiasAddGrad":
             known[node.name] = {"data_format": op.get_attr("data_format").decode()}
     return known
 
 
 def explained(stage: Backward, graph: GradientGraph, pairs: Sequence[Any]) -> Backward:
-    """The stage, with what each gradient node is for and the steps of the chain rule."""
+    """The stage, with what each gradient node is for and the steps of the chain rule. `pairs` are
+    the gradients of the loss and the variables."""
     ends = [name for gradient, _ in pairs if (name := name_of(gradient))]
     return replace(
         stage,
@@ -71,12 +77,40 @@ def explained(stage: Backward, graph: GradientGraph, pairs: Sequence[Any]) -> Ba
     )
 
 
-def inferred(stage: Backward) -> Backward:
+def of_loss(graph: GradientGraph, pairs: Sequence[Any]) -> list[tuple[Any, Any]]:
+    """(gradient, variable): of the loss, where the optimiser gets something else, such as clipped
+    gradients; None where that is not a tensor by itself."""
+    reader = Reader(graph)
+    gradients = {t for call in graph.calls for t in (*call.incoming, *call.returned)}
+    own = []
+    for gradient, variable in pairs:
+        if gradient is not None and name_of(gradient) not in gradients | reader.names.keys():
+            name = reader.whole.get(variable.op.name)
+            dense = name is not None and name not in graph.rows
+            gradient = variable.graph.get_tensor_by_name(full(name)) if name and dense else None
+        own.append((gradient, variable))
+    return own
+
+
+def processed(graph: GradientGraph, pairs: Sequence[Any], own: Sequence[Any]) -> Iterator[str]:
+    """The variables of which the optimiser gets other numbers than the gradient of the loss."""
+    for (gradient, variable), (unchanged, _) in zip(pairs, own, strict=True):
+        got, loss = name_of(gradient), name_of(unchanged)
+        if got and loss and graph.points.differ(got, loss):
+            yield variable.op.name
+
+
+def full(tensor: str) -> str:
+    return tensor if ":" in tensor else f"{tensor}:0"
+
+
+def inferred(stage: Backward, options: Options) -> Backward:
     """The same of gradients that were in a file, as far as the graph itself shows it. Who made
     their nodes is not known."""
     known = attributes(stage.program.graph, stage.nodes)
     made = [gradient for gradient in stage.gradients if gradient.nodes]
     graph = inferred_gradients.graph_of(stage.nodes, made, stage.shared_nodes, known)
+    graph = replace(graph, points=points.computed(stage.program, graph, options))
     ends = inferred_gradients.ends(graph)
     return replace(
         stage,

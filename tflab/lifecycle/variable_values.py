@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,11 +24,12 @@ class Settable:
     setter: str
 
 
-def settable(program: Program) -> tuple[tf.Graph, dict[str, Settable]]:
+def settable(program: Program, names: Sequence[str] = ()) -> tuple[tf.Graph, dict[str, Settable]]:
     """A graph in which the variables, by their names, can be set one by one.
 
     The variables of a model have initialisers for that. Of a graph from a file only nodes are
-    there; it is copied, and each variable of the copy gets a node that sets it.
+    there; it is copied, and each variable of the copy, of these names or a parameter, gets a node
+    that sets it.
     """
     if program.model.optimizer is not None:
         variables = program.graph.get_collection("variables")
@@ -39,7 +40,8 @@ def settable(program: Program) -> tuple[tf.Graph, dict[str, Settable]]:
         raise RefusedError(f"The graph cannot be copied: {' '.join(str(error).split())}") from error
     settables = {}
     with graph.as_default():
-        for name in (tensor.op.name for tensor in program.model.parameters):
+        parameters = (tensor.op.name for tensor in program.model.parameters)
+        for name in dict.fromkeys((*names, *parameters)):
             op = graph.get_operation_by_name(name)
             if op.type == "VarHandleOp":
                 dtype = tf.dtypes.as_dtype(op.get_attr("dtype"))

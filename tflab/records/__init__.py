@@ -260,7 +260,10 @@ class Backward(Shown):
     added_functions: tuple[str, ...] = ()  # those of `functions` that gradients added
     gradient_nodes: tuple[GradientNode, ...] = ()  # what each node of the gradients is for
     chain_rule: tuple[Link, ...] = ()  # its steps, from the loss to the variables
-    derivatives: tuple[Derivative, ...] = ()  # by each variable, where the loss is a formula
+    derivatives: tuple[Derivative, ...] = ()  # by each variable for which a formula gives it
+    processed: tuple[
+        str, ...
+    ] = ()  # variables: the optimiser gets another gradient than the loss's
 
 
 @dataclass(frozen=True)
@@ -273,7 +276,7 @@ class Placement(Shown):
     backward_nodes: tuple[str, ...] = field(default=(), repr=False, metadata={"json": None})
     # Those of them that are a gradient: node -> `dL/d(conv1/Relu)`
     gradients: Mapping[str, str] = field(default_factory=dict, repr=False, metadata={"json": None})
-    # Those of the loss by its variables, where it is a formula
+    # Those of the loss by its variables, for which a formula gives them
     derivatives: tuple[Derivative, ...] = field(default=(), repr=False, metadata={"json": None})
     fetches: tuple[str, ...] = ()
     batch_size: int = 0

@@ -23,7 +23,9 @@ class GradientNode:
     """What one of the nodes is for that start, compute or add up gradients."""
 
     name: str
-    formula: str  # over forward nodes and the gradients that come in: `x * dL/d(mul)`
+    # Over forward nodes and the gradients that come in: `x * dL/d(mul)`; "" where no formula was
+    # found that gives the node's value
+    formula: str
     towards: str | None  # `dL/dy`: the gradient that it leads to
     complete: bool  # whether it is that gradient, and not only on the way
     used: bool  # whether the gradient of a variable needs it
@@ -36,23 +38,25 @@ class Link:
     """One step of the chain rule: from the gradient by an op's output to that by an input."""
 
     forward: str  # `error`
-    computes: str  # `(add - targets)**2`
+    computes: str  # `(add - targets)**2`; "" where no formula gives its value
     by: str  # the input: `add`
     source: str  # the node from which the input comes
     gradient: str  # `dL/d(add)`
-    formula: str  # `2 * dL/d(error) * (add - targets)`
+    formula: str  # `2 * dL/d(error) * (add - targets)`; "" where none gives that gradient
     factor: str | None  # what the incoming gradient is multiplied by; None: no simple product
     added_up: bool  # whether the product is added up, because the op had used the input repeatedly
+    alone: bool  # whether one gradient came in, and nothing else adds to the one that goes out
 
 
 @dataclass(frozen=True)
 class Derivative:
-    """The derivative of the loss by a variable, where the loss is a formula."""
+    """The derivative of the loss by a variable, where a formula gives its value."""
 
     variable: str
     formula: str  # read off the gradient graph, down to variables and placeholders
     value: Any  # computed by that graph for the first batch: a number, or a list as the variable
     difference: float | None  # largest |value - finite difference|; None where there is none
+    checked: float  # largest |value - the formula, evaluated on the same batch and variables|
     # Of the graph as it was written, that is this derivative
     tensor: str = field(metadata={"json": None})
     # The variable's own value in that run; None where it could not be read

@@ -30,7 +30,7 @@ def row_of_product(walked: Walked) -> Iterator[Question]:
     """What a row adds to a gradient that is a sum over the batch of products."""
     for history in walked.histories.values():
         node, own = history.meaning, values.of(history)
-        if history.op != "Mul" or node is None or node.bookkeeping or node.complete:
+        if history.op != "Mul" or node is None or not node.formula or node.complete:
             continue
         factors = [factor(name, walked) for name in history.inputs]
         rows = numbers_of(own) if own else ()

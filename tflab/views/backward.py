@@ -25,7 +25,7 @@ def blocks(stage: Backward) -> Iterable[Block]:
     made = sum(len(gradient.nodes) for gradient in stage.gradients)
     yield (
         f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: {made} "
-        f"from gradient functions, {len(stage.shared_nodes)} that start or add up gradients, "
+        f"from gradient functions, {len(stage.shared_nodes)} that belong to no one forward op, "
         f"{len(stage.update_nodes)} from the optimiser. "
         "Still nothing is computed."
     )
@@ -36,6 +36,11 @@ def blocks(stage: Backward) -> Iterable[Block]:
     if new:
         yield frontend.function_table("Functions that were added", new)
     yield from gradient_checks(stage)
+    if stage.processed:
+        yield (
+            f"What the optimiser gets for {', '.join(stage.processed)} is not the gradient of the "
+            "loss: other nodes change that first."
+        )
 
 
 def found_in_file(stage: Backward) -> Iterable[Block]:
@@ -114,8 +119,6 @@ def gradient_checks(stage: Backward) -> Iterable[Block]:
         stage.gradient_checks,
         LONGEST,
     )
-    if worst.precision != "float64":
-        yield "The graph has ops without a float64 version, so the error is larger."
     checked = f"Checked: {len(stage.gradient_checks)} of {stage.variable_count:,} variables. "
     yield (
         (checked if len(stage.gradient_checks) < stage.variable_count else "")

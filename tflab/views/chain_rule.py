@@ -4,7 +4,7 @@ computes, and which are bookkeeping."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -28,22 +28,33 @@ def opening(stage: Backward) -> Iterator[Block]:
     first = stage.chain_rule[0]
     yield from sentences(stage, chain_rule.path(stage.chain_rule, first.forward))
     if len(stage.gradient_nodes) <= DRAWN_WHOLE:
-        yield steps(stage.chain_rule)
+        yield from steps(stage.chain_rule)
     if any(link.added_up for link in stage.chain_rule):
         yield (
-            "A sum over the batch stands where an op has used one value for every row: each row "
-            "has its say in that value's gradient."
+            "A sum stands where an op has used one value for several elements, such as the rows of "
+            "the batch: each has its say in that value's gradient."
         )
     if stage.derivatives:
         yield derivatives(stage.derivatives)
+    others = stage.variable_count - len(stage.derivatives)
+    if others > 0:
+        yield (
+            f"{others:,} of {plural(stage.variable_count, 'derivative')} "
+            f"{'is' if others == 1 else 'are'} not written as one formula."
+        )
 
 
 def equation(stage: Backward) -> str:
     """`dL/dy = dL/d(mul) * d(mul)/dy`: the chain rule along the longest way; "" without one."""
     if not stage.chain_rule:
         return ""
-    way = chain_rule.path(stage.chain_rule, stage.chain_rule[0].forward)
-    return f"{total(way[-1].by)} = {chain(names_on(way))}"
+    return equation_of(chain_rule.path(stage.chain_rule, stage.chain_rule[0].forward))
+
+
+def equation_of(way: Sequence[Link]) -> str:
+    """Where gradients come back on other ways, too, that is only one of the terms."""
+    others = "" if all(link.alone for link in way) else " + ..."
+    return f"{total(way[-1].by)} = {chain(names_on(way))}{others}"
 
 
 def names_on(way: Sequence[Link]) -> list[str]:
@@ -52,20 +63,17 @@ def names_on(way: Sequence[Link]) -> list[str]:
 
 
 def sentences(stage: Backward, way: Sequence[Link]) -> Iterator[str]:
-    first, last = way[0], way[-1]
-    short = len(way) <= SPELLED_OUT
-    yield (
-        f"The chain rule, for this graph: {total(last.by)} = {chain(names_on(way))}. "
-        f"L is {first.forward} = {first.computes}."
-    )
-    if short and all(link.factor for link in way):
+    first = way[0]
+    loss = f" = {first.computes}" if first.computes else ""
+    yield f"The chain rule, for this graph: {equation_of(way)}. L is {first.forward}{loss}."
+    if len(way) <= SPELLED_OUT and all(link.factor for link in way):
         yield product(way, {known.variable: known.formula for known in stage.derivatives})
     else:
         yield (
             "From the loss back, every op's gradient function turns the gradient by the op's "
             "output into those by its inputs: one walk gives the gradients of all variables."
         )
-    if any(map(is_part, way)):
+    if any(" by " in link.gradient for link in way):
         yield (
             "Where a value is used several times, the gradients that come back from its uses are "
             "added up."
@@ -73,22 +81,15 @@ def sentences(stage: Backward, way: Sequence[Link]) -> Iterator[str]:
 
 
 def product(way: Sequence[Link], derivatives: Mapping[str, str]) -> str:
-    """What each op on the way multiplies by, and what all of it comes to."""
+    """What each op on the way multiplies by, and the formula of all of it."""
     factors = ", ".join(f"{link.forward} by {link.factor}" for link in way)
     variable = way[-1].by
     whole = (
         f"From the loss back, each op multiplies what comes in by its own derivative: {factors}."
     )
     if variable in derivatives:
-        added = ", and added up over the batch" if any(link.added_up for link in way) else ""
-        others = ", together with what comes back on other ways" if any(map(is_part, way)) else ""
-        whole += f" All multiplied{added}{others}: {total(variable)} = {derivatives[variable]}."
+        whole += f" Put together: {total(variable)} = {derivatives[variable]}."
     return whole
-
-
-def is_part(link: Link) -> bool:
-    """Whether what it hands back is only a part of a gradient: `dL/dy by mul`."""
-    return " by " in link.gradient
 
 
 def total(name: str) -> str:
@@ -119,26 +120,38 @@ def layers(way: Sequence[Link]) -> list[str]:
     return [*names[1:], way[-1].by]
 
 
-def steps(links: Sequence[Link]) -> Table:
-    """A row for each gradient that a variable needs; an op that hands back several stands once."""
-    first = {id(next(group)) for _, group in groupby(links, lambda link: link.forward)}
+def steps(links: Sequence[Link]) -> Iterator[Block]:
+    """A row for each gradient that a variable needs and that has a formula; an op that hands back
+    several stands once."""
+    written = [link for link in links if link.formula]
+    first = {id(next(group)) for _, group in groupby(written, lambda link: link.forward)}
 
     def once(link: Link, text: str) -> str:
         return text if id(link) in first else ""
 
-    return shortened(
-        "The chain rule step by step, from the loss back to the variables",
-        (
-            Column("forward op", lambda link: once(link, link.forward), name=True),
-            Column(
-                "computes", lambda link: once(link, link.computes), elastic=True, least=20, spare=1
+    if written:
+        yield shortened(
+            "The chain rule step by step, from the loss back to the variables",
+            (
+                Column("forward op", lambda link: once(link, link.forward), name=True),
+                Column(
+                    "computes",
+                    lambda link: once(link, link.computes),
+                    elastic=True,
+                    least=20,
+                    spare=1,
+                ),
+                Column("hands back", lambda link: link.gradient, name=True),
+                Column("which is", lambda link: link.formula, elastic=True, least=34),
             ),
-            Column("hands back", lambda link: link.gradient, name=True),
-            Column("which is", lambda link: link.formula, elastic=True, least=34),
-        ),
-        links,
-        LONGEST,
-    )
+            written,
+            LONGEST,
+        )
+    if others := len(links) - len(written):
+        yield (
+            f"{others:,} of {plural(len(links), 'step')} {'is' if others == 1 else 'are'} not "
+            "written as a formula."
+        )
 
 
 def derivatives(known: Sequence[Derivative]) -> Table:
@@ -174,22 +187,26 @@ def nodes(stage: Backward) -> Iterator[Block]:
         return
     if len(stage.gradient_nodes) <= DRAWN_WHOLE:
         yield drawing(stage)
-    yield from computing(stage.gradient_nodes)
+    yield from computing(stage)
     yield bookkeeping(stage)
 
 
-def computing(known: Iterable[GradientNode]) -> Iterator[Block]:
+def computing(stage: Backward) -> Iterator[Block]:
     """Of each node that computes, the line of TensorFlow that made it, and its formula."""
-    some = [node for node in known if not node.bookkeeping]
+    some = [node for node in stage.gradient_nodes if not node.bookkeeping]
+    written = [node for node in some if node.formula]
     frames = tuple(
         Frame(node.name, line(node), (f"= {meaning(node)}{'; not used' * unused(node)}",))
-        for node in some[:LONGEST]
+        for node in written[:LONGEST]
     )
     yield Strip(
         "What the gradient nodes compute, and the line of TensorFlow that made each", frames
     )
-    if len(some) > LONGEST:
-        yield f"... and {len(some) - LONGEST:,} more; the JSON has all of them."
+    if len(written) > LONGEST:
+        yield f"... and {len(written) - LONGEST:,} more; the JSON has all of them."
+    types = {node.name: node.op for node in stage.nodes}
+    if others := [types[node.name] for node in some if not node.formula]:
+        yield f"{plural(len(others), 'node')} not written as a formula: {counted(others)}."
     if any(node.line is None for node in some):
         yield "A node without a line comes from a file, which does not record it."
 

@@ -78,7 +78,8 @@ def drawn_row(
     if known is None and node.inputs:
         return Drawn(rails, node.name, f"update: {node.op}", dim=False)
     if known is None:
-        text = "fed" if node.op == "Placeholder" else f"forward: {computes.get(node.name, node.op)}"
+        text = f"forward: {computes.get(node.name) or node.op}"
+        text = "fed" if node.op == "Placeholder" else text
         return Drawn(rails, node.name, text, dim=False)
     text = ("not used: " if unused(known) else "") + meaning(known)
     return Drawn(rails, node.name.removeprefix(SCOPE), text, bool(known.bookkeeping))
@@ -86,7 +87,7 @@ def drawn_row(
 
 def meaning(node: GradientNode) -> str:
     """`x * dL/d(mul) -> dL/dy`; of bookkeeping its kind."""
-    content = f"[{node.bookkeeping}]" if node.bookkeeping else node.formula
+    content = f"[{node.bookkeeping}]" if node.bookkeeping else node.formula or "no formula"
     if not node.towards:
         return content
     return f"{content} {'=' if node.complete else '->'} {node.towards}"

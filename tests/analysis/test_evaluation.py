@@ -1,0 +1,138 @@
+"""Evaluation: what printed formulas give, and what is not taken for a value of the runtime."""
+
+import numpy as np
+import pytest
+
+from tflab.analysis import evaluation
+from tflab.analysis import expressions as ex
+from tflab.analysis.evaluation import Points, UnknownError
+from tflab.analysis.expressions import Name, operation
+
+A = np.array([[1.0, -2, 3], [4, 5, -6]])
+ROWS = np.array([0.0, 2])
+
+
+@pytest.mark.parametrize(
+    "text, value",
+    [
+        ("2 * -a + 1", -2 * A + 1),
+        ("a**2 / 2", A**2 / 2),
+        ("7 // 2 + 7 % 4", 6),
+        ("(a > 0) + (a > 0)", (A > 0) * 2.0),
+        ("(a <= 1) * (a != -2)", (A <= 1) * (A != -2)),
+        ("sum(a)", 5),
+        ("sum(a, axis=0)", [5, 3, -3]),
+        ("mean(a, axis=(0, 1))", 5 / 6),
+        ("max(a, axis=1, keepdims=True)", [[3], [5]]),
+        ("size(a) + size(a, -1)", 9),
+        ("reshape(a, (3, -1))", A.reshape(3, 2)),
+        ("reshape(sum(a, axis=0), shape(a, 1))", [5, 3, -3]),
+        ("transpose(a)", A.T),
+        ("matmul(a, transpose(a, (1, 0)))", A @ A.T),
+        ("expand_dims(i, -1)", [[0], [2]]),
+        ("sum_to(a, (3,))", [5, 3, -3]),
+        ("sum_to(a, (2, 1))", [[2], [3]]),
+        ("sum_to(a, ())", 5),
+        ("sum_to(2, ())", 2),
+        ("sum_to(a, shape(a))", A),
+        ("repeat(3)", 3),
+        ("relu(a)", np.maximum(A, 0)),
+        ("where(a > 0, a, 0)", np.maximum(A, 0)),
+        ("one_hot(i, 3)", [[1, 0, 0], [0, 0, 1]]),
+        ("softmax(a - a)", np.full((2, 3), 1 / 3)),
+        ("cross_entropy(a - a, i)", np.full(2, np.log(3))),
+        ("cross_entropy(a - a, one_hot(i, 3))", np.full(2, np.log(3))),
+        ("log(-1)", np.nan),
+        ("1 / 0", np.inf),
+    ],
+)
+def test_a_formula_gives_what_it_says(text, value):
+    found = evaluation.evaluate(text, {"a": A, "i": ROWS})
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, value, strict=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("b", "a +", "a.T", "a[0]", "MaxPool(a)", "sum(a, axis=?)", "repeat(a)", "[a for a in a]"),
+        *(
+            "__import__('os')",
+            "a if a else a",
+            "'text'",
+            "True < 1 < 2",
+            "reshape(a, (4, 4))",
+            "inf",
+        ),
+        *(
+            "sum(a, axis=2)",
+            "(lambda: a)()",
+            "sum(a, out=a)",
+            "matmul(a, a)",
+            "cross_entropy(1, 2)",
+            "",
+        ),
+    ],
+)
+def test_what_is_not_known_is_not_evaluated(text):
+    with pytest.raises(UnknownError):
+        evaluation.evaluate(text, {"a": A})
+
+
+def points(*values):
+    return Points(tuple({k: np.asarray(v, float) for k, v in row.items()} for row in values), 1e-6)
+
+
+X, Y = Name("x", None, "x"), Name("y", None, "read")
+
+
+@pytest.mark.parametrize(
+    "first, second, right",
+    [
+        ([2, 4], [3, 6], True),
+        ([2, 4], [3, 6.001], False),  # only the second point shows it
+        ([2, 4.001], [3, 6], False),
+        ([[2], [4]], [[3], [6]], True),  # a dimension of 1 more
+        ([[2, 4], [2, 4]], [[3, 6], [3, 6]], True),  # the same for every row
+        (2, 3, False),
+        ([2, np.nan], [3, np.nan], False),
+        ([2, 4, 0], [3, 6, 0], False),
+    ],
+)
+def test_a_formula_has_to_give_the_tensor_at_every_point(first, second, right):
+    known = points(
+        {"x": [1, 2], "read": 2, "t": first},
+        {"x": [1, 2], "read": 3, "t": second},
+    )
+    assert known.hold(ex.times(X, Y), "t") is right
+    assert known.text(ex.times(X, Y), "t") == ("x * y" if right else "")
+
+
+def test_one_point_proves_nothing_nor_does_a_value_that_is_never_a_number():
+    row = {"x": [1, 2], "t": [1, 2], "n": [np.nan, np.inf]}
+    assert not points(row).hold(X, "t")
+    assert points(row, row).hold(X, "t")
+    assert not points(row, row).hold(Name("n", None, "n"), "n")
+
+
+def test_a_formula_without_values_is_not_printed():
+    row = {"x": [1, 2], "t": [1, 2]}
+    known = points(row, row)
+    assert known.text(ex.times(X, Y), "t") == ""  # the value of y is not known
+    assert known.text(X, "other") == ""  # nor that of what the formula is of
+    assert known.text(X, "x") == ""  # a name says nothing of itself
+
+
+def test_a_name_that_has_two_values_says_nothing():
+    again = Name("x", None, "x_1")
+    row = {"x": [1, 2], "t": [2, 4]}
+    known = [points(*({**row, "x_1": value},) * 2) for value in ([1, 2], [1, 2.5])]
+    assert [one.hold(operation("Add", X, again), "t") for one in known] == [True, False]
+
+
+def test_two_tensors_with_the_same_numbers():
+    known = points({"a": [[1, 2]], "b": [1, 2], "c": [2, 1]}, {"a": [[3, 4]], "b": [3, 4], "c": 1})
+    assert [known.same("a", other) for other in "abcd"] == [True, True, False, False]
+    assert [known.differ("a", other) for other in "abcd"] == [False, False, True, False]
+    ones = points({"a": [1, 1], "b": 1}, {"a": [1, 1], "b": 2})
+    assert [ones.filled(name, 1) for name in "abc"] == [True, False, False]

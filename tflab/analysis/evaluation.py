@@ -1,0 +1,250 @@
+"""Evaluation: what a formula gives, and whether that is what the graph computes. No TensorFlow.
+
+A formula is evaluated as it is printed, in float64, with NumPy's rules. Only its names are replaced
+by identifiers: `x * dL/d(mul)` becomes `v0 * v1`. The text is parsed, not run: of Python's syntax
+only what stands in this file is known.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tflab.analysis import formula_text
+from tflab.analysis.expressions import Expression, Name
+
+Array = np.ndarray
+Values = Mapping[str, Array]  # tensor, without `:0` -> its value
+
+
+class UnknownError(Exception):
+    """A formula that cannot be evaluated: a part of it has no rule, or a name has no value."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """The values that the runtime computed, each time with other variables and another batch.
+
+    What is true by accident at one point (a variable of zeros, a batch of one row) is not true at
+    the next one.
+    """
+
+    values: tuple[Values, ...]
+    rounding: float  # allowed relative difference
+
+    def text(self, formula: Expression, tensor: str) -> str:
+        """The formula, as it is printed; "" unless it gives this tensor at every point."""
+        if isinstance(formula, Name) and formula.tensor == tensor:
+            return ""  # a name says nothing of itself
+        return formula_text.text(formula) if self.hold(formula, tensor) else ""
+
+    def hold(self, formula: Expression, tensor: str) -> bool:
+        """Whether a formula gives this tensor at every point, and somewhere a finite number."""
+        try:
+            return self.everywhere(
+                lambda values: alike(evaluated(formula, values), values[tensor], self.rounding)
+            ) and any(np.isfinite(values[tensor]).any() for values in self.values)
+        except UnknownError:
+            return False
+
+    def same(self, tensor: str, other: str) -> bool:
+        """Whether two tensors have the same numbers in the same order, whatever their shapes."""
+        return self.everywhere(
+            lambda values: (
+                values[tensor].size == values[other].size
+                and alike(values[other].ravel(), values[tensor].ravel(), self.rounding)
+            )
+        )
+
+    def differ(self, tensor: str, other: str) -> bool:
+        """Whether two tensors are known, and not the same everywhere."""
+        return (
+            self.same(tensor, tensor) and self.same(other, other) and not self.same(tensor, other)
+        )
+
+    def filled(self, tensor: str, number: float) -> bool:
+        """Whether every element of a tensor is this number."""
+        return self.everywhere(lambda values: bool((values[tensor] == number).all()))
+
+    def everywhere(self, test: Callable[[Values], bool]) -> bool:
+        """Whether something is true at every point; not where a tensor has no value."""
+        try:
+            return len(self.values) > 1 and all(test(values) for values in self.values)
+        except KeyError:
+            return False
+
+
+NOWHERE = Points((), 0)
+
+
+def evaluated(formula: Expression, values: Values) -> Array:
+    """What the text of a formula gives for these values. Raises UnknownError."""
+    called: dict[str, str] = {}  # name in the formula -> identifier
+    known: dict[str, Array] = {}
+
+    def identifier(name: Name) -> str:
+        if name.tensor not in values:
+            raise UnknownError(name.text)
+        own = called.setdefault(name.text, f"v{len(called)}")
+        value = known.setdefault(own, values[name.tensor])
+        if not np.array_equal(value, values[name.tensor], equal_nan=True):
+            raise UnknownError(f"{name.text} has two values")
+        return own
+
+    return evaluate(formula_text.text(formula, identifier), known)
+
+
+def evaluate(text: str, values: Values) -> Array:
+    """The value of an expression of identifiers. Raises UnknownError."""
+    try:
+        with np.errstate(all="ignore"):
+            return np.asarray(value_of(ast.parse(text, mode="eval").body, values), np.float64)
+    except (SyntaxError, ArithmeticError, AttributeError, LookupError, RecursionError) as error:
+        raise UnknownError(str(error)) from error
+    except (TypeError, ValueError) as error:
+        raise UnknownError(str(error)) from error
+
+
+def value_of(node: ast.expr, values: Values) -> Any:
+    """The value of a part of an expression."""
+    match node:
+        case ast.Constant(value=int() | float() as number):
+            return number
+        case ast.Name(id=name) if name in values:
+            return values[name]
+        case ast.Tuple(elts=parts):
+            return tuple(value_of(part, values) for part in parts)
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -value_of(operand, values)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in OPERATORS:
+            sides = (np.asarray(value_of(side, values), np.float64) for side in (left, right))
+            return OPERATORS[type(op)](*sides)
+        case ast.Compare(left=left, ops=[op], comparators=[right]) if type(op) in COMPARISONS:
+            return COMPARISONS[type(op)](value_of(left, values), value_of(right, values)) * 1.0
+        case ast.Call(func=ast.Name(id=name), args=args, keywords=options) if name in FUNCTIONS:
+            named = {str(option.arg): value_of(option.value, values) for option in options}
+            return FUNCTIONS[name](*(value_of(arg, values) for arg in args), **named)
+    raise UnknownError(ast.unparse(node))
+
+
+def alike(found: Array, held: Array, rounding: float) -> bool:
+    """Whether a formula's value is that of a tensor, within rounding."""
+    try:
+        found = fitted(found, held.shape)
+    except ValueError:
+        return False
+    finite = np.abs(held[np.isfinite(held)])
+    smallest = rounding / 100 * finite.max(initial=0)
+    return np.allclose(found, held, rtol=rounding, atol=smallest, equal_nan=True)
+
+
+def fitted(found: Array, shape: tuple[int, ...]) -> Array:
+    """A formula's value as a tensor of this shape. As everywhere in formulas, one number stands for
+    each element of a larger tensor, and dimensions of 1 may be left out. Raises ValueError."""
+    if squeezed(found.shape) == squeezed(shape):
+        return found.reshape(shape)
+    return np.broadcast_to(found, shape)
+
+
+def squeezed(shape: tuple[int, ...]) -> list[int]:
+    return [dim for dim in shape if dim != 1]
+
+
+# What the operators and functions of formulas mean
+
+
+def size(value: Array, *axes: float) -> int:
+    """How many elements there are, along these axes only if there are any."""
+    return int(np.prod(shape(value, *axes)))
+
+
+def shape(value: Array, *axes: float) -> tuple[int, ...]:
+    dims = np.shape(value)
+    return tuple(dims[int(axis)] for axis in axes) if axes else dims
+
+
+def transpose(value: Array, axes: Sequence[int] | None = None) -> Array:
+    return np.transpose(value, axes)
+
+
+def reshape(value: Array, dims: Any) -> Array:
+    return np.reshape(value, np.asarray(dims, np.int64).ravel())
+
+
+def expand_dims(value: Array, axis: float) -> Array:
+    return np.expand_dims(value, int(axis))
+
+
+def sum_to(value: Array, dims: Any) -> Array:
+    """The sum over those axes along which an array of this shape would be repeated."""
+    value = np.asarray(value)
+    goal = tuple(np.asarray(dims, np.int64).ravel())
+    extra = value.ndim - len(goal)
+    own = value.shape[extra:]
+    axes = [*range(extra), *(n + extra for n, dim in enumerate(goal) if dim == 1 != own[n])]
+    return np.sum(value, axis=tuple(axes)).reshape(goal)
+
+
+def repeat(value: Array) -> Array:
+    """One number for every element."""
+    if np.size(value) != 1:
+        raise ValueError("more than one number")
+    return value
+
+
+def softmax(value: Array) -> Array:
+    powers = np.exp(value - np.max(value, axis=-1, keepdims=True))
+    return powers / np.sum(powers, axis=-1, keepdims=True)
+
+
+def one_hot(classes: Array, count: float) -> Array:
+    return (np.asarray(classes)[..., None] == np.arange(int(count))) * 1.0
+
+
+def cross_entropy(scores: Array, labels: Array) -> Array:
+    """Of each row of scores, with its class or with the probabilities of all classes."""
+    if labels.ndim == scores.ndim - 1:
+        labels = one_hot(labels, scores.shape[-1])
+    scores = scores - np.max(scores, axis=-1, keepdims=True)
+    total = np.log(np.sum(np.exp(scores), axis=-1, keepdims=True))
+    return np.sum(labels * (total - scores), axis=-1)
+
+
+OPERATORS: dict[type, Callable[..., Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: np.divide,
+    ast.FloorDiv: np.floor_divide,
+    ast.Mod: np.mod,
+    ast.Pow: np.power,
+}
+COMPARISONS: dict[type, Callable[..., Any]] = {
+    ast.Gt: np.greater,
+    ast.Lt: np.less,
+    ast.GtE: np.greater_equal,
+    ast.LtE: np.less_equal,
+    ast.Eq: np.equal,
+    ast.NotEq: np.not_equal,
+}
+FUNCTIONS: dict[str, Callable[..., Any]] = {
+    **{f.__name__: f for f in (np.exp, np.log, np.tanh, np.sqrt, np.sin, np.cos, np.sign)},
+    **{f.__name__: f for f in (np.floor, np.ceil, np.maximum, np.minimum, np.matmul, np.where)},
+    **{f.__name__: f for f in (np.log1p, np.expm1, size, shape, transpose, reshape)},
+    **{f.__name__: f for f in (repeat, softmax, one_hot, cross_entropy)},
+    **{f.__name__: f for f in (expand_dims, sum_to)},
+    "abs": np.abs,
+    "sum": np.sum,
+    "mean": np.mean,
+    "max": np.max,
+    "min": np.min,
+    "prod": np.prod,
+    "sigmoid": lambda value: 1 / (1 + np.exp(-value)),
+    "softplus": lambda value: np.logaddexp(0, value),
+    "relu": lambda value: np.maximum(value, 0),
+}
