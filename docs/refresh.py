@@ -13,6 +13,7 @@ What a busy machine withholds stays in the page as it is, and stderr says so.
 from __future__ import annotations
 
 import functools
+import os
 import re
 import shlex
 import subprocess
@@ -45,7 +46,8 @@ def refreshed(block: re.Match[str]) -> str:
 def printed(command: str) -> str:
     """What a command prints to standard output, without spaces at the ends of lines."""
     words = shlex.split(command.replace("python", sys.executable, 1))
-    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT)
+    models = {**os.environ, "PYTHONPATH": str(ROOT / "examples")}  # those of the examples
+    done = subprocess.run(words, capture_output=True, text=True, cwd=ROOT, env=models)
     if done.returncode:
         sys.exit(f"{command} ended with {done.returncode}.\n{done.stderr}")
     return "\n".join(line.rstrip() for line in done.stdout.splitlines())

@@ -89,6 +89,20 @@ def test_an_update_by_what_was_not_finite_is_none_and_neither_is_who_reads_the_v
     assert origins(UPDATED, spoiled=("w",), g=0, update__w=0, read=0) == ["g"]
 
 
+def test_of_several_updates_of_a_variable_only_those_given_what_is_not_finite_count():
+    slot = [
+        node("w", op="VarHandleOp"),
+        node("decayed", "w", op="Mul"),
+        node("assign", "w", "decayed", op="AssignVariableOp"),
+        node("g"),
+        node("add", "w", "g", op="ResourceScatterAdd"),
+        node("read", "w", op="ReadVariableOp"),
+    ]
+    bads = {"assign__w": 0, "add__w": 0, "read": 0}
+    assert origins(slot, spoiled=("w",), g=0, **bads) == ["g"]
+    assert origins(slot, spoiled=("w",), **bads) == ["add:w"]
+
+
 # What went in
 
 

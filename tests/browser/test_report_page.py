@@ -328,7 +328,7 @@ def test_colours_have_a_legend(viewer, colour):
     assert {"fate": "fused", "device": "CPU:0", "time": "did not run"}[colour] in words
     if colour == "time":
         steps = words.split("\n")[:7]
-        assert steps[0] == "less"
+        assert steps[0] == "less (median)"
         assert all(re.fullmatch(r"from [\d.]+ (ns|us|ms)", step) for step in steps[1:])
     assert viewer.locator(f"svg [class*={'heat' if colour == 'time' else colour}-]").count()
 

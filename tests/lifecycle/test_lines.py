@@ -61,6 +61,19 @@ def minimised():
     return Model(output=output, feeds=feeds, data=data, fetches=(loss.name, train.name))
 
 
+def in_a_loop():
+    x = tf1.placeholder(tf.float32, [None, 4], name="words")
+    weights = tf1.get_variable("weights", [4, 4], use_resource=True)
+
+    def turn(count, state):
+        return count + 1, tf.tanh(tf.matmul(state, weights))  # the body
+
+    _, state = tf.while_loop(lambda count, _: count < 3, turn, [0, x])  # the loop
+    loss = tf.reduce_sum(state)
+    sgd = tf1.train.GradientDescentOptimizer(0.1)
+    return Model(output=state, feeds={x: "words"}, data=data, loss=loss, optimizer=sgd)
+
+
 def in_layers():
     x = tf1.placeholder(tf.float32, [None, 4], name="words")
     dense = tf.keras.layers.Dense(3, name="first")  # the layer
@@ -136,6 +149,14 @@ def test_gradients_are_backward_on_the_line_that_they_derive():
     added = set(result.added_nodes) - set(result.update_nodes)
     assert {node.phase for node in result.nodes if node.name in added} == {"backward"}
     assert all(node.source for node in result.nodes if node.name in added)
+
+
+def test_gradients_within_a_loop_are_backward_on_the_lines_of_its_body():
+    nodes = [node for function in stage(in_a_loop).functions for node in function.nodes]
+    body, loop = line(in_a_loop, "the body"), line(in_a_loop, "the loop")
+    assert {"TanhGrad", "MatMul"} <= made(nodes, body, "backward")
+    assert not {"TanhGrad", "MatMul"} & made(nodes, loop, "backward")
+    assert {"Tanh", "MatMul"} <= made(nodes, body, "forward")
 
 
 def test_clipping_and_a_rate_are_updates_on_lines_of_their_own():

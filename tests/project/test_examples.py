@@ -25,6 +25,11 @@ WIDTH = 100
 
 # What follows from what each of them computes, on any machine, as patterns of lines.
 FACTS = {
+    "ordinary_program": (
+        r"No value of its first step is NaN or Inf\.",
+        r"Inf came from Log \(Log, ordinary_program\.py:\d+: hits = labels \* tf\.math\.log\(likely\)\)",
+        r".*What went in there: Maximum: \d+ zeros\.",
+    ),
     "adding_a_model": (
         r"backward   .*\b\d+ of the nodes new",
         r"execution  .* a step",

@@ -560,7 +560,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
             "device": ["CPU:1"],
             # The squares of 1/7, 2/7 ... of the longest, 1.5 us
             "time": [
-                "less (median of traced steps, of a scope the sum of its nodes)",
+                "less (median)",
                 *("from 31 ns", "from 122 ns", "from 276 ns", "from 490 ns", "from 765 ns"),
                 "from 1.10 us",
             ],

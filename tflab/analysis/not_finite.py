@@ -20,6 +20,7 @@ HANDING_ON = frozenset(
     for prefix in ("", "Ref")
     for op in ("Identity", "Switch", "Merge", "Enter", "Exit", "NextIteration")
 )
+ASSIGNING = frozenset(("Assign", "AssignVariableOp"))  # likewise, to a variable
 # How types begin that keep tensors in a list, of which a debugger sees only the handle, and give
 # them out as they are: a loop keeps so what its gradient needs
 KEEPING = ("Stack", "TensorArray", "TensorList")
@@ -67,19 +68,21 @@ def origins(
     ordered: Sequence[Node],
     bads: Mapping[str, Bad],
     transfers: Iterable[Transfer],
-    spoiled: Collection[str] = (),
+    spoiled: Collection[str] = frozenset(),
 ) -> list[tuple[Node, str]]:
     """The nodes whose output is not finite although all that they take is, each with that output.
 
     `bads` goes by tensor as a GraphDef writes it: `split:1`, plain `mul`. A node that updates a
     variable has that as an output: `update:w`. `spoiled` are the variables that became not finite
-    in the step: who reads one of them afterwards is no origin.
+    in the step: who reads one of them afterwards is no origin, and neither is an update where
+    another one of the same variable was given what is not finite.
     """
     sent = {transfer.recv: transfer.tensor for transfer in transfers}
     outputs: dict[str, list[str]] = {}
     for tensor in bads:
         outputs.setdefault(node_of(tensor), []).append(tensor)
-    found = []
+    found: list[tuple[Node, str]] = []
+    given: set[str] = set()  # variables that were given what is not finite
     for node in ordered:
         if node.name not in outputs or node.op.startswith(KEEPING):
             continue
@@ -88,9 +91,11 @@ def origins(
         updates = tensor.partition(":")[2] in spoiled
         if not updates and any(node_of(other) in spoiled for other in taken):
             continue
-        if not any(comes_before(bads, other, tensor, node.op) for other in taken):
+        if any(comes_before(bads, other, tensor, node.op) for other in taken):
+            given.update([tensor.partition(":")[2]] if updates else [])
+        elif node.op not in ASSIGNING:
             found.append((node, tensor))
-    return found
+    return [(node, tensor) for node, tensor in found if tensor.partition(":")[2] not in given]
 
 
 def comes_before(bads: Mapping[str, Bad], taken: str, made: str, op: str) -> bool:

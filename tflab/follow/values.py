@@ -41,7 +41,7 @@ def with_values(
     outputs, defined = by_node(recorded), by_node(reference)
     computing: dict[str, list[str]] = {}
     for node in gradient_nodes:
-        if node.towards and node.complete:
+        if node.towards and node.complete and node.used:
             computing.setdefault(node.towards, []).append(node.name)
     taken = inputs(ran.values(), recorded)
     known = {}

@@ -33,7 +33,7 @@ KINDS = {  # what the legend says of each; a scope has the first kind that is in
     RUNTIME: "made by the runtime",
 }
 FATES = (*ledger.FATES, RUNTIME)
-TIMED = "median of traced steps, of a scope the sum of its nodes"
+TIMED = "median"
 HEATS = 7  # steps of the scale of times, each with a colour in drawing.css
 ARROWS = {"down": " ↓", "up": " ↑"}
 LARGE = 100  # nodes of a drawing that opens on its first layer, to have something to see; in a

@@ -12,6 +12,9 @@ from tflab.runtime.private.corner import corner
 
 # graph -> the node of a gradient -> the op to whose gradient function it was given first
 ADDERS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+# graph of a function's gradient -> its node -> the op of the function that it derives. The original
+# op is not known there, because it is in another graph.
+DERIVED: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 
 def original_op(op: Any) -> Any:
@@ -30,7 +33,7 @@ def original_op(op: Any) -> Any:
 def derived_from(op: Any) -> Any:
     """The forward op that this one derives: its original op, or the op of whose outputs it adds up
     the gradients. None for any other, such as the op at which gradients start."""
-    original = original_op(op)
+    original = original_op(op) or DERIVED.get(op.graph, {}).get(op.name)
     if original is None and (adders := ADDERS.get(op.graph)) and op.name in adders:
         return adders[op.name] if frame_within(op, gradients_file()) else None
     return original
@@ -50,13 +53,24 @@ def gradient_calls() -> Iterator[list[tuple[Any, Sequence[Any], Sequence[Any]]]]
         "`_LogOpGradients` in tensorflow/python/ops/gradients_util.py",
         "The stage frontend works without it: give --stage frontend.",
     ):
+        import tensorflow as tf
         from tensorflow.python.ops import gradients_util
 
         log = gradients_util._LogOpGradients
 
+    seen: dict[int, int] = {}  # graph -> how many of its ops were there at the last call
+    file = gradients_file()
+
     def note(op: Any, given: Sequence[Any], returned: Sequence[Any]) -> None:
         calls.append((op, tuple(given), tuple(returned)))
-        adders = ADDERS.setdefault(op.graph, {})
+        made_in = tf.compat.v1.get_default_graph()
+        adders = ADDERS.setdefault(made_in, {})
+        if made_in is not op.graph:
+            every = made_in.get_operations()
+            new = every[seen.get(id(made_in), 0) :]
+            seen[id(made_in)] = len(every)
+            derived = DERIVED.setdefault(made_in, {})
+            derived |= {made.name: op for made in new if frame_within(made, file)}
         for gradient in given:
             for tensor in (
                 getattr(gradient, "values", gradient),
