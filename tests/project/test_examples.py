@@ -27,7 +27,7 @@ WIDTH = 100
 FACTS = {
     "ordinary_program": (
         r"No value of its first step is NaN or Inf\.",
-        r"Inf came from Log \(Log, ordinary_program\.py:\d+: hits = labels \* tf\.math\.log\(likely\)\)",
+        r"Inf came from Log \(Log, ordinary_program\.py:\d+: hits = labels \* tf\.math\.log\(",
         r".*What went in there: Maximum: \d+ zeros\.",
     ),
     "adding_a_model": (
