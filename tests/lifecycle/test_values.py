@@ -342,7 +342,8 @@ def trained(head, rate=0.1, start=0.5, optimizer=tf1.train.GradientDescentOptimi
         def data(split, data_dir=None):
             return Dataset("planted", split, {"x": np.tile(np.float32([0, 1, -2, 3]), 8)})
 
-        return Model(loss, {x: "x"}, data, loss=loss, optimizer=optimizer(rate))
+        made = optimizer(rate)  # here: optimiser
+        return Model(loss, {x: "x"}, data, loss=loss, optimizer=made)
 
     return executed(build)
 
@@ -364,7 +365,7 @@ def test_what_is_born_in_an_update_is_found_in_the_variable():
     (first,) = stage.not_finite
     assert (first.kind, first.tensor, first.op) == ("update", "w", "ResourceApplyGradientDescent")
     assert (first.infinite, first.overflow) == (1, True)
-    assert first.source.line == line_of("# here: w")
+    assert first.source.line == line_of("# here: optimiser")
     inputs = {e.tensor: e.max for e in first.entered}
     assert (inputs["w"], inputs["train/learning_rate"]) == (3e4, pytest.approx(3e38))
     (row,) = [row for row in stage.values if row.tensor == "w"]

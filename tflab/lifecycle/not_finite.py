@@ -19,6 +19,7 @@ from tflab.errors import TflabError
 from tflab.lifecycle import reference_step
 from tflab.lifecycle.recorded_step import Arrays, Ran
 from tflab.records import Entered, Function, Node, NotFinite, Options, Program, Source, node_of
+from tflab.records.graph import UPDATE as UPDATING
 from tflab.records.values import COMPUTED, CONSTANT, FED, UPDATE, VARIABLE
 from tflab.runtime import debugger, functions, inlined, nodes, session
 
@@ -38,9 +39,13 @@ class Known:
 
 
 def known(program: Program) -> Known:
-    """What a program says. Of what gradients and updates added, a line of tflab's is none."""
+    """What a program says. Of what gradients and updates added, a line of tflab's is none; an
+    update that tflab added has the line that made the optimiser."""
     listed = nodes.from_graph(program.graph, program.model.lines)
-    every = tuple(map(without_own_line, listed))
+    every = tuple(
+        replace(node, source=node.source or program.optimizer_line) if node.phase == UPDATING else node
+        for node in map(without_own_line, listed)
+    )
     library = functions.of_graph(program.graph, program.model.lines)
     return Known(
         graph=program.graph,
@@ -198,8 +203,9 @@ def row(
     if name in about.ops:
         forward = nodes.forward_of(about.graph, name)
     line = (sources or {}).get(name) or (place.source if place else None)
-    if line is None and (known := about.nodes.get(variable if is_update else name)):
-        line = known.source
+    for known_name in (name, variable) if is_update else (name,):
+        if line is None and known_name in about.nodes:
+            line = about.nodes[known_name].source
     return {
         "tensor": tensor if ":" in tensor or kind in (VARIABLE, UPDATE) else f"{tensor}:0",
         "node": place.name if place and inside and name.endswith(place.name) else name,
