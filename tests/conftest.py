@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tflab.cli import confinement
 from tflab.runtime import dumps
 
 # No test reads or writes anything of the user's own: without these variables, all that tflab and
@@ -28,6 +29,8 @@ if os.environ.get("TFLAB_DATA_DIR"):
 LONG = ("tensorflow", "slow", "browser")  # marks of what may take long
 
 dumps.prepare()  # before a test imports TensorFlow
+# Commands that a test calls run in this process; those that it starts are confined as always.
+confinement.ENABLED = False
 # A shell gives its background jobs an ignored Ctrl-C, which children would inherit.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tflab.units import size
 
+PART = 2**20  # bytes to read at once
 LARGEST = 2**31 - 1  # bytes of a proto; TensorFlow itself reads no larger one
 # Nothing is waited for. Windows has no such flags, and gives bytes only where it is asked to.
 FLAGS = sum(getattr(os, name, 0) for name in ("O_NONBLOCK", "O_NOCTTY", "O_BINARY"))
@@ -46,8 +47,12 @@ def content(path: str | Path, largest: int = LARGEST) -> bytes:
     """All that is in a file. Raises OSError for one that has more than it may, before reading."""
     with opened(path) as file:
         has = os.fstat(file.fileno()).st_size
-        data = b"" if has > largest else file.read(largest + 1)  # some files do not know their size
-        if has > largest or len(data) > largest:
-            more = size(has) if has > largest else "more"
-            raise OSError(errno.EINVAL, f"it has {more}, and at most {size(largest)} are read")
-        return data
+        if has > largest:
+            raise OSError(errno.EINVAL, f"it has {size(has)}, and at most {size(largest)} are read")
+        parts, known = [], 0
+        while part := file.read(max(has, PART)):  # some files do not know their size
+            parts.append(part)
+            known += len(part)
+            if known > largest:
+                raise OSError(errno.EINVAL, f"it has more than the {size(largest)} that are read")
+        return parts[0] if len(parts) == 1 else b"".join(parts)

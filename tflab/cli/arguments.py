@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 
-from tflab.cli import command
+from tflab.cli import command, confinement
 from tflab.errors import UsageError
 from tflab.records import SWITCHES, Options, Saved
 from tflab.records.options import BATCH_SIZES, SPLITS
@@ -230,7 +230,26 @@ def saved(parser: argparse.ArgumentParser) -> None:
     add(
         "--allow-side-effects",
         action="store_true",
-        help="run a graph that may touch more than tensors: files, Python, other machines",
+        help="run a graph whose ops may touch more than tensors: files, Python, other machines. "
+        "Where the kernel confines the process, it still reaches only what the next three name",
+    )
+    for what in ("read", "write"):
+        add(
+            f"--allow-{what}",
+            nargs="+",
+            default=(),
+            type=command.folder(f"folder to {what}"),
+            metavar="DIR",
+            help=f"let the graph {what} files in these folders",
+        )
+    add("--allow-network", action="store_true", help="let the graph speak to other machines")
+    add(
+        "--import-seconds",
+        default=confinement.IMPORT_S,
+        type=command.count("number of seconds for the import"),
+        metavar="N",
+        help="after which TensorFlow's import of the graph is given up, and the graph only parsed "
+        "(default: %(default)s)",
     )
 
 
@@ -257,11 +276,23 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def saved_of(args: argparse.Namespace) -> Saved:
-    command.MAY_QUOTE.set(args.allow_side_effects)
+    effects = {
+        "reads files": args.allow_read,
+        "writes files": args.allow_write,
+        "speaks to other machines": args.allow_network,
+    }
+    allowed = tuple(effect for effect, given in effects.items() if given)
+    if allowed and not args.allow_side_effects and not confinement.is_available():
+        raise UsageError(
+            "--allow-read, --allow-write and --allow-network need Landlock, which this kernel does "
+            "not have. Give --allow-side-effects if you trust the graph with all of your files."
+        )
+    command.MAY_QUOTE.set(bool(args.allow_side_effects or allowed))
     return Saved(
         signature=args.signature,
         loss=args.loss,
         feeds=tuple(args.feed),
         shapes=tuple(args.shape),
         side_effects=args.allow_side_effects,
+        allowed=allowed,
     )

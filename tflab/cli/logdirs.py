@@ -9,14 +9,14 @@ import shlex
 import shutil
 import sys
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
 from pathlib import Path
 
 from tflab import folders
-from tflab.cli import command
+from tflab.cli import command, confinement
 from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
 
@@ -67,6 +67,10 @@ def new_run(given: str | None, model: str) -> Iterator[Run]:
     The one folder that was given for a new run cannot be that of two.
     """
     with ExitStack() as stack:
+        if granted := confinement.output("--logdir"):
+            yield Run(*granted)
+            confinement.finish("--logdir")
+            return
         for final in names(given, model):
             try:
                 run = Run(stack.enter_context(in_the_making(final, "--logdir")), final)
@@ -84,12 +88,23 @@ def new_folder(final: Path, option: str = "--logdir") -> Iterator[Path]:
     Raises UsageError, before anything is computed, when nothing can be written there, or another
     process is writing just that; it names the `option` that the folder was given with.
     """
+    if granted := confinement.output(option):
+        yield granted[0]
+        confinement.finish(option)
+        return
     with ExitStack() as stack:
         try:
             work = stack.enter_context(in_the_making(final, option))
         except folders.TakenError as error:
             raise being_written(final, option) from error
         yield work
+
+
+@contextmanager
+def place(final: Path, folder: AbstractContextManager[Path]) -> Iterator[Run]:
+    """The place of an output whose context is that of the folder to write to."""
+    with folder as work:
+        yield Run(work, final)
 
 
 @contextmanager

@@ -20,13 +20,13 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import TextIO
 
 from tflab import models
-from tflab.cli import arguments, command, environment, logdirs, new_files
+from tflab.cli import arguments, command, confinement, environment, logdirs, new_files
 from tflab.compare import output
 from tflab.compare.given import KEEP_S, OF_SEVERAL, as_typed, given, named
 from tflab.errors import RefusedError, UsageError
@@ -66,13 +66,15 @@ def run(argv: Sequence[str]) -> int:
     sizes = sorted(args.batch_sizes)
     if len(set(sizes)) < len(sizes):
         raise UsageError(f"The batch sizes {sizes} hold one twice; give each once.")
+    if confinement.is_wanted(models.is_file(args.model)):
+        return confinement.run("compare", argv, args, outputs(args))
     dumps.prepare()  # before the model imports TensorFlow
     saved = arguments.saved_of(args)
     models.find(args.model, saved)
     arguments.check_cluster(args)
     if args.cluster:
         return scale(args, sizes[-1], saved)
-    if args.save:
+    if args.save and not confinement.CONFINED:
         new_files.check(Path(args.save), files.WHAT)
     options = options_of(args, saved)
     with plots_of(args) as folder:
@@ -89,6 +91,16 @@ def run(argv: Sequence[str]) -> int:
     return command.INTERRUPTED if comparison.interrupted else 0
 
 
+def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[logdirs.Run]]:
+    """What a confined process writes."""
+    places: dict[str, AbstractContextManager[logdirs.Run]] = {}
+    if args.plots:
+        places["--plots"] = logdirs.place(Path(args.plots), new_plots(args.plots))
+    if args.save:
+        places["--save"] = new_files.place(Path(args.save), files.WHAT)
+    return places
+
+
 def keep(comparison: Comparison, options: Options, path: Path, stream: TextIO) -> None:
     """Write the measurement; one that ended before its first process has nothing to compare."""
     from tflab.compare import observing
@@ -103,13 +115,15 @@ def keep(comparison: Comparison, options: Options, path: Path, stream: TextIO) -
 
 def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
     """The folder for the plots, made before anything is measured."""
-    if not args.plots:
-        return nullcontext()
-    if not logdirs.takable(Path(args.plots)):
-        raise UsageError(
-            f"There is something in '{args.plots}' already; give --plots a new folder."
-        )
-    return logdirs.new_folder(Path(args.plots), "--plots")
+    return new_plots(args.plots) if args.plots else nullcontext()
+
+
+@contextmanager
+def new_plots(folder: str) -> Iterator[Path]:
+    if not confinement.CONFINED and not logdirs.takable(Path(folder)):
+        raise UsageError(f"There is something in '{folder}' already; give --plots a new folder.")
+    with logdirs.new_folder(Path(folder), "--plots") as work:
+        yield work
 
 
 def options_of(args: argparse.Namespace, saved: Saved) -> Options:

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tflab import models
-from tflab.cli import arguments, command, environment
+from tflab.cli import arguments, command, confinement, environment
 from tflab.errors import RefusedError
 from tflab.records import NodeHistory, Options, Placement
 from tflab.runtime import dumps
@@ -23,7 +23,7 @@ FORMATS = ("text", "json", "markdown")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return command.run(lambda: run(parser().parse_args(argv)))
+    return command.run(lambda: run(parser().parse_args(argv), argv))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -43,7 +43,9 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
+    if confinement.is_wanted(models.is_file(args.model)):
+        return confinement.run("follow", argv, args, {})
     options = Options(
         batch_size=args.batch_size,
         devices=args.devices,

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from tflab import models
-from tflab.cli import arguments, command, environment, logdirs
+from tflab.cli import arguments, command, confinement, environment, logdirs
 from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
 from tflab.lifecycle import STAGES, output, walk
@@ -50,7 +50,7 @@ TO = ("model-explorer",)  # what is written into the logdir besides
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return command.run(lambda: run(parser().parse_args(argv)))
+    return command.run(lambda: run(parser().parse_args(argv), argv))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -125,7 +125,7 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     arguments.check_cluster(args)
     stop = STAGES[-1] if args.stage == "all" else args.stage
     if args.experiments and stop != STAGES[-1]:
@@ -133,6 +133,9 @@ def run(args: argparse.Namespace) -> int:
             f"--experiments runs steps, and a walk to the {stop} stage runs none; give --stage "
             f"{STAGES[-1]}, or leave it out."
         )
+    if confinement.is_wanted(models.is_file(args.model)):
+        run_folder = {"--logdir": logdirs.new_run(args.logdir, args.model)}
+        return confinement.run("lifecycle", argv, args, run_folder if is_kept(args, stop) else {})
     dumps.prepare()
     # A wrong name is an error before a folder is made, or a task started
     models.find(args.model, arguments.saved_of(args))
@@ -143,6 +146,11 @@ def run(args: argparse.Namespace) -> int:
 
     with cluster.tasks(args.cluster) as addresses:
         return run_on(args, stop, addresses)
+
+
+def is_kept(args: argparse.Namespace, stop: str) -> bool:
+    """Whether there is something for TensorBoard."""
+    return bool(args.logdir or args.to) or stop == STAGES[-1]
 
 
 def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
@@ -163,9 +171,9 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         split=args.split or SPLITS[0],
         even_if_busy=args.even_if_busy,
     )
-    kept = args.logdir or args.to or stop == STAGES[-1]
     captured = None
-    with logdirs.new_run(args.logdir, args.model) if kept else nullcontext() as place:
+    run_folder = logdirs.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
+    with run_folder as place:
         stages = show(args, walk(args.model, options, stop))
         if place:
             captured = output.write(place.work, stages, options)
@@ -199,6 +207,8 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
     try:
         for number, stage in enumerate(walked, 1):
             stages.append(stage)
+            if confinement.CONFINED and args.format != "text":
+                confinement.keep(DOCUMENTS[args.format](args, stages, "interrupted"))
             if isinstance(stage, Frontend):
                 name_scopes.check(stage.nodes, args.expand, stage.functions)
             if args.format == "text":

@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tflab.cli import command
+from tflab.cli import command, confinement
 from tflab.errors import UsageError, reason
 from tflab.records import Model, Saved
 
@@ -133,4 +133,5 @@ def from_file(path: str, options: Saved) -> Model:
     from tflab.models import saved
     from tflab.saved_graphs import formats
 
-    return saved.build(formats.read(Path(path)), options)
+    with confinement.importing(path):
+        return saved.build(formats.read(Path(path)), options)

@@ -16,7 +16,8 @@ import tensorflow as tf
 
 from tflab.analysis import gradient_search
 from tflab.analysis.ledger import nodes_needed
-from tflab.errors import TflabError
+from tflab.cli import confinement
+from tflab.errors import TflabError, UsageError
 from tflab.records import Function, Model, Node, Saved, Start
 from tflab.runtime import functions, nodes
 from tflab.saved_graphs import (
@@ -66,10 +67,17 @@ def build(file: GraphFile, options: Saved) -> Model:
     fed, needed, unfed = what_is_fed(graph, graph_nodes, signature, asked, ends)
     handles = [tensor for tensor in fed if tensor.dtype in feeding.HANDLES]
     fed = [tensor for tensor in fed if tensor.dtype not in feeding.HANDLES]
-    columns, made_up = feeding.columns_of(graph, fed, needed, asked)
-    fixed = feeding.fixed_batch(columns)
     start, unready, iterators = None, None, []
     try:
+        columns, made_up = feeding.columns_of(graph, fed, needed, asked)
+    except UsageError:
+        raise
+    except TflabError as error:
+        columns, made_up, unready = {}, [], error
+    fixed = feeding.fixed_batch(columns)
+    try:
+        if unready:
+            raise unready
         if not fetches:
             raise TflabError(fetching.nothing_to_run(graph_nodes))
         feeding.refuse_handles(handles)
@@ -99,7 +107,7 @@ def build(file: GraphFile, options: Saved) -> Model:
         unready=unready,
         fixed_batch=fixed and fixed[1],
         captured=(),
-        gate=None if options.side_effects else gate.Gate(file.name).check,
+        gate=None if options.side_effects else gate.Gate(file.name, options.allowed).check,
     )
 
 
@@ -181,24 +189,30 @@ def notes_of(
 
 
 def import_graph(file: GraphFile, graph: tf.Graph, options: Saved) -> None:
+    if confinement.unimported():
+        raise not_importable(file, confinement.unimported())
     if circle := recursion.circle(file.graph_def):
         names = ", ".join(f"'{name}'" for name in circle)
         raise not_importable(
             file, f"its functions call one another in a circle, which has no end: {names}"
         )
-    graph_def = file.graph_def if options.side_effects else gate.locked(file.graph_def)
+    graph_def = (
+        file.graph_def if options.side_effects else gate.locked(file.graph_def, options.allowed)
+    )
     try:
         with graph.as_default():
             tf.import_graph_def(graph_def, name="")
     except Exception as error:  # of many types, by what is wrong with the graph
-        if options.side_effects:
+        if options.side_effects or options.allowed:
             # What was read meanwhile may be quoted; without leave nothing is, and it fails alike
-            import_graph(file, tf.Graph(), replace(options, side_effects=False))
+            import_graph(file, tf.Graph(), replace(options, side_effects=False, allowed=()))
             raise not_importable(
                 file,
-                "to know a shape, TensorFlow read what does not fit. Leave out "
-                "--allow-side-effects to see the graph",
+                "to know a shape, TensorFlow read what does not fit. Leave out the --allow options "
+                "to see the graph",
             ) from error
+        if isinstance(error, MemoryError):
+            raise not_importable(file, "TensorFlow needs too much memory to import it") from error
         reason = " ".join(str(error).split()).partition(" [[")[0] or type(error).__name__
         missing = re.search(r"Op type not registered '([^']+)'", reason)
         if missing:

@@ -74,6 +74,7 @@ class Saved:
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()  # (tensor, the shape to feed)
     fetches: tuple[str, ...] = ()  # what to run instead of the graph's own choice
     side_effects: bool = False  # whether it may touch more than tensors
+    allowed: tuple[str, ...] = ()  # the effects that it may have otherwise, as the gate says them
     soft_placement: bool = False  # whether devices of other machines are taken for those of this
 
 

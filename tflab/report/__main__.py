@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 
 from tflab import folders, models
-from tflab.cli import arguments, command, logdirs
+from tflab.cli import arguments, command, confinement, logdirs
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.letters import visible
@@ -35,7 +35,7 @@ FILES = ("report.html", "report.md", "report_files")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    return command.run(lambda: run(parser().parse_args(argv)))
+    return command.run(lambda: run(parser().parse_args(argv), argv))
 
 
 def parser() -> argparse.ArgumentParser:
@@ -95,14 +95,20 @@ def parser() -> argparse.ArgumentParser:
     return parser
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     arguments.check_cluster(args)
+    if confinement.is_wanted(models.is_file(args.model)):
+        out = Path(args.out) if args.out else free(args.force)
+        place = logdirs.place(out, staging(out, args.force))
+        readable = [name for name in (*args.others, args.logdir) if name]
+        return confinement.run("report", argv, args, {"--out": place}, readable)
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model)
     kept = given.measurements(args.others, args.model)
     names = selection.chosen(chapters_of(args), args.model)
     trained = given.training(args.logdir, args.model) if args.logdir else None
-    out = Path(args.out) if args.out else free(args.force)
+    granted = confinement.output("--out")
+    out = granted[1] if granted else Path(args.out) if args.out else free(args.force)
     with staging(out, args.force) as folder:
         from tflab.compare import race
         from tflab.report import chapters, handout, html, lab
@@ -198,6 +204,10 @@ def staging(out: Path, force: bool) -> Iterator[Path]:
     Raises UsageError, before anything is computed, where a report is there already or nothing
     can be written. What fails later leaves `out` as it was.
     """
+    if granted := confinement.output("--out"):
+        yield granted[0]
+        confinement.finish("--out")
+        return
     check_none_there(out, force)
     made = not out.exists()
     with ExitStack() as stack:

@@ -18,13 +18,14 @@ from typing import IO
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tflab.cli import confinement
 from tflab.errors import TflabError
 from tflab.runtime import child, health, server
 
 JOB = "worker"  # of the tasks in a session
 CLIENT = "client"  # the job of this process
 START_S = 180  # within which a task has to be there; it imports TensorFlow
-LOCAL = "127.0.0.1:0"
+LOCAL = "127.0.0.1"
 
 
 @contextmanager
@@ -60,7 +61,7 @@ def process(number: int) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     that ends: then nobody holds its standard input open."""
     with tempfile.TemporaryFile() as notes:
         task = subprocess.Popen(
-            [sys.executable, "-m", "tflab.worker", LOCAL, "--watched"],
+            [sys.executable, "-m", "tflab.worker", f"{LOCAL}:{confinement.port()}", "--watched"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=notes,

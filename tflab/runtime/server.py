@@ -19,6 +19,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
+from tflab.cli import confinement
 from tflab.errors import TflabError, UsageError
 
 SCHEME = "grpc://"
@@ -56,7 +57,7 @@ KEPT: list[tf.distribute.Server] = []  # a server that is collected shuts down i
 def own(host: str) -> str:
     """The address of this process's own server at one of this machine's hosts: it holds the
     session's master, so that the graph is rewritten here, and is fed from here."""
-    return start(f"{host}:0")
+    return start(f"{host}:{confinement.port()}")
 
 
 def check_free(host: str, port: int) -> None:
@@ -144,15 +145,15 @@ def sockets() -> Iterator[socket.socket]:
     """The sockets of this process, each of them open until the next one is asked for."""
     try:
         descriptors = [int(name) for name in os.listdir("/proc/self/fd")]
-    except OSError:
-        return
+    except OSError:  # a child of a confined process may not list them; other systems have no /proc
+        descriptors = [*range(os.sysconf("SC_OPEN_MAX") if hasattr(os, "sysconf") else 0)]
     for descriptor in descriptors:
         try:
             if not stat.S_ISSOCK(os.fstat(descriptor).st_mode):
                 continue
             with socket.socket(fileno=os.dup(descriptor)) as opened:
                 yield opened
-        except OSError:  # closed meanwhile
+        except OSError:  # not open, or closed meanwhile
             continue
 
 

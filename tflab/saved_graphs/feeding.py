@@ -7,6 +7,7 @@ still depends on. Any tensor that TensorFlow lets feed can be named: a queue's o
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,9 @@ from tflab.records import Saved, node_of
 from tflab.saved_graphs import arrays, examples, fetching, flat, made_up, sparse_inputs
 from tflab.saved_graphs.fed_shapes import UNBOUND, Asked, Shape, label, rows_of, shapes_of
 from tflab.saved_graphs.fetching import PLACEHOLDERS
+from tflab.units import size
 
+LARGEST = 2**30  # bytes of made-up values for one tensor
 NAMES = 5  # that an error lists
 HANDLES = (tf.resource, tf.variant)  # what only a graph itself can make
 
@@ -135,7 +138,7 @@ def columns_of(
         if name in whole_columns:
             columns[label(tensor)] = whole_columns[name]
         else:
-            whole = tuple(rows if size is None else size for size in shape)
+            whole = tuple(rows if dim is None else dim for dim in shape)
             values, why = values_of(laid_out.tensor(name), whole, laid_out.nodes)
             reasons += [why] if why else []
             columns[label(tensor)] = values if batched else Whole(values, rows)
@@ -156,7 +159,16 @@ def fixed_batch(columns: Mapping[str, Column]) -> tuple[str, int] | None:
 def values_of(
     tensor: tf.Tensor, shape: tuple[int, ...], needed: Collection[str]
 ) -> tuple[np.ndarray, str]:
-    """Made-up values of a shape, and what they were worked out from."""
+    """Made-up values of a shape, and what they were worked out from.
+
+    Raises TflabError for more than anybody would feed.
+    """
+    known = prod(shape) * max(1, tensor.dtype.base_dtype.size)
+    if known > LARGEST:
+        raise TflabError(
+            f"'{label(tensor)}' takes {size(known)}, and at most {size(LARGEST)} are made up. Give "
+            "your own values with --feed, or a smaller --shape where the graph leaves it open."
+        )
     parser = examples.parser_of(tensor, needed)
     if parser is None:
         return made_up.fitting_values(tensor, shape, needed)
@@ -170,7 +182,7 @@ def phrase(tensor: tf.Tensor, shape: Shape, reasons: Sequence[str]) -> str:
 
 
 def sizes_text(shape: Shape) -> str:
-    return f"[{', '.join('batch' if size is None else str(size) for size in shape)}]"
+    return f"[{', '.join('batch' if dim is None else str(dim) for dim in shape)}]"
 
 
 def dataset(split: str, columns: Mapping[str, Column], made_up: bool) -> Dataset:

@@ -1,5 +1,6 @@
 """Gate: a graph from a file runs what touches tensors alone; more than that, its user has to allow.
 
+Behind it, `cli.confinement` keeps the process from what it was not given, whatever the graph does.
 The gate is asked when something is about to run, about all that the run would reach. What may read
 a file all the same is fed the path by tflab: that of the checkpoint beside the graph, or that of an
 asset within its folder. The graph chooses neither, and only ops that read get through with it.
@@ -12,6 +13,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tflab.cli import confinement
 from tflab.errors import EffectsError
 from tflab.runtime import private
 from tflab.saved_graphs import reach
@@ -24,8 +26,9 @@ LOCK = "_kernel"  # of kernels, the runtime takes one with this label, and there
 class Gate:
     """The gate of a graph: asked once about each run."""
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, allowed: Collection[str] = ()) -> None:
         self.name = name  # of the graph, for the reader
+        self.allowed = allowed  # effects, as `Effect.what` says them
         self.passed: set[Any] = set()
 
     def check(
@@ -44,7 +47,8 @@ class Gate:
             return
         graph_def = graph.as_graph_def()
         nodes = reach.reached(graph_def, *run[1:])
-        found = {effect.node: effect for effect in (*effects(nodes), *effects(early(graph_def)))}
+        every = (*effects(nodes), *effects(early(graph_def)))
+        found = {effect.node: effect for effect in every if effect.what not in self.allowed}
         if found:
             raise EffectsError(refusal(self.name, tuple(found.values())))
         self.passed.add(run)
@@ -70,13 +74,18 @@ def is_stateful(op: str) -> bool:
     return op_def is None or op_def.is_stateful
 
 
-def locked(graph_def: Any) -> Any:
-    """The graph, in which what has an effect and could be evaluated at the import cannot be.
+def locked(graph_def: Any, allowed: Collection[str] = ()) -> Any:
+    """The graph, in which what has an effect and could be evaluated at the import cannot be, but
+    for the effects that are allowed.
 
     TensorFlow evaluates constants where shapes depend on them. A reader of files may be such a
     constant, and what it read would be seen as a shape.
     """
-    effective = [node for node in early(graph_def) if any(effects([node]))]
+    effective = [
+        node
+        for node in early(graph_def)
+        if any(effect.what not in allowed for effect in effects([node]))
+    ]
     if not effective:
         return graph_def
     copy = type(graph_def)()
@@ -100,9 +109,20 @@ def shut(graph_def: Any) -> Any:
     return graph_def
 
 
+OPTIONS = {  # effect -> the option that allows it
+    "reads files": "--allow-read FOLDER",
+    "writes files": "--allow-write FOLDER",
+    "speaks to other machines": "--allow-network",
+}
+EVERYTHING = "--allow-side-effects"
+
+
 def refusal(name: str, found: tuple[Effect, ...]) -> str:
     more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
+    needed = list(dict.fromkeys(OPTIONS.get(effect.what, EVERYTHING) for effect in found))
+    if EVERYTHING in needed or not confinement.is_available():
+        needed = [EVERYTHING]
     return (
         f"Running '{name}' may touch more than tensors: {effects_text(found[:LISTED])}{more}. "
-        "Give --allow-side-effects if you trust it."
+        f"Give {' '.join(needed)} if you trust it."
     )

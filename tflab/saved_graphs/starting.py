@@ -11,11 +11,12 @@ import tensorflow.compat.v1 as tf1
 from tflab.errors import TflabError
 from tflab.records import Node, Start, node_of
 from tflab.saved_graphs.formats import GraphFile
-from tflab.saved_graphs.made_up import plain_values
+from tflab.saved_graphs.made_up import SEED, plain_values
 from tflab.units import plural
 
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 ASSIGNMENTS = ("AssignVariableOp", "Assign")
+LISTED = 2**18  # elements that a constant may have
 SCOPE = "tflab_start"  # the name scope of assignments that tflab adds
 
 
@@ -135,10 +136,22 @@ def add_assignment(graph: tf.Graph, name: str) -> str:
     shape = tf.TensorShape(op.get_attr("shape"))
     if not shape.is_fully_defined():
         raise TflabError(f"The variable '{name}' has no values, no initialiser and no known shape.")
-    plain = plain_values(dtype, shape.as_list())
-    small = dtype.is_floating or dtype.is_complex
-    values = tf.constant(plain / 10 if small else plain, dtype)
     with graph.as_default(), tf.compat.v1.name_scope(f"{SCOPE}/"):
+        values = first_values(dtype, shape)
         if op.type == "VarHandleOp":
             return tf.raw_ops.AssignVariableOp(resource=op.outputs[0], value=values).name
         return tf.raw_ops.Assign(ref=op.outputs[0], value=values).op.name
+
+
+def first_values(dtype: tf.DType, shape: tf.TensorShape) -> tf.Tensor:
+    """Small normal numbers, zeros and ones, or empty strings. Many are made by the step that
+    assigns them, and not before."""
+    if shape.num_elements() <= LISTED:
+        plain = plain_values(dtype, shape.as_list())
+        small = dtype.is_floating or dtype.is_complex
+        return tf.constant(plain / 10 if small else plain, dtype)
+    if dtype == tf.string:
+        return tf.fill(shape, "")
+    if dtype.is_floating or dtype.is_complex:
+        return tf.cast(tf.random.stateless_normal(shape, [SEED, 0], stddev=0.1), dtype)
+    return tf.cast(tf.random.stateless_uniform(shape, [SEED, 0], 0, 2, tf.int32), dtype)

@@ -1,0 +1,164 @@
+"""Confinement: commands on graphs from files, with the rules about ops switched off."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+from google.protobuf import text_format
+
+from tests import graphs
+from tflab.cli import confinement
+
+pytestmark = [
+    pytest.mark.tensorflow,
+    pytest.mark.skipif(not confinement.is_available(), reason="This kernel has no Landlock."),
+]
+
+FOLDED = """
+node {name: "size" op: "Const" attr {key: "dtype" value {type: DT_INT32}}
+  attr {key: "value" value {tensor {dtype: DT_INT32 tensor_shape {dim {size: 2}}
+    int_val: 24000 int_val: 24000}}}}
+node {name: "one" op: "Const" attr {key: "dtype" value {type: DT_FLOAT}}
+  attr {key: "value" value {tensor {dtype: DT_FLOAT tensor_shape {} float_val: 1}}}}
+node {name: "a" op: "Fill" input: "size" input: "one" attr {key: "T" value {type: DT_FLOAT}}
+  attr {key: "index_type" value {type: DT_INT32}}}
+node {name: "b" op: "MatMul" input: "a" input: "a" attr {key: "T" value {type: DT_FLOAT}}}
+node {name: "axes" op: "Const" attr {key: "dtype" value {type: DT_INT32}}
+  attr {key: "value" value {tensor {dtype: DT_INT32 tensor_shape {dim {size: 2}}
+    int_val: 0 int_val: 1}}}}
+node {name: "sum" op: "Sum" input: "b" input: "axes" attr {key: "T" value {type: DT_FLOAT}}
+  attr {key: "Tidx" value {type: DT_INT32}}}
+node {name: "whole" op: "Cast" input: "sum" attr {key: "SrcT" value {type: DT_FLOAT}}
+  attr {key: "DstT" value {type: DT_INT32}}}
+node {name: "shape" op: "Pack" input: "whole" attr {key: "N" value {i: 1}}
+  attr {key: "T" value {type: DT_INT32}} attr {key: "axis" value {i: 0}}}
+node {name: "out" op: "Fill" input: "shape" input: "one" attr {key: "T" value {type: DT_FLOAT}}
+  attr {key: "index_type" value {type: DT_INT32}}}
+"""
+
+
+def command(folder, *arguments):
+    """(exit status, standard output, standard error) of a command in a folder of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "tflab", *map(str, arguments)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+    )
+    return done.returncode, done.stdout, done.stderr
+
+
+def reading(path):
+    return lambda: tf.strings.length(tf.io.read_file(str(path)), name="length")
+
+
+def writing(path):
+    def build():
+        with tf.control_dependencies([tf.io.write_file(str(path), "harm")]):
+            tf.constant(1.0, name="out")
+
+    return build
+
+
+@pytest.fixture
+def place(tmp_path):
+    """A folder to work in, beside one with a secret."""
+    (tmp_path / "work").mkdir()
+    (tmp_path / "outside").mkdir()
+    (tmp_path / "outside" / "secret").write_text("open sesame")
+    return tmp_path
+
+
+def test_what_the_gate_lets_through_still_reads_and_writes_nothing_outside(place):
+    secret, harm = place / "outside" / "secret", place / "outside" / "harm"
+    graph = graphs.write(place / "work" / "r.pb", graphs.graph_def(reading(secret)))
+    status, out, err = command(
+        place / "work", "lifecycle", "--model", "r.pb", "--allow-side-effects"
+    )
+    assert (status, "sesame" in out + err) == (1, False)
+    assert err.endswith(f"tflab: The runtime refused the step: {secret}; Permission denied\n")
+    assert not list((place / "work").glob("runs/*"))
+    status, out, err = command(
+        place / "work", "lifecycle", "--model", graph, "--allow-read", secret.parent
+    )
+    assert status == 0
+    assert [path.name for path in (place / "work" / "runs").iterdir()]
+
+    graphs.write(place / "work" / "w.pb", graphs.graph_def(writing(harm)))
+    wanted = ("lifecycle", "--model", "w.pb", "--stage", "execution", "--fetch", "out")
+    status, _, err = command(place / "work", *wanted, "--allow-side-effects")
+    assert (status, harm.exists()) == (1, False)
+    assert "Permission denied" in err
+    assert command(place / "work", *wanted, "--allow-write", harm.parent)[0] == 0
+    assert harm.read_text() == "harm"
+
+
+def test_an_import_without_end_is_given_up_and_the_graph_only_parsed(tmp_path):
+    graphs.write(tmp_path / "g.pb", text_format.Parse(FOLDED, tf1.GraphDef()))
+    began = time.monotonic()
+    status, out, _ = command(
+        tmp_path,
+        *("lifecycle", "--model", "g.pb", "--stage", "frontend", "--format", "json"),
+        *("--import-seconds", "3"),
+    )
+    assert status == 0
+    stage = json.loads(out)["stages"][0]
+    assert [node["name"] for node in stage["nodes"]][-1] == "out"
+    assert "did not import it within 3 s" in json.dumps(stage)
+    assert time.monotonic() - began < 100
+
+
+def test_what_takes_too_much_memory_is_shown_and_not_run(tmp_path):
+    def huge():
+        tf.identity(tf1.placeholder(tf.float32, [16, 10**9], name="x"), name="out")
+
+    graphs.write(tmp_path / "g.pb", graphs.graph_def(huge))
+    status, out, err = command(tmp_path, "lifecycle", "--model", "g.pb")
+    assert status == 1
+    assert "2 nodes, 1 edge" in out
+    assert "tflab: 'x' takes 59.6 GB" in err
+
+
+def test_a_killed_process_is_one_sentence_and_what_was_known_is_printed(tmp_path):
+    graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.dense))
+    arguments = ("--model", "g.pb", "--steps", "1000000", "--format", "json")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tflab", "lifecycle", *arguments],
+        cwd=tmp_path,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    partial = None
+    while partial is None and process.poll() is None:
+        time.sleep(0.2)
+        kept = list(temporary_of(process.pid).glob("confined-*/partial"))
+        stages = [path for path in kept if '"placement"' in path.read_text()]
+        partial = stages[0] if stages else None
+    (child,) = children_of(process.pid)
+    os.kill(child, signal.SIGKILL)
+    out, err = process.communicate()
+    assert process.returncode == 1
+    assert err.splitlines()[-1].startswith(
+        "tflab: The graph ended the process that ran it, with SIGKILL after"
+    )
+    document = json.loads(out)
+    assert [stage["stage"] for stage in document["stages"]][-1] == "placement"
+
+
+def temporary_of(pid):
+    found = list(Path(tempfile.gettempdir()).glob(f"tflab-{pid}-*.tmp"))
+    return found[0] if found else Path("nowhere")
+
+
+def children_of(pid):
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [int(word) for word in file.read().split()]

@@ -1,0 +1,93 @@
+"""Landlock: what a confined process can still do, tried in a process of its own."""
+
+import os
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from tflab.cli import landlock
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not landlock.abi(), reason="This kernel has no Landlock."),
+]
+
+TRY = """
+import os, signal, socket, subprocess, sys
+from tflab.cli import landlock
+readable, writable, secret, port, own_port, parent = sys.argv[1:]
+python = [sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/etc/ld.so.cache"]
+landlock.confine([readable, *python], [writable], [int(own_port)])
+
+def outcome(action):
+    try:
+        action()
+        return "done"
+    except OSError as error:
+        return type(error).__name__
+
+def connect(port):
+    socket.create_connection(("127.0.0.1", int(port)), 5).close()
+
+child = "import sys; print(open(sys.argv[1]).read())"
+print(outcome(lambda: open(readable + "/given").read()))
+print(outcome(lambda: open(readable + "/new", "w")))
+print(outcome(lambda: open(writable + "/new", "w")))
+print(outcome(lambda: open(secret).read()))
+print(outcome(lambda: open(secret, "w")))
+print(outcome(lambda: os.unlink(secret)))
+print(outcome(lambda: os.symlink(secret, writable + "/link") or open(writable + "/link").read()))
+print(outcome(lambda: os.rename(secret, writable + "/moved")))
+print(outcome(lambda: os.truncate(secret, 0)))
+print(outcome(lambda: connect(port)))
+print(outcome(lambda: connect(own_port)))
+print(outcome(lambda: socket.socket().bind(("127.0.0.1", 0))))
+print(outcome(lambda: os.kill(int(parent), 0)))
+print(outcome(lambda: os.kill(os.getpid(), 0)))
+print(subprocess.run([sys.executable, "-c", child, secret], capture_output=True).returncode)
+print(outcome(lambda: landlock.confine(["/"], ["/"], None) or open(secret).read()))
+"""
+EXPECTED = """\
+done
+PermissionError
+done
+PermissionError
+PermissionError
+PermissionError
+PermissionError
+PermissionError
+PermissionError
+PermissionError
+done
+PermissionError
+PermissionError
+done
+1
+PermissionError
+"""
+
+
+def listening():
+    server = socket.socket()
+    server.bind(("127.0.0.1", 0))
+    server.listen()
+    return server
+
+
+def test_a_confined_process_has_what_it_was_given_and_nothing_else(tmp_path):
+    for name in ("readable", "writable"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "readable" / "given").write_text("given")
+    secret = tmp_path / "secret"
+    secret.write_text("open sesame")
+    with listening() as other, listening() as own:
+        ports = [str(server.getsockname()[1]) for server in (other, own)]
+        arguments = [tmp_path / "readable", tmp_path / "writable", secret, *ports, os.getpid()]
+        done = subprocess.run(
+            [sys.executable, "-c", TRY, *map(str, arguments)], capture_output=True, text=True
+        )
+    assert done.stderr == ""
+    assert done.stdout == EXPECTED
+    assert secret.read_text() == "open sesame"

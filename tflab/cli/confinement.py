@@ -1,0 +1,413 @@
+"""Confinement: a command on a graph from a file works in a process that the kernel confines first.
+
+The rules of `saved_graphs.gate` understand a graph; this does not need to. The process reads
+Python, its packages and the graph, writes a temporary folder and the results that the user asked
+for, and has no network. `run` starts it, watches it, and puts the results in their place.
+"""
+
+from __future__ import annotations
+
+import functools
+import glob
+import importlib
+import json
+import os
+import select
+import shutil
+import signal
+import site
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, Protocol
+
+from tflab import folders
+from tflab.cli import ending, landlock
+from tflab.errors import TflabError
+
+with suppress(ImportError):  # Windows has none, and no Landlock either
+    import resource
+
+GIVEN = "TFLAB_CONFINEMENT"  # the variable that tells the confined process what it may do
+PATIENCE_S = 20.0  # in which an interrupted process has to end by itself
+IMPORT_S = 120  # in which TensorFlow has to have imported a graph
+LEAST_ROOM = 2**30  # bytes that an import may take, plus ROOM_PER_BYTE for each byte of the graph
+ROOM_PER_BYTE = 16
+SPARED = 2**30  # bytes of the free memory that the process leaves to others
+SYSTEM = (  # what Python and TensorFlow read of the system; most is there on some systems only
+    *("/usr", "/lib", "/lib64", "/bin", "/opt/intel", "/nix/store"),
+    *("/etc/ld.so.cache", "/etc/localtime", "/etc/os-release", "/etc/fonts", "/etc/mime.types"),
+    *("/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/version", "/proc/self"),
+    *("/proc/sys/kernel/osrelease", "/proc/sys/vm", "/sys/devices/system", "/sys/fs/cgroup"),
+    *("/dev/urandom", "/dev/random", "/dev/zero"),
+)
+MISSING = (
+    "This kernel has no Landlock to confine the graph's process. Only tflab's rules about ops "
+    "protect your files."
+)
+
+
+class Place(Protocol):
+    """Where an output is written, and the name that it will have."""
+
+    @property
+    def work(self) -> Path: ...
+
+    @property
+    def final(self) -> Path: ...
+
+
+@dataclass(frozen=True)
+class Rights:
+    """What a confined process may do."""
+
+    readable: tuple[str, ...]
+    temporary: str  # its temporary folder, which it may write
+    outputs: Mapping[str, tuple[str, str]]  # option -> (folder to write to, what it will become)
+    writable: tuple[str, ...] = ()  # besides
+    ports: tuple[int, ...] | None = ()  # TCP; None: any
+    memory: int = 0  # bytes that it may take; 0: any
+    import_s: int = IMPORT_S
+    passed: int = -1  # the descriptor at which it says that the graph is imported
+    unimported: str = ""  # why TensorFlow must not import the graph: it is only parsed
+
+
+CONFINED: Rights | None = None  # of this process
+PORTS: Iterator[int] = iter(())  # at which this process may listen
+ENABLED = True  # tests that look at the rules alone switch the confinement off
+
+
+@functools.cache
+def is_available() -> bool:
+    return landlock.abi() > 0
+
+
+# The process that starts the confined one
+
+
+def run(
+    command: str,
+    argv: Sequence[str] | None,
+    args: Any,
+    outputs: Mapping[str, AbstractContextManager[Place]],
+    readable: Sequence[str] = (),
+) -> int:
+    """The exit status of `python -m tflab.COMMAND ARGV` in a confined process.
+
+    `args` are the arguments, parsed. `outputs` are contexts of places to write to, by option: each
+    ends as it does without confinement, once the command is through with it. `readable` are files
+    that the arguments name, besides the model.
+    """
+    allowed = getattr(args, "allow_read", ()), getattr(args, "allow_write", ())
+    feeds = (file for _, file in getattr(args, "feed", ()))
+    with ExitStack() as stack:
+        folder = stack.enter_context(folders.temporary("confined"))
+        keep_fonts(folder)
+        places = {option: enter(stack, context, folder) for option, context in outputs.items()}
+        rights = Rights(
+            readable=(*installed(), *beside(Path(args.model)), *feeds, *readable, *allowed[0]),
+            temporary=str(folder),
+            outputs={option: (str(work), str(final)) for option, (work, final) in places.items()},
+            writable=tuple(allowed[1]),
+            ports=None if getattr(args, "allow_network", False) else ports_for(args),
+            memory=free_memory(),
+            import_s=getattr(args, "import_seconds", IMPORT_S),
+        )
+        given = sys.argv[1:] if argv is None else argv
+        status = attempt(command, given, rights)
+        if isinstance(status, str):
+            status = attempt(command, given, replace(rights, unimported=status))
+        if isinstance(status, str):
+            raise TflabError(f"The graph '{args.model}' cannot be shown: {status}.")
+        return status
+
+
+def is_wanted(from_file: bool) -> bool:
+    """Whether a command on this model has to be run in a confined process."""
+    if not from_file or CONFINED is not None or not ENABLED:
+        return False
+    if not is_available():
+        print(f"tflab: {MISSING}", file=sys.stderr)
+    return is_available()
+
+
+class UnfinishedError(Exception):
+    """The confined process did not come to the end of an output, which is dropped."""
+
+
+def enter(
+    stack: ExitStack, context: AbstractContextManager[Place], folder: Path
+) -> tuple[Path, Path]:
+    """Enter the context of an output, which ends as a failed one where the process did not mark it
+    as finished."""
+    place = context.__enter__()
+
+    def leave(kind: Any, error: Any, trace: Any) -> bool:
+        if kind is None and not (folder / mark(place.final)).exists():
+            with suppress(UnfinishedError):
+                failure = UnfinishedError()
+                context.__exit__(UnfinishedError, failure, None)
+            return False
+        return bool(context.__exit__(kind, error, trace))
+
+    stack.push(leave)
+    return place.work, place.final
+
+
+def mark(final: Path) -> str:
+    return f"finished-{final.name}"
+
+
+def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
+    """The exit status of the confined process; a reason, where it ended before TensorFlow had
+    imported the graph."""
+    reading, writing = os.pipe()
+    rights = replace(rights, passed=writing)
+    environment = {
+        **{name: value for name, value in os.environ.items() if not name.startswith("XDG_")},
+        GIVEN: json.dumps(asdict(rights)),
+        "HOME": rights.temporary,
+        "TMPDIR": rights.temporary,
+        "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),
+    }
+    try:
+        with (
+            subprocess.Popen(
+                [sys.executable, "-m", "tflab.cli.confinement", command, *argv],
+                env=environment,
+                pass_fds=[writing],
+                stderr=terminal(),
+            ) as process,
+            ending.child(process),
+        ):
+            os.close(writing)
+            writing = -1
+            try:
+                return watched(process, reading, rights)
+            except KeyboardInterrupt:
+                return interrupted(process)
+            finally:
+                process.kill()
+    finally:
+        for descriptor in (reading, writing):
+            if descriptor >= 0:
+                os.close(descriptor)
+
+
+def terminal() -> int | None:
+    """Where Python's standard error goes: `command` sends only that of C++ elsewhere."""
+    try:
+        return sys.stderr.fileno()
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def keep_fonts(home: Path) -> None:
+    """Copy matplotlib's list of fonts into the home of the process, for which making it anew would
+    take seconds."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "matplotlib")
+    copy = home / ".cache" / "matplotlib"
+    copy.mkdir(parents=True)
+    for path in cache.glob("fontlist-*.json"):
+        shutil.copy(path, copy)
+
+
+def watched(process: subprocess.Popen[bytes], reading: int, rights: Rights) -> int | str:
+    began = time.monotonic()
+    begun = bool(os.read(reading, 1))  # nothing, where the process ends before
+    late = begun and not select.select([reading], [], [], rights.import_s)[0]
+    if late:
+        process.kill()
+    imported = not late and begun and bool(os.read(reading, 1))
+    status = process.wait()
+    if late:
+        return f"TensorFlow did not import it within {rights.import_s} s"
+    if status >= 0:
+        return status
+    name = signal.Signals(-status).name
+    if not imported:
+        return f"TensorFlow's process ended with {name} while it imported the graph"
+    show_partial(rights)
+    raise TflabError(
+        f"The graph ended the process that ran it, with {name} after "
+        f"{time.monotonic() - began:.0f} s."
+    )
+
+
+def interrupted(process: subprocess.Popen[bytes]) -> int:
+    """Wait for a process that was interrupted as well, and end it where it does not answer."""
+    with suppress(ProcessLookupError):
+        process.send_signal(signal.SIGINT)
+    try:
+        return process.wait(PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+        raise KeyboardInterrupt from None
+
+
+def installed() -> list[str]:
+    """The folders of Python and of its packages."""
+    own = [sys.prefix, sys.base_prefix, sys.exec_prefix, *site.getsitepackages(), *sys.path]
+    if site.ENABLE_USER_SITE:
+        own.append(site.getusersitepackages())
+    folders_of_packages = dict.fromkeys(path for path in own if is_package_folder(path))
+    return [*SYSTEM, *folders_of_packages, str(Path(__file__).parents[1])]
+
+
+def is_package_folder(path: str) -> bool:
+    """Whether packages are imported from there. The working directory may hold anything, and is
+    not given as a whole."""
+    return bool(path) and os.path.isdir(path) and not os.path.samefile(path, os.getcwd())
+
+
+def beside(model: Path) -> Iterator[str]:
+    """A SavedModel's folder; of a single file, itself and the checkpoints beside it."""
+    yield str(model)
+    if model.is_file():
+        names = (f"{model.stem}*", f"{model.name}*", "*.index", "*.data-?????-of-?????")
+        folder = glob.escape(str(model.parent))
+        for name in (*names, "checkpoint"):
+            yield from glob.glob(os.path.join(folder, name))
+
+
+def ports_for(args: Any) -> tuple[int, ...]:
+    """The ports of the tasks that a command starts or names, and of its own server."""
+    asked = getattr(args, "cluster", ()) or ()
+    tasks = asked if isinstance(asked, list) else [asked] if asked else []
+    started = sum(task for task in tasks if isinstance(task, int))
+    named = {address for task in tasks if not isinstance(task, int) for address in task}
+    ports = (int(address.rpartition(":")[2]) for address in named)
+    return (*free_ports(started + 1 if tasks else 0), *ports)
+
+
+def free_ports(count: int) -> tuple[int, ...]:
+    """So many TCP ports of this machine that nobody listens at."""
+    with ExitStack() as stack:
+        probes = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for probe in probes:
+            probe.bind(("127.0.0.1", 0))
+        return tuple(probe.getsockname()[1] for probe in probes)
+
+
+def free_memory() -> int:
+    """Bytes that the process may take; 0 where the system does not say what is free."""
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text().splitlines()
+        line = next(line for line in lines if line.startswith("MemAvailable:"))
+        return max(2 * SPARED, int(line.split()[1]) * 1024 - SPARED)
+    return 0
+
+
+PARTIAL = "partial"  # the document of the stages so far, in case that the process is killed
+
+
+def show_partial(rights: Rights) -> None:
+    with suppress(OSError):
+        print(Path(rights.temporary, PARTIAL).read_text(encoding="utf-8"))
+
+
+# The confined process
+
+
+def main() -> int:
+    """Confine this process, then run the command."""
+    given = json.loads(os.environ.pop(GIVEN))
+    given["outputs"] = {option: tuple(pair) for option, pair in given["outputs"].items()}
+    rights = Rights(**given)
+    landlock.die_with_parent()
+    if rights.passed >= 0:
+        os.set_inheritable(rights.passed, False)
+    if rights.memory:
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        most = rights.memory if hard == resource.RLIM_INFINITY else min(rights.memory, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    works = [work for work, _ in rights.outputs.values()]
+    landlock.confine(
+        rights.readable, [rights.temporary, "/dev/null", *works, *rights.writable], rights.ports
+    )
+    name, *argv = sys.argv[1:]
+    # By name: `python -m` has this module a second time, as __main__
+    shared: Any = importlib.import_module("tflab.cli.confinement")
+    shared.CONFINED, shared.PORTS = rights, iter(rights.ports or ())
+    sys.argv = [name, *argv]
+    return importlib.import_module(f"tflab.{name}.__main__").main(argv)
+
+
+def output(option: str) -> tuple[Path, Path] | None:
+    """Where this process writes what is for an option, and the name that it will have."""
+    if CONFINED is None or option not in CONFINED.outputs:
+        return None
+    work, final = map(Path, CONFINED.outputs[option])
+    return work, final
+
+
+def finish(option: str) -> None:
+    """Tell the parent that all is written that is for an option."""
+    assert CONFINED is not None
+    Path(CONFINED.temporary, mark(Path(CONFINED.outputs[option][1]))).touch()
+
+
+def port() -> int:
+    """A port that this process may listen at; 0, any, where it is not confined."""
+    return next(PORTS) if CONFINED is not None and CONFINED.ports is not None else 0
+
+
+def keep(document: str) -> None:
+    """Keep what is known so far, in case that the graph makes this process fail."""
+    if CONFINED is not None:
+        Path(CONFINED.temporary, PARTIAL).write_text(document, encoding="utf-8")
+
+
+def unimported() -> str:
+    """Why TensorFlow must not import the graph; "" where it may."""
+    return CONFINED.unimported if CONFINED else ""
+
+
+@contextmanager
+def importing(path: str) -> Iterator[None]:
+    """While this is open the graph of this path is imported, within bounds of its own."""
+    if CONFINED is None:
+        yield
+        return
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    room = used() + LEAST_ROOM + ROOM_PER_BYTE * bytes_of(path)
+    resource.setrlimit(
+        resource.RLIMIT_DATA, (room if hard == resource.RLIM_INFINITY else min(room, hard), hard)
+    )
+    tell()
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+        tell()
+
+
+def tell() -> None:
+    """Tell the parent that the import begins, or is over."""
+    assert CONFINED is not None
+    with suppress(OSError):  # the parent has read what it waits for
+        os.write(CONFINED.passed, b".")
+
+
+def used() -> int:
+    """Bytes of this process that count for its limit (VmData of proc(5))."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmData:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def bytes_of(path: str) -> int:
+    """The size of a graph's own file, without the values of variables beside it."""
+    graphs = [path] if os.path.isfile(path) else glob.glob(os.path.join(glob.escape(path), "*.pb*"))
+    return sum(map(os.path.getsize, graphs))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

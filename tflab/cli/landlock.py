@@ -1,0 +1,103 @@
+"""Landlock: Linux confines this process, and all that it starts, to the files and ports it names.
+
+A process needs no privileges for it, and cannot undo it. Source: the kernel's
+Documentation/userspace-api/landlock.rst and include/uapi/linux/landlock.h. Each ABI handles more:
+1 files (Linux 5.13), 2 moves between folders, 3 truncation, 4 TCP ports, 5 ioctl of devices,
+6 signals and abstract sockets.
+
+The packages that bind Landlock for Python know files and ports only, or start programs of their
+own. Three system calls are less than either.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import signal
+import stat
+import struct
+import sys
+from collections.abc import Iterable
+from contextlib import suppress
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # system calls, alike on x86-64 and ARM
+VERSION = 1  # the flag that asks for the ABI
+BENEATH, PORT = 1, 2  # kinds of rules
+NO_NEW_PRIVILEGES, DEATH_SIGNAL = 38, 1  # of prctl
+
+# Rights to files, in the order of their bits, and the ABI that brought them
+EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+TRUNCATE, IOCTL = 1 << 14, 1 << 15
+RIGHTS_OF_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 5: (1 << 16) - 1}
+OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL  # what a rule for a file may have
+READ = EXECUTE | READ_FILE | READ_DIR
+TCP = 0b11  # bind and connect
+SCOPES = 0b11  # abstract sockets and signals of processes outside
+
+
+def abi() -> int:
+    """The version of Landlock that this kernel has; 0 where it has none."""
+    if not sys.platform.startswith("linux") or not hasattr(os, "O_PATH"):
+        return 0
+    return max(0, call(CREATE_RULESET, None, 0, VERSION))
+
+
+def call(number: int, *args: object) -> int:
+    return int(ctypes.CDLL(None, use_errno=True).syscall(number, *args))
+
+
+def prctl(option: int, value: int) -> None:
+    checked(int(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)))
+
+
+def die_with_parent() -> None:
+    """Let the kernel kill this process when the thread that started it ends."""
+    prctl(DEATH_SIGNAL, signal.SIGKILL)
+
+
+def confine(
+    readable: Iterable[str], writable: Iterable[str], ports: Iterable[int] | None = ()
+) -> None:
+    """Confine this process for good: it reads beneath these paths, writes beneath the writable
+    ones, binds and connects to these TCP ports (None: to any), and signals only its children.
+
+    Paths that do not exist are passed over. Raises OSError where the kernel refuses.
+    """
+    version = abi()
+    if not version:
+        raise OSError("this kernel has no Landlock")
+    every = next(RIGHTS_OF_ABI[known] for known in (5, 3, 2, 1) if version >= known)
+    handled_ports = TCP if version >= 4 and ports is not None else 0
+    fields = (every, handled_ports, SCOPES if version >= 6 else 0)
+    attributes = struct.pack("=QQQ", *fields)[: 8 if version < 4 else 16 if version < 6 else 24]
+    ruleset = checked(call(CREATE_RULESET, attributes, len(attributes), 0))
+    try:
+        for path in writable:
+            allow(ruleset, path, every & ~IOCTL)
+        for path in readable:
+            allow(ruleset, path, READ)
+        for port in ports or () if handled_ports else ():
+            rule = struct.pack("=QQ", TCP, port)
+            checked(call(ADD_RULE, ruleset, PORT, rule, 0))
+        prctl(NO_NEW_PRIVILEGES, 1)
+        checked(call(RESTRICT_SELF, ruleset, 0))
+    finally:
+        os.close(ruleset)
+
+
+def allow(ruleset: int, path: str, rights: int) -> None:
+    with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+        descriptor = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        try:
+            folder = stat.S_ISDIR(os.fstat(descriptor).st_mode)
+            rule = struct.pack("=Qi", rights if folder else rights & OF_FILES, descriptor)
+            checked(call(ADD_RULE, ruleset, BENEATH, rule, 0))
+        finally:
+            os.close(descriptor)
+
+
+def checked(result: int) -> int:
+    if result < 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+    return result
