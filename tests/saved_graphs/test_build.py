@@ -171,7 +171,7 @@ def test_variables_without_any_value_get_one_from_a_seed(tmp_path):
 
 def test_a_graph_that_reads_files_needs_leave_to(tmp_path):
     path = graphs.write(tmp_path / "g.pb", graphs.graph_def(graphs.file_reader))
-    with pytest.raises(UsageError, match=r"ReadFile \(ReadFile\) reads files. Give --allow-side"):
+    with pytest.raises(UsageError, match=r"ReadFile \(ReadFile\) reads files. Give --allow-"):
         walk(path)
     assert walk(path, "frontend", side_effects=True)["frontend"].nodes
 

@@ -10,6 +10,7 @@ from google.protobuf import text_format
 from tests import graphs
 from tflab import lifecycle
 from tflab.__main__ import main
+from tflab.cli import confinement
 from tflab.errors import EffectsError
 from tflab.records import Options, Saved
 from tflab.runtime import session
@@ -150,9 +151,10 @@ def test_with_leave_it_runs(tmp_path):
 
 def test_the_refusal_is_one_sentence_on_the_command_line(tmp_path, capsys):
     path = behind_an_initialiser(tmp_path, tmp_path / "harm")
+    option = "--allow-write FOLDER" if confinement.is_available() else "--allow-side-effects"
     said = (
         f"tflab: Running '{path}' may touch more than tensors: write (WriteFile) writes files. "
-        "Give --allow-side-effects if you trust it.\n"
+        f"Give {option} if you trust it.\n"
     )
     for command in ("lifecycle", "compare", "follow out"):
         assert main([*command.split(), "--model", path]) == 2

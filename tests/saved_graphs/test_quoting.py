@@ -117,7 +117,7 @@ def test_neither_does_the_log_that_a_command_shows(tmp_path):
     path = written(tmp_path, number)
     for command in ("lifecycle", "compare", "follow"):
         node = ["out"] if command == "follow" else []
-        given = [*node, "--model", path, "--allow-side-effects", "--batch-size", "2"][:-2]
+        given = [*node, "--model", path, "--allow-side-effects", "--allow-read", str(tmp_path)]
         done = subprocess.run(
             [sys.executable, "-m", f"tflab.{command}", *given], capture_output=True, text=True
         )
@@ -166,5 +166,5 @@ def test_an_import_that_reads_says_nothing_of_what_it_read(tmp_path):
         list(lifecycle.walk(path, Options(steps=1, saved=Saved(side_effects=True))))
     assert str(error.value) == (
         f"The graph '{path}' cannot be imported: to know a shape, TensorFlow read what does not "
-        "fit. Leave out --allow-side-effects to see the graph."
+        "fit. Leave out the --allow options to see the graph."
     )
