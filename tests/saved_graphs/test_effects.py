@@ -137,6 +137,22 @@ def test_a_reader_is_harmless_with_a_path_that_tflab_feeds_and_a_cache_in_memory
     assert of(write, given=("path",), empty=("path",)) == "writes files"
 
 
+def test_inputs_are_counted_behind_arguments_of_several_tensors():
+    definition = op_def("New")
+    definition.input_arg.add(name="some", type=7, number_attr="N")
+    definition.input_arg.add(name="any", type_list_attr="T")
+    definition.input_arg.add(name="path", type=7)
+    node = tf1.NodeDef(name="n", op="New", input=["a", "b", "c", "d", "e", "f", "^g"])
+    node.attr["N"].i = 2
+    node.attr["T"].list.type.extend([1, 1, 7])
+    assert effects.input_of(node, definition, "path") == "f"
+    assert effects.input_of(node, definition, "some") is None
+    node.attr["N"].i = 3  # the control input is nobody's argument
+    assert effects.input_of(node, definition, "path") is None
+    del node.attr["N"]
+    assert effects.input_of(node, definition, "path") is None
+
+
 def test_effects_are_told_with_node_and_type():
     told = effects.effects_text(
         [effects.Effect("a", "ReadFile", "reads files"), effects.Effect("b", "New", "is stateful")]

@@ -265,19 +265,125 @@ def test_a_path_goes_through_a_variable_that_holds_nothing_else():
         assert through_a_variable(more) == ["reads files"]
 
 
+def handle(name, op="VarHandleOp", shared=None):
+    node = tf1.NodeDef(name=name, op=op)
+    if shared is not None and op == "VarHandleOp":
+        node.attr["shared_name"].s = shared
+    elif shared is not None:
+        node.attr["shared_names"].list.s.append(shared)
+    return node
+
+
 @pytest.mark.parametrize(
-    ("op", "attribute"), [("VarHandleOp", "shared_name"), ("_VarHandlesOp", "shared_names")]
+    ("alias", "variable"),
+    [
+        (handle("alias", shared=b"v"), handle("v", shared=b"v")),
+        (handle("alias", "_VarHandlesOp", b"v"), handle("v", shared=b"v")),
+        (handle("alias"), handle("v")),  # all without a shared name are one
+        (handle("alias", shared=b""), handle("v")),
+        (handle("v"), handle("other", shared=b"v")),
+    ],
 )
-def test_another_handle_of_the_variable_is_seen(op, attribute):
-    node = tf1.NodeDef(name="alias", op=op)
-    value = node.attr[attribute]
-    if op == "VarHandleOp":
-        value.s = b"v"
-    else:
-        value.list.s.append(b"v")
-    assert reach.may_name(node, "v")
-    assert not reach.may_name(node, "w")
-    assert through_a_variable(alias=node) == ["reads files"]
+def test_another_handle_of_a_variable_is_seen(alias, variable):
+    assert reach.may_be_same(alias, variable)
+    assert reach.may_be_same(variable, alias)
+    assert not reach.may_be_same(alias, handle("w", shared=b"w"))
+    if variable.name == "v" and not variable.attr:
+        assert through_a_variable(alias=alias) == ["reads files"]
+
+
+def test_a_variable_without_a_shared_name_has_other_handles_in_functions():
+    graph = graphs.bare(
+        *(("path", "Placeholder", ()), ("v", "VarHandleOp", ())),
+        *(("assign", "AssignVariableOp", ("v", "path")), ("get", "ReadVariableOp", ("v",))),
+        ("read", "ReadFile", ("get",)),
+    )
+
+    def effects():
+        nodes = reach.reached(graph, ["read"], ["path:0"], ["path:0"])
+        return [effect.what for effect in gate.effects(nodes)]
+
+    assert effects() == []
+    function = graph.library.function.add()
+    function.signature.name = "f"
+    function.node_def.append(handle("mine"))
+    assert effects() == ["reads files"]
+
+
+def test_a_path_is_followed_through_thousands_of_nodes_and_calls():
+    graph = graphs.bare(("path", "Placeholder", ()))
+    for number in range(4_000):
+        before = f"same{number - 1}" if number else "path"
+        graph.node.add(name=f"same{number}", op="Identity", input=[before])
+    graph.node.add(name="call", op="PartitionedCall", input=["same3999"])
+    graph.node[-1].attr["f"].func.name = "f0"
+    for number in range(3_000):
+        function = graph.library.function.add()
+        function.signature.name = f"f{number}"
+        function.signature.input_arg.add(name="path", type=tf.string.as_datatype_enum)
+        if number == 2_999:
+            function.node_def.add(name="read", op="ReadFile", input=["path"])
+            break
+        call = function.node_def.add(name="call", op="PartitionedCall", input=["path"])
+        call.attr["f"].func.name = f"f{number + 1}"
+
+    def effects(given):
+        return [e.node for e in gate.effects(reach.reached(graph, ["call"], ["path:0"], given))]
+
+    assert effects(["path:0"]) == []
+    assert effects([]) == ["f2999/read"]
+
+
+def test_an_argument_of_several_tensors_does_not_pass_a_path_to_its_neighbour():
+    """With N = 2 the function's `path` is the third tensor, which is not tflab's."""
+    graph = graphs.bare(
+        *(("own", "Placeholder", ()), ("evil", "Const", ())),
+        ("call", "PartitionedCall", ("evil", "own", "evil")),
+    )
+    graph.node[2].attr["f"].func.name = "f"
+    function = graph.library.function.add()
+    function.signature.name = "f"
+    function.signature.input_arg.add(name="some", type=7, number_attr="N")
+    function.signature.input_arg.add(name="path", type=7)
+    function.node_def.add(name="read", op="ReadFile", input=["path"])
+
+    def effects():
+        nodes = reach.reached(graph, ["call"], ["own:0"], ["own:0"])
+        return [effect.node for effect in gate.effects(nodes)]
+
+    assert effects() == ["f/read"]
+    function.signature.input_arg[0].number_attr = ""
+    assert effects() == []
+
+
+def asset_model(folder, asset, text=b"7\n"):
+    """A SavedModel of which the number of rows is in an asset; the graph names another file."""
+    path = Path(graphs.saved_model_v1(folder / "v1"), "saved_model.pb")
+    saved = formats.private.saved_model()
+    saved.ParseFromString(path.read_bytes())
+    meta = saved.meta_graphs[0]
+    constant = meta.graph_def.node.add(name="asset", op="Const")
+    constant.attr["dtype"].type = tf.string.as_datatype_enum
+    constant.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(str(folder / "secret")))
+    meta.graph_def.node.add(name="read", op="ReadFile", input=["asset"])
+    meta.asset_file_def.add(filename=asset).tensor_info.name = "asset:0"
+    path.write_bytes(saved.SerializeToString())
+    (path.parent / "assets").mkdir()
+    (path.parent / "assets" / "rows").write_bytes(text)
+    (folder / "secret").write_text("open sesame")
+    return path.parent
+
+
+def test_an_asset_is_read_as_a_file_without_leave_and_no_other_file_is(tmp_path):
+    stages = walk(asset_model(tmp_path, "rows"), "placement", fetches=("read:0",))
+    program = stages["placement"].program
+    with session.opened(program.graph, Options(), session.start_of(program)) as live:
+        assert live.run("read:0") == b"7\n"
+
+
+def test_an_asset_outside_of_its_folder_is_not_read(tmp_path):
+    with pytest.raises(EffectsError, match=r"read \(ReadFile\) reads files"):
+        walk(asset_model(tmp_path, "../../secret"), "placement", fetches=("read:0",))
 
 
 # What TensorFlow evaluates before anything is run

@@ -57,7 +57,8 @@ def build(file: GraphFile, options: Saved) -> Model:
     graph_def, moved = (
         elsewhere.here(file.graph_def) if options.soft_placement else (file.graph_def, "")
     )
-    import_graph(replace(file, graph_def=graph_def), graph, options)
+    graph_def, paths = gate.with_paths(graph_def, starting.table_initialisation(file).feeds)
+    import_graph(replace(file, graph_def=graph_def), graph, options, paths)
     graph_nodes = nodes.from_graph(graph)
     signature = fetching.signature_of(file, options.signature)
     loss = fetching.tensor(graph, options.loss) if options.loss else None
@@ -107,7 +108,7 @@ def build(file: GraphFile, options: Saved) -> Model:
         unready=unready,
         fixed_batch=fixed and fixed[1],
         captured=(),
-        gate=None if options.side_effects else gate.Gate(file.name, options.allowed).check,
+        gate=None if options.side_effects else gate.Gate(file.name, options.allowed, paths).check,
     )
 
 
@@ -188,7 +189,10 @@ def notes_of(
         yield f"Made up from dtype and shape, with a seed: {'; '.join(made_up)}."
 
 
-def import_graph(file: GraphFile, graph: tf.Graph, options: Saved) -> None:
+def import_graph(
+    file: GraphFile, graph: tf.Graph, options: Saved, paths: Sequence[str] = ()
+) -> None:
+    """Import the graph of a file. `paths` are constants that hold the path of an asset."""
     if confinement.unimported():
         raise not_importable(file, confinement.unimported())
     if circle := recursion.circle(file.graph_def):
@@ -197,7 +201,9 @@ def import_graph(file: GraphFile, graph: tf.Graph, options: Saved) -> None:
             file, f"its functions call one another in a circle, which has no end: {names}"
         )
     graph_def = (
-        file.graph_def if options.side_effects else gate.locked(file.graph_def, options.allowed)
+        file.graph_def
+        if options.side_effects
+        else gate.locked(file.graph_def, options.allowed, paths)
     )
     try:
         with graph.as_default():
@@ -205,7 +211,7 @@ def import_graph(file: GraphFile, graph: tf.Graph, options: Saved) -> None:
     except Exception as error:  # of many types, by what is wrong with the graph
         if options.side_effects or options.allowed:
             # What was read meanwhile may be quoted; without leave nothing is, and it fails alike
-            import_graph(file, tf.Graph(), replace(options, side_effects=False, allowed=()))
+            import_graph(file, tf.Graph(), replace(options, side_effects=False, allowed=()), paths)
             raise not_importable(
                 file,
                 "to know a shape, TensorFlow read what does not fit. Leave out the --allow options "

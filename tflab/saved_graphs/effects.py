@@ -91,11 +91,19 @@ def text_of(node_def: Any, op_def: Any, name: str) -> str:
 
 
 def input_of(node_def: Any, op_def: Any, argument: str | None) -> str | None:
-    """The tensor that goes into this argument; those before it are one tensor each."""
-    names = [arg.name for arg in op_def.input_arg] if op_def else []
-    if argument not in names or names.index(argument) >= len(node_def.input):
-        return None
-    return node_def.input[names.index(argument)]
+    """The tensor that goes into this argument; None where it is none or several, and where it is
+    not known how many tensors stand before it."""
+    place = 0
+    for arg in op_def.input_arg if op_def else ():
+        several = arg.number_attr or arg.type_list_attr
+        if arg.name == argument:
+            inputs = [tensor for tensor in node_def.input if tensor[:1] != "^"]
+            return inputs[place] if not several and place < len(inputs) else None
+        if several and several not in node_def.attr:
+            return None
+        value = node_def.attr[several] if several else None
+        place += 1 if value is None else value.i if arg.number_attr else len(value.list.type)
+    return None
 
 
 def effects_text(found_effects: Iterable[Effect]) -> str:

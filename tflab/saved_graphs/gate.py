@@ -8,7 +8,7 @@ asset within its folder. The graph chooses neither, and only ops that read get t
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import tensorflow as tf
@@ -17,7 +17,7 @@ from tflab.cli import confinement
 from tflab.errors import EffectsError
 from tflab.runtime import private
 from tflab.saved_graphs import reach
-from tflab.saved_graphs.effects import Effect, effects_text, of_node, of_type
+from tflab.saved_graphs.effects import STRING, Effect, effects_text, of_node, of_type
 
 LISTED = 5  # effects that a message lists
 LOCK = "_kernel"  # of kernels, the runtime takes one with this label, and there is none
@@ -26,9 +26,12 @@ LOCK = "_kernel"  # of kernels, the runtime takes one with this label, and there
 class Gate:
     """The gate of a graph: asked once about each run."""
 
-    def __init__(self, name: str, allowed: Collection[str] = ()) -> None:
+    def __init__(
+        self, name: str, allowed: Collection[str] = (), paths: Collection[str] = ()
+    ) -> None:
         self.name = name  # of the graph, for the reader
         self.allowed = allowed  # effects, as `Effect.what` says them
+        self.paths = paths  # constants whose value `with_paths` has set
         self.passed: set[Any] = set()
 
     def check(
@@ -46,8 +49,9 @@ class Gate:
         if run in self.passed:
             return
         graph_def = graph.as_graph_def()
-        nodes = reach.reached(graph_def, *run[1:])
-        every = (*effects(nodes), *effects(early(graph_def)))
+        own = {*given, *(path for path in self.paths if path not in fed)}
+        nodes = reach.reached(graph_def, *run[1:3], own)
+        every = (*effects(nodes), *effects(early(graph_def, self.paths)))
         found = {effect.node: effect for effect in every if effect.what not in self.allowed}
         if found:
             raise EffectsError(refusal(self.name, tuple(found.values())))
@@ -63,9 +67,9 @@ def effects(nodes: Iterable[reach.Reached]) -> Iterator[Effect]:
             yield Effect(node.name, node.node_def.op, what)
 
 
-def early(graph_def: Any) -> Iterator[reach.Reached]:
+def early(graph_def: Any, paths: Collection[str] = ()) -> Iterator[reach.Reached]:
     """What TensorFlow may evaluate without a run, as at the import of the graph."""
-    return reach.early(graph_def, is_stateful)
+    return reach.early(graph_def, is_stateful, paths)
 
 
 def is_stateful(op: str) -> bool:
@@ -74,16 +78,36 @@ def is_stateful(op: str) -> bool:
     return op_def is None or op_def.is_stateful
 
 
-def locked(graph_def: Any, allowed: Collection[str] = ()) -> Any:
+def with_paths(graph_def: Any, paths: Mapping[str, str]) -> tuple[Any, tuple[str, ...]]:
+    """The graph with constants that hold these paths, by their tensors, and the tensors of those.
+
+    The paths of assets are fed to a run, but the import evaluates constants as they are written.
+    """
+    nodes = {reach.node_of(tensor): path for tensor, path in paths.items()}
+    if not nodes:
+        return graph_def, ()
+    copy = type(graph_def)()
+    copy.CopyFrom(graph_def)
+    constants = [
+        node
+        for node in copy.node
+        if node.op == "Const" and node.name in nodes and node.attr["dtype"].type == STRING
+    ]
+    for node in constants:
+        node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto(nodes[node.name]))
+    return copy, tuple(f"{node.name}:0" for node in constants)
+
+
+def locked(graph_def: Any, allowed: Collection[str] = (), paths: Collection[str] = ()) -> Any:
     """The graph, in which what has an effect and could be evaluated at the import cannot be, but
-    for the effects that are allowed.
+    for the effects that are allowed, and readers of these paths.
 
     TensorFlow evaluates constants where shapes depend on them. A reader of files may be such a
     constant, and what it read would be seen as a shape.
     """
     effective = [
         node
-        for node in early(graph_def)
+        for node in early(graph_def, paths)
         if any(effect.what not in allowed for effect in effects([node]))
     ]
     if not effective:

@@ -34,9 +34,10 @@ class Body:
             return []
         takers = [n for n in self.nodes.values() if plain(handle) in map(plain, n.input)]
         inside = [n for function in self.functions.values() for n in function.node_def]
-        name = text(variable, "shared_name") or variable.name
         aliases = [
-            n for n in (*self.nodes.values(), *inside) if n is not variable and may_name(n, name)
+            node
+            for node in (*self.nodes.values(), *inside)
+            if node is not variable and may_be_same(node, variable)
         ]
         if aliases or any(taker.op not in VARIABLE_USERS for taker in takers):
             return []
@@ -61,20 +62,29 @@ class Reached:
         """Whether its type is the name of a function, which is then looked at by itself."""
         return self.node_def.op in self.body.functions
 
-    def is_given(self, tensor: str, seen: frozenset[str] = frozenset()) -> bool:
-        """Whether this input holds a path that tflab feeds, handed on as it is, be it through a
+    def is_given(self, tensor: str) -> bool:
+        """Whether this input holds a path of tflab's own, handed on as it is, be it through a
         variable that never holds anything else."""
-        tensor = plain(tensor)
-        if tensor in self.given:
-            return True
-        maker = self.body.nodes.get(node_of(tensor))
-        if maker is None or not maker.input or tensor in seen or tensor in self.body.fed:
-            return False
+        waiting, seen = [plain(tensor)], set()
+        while waiting:
+            current = waiting.pop()
+            if current in self.given:
+                continue
+            sources = self.sources(current)
+            if current in seen or not sources:
+                return False
+            seen.add(current)
+            waiting += map(plain, sources)
+        return True
+
+    def sources(self, tensor: str) -> list[str]:
+        """The tensors of which one is this tensor's value; none where it may be another."""
+        maker = self.body.nodes.get(tensor.partition(":")[0])
+        if maker is None or not maker.input or tensor in self.body.fed:
+            return []
         if maker.op == "ReadVariableOp":
-            sources = self.body.assigned(maker.input[0])
-        else:
-            sources = list(maker.input[:1]) if maker.op == "Identity" else []
-        return bool(sources) and all(self.is_given(s, seen | {tensor}) for s in sources)
+            return self.body.assigned(maker.input[0])
+        return list(maker.input[:1]) if maker.op == "Identity" else []
 
     def is_empty(self, tensor: str) -> bool:
         """Whether this input is a constant that holds one empty string."""
@@ -131,9 +141,9 @@ class Library:
         for name in dict.fromkeys(names):
             if name not in self.functions:
                 continue
-            arguments = [argument.name for argument in self.functions[name].signature.input_arg]
-            once = node_def.op in PLAIN_CALLS or node_def.op == name
-            given = zip(arguments, node_def.input, strict=False) if once else ()
+            called = function_of(node_def) if node_def.op in PLAIN_CALLS else node_def.op
+            arguments = single_arguments(self.functions[name]) if called == name else ()
+            given = zip(arguments, node_def.input, strict=False)
             yield name, frozenset(argument for argument, i in given if node.is_given(i))
 
     def called(self, calls: Iterable[tuple[str, frozenset[str]]]) -> Iterator[Reached]:
@@ -160,14 +170,35 @@ class Library:
             waiting += [(other, frozenset()) for other in (*instead, *others, gradient)]
 
 
-def may_name(node: Any, resource: str) -> bool:
-    """Whether a node may hand out the handle of this resource."""
+def may_be_same(node: Any, variable: Any) -> bool:
+    """Whether a node may hand out the handle of this variable. All those without a shared name are
+    one, whatever their nodes are called and whichever functions they stand in."""
     if node.op == "Const":
         return "dtype" in node.attr and node.attr["dtype"].type == RESOURCE
     if "VarHandle" not in node.op:
         return False
-    shared = node.attr["shared_names"].list.s if "shared_names" in node.attr else []
-    return resource in (node.name, text(node, "shared_name")) or resource.encode() in shared
+    return not names_of(node).isdisjoint(names_of(variable))
+
+
+def names_of(variable: Any) -> set[str]:
+    """The names by which the runtime may know what this node makes."""
+    several = variable.attr["shared_names"].list.s if "shared_names" in variable.attr else ()
+    shared = text(variable, "shared_name")
+    return {shared or variable.name, shared, *(name.decode(errors="replace") for name in several)}
+
+
+def function_of(node_def: Any) -> str:
+    """The function that a plain call calls."""
+    return node_def.attr["f"].func.name if "f" in node_def.attr else ""
+
+
+def single_arguments(function: Any) -> Iterator[str]:
+    """The arguments of a function before the first that is several tensors, so that they stand in
+    the order of the tensors that a call gives."""
+    for argument in function.signature.input_arg:
+        if argument.number_attr or argument.type_list_attr:
+            return
+        yield argument.name
 
 
 def text(node: Any, attribute: str) -> str:
@@ -184,15 +215,19 @@ def named(value: Any) -> Iterator[str]:
     yield from (s.decode(errors="replace") for s in (value.s, *value.list.s) if s)
 
 
-def early(graph_def: Any, is_stateful: Callable[[str], bool]) -> Iterator[Reached]:
+def early(
+    graph_def: Any, is_stateful: Callable[[str], bool], given: Collection[str] = ()
+) -> Iterator[Reached]:
     """What TensorFlow may evaluate without being asked to: nodes that are not stateful and follow
     from constants alone, and the functions that such nodes call.
 
     It does so at the import, where a shape depends on them, and in the passes before a run.
+    `given` are constants that hold a path which tflab itself has chosen.
     """
     library = Library(graph_def)
     graph = library.body_of(graph_def)
-    constant = [Reached(node, graph) for node in fixed(graph, is_stateful)]
+    paths = frozenset(map(plain, given))
+    constant = [Reached(node, graph, paths) for node in fixed(graph, is_stateful)]
     yield from constant
     yield from library.called([call for node in constant for call in library.calls(node)])
     everywhere = [Reached(node, graph) for node in graph_def.node]
