@@ -310,7 +310,7 @@ GENCODE = "Detected incompatible Protobuf Gencode/Runtime versions when loading 
         ),
         (
             "import os; os.kill(os.getpid(), 4)",
-            "The process that ran tflab.doctor.runtime:imported ended with status -4.",
+            "The process that ran tflab.doctor.runtime:imported ended with status -4 (SIGILL).",
             "Most likely the processor lacks instructions (AVX); run it on another machine.",
         ),
     ],

@@ -62,6 +62,7 @@ def leave(status):
 
 
 def abort():
+    os.write(2, b"    @     0x7f3d2c  tensorflow::Kernel::Compute()\n")
     os.abort()
 
 
@@ -101,13 +102,10 @@ def test_a_tflab_error_is_passed_on_as_it_is():
     assert failure("complain") == "No such node."
 
 
-@pytest.mark.parametrize("name, args, status", [("leave", (3,), 3), ("abort", (), -6)])
-def test_a_process_that_dies_is_a_sentence_with_its_status(name, args, status):
-    message = failure(name, *args)
-    assert message.startswith(
-        f"The process that ran tests.runtime.test_child:{name} ended with status {status}"
+def test_a_process_that_is_killed_is_a_sentence_without_its_stack():
+    assert failure("abort") == (
+        "The process that ran tests.runtime.test_child:abort ended with status -6 (SIGABRT)."
     )
-    assert "\n" not in message
 
 
 def test_a_process_that_leaves_without_a_word_has_none_in_its_sentence():

@@ -13,6 +13,7 @@ from __future__ import annotations
 import importlib
 import os
 import pickle
+import signal
 import subprocess
 import sys
 import tempfile
@@ -148,11 +149,11 @@ def surroundings(environment: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def ended(function: str, status: int, notes: bytes) -> TflabError:
+    ending = f"The process that ran {function} ended with status {status}"
+    if status < 0:  # what it wrote last is then a stack frame, if anything
+        return TflabError(f"{ending} ({signal.Signals(-status).name}).")
     last = notes.decode(errors="backslashreplace").strip().splitlines()[-1:]
-    return TflabError(
-        f"The process that ran {function} ended with status {status}"
-        f"{': ' + last[0] if last else '.'}"
-    )
+    return TflabError(f"{ending}{': ' + last[0] if last else '.'}")
 
 
 def main() -> None:
