@@ -1,3 +1,27 @@
 """tflab: the life of a TensorFlow graph, from the Python line to the measured nanosecond."""
 
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
 __version__ = "0.1.0"
+
+
+def leave(number: int, frame: FrameType | None) -> None:
+    """Handle Ctrl-C before a command has begun: there is nothing to keep yet."""
+    os.write(2, b"tflab: interrupted.\n")
+    os._exit(128 + number)
+
+
+def is_command() -> bool:
+    """Whether Python was started for a command of tflab, rather than for a program that uses it."""
+    if sys.argv[:1] == ["-m"]:  # while Python looks for the module
+        return any(word.partition(".")[0] == "tflab" for word in sys.orig_argv)
+    return os.path.basename(sys.argv[0] if sys.argv else "") == "tflab"
+
+
+if is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, leave)

@@ -13,6 +13,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tflab.cli import ending
 from tflab.datasets import Dataset
 from tflab.errors import TflabError
 from tflab.records import Epoch, Model, Options, Recipe
@@ -240,7 +241,8 @@ def test_the_first_interrupt_saves(folder, straight):
     assert_as_without_a_stop(folder, straight)
 
 
-def test_the_second_interrupt_does_not_wait(folder):
+def test_the_second_interrupt_does_not_wait(folder, monkeypatch):
+    monkeypatch.setattr(ending, "ONE_S", 0)
     with pytest.raises(KeyboardInterrupt), closing(trained(folder)) as records:
         for record in records:
             if record.step == 7:

@@ -130,30 +130,39 @@ def run(body: Callable[[], int]) -> int:
             try:
                 return ended.status(body())
             finally:
-                sys.stdout.flush()  # so that a closed pipe is not taken for a failure
+                with ending.held():
+                    sys.stdout.flush()  # so that a closed pipe is not taken for a failure
         except TflabError as error:
+            if ended.signal:  # which may have ended a process that this one waited for
+                return interrupted(ended)
             if isinstance(error, RefusedError) and not isinstance(error, RanDryError):
                 show(chatter)
             print(f"tflab: {visible(str(error))}", file=sys.stderr)
             return error.status
         except KeyboardInterrupt:
-            by = f" by {ended.signal.name}" if ended.signal else ""
-            with suppress(OSError):  # SIGHUP says that the terminal has gone
-                print(f"tflab: interrupted{by}.", file=sys.stderr)
-            return ended.status(INTERRUPTED)
+            return interrupted(ended)
         except BrokenPipeError:  # the reader had enough (`| head`)
             to_nowhere()
             return 0
         except Exception as error:
-            if ended.signal and isinstance(error, OSError) and error.errno == errno.EIO:
-                to_nowhere()
-                return ended.status(INTERRUPTED)
+            if ended.signal:  # in the middle of an import, say; or the terminal has gone
+                if isinstance(error, OSError) and error.errno == errno.EIO:
+                    to_nowhere()
+                return interrupted(ended)
             sentence = what_is_full(error) or what_is_missing(error) or what_is_too_large(error)
             if sentence is None:
                 show(chatter)
                 raise
             print(f"tflab: {visible(sentence)}", file=sys.stderr)
             return TflabError.status
+
+
+def interrupted(ended: ending.Ending) -> int:
+    """Say that a signal ended the command; return its exit status."""
+    name = ended.signal.name if ended.signal else "SIGINT"
+    with suppress(OSError):  # SIGHUP says that the terminal has gone
+        print(f"tflab: interrupted{'' if name == 'SIGINT' else f' by {name}'}.", file=sys.stderr)
+    return ended.status(INTERRUPTED)
 
 
 def what_is_full(error: Exception) -> str | None:

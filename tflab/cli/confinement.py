@@ -182,6 +182,7 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
                 env=environment,
                 pass_fds=[writing],
                 stderr=terminal(),
+                start_new_session=True,  # a terminal's Ctrl-C reaches it once, through this one
             ) as process,
             ending.child(process),
         ):
@@ -240,8 +241,9 @@ def watched(process: subprocess.Popen[bytes], reading: int, rights: Rights) -> i
 
 
 def interrupted(process: subprocess.Popen[bytes]) -> int:
-    """Wait for a process that was interrupted as well, and end it where it does not answer."""
-    with suppress(ProcessLookupError):
+    """Interrupt the process as well, wait for it, and end it where it does not answer."""
+    by = ending.current.signal if ending.current else None
+    if by in (None, signal.SIGINT):  # of the others `ending` has told it
         process.send_signal(signal.SIGINT)
     try:
         return process.wait(PATIENCE_S)

@@ -1,21 +1,38 @@
-"""Ending: SIGTERM and SIGHUP end a command as Ctrl-C does, and its children with it.
+"""Ending: SIGINT, SIGTERM and SIGHUP end a command, which keeps what it has measured.
 
-Ctrl-C reaches the children of a command by itself, because the terminal sends it to all of them.
+A signal raises KeyboardInterrupt; while `held` is open it waits, and loops look for it by `check`.
+Python sees a signal only between two of its own instructions. A step of TensorFlow can take long,
+so a thread that the signal wakes (`signal.set_wakeup_fd`) cancels what runs, and ends the process
+where that does not help.
 """
 
 from __future__ import annotations
 
+import os
 import signal
+import socket
 import subprocess
+import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from signal import Signals
+from types import FrameType
 from typing import Any
 
+from tflab import leave
+
 # Windows has no SIGHUP
-SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
+SIGNALS = tuple(
+    getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)
+)
 INTERRUPTED = 130  # 128 + SIGINT, as shells count
+ONE_S = 0.3  # signals within so many seconds are one: `timeout` sends each twice
+CANCEL_S = 3.0  # after which a step that has not returned is cancelled
+LEAVE_S = 5.0  # after which the process ends without it
+LEFT = "tflab: interrupted by {}; a step of TensorFlow did not return and was left.\n"
 
 children: set[subprocess.Popen[Any]] = set()
 
@@ -24,39 +41,190 @@ children: set[subprocess.Popen[Any]] = set()
 class Ending:
     """How a command is being ended from outside, if it is."""
 
-    signal: signal.Signals | None = None
+    signal: Signals | None = None  # the first that came
+    at: float = 0.0  # when, by time.monotonic
+    held: int = 0  # contexts that let a signal wait
+    waiting: bool = False  # a signal that came meanwhile
+    seen: threading.Event = field(default_factory=threading.Event)  # by Python
+    cancels: list[Callable[[], Any]] = field(default_factory=list)  # of what runs now
+    show: Callable[[], Any] | None = None  # prints what is known so far
 
     def status(self, status: int) -> int:
         """The exit status of a command that would exit with this one."""
         return 128 + self.signal if self.signal and status == INTERRUPTED else status
 
+    def __call__(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal."""
+        first = self.signal is None
+        if not first and time.monotonic() - self.at < ONE_S:
+            return
+        self.signal, self.at = self.signal or Signals(number), time.monotonic()
+        self.seen.set()
+        if number != signal.SIGINT:  # which a terminal sends to the children as well
+            for process in tuple(children):
+                process.terminate()
+        if first and self.held:
+            self.waiting = True
+            return
+        self.waiting = False
+        raise KeyboardInterrupt
+
+
+current: Ending | None = None  # of the command that runs
+
 
 @contextmanager
 def as_by_ctrl_c() -> Iterator[Ending]:
-    """While this is open, the signals do what Ctrl-C does; one that is ignored, as by nohup, or
-    has a handler stays as it is."""
-    ending = Ending()
+    """While this is open, signals end the command; one that is ignored, as by nohup, or has a
+    handler of somebody else's stays as it is."""
+    global current
+    command = Ending()
     if threading.current_thread() is not threading.main_thread():
-        yield ending
+        yield command
         return
+    usual = (signal.SIG_DFL, signal.default_int_handler, leave)
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    ours = {number: handler for number, handler in before.items() if handler in usual}
+    outer, current = current, command
+    with ExitStack() as stack:
+        if ours:
+            stack.enter_context(watched(command))
+        try:
+            for number in ours:
+                signal.signal(number, command)
+            yield command
+        finally:
+            for number, handler in ours.items():
+                signal.signal(number, handler)
+            current = outer
 
-    def end(number: int, frame: Any) -> None:
-        ending.signal = signal.Signals(number)
-        for child in tuple(children):
-            child.terminate()
-        usual = signal.getsignal(signal.SIGINT)
-        if not callable(usual):  # a shell lets its background jobs ignore Ctrl-C
+
+@contextmanager
+def watched(command: Ending) -> Iterator[None]:
+    """While this is open, a thread sees to it that a signal ends the command."""
+    reading, writing = socket.socketpair()
+    with reading, writing:
+        writing.setblocking(False)
+        before = signal.set_wakeup_fd(writing.fileno(), warn_on_full_buffer=False)
+        thread = threading.Thread(target=watch, args=(command, reading), daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            writing.setblocking(True)
+            writing.send(b"\0")
+            thread.join()
+
+
+def watch(command: Ending, reading: socket.socket) -> None:
+    while number := reading.recv(1)[0]:
+        handler: object = signal.getsignal(number)
+        if handler is not command:
+            continue
+        if not command.seen.wait(CANCEL_S):
+            for cancel in tuple(command.cancels):
+                with suppress(Exception):
+                    cancel()
+        if not command.seen.wait(LEAVE_S):
+            give_up(command, Signals(number))
+
+
+def give_up(command: Ending, number: Signals) -> None:
+    """End the process, whose main thread does not come back from TensorFlow."""
+    from tflab import folders
+
+    with suppress(Exception):
+        for process in tuple(children):
+            process.kill()
+        if command.show:
+            command.show()
+        sys.stdout.flush()
+        sys.stderr.write(LEFT.format(number.name))
+        sys.stderr.flush()
+    with suppress(Exception):
+        folders.remove_own(folders.own(), os.getpid())
+    os._exit(128 + number)
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """While this is open, a signal waits; it raises KeyboardInterrupt at the end, unless `taken`.
+    A second one does not wait."""
+    with ExitStack() as stack:
+        command = current or stack.enter_context(as_by_ctrl_c())
+        command.held += 1
+        try:
+            yield
+        finally:
+            command.held -= 1
+        if not command.held and command.waiting:
+            command.waiting = False
             raise KeyboardInterrupt
-        usual(signal.SIGINT, frame)
 
-    ours = [number for number in SIGNALS if signal.getsignal(number) is signal.SIG_DFL]
-    for number in ours:
-        signal.signal(number, end)
+
+@contextmanager
+def released() -> Iterator[None]:
+    """While this is open within `held`, signals do not wait."""
+    if current is None:
+        yield
+        return
+    check()
+    command, depth = current, current.held
+    command.held = 0
     try:
-        yield ending
+        yield
     finally:
-        for number in ours:
-            signal.signal(number, signal.SIG_DFL)
+        command.held = depth
+
+
+def came() -> bool:
+    """Whether a signal waits."""
+    return current is not None and current.waiting
+
+
+def check() -> None:
+    """Raise KeyboardInterrupt where a signal waits, which goes on waiting."""
+    if came():
+        raise KeyboardInterrupt
+
+
+def taken() -> bool:
+    """Whether a signal waited, which it then does no longer."""
+    if not came():
+        return False
+    assert current is not None
+    current.waiting = False
+    return True
+
+
+@contextmanager
+def cancelled_by(cancel: Callable[[], Any]) -> Iterator[None]:
+    """While this is open, `cancel` is called from another thread where a signal comes and Python
+    does not see it for CANCEL_S."""
+    if current is None:
+        yield
+        return
+    cancels = current.cancels
+    cancels.append(cancel)
+    try:
+        yield
+    finally:
+        cancels.remove(cancel)
+
+
+@contextmanager
+def shown_by(show: Callable[[], Any]) -> Iterator[None]:
+    """While this is open, `show` prints what is known so far where the process has to be ended."""
+    if current is None:
+        yield
+        return
+    command, before = current, current.show
+    command.show = show
+    try:
+        yield
+    finally:
+        command.show = before
 
 
 @contextmanager

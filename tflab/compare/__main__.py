@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TextIO
 
 from tflab import models
-from tflab.cli import arguments, command, confinement, environment, logdirs, new_files
+from tflab.cli import arguments, command, confinement, ending, environment, logdirs, new_files
 from tflab.compare import output
 from tflab.compare.given import KEEP_S, OF_SEVERAL, as_typed, given, named
 from tflab.errors import RefusedError, UsageError
@@ -34,6 +34,7 @@ from tflab.letters import visible
 from tflab.measurements import files
 from tflab.records import Comparison, Options, Saved
 from tflab.records.options import SPLITS
+from tflab.records.scaling import Scaling
 from tflab.runtime import dumps, quiet
 from tflab.units import plural
 
@@ -77,15 +78,16 @@ def run(argv: Sequence[str]) -> int:
     if args.save and not confinement.CONFINED:
         new_files.check(Path(args.save), files.WHAT)
     options = options_of(args, saved)
-    with plots_of(args) as folder:
-        comparison = measured(args, sizes, options)
-        output.show(comparison, args, environment.describe())
-        if folder:
-            output.draw(comparison, folder, args.threshold / 100)
-    if args.plots:
-        print(f"\nThe plots are in {visible(args.plots)}", file=output.stream_of(args))
-    if args.save:
-        keep(comparison, options, Path(args.save), output.stream_of(args))
+    with ending.held():
+        with plots_of(args) as folder:
+            comparison = measured(args, sizes, options)
+            output.show(comparison, args, environment.describe())
+            if folder:
+                output.draw(comparison, folder, args.threshold / 100)
+        if args.plots:
+            print(f"\nThe plots are in {visible(args.plots)}", file=output.stream_of(args))
+        if args.save:
+            keep(comparison, options, Path(args.save), output.stream_of(args))
     if comparison.failure:
         raise RefusedError(comparison.failure)
     return command.INTERRUPTED if comparison.interrupted else 0
@@ -161,8 +163,7 @@ def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
             "--configs and --format csv."
         )
     quiet.load()
-    from tflab.compare import scaling, scaling_view
-    from tflab.exporters import json, markdown, text
+    from tflab.compare import scaling
 
     options = Options(
         batch_size=batch_size,
@@ -175,6 +176,17 @@ def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
     )
     series = scaling.measure(args.model, args.phase, args.cluster, options)
     result = scaling.compare(args.model, args.phase, series, options)
+    with ending.held():
+        show_scaling(result, args)
+    if result.failure:
+        raise RefusedError(result.failure)
+    return command.INTERRUPTED if result.interrupted else 0
+
+
+def show_scaling(result: Scaling, args: argparse.Namespace) -> None:
+    from tflab.compare import scaling_view
+    from tflab.exporters import json, markdown, text
+
     about = environment.describe()
     if args.format == "json":
         print(json.document(environment=about, **json.plain(result)))
@@ -185,9 +197,6 @@ def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
         out = text.console()
         for block in scaling_view.blocks(result):
             text.show_block(out, block)
-    if result.failure:
-        raise RefusedError(result.failure)
-    return command.INTERRUPTED if result.interrupted else 0
 
 
 if __name__ == "__main__":

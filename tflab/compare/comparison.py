@@ -12,6 +12,7 @@ quiet.load()
 
 from tflab import lifecycle
 from tflab.analysis import op_stats, op_table, quality
+from tflab.cli import ending as signals
 from tflab.compare import (
     amounts,
     batch_tables,
@@ -81,26 +82,27 @@ def compare(
     race.check(configs)
     before = load.load_average() if load_average is None else load_average
     options = options or Options()
-    *_, backward = lifecycle.walk(model, options, stop="backward")
-    assert isinstance(backward, Backward)
-    program = backward.program
-    batch_sizes = (program.model.fixed_batch,) if program.model.fixed_batch else batch_sizes
-    images = amounts.amount(backward, phase, batch_sizes, images)
-    placed, refused = amounts.placements(backward, phase, batch_sizes, images, options)
-    batch_sizes = tuple(size for size in batch_sizes if size in placed)
-    images = amounts.placeable(images, batch_sizes, placed)
-    split, smallest = amounts.SPLITS[phase], batch_sizes[0]
-    first = placed[smallest]
-    step = session.step_of(program, first.fetches)
-    if sweep_s is not None:
-        images = sweep.affordable(sweep_s, program, step, batch_sizes, images, options, split)
-        rests, _ = amounts.placements(backward, phase, batch_sizes, images, options, placed)
-        placed |= rests
+    with signals.released():
+        *_, backward = lifecycle.walk(model, options, stop="backward")
+        assert isinstance(backward, Backward)
+        program = backward.program
+        batch_sizes = (program.model.fixed_batch,) if program.model.fixed_batch else batch_sizes
+        images = amounts.amount(backward, phase, batch_sizes, images)
+        placed, refused = amounts.placements(backward, phase, batch_sizes, images, options)
+        batch_sizes = tuple(size for size in batch_sizes if size in placed)
         images = amounts.placeable(images, batch_sizes, placed)
-    values = next(session.feed_batches(program, smallest, split))
-    job = measure.job_of(program, step, options)
-    start = load.beginning(before)
-    cold_step_ns, cold_runs = elsewhere.cold(job, values, smallest)
+        split, smallest = amounts.SPLITS[phase], batch_sizes[0]
+        first = placed[smallest]
+        step = session.step_of(program, first.fetches)
+        if sweep_s is not None:
+            images = sweep.affordable(sweep_s, program, step, batch_sizes, images, options, split)
+            rests, _ = amounts.placements(backward, phase, batch_sizes, images, options, placed)
+            placed |= rests
+            images = amounts.placeable(images, batch_sizes, placed)
+        values = next(session.feed_batches(program, smallest, split))
+        job = measure.job_of(program, step, options)
+        start = load.beginning(before)
+        cold_step_ns, cold_runs = elsewhere.cold(job, values, smallest)
     of_nodes = [run for run in cold_runs if run.name != trace.EXECUTOR]
     cold = op_table.table(op_stats.fold(of_nodes), "node", steps=1, images=smallest)[:COLD]
     types = {node.name: node.op for node in first.nodes}
@@ -120,7 +122,8 @@ def compare(
     raced: tuple[ConfigTimes, ...] = ()
     if len(configs) > 1 and ending == measure.Ending():
         try:
-            raced = race.run(program, step, configs, batch_sizes, options, split, configs_s)
+            with signals.released():
+                raced = race.run(program, step, configs, batch_sizes, options, split, configs_s)
         except KeyboardInterrupt:
             ending = measure.Ending(interrupted=True)  # the sweep is kept
     made: dict[int, Experiments] = {}
@@ -158,7 +161,7 @@ def compare(
         cold=cold,
         cold_step_ns=cold_step_ns,
         uncovered=costs.uncovered(first),
-        interrupted=ending.interrupted,
+        interrupted=ending.interrupted or signals.taken(),
         failure=" ".join([*refused, *([str(ending.failure)] if ending.failure else [])]) or None,
         images=images,
         trace_every=trace_every,
@@ -225,6 +228,7 @@ def once_more(
     stats = batch.accumulator.stats(types, {}, {})
     nodes = op_table.table(stats, "node", batch.accumulator.steps, batch.rows)
     try:
-        return experiments.run(placed, nodes, options, split)
+        with signals.released():
+            return experiments.run(placed, nodes, options, split)
     except KeyboardInterrupt:
         return None

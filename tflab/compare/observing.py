@@ -9,6 +9,7 @@ from pathlib import Path
 
 import tflab
 from tflab import models
+from tflab.cli import ending as signals
 from tflab.cli import environment
 from tflab.compare import processes, sweep
 from tflab.compare.batch_tables import Tables
@@ -43,7 +44,8 @@ def observe(
     ending = measure.Ending()
     try:
         job = measure.job_of(program, step, options)
-        ended.extend(processes.run(job, columns, keys, budget_s))
+        with signals.released():
+            ended.extend(processes.run(job, columns, keys, budget_s))
     except KeyboardInterrupt:
         ending = measure.Ending(interrupted=True)
     except TflabError as error:

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tflab import models
-from tflab.cli import arguments, command, confinement, environment
+from tflab.cli import arguments, command, confinement, ending, environment
 from tflab.errors import RefusedError
-from tflab.records import NodeHistory, Options, Placement
+from tflab.records import NodeHistory, Options, Placement, Stage
 from tflab.runtime import dumps
 
 FORMATS = ("text", "json", "markdown")
@@ -61,20 +61,33 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     from tflab.follow import measurement, node_history, view
     from tflab.lifecycle import execution
 
-    stages = list(lifecycle.walk(args.model, options, stop="placement"))
     whose = f"{args.model} (--model names another)"
-    # A name that does not exist is refused before steps are run.
-    node_history.of(args.node, node_history.histories(stages), whose)
-    placed = stages[-1]
-    assert isinstance(placed, Placement)
-    options = replace(options, batch_size=placed.batch_size)  # a graph may have one of its own
-    stages.append(execution.execute(placed, options))
-    followed = measurement.follow(stages, sorted(set(args.batch_sizes)), options)
-    history = node_history.of(args.node, followed.histories, whose)
-    show(history, args)
-    if followed.timed.failed:
+    stages: list[Stage] = []
+    followed = None
+    with ending.held():
+        try:
+            with ending.released():
+                stages.extend(lifecycle.walk(args.model, options, stop="placement"))
+                # A name that does not exist is refused before steps are run.
+                node_history.of(args.node, node_history.histories(stages), whose)
+                placed = stages[-1]
+                assert isinstance(placed, Placement)
+                # A graph may have a batch size of its own
+                options = replace(options, batch_size=placed.batch_size)
+                ran = execution.execute(placed, options)
+                stages.append(ran)
+                if not ran.interrupted:
+                    sizes = sorted(set(args.batch_sizes))
+                    followed = measurement.follow(stages, sizes, options)
+        except KeyboardInterrupt:
+            if not stages:
+                raise
+        histories = followed.histories if followed else node_history.histories(stages)
+        history = node_history.of(args.node, histories, whose)
+        show(history, args)
+    if followed and followed.timed.failed:
         raise RefusedError(" ".join(view.untimed(history)))
-    return command.INTERRUPTED if followed.timed.interrupted else 0
+    return command.INTERRUPTED if followed is None or followed.timed.interrupted else 0
 
 
 def show(history: NodeHistory, args: argparse.Namespace) -> None:

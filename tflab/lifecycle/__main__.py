@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from tflab import models
-from tflab.cli import arguments, command, confinement, environment, logdirs
+from tflab.cli import arguments, command, confinement, ending, environment, logdirs
 from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
 from tflab.lifecycle import STAGES, output, walk
@@ -40,7 +41,7 @@ def markdown_page(
     from tflab.exporters import markdown
 
     return markdown.render(
-        args.model, environment.describe(), stages, args.expand, error, ending(stages)
+        args.model, environment.describe(), stages, args.expand, error, last_blocks(stages)
     )
 
 
@@ -173,10 +174,11 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
     )
     captured = None
     run_folder = logdirs.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
-    with run_folder as place:
+    began = time.monotonic()
+    with run_folder as place, ending.held():
         stages = show(args, walk(args.model, options, stop))
         if place:
-            captured = output.write(place.work, stages, options)
+            captured = output.write(place.work, stages, options, time.monotonic() - began)
             if args.to:
                 output.write_explorer(place.work, args.model, stages, captured)
     if place:
@@ -204,29 +206,44 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
 
     out = text.console()
     stages: list[Stage] = []
-    try:
-        for number, stage in enumerate(walked, 1):
-            stages.append(stage)
-            if confinement.CONFINED and args.format != "text":
-                confinement.keep(DOCUMENTS[args.format](args, stages, "interrupted"))
-            if isinstance(stage, Frontend):
-                name_scopes.check(stage.nodes, args.expand, stage.functions)
-            if args.format == "text":
-                whole = args.stage in ("all", views.name(stage))
-                text.show(out, number, stage, args.expand, whole)
-        if args.format == "text":
-            for block in ending(stages):
-                text.show_block(out, block)
-    except (TflabError, KeyboardInterrupt) as failure:
+
+    def document(error: str | None) -> None:
         if stages and args.format != "text":
-            print(DOCUMENTS[args.format](args, stages, str(failure) or "interrupted"))
+            print(DOCUMENTS[args.format](args, stages, error), flush=True)
+
+    try:
+        with ending.held(), ending.shown_by(lambda: document("interrupted")):
+            for number, stage in enumerate(released(walked), 1):
+                stages.append(stage)
+                if confinement.CONFINED and args.format != "text":
+                    confinement.keep(DOCUMENTS[args.format](args, stages, "interrupted"))
+                if isinstance(stage, Frontend):
+                    name_scopes.check(stage.nodes, args.expand, stage.functions)
+                if args.format == "text":
+                    whole = args.stage in ("all", views.name(stage))
+                    text.show(out, number, stage, args.expand, whole)
+            if args.format == "text":
+                for block in last_blocks(stages):
+                    text.show_block(out, block)
+            document(None)
+    except (TflabError, KeyboardInterrupt) as failure:
+        with ending.held():
+            document(str(failure) or "interrupted")
         raise
-    if args.format != "text":
-        print(DOCUMENTS[args.format](args, stages))
     return stages
 
 
-def ending(stages: Sequence[Stage]) -> list[Block]:
+def released(walked: Iterator[Stage]) -> Iterator[Stage]:
+    """The stages, of which each may be interrupted while it is made, and is whole afterwards."""
+    while True:
+        with ending.released():
+            stage = next(walked, None)
+        if stage is None:
+            return
+        yield stage
+
+
+def last_blocks(stages: Sequence[Stage]) -> list[Block]:
     """What stands below all stages."""
     return [in_short.strip(stages)] if output.whole_walk(stages) else []
 

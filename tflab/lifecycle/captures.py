@@ -15,7 +15,7 @@ from tflab.analysis import wires
 from tflab.errors import TflabError
 from tflab.exporters.tensorboard import Captured
 from tflab.lifecycle import least_memory, transfers
-from tflab.records import Capture, Options, Placement, Program, StepTime
+from tflab.records import Capture, Execution, Options, Placement, Program, StepTime
 from tflab.runtime import dumps, measure, plans, session, trace
 from tflab.units import plural
 
@@ -33,8 +33,11 @@ class Captures:
     interrupted: bool = False
 
 
-def take(placement: Placement, options: Options) -> Captures:
-    """Warm, traced steps of every batch size that the data and the graph allow.
+def take(
+    placement: Placement, options: Options, execution: Execution | None = None, seconds: float = 0
+) -> Captures:
+    """Warm, traced steps of every batch size that the data and the graph allow; with an execution,
+    of those whose steps together take no more than so many seconds, judging by its steps.
 
     A batch size whose step fails is left out, and the others are taken once more without it: one
     session runs them all, so that XLA numbers its clusters for all of them alike.
@@ -51,6 +54,9 @@ def take(placement: Placement, options: Options) -> Captures:
             f"A batch of {size} is not captured: it cannot be cut for {len(options.cluster)} tasks."
             for size in too_small
         )
+    if execution is not None:
+        sizes, too_slow = affordable(sizes, execution, seconds)
+        left_out += too_slow
     while sizes:
         taken, failed = take_sizes(placement, options, sizes)
         if failed is None:
@@ -72,6 +78,26 @@ def sizes_of(placement: Placement) -> tuple[tuple[int, ...], tuple[str, ...]]:
         f"A batch of {size} is not captured: {rows}." for size in wanted if size > data.size
     )
     return sizes, tuple(left_out)
+
+
+def affordable(
+    sizes: Sequence[int], execution: Execution, seconds: float
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """The batch sizes whose steps take so many seconds together, the smallest first, and a sentence
+    about each of the others. That of the execution is always among them."""
+    kept, left_out, spent = [], [], 0.0
+    for size in sorted(sizes):
+        step_ns = execution.traced_step_ns.median * max(1.0, size / execution.batch_size)
+        took = step_ns * (plans.WARMUP_STEPS + STEPS) / 1e9
+        if size == execution.batch_size or spent + took <= seconds:
+            kept.append(size)
+            spent += took
+        else:
+            left_out.append(
+                f"A batch of {size} is not captured: its steps would take about {took:.0f} s, and "
+                f"the stages took {seconds:.0f} s. Give --batch-size {size} to capture it."
+            )
+    return tuple(kept), tuple(left_out)
 
 
 def take_sizes(

@@ -27,6 +27,7 @@ from tflab.analysis import (
     verdicts,
     wires,
 )
+from tflab.cli import ending as signals
 from tflab.lifecycle import experiments, transfers, values
 from tflab.records import (
     Buffers,
@@ -85,6 +86,12 @@ def execute(placement: Placement, options: Options) -> Execution:
 
     Raises TflabError when a step fails. On Ctrl-C the steps until then are kept.
     """
+    with signals.held():
+        execution = measure_steps(placement, options)
+        return replace(execution, interrupted=True) if signals.taken() else execution
+
+
+def measure_steps(placement: Placement, options: Options) -> Execution:
     program = placement.program
     step = session.step_of(program, placement.fetches)
     measured = Measured({node.name: node.op for node in placement.nodes})
@@ -126,9 +133,9 @@ def execute(placement: Placement, options: Options) -> Execution:
     )
     fed = costs.fed_bytes(placement.nodes)
     execution = judged(execution, load.since(start), fed, options.even_if_busy)
-    if options.values and not execution.interrupted and not options.cluster:
+    if options.values and not (execution.interrupted or signals.came() or options.cluster):
         execution = values.record(execution, placement, options)
-    if options.experiments and not execution.interrupted:
+    if options.experiments and not (execution.interrupted or signals.came()):
         return with_experiments(execution, placement, options)
     return execution
 

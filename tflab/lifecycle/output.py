@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tflab.cli import logdirs
+from tflab.cli import ending, logdirs
 from tflab.records import Capture, Execution, Options, Placement, Stage
 
 if TYPE_CHECKING:
@@ -15,18 +16,23 @@ if TYPE_CHECKING:
 CHART = "trace.json"
 
 
-def write(folder: Path, stages: Sequence[Stage], options: Options) -> Captures:
-    """Write what TensorBoard shows, for which it asks for steps of its own, and generated code."""
+def write(folder: Path, stages: Sequence[Stage], options: Options, seconds: float) -> Captures:
+    """Write what TensorBoard shows, for which steps of its own are run, in about so many seconds,
+    and generated code."""
     from tflab.exporters import tensorboard
     from tflab.lifecycle import captures
 
     placement = next((stage for stage in stages if isinstance(stage, Placement)), None)
-    ran = whole_walk(stages)
-    taken = captures.take(placement, options) if placement and ran else captures.Captures(())
+    execution = stages[-1] if whole_walk(stages) else None
+    taken = captures.Captures(())
+    if placement and isinstance(execution, Execution) and not ending.came():
+        taken = captures.take(placement, options, execution, seconds)
+    if ending.taken():
+        taken = replace(taken, interrupted=True)
     tensorboard.write(folder, stages[-1], placement, taken.captured)
     for stage in stages:
         if isinstance(stage, Execution) and placement and stage.step_times:
-            write_steps(folder, stage, placement, profile=not ran)
+            write_steps(folder, stage, placement, profile=execution is None)
     for code in placement.generated if placement else ():
         logdirs.write_listings(folder / "code" / code.cluster, code.listings)
     return taken

@@ -19,6 +19,7 @@ import tensorflow as tf
 from tflab import folders
 from tflab.analysis import feature_maps, flowed
 from tflab.analysis import values as analysis
+from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.lifecycle import definitions, not_finite, recorded_step, reference_step
 from tflab.records import (
@@ -49,6 +50,8 @@ def record(execution: Execution, placement: Placement, options: Options) -> Exec
     except KeyboardInterrupt:
         return replace(execution, interrupted=True)
     except (TflabError, OSError) as error:
+        if ending.came():  # and the step was cancelled
+            return replace(execution, interrupted=True)
         note = f"The values of a step were not recorded. {error}"
         about = RecordedStep(recorded_step.WHICH, None, (note,), (), {})
         return replace(execution, recorded_step=about)

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tflab.cli import progress
+from tflab.cli import ending, progress
 from tflab.errors import RefusedError
 from tflab.records import Options, Program, Start, StepTime
 from tflab.runtime import private, refusals, session
@@ -69,6 +69,7 @@ class Ending:
     def check(self, kept: bool) -> None:
         """Pass on what ended it where nothing was kept."""
         if self.interrupted and not kept:
+            ending.taken()
             raise KeyboardInterrupt
         if self.failure and not kept:
             raise self.failure
@@ -119,12 +120,15 @@ def run(jobs: Sequence[Job], plan: Plan, observe: Observer) -> Ending:
             with private.ctrl_c_kept():
                 for turns in progress.track(plan.label, plan.rounds, plan.count):
                     for turn in turns:
+                        ending.check()
                         timed, recorded = runners[turn.job].take(turn)
                         if not turn.warmup:
                             observe(turn, timed, recorded)
         except KeyboardInterrupt:
             return Ending(interrupted=True)
         except tf.errors.OpError as error:
+            if ending.came():  # and the step was cancelled
+                return Ending(interrupted=True)
             job = jobs[turn.job]
             failure = refusals.refused(error, job.options, job.graph)
             failure.batch_size = turn.batch_size

@@ -14,6 +14,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab import datasets
+from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.records import SWITCHES, Options, Program, Start, StepTime
 from tflab.runtime import cluster, health, private, refusals
@@ -92,6 +93,8 @@ def fresh(
         with private.ctrl_c_kept(), ExitStack() as stack:
             if tasks:
                 stack.enter_context(health.heeded(tasks))
+            else:
+                stack.enter_context(ending.cancelled_by(session.close))
             yield session
     except tf.errors.OpError as error:
         raise refusals.refused(error, options, graph) from error

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
-from tflab.cli import arguments, command, logdirs
+from tflab.cli import arguments, command, ending, logdirs
 from tflab.errors import LostTaskError
 from tflab.letters import visible
 from tflab.records.options import SPLITS
@@ -127,7 +127,8 @@ def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
         again = resuming(settings, folder, args.soft_placement)
         raise LostTaskError(f"{error} To go on from the last checkpoint:  {again}") from error
     finally:
-        show(folder)
+        with ending.held():
+            show(folder)
     if status:
         note(f"Interrupted. To go on:  {resuming(settings, folder, args.soft_placement)}")
     return status

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import functools
 import math
-import signal
-import threading
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -23,6 +21,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.records import Epoch, Options
 from tflab.runtime import health, refusals, session
@@ -45,7 +44,6 @@ class Run:
     history_file: FileIO
     event_files: summaries.EventFiles
     kept: finder.Kept
-    interrupted: threading.Event
     # None in a training that is resumed, which was traced before, and over several tasks
     traced: tracing.Tracing | None
 
@@ -74,14 +72,12 @@ def train(
         graph = trainer.program.graph
         config = config_of(settings, trainer.options)
         live = stack.enter_context(session.fresh(graph, trainer.options, config))
-        interrupted = stack.enter_context(interrupt_held())
+        stack.enter_context(ending.held())
         batch_size = settings.batch_size
         untraced = start or trainer.options.cluster
         traced = None if untraced else tracing.begin_tracing(trainer, live, folder, batch_size)
         kept = finder.Kept(trainer, live)
-        run = Run(
-            trainer, settings, folder, live, history_file, event_files, kept, interrupted, traced
-        )
+        run = Run(trainer, settings, folder, live, history_file, event_files, kept, traced)
         if start:
             checkpoints.restore(trainer.saver, live, start)
         else:
@@ -93,6 +89,7 @@ def train(
                 yield step
             yield finish_epoch(run, steps)
             steps = []
+        ending.taken()  # there is nothing left to interrupt
 
 
 def config_of(settings: Settings, options: Options) -> tf1.ConfigProto:
@@ -110,7 +107,7 @@ def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
     saved = ended = time.perf_counter()
     for index in range(done, settings.epoch_steps):
         before = epoch * settings.epoch_steps + index  # steps, of the whole training
-        if run.interrupted.is_set():
+        if ending.taken():
             save(run, before)
             raise KeyboardInterrupt
         if ended - saved > PAUSE_S:
@@ -237,22 +234,3 @@ def write_failure(folder: Path, step: int, reason: str) -> TflabError:
         f"Step {step:,} cannot be written to '{folder}': {reason.rpartition('; ')[2]}. "
         "What was saved before is whole, and --resume goes on from there."
     )
-
-
-@contextmanager
-def interrupt_held() -> Iterator[threading.Event]:
-    """The first Ctrl-C sets the event; the second raises KeyboardInterrupt as usual."""
-    event, usual = threading.Event(), signal.default_int_handler
-    if signal.getsignal(signal.SIGINT) is not usual:  # the caller handles it
-        yield event
-        return
-
-    def hold(*_: Any) -> None:
-        signal.signal(signal.SIGINT, usual)
-        event.set()
-
-    signal.signal(signal.SIGINT, hold)
-    try:
-        yield event
-    finally:
-        signal.signal(signal.SIGINT, usual)
