@@ -5,8 +5,9 @@ the gate lets run touches nothing.
 
 Each target runs in a process of its own, guided by coverage, from real files as seeds. Prints how
 many inputs were tried and how many failed; a failing input is kept, and its path printed. Then
-graphs at random run under the eyes of strace (`tests/fuzz/gate.py`), and what is printed about the
-gradients of random programs is evaluated once more (`tests/fuzz/formulas.py`).
+graphs at random run under the eyes of strace (`tests/fuzz/gate.py`), once with the rules of the
+gate alone and once with the kernel's confinement alone, and what is printed about the gradients of
+random programs is evaluated once more (`tests/fuzz/formulas.py`).
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ def main() -> int:
         tuple(rows),
     )
     text.show_block(text.console(), table)
-    sound = gate.run(seconds=args.seconds)
+    sound = gate.run(seconds=args.seconds) & gate.run(seconds=args.seconds, way=gate.WALL)
     true = subprocess.run([sys.executable, "-m", "tests.fuzz.formulas"]).returncode == 0
     return 0 if sound and true and not any(failures for _, _, failures in rows) else 1
 

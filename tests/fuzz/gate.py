@@ -1,11 +1,12 @@
 """The gate, tried with graphs at random: what it lets through touches nothing.
 
-    python -m tests.fuzz.gate [--graphs N | --seconds N] [--seed N] [--allow]
+    python -m tests.fuzz.gate [--graphs N | --seconds N] [--seed N] [--allow | --wall]
 
 Each graph has one op of any type that TensorFlow registers. What the gate lets through runs in a
 process whose system calls strace writes down, in a folder with nothing but a bait. Nothing may be
 written, made, removed or connected to, and nothing read but what a run reads anyway. With --allow
-the gate is open, which shows that there is something to be seen.
+the gate is open, which shows that there is something to be seen. With --wall the gate is open as
+well, and the kernel confines the process: a call that it refuses touches nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -39,6 +40,10 @@ THREAD = re.compile(r"/proc/self/task/\d+/comm")  # the name of a thread
 CHUNK = 400  # graphs of one process
 STUCK_S = 60  # without a word
 CALL = re.compile(r"^(\d+)\s+(\w+)\((.*)$")
+UNFINISHED = "<unfinished ...>"
+RESUMED = re.compile(r"^\d+\s+<\.\.\. \w+ resumed>(.*)$")
+FAILED = re.compile(r"\) += -1 (E[A-Z]+) ")
+ALLOW, WALL = "--allow", ("--allow", "--wall")
 PATH = re.compile(r'"((?:[^"\\]|\\.)*)"')
 LOOKING = (  # without opening anything
     *("access", "faccessat", "faccessat2", "stat", "lstat", "newfstatat", "statx", "fstat"),
@@ -71,17 +76,19 @@ def main() -> int:
     parser.add_argument("--seconds", type=int, default=60, help="default: 60")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--allow", action="store_true", help="open the gate")
+    parser.add_argument("--wall", action="store_true", help="let only the kernel confine graphs")
     args = parser.parse_args()
-    return 0 if run(args.seed, args.graphs, args.seconds, args.allow) else 1
+    way = (ALLOW,) if args.allow else WALL if args.wall else ()
+    return 0 if run(args.seed, args.graphs, args.seconds, way) else 1
 
 
-def run(seed: int = 1, graphs: int = 0, seconds: float = 60, allow: bool = False) -> bool:
+def run(seed: int = 1, graphs: int = 0, seconds: float = 60, way: Sequence[str] = ()) -> bool:
     """Try graphs and print what came of them; False where one touched something."""
     if not shutil.which("strace"):
         print(NO_STRACE)
         return False
-    every = list(tried(seed, graphs, seconds, allow))
-    text.show_block(text.console(), table(every))
+    every = list(tried(seed, graphs, seconds, way))
+    text.show_block(text.console(), table(every, way))
     for graph in every:
         if graph.touched or graph.failed:
             print(f"{graph.number} {graph.op} ({graph.place}), {graph.outcome}:")
@@ -89,13 +96,13 @@ def run(seed: int = 1, graphs: int = 0, seconds: float = 60, allow: bool = False
     return bool(every) and not any(graph.touched or graph.failed for graph in every)
 
 
-def table(graphs: list[Tried]) -> Table:
+def table(graphs: list[Tried], way: Sequence[str] = ()) -> Table:
     count = Counter(("a traceback" if graph.failed else graph.outcome) for graph in graphs)
     rows = [("built", str(len(graphs)), f"{len({graph.op for graph in graphs})} types of ops")]
     rows += [(outcome, str(number), "") for outcome, number in sorted(count.items())]
     rows += [("touched something", str(sum(bool(graph.touched) for graph in graphs)), "")]
     return Table(
-        "Graphs at random, watched from outside",
+        f"Graphs at random, watched from outside{' ' if way else ''}{' '.join(way)}",
         (
             Column("graphs", lambda row: row[0]),
             Column("how many", lambda row: row[1], right=True),
@@ -105,20 +112,20 @@ def table(graphs: list[Tried]) -> Table:
     )
 
 
-def tried(seed: int, graphs: int, seconds: float, allow: bool = False) -> Iterator[Tried]:
+def tried(seed: int, graphs: int, seconds: float, way: Sequence[str] = ()) -> Iterator[Tried]:
     """Try so many graphs, or as many as there is time for."""
     end = time.monotonic() + seconds
     first = 0
     while first < graphs if graphs else time.monotonic() < end:
         last = min(first + CHUNK, graphs) if graphs else first + CHUNK
-        chunk = process(seed, first, last, allow, None if graphs else end)
+        chunk = process(seed, first, last, way, None if graphs else end)
         if not chunk:
             return
         yield from chunk
         first = chunk[-1].number + 1
 
 
-def process(seed: int, first: int, last: int, allow: bool, end: float | None) -> list[Tried]:
+def process(seed: int, first: int, last: int, way: Sequence[str], end: float | None) -> list[Tried]:
     """Try graphs in one process, as many as it survives."""
     with TemporaryDirectory(prefix="tflab-gate-") as folder:
         here = Path(folder, "here")
@@ -126,12 +133,17 @@ def process(seed: int, first: int, last: int, allow: bool, end: float | None) ->
         (here / "bait").write_text("bait\n")
         trace = Path(folder, "trace")
         watch = ["strace", "-f", "-qq", "--seccomp-bpf", "-s", "4096", "-o", str(trace)]
+        work = Path(folder, "work")
+        work.mkdir()
         command = [sys.executable, "-m", "tests.fuzz.watched", str(seed), str(first), str(last)]
-        environment = {**os.environ, "PYTHONPATH": str(ROOT), "HOME": str(here), "TMPDIR": folder}
+        command += [*way, *([str(work)] if way == WALL else [])]
+        temporary = str(work) if way == WALL else folder
+        own = {"PYTHONPATH": str(ROOT), "HOME": str(here), "TMPDIR": temporary}
+        environment = {**os.environ, **own}
         out = Path(folder, "out")
         with out.open("w") as written:
             child = subprocess.Popen(
-                [*watch, "-e", "trace=%file,%network", *command, *(["--allow"] if allow else [])],
+                [*watch, "-e", "trace=%file,%network", *command],
                 cwd=here,
                 env=environment,
                 stdout=written,
@@ -139,7 +151,7 @@ def process(seed: int, first: int, last: int, allow: bool, end: float | None) ->
                 start_new_session=True,
             )
             wait(child, out, end)
-        touched = Touched(folder)
+        touched = Touched(folder, walled=way == WALL)
         touched.read(trace.read_text(errors="replace").splitlines())
         return list(graphs_of(out.read_text(), touched))
 
@@ -166,18 +178,39 @@ def graphs_of(said: str, touched: Touched) -> Iterator[Tried]:
         yield Tried(int(number), op, place.rstrip(" |"), outcome, touched.by.get(int(number), ()))
 
 
+def whole(lines: Iterable[str]) -> Iterator[str]:
+    """The lines of strace, those calls put together that another thread came between."""
+    begun: dict[str, str] = {}
+    for line in lines:
+        thread = line.partition(" ")[0]
+        if line.endswith(UNFINISHED):
+            begun[thread] = line.removesuffix(UNFINISHED)
+        elif (rest := RESUMED.match(line)) and thread in begun:
+            yield begun.pop(thread) + rest[1]
+        else:
+            yield line
+    yield from begun.values()
+
+
+def in_vain(name: str, line: str) -> bool:
+    """Whether a call failed, and one to the network because the kernel refused it."""
+    failed = FAILED.search(line)
+    return failed is not None and (name not in TALKING or failed[1] in ("EACCES", "EPERM"))
+
+
 class Touched:
     """What a process touched, by the number of the graph that was tried meanwhile."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, walled: bool = False) -> None:
         self.folder = folder
+        self.walled = walled  # then the folder for work may be written to
         self.by: dict[int, tuple[str, ...]] = {}
 
     def read(self, lines: Iterable[str]) -> None:
         number = None  # before the first graph, the process itself is loaded
-        for line in lines:
+        for line in whole(lines):
             call = CALL.match(line)
-            if call is None:
+            if call is None or (self.walled and MARK not in line and in_vain(call[2], line)):
                 continue
             paths = PATH.findall(call[3])
             if paths and paths[0].startswith(MARK):
@@ -202,6 +235,8 @@ class Touched:
 
     def is_own(self, path: str) -> bool:
         if THREAD.fullmatch(path) or path == "/dev/null":
+            return True
+        if self.walled and f"{path}/".startswith(f"{self.folder}/work/"):
             return True
         library = path.startswith(LOOKED_UP) and ".so" in path  # a process that dies says where
         return library or path.removeprefix(f"{self.folder}/here/") in OWN

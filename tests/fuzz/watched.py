@@ -1,6 +1,9 @@
 """Watched: runs graphs at random in the current folder, each to its end or to its refusal.
 
-    python -m tests.fuzz.watched SEED FIRST LAST [--allow]
+    python -m tests.fuzz.watched SEED FIRST LAST [--allow] [--wall FOLDER]
+
+With --wall the kernel confines this process first: it writes to that folder alone, and reads what
+Python and TensorFlow are made of.
 
 Whoever watches this process from outside sees a path that begins with MARK before each graph. One
 line is printed for each: its number, its op, where the op stands, and how far it came.
@@ -17,6 +20,7 @@ os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 
 from tests.fuzz.random_graphs import Maker
+from tflab.cli import confinement, landlock
 from tflab.errors import EffectsError, TflabError
 from tflab.lifecycle import frontend
 from tflab.models import saved
@@ -30,25 +34,30 @@ REFUSED, BLOCKED, GATED, RAN = "refused by the runtime", "not imported", "gated"
 SECONDS = 2  # of one step; what waits for ever is given up
 
 
-def main(seed: int, first: int, last: int, allow: bool) -> None:
+def main(seed: int, first: int, last: int, allow: bool, folder: Path) -> None:
     refusals.TIME_LIMIT_S = SECONDS
     # Only through a checkpoint is a MetaGraphDef restored
-    Path("graph.index").touch()
+    (folder / "graph.index").touch()
     maker = Maker(seed)
     for number in range(first, last):
         op, place, meta = maker.graph(number)
-        path = Path("graph.meta")
+        path = folder / "graph.meta"
         content = meta
         if place == "main op":
             content = private.saved_model()
             content.meta_graphs.append(meta)
-            path = Path("saved_model.pb")
+            path = folder / "saved_model.pb"
         path.write_bytes(content.SerializeToString())
         print(number, op, place, end=" | ", flush=True)
         os.path.exists(f"{MARK}{number}")
         print(outcome(path, allow), flush=True)
         path.unlink()
     os.path.exists(f"{MARK}end")
+
+
+def confine(folder: str) -> None:
+    """Let this process write to a folder alone, and reach no network."""
+    landlock.confine(confinement.installed(), [folder, "/dev/null"])
 
 
 def outcome(path: Path, allow: bool) -> str:
@@ -77,7 +86,10 @@ def outcome(path: Path, allow: bool) -> str:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:4]), allow="--allow" in sys.argv)
+    wall = sys.argv[sys.argv.index("--wall") + 1] if "--wall" in sys.argv else ""
+    if wall:
+        confine(wall)
+    main(*map(int, sys.argv[1:4]), allow="--allow" in sys.argv, folder=Path(wall or "."))
     # Threads of ops that wait for ever would keep the process from its end
     sys.stdout.flush()
     os._exit(0)

@@ -6,6 +6,7 @@ import subprocess
 import pytest
 
 from tests.fuzz import gate
+from tflab.cli import confinement
 
 pytestmark = [pytest.mark.tensorflow, pytest.mark.slow]
 
@@ -30,6 +31,15 @@ def test_what_the_gate_lets_through_touches_nothing():
     assert [graph for graph in tried if graph.touched or graph.failed] == []
 
 
+@pytest.mark.skipif(not confinement.is_available(), reason="This kernel has no Landlock.")
+def test_what_the_kernel_confines_touches_nothing_without_the_gate():
+    tried = list(gate.tried(seed=1, graphs=GRAPHS, seconds=0, way=gate.WALL))
+    assert [graph.number for graph in tried] == list(range(GRAPHS))
+    assert "ran" in {graph.outcome for graph in tried}
+    assert "gated" not in {graph.outcome for graph in tried}
+    assert [graph for graph in tried if graph.touched or graph.failed] == []
+
+
 def test_a_system_call_that_touches_something_is_seen(tmp_path):
     lines = (
         'openat(AT_FDCWD, "/etc/before", O_RDONLY) = 3',
@@ -48,6 +58,22 @@ def test_a_system_call_that_touches_something_is_seen(tmp_path):
     )
     touched = gate.Touched(str(tmp_path))
     touched.read(f"12 {line}" for line in lines)
+    walled = gate.Touched(str(tmp_path), walled=True)
+    walled.read(
+        f"{thread} {line}"
+        for thread, line in (
+            (12, 'access("/watched-graph-7", F_OK) = -1 ENOENT (No such file)'),
+            (12, 'openat(AT_FDCWD, "/etc/passwd", O_RDONLY <unfinished ...>'),
+            (13, 'openat(AT_FDCWD, "/secret", O_RDONLY) = -1 EACCES (Permission denied)'),
+            (12, "<... openat resumed>) = 3"),
+            (12, "connect(5, {sa_family=AF_INET}, 16) = -1 EACCES (Permission denied)"),
+            (12, "connect(6, {sa_family=AF_INET}, 16) = -1 ECONNREFUSED (Refused)"),
+            (12, f'mkdir("{tmp_path}/work/a", 0777) = 0'),
+        )
+    )
+    assert walled.by == {
+        7: ("openat /etc/passwd", "connect(6, {sa_family=AF_INET}, 16)"),
+    }
     assert touched.by == {
         7: ("openat bait", "openat /usr/lib/x.py", "mkdir new", "rename new old"),
         8: ("connect(5, {sa_family=AF_INET, sin_port=htons(9)}, 16)",),
