@@ -1,6 +1,7 @@
 """Captures: warm, traced steps of the lab's batch sizes, for TensorBoard."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import tensorflow as tf
@@ -81,6 +82,19 @@ def test_a_batch_size_of_all_the_rows_is_captured(walked):
     taken = captures.take(with_rows(walked("toy")["placement"], 16), Options())
     assert [steps.batch_size for steps in taken.captured] == [1, 16]
     assert [sentence[:13] for sentence in taken.left_out] == ["A batch of 64"]
+
+
+def test_batch_sizes_are_captured_as_long_as_the_stages_took():
+    execution = SimpleNamespace(batch_size=16, traced_step_ns=SimpleNamespace(median=10**9))
+    assert captures.affordable((1, 16, 64), execution, 60) == ((1, 16, 64), ())
+    assert captures.affordable((64, 16, 1), execution, 20) == (
+        (1, 16),
+        (
+            "A batch of 64 is not captured: its steps would take about 32 s, and the stages took "
+            "20 s. Give --batch-size 64 to capture it.",
+        ),
+    )
+    assert captures.affordable((1, 16), execution, 1)[0] == (16,)
 
 
 def with_rows(placement, rows):

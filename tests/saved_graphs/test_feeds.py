@@ -13,6 +13,7 @@ from tflab import lifecycle
 from tflab.errors import RefusedError, TflabError, UsageError
 from tflab.records import Options, Saved
 from tflab.runtime import session
+from tflab.saved_graphs import advice
 
 pytestmark = pytest.mark.tensorflow
 
@@ -286,6 +287,27 @@ def test_a_step_that_fails_on_made_up_values_says_what_to_try(tmp_path):
         "x=16,6."
     )
     assert "placement" in walk(tmp_path / "g.pb", "placement", shapes=(("x", (16, 6)),))
+
+
+def test_a_shape_that_does_not_help_is_not_advised(tmp_path):
+    def build():
+        x = tf.compat.v1.placeholder(tf.float32, name="x")
+        hidden = tf.compat.v1.placeholder_with_default(x, None)
+        tf.debugging.assert_equal(tf.size(hidden), 6000, message="6000 of them", name="check")
+        with tf.control_dependencies(tf.compat.v1.get_default_graph().get_operations()[-1:]):
+            tf.identity(hidden, name="y")
+
+    with pytest.raises(RefusedError) as error:
+        walk(written(tmp_path, build), "placement", fetches=("y",))
+    assert str(error.value).endswith("Try --feed x=FILE.npy.")
+
+
+def test_other_shapes_of_a_scalar_have_one_row_and_begin_with_what_the_runtime_named():
+    with tf.Graph().as_default():
+        x = tf.compat.v1.placeholder(tf.float32, name="x")
+        shapes = list(advice.other_shapes(x, (), "It has to have 3 columns"))
+    assert shapes[:2] == [(1, 3), (1, 1, 3)]
+    assert (1, 1) in shapes and () not in shapes
 
 
 def test_what_was_given_is_not_called_made_up(tmp_path):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tests import graphs
 from tflab.errors import TflabError, UsageError
+from tflab.runtime import refusals
 from tflab.saved_graphs import formats, keras_archives
 
 pytestmark = pytest.mark.tensorflow
@@ -192,3 +193,28 @@ def test_damage_gives_a_graph_or_one_sentence(contents, tmp_path, data):
         assert formats.read(path).graph_def.node
     except TflabError as error:
         assert str(path) in str(error)
+
+
+def test_of_what_keras_says_the_cause_is_kept():
+    error = TypeError(
+        "<class 'Odd'> could not be deserialized properly.\n\nconfig={'a': 1}.\n\n"
+        "Exception encountered: Unable to revive model from config (it was\nmade elsewhere)"
+    )
+    assert formats.told_by_keras(error) == (
+        "<class 'Odd'> could not be deserialized properly. Unable to revive model from config."
+    )
+    error = ValueError(
+        "{{function_node __wrapped__X_device_/job:a/device:CPU:0}} OOM when allocating tensor with "
+        "shape[4,9] and type float on /job:a/device:CPU:0 by allocator mklcpu [Op:X] name: "
+    )
+    assert (
+        formats.told_by_keras(error) == "OOM when allocating tensor with shape[4,9] and type float."
+    )
+    assert formats.told_by_keras(ValueError()) == "ValueError."
+
+
+def test_a_message_is_not_cut_within_a_bracket():
+    cut = refusals.without_open_bracket
+    assert cut("indices[0] = 5 is not in [0, 3)") == "indices[0] = 5 is not in [0, 3)"
+    assert cut("shapes differ (as in (a), but") == "shapes differ"
+    assert cut("(from here") == "(from here"

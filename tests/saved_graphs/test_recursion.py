@@ -7,7 +7,7 @@ from tensorflow.core.framework.graph_pb2 import GraphDef
 from tflab.errors import TflabError
 from tflab.lifecycle import walk
 from tflab.records import Options
-from tflab.saved_graphs import recursion
+from tflab.saved_graphs import flat, recursion
 
 pytestmark = pytest.mark.tensorflow
 
@@ -83,3 +83,20 @@ def test_a_graph_that_would_end_the_process_is_shown_and_not_imported(tmp_path):
     with pytest.raises(TflabError) as error:
         list(walk(str(path), Options(), "placement"))
     assert str(error.value) == said
+
+
+@pytest.mark.parametrize(
+    "functions",
+    [
+        [function(f"f{place}", f"f{place + 1}") for place in range(3_000)],
+        [function(f"f{place}", *2 * [f"f{place + 1}"]) for place in range(30)],  # 2^30 calls
+    ],
+    ids=["deep", "many"],
+)
+def test_calls_without_end_are_laid_out_as_far_as_that_makes_sense(functions):
+    whole = graph("f0", *functions, function(f"f{len(functions)}"))
+    layout = flat.Layout(whole, {f.signature.name: f for f in whole.library.function})
+    layout.lay_out({"x", "call"}, ())
+    assert "x" in layout.nodes
+    assert layout.called <= flat.MOST + 2
+    assert max(name.count("/") for name in layout.nodes) <= flat.DEEPEST + 1

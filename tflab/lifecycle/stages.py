@@ -41,4 +41,6 @@ def through(model: str, options: Options, runs: bool = True) -> Iterator[Stage]:
         yield placed
         yield execution.execute(placed, options)
     except RefusedError as error:
-        raise advice.with_advice(error, derived.program, options) from error
+        program = derived.program
+        fetches = placement.resolve(program, options.fetches) or placement.default_fetches(program)
+        raise advice.with_advice(error, program, options, fetches) from error

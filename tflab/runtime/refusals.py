@@ -28,6 +28,7 @@ HARMLESS = re.compile(  # sentences of before anything ran, which quote the grap
 OF_A_FILE = re.compile(
     r"(?P<path>.+); (No such file or directory|Permission denied|Is a directory)"
 )
+OF_EAGER = re.compile(r"( on /job:\S+( by allocator \w+)?)?( \[Op:\w+\].*)?$")
 OF_DEVICES = ("explicitly assigned to", "required incompatible device")  # another may do it
 
 
@@ -101,4 +102,16 @@ def sentence(message: str) -> str:
     lines = [line for line in lines if not line.endswith(":")] or lines  # headings
     first = lines[0].partition(" [[")[0] if lines else "no message"
     first = re.sub(r"\{\{function_node \S*?\}\} ?", "", first)
-    return re.sub(r"\{\{node (.*?)\}\}", r"'\1'", first)
+    first = OF_EAGER.sub("", re.sub(r"\{\{node (.*?)\}\}", r"'\1'", first))
+    return without_open_bracket(first)
+
+
+def without_open_bracket(text: str) -> str:
+    """The text as far as its brackets are closed: a message may go on in another line."""
+    opened: list[int] = []
+    for place, letter in enumerate(text):
+        if letter in "([{":
+            opened.append(place)
+        elif letter in ")]}" and opened:  # a half-open interval ends with another kind
+            opened.pop()
+    return text[: opened[0]].rstrip(" ,:;") or text if opened else text

@@ -17,7 +17,8 @@ from tflab.runtime import private
 from tflab.saved_graphs import gate
 from tflab.saved_graphs.reach import PLAIN_CALLS, node_of
 
-MOST = 50_000  # nodes; calls beyond them stay calls
+MOST = 50_000  # nodes, and calls that are laid out; calls beyond them stay calls
+DEEPEST = 100  # functions within functions; calls beyond them stay calls
 CHOICES = {"If": 1, "StatelessIf": 1, "Case": 1, "StatelessCase": 1}  # inputs that are no arguments
 LOOPS = ("While", "StatelessWhile")
 LEFT_OUT = ("_class", "_output_shapes")  # attributes that name other nodes, or what is worked out
@@ -66,6 +67,7 @@ class Layout:
         self.nodes: dict[str, Any] = {}
         self.alias: dict[str, str] = {}
         self.fed: dict[str, str] = {}
+        self.called = 0  # functions, of which a few may call one another a billion times
 
     def lay_out(self, needed: Collection[str], fed: Collection[tf.Tensor]) -> None:
         names = {tensor.name for tensor in fed}
@@ -94,7 +96,9 @@ class Layout:
         those of the call that it is laid out for, `within` the functions around it."""
         known = dict(calls_of(node, self.functions))
         recursive = any(function in within for function in known)
-        calls = known if len(self.nodes) < MOST and not recursive else {}
+        deep = recursive or len(within) >= DEEPEST
+        calls = known if max(len(self.nodes), self.called) < MOST and not deep else {}
+        self.called += len(calls)
         for function, skipped in calls.items():
             body = self.functions[function]
             prefix = name if len(calls) == 1 else f"{name}/{function}"

@@ -22,13 +22,14 @@ from google.protobuf.message import DecodeError
 from tflab import doors, folders
 from tflab.errors import TflabError, UsageError, reason
 from tflab.records import Lines
-from tflab.runtime import private
+from tflab.runtime import private, refusals
 from tflab.saved_graphs import keras_archives, lines
 
 KINDS = "a SavedModel folder, a GraphDef or MetaGraphDef (binary or text), or a .keras file"
 LARGEST_TEXT = 64 * 2**20  # bytes; parsing a text proto takes about a second per megabyte
 HDF5 = b"\x89HDF\r\n\x1a\n"
 ZIP = b"PK\x03\x04"
+CAUSE = "Exception encountered:"  # before the reason, in what Keras says of a layer
 
 
 @dataclass(frozen=True)
@@ -96,8 +97,15 @@ def read_keras_model(path: Path) -> GraphFile:
             lambda: tf.keras.models.load_model(path, compile=False, safe_mode=True), str(path)
         )
     except Exception as error:  # Keras may raise anything
-        first = (reason(error).strip() or type(error).__name__).splitlines()[0]
-        raise TflabError(f"Keras cannot load '{path}': {first}") from error
+        raise TflabError(f"Keras cannot load '{path}': {told_by_keras(error)}") from error
+
+
+def told_by_keras(error: Exception) -> str:
+    """What Keras said first, and the cause that it names further down, as sentences."""
+    lines = [line.strip() for line in reason(error).splitlines() if line.strip()]
+    causes = [line.partition(CAUSE)[2].strip() for line in lines if line.startswith(CAUSE)]
+    told = dict.fromkeys([*lines[:1], *causes[-1:]]) or [type(error).__name__]
+    return " ".join(f"{refusals.sentence(text).rstrip('.')}." for text in told if text)
 
 
 def exported(make: Callable[[], Any], given: str) -> GraphFile:
