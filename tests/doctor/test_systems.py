@@ -12,6 +12,9 @@ NO_CUDA = "TensorFlow has no packages with CUDA for it: --configs gpu finds none
 NO_DUMPS = "XLA's dumps were not tried here; where they cannot be read, a note says so"
 
 
+UNCONFINED = Finding("System", systems.UNCONFINED, systems.NO_LANDLOCK)
+
+
 @pytest.fixture
 def on(monkeypatch):
     """`on("Darwin", "arm64")`: what is found on such a machine."""
@@ -28,13 +31,15 @@ def named(name):
     return Finding("System", "name", name, NOTE, systems.NOT_TESTED)
 
 
-def test_linux_is_named_and_nothing_differs(on):
+def test_linux_is_named_and_nothing_differs(on, monkeypatch):
+    monkeypatch.setattr(systems.confinement, "is_available", lambda: True)
     assert on("Linux", "x86_64") == [Finding("System", "name", "Linux on x86_64")]
 
 
 def test_a_mac_with_apples_processor_has_no_onednn(on):
     assert on("Darwin", "arm64") == [
         named("macOS on arm64"),
+        UNCONFINED,
         Finding("System", "load", NO_PROC),
         Finding("System", "memory", NO_MEMINFO),
         Finding("System", "cluster", REACHED),
@@ -81,7 +86,7 @@ def test_windows_lacks_locks_signals_and_make(on):
 
 def test_a_system_without_a_name_of_ours_keeps_its_own(on):
     assert on("FreeBSD", "arm64")[0] == named("FreeBSD on arm64")
-    assert len(on("FreeBSD", "arm64")) == 6
+    assert len(on("FreeBSD", "arm64")) == 7
 
 
 def test_the_browser_is_asked_of_apt_on_linux_alone(on):
@@ -93,3 +98,22 @@ def test_the_browser_is_asked_of_apt_on_linux_alone(on):
 
 def test_doctor_looks_at_the_system():
     assert Check("System", "systems:differences", needed=False) in checks.CHECKS
+
+
+def test_a_linux_without_landlock_does_not_confine_graphs(monkeypatch):
+    monkeypatch.setattr(systems.platform, "system", lambda: "Linux")
+    monkeypatch.setattr(systems.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(systems.confinement, "is_available", lambda: True)
+    linux = Finding("System", "name", "Linux on x86_64")
+    assert list(systems.differences()) == [linux]
+    monkeypatch.setattr(systems.confinement, "is_available", lambda: False)
+    assert list(systems.differences()) == [
+        linux,
+        Finding(
+            "System",
+            "graphs from files",
+            "no Landlock: only rules about ops protect your files, not the kernel",
+            NOTE,
+            "Take Linux 5.13 or later, or run only graphs that you trust.",
+        ),
+    ]

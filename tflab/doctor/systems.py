@@ -5,14 +5,19 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator
 
+from tflab.cli import confinement
 from tflab.doctor.checks import FINE, NOTE, Finding
 
 LINUX, MACOS, WINDOWS = "Linux", "Darwin", "Windows"  # as platform.system() calls them
 NAMES = {LINUX: "Linux", MACOS: "macOS", WINDOWS: "Windows"}
 ARM = ("arm64", "aarch64")
 NOT_TESTED = "tflab is tested on Linux only; what differs here stands in the table."
+UNCONFINED = "graphs from files"
+NO_LANDLOCK = "no Landlock: only rules about ops protect your files, not the kernel"
+TRUSTED_ONLY = "Take Linux 5.13 or later, or run only graphs that you trust."
 # What is looked at -> what differs
 ELSEWHERE = {
+    UNCONFINED: NO_LANDLOCK,
     "load": "no /proc: time that a host takes from a virtual machine is not seen",
     "memory": "no /proc: a step that wants more memory than is free is not refused before it runs",
     "cluster": "tasks of --cluster can be reached from other machines, not from this one alone",
@@ -43,6 +48,8 @@ def differences() -> Iterator[Finding]:
     name = f"{NAMES.get(system, system)} on {machine}"
     if system == LINUX:
         yield Finding("System", "name", name, FINE)
+        if not confinement.is_available():
+            yield Finding("System", UNCONFINED, NO_LANDLOCK, NOTE, TRUSTED_ONLY)
         return
     yield Finding("System", "name", name, NOTE, NOT_TESTED)
     own = {}
