@@ -56,7 +56,7 @@ def test_a_mac_with_apples_processor_has_no_onednn(on):
 def test_a_mac_with_intels_processor_has_no_tensorflow_that_is_new_enough(on):
     *others, last = on("Darwin", "x86_64")
     assert [finding.looked_at for finding in others] == [
-        *("name", "load", "memory", "cluster", "GPU", "generated code")
+        *("name", "graphs from files", "load", "memory", "cluster", "GPU", "generated code")
     ]
     assert (last.looked_at, last.found) == (
         "TensorFlow",
@@ -68,6 +68,7 @@ def test_windows_lacks_locks_signals_and_make(on):
     found = {finding.looked_at: finding.found for finding in on("Windows", "AMD64")}
     assert found == {
         "name": "Windows on AMD64",
+        "graphs from files": systems.NO_LANDLOCK,
         "load": "the system counts no load average: whether the machine was quiet is told from "
         "the step times alone",
         "memory": NO_MEMINFO,

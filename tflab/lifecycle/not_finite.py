@@ -43,7 +43,9 @@ def known(program: Program) -> Known:
     update that tflab added has the line that made the optimiser."""
     listed = nodes.from_graph(program.graph, program.model.lines)
     every = tuple(
-        replace(node, source=node.source or program.optimizer_line) if node.phase == UPDATING else node
+        replace(node, source=node.source or program.optimizer_line)
+        if node.phase == UPDATING
+        else node
         for node in map(without_own_line, listed)
     )
     library = functions.of_graph(program.graph, program.model.lines)
