@@ -1,5 +1,7 @@
 """Row labels: the layer of a node, with the calls and scopes around it."""
 
+from functools import partial
+
 import pytest
 
 from tflab.analysis import row_labels
@@ -41,6 +43,25 @@ def test_the_layer_of_a_node(name, layer):
     assert row_labels.layer(name, homes) == layer
 
 
+@pytest.mark.parametrize(
+    ("name", "layer"),
+    [
+        ("sequential_1/first_1/MatMul", "first"),
+        ("training/sequential_1/first_1/MatMul/ReadVariableOp", "first"),
+        ("gradients/training/sequential_1/first_1/MatMul_grad/MatMul", "gradients/first"),
+        ("sequential_1/Cast", "sequential"),
+        ("sequential_1/first_12/MatMul", "sequential"),
+        ("first/kernel", "first"),
+        ("loss/mean", "loss"),
+    ],
+)
+def test_a_layer_is_called_by_its_own_name_where_that_is_known(name, layer):
+    homes = {"sequential_1", "sequential_1/first_1", "first", "loss"}
+    layers = {"sequential_1": "sequential", "sequential_1/first_1": "first"}
+    layers |= {f"training/{scope}": layer for scope, layer in layers.items()}
+    assert row_labels.layer(name, homes, layers) == layer
+
+
 def test_the_name_of_a_node_directly_in_calls_keeps_the_outermost_one():
     inner = "StatefulPartitionedCall/PartitionedCall/x"
     assert row_labels.called(inner) == "StatefulPartitionedCall/x"
@@ -69,4 +90,4 @@ def test_layers_are_joined_with_all_that_they_were_fused_with(fused, joined):
     for part, into in fused:
         ledger += [Fate(part, "fused", "remapper", into), Fate(into, "executed", None, None)]
     homes = {fate.name.rpartition("/")[0] for fate in ledger}
-    assert row_labels.joined_layers(ledger, homes) == joined
+    assert row_labels.joined_layers(ledger, partial(row_labels.layer, homes=homes)) == joined

@@ -17,10 +17,8 @@ from google.protobuf import text_format
 from tests import graphs
 from tflab.cli import confinement
 
-pytestmark = [
-    pytest.mark.tensorflow,
-    pytest.mark.skipif(not confinement.is_available(), reason="This kernel has no Landlock."),
-]
+NEEDED = pytest.mark.skipif(not confinement.is_available(), reason="This kernel has no Landlock.")
+pytestmark = [pytest.mark.tensorflow, NEEDED]
 
 FOLDED = """
 node {name: "size" op: "Const" attr {key: "dtype" value {type: DT_INT32}}

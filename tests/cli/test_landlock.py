@@ -9,10 +9,8 @@ import pytest
 
 from tflab.cli import landlock
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not landlock.abi(), reason="This kernel has no Landlock."),
-]
+NEEDED = pytest.mark.skipif(not landlock.abi(), reason="This kernel has no Landlock.")
+pytestmark = [pytest.mark.slow, NEEDED]
 
 TRY = """
 import os, signal, socket, subprocess, sys

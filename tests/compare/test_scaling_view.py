@@ -40,7 +40,7 @@ def test_every_cell_and_sentence():
         [
             "Measured: untraced steps; the network's share of traced ones, with no op running",
             (
-                *("tasks", "step", "p10", "p90", "images/s", "speed-up", "efficiency"),
+                *("tasks", "step", "p10", "p90", "rows/s", "speed-up", "efficiency"),
                 *("network", "messages", "bytes"),
             ),
             ("0", "2.00 ms", "1.90 ms", "2.10 ms", "32,000", "1.00", "", "", "0", "0 B"),
@@ -62,7 +62,7 @@ def test_every_cell_and_sentence():
         "no cores, and the wire would be slower.",
         [
             "Extrapolated by that, not measured",
-            ("tasks", "step", "images/s", "speed-up", "bytes"),
+            ("tasks", "step", "rows/s", "speed-up", "bytes"),
             ("4", "8.00 ms", "8,000", "0.25", "256 KiB"),
             "",
         ],

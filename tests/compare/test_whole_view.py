@@ -4,6 +4,7 @@ In the record no two numbers that could be mixed up agree: one step in four was 
 traced steps, their images and all steps differ, and nothing is divided by 1.
 """
 
+import io
 import json
 from dataclasses import replace
 
@@ -12,7 +13,7 @@ import pytest
 from tests.records_by_hand import BUSY, BUSY_LINE, op_at_size, op_stats, op_total, verdict
 from tflab.analysis import quality
 from tflab.compare import findings, view
-from tflab.exporters import csv
+from tflab.exporters import csv, text
 from tflab.exporters import json as exported_json
 from tflab.records import (
     Compared,
@@ -471,6 +472,52 @@ def by_line() -> Comparison:
         for size, table in COMPARISON.tables.items()
     }
     return replace(COMPARISON, by="line", rows=rows, tables=tables)
+
+
+def of_phases() -> Comparison:
+    """Two lines of a step that trains, with long codes."""
+    row = COMPARISON.tables[4][0]
+    phases = {"forward_ns": 1_000_000, "backward_ns": 2_000_000, "update_ns": 300_000}
+    times = {"total_ns": 3_300_000, "step_ns": 1_650_000, "step_median_ns": 1_600_000}
+    shares = {"calls": 4, "share": 0.75, "cumulative_share": 0.75}
+    code = "embedded = tf.nn.embedding_lookup(table, words)"
+    first = replace(row, key="embedding_model.py:10", code=code, **phases, **times, **shares)
+    last = replace(first, key="embedding_model.py:9", code="y = x", share=0.25, backward_ns=0)
+    return replace(COMPARISON, by="line", tables={4: (first, last)})
+
+
+def printed(table: Table, width: int, monkeypatch) -> list[str]:
+    monkeypatch.setenv("COLUMNS", str(width))
+    stream = io.StringIO()
+    text.show_table(text.console(stream), table)
+    return [line.rstrip() for line in stream.getvalue().splitlines()]
+
+
+def test_a_table_of_lines_at_100_columns_has_whole_headers_and_most_of_the_code(monkeypatch):
+    title, headers, _, *rows = printed(op_table.costs(of_phases(), 4, 10), 100, monkeypatch)
+    assert title == "Batch 4: the time it took, the most expensive first"
+    assert [line.strip() for line in (headers, *rows)] == [
+        "line                   code                            forward  backward  updates"
+        "    total   share",
+        "embedding_model.py:10  embedded = tf.nn.embedding_lo…  1.00 ms   2.00 ms   300 us"
+        "  3.30 ms  75.0 %",
+        "embedding_model.py:9   y = x                           1.00 ms             300 us"
+        "  3.30 ms  25.0 %",
+        "Left out, for want of room: calls, a step, median step, cumulative.",
+    ]
+
+
+def test_a_table_of_lines_has_all_columns_where_they_fit_and_its_code_wherever_it_is(monkeypatch):
+    table = op_table.costs(of_phases(), 4, 10)
+    _, headers, *_ = printed(table, 160, monkeypatch)
+    assert headers.split() == [
+        *("line", "code", "forward", "backward", "updates", "total"),
+        *("calls", "a", "step", "median", "step", "share", "cumulative"),
+    ]
+    for width in range(40, 160, 8):
+        lines = printed(table, width, monkeypatch)
+        (headers,) = (line for line in lines if line.startswith("  line "))
+        assert " code " in headers and "…" not in headers
 
 
 STEPS_ABREAST = [

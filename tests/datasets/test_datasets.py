@@ -83,3 +83,24 @@ def test_images_are_centred_in_a_black_frame():
 def test_a_side_without_room_for_an_even_frame_is_refused(side):
     with pytest.raises(TflabError, match=f"28x28 cannot be centred in {side}x{side}; choose a"):
         centred(PIXELS, 255, side)
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "unit"),
+    [
+        ("images", (6,), "image"),
+        ("image", (6, 6), "image"),
+        ("pictures", (6, 6), "row"),
+        ("x", (28, 28, 1), "image"),
+        ("x", (28, 28, 3), "image"),
+        ("x", (28, 28, 4), "image"),
+        ("x", (3, 28, 28), "image"),
+        ("x", (28, 28, 2), "row"),
+        ("x", (28, 3, 28), "row"),
+        ("x", (5, 28, 28, 3), "row"),
+        ("x", (), "row"),
+    ],
+)
+def test_a_row_is_an_image_by_its_name_or_its_shape(name, shape, unit):
+    columns = {"labels": np.zeros(2), name: np.zeros((2, *shape))}
+    assert Dataset("some", "train", columns).unit == unit

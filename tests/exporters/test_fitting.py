@@ -163,7 +163,7 @@ def test_where_nothing_is_spare_the_last_numbers_are_left_out_and_the_first_stay
     assert fitting.kept_columns((number, FIXED, number), (8, 8, 8), 4) == [0, 1]
 
 
-def test_a_long_header_is_cut_before_its_numbers_are_left_out():
+def test_a_long_header_is_wrapped_before_its_numbers_are_left_out():
     number = Column("first start to last end", lambda row: row[1], right=True)
     rows = [("1", "2.00 us")]
     table = Table("t", (Column("step", lambda row: row[0], right=True), number), tuple(rows))
@@ -172,13 +172,20 @@ def test_a_long_header_is_cut_before_its_numbers_are_left_out():
     assert fitting.fit(table, rows, 12).left_out == ("first start to last end",)
 
 
-def test_a_header_keeps_five_characters_or_its_numbers_are_left_out():
+def test_no_word_of_a_header_is_cut():
     columns = tuple(
         Column(header, lambda row: row, right=True) for header in ("GFLOP/s", "of roof")
     )
     table = Table("t", columns, ("1",))
-    for width, widths in ((16, (7, 7)), (12, (5, 5)), (11, (7,))):
+    for width, widths in ((16, (7, 7)), (13, (7, 4)), (12, (7,))):
         assert fitting.fit(table, [("1", "1")], width).widths == widths
+
+
+def test_columns_are_spared_for_the_characters_that_another_wants():
+    code = Column("code", str, elastic=True, wanted=32)
+    assert headers((code, SPARE), (40, 20), 32 + 2 + 20) == ["code", SPARE.header]
+    assert headers((code, SPARE), (40, 20), 32 + 2 + 19) == ["code"]
+    assert headers((code, SPARE), (10, 20), 10 + 2 + 20) == ["code", SPARE.header]
 
 
 def test_sentences_are_wrapped_and_names_without_spaces_cut():

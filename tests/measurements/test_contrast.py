@@ -109,7 +109,7 @@ def test_only_what_differs_is_told_machine_first():
     assert held(other).differences == (
         Difference("Weights", ("drawn anew in each run", "def")),
         Difference("Data", ("MNIST (fedcba9876543210)", "MNIST (abc)")),
-        Difference("Images", ("80", "160")),
+        Difference("Rows", ("80", "160")),
     )
 
 

@@ -443,6 +443,11 @@ def test_a_function_of_any_module_is_a_model_without_an_edit(tmp_path, monkeypat
     assert {node.source.file for node in built.nodes} == {str(tmp_path / "a_model_of_mine.py")}
 
 
+INSTEAD = (
+    "Or save what it computes with tf.saved_model.save(..., "
+    "options=tf.saved_model.SaveOptions(save_debug_info=True)), which keeps the lines, and name "
+    "that folder."
+)
 CHOICE = (
     f"Choose from {', '.join(models.MODELS)}, or give package.module:function, "
     "or the path of a saved graph."
@@ -465,7 +470,14 @@ CHOICE = (
         (
             "no/such.py:build",
             "'no/such.py' is a file; name the module instead, such as such:build, from the folder "
-            "that it is in.",
+            "that it is in. The function takes no arguments and returns a tflab.records.Model or a "
+            f"Keras model. {INSTEAD}",
+        ),
+        (
+            "train.py",
+            "'train.py' is a file; name the module instead, such as train:build, from the folder "
+            "that it is in. The function takes no arguments and returns a tflab.records.Model or a "
+            f"Keras model. {INSTEAD}",
         ),
         (":build", f"No model named ':build'. {CHOICE}"),
         ("tflab.models.toy:", f"No model named 'tflab.models.toy:'. {CHOICE}"),
@@ -492,3 +504,51 @@ def test_a_module_that_fails_on_import_is_no_traceback(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(UsageError, match=r"cannot be imported: ZeroDivisionError: division by ze"):
         models.find("a_broken_model:build")
+
+
+NO_MODELS = """
+import functools
+import tensorflow as tf
+
+def of_images(images, labels, *more, rate=0.1, **others): ...
+
+def of_defaults(rate=0.1, *more, **others): ...
+
+@tf.function
+def traced(): ...
+
+model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(3)])
+"""
+
+
+@pytest.fixture
+def no_models(tmp_path, monkeypatch):
+    (tmp_path / "some_no_models.py").write_text(NO_MODELS)
+    monkeypatch.syspath_prepend(tmp_path)
+    return "some_no_models"
+
+
+@pytest.mark.parametrize(
+    ("name", "complaint"),
+    [
+        ("of_images", "wants arguments (images, labels); a model function takes none."),
+        ("traced", "is a tf.function, which is traced with its arguments."),
+    ],
+)
+def test_what_cannot_be_called_without_arguments_is_refused(name, complaint, no_models):
+    with pytest.raises(UsageError) as error:
+        models.find(f"{no_models}:{name}")
+    assert str(error.value) == f"'{no_models}:{name}' {complaint} {INSTEAD}"
+
+
+def test_a_function_whose_arguments_all_have_defaults_is_taken(no_models):
+    assert models.find(f"{no_models}:of_defaults").__name__ == "of_defaults"
+
+
+def test_a_keras_model_in_place_of_a_function_is_taken_as_it_is(no_models):
+    name = f"{no_models}:model"
+    built = frontend.build((name, models.find(name)), Options())
+    assert built.notes[0] == (
+        f"'{name}' is a Keras model; it is called in this graph, with its own values."
+    )
+    assert built.program.model.output.shape.as_list() == [None, 3]

@@ -324,7 +324,7 @@ def test_a_model_without_a_loss_has_an_empty_state_that_says_why():
     assert pass_log.with_gradients(FRONTEND, Backward(None, FORWARD)) == State(
         stage="backward",
         title="With gradients",
-        about="The model has no loss or no optimiser: nothing to differentiate, nothing added.",
+        about="Nothing to differentiate, nothing added.",
         lines=(),
         gone=(),
         defined=(),

@@ -246,6 +246,17 @@ def test_another_signature_can_be_chosen(tmp_path):
 def test_a_function_that_returns_a_keras_model_is_a_model():
     stages = walk("tests.graphs:lstm", stop="execution")
     assert closes(stages["placement"])
+    assert stages["frontend"].notes[0] == (
+        "'tests.graphs:lstm' is a Keras model; it is called in this graph, with its own values."
+    )
+    assert set(stages["frontend"].program.layers.values()) >= {"embedding", "lstm"}
+
+
+def test_nodes_of_a_keras_file_come_from_the_functions_that_keras_exports(tmp_path):
+    path = str(tmp_path / "lstm.keras")
+    graphs.lstm().save(path)
+    stages = walk(path, stop="placement")
+    assert closes(stages["placement"])
     origins = {origin.origin for origin in stages["placement"].origins}
     assert any(origin.startswith("function_optimizer, from Stateful") for origin in origins)
 

@@ -14,11 +14,8 @@ from tests import graphs
 from tests.saved_graphs import test_gate as attacks
 from tflab.cli import confinement
 
-pytestmark = [
-    pytest.mark.tensorflow,
-    pytest.mark.slow,
-    pytest.mark.skipif(not confinement.is_available(), reason="This kernel has no Landlock."),
-]
+NEEDED = pytest.mark.skipif(not confinement.is_available(), reason="This kernel has no Landlock.")
+pytestmark = [pytest.mark.tensorflow, pytest.mark.slow, NEEDED]
 
 # What it prints of each graph: how it ended, and the values of its step
 CONFINED = """

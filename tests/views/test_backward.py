@@ -1,6 +1,7 @@
 """The view of the backward stage: every sentence and every cell, of records made by hand."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -223,8 +224,15 @@ def test_gradients_in_a_file_are_known_by_edges_and_names():
 
 def test_a_model_without_a_loss_has_nothing_added():
     assert shown(Backward(None, FORWARD)) == [
-        "The model has no loss or no optimiser, and its graph holds no gradients: nothing to "
+        "The model has no loss or no optimiser, and its graph holds no gradients. Nothing to "
         "differentiate, nothing added."
+    ]
+
+
+def test_a_model_that_could_be_trained_says_why_nothing_is_added():
+    program = SimpleNamespace(model=SimpleNamespace(not_trained="'m' is compiled with 'mse'."))
+    assert shown(Backward(program, FORWARD)) == [
+        "'m' is compiled with 'mse'. Nothing to differentiate, nothing added."
     ]
 
 

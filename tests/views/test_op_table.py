@@ -100,3 +100,18 @@ def test_columns_find_the_statistics_within_other_rows():
 def test_the_key_of_a_row_stands_under_what_it_is(by, header):
     column = op_table.key(by)
     assert (column.header, column.cell(ROW)) == (header, "conv/Relu")
+
+
+@pytest.mark.parametrize(
+    ("by", "top", "order"),
+    [
+        ("layer", 2, "bdace"),  # the two most expensive, and the others, both as they ran
+        ("layer", 3, "abdce"),
+        ("layer", 0, "abcde"),
+        ("layer", 5, "abcde"),
+        ("op", 2, "abcde"),
+    ],
+)
+def test_of_layers_the_most_expensive_come_first_in_the_order_of_execution(by, top, order):
+    rows = [("a", 3), ("b", 9), ("c", 2), ("d", 7), ("e", 1)]
+    assert "".join(row[0] for row in op_table.ranked(by, rows, top, lambda row: row[1])) == order

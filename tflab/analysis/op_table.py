@@ -48,6 +48,7 @@ def table(
     ledger: Sequence[Fate] = (),
     sources: Sources | None = None,
     phases: Mapping[str, str] | None = None,
+    layers: Mapping[str, str] | None = None,
     peaks: Peaks | None = None,
     quantile: Quantile | None = None,
     step_std_ns: OfSteps | None = None,
@@ -60,6 +61,7 @@ def table(
     `steps` is the number of steps that `nodes` are of, and `images` how many they worked on, None
     where nobody knows; `requested_bytes` and `flops` are per step. `sources` gives the lines of
     nodes, and `phases` what they are there for; a node that has none there is forward.
+    `layers` gives the names of layers whose name scopes are called otherwise.
     `fused_from` names the user's nodes that the ledger says were fused into those of the row; by
     line it has their lines instead, where they are others: a node's time belongs to the line of
     the node whose name it bears.
@@ -83,7 +85,7 @@ def table(
     """
     groups: dict[tuple[str, str], list[NodeStats]] = {}
     phases = phases or {}
-    labels = labels_of(nodes, by, sources or {}, ledger, phases)
+    labels = labels_of(nodes, by, sources or {}, ledger, phases, layers or {})
     for label, node in zip(labels, nodes, strict=True):
         groups.setdefault((label, node.op if by == "node" else ""), []).append(node)
     for members in groups.values():

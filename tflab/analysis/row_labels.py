@@ -8,8 +8,10 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from functools import partial
 from itertools import dropwhile
+from types import MappingProxyType
 
 from tflab.analysis.ledger import ROLES
 from tflab.errors import UsageError
@@ -25,6 +27,7 @@ CALLS = re.compile(r"(Stateful)?PartitionedCall(_\d+)?")  # as SavedModels name 
 # What passes values into a call and out of it: `Func/<the call>/input/_0`
 PASSING = re.compile(r"Func/(.+)/(?:input|output)(?:_control_node)?(/_\d+)")
 GRADIENTS = re.compile(r"gradients(_\d+)?")  # the scope that tf.gradients opens
+NAMES: Mapping[str, str] = MappingProxyType({})
 
 Sources = Mapping[str, Source | None]
 
@@ -35,8 +38,9 @@ def labels_of(
     sources: Sources,
     ledger: Sequence[Fate],
     phases: Mapping[str, str],
+    layers: Mapping[str, str],
 ) -> list[str]:
-    """The key of each node's row."""
+    """The key of each node's row. `layers` are names of layers, by their name scopes."""
     if by == "op":
         return [node.op for node in nodes]
     if by == "node":
@@ -44,9 +48,10 @@ def labels_of(
     if by == "layer":
         names = (*sources, *(node.name for node in nodes))
         homes = {called(name).rpartition("/")[0] for name in names}
-        layers = [RUNTIME if is_runtime(node) else layer(node.name, homes) for node in nodes]
-        joined = joined_layers(ledger, homes)
-        return [joined.get(label, label) for label in layers]
+        label = partial(layer, homes=homes, layers=layers)
+        labels = [RUNTIME if is_runtime(node) else label(node.name) for node in nodes]
+        joined = joined_layers(ledger, label)
+        return [joined.get(own, own) for own in labels]
     if by == "line":
         lines = line_labels(sources)
         return [lines.get(node.name) or without_line(node, phases.get(node.name)) for node in nodes]
@@ -64,10 +69,10 @@ def is_runtime(node: NodeStats) -> bool:
     return node.op in ROLES or node.name.startswith("_")
 
 
-def layer(name: str, homes: Set[str] = frozenset()) -> str:
-    """The layer of a node: the outermost of its name scopes that is one of `homes`, those with
-    nodes directly in them: one that holds only scopes, such as a block of layers, is opened. Where
-    `homes` are not known it is the outermost.
+def layer(name: str, homes: Set[str] = frozenset(), layers: Mapping[str, str] = NAMES) -> str:
+    """The layer of a node: the innermost of its name scopes that `layers` has a name for. Else the
+    outermost that is one of `homes`, those with nodes directly in them: one that holds only scopes,
+    such as a block of layers, is opened. Where `homes` are not known it is the outermost.
 
     Below `gradients` it is the layer that the gradient is of: `gradients/conv1`. What starts or
     adds up gradients, `gradients/Fill`, belongs to `gradients`; a node outside of all scopes is
@@ -77,9 +82,9 @@ def layer(name: str, homes: Set[str] = frozenset()) -> str:
     for at, scope in enumerate(scopes):
         if GRADIENTS.fullmatch(scope):
             before = "/".join(scopes[: at + 1])
-            inner = opened("/".join(scopes[at + 1 :]), homes)
+            inner = opened("/".join(scopes[at + 1 :]), homes, layers)
             return f"{before}/{inner}" if inner else before
-    return opened("/".join(scopes), homes) or own
+    return opened("/".join(scopes), homes, layers) or own
 
 
 def called(name: str) -> str:
@@ -94,23 +99,25 @@ def called(name: str) -> str:
     return "/".join((*(inner or scopes[:1]), own))
 
 
-def opened(path: str, homes: Set[str]) -> str:
-    """The path, cut after its first scope that has nodes of its own."""
+def opened(path: str, homes: Set[str], layers: Mapping[str, str] = NAMES) -> str:
+    """The name of the layer whose scope the path leads into; else the path, cut after its first
+    scope that has nodes of its own."""
     parts = path.split("/")
-    prefixes = ("/".join(parts[:count]) for count in range(1, len(parts) + 1))
-    return next((prefix for prefix in prefixes if prefix in homes), parts[0])
+    prefixes = ["/".join(parts[:count]) for count in range(1, len(parts) + 1)]
+    named = [layers[prefix] for prefix in prefixes if prefix in layers]
+    return named[-1] if named else next((p for p in prefixes if p in homes), parts[0])
 
 
-def joined_layers(ledger: Sequence[Fate], homes: Set[str]) -> dict[str, str]:
+def joined_layers(ledger: Sequence[Fate], label: Callable[[str], str]) -> dict[str, str]:
     """For layers whose ops were fused into one, the name of all of them: `conv1 + bn1 + relu1`.
 
-    Their times cannot be told apart, so they are one row.
+    Their times cannot be told apart, so they are one row. `label` gives the layer of a node.
     """
     order = {fate.name: at for at, fate in enumerate(ledger)}
     groups: dict[str, list[str]] = {}
     for into, parts in fused_into(ledger).items():
         if into in order:  # a node of the user's, and not a cluster of XLA
-            fused = [layer(name, homes) for name in sorted((*parts, into), key=order.__getitem__)]
+            fused = [label(name) for name in sorted((*parts, into), key=order.__getitem__)]
             group = list(dict.fromkeys(part for name in fused for part in groups.get(name, [name])))
             groups |= dict.fromkeys(group, group)
     return {name: together(group) for name, group in groups.items() if len(group) > 1}

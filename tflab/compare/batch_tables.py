@@ -53,6 +53,7 @@ def table(
         ledger=placed.ledger,
         sources={node.name: node.source for node in made},
         phases={node.name: node.phase for node in made},
+        layers=placed.program.layers,
         peaks=peaks,
         quantile=batch.accumulator.quantile,
         step_std_ns=batch.accumulator.step_std_ns,

@@ -54,7 +54,7 @@ def measured(scaling: Scaling) -> Table:
             Column("step", lambda row: time(row.step_ns.median), right=True),
             Column("p10", lambda row: time(row.step_ns.p10), right=True),
             Column("p90", lambda row: time(row.step_ns.p90), right=True),
-            Column("images/s", lambda row: f"{row.images_per_second:,.0f}", right=True),
+            Column("rows/s", lambda row: f"{row.images_per_second:,.0f}", right=True),
             Column("speed-up", lambda row: f"{row.speed_up:.2f}", right=True),
             Column("efficiency", efficiency, right=True),
             Column("network", communication, right=True),
@@ -139,7 +139,7 @@ def extrapolated(scaling: Scaling) -> Table:
         (
             Column("tasks", lambda row: str(row.tasks), right=True),
             Column("step", lambda row: time(row.step_ns), right=True),
-            Column("images/s", lambda row: f"{row.images_per_second:,.0f}", right=True),
+            Column("rows/s", lambda row: f"{row.images_per_second:,.0f}", right=True),
             Column("speed-up", lambda row: f"{row.speed_up:.2f}", right=True),
             Column("bytes", lambda row: size(row.bytes), right=True),
         ),

@@ -17,7 +17,6 @@ GAP = 2  # between columns
 DEPTHS = 2  # of scopes in which names that are cut alike may differ: mul, add, and y/Read, z/Read
 RAILS = "lines of the drawing"  # the first column of a drawing, which has no header
 BESIDE = 36  # characters that are left beside rails, or these are left out
-HEADER = 5  # characters of a header that is cut; where there is no room for these, numbers go
 NAME = 24  # characters of a name for which columns are spared; a longer one is cut before them
 
 
@@ -77,16 +76,16 @@ def kept_columns(
     """The places of the columns that stay: the most spare one goes first, the last of its like.
 
     Where that is not enough, the last numbers go: one that is cut is worse than none. `numbers` are
-    the widths of the cells without their headers, which may be cut.
+    the widths of the cells without their headers, which may be wrapped.
     """
     kept = list(range(len(columns)))
-    least = least_widths(columns, natural, NAME)
+    least = list(map(max, least_widths(columns, natural, NAME), wanted_widths(columns, natural)))
     while total(least, kept) > available:
         spare = max(kept, key=lambda place: (columns[place].spare, place))
         if not columns[spare].spare:
             break
         kept.remove(spare)
-    headed = [min(width, HEADER) for width in natural]
+    headed = [longest_word(column) for column in columns]
     least = least_widths(columns, list(map(max, numbers or natural, headed)), 0)
     while total(least, kept) > available:
         right = [place for place in kept if columns[place].right]
@@ -94,6 +93,16 @@ def kept_columns(
             break
         kept.remove(right[-1])
     return kept
+
+
+def longest_word(column: Column) -> int:
+    """What the header of a column takes at least: it is wrapped between words and never cut."""
+    return max(map(cell_len, column.header.split()), default=0)
+
+
+def wanted_widths(columns: Sequence[Column], natural: Sequence[int]) -> list[int]:
+    """The width of each column for which others are spared."""
+    return [min(width, column.wanted) for column, width in zip(columns, natural, strict=True)]
 
 
 def least_widths(columns: Sequence[Column], natural: Sequence[int], name: int) -> list[int]:
@@ -118,8 +127,8 @@ def fit_widths(
     numbers: Sequence[int] | None = None,
 ) -> list[int]:
     """A width for each column. Where the line is too long the elastic columns give way first,
-    names after the others, then headers that are longer than their numbers, then always the
-    widest."""
+    names after the others, then headers that are longer than their numbers are wrapped, then always
+    the widest gives way."""
     widths = list(natural)
     available -= GAP * (len(widths) - 1)
     for place in sorted(range(len(widths)), key=lambda at: (columns[at].name, -widths[at])):
@@ -128,10 +137,8 @@ def fit_widths(
             widths[place] -= min(excess, max(0, widths[place] - columns[place].least))
     while sum(widths) > available and max(widths) > 1:
         headers = [
-            width if column.right and width > max(cells, min(whole, HEADER)) else 0
-            for column, width, cells, whole in zip(
-                columns, widths, numbers or natural, natural, strict=True
-            )
+            width if column.right and width > max(cells, longest_word(column)) else 0
+            for column, width, cells in zip(columns, widths, numbers or natural, strict=True)
         ]
         widest = headers if max(headers) > 1 else widths
         widths[widest.index(max(widest))] -= 1

@@ -113,7 +113,7 @@ def show_table(out: Console, table: Table) -> None:
     fitted = fitting.fit(table, list(table.cells()), out.width - INDENT)
     for column, width in zip(fitted.columns, fitted.widths, strict=True):
         grid.add_column(
-            Text(fitting.cut(column.header, width, at_end=True)),
+            Text(column.header, overflow="fold"),
             justify="right" if column.right else "left",
             width=width,
         )

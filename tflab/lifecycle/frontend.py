@@ -6,21 +6,22 @@ notes the Python stack of every one; the last frame that belongs to the user is 
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from tflab import models
 from tflab.datasets import Dataset
 from tflab.errors import TflabError, reason
 from tflab.lifecycle import split, towers
 from tflab.models import compiled, saved
 from tflab.records import Frontend, Model, Options, Program, Saved
 from tflab.runtime import functions, nodes, private
-from tflab.saved_graphs import formats
+from tflab.saved_graphs import formats, gate
 
 ROWS_OF_NOTHING = 2**16  # a model that is fed nothing runs with any batch size
 SEED = 1  # of the graph: the same weights in every run
@@ -37,7 +38,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         with private.noted(nodes.LIBRARIES):
             model = call_model(name, function, graph)
             if compiled.is_keras(model):
-                model, graph = from_keras(name, function, options)
+                model, graph = from_keras(name, function, model, options)
     except saved.NotImportableError as error:
         return Frontend(
             program=None, nodes=error.nodes, blocked=str(error), functions=error.functions
@@ -58,6 +59,7 @@ def build(program: tuple[str, Callable[[], Model]], options: Options) -> Fronten
         ends=tuple(t.op.name for t in (model.loss, model.output) if t is not None),
         places=places,
         optimizer_line=nodes.constructed(model.optimizer),
+        layers=private.layer_names(graph),
     )
     return Frontend(
         program=made,
@@ -79,20 +81,41 @@ def call_model(name: str, function: Callable[[], Any], graph: tf.Graph) -> Any:
             raise failure(name, "built its graph", error) from error
 
 
-def from_keras(name: str, function: Callable[[], Any], options: Options) -> tuple[Model, tf.Graph]:
-    """A function's Keras model, which is built eagerly, called in a graph.
+def from_keras(
+    name: str, function: Callable[[], Any], made: Any, options: Options
+) -> tuple[Model, tf.Graph]:
+    """A Keras model called in a graph. `made` is what the function returned; if that was made in a
+    graph, the function is called again, eagerly.
 
-    One that cannot be called there, or of which the user says what to feed or to fetch, is exported
-    and read as a graph from a file.
+    A model that cannot be called in a graph, or of which the user says what to feed or to fetch, is
+    exported and read as a graph from a file.
     """
-    keras_model = compiled.eagerly(function)
+    keras_model = made if compiled.is_eager(made) else compiled.eagerly(function)
+    why = "What was asked for, such as --feed or --fetch, has the names of an exported graph."
     if options.of_file == Saved():
         graph = tf.Graph()
-        with contextlib.suppress(Exception):  # Keras may raise anything
-            return call_model(name, lambda: compiled.build(keras_model, name), graph), graph
+        try:
+            model = call_model(name, lambda: compiled.build(keras_model, name), graph)
+        except TflabError as error:
+            why = str(error)
+        else:
+            asked = gate.Gate(name).check if models.is_file(name) else None
+            return replace(model, gate=asked), graph
     file = formats.exported(lambda: keras_model, name)
     graph = tf.Graph()
-    return call_model(name, lambda: saved.build(file, options.of_file), graph), graph
+    model = call_model(name, lambda: saved.build(file, options.of_file), graph)
+    not_trained = model.not_trained
+    if compiled.is_compiled(keras_model) and model.loss is None:
+        not_trained = (
+            f"'{name}' is compiled with {compiled.compiled_with(keras_model)}, and tflab runs the "
+            "inference that Keras exports of it."
+        )
+    notes = (
+        *model.notes,
+        f"{why.rstrip('.')}. It is exported instead.",
+        *([not_trained] if not_trained else []),
+    )
+    return replace(model, notes=notes, not_trained=not_trained), graph
 
 
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:

@@ -121,7 +121,7 @@ def described(measurement: Measurement) -> dict[str, str]:
         "Graph": of.graph,
         "Weights": of.weights or "drawn anew in each run",
         "Data": f"{comparison.data} ({of.data})",
-        "Images": f"{comparison.images:,}",
+        "Rows": f"{comparison.images:,}",
         "Batch sizes": listed(comparison.batch_sizes),
         "Traced": f"one step in {comparison.trace_every}",
     }

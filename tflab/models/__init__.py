@@ -13,6 +13,7 @@ import inspect
 import os
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from tflab.cli import command, confinement
@@ -126,12 +127,35 @@ def is_module(name: str) -> bool:
         return False
 
 
-def from_file(path: str, options: Saved) -> Model:
-    """A saved graph, imported into the default graph."""
+def from_file(path: str, options: Saved) -> Any:
+    """A saved graph, imported into the default graph; of a file with a compiled Keras model, that
+    model, unless the user says what to feed or to fetch, or its loss or its optimiser cannot be
+    loaded."""
     from pathlib import Path
 
-    from tflab.models import saved
-    from tflab.saved_graphs import formats
+    from tflab.models import compiled, saved
+    from tflab.saved_graphs import formats, keras_archives
 
     with confinement.importing(path):
-        return saved.build(formats.read(Path(path)), options)
+        config, why = keras_archives.compile_config(Path(path)), ""
+        if config and options == Saved():
+            try:
+                return compiled.from_file(Path(path), config)
+            except UsageError:
+                raise
+            except Exception as error:  # Keras may raise anything
+                why = f" These cannot be loaded: {first_sentence(error)}."
+        model = saved.build(formats.read(Path(path)), options)
+        if not config or model.loss is not None:
+            return model
+        not_trained = (
+            f"'{path}' is compiled with {keras_archives.compiled_with(config)}, and tflab runs the "
+            f"inference that Keras exports of it.{why}"
+        )
+        return replace(model, not_trained=not_trained, notes=(*model.notes, not_trained))
+
+
+def first_sentence(error: Exception) -> str:
+    """The first sentence of an error's message, or else its type."""
+    words = reason(error).strip() or type(error).__name__
+    return words.splitlines()[0].partition(". ")[0].rstrip(".")

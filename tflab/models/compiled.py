@@ -2,14 +2,16 @@
 
 Keras calls the model and its loss in the graph that is being built, with variables of that graph in
 place of its own (`keras.StatelessScope`), so nodes have the names of the layers and the lines that
-made them. Keras's own optimisers do not run in such a graph: one that TensorFlow's `train` module
-has as well, with the same formula, is replaced by that one.
+made them. Keras's own optimisers do not run in such a graph. One of `tf.compat.v1.train` stands in
+for them where it makes the same steps.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
@@ -18,7 +20,7 @@ import tensorflow.compat.v1 as tf1
 from tflab.errors import TflabError
 from tflab.records import Model
 from tflab.runtime import private
-from tflab.saved_graphs import fed_shapes, feeding
+from tflab.saved_graphs import fed_shapes, feeding, keras_archives
 
 MOST_BYTES = 2**30  # of variables: their values stand in the graph, which has 2 GB at most
 # Options of Keras's optimisers that change the formula
@@ -34,6 +36,30 @@ def is_keras(model: Any) -> bool:
         kind.__module__.startswith("keras.") and kind.__name__ == "Model"
         for kind in type(model).__mro__
     )
+
+
+def from_file(path: Path, config: Mapping[str, Any]) -> Any:
+    """The Keras model of a file, compiled as the file says: by its `keras_archives.compile_config`.
+
+    Code in the file is not loaded (`safe_mode`). Keras may raise anything.
+    """
+    import keras
+
+    keras_archives.check(path)
+    keras_archives.check_compile_config(config)
+
+    def load() -> Any:
+        model = tf.keras.models.load_model(path, compile=False, safe_mode=True)
+        model.compile(**keras.saving.deserialize_keras_object(dict(config), safe_mode=True))
+        return model
+
+    return eagerly(load)
+
+
+def is_eager(model: Any) -> bool:
+    """Whether a Keras model is known to be made outside of graphs: its variables have values."""
+    handles = [variable.value.handle for variable in model.variables]
+    return bool(handles) and all(hasattr(handle, "numpy") for handle in handles)
 
 
 def eagerly(make: Callable[[], Any]) -> Any:
@@ -54,12 +80,15 @@ def build(model: Any, name: str) -> Model:
     if not getattr(model, "inputs", None) or sum(value.nbytes for value in values) > MOST_BYTES:
         raise TflabError(f"The Keras model '{name}' cannot be called in a graph.")
     lines = dict(lines_of(model))
-    variables = []
+    variables: list[Any] = []
+    paths = Counter[str]()
     for variable, value in zip(own, values, strict=True):
+        path = variable.path
+        paths[path] += 1  # layers of nested models may have the same name
         with private.on_line(lines.get(id(variable))):
             variables.append(
                 tf1.get_variable(
-                    variable.path,
+                    path if paths[path] == 1 else f"{path}_{paths[path] - 1}",
                     initializer=value,
                     trainable=variable.trainable,
                     use_resource=True,
@@ -75,19 +104,24 @@ def build(model: Any, name: str) -> Model:
     labels: list[Any] = []
     rest: dict[str, Any] = {}
     notes = [f"'{name}' is a Keras model; it is called in this graph, with its own values."]
-    if getattr(model, "compiled", False) and model.loss is not None:
+    not_trained = ""
+    if has_own_step(model):
+        not_trained = f"'{name}' has a `train_step` of its own, which tflab does not call."
+        notes.append(not_trained)
+    elif is_compiled(model):
         labels = [label_of(model, head, at, len(heads)) for at, head in enumerate(heads)]
-        with tf1.name_scope("training"), stateless(own, variables) as scope:
+        with tf1.name_scope("training") as training, stateless(own, variables) as scope:
             predicted = model(fed, training=True)
             with private.on_line(private.compiled_on(model)):
                 wanted = tf.nest.pack_sequence_as(output, labels)
                 loss = model.compute_loss(x=fed, y=wanted, y_pred=predicted, training=True)
-        optimizer, sentence = replaced(model)
+        optimizer, sentence = replaced(model, variables)
         notes.append(f"It trains with its compiled loss. {sentence}")
+        moves = tuple(updates(scope, own, variables, lines, training))
         rest = {
             "loss": loss,
             "optimizer": optimizer,
-            "updates": tuple(updates(scope, own, variables, lines)) if optimizer else (),
+            "updates": moves if optimizer else (),
             "parameters": () if optimizer else tuple(v.handle for v in variables if v.trainable),
         }
     needed = {op.name for op in graph.get_operations()}
@@ -100,8 +134,24 @@ def build(model: Any, name: str) -> Model:
         data=lambda split, _: feeding.dataset(split, columns, True),
         notes=tuple(notes),
         made_up=tuple(columns),
+        not_trained=not_trained,
         **rest,
     )
+
+
+def is_compiled(model: Any) -> bool:
+    """Whether a Keras model has a loss to train with."""
+    return bool(getattr(model, "compiled", False)) and model.loss is not None
+
+
+def compiled_with(model: Any) -> str:
+    """`the loss 'mse' and the optimiser 'Adam'`, of a compiled Keras model."""
+    return keras_archives.compiled_with(model.get_compile_config() or {})
+
+
+def has_own_step(model: Any) -> bool:
+    """Whether a Keras model has another training step than that of Keras."""
+    return not type(model).train_step.__module__.startswith("keras.")
 
 
 def stateless(own: Sequence[Any], variables: Sequence[Any]) -> Any:
@@ -112,13 +162,19 @@ def stateless(own: Sequence[Any], variables: Sequence[Any]) -> Any:
 
 
 def updates(
-    scope: Any, own: Sequence[Any], variables: Sequence[Any], lines: Mapping[int, Any]
+    scope: Any, own: Sequence[Any], variables: Sequence[Any], lines: Mapping[int, Any], head: str
 ) -> Iterator[Any]:
-    """Assignments of what the call gave to variables that are not trained: moving averages."""
+    """Assignments of what the call gave to variables that are not trained, such as moving averages
+    and the state of random masks. Each comes after all reads of the value before in the name scope
+    `head`: without that order, a mask might be drawn from the state of the next step."""
     for variable, mine in zip(variables, own, strict=True):
-        if not mine.trainable:
-            with private.on_line(lines.get(id(mine))):
-                yield variable.assign(scope.get_current_value(mine), read_value=False)
+        value = scope.get_current_value(mine)
+        if mine.trainable or value is variable:
+            continue
+        readers = [op for op in variable.handle.consumers() if op.type == "ReadVariableOp"]
+        reads = [op for op in readers if op.name.startswith(head)]
+        with private.on_line(lines.get(id(mine))), tf.control_dependencies(reads):
+            yield variable.assign(value, read_value=False)
 
 
 def lines_of(model: Any) -> Iterator[tuple[int, Any]]:
@@ -145,37 +201,52 @@ def label_of(model: Any, head: Any, at: int, heads: int) -> Any:
     return tf1.placeholder(dtype, head.shape, name=name)
 
 
-def replaced(model: Any) -> tuple[Any, str]:
-    """The optimiser of `tf.compat.v1.train` with the formula of the model's own, and a sentence
-    about it; None where there is none."""
+def replaced(model: Any, variables: Sequence[Any]) -> tuple[Any, str]:
+    """The optimiser of `tf.compat.v1.train` that makes the same steps as the model's own, and a
+    sentence about it; None where there is none. `variables` are those of the graph."""
     own = model.optimizer
     kind = type(own).__name__
     config = eagerly(own.get_config)
     rate = config.get("learning_rate")
     plain = isinstance(rate, float) and not any(config.get(option) for option in EXTRAS)
-    made = None
-    if plain and type(own).__module__.startswith("keras."):
+    limited = any(variable.constraint is not None for variable in model.trainable_variables)
+    made, state = None, ""
+    if plain and not limited and type(own).__module__.startswith("keras."):
         momentum = config.get("momentum")
         if kind == "SGD" and not momentum:
             made = tf1.train.GradientDescentOptimizer(rate)
-        elif kind == "SGD" and not embeds(model):
+        elif kind == "SGD" and not any(map(is_gathered, variables)):
             made = tf1.train.MomentumOptimizer(rate, momentum, use_nesterov=config["nesterov"])
-        elif kind == "Adam":
+            state = " Its momenta start at 0."
+        elif kind == "Adam" and not any(map(is_gathered, variables)):
             of_moments = config["beta_1"], config["beta_2"], config["epsilon"]
             made = tf1.train.AdamOptimizer(rate, *of_moments)
+            state = " Its moments start at 0."
     if made is None:
         return None, (
-            f"Its optimiser, {kind} of Keras, does not run in such a graph, so a step computes the "
-            "loss and its gradients and updates nothing."
+            f"Its optimiser, {kind} of Keras, does not run in such a graph, and with this model no "
+            "optimiser of tf.compat.v1.train is known to make the same steps, so a step computes "
+            "the loss and its gradients and updates nothing."
         )
     private.stand_in(made, own)
     return made, (
         f"In place of its optimiser, {kind} of Keras, which does not run in such a graph, it has "
-        f"{type(made).__name__} of tf.compat.v1.train, with the same formula and numbers."
+        f"{type(made).__name__} of tf.compat.v1.train, which makes the same steps.{state}"
     )
 
 
-def embeds(layer: Any) -> bool:
-    """Whether rows of a table are trained: with momentum, Keras moves also those without a
-    gradient, and tf.compat.v1.train only those with one."""
-    return type(layer).__name__ == "Embedding" or any(map(embeds, getattr(layer, "layers", ())))
+def is_gathered(variable: Any) -> bool:
+    """Whether the graph takes rows of a variable, as an embedding does.
+
+    Its gradient then has some rows only, and these more than once where a batch repeats them. With
+    momentum, Keras moves the other rows too, and tf.compat.v1.train does not. For Adam, Keras
+    squares each repeated row by itself, and tf.compat.v1.train squares their sum.
+    """
+    waiting = [variable.handle]
+    while waiting:
+        for op in waiting.pop().consumers():
+            if "Gather" in op.type:
+                return True
+            if op.type in ("ReadVariableOp", "Identity"):
+                waiting += op.outputs
+    return False

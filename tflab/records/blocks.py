@@ -22,6 +22,7 @@ class Column:
     elastic: bool = False  # the first to be cut where the line gets too long
     name: bool = False  # its end says most, and no two rows are to be cut alike
     least: int = 16  # characters of an elastic column, before the others are cut too
+    wanted: int = 0  # characters of an elastic column for which spare ones are left out
     spare: int = 0  # left out where the line is short, the highest first; 0: never
 
 

@@ -55,6 +55,7 @@ class Model:
     updates: tuple[Any, ...] = ()  # ops that run with every training step: moving averages
     lines: Lines = field(default_factory=dict)  # of nodes whose makers TensorFlow does not know
     made_up: tuple[str, ...] = ()  # columns of the data whose values nobody gave
+    not_trained: str = ""  # why it has no loss or no optimiser, where that needs a reason
     unready: TflabError | None = None  # why no step of it can run, and what would help
     # Asked before a run: (graph, what is to run, what is fed, what of that holds a path of tflab's)
     gate: Callable[[Any, Iterable[str], Collection[str], Collection[str]], None] | None = None
@@ -141,6 +142,8 @@ class Program:
     places: Mapping[str, str] = field(default_factory=dict)
     # The user's line that made the model's optimiser; None where nobody noted it
     optimizer_line: Source | None = None
+    # Keras's name for the layer of a name scope: `training/sequential_1/first_1` -> `first`
+    layers: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def loss(self) -> Any:

@@ -49,7 +49,7 @@ def with_gradients(before: Frontend, stage: Backward) -> State:
     if stage.inferred:
         about = "The graph came with its gradients: nothing is added."
     elif not stage.added_nodes:
-        about = "The model has no loss or no optimiser: nothing to differentiate, nothing added."
+        about = "Nothing to differentiate, nothing added."
     lines = tuple(grown(stage)) if stage.added_nodes else ()
     return State("backward", "With gradients", about, lines, (), new)
 

@@ -7,21 +7,26 @@ is looked at here is what they claim: nothing is unpacked before it is known to 
 from __future__ import annotations
 
 import io
+import json
 import shutil
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from tflab import folders
-from tflab.errors import UsageError
+from tflab.errors import TflabError, UsageError
 from tflab.runtime.free_memory import available
 from tflab.units import size
 
 UNPACKED, RATIO = 64 * 2**20, 20  # bytes of an archive, and times its size, at most to unpack
 WEIGHTS, PLAIN_WEIGHTS = "model.weights.h5", "model.weights.npz"
+
+# What a model is compiled with, and the modules whose names Keras saves for what is its own
+COMPILED = ("optimizer", "loss", "loss_weights")
+OF_KERAS = ("builtins", "keras.losses", "keras.optimizers", "keras.optimizers.schedules")
 
 
 def check(path: Path) -> None:
@@ -97,3 +102,47 @@ def hdf5_arrays(path: Path, file: Path) -> list[tuple[str, int]]:
         first = str(error).partition(" (")[0]
         raise UsageError(f"'{path}' is damaged: its {WEIGHTS} cannot be read: {first}.") from error
     return claimed
+
+
+def compile_config(path: Path) -> dict[str, Any]:
+    """The loss and the optimiser that a .keras file says its model is compiled with, as Keras
+    writes them; nothing where it is not compiled, or not such a file."""
+    if not (path.is_file() and zipfile.is_zipfile(path)):
+        return {}
+    try:
+        with zipfile.ZipFile(path) as archive:
+            check_entries(path, archive)
+            config = json.loads(archive.read("config.json"))
+    except (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, ValueError):
+        return {}  # what is wrong is said when the model is loaded
+    compiled = config.get("compile_config") if isinstance(config, dict) else None
+    if not (isinstance(compiled, dict) and compiled.get("loss") and compiled.get("optimizer")):
+        return {}
+    return {key: compiled[key] for key in COMPILED if key in compiled}
+
+
+def check_compile_config(config: Any) -> None:
+    """Raise TflabError where something in it is not Keras's own."""
+    if isinstance(config, Mapping):
+        if "class_name" in config and config.get("module") not in OF_KERAS:
+            raise TflabError(f"{named(config)} is not of Keras.")
+        for value in config.values():
+            check_compile_config(value)
+    elif isinstance(config, list | tuple):
+        for value in config:
+            check_compile_config(value)
+
+
+def compiled_with(config: Mapping[str, Any]) -> str:
+    """`the loss 'mse' and the optimiser 'Adam'`"""
+    return f"the loss {named(config.get('loss'))} and the optimiser {named(config['optimizer'])}"
+
+
+def named(config: Any) -> str:
+    """What a loss or an optimiser is called, in quotes; those of several outputs in a row."""
+    if isinstance(config, Mapping):
+        if "class_name" not in config:
+            return ", ".join(map(named, config.values()))
+        function = config["class_name"] == "function"
+        return f"'{config.get('config') if function else config['class_name']}'"
+    return ", ".join(map(named, config)) if isinstance(config, list | tuple) else f"'{config}'"

@@ -16,10 +16,9 @@ def blocks(stage: Backward) -> Iterable[Block]:
         yield from found_in_file(stage)
         return
     if not stage.added_nodes:
-        yield (
-            "The model has no loss or no optimiser, and its graph holds no gradients: nothing to "
-            "differentiate, nothing added."
-        )
+        why = stage.program.model.not_trained if stage.program else ""
+        why = why or "The model has no loss or no optimiser, and its graph holds no gradients."
+        yield f"{why} Nothing to differentiate, nothing added."
         return
     yield from chain_rule.opening(stage)
     made = sum(len(gradient.nodes) for gradient in stage.gradients)

@@ -17,6 +17,7 @@ from tflab.records.blocks import Column, Table, shortened
 from tflab.units import ROUNDS_UP, percent, plural, size, three_digits, time
 from tflab.views.words import of_roof, roof
 
+CODE = 32  # characters of a line's code for which columns are left out
 NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"}
 
 
@@ -83,17 +84,27 @@ TIME_OF_LINES = (
     *("calls", "step", "step median", "share", "cumulative"),
 )
 WORK = ("requested", "peak", "flops", "gflops", "intensity", "roof", "fused from")
+# In a table of lines these are left out before the code of a line is cut, the highest number first
+SPARE_OF_LINES = {"cumulative": 4, "calls": 3, "step median": 2, "step": 1}
 ONE_NODE = (
     *("calls", "mean", "median", "p95", "share"),
     *("requested", "all flops", "tenth gflops", "roof"),
 )
 
 
-def columns(names: Iterable[str], headers: Mapping[str, str] | None = None) -> Iterator[Column]:
-    """The columns of these names, some of them under other headers."""
+def columns(
+    names: Iterable[str],
+    headers: Mapping[str, str] | None = None,
+    spare: Mapping[str, int] | None = None,
+) -> Iterator[Column]:
+    """The columns of these names, some of them under other headers or sooner left out."""
     for name in names:
         column = COLUMNS[name]
-        yield replace(column, header=(headers or {}).get(name, column.header))
+        yield replace(
+            column,
+            header=(headers or {}).get(name, column.header),
+            spare=(spare or {}).get(name, column.spare),
+        )
 
 
 def key(by: str, least: int = 16) -> Column:
@@ -105,7 +116,7 @@ def keys(by: str, least: int, code: Callable[[Any], str | None]) -> tuple[Column
     """What the rows are called; a source line with its code, which `code` takes from a row."""
     if by != "line":
         return (key(by, least),)
-    return key(by, least), Column("code", lambda row: code(row) or "", elastic=True)
+    return key(by, least), Column("code", lambda row: code(row) or "", elastic=True, wanted=CODE)
 
 
 def within(chosen: Iterable[Column], row_of: Callable[[Any], OpStats]) -> Iterator[Column]:
@@ -137,9 +148,10 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
         order = f"{most}in the order of execution"
     if by_phase(comparison):
         names = TIME_OF_LINES
+    spare = SPARE_OF_LINES if by == "line" else {}
     return shortened(
         f"Batch {batch}: the time it took, {order}",
-        (*keys(by, 18, lambda row: row.code), *columns(names)),
+        (*keys(by, 18, lambda row: row.code), *columns(names, spare=spare)),
         ranked(by, rows, top, lambda row: row.self_ns),
         top,
     )

@@ -112,6 +112,13 @@ def test_the_lower_panel_shows_the_same_for_an_image(figure):
     assert (below.get_ylabel(), below.get_xlabel()) == ("time an image", "batch size")
 
 
+def test_of_data_that_are_no_images_the_lower_panel_is_of_a_row():
+    drawn = batch_sizes.draw(replace(COMPARISON, unit="row"))
+    assert [axes.get_ylabel() for axes in drawn.axes] == ["time a step", "time a row"]
+    assert points(drawn.axes[1].lines[0]) == [(4, 150_000), (16, 100_000)]
+    assert title(drawn) == "From batch 4 to 16 a step takes 2.7 x as long, a row 0.67 x"
+
+
 def test_both_axes_are_logarithmic_and_have_the_batch_sizes_and_round_times(figure):
     for axes in figure.axes:
         assert (axes.get_xscale(), axes.get_yscale()) == ("log", "log")

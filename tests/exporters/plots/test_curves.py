@@ -62,7 +62,7 @@ def test_the_lower_panel_has_the_right_answers_of_every_step_and_of_every_test(f
     assert words(below) == ["━", "training 68.75 %", "●", "test 73.75 %"]
     assert [below.texts[index].xy for index in (0, 2)] == [(6, 0.6875), (6, 0.7375)]
     assert below.get_ylabel() == "right answers"
-    assert below.get_xlabel() == "epoch (the first is 3 steps of 16 images)"
+    assert below.get_xlabel() == "epoch (the first is 3 steps of 16 rows)"
 
 
 def test_training_and_test_have_a_colour_and_a_line_style_each_as_have_their_labels(figure):
@@ -87,7 +87,7 @@ def test_ticks_are_epochs_losses_and_shares(figure):
 
 
 def test_title_and_caption_say_what_is_drawn(figure):
-    assert title(figure) == "lenet is right about 73.75 % of the test images after 2 epochs"
+    assert title(figure) == "lenet is right about 73.75 % of the test rows after 2 epochs"
     assert caption(figure) == (
         "Data: MNIST. Line: the batch that a step learned from, before its update (each step). "
         "Points: all test data, with the weights at the end of an epoch."
@@ -130,7 +130,7 @@ def test_before_the_first_test_the_axis_counts_steps():
     above, below = drawn.axes
     assert (len(above.lines), len(below.lines)) == (1, 1)
     assert words(below) == ["━", "training 68.75 %"]
-    assert below.get_xlabel() == "step (of 16 images)"
+    assert below.get_xlabel() == "step (of 16 rows)"
     assert ticks(below.xaxis) == [(n, str(n)) for n in range(7)]
     assert title(drawn) == "lenet after 6 steps, before its first test"
     assert caption(drawn) == (
@@ -276,7 +276,7 @@ def test_twelve_epochs_have_a_tick_each_and_thirteen_every_second():
         curves.epochs_axis(axes, replace(HISTORY, steps=steps, epochs=epochs, batch_size=1))
         shown.append([label for _, label in ticks(axes.xaxis)])
     assert shown == [[str(n) for n in range(1, 13)], [str(n) for n in range(2, 13, 2)]]
-    assert axes.get_xlabel() == "epoch (the first is 1 step of 1 image)"
+    assert axes.get_xlabel() == "epoch (the first is 1 step of 1 row)"
 
 
 def test_steps_on_the_axis_are_whole_numbers():
@@ -284,7 +284,7 @@ def test_steps_on_the_axis_are_whole_numbers():
     curves.epochs_axis(axes, replace(HISTORY, steps=HISTORY.steps[:1], epochs=(), batch_size=1))
     assert axes.get_xlim() == (0, 1)
     assert [place for place, _ in ticks(axes.xaxis)] == [0, 1]
-    assert axes.get_xlabel() == "step (of 1 image)"
+    assert axes.get_xlabel() == "step (of 1 row)"
     steps = tuple(TrainingStep(n, 1.0, 0.5, 0.1) for n in range(1, 18))
     curves.epochs_axis(axes, replace(HISTORY, steps=steps, epochs=()))
     assert axes.get_xlim() == (0, 17)
@@ -307,10 +307,10 @@ def test_numbers_have_three_digits_and_shares_two_decimals_without_zeros_at_the_
 
 def test_the_headline_is_the_last_test_or_that_there_was_none():
     assert curves.headline(HISTORY) == (
-        "lenet is right about 73.75 % of the test images after 2 epochs"
+        "lenet is right about 73.75 % of the test rows after 2 epochs"
     )
     assert curves.headline(replace(HISTORY, epochs=HISTORY.epochs[:1])) == (
-        "lenet is right about 40 % of the test images after 1 epoch"
+        "lenet is right about 40 % of the test rows after 1 epoch"
     )
     assert curves.headline(replace(HISTORY, epochs=())) == (
         "lenet after 6 steps, before its first test"

@@ -326,7 +326,7 @@ def test_many_steps_are_put_together_in_blocks_and_the_caption_says_so():
 
 
 def test_the_title_says_how_good_it_became():
-    assert title(drawn("curves")) == "lenet is right about 96 % of the test images after 6 epochs"
+    assert title(drawn("curves")) == "lenet is right about 96 % of the test rows after 6 epochs"
     before = replace(trained(7), epochs=(), interrupted=True)
     assert title(drawn("curves", before)) == "lenet after 7 steps, before its first test"
     assert caption(drawn("curves", before)).endswith("The training was interrupted.")

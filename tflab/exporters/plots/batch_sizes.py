@@ -1,4 +1,4 @@
-"""Batch sizes: what an op costs in a step, and what it costs an image, from batch to batch."""
+"""Batch sizes: what an op costs in a step, and what it costs a row, from batch to batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 from tflab.exporters import fitting
 from tflab.exporters.plots import lettering, line_labels, style
 from tflab.records import Compared, Comparison
-from tflab.units import plural
+from tflab.units import each, plural
 
 # Colour, marker, the marker as a letter, and dashes of each row that has a line
 LOOKS = (
@@ -30,8 +30,8 @@ Line = tuple[str, Mapping[int, float], tuple]  # name, ns by batch size, look
 
 @style.applied()
 def draw(comparison: Comparison) -> Figure:
-    """Above the time in a step, below the same for each image, of the rows that cost most
-    and of the step.
+    """Above the time in a step, below the same for each row of the data, such as an image: of the
+    table's rows that cost most and of the step.
 
     An op's time is its self time (mean over the traced steps), the step's the median of the
     untraced ones. Both axes are logarithmic: what doubles with the batch is a straight line.
@@ -40,9 +40,9 @@ def draw(comparison: Comparison) -> Figure:
         return style.message("Nothing was measured", "There is no batch size with a whole step.")
     figure, panels = style.canvas(headline(comparison), caption(comparison), 6.6, panels=2)
     labels = []
-    for axes, unit in zip(panels, ("step", "image"), strict=True):
+    for axes, unit in zip(panels, ("step", comparison.unit), strict=True):
         labels.append([curve(axes, *line) for line in lines(comparison, unit)])
-        axes.set_ylabel(f"time {'an' if unit == 'image' else 'a'} {unit}")
+        axes.set_ylabel(f"time {each(unit)}")
         axes.set_xscale("log")
         axes.set_yscale("log")
         low, high = axes.get_ylim()
@@ -60,9 +60,10 @@ def draw(comparison: Comparison) -> Figure:
 
 
 def lines(comparison: Comparison, unit: str) -> list[Line]:
-    """The step, and the rows with the largest share at any batch size; ns a step or an image."""
+    """The step, and the rows with the largest share at any batch size; ns a step, or a row of the
+    data."""
     steps = comparison.steps
-    part = {size: size if unit == "image" else 1 for size in steps}
+    part = {size: 1 if unit == "step" else size for size in steps}
     drawn: list[Line] = [
         ("whole step", {size: steps[size].untraced_ns.median / part[size] for size in steps}, STEP)
     ]
@@ -70,7 +71,7 @@ def lines(comparison: Comparison, unit: str) -> list[Line]:
     names = lettering.distinct([row.key for row in rows], 24)
     for row, name, look in zip(rows, names, LOOKS, strict=False):
         times = {
-            size: (stats.image_ns or 0) if unit == "image" else stats.total_ns / steps[size].steps
+            size: stats.total_ns / steps[size].steps if unit == "step" else stats.image_ns or 0
             for size, stats in row.cells.items()
             if stats.total_ns  # there is no logarithm of nothing
         }
@@ -110,7 +111,7 @@ def headline(comparison: Comparison) -> str:
         return f"{name} at batch {sizes[0]:,}, the only one measured"
     return (
         f"From batch {sizes[0]:,} to {sizes[-1]:,} a step takes {last / first:.2g} x as long, "
-        f"an image {last / sizes[-1] / (first / sizes[0]):.2g} x"
+        f"{each(comparison.unit)} {last / sizes[-1] / (first / sizes[0]):.2g} x"
     )
 
 

@@ -163,13 +163,13 @@ def epochs_axis(axes: Axes, history: History) -> None:
     axes.set_xlim(0, max(1, history.steps[-1].step))
     if not history.epochs:
         axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
-        axes.set_xlabel(f"step (of {plural(history.batch_size, 'image')})")
+        axes.set_xlabel(f"step (of {plural(history.batch_size, 'row')})")
         return
     every = ceil(len(history.epochs) / TICKS)
     shown = [*islice(history.epochs, every - 1, None, every)]
     axes.set_xticks([epoch.step for epoch in shown], [f"{epoch.epoch}" for epoch in shown])
     steps = plural(history.epochs[0].step, "step")
-    axes.set_xlabel(f"epoch (the first is {steps} of {plural(history.batch_size, 'image')})")
+    axes.set_xlabel(f"epoch (the first is {steps} of {plural(history.batch_size, 'row')})")
 
 
 def headline(history: History) -> str:
@@ -180,7 +180,7 @@ def headline(history: History) -> str:
     if not isfinite(last.test_accuracy):
         return f"{name}: a test loss of {plain(last.test_loss)} after {plural(last.epoch, 'epoch')}"
     return (
-        f"{name} is right about {percent(last.test_accuracy)} of the test images after "
+        f"{name} is right about {percent(last.test_accuracy)} of the test rows after "
         f"{plural(last.epoch, 'epoch')}"
     )
 

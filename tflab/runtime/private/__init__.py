@@ -27,6 +27,7 @@ from tflab.runtime.private.graphs import (
 from tflab.runtime.private.makers import (
     compiled_on,
     constructed,
+    layer_names,
     making,
     noted,
     on_line,
@@ -55,6 +56,7 @@ __all__ = [
     "gradient_calls",
     "gradient_function",
     "gradients_file",
+    "layer_names",
     "making",
     "moved",
     "no_values",

@@ -10,8 +10,11 @@ from __future__ import annotations
 import functools
 import linecache
 import os
+import re
 import sys
-from collections.abc import Iterator
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import thread
 from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from types import FrameType
@@ -23,7 +26,7 @@ from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.runtime.private.corner import corner
 from tflab.runtime.private.graphs import gradient_calls
 
-LAYER = "keras.src.layers.layer"
+LAYER, MODEL = "keras.src.layers.layer", "keras.src.models.model"
 WRAPPED = (  # module, class, method; Keras comes with TensorFlow's import
     ("tensorflow.python.training.optimizer", "Optimizer", "__init__"),
     ("keras.src.optimizers.base_optimizer", "BaseOptimizer", "__init__"),
@@ -45,12 +48,43 @@ DERIVING = (
     os.path.join("tensorflow", "python", "eager", "imperative_grad.py"),
 )
 CALLER = os.path.join("tflab", "lifecycle", "frontend.py")  # calls the program; above is tflab
+THREADS = (thread.__file__, threading.__file__)
 
 Frame = tuple[str, int, str, str]  # file, line, function, code
 
 CONSTRUCTED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by optimiser or layer
 COMPILED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by Keras model
 OF_LAYERS: WeakKeyDictionary[Any, dict[str, Frame]] = WeakKeyDictionary()  # graph -> node -> line
+
+# graph -> name scope -> the id of the Keras layer whose call opened it, and the names of the layers
+# around it and of itself
+SCOPES: WeakKeyDictionary[Any, dict[str, tuple[int, tuple[str, ...]]]] = WeakKeyDictionary()
+
+
+def layer_names(graph: Any) -> dict[str, str]:
+    """Keras's name for the layer of each name scope that a layer's call opened: `first` for
+    `training/sequential_1/first_1`, `encoder/dense` in a model within the model.
+
+    The name of the outermost model is left out, unless two layers would then have one name. A scope
+    has no name here if another layer has the same names around it.
+    """
+    scopes = SCOPES.get(graph, {})
+    layers: dict[str, set[int]] = {}
+    for layer, names in scopes.values():
+        for name in {"/".join(names[1:] or names), "/".join(names)}:
+            layers.setdefault(name, set()).add(layer)
+    chosen = {
+        scope: next(
+            (
+                "/".join(part)
+                for part in (names[1:], names)
+                if len(layers.get("/".join(part), ())) == 1
+            ),
+            "",
+        )
+        for scope, (_, names) in scopes.items()
+    }
+    return {scope: name for scope, name in chosen.items() if name}
 
 
 def constructed(thing: Any) -> Frame | None:
@@ -185,18 +219,43 @@ def creating(original: Any, folders: tuple[str, ...]) -> Any:
 
 
 def calling(original: Any) -> Any:
-    """`Layer.__call__` that notes which nodes it made; of nested layers the innermost counts."""
+    """`Layer.__call__` that notes which nodes it made, and in which name scope; of nested layers
+    the innermost counts, and of those within a layer that is no model the outer one."""
     import tensorflow as tf
+
+    model = import_module(MODEL).Model
+    around: list[Any] = []  # the calls that are running, the outermost first
 
     @functools.wraps(original)
     def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-        frame = CONSTRUCTED.get(self)
-        if frame is None or tf.executing_eagerly():
+        if tf.executing_eagerly():
             return original(self, *args, **kwargs)
-        with on_line(frame):
-            return original(self, *args, **kwargs)
+        graph = tf.compat.v1.get_default_graph()
+        outer, before = graph.get_name_scope(), len(graph.get_operations())
+        within_models = all(isinstance(layer, model) for layer in around)
+        around.append(self)
+        try:
+            with on_line(CONSTRUCTED.get(self)):
+                result = original(self, *args, **kwargs)
+        finally:
+            names = tuple(layer.name for layer in around)
+            around.pop()
+        scope = opened_scope(outer, self.name, graph.get_operations()[before:])
+        if within_models and scope:
+            SCOPES.setdefault(graph, {})[scope] = id(self), names
+        return result
 
     return call
+
+
+def opened_scope(outer: str, name: str, ops: Sequence[Any]) -> str | None:
+    """The name scope that a layer's call opened in the scope around it: the one that has the
+    layer's name, which TensorFlow may have numbered. None where there are none or several."""
+    prefix = f"{outer}/" if outer else ""
+    parts = (op.name.removeprefix(prefix).split("/") for op in ops if op.name.startswith(prefix))
+    numbered = re.compile(re.escape(name) + r"(_\d+)?")
+    scopes = {first for first, *inner in parts if inner and numbered.fullmatch(first)}
+    return prefix + scopes.pop() if len(scopes) == 1 else None
 
 
 def caller(made: Any, folders: tuple[str, ...]) -> Frame | None:
@@ -207,6 +266,8 @@ def caller(made: Any, folders: tuple[str, ...]) -> Frame | None:
         code = frame.f_code
         first = code.co_varnames[0] if code.co_argcount else ""
         constructor = code.co_name == "__init__" and frame.f_locals.get(first) is made
+        if code.co_filename in THREADS:
+            return None  # tflab began the thread, to load a file
         if not (constructor or code.co_filename.startswith((*folders, __file__))):
             text = linecache.getline(code.co_filename, frame.f_lineno).strip()
             return code.co_filename, frame.f_lineno, code.co_name, text

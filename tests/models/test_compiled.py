@@ -1,0 +1,307 @@
+"""Compiled: a Keras model in tflab's graph trains as Keras itself trains it."""
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow.compat.v1 as tf1
+
+from tflab import lifecycle
+from tflab.analysis import row_labels
+from tflab.models import compiled
+from tflab.records import Options, Saved
+from tflab.views import stages
+
+pytestmark = pytest.mark.tensorflow
+
+STEPS, ROWS, WORDS = 3, 4, 7
+CLOSE = {"rtol": 0, "atol": 1e-6}  # a few roundings; a step moves variables by 0.01 and more
+
+OPTIMISERS = {
+    "sgd": lambda: tf.keras.optimizers.SGD(0.1),
+    "momentum": lambda: tf.keras.optimizers.SGD(0.1, momentum=0.9),
+    "nesterov": lambda: tf.keras.optimizers.SGD(0.1, momentum=0.9, nesterov=True),
+    "adam": lambda: tf.keras.optimizers.Adam(0.1, beta_1=0.8, beta_2=0.95, epsilon=1e-4),
+}
+
+
+def dense(optimiser):
+    """Layers with weights, a moving average, a mask drawn at random and a regulariser."""
+    model = tf.keras.Sequential(
+        [
+            tf.keras.Input((3,)),
+            tf.keras.layers.Dense(5, activation="tanh"),
+            tf.keras.layers.BatchNormalization(momentum=0.5),
+            tf.keras.layers.Dropout(0.4, seed=5),
+            tf.keras.layers.Dense(2, kernel_regularizer="l2"),
+        ]
+    )
+    model.compile(optimiser, "mse")
+    return model
+
+
+def embedding(optimiser):
+    """A table of which a batch takes some rows, some of them twice."""
+    model = tf.keras.Sequential(
+        [
+            tf.keras.Input((2,), dtype="int32"),
+            tf.keras.layers.Embedding(WORDS, 3),
+            tf.keras.layers.Flatten(),
+            tf.keras.layers.Dense(2),
+        ]
+    )
+    model.compile(optimiser, "mse")
+    return model
+
+
+def batches(model):
+    """The same few batches in every run; those of words take other rows each time."""
+    random = np.random.default_rng(1)
+    for step in range(STEPS):
+        if model.inputs[0].dtype == "int32":
+            x = (np.array([[0, 0], [1, 2], [2, 0], [3, 1]], np.int32) + step) % WORDS
+        else:
+            x = random.normal(size=(ROWS, 3)).astype(np.float32)
+        yield x, random.normal(size=(ROWS, 2)).astype(np.float32)
+
+
+def by_keras(model):
+    """The model's variables after Keras has trained it on the batches, by their paths."""
+    for x, y in batches(model):
+        model.train_on_batch(x, y)
+    return {variable.path: variable.numpy() for variable in model.variables}
+
+
+def by_tflab(model, optimiser=None):
+    """The variables of tflab's graph of the model after the same steps, by their names."""
+    with tf.Graph().as_default() as graph:
+        made = compiled.build(model, "model")
+        train = (optimiser or made.optimizer).minimize(made.loss)
+        feeds = {column: tensor for tensor, column in made.feeds.items()}
+        with tf1.Session(graph=graph) as running:
+            running.run(tf1.global_variables_initializer())
+            for x, y in batches(model):
+                named = dict(zip(feeds.values(), (x, y), strict=True))
+                running.run([train, *made.updates], named)
+            return running.run({v.op.name: v for v in tf1.global_variables()})
+
+
+@pytest.mark.parametrize("name", OPTIMISERS)
+def test_a_model_takes_the_same_steps_as_in_keras(name):
+    model = dense(OPTIMISERS[name]())
+    before = {variable.path: variable.numpy() for variable in model.variables}
+    by_tf1, expected = by_tflab(model), by_keras(model)
+    assert {*expected} <= {*by_tf1}
+    for path, value in expected.items():
+        np.testing.assert_allclose(by_tf1[path], value, **CLOSE, err_msg=path)
+        assert np.abs(value - before[path]).max() > 0.01, path
+
+
+def test_a_random_state_is_written_after_the_mask_is_drawn_and_what_is_frozen_never():
+    model = dense("sgd")
+    with tf.Graph().as_default():
+        updates = compiled.build(model, "model").updates
+    (state,) = (op for op in updates if op.inputs[0].op.name.endswith("seed_generator_state"))
+    reads = {op.name for op in state.inputs[0].consumers() if op.type == "ReadVariableOp"}
+    ordered = {op.name for op in state.control_inputs}
+    assert ordered and ordered == {name for name in reads if name.startswith("training/")}
+    assert len(updates) == 3
+    model.layers[1].trainable = False
+    with tf.Graph().as_default():
+        assert len(compiled.build(model, "model").updates) == 1
+
+
+def test_an_embedding_takes_the_same_steps_with_plain_descent():
+    model = embedding(OPTIMISERS["sgd"]())
+    by_tf1, expected = by_tflab(model), by_keras(model)
+    for path, value in expected.items():
+        np.testing.assert_allclose(by_tf1[path], value, **CLOSE, err_msg=path)
+
+
+@pytest.mark.parametrize(
+    ("twin", "name"),
+    [
+        (lambda: tf1.train.MomentumOptimizer(0.1, 0.9), "momentum"),
+        (lambda: tf1.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True), "nesterov"),
+        (lambda: tf1.train.AdamOptimizer(0.1, 0.8, 0.95, 1e-4), "adam"),
+    ],
+    ids=["momentum", "nesterov", "adam"],
+)
+def test_an_embedding_with_moments_has_no_stand_in_for_its_steps_would_differ(twin, name):
+    model = embedding(OPTIMISERS[name]())
+    with tf.Graph().as_default():
+        made = compiled.build(model, "model")
+    assert made.optimizer is None
+    assert "is known to make the same steps" in made.notes[1]
+    by_tf1, expected = by_tflab(model, twin()), by_keras(model)
+    table = model.variables[0].path
+    assert np.abs(by_tf1[table] - expected[table]).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        tf.keras.layers.Dense(2, kernel_constraint="max_norm"),
+        tf.keras.layers.Embedding(WORDS, 3, embeddings_constraint="non_neg"),
+    ],
+)
+def test_a_model_with_a_constraint_has_no_stand_in(layer):
+    model = tf.keras.Sequential([tf.keras.Input((2,)), layer])
+    model.compile("sgd", "mse")
+    with tf.Graph().as_default():
+        assert compiled.build(model, "model").optimizer is None
+
+
+class Careful(tf.keras.Model):
+    def train_step(self, data):
+        return super().train_step(data)
+
+
+def test_a_model_with_a_training_step_of_its_own_is_not_trained():
+    x = tf.keras.Input((2,))
+    model = Careful(x, tf.keras.layers.Dense(2)(x))
+    model.compile("sgd", "mse")
+    with tf.Graph().as_default():
+        made = compiled.build(model, "mine")
+    assert made.loss is None
+    assert made.not_trained == "'mine' has a `train_step` of its own, which tflab does not call."
+    assert made.not_trained in made.notes
+
+
+# Files
+
+
+def saved(folder, loss="mse", optimiser="adam"):
+    model = tf.keras.Sequential([tf.keras.Input((4,)), tf.keras.layers.Dense(3, name="first")])
+    model.compile(optimiser, loss)
+    path = str(folder / "model.keras")
+    model.save(path)
+    return path
+
+
+def of_mine(wanted, output):
+    return tf.reduce_mean((wanted - output) ** 2)
+
+
+def stages_of(path, **options):
+    return lifecycle.walk(path, Options(batch_size=4, **options), stop="backward")
+
+
+@pytest.mark.parametrize("loss", ["mse", tf.keras.losses.MeanSquaredError()])
+def test_a_compiled_file_trains_with_its_loss_and_its_optimiser(loss, tmp_path):
+    path = saved(tmp_path, loss)
+    frontend, backward = stages_of(path)
+    assert frontend.notes[1] == (
+        "It trains with its compiled loss. In place of its optimiser, Adam of Keras, which does "
+        "not run in such a graph, it has AdamOptimizer of tf.compat.v1.train, which makes the same "
+        "steps. Its moments start at 0."
+    )
+    assert "ResourceApplyAdam" in {node.op for node in backward.nodes}
+    assert {node.source for node in frontend.nodes} == {None}
+    assert frontend.program.model.gate is not None
+
+
+def test_a_file_whose_loss_cannot_be_loaded_says_what_it_is_compiled_with(tmp_path):
+    path = saved(tmp_path, of_mine, "rmsprop")
+    frontend, backward = stages_of(path)
+    said = (
+        f"'{path}' is compiled with the loss 'of_mine' and the optimiser 'RMSprop', and tflab runs "
+        "the inference that Keras exports of it. These cannot be loaded: Could not locate function "
+        "'of_mine'."
+    )
+    assert frontend.notes[-1] == said
+    (block,) = stages.blocks(backward)
+    assert block == f"{said} Nothing to differentiate, nothing added."
+
+
+def test_nothing_but_losses_and_optimisers_of_keras_is_loaded(tmp_path):
+    path = Path(saved(tmp_path, tf.keras.losses.MeanSquaredError()))
+    rewritten(path, lambda config: config["compile_config"]["loss"].update(module="keras.ops"))
+    frontend, _ = stages_of(str(path))
+    assert frontend.notes[-1].endswith(
+        " These cannot be loaded: 'MeanSquaredError' is not of Keras."
+    )
+
+
+def rewritten(path, change):
+    """The archive with another config.json."""
+    with zipfile.ZipFile(path) as archive:
+        entries = {name: archive.read(name) for name in archive.namelist()}
+    config = json.loads(entries["config.json"])
+    change(config)
+    entries["config.json"] = json.dumps(config)
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in entries.items():
+            archive.writestr(name, content)
+
+
+def test_a_file_of_which_fetches_are_chosen_says_what_it_is_compiled_with(tmp_path):
+    path = saved(tmp_path)
+    chosen = Saved(fetches=("StatefulPartitionedCall_1:0",))
+    frontend, _ = stages_of(path, saved=chosen)
+    assert frontend.notes[-1] == (
+        f"'{path}' is compiled with the loss 'mse' and the optimiser 'Adam', and tflab runs the "
+        "inference that Keras exports of it."
+    )
+
+
+def uncallable():
+    """A model whose own layer works only where Keras trains or exports it."""
+    model = tf.keras.Sequential([tf.keras.Input((2,)), InFunctions()])
+    model.compile("sgd", "mse")
+    return model
+
+
+class InFunctions(tf.keras.layers.Layer):
+    def call(self, inputs):
+        graph = tf1.get_default_graph()
+        if (
+            isinstance(inputs, tf.Tensor)
+            and inputs.shape[0] is None
+            and not graph.building_function
+        ):
+            raise ValueError("only in functions")
+        return inputs
+
+
+def test_a_model_that_cannot_be_called_in_a_graph_says_why_it_is_exported():
+    frontend, backward = stages_of(f"{__name__}:uncallable")
+    *_, why, said = frontend.notes
+    assert why.endswith(
+        "ValueError: Exception encountered when calling InFunctions.call(). It is exported instead."
+    )
+    assert said.endswith(
+        "is compiled with the loss 'mse' and the optimiser 'SGD', and tflab runs the inference "
+        "that Keras exports of it."
+    )
+    assert list(stages.blocks(backward)) == [f"{said} Nothing to differentiate, nothing added."]
+
+
+# Names
+
+
+def tower(name):
+    inner = tf.keras.Input((2,))
+    dense = tf.keras.layers.Dense(2, name="dense")(inner)
+    return tf.keras.Model(inner, dense, name=name)
+
+
+def towers():
+    x = tf.keras.Input((2,))
+    shared = tf.keras.layers.Dense(2, name="first")
+    both = tf.keras.layers.Add(name="sum")([tower("left")(shared(x)), tower("right")(shared(x))])
+    return tf.keras.Model(x, both, name="whole")
+
+
+def test_layers_have_the_names_that_keras_gives_them():
+    frontend, _ = stages_of(f"{__name__}:towers")
+    assert set(frontend.program.layers.values()) == {
+        *("whole", "first", "left", "left/dense", "right", "right/dense", "sum")
+    }
+    products = {node.name for node in frontend.nodes if node.op == "MatMul"}
+    layers = frontend.program.layers
+    labels = sorted(row_labels.layer(name, set(), layers) for name in products)
+    assert labels == ["first", "first", "left/dense", "right/dense"]
