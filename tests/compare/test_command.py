@@ -256,7 +256,7 @@ def test_every_field_of_the_rows_side_by_side():
     small = row_of("A", calls=6, total_ns=660, self_ns=600, mean_ns=110, median_ns=99, **measured)
     large = replace(small, calls=4, total_ns=1_000, self_ns=960, mean_ns=250, gflops=None)
     alone = row_of("B", calls=9, total_ns=90, self_ns=84, mean_ns=10, median_ns=8, **measured)
-    compared = batch_tables.side_by_side({4: (alone, small), 16: (large,)}, steps)
+    compared = batch_tables.side_by_side({4: (alone, small), 16: (large,)}, steps, "op")
     assert compared == (
         Compared(key="A", ops=("A",), fused_from=("A_0",), cells={4: small, 16: large}, fit=None),
         Compared("B", ("B",), ("B_0",), {4: alone}, None),
@@ -397,6 +397,7 @@ def test_training_runs_the_training_step_on_the_training_images():
     assert {row.key for row in found.rows} == {
         RUNTIME,
         *(f"toy.py:{line}" for line in (21, 22, 23, 26, 27)),
+        "toy.py:33",  # that of the optimiser
     }
 
 
@@ -588,18 +589,18 @@ SEE = "See `python -m tflab.compare --help`."
         ),
         (
             "--model toy --batch-sizes 1 512",
-            "A batch of 512 was asked for, of 256 images: those of the test split of points of "
+            "A batch of 512 was asked for, of 256 rows: those of the test split of points of "
             "3x + 2 that are taken where no number is given. Give smaller batches with "
             "--batch-sizes.",
         ),
         (
             "--model toy --batch-sizes 16 --steps 17",
-            "272 images were asked for, and batches of up to 16; the test split of points of "
+            "272 rows were asked for, and batches of up to 16; the test split of points of "
             "3x + 2 has 256. Give a batch size and a number of images within that.",
         ),
         (
             "--model toy --batch-sizes 16 --images 8",
-            "8 images were asked for, and batches of up to 16; the test split of points of "
+            "8 rows were asked for, and batches of up to 16; the test split of points of "
             "3x + 2 has 256. Give a batch size and a number of images within that.",
         ),
         (
@@ -703,7 +704,7 @@ def test_the_quality_is_that_of_the_steps_at_all_batch_sizes():
         99: StepTimes(20, 64, wide, usual, 1, 1, untraced_steps=20),
     }
     fed = {size: placed(2**20 if size == 99 else size) for size in steps}
-    assert comparison.judged(steps, fed, Load(7, 1.5, 0.01)) == Quality(
+    assert comparison.judged(steps, fed, Load(7, 1.5, 0.01), False) == Quality(
         True, (), 7, 1.5, 0.01, p90_to_p10=2.5, untraced_to_traced=0.75
     )
 
@@ -840,6 +841,9 @@ def test_json_goes_to_standard_output_and_nothing_to_standard_error(tmp_path, tr
         "share",
         "bytes",
         "gflops",
+        "forward_ns",
+        "backward_ns",
+        "update_ns",
     }
 
 
@@ -863,7 +867,7 @@ def test_default_batches_that_are_too_large_are_said_to_be_the_default():
     with pytest.raises(UsageError) as error:
         comparison.compare(f"{__name__}:few_rows", (1, 16, 64))
     assert str(error.value).startswith(
-        "A batch of 64, the largest of the default sizes, was to be taken, of 40 images: "
+        "A batch of 64, the largest of the default sizes, was to be taken, of 40 rows: "
     )
 
 

@@ -10,6 +10,5 @@ pytestmark = pytest.mark.tensorflow
 
 @pytest.mark.parametrize("other", [["--plots", "new"], ["--configs", "xla"], ["--format", "csv"]])
 def test_what_does_not_go_with_numbers_of_tasks_is_said(other):
-    args = compare.parser().parse_args(["--cluster", "1", *other])
     with pytest.raises(UsageError, match=r"^--cluster compares numbers of tasks, as text, JSON or"):
-        compare.run(args)
+        compare.run(["--cluster", "1", *other])

@@ -306,7 +306,9 @@ def test_partition_graphs_tell_nodes_and_transfers_as_the_placement_does(read, w
     metadata.CopyFrom(trace)
     metadata.partition_graphs.extend(placement.partition_graphs)
     found = read(metadata.SerializeToString())
-    assert found.nodes == tuple(replace(node, outputs=(), source=None) for node in placement.nodes)
+    assert found.nodes == tuple(
+        replace(node, outputs=(), source=None, phase="forward") for node in placement.nodes
+    )
     assert found.transfers == tuple(
         replace(sent, dtype="", shape=None, bytes=None, edge="") for sent in placement.transfers
     )
