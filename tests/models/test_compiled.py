@@ -30,6 +30,7 @@ OPTIMISERS = {
 
 def dense(optimiser):
     """Layers with weights, a moving average, a mask drawn at random and a regulariser."""
+    tf.keras.utils.set_random_seed(1)  # of the first weights
     model = tf.keras.Sequential(
         [
             tf.keras.Input((3,)),
@@ -45,6 +46,7 @@ def dense(optimiser):
 
 def embedding(optimiser):
     """A table of which a batch takes some rows, some of them twice."""
+    tf.keras.utils.set_random_seed(1)
     model = tf.keras.Sequential(
         [
             tf.keras.Input((2,), dtype="int32"),
