@@ -596,12 +596,12 @@ SEE = "See `python -m tflab.compare --help`."
         (
             "--model toy --batch-sizes 16 --steps 17",
             "272 rows were asked for, and batches of up to 16; the test split of points of "
-            "3x + 2 has 256. Give a batch size and a number of images within that.",
+            "3x + 2 has 256. Give a batch size and a number of rows within that.",
         ),
         (
             "--model toy --batch-sizes 16 --images 8",
             "8 rows were asked for, and batches of up to 16; the test split of points of "
-            "3x + 2 has 256. Give a batch size and a number of images within that.",
+            "3x + 2 has 256. Give a batch size and a number of rows within that.",
         ),
         (
             "--configs xlaa",
