@@ -96,8 +96,8 @@ def sign_gradients() -> Table:
 def main() -> None:
     lesson.show(
         lesson.table(
-            "Called by hand: what the function made, and the error against two others",
-            ("z", "gradient function", "made", "tf.gradients", "differences"),
+            "Called by hand: what the function made, and the error against tf.gradients and differences",
+            ("z", "gradient function", "made", "gradients", "differences"),
             [gradient_by_hand(formula) for formula in FORMULAS],
         ),
         sign_gradients(),
