@@ -96,7 +96,7 @@ def sign_gradients() -> Table:
 def main() -> None:
     lesson.show(
         lesson.table(
-            "Called by hand: what the function made, and the error against tf.gradients and differences",
+            "Called by hand: the error against tf.gradients and finite differences",
             ("z", "gradient function", "made", "gradients", "differences"),
             [gradient_by_hand(formula) for formula in FORMULAS],
         ),
