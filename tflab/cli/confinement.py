@@ -89,7 +89,14 @@ def run(
         keep_fonts(folder)
         places = {option: enter(stack, context, folder) for option, context in outputs.items()}
         rights = Rights(
-            readable=(*installed(), *beside(Path(args.model)), *feeds, *readable, *allowed[0]),
+            readable=(
+                *installed(),
+                *beside(Path(args.model)),
+                *feeds,
+                *readable,
+                *allowed[0],
+                *of_tasks(args),
+            ),
             temporary=str(folder),
             outputs={option: (str(work), str(final)) for option, (work, final) in places.items()},
             writable=tuple(allowed[1]),
@@ -251,6 +258,13 @@ def beside(model: Path) -> Iterator[str]:
         folder = glob.escape(str(model.parent))
         for name in (*names, "checkpoint"):
             yield from glob.glob(os.path.join(folder, name))
+
+
+def of_tasks(args: Any) -> tuple[str, ...]:
+    """What tasks read besides: each its own command line, or TensorFlow ends it
+    (`GetExecutablePath` in core/platform/env.cc). Its folder in /proc is not there yet, so that
+    it has to be all of /proc; of processes outside the kernel still keeps memory and variables."""
+    return ("/proc",) if getattr(args, "cluster", ()) else ()
 
 
 def ports_for(args: Any) -> tuple[int, ...]:
