@@ -122,7 +122,7 @@ def test_what_takes_too_much_memory_is_shown_and_not_run(tmp_path):
     status, out, err = command(tmp_path, "lifecycle", "--model", "g.pb")
     assert status == 1
     assert "2 nodes, 1 edge" in out
-    assert "tflab: 'x' takes 59.6 GB" in err
+    assert "tflab: 'x' takes 59.6 GiB" in err
 
 
 def test_a_killed_process_is_one_sentence_and_what_was_known_is_printed(tmp_path):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Iterable, Sequence
 
-from tflab.cli import command, confinement
+from tflab.cli import command, confined, confinement
 from tflab.errors import UsageError
 from tflab.records import SWITCHES, Options, Saved
 from tflab.records.options import BATCH_SIZES, SPLITS
@@ -245,7 +245,7 @@ def saved(parser: argparse.ArgumentParser) -> None:
     add("--allow-network", action="store_true", help="let the graph speak to other machines")
     add(
         "--import-seconds",
-        default=confinement.IMPORT_S,
+        default=confined.IMPORT_S,
         type=command.count("number of seconds for the import"),
         metavar="N",
         help="after which TensorFlow's import of the graph is given up, and the graph only parsed "

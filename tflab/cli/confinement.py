@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import glob
-import importlib
 import json
 import os
 import select
@@ -21,23 +20,20 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from contextlib import AbstractContextManager, ExitStack, suppress
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from tflab import folders
-from tflab.cli import ending, landlock
+from tflab.cli import confined, ending, landlock
+from tflab.cli.confined import Rights
 from tflab.errors import TflabError
 
 with suppress(ImportError):  # Windows has none, and no Landlock either
-    import resource
+    pass
 
-GIVEN = "TFLAB_CONFINEMENT"  # the variable that tells the confined process what it may do
 PATIENCE_S = 20.0  # in which an interrupted process has to end by itself
-IMPORT_S = 120  # in which TensorFlow has to have imported a graph
-LEAST_ROOM = 2**30  # bytes that an import may take, plus ROOM_PER_BYTE for each byte of the graph
-ROOM_PER_BYTE = 16
 SPARED = 2**30  # bytes of the free memory that the process leaves to others
 SYSTEM = (  # what Python and TensorFlow read of the system; most is there on some systems only
     *("/usr", "/lib", "/lib64", "/bin", "/opt/intel", "/nix/store"),
@@ -62,23 +58,6 @@ class Place(Protocol):
     def final(self) -> Path: ...
 
 
-@dataclass(frozen=True)
-class Rights:
-    """What a confined process may do."""
-
-    readable: tuple[str, ...]
-    temporary: str  # its temporary folder, which it may write
-    outputs: Mapping[str, tuple[str, str]]  # option -> (folder to write to, what it will become)
-    writable: tuple[str, ...] = ()  # besides
-    ports: tuple[int, ...] | None = ()  # TCP; None: any
-    memory: int = 0  # bytes that it may take; 0: any
-    import_s: int = IMPORT_S
-    passed: int = -1  # the descriptor at which it says that the graph is imported
-    unimported: str = ""  # why TensorFlow must not import the graph: it is only parsed
-
-
-CONFINED: Rights | None = None  # of this process
-PORTS: Iterator[int] = iter(())  # at which this process may listen
 ENABLED = True  # tests that look at the rules alone switch the confinement off
 
 
@@ -110,13 +89,20 @@ def run(
         keep_fonts(folder)
         places = {option: enter(stack, context, folder) for option, context in outputs.items()}
         rights = Rights(
-            readable=(*installed(), *beside(Path(args.model)), *feeds, *readable, *allowed[0]),
+            readable=(
+                *installed(),
+                *beside(Path(args.model)),
+                *feeds,
+                *readable,
+                *allowed[0],
+                *of_tasks(args),
+            ),
             temporary=str(folder),
             outputs={option: (str(work), str(final)) for option, (work, final) in places.items()},
             writable=tuple(allowed[1]),
             ports=None if getattr(args, "allow_network", False) else ports_for(args),
             memory=free_memory(),
-            import_s=getattr(args, "import_seconds", IMPORT_S),
+            import_s=getattr(args, "import_seconds", confined.IMPORT_S),
         )
         given = sys.argv[1:] if argv is None else argv
         status = attempt(command, given, rights)
@@ -129,7 +115,7 @@ def run(
 
 def is_wanted(from_file: bool) -> bool:
     """Whether a command on this model has to be run in a confined process."""
-    if not from_file or CONFINED is not None or not ENABLED:
+    if not from_file or confined.CONFINED is not None or not ENABLED:
         return False
     if not is_available():
         print(f"tflab: {MISSING}", file=sys.stderr)
@@ -148,7 +134,7 @@ def enter(
     place = context.__enter__()
 
     def leave(kind: Any, error: Any, trace: Any) -> bool:
-        if kind is None and not (folder / mark(place.final)).exists():
+        if kind is None and not (folder / confined.mark(place.final)).exists():
             with suppress(UnfinishedError):
                 failure = UnfinishedError()
                 context.__exit__(UnfinishedError, failure, None)
@@ -159,10 +145,6 @@ def enter(
     return place.work, place.final
 
 
-def mark(final: Path) -> str:
-    return f"finished-{final.name}"
-
-
 def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
     """The exit status of the confined process; a reason, where it ended before TensorFlow had
     imported the graph."""
@@ -170,7 +152,7 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
     rights = replace(rights, passed=writing)
     environment = {
         **{name: value for name, value in os.environ.items() if not name.startswith("XDG_")},
-        GIVEN: json.dumps(asdict(rights)),
+        confined.GIVEN: json.dumps(asdict(rights)),
         "HOME": rights.temporary,
         "TMPDIR": rights.temporary,
         "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),
@@ -178,7 +160,7 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
     try:
         with (
             subprocess.Popen(
-                [sys.executable, "-m", "tflab.cli.confinement", command, *argv],
+                [sys.executable, "-m", "tflab.cli.confined", command, *argv],
                 env=environment,
                 pass_fds=[writing],
                 stderr=terminal(),
@@ -278,14 +260,22 @@ def beside(model: Path) -> Iterator[str]:
             yield from glob.glob(os.path.join(folder, name))
 
 
+def of_tasks(args: Any) -> tuple[str, ...]:
+    """What tasks read besides: each its own command line, or TensorFlow ends it
+    (`GetExecutablePath` in core/platform/env.cc). Its folder in /proc is not there yet, so that
+    it has to be all of /proc; of processes outside the kernel still keeps memory and variables."""
+    return ("/proc",) if getattr(args, "cluster", ()) else ()
+
+
 def ports_for(args: Any) -> tuple[int, ...]:
-    """The ports of the tasks that a command starts or names, and of its own server."""
+    """The ports of the tasks that a command starts or names, and of its own servers: one at the
+    loopback device, and one that other machines reach."""
     asked = getattr(args, "cluster", ()) or ()
     tasks = asked if isinstance(asked, list) else [asked] if asked else []
     started = sum(task for task in tasks if isinstance(task, int))
     named = {address for task in tasks if not isinstance(task, int) for address in task}
     ports = (int(address.rpartition(":")[2]) for address in named)
-    return (*free_ports(started + 1 if tasks else 0), *ports)
+    return (*free_ports(started + 2 if tasks else 0), *ports)
 
 
 def free_ports(count: int) -> tuple[int, ...]:
@@ -306,110 +296,6 @@ def free_memory() -> int:
     return 0
 
 
-PARTIAL = "partial"  # the document of the stages so far, in case that the process is killed
-
-
 def show_partial(rights: Rights) -> None:
     with suppress(OSError):
-        print(Path(rights.temporary, PARTIAL).read_text(encoding="utf-8"))
-
-
-# The confined process
-
-
-def main() -> int:
-    """Confine this process, then run the command."""
-    given = json.loads(os.environ.pop(GIVEN))
-    given["outputs"] = {option: tuple(pair) for option, pair in given["outputs"].items()}
-    rights = Rights(**given)
-    landlock.die_with_parent()
-    if rights.passed >= 0:
-        os.set_inheritable(rights.passed, False)
-    if rights.memory:
-        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
-        most = rights.memory if hard == resource.RLIM_INFINITY else min(rights.memory, hard)
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-    works = [work for work, _ in rights.outputs.values()]
-    landlock.confine(
-        rights.readable, [rights.temporary, "/dev/null", *works, *rights.writable], rights.ports
-    )
-    name, *argv = sys.argv[1:]
-    # By name: `python -m` has this module a second time, as __main__
-    shared: Any = importlib.import_module("tflab.cli.confinement")
-    shared.CONFINED, shared.PORTS = rights, iter(rights.ports or ())
-    sys.argv = [name, *argv]
-    return importlib.import_module(f"tflab.{name}.__main__").main(argv)
-
-
-def output(option: str) -> tuple[Path, Path] | None:
-    """Where this process writes what is for an option, and the name that it will have."""
-    if CONFINED is None or option not in CONFINED.outputs:
-        return None
-    work, final = map(Path, CONFINED.outputs[option])
-    return work, final
-
-
-def finish(option: str) -> None:
-    """Tell the parent that all is written that is for an option."""
-    assert CONFINED is not None
-    Path(CONFINED.temporary, mark(Path(CONFINED.outputs[option][1]))).touch()
-
-
-def port() -> int:
-    """A port that this process may listen at; 0, any, where it is not confined."""
-    return next(PORTS) if CONFINED is not None and CONFINED.ports is not None else 0
-
-
-def keep(document: str) -> None:
-    """Keep what is known so far, in case that the graph makes this process fail."""
-    if CONFINED is not None:
-        Path(CONFINED.temporary, PARTIAL).write_text(document, encoding="utf-8")
-
-
-def unimported() -> str:
-    """Why TensorFlow must not import the graph; "" where it may."""
-    return CONFINED.unimported if CONFINED else ""
-
-
-@contextmanager
-def importing(path: str) -> Iterator[None]:
-    """While this is open the graph of this path is imported, within bounds of its own."""
-    if CONFINED is None:
-        yield
-        return
-    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-    room = used() + LEAST_ROOM + ROOM_PER_BYTE * bytes_of(path)
-    resource.setrlimit(
-        resource.RLIMIT_DATA, (room if hard == resource.RLIM_INFINITY else min(room, hard), hard)
-    )
-    tell()
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
-        tell()
-
-
-def tell() -> None:
-    """Tell the parent that the import begins, or is over."""
-    assert CONFINED is not None
-    with suppress(OSError):  # the parent has read what it waits for
-        os.write(CONFINED.passed, b".")
-
-
-def used() -> int:
-    """Bytes of this process that count for its limit (VmData of proc(5))."""
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith("VmData:"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
-def bytes_of(path: str) -> int:
-    """The size of a graph's own file, without the values of variables beside it."""
-    graphs = [path] if os.path.isfile(path) else glob.glob(os.path.join(glob.escape(path), "*.pb*"))
-    return sum(map(os.path.getsize, graphs))
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        print(Path(rights.temporary, confined.PARTIAL).read_text(encoding="utf-8"))

@@ -16,7 +16,7 @@ from itertools import count
 from pathlib import Path
 
 from tflab import folders
-from tflab.cli import command, confinement
+from tflab.cli import command, confined
 from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
 
@@ -67,9 +67,9 @@ def new_run(given: str | None, model: str) -> Iterator[Run]:
     The one folder that was given for a new run cannot be that of two.
     """
     with ExitStack() as stack:
-        if granted := confinement.output("--logdir"):
+        if granted := confined.output("--logdir"):
             yield Run(*granted)
-            confinement.finish("--logdir")
+            confined.finish("--logdir")
             return
         for final in names(given, model):
             try:
@@ -88,9 +88,9 @@ def new_folder(final: Path, option: str = "--logdir") -> Iterator[Path]:
     Raises UsageError, before anything is computed, when nothing can be written there, or another
     process is writing just that; it names the `option` that the folder was given with.
     """
-    if granted := confinement.output(option):
+    if granted := confined.output(option):
         yield granted[0]
-        confinement.finish(option)
+        confined.finish(option)
         return
     with ExitStack() as stack:
         try:

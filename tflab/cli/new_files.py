@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tflab import folders
-from tflab.cli import command, confinement, logdirs
+from tflab.cli import command, confined, logdirs
 from tflab.errors import TflabError, UsageError
 
 
@@ -18,9 +18,9 @@ def write(path: Path, content: bytes, what: str) -> None:
     Raises UsageError, which calls it `what`, where there is one or none can be written, TflabError
     where the disk is full. A confined process writes into the folder that it was given for it.
     """
-    if granted := confinement.output("--save"):
+    if granted := confined.output("--save"):
         (granted[0] / CONTENT).write_bytes(content)
-        confinement.finish("--save")
+        confined.finish("--save")
         return
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     reserved = False

@@ -26,7 +26,16 @@ from pathlib import Path
 from typing import TextIO
 
 from tflab import models
-from tflab.cli import arguments, command, confinement, ending, environment, logdirs, new_files
+from tflab.cli import (
+    arguments,
+    command,
+    confined,
+    confinement,
+    ending,
+    environment,
+    logdirs,
+    new_files,
+)
 from tflab.compare import output
 from tflab.compare.given import KEEP_S, OF_SEVERAL, as_typed, given, named
 from tflab.errors import RefusedError, UsageError
@@ -75,7 +84,7 @@ def run(argv: Sequence[str]) -> int:
     arguments.check_cluster(args)
     if args.cluster:
         return scale(args, sizes[-1], saved)
-    if args.save and not confinement.CONFINED:
+    if args.save and not confined.CONFINED:
         new_files.check(Path(args.save), files.WHAT)
     options = options_of(args, saved)
     with ending.held():
@@ -122,7 +131,7 @@ def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
 
 @contextmanager
 def new_plots(folder: str) -> Iterator[Path]:
-    if not confinement.CONFINED and not logdirs.takable(Path(folder)):
+    if not confined.CONFINED and not logdirs.takable(Path(folder)):
         raise UsageError(f"There is something in '{folder}' already; give --plots a new folder.")
     with logdirs.new_folder(Path(folder), "--plots") as work:
         yield work

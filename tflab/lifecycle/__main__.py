@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from tflab import models
-from tflab.cli import arguments, command, confinement, ending, environment, logdirs
+from tflab.cli import arguments, command, confined, confinement, ending, environment, logdirs
 from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
 from tflab.lifecycle import STAGES, output, walk
@@ -215,8 +215,8 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
         with ending.held(), ending.shown_by(lambda: document("interrupted")):
             for number, stage in enumerate(released(walked), 1):
                 stages.append(stage)
-                if confinement.CONFINED and args.format != "text":
-                    confinement.keep(DOCUMENTS[args.format](args, stages, "interrupted"))
+                if confined.CONFINED and args.format != "text":
+                    confined.keep(DOCUMENTS[args.format](args, stages, "interrupted"))
                 if isinstance(stage, Frontend):
                     name_scopes.check(stage.nodes, args.expand, stage.functions)
                 if args.format == "text":

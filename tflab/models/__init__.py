@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tflab.cli import command, confinement
+from tflab.cli import command, confined
 from tflab.errors import UsageError, reason
 from tflab.records import Model, Saved
 
@@ -136,7 +136,7 @@ def from_file(path: str, options: Saved) -> Any:
     from tflab.models import compiled, saved
     from tflab.saved_graphs import formats, keras_archives
 
-    with confinement.importing(path):
+    with confined.importing(path):
         config, why = keras_archives.compile_config(Path(path)), ""
         if config and options == Saved():
             try:

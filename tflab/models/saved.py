@@ -16,7 +16,7 @@ import tensorflow as tf
 
 from tflab.analysis import gradient_search
 from tflab.analysis.ledger import nodes_needed
-from tflab.cli import confinement
+from tflab.cli import confined
 from tflab.errors import TflabError, UsageError
 from tflab.records import Function, Model, Node, Saved, Start
 from tflab.runtime import functions, nodes
@@ -193,8 +193,8 @@ def import_graph(
     file: GraphFile, graph: tf.Graph, options: Saved, paths: Sequence[str] = ()
 ) -> None:
     """Import the graph of a file. `paths` are constants that hold the path of an asset."""
-    if confinement.unimported():
-        raise not_importable(file, confinement.unimported())
+    if confined.unimported():
+        raise not_importable(file, confined.unimported())
     if circle := recursion.circle(file.graph_def):
         names = ", ".join(f"'{name}'" for name in circle)
         raise not_importable(

@@ -21,7 +21,7 @@ from itertools import count
 from pathlib import Path
 
 from tflab import folders, models
-from tflab.cli import arguments, command, confinement, logdirs
+from tflab.cli import arguments, command, confined, confinement, logdirs
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.letters import visible
@@ -107,7 +107,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     kept = given.measurements(args.others, args.model)
     names = selection.chosen(chapters_of(args), args.model)
     trained = given.training(args.logdir, args.model) if args.logdir else None
-    granted = confinement.output("--out")
+    granted = confined.output("--out")
     out = granted[1] if granted else Path(args.out) if args.out else free(args.force)
     with staging(out, args.force) as folder:
         from tflab.compare import race
@@ -204,9 +204,9 @@ def staging(out: Path, force: bool) -> Iterator[Path]:
     Raises UsageError, before anything is computed, where a report is there already or nothing
     can be written. What fails later leaves `out` as it was.
     """
-    if granted := confinement.output("--out"):
+    if granted := confined.output("--out"):
         yield granted[0]
-        confinement.finish("--out")
+        confined.finish("--out")
         return
     check_none_there(out, force)
     made = not out.exists()

@@ -18,7 +18,7 @@ from typing import IO
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab.cli import confinement
+from tflab.cli import confined
 from tflab.errors import TflabError
 from tflab.runtime import child, health, server
 
@@ -61,7 +61,7 @@ def process(number: int) -> Iterator[tuple[subprocess.Popen[bytes], IO[bytes]]]:
     that ends: then nobody holds its standard input open."""
     with tempfile.TemporaryFile() as notes:
         task = subprocess.Popen(
-            [sys.executable, "-m", "tflab.worker", f"{LOCAL}:{confinement.port()}", "--watched"],
+            [sys.executable, "-m", "tflab.worker", f"{LOCAL}:{confined.port()}", "--watched"],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=notes,

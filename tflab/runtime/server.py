@@ -19,7 +19,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from tflab.cli import confinement
+from tflab.cli import confined
 from tflab.errors import TflabError, UsageError
 
 SCHEME = "grpc://"
@@ -57,7 +57,7 @@ KEPT: list[tf.distribute.Server] = []  # a server that is collected shuts down i
 def own(host: str) -> str:
     """The address of this process's own server at one of this machine's hosts: it holds the
     session's master, so that the graph is rewritten here, and is fed from here."""
-    return start(f"{host}:{confinement.port()}")
+    return start(f"{host}:{confined.port()}")
 
 
 def check_free(host: str, port: int) -> None:

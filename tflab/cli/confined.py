@@ -1,0 +1,150 @@
+"""Confined: this process on its own side of the confinement, where it works on a graph from a file.
+
+`confinement` starts it and says in a variable what it may do. It gives up all other rights before
+it reads the graph, and runs the command.
+"""
+
+from __future__ import annotations
+
+import glob
+import importlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tflab.cli import landlock
+
+with suppress(ImportError):  # Windows has none, and no Landlock either
+    import resource
+
+GIVEN = "TFLAB_CONFINEMENT"  # the variable that tells the confined process what it may do
+IMPORT_S = 120  # in which TensorFlow has to have imported a graph
+LEAST_BYTES = 2**30  # bytes that an import may take, plus BYTES_PER_BYTE for each byte of the graph
+BYTES_PER_BYTE = 16
+PARTIAL = "partial"  # the document of the stages so far, in case that the process is killed
+
+
+@dataclass(frozen=True)
+class Rights:
+    """What a confined process may do."""
+
+    readable: tuple[str, ...]
+    temporary: str  # its temporary folder, which it may write
+    outputs: Mapping[str, tuple[str, str]]  # option -> (folder to write to, what it will become)
+    writable: tuple[str, ...] = ()  # besides
+    ports: tuple[int, ...] | None = ()  # TCP; None: any
+    memory: int = 0  # bytes that it may take; 0: any
+    import_s: int = IMPORT_S
+    passed: int = -1  # the descriptor at which it says that the graph is imported
+    unimported: str = ""  # why TensorFlow must not import the graph: it is only parsed
+
+
+CONFINED: Rights | None = None  # of this process
+PORTS: Iterator[int] = iter(())  # at which this process may listen
+
+
+def mark(final: Path) -> str:
+    return f"finished-{final.name}"
+
+
+def main() -> int:
+    """Confine this process, then run the command."""
+    given = json.loads(os.environ.pop(GIVEN))
+    given["outputs"] = {option: tuple(pair) for option, pair in given["outputs"].items()}
+    rights = Rights(**given)
+    landlock.die_with_parent()
+    if rights.passed >= 0:
+        os.set_inheritable(rights.passed, False)
+    if rights.memory:
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        most = rights.memory if hard == resource.RLIM_INFINITY else min(rights.memory, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    works = [work for work, _ in rights.outputs.values()]
+    landlock.confine(
+        rights.readable, [rights.temporary, "/dev/null", *works, *rights.writable], rights.ports
+    )
+    name, *argv = sys.argv[1:]
+    # By name: `python -m` has this module a second time, as __main__
+    shared: Any = importlib.import_module("tflab.cli.confined")
+    shared.CONFINED, shared.PORTS = rights, iter(rights.ports or ())
+    sys.argv = [name, *argv]
+    return importlib.import_module(f"tflab.{name}.__main__").main(argv)
+
+
+def output(option: str) -> tuple[Path, Path] | None:
+    """Where this process writes what is for an option, and the name that it will have."""
+    if CONFINED is None or option not in CONFINED.outputs:
+        return None
+    work, final = map(Path, CONFINED.outputs[option])
+    return work, final
+
+
+def finish(option: str) -> None:
+    """Tell the parent that all is written that is for an option."""
+    assert CONFINED is not None
+    Path(CONFINED.temporary, mark(Path(CONFINED.outputs[option][1]))).touch()
+
+
+def port() -> int:
+    """A port that this process may listen at; 0, any, where it is not confined."""
+    return next(PORTS) if CONFINED is not None and CONFINED.ports is not None else 0
+
+
+def keep(document: str) -> None:
+    """Keep what is known so far, in case that the graph makes this process fail."""
+    if CONFINED is not None:
+        Path(CONFINED.temporary, PARTIAL).write_text(document, encoding="utf-8")
+
+
+def unimported() -> str:
+    """Why TensorFlow must not import the graph; "" where it may."""
+    return CONFINED.unimported if CONFINED else ""
+
+
+@contextmanager
+def importing(path: str) -> Iterator[None]:
+    """While this is open the graph of this path is imported, within bounds of its own."""
+    if CONFINED is None:
+        yield
+        return
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    most = used() + LEAST_BYTES + BYTES_PER_BYTE * bytes_of(path)
+    resource.setrlimit(
+        resource.RLIMIT_DATA, (most if hard == resource.RLIM_INFINITY else min(most, hard), hard)
+    )
+    tell()
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, (hard, hard))
+        tell()
+
+
+def tell() -> None:
+    """Tell the parent that the import begins, or is over."""
+    assert CONFINED is not None
+    with suppress(OSError):  # the parent has read what it waits for
+        os.write(CONFINED.passed, b".")
+
+
+def used() -> int:
+    """Bytes of this process that count for its limit (VmData of proc(5))."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith("VmData:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+def bytes_of(path: str) -> int:
+    """The size of a graph's own file, without the values of variables beside it."""
+    graphs = [path] if os.path.isfile(path) else glob.glob(os.path.join(glob.escape(path), "*.pb*"))
+    return sum(map(os.path.getsize, graphs))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
