@@ -133,7 +133,7 @@ def process(seed: int, first: int, last: int, way: Sequence[str], end: float | N
         (here / "bait").write_text("bait\n")
         trace = Path(folder, "trace")
         watch = ["strace", "-f", "-qq", "--seccomp-bpf", "-s", "4096", "-o", str(trace)]
-        work = Path(folder, "work")
+        work = Path(folder, "inside")
         work.mkdir()
         command = [sys.executable, "-m", "tests.fuzz.watched", str(seed), str(first), str(last)]
         command += [*way, *([str(work)] if way == WALL else [])]
@@ -236,7 +236,7 @@ class Touched:
     def is_own(self, path: str) -> bool:
         if THREAD.fullmatch(path) or path == "/dev/null":
             return True
-        if self.walled and f"{path}/".startswith(f"{self.folder}/work/"):
+        if self.walled and f"{path}/".startswith(f"{self.folder}/inside/"):
             return True
         library = path.startswith(LOOKED_UP) and ".so" in path  # a process that dies says where
         return library or path.removeprefix(f"{self.folder}/here/") in OWN

@@ -68,7 +68,7 @@ def test_a_system_call_that_touches_something_is_seen(tmp_path):
             (12, "<... openat resumed>) = 3"),
             (12, "connect(5, {sa_family=AF_INET}, 16) = -1 EACCES (Permission denied)"),
             (12, "connect(6, {sa_family=AF_INET}, 16) = -1 ECONNREFUSED (Refused)"),
-            (12, f'mkdir("{tmp_path}/work/a", 0777) = 0'),
+            (12, f'mkdir("{tmp_path}/inside/a", 0777) = 0'),
         )
     )
     assert walled.by == {
