@@ -114,7 +114,7 @@ def test_a_number_that_is_changed_in_a_report_is_found(written):
     """Of each kind of place one: a box of the drawing, the panel, a cell, a rate, a sentence."""
     _, html, markdown = written
     numbers = (
-        r'"rows":\[\],"time":"(\d[\d.]* us)"',
+        r'"rows":\[\],"kind":"\w+","fates":[^"]*"\w+",\d+\]\],"time":"(\d[\d.]* us)"',
         r'"A call in warm, traced steps","rows":.*?\["median","[^"]+","(\d[\d.]* us)"',
         r'found at each batch size</p>.*?<tr>(?:<td[^>]*>[^<]*</td>){3}<td class="right">([\d,]+)<',
         r"A step took (\S+ \S+) for a batch",

@@ -178,6 +178,6 @@ def test_a_task_that_does_not_begin_in_time_is_ended(monkeypatch):
 
 
 def test_a_task_that_fails_before_it_begins_says_why(monkeypatch):
-    monkeypatch.setattr(cluster, "LOCAL", "192.0.2.1:0")
+    monkeypatch.setattr(cluster, "LOCAL", "192.0.2.1")
     with pytest.raises(TflabError, match=r"ended before it began, with status 2: tflab: No task"):
         cluster.tasks(1).__enter__()

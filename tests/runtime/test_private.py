@@ -29,7 +29,8 @@ def private_uses(source):
         yield from (name for name in modules if name.startswith(NOT_PUBLIC))
         if isinstance(node, ast.Attribute):
             own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-            if not own and re.match(r"_[^_]", node.attr):
+            public = ast.unparse(node) == "os._exit"
+            if not own and not public and re.match(r"_[^_]", node.attr):
                 yield ast.unparse(node)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):
             name = node.args[1]

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
-import numpy as np
-
 from tflab.analysis.expressions import (
     Expression,
     Name,
@@ -108,6 +106,8 @@ def number(value: float) -> str:
     """As few digits as tell a float32 from the next one."""
     if is_whole(value) and abs(value) < 2**53:
         return str(int(value))
+    import numpy as np  # not needed for `--help`
+
     with np.errstate(all="ignore"):
         short = np.float32(value)
     return str(short) if abs(float(short) - value) <= abs(value) * 1e-7 else repr(float(value))

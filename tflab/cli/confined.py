@@ -134,7 +134,7 @@ def tell() -> None:
 
 def used() -> int:
     """Bytes of this process that count for its limit (VmData of proc(5))."""
-    for line in Path("/proc/self/status").read_text().splitlines():
+    for line in Path("/proc/self/status").read_text(encoding="utf-8").splitlines():
         if line.startswith("VmData:"):
             return int(line.split()[1]) * 1024
     return 0

@@ -290,7 +290,7 @@ def free_ports(count: int) -> tuple[int, ...]:
 def free_memory() -> int:
     """Bytes that the process may take; 0 where the system does not say what is free."""
     with suppress(OSError, ValueError, StopIteration):
-        lines = Path("/proc/meminfo").read_text().splitlines()
+        lines = Path("/proc/meminfo").read_text(encoding="utf-8").splitlines()
         line = next(line for line in lines if line.startswith("MemAvailable:"))
         return max(2 * SPARED, int(line.split()[1]) * 1024 - SPARED)
     return 0

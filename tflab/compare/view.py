@@ -94,7 +94,7 @@ def steps(comparison: Comparison) -> Table:
             Column("median", lambda row: time(row[1].untraced_ns.median), right=True),
             Column("p10", lambda row: time(row[1].untraced_ns.p10), right=True, spare=3),
             Column("p90", lambda row: time(row[1].untraced_ns.p90), right=True, spare=3),
-            Column("mean", lambda row: time(mean_ns(*row)), right=True, spare=1),
+            Column("mean", lambda row: mean_step(*row), right=True, spare=1),
             Column(
                 f"{comparison.unit}s a second",
                 lambda row: f"{row[1].images_per_second:,.0f}",
@@ -108,9 +108,9 @@ def steps(comparison: Comparison) -> Table:
     )
 
 
-def mean_ns(batch: int, steps: StepTimes) -> float:
+def mean_step(batch: int, steps: StepTimes) -> str:
     """What an untraced step takes on average: a batch over the images a second."""
-    return 1e9 * batch / steps.images_per_second
+    return time(1e9 * batch / steps.images_per_second) if steps.images_per_second else ""
 
 
 def quiet(comparison: Comparison) -> Iterator[str]:

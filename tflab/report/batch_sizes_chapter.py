@@ -37,7 +37,7 @@ def table(comparison: Comparison) -> Table:
         return comparison.steps[size].untraced_ns.median
 
     def mean(size: int) -> str:
-        return time(view.mean_ns(size, comparison.steps[size]))
+        return view.mean_step(size, comparison.steps[size])
 
     def rate(size: int) -> str:
         return f"{comparison.steps[size].images_per_second:,.0f}"

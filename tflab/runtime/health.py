@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import signal
 import socket
 import subprocess
-import threading
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Sequence
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
@@ -121,42 +117,6 @@ def end(address: str) -> None:
         STARTED[address].kill()
     else:
         server.disconnect(address)
-
-
-# Ctrl-C
-
-OPEN: list[tuple[str, ...]] = []  # of each session over tasks, their addresses
-
-
-@contextmanager
-def heeded(addresses: Sequence[str]) -> Iterator[None]:
-    """While this is open, a signal such as Ctrl-C gives up tasks that do not answer, and so ends
-    the step that waits for them: Python heeds a signal only after the step, and that would wait
-    until its time limit."""
-    if threading.current_thread() is threading.main_thread():
-        listen()
-    OPEN.append(tuple(addresses))
-    try:
-        yield
-    finally:
-        OPEN.remove(tuple(addresses))
-
-
-@cache
-def listen() -> None:
-    """Let a thread of its own hear of each signal at once, from now on."""
-    heard, told = socket.socketpair()
-    told.setblocking(False)
-    signal.set_wakeup_fd(told.fileno(), warn_on_full_buffer=False)
-    threading.Thread(target=end_the_still, args=(heard, told), daemon=True).start()
-
-
-def end_the_still(heard: socket.socket, told: socket.socket) -> None:
-    """At each signal give up the tasks that do not answer."""
-    with heard, told:
-        while heard.recv(1):
-            for addresses in {*OPEN}:
-                lost(addresses)
 
 
 # What a step fails with where a task has gone, stands still or was started anew

@@ -91,10 +91,9 @@ def fresh(
     session = tf1.Session(cluster.target(config), graph, config)
     try:
         with private.ctrl_c_kept(), ExitStack() as stack:
-            if tasks:
-                stack.enter_context(health.heeded(tasks))
-            else:
-                stack.enter_context(ending.cancelled_by(session.close))
+            # A step over tasks does not end with its session, but with those that stand still
+            cancel = (lambda: health.lost(tasks)) if tasks else session.close
+            stack.enter_context(ending.cancelled_by(cancel))
             yield session
     except tf.errors.OpError as error:
         raise refusals.refused(error, options, graph) from error

@@ -8,8 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
-from tflab.analysis import chain_rule
-from tflab.analysis.gradient_nodes import WHY
 from tflab.records import Backward, Derivative, GradientNode, Link
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
 from tflab.units import plural
@@ -23,6 +21,8 @@ FACTORS = 5  # of a product that is written down; of more the first and the last
 
 def opening(stage: Backward) -> Iterator[Block]:
     """The sentence of the chain rule for this very graph, and its steps."""
+    from tflab.analysis import chain_rule  # NumPy is not needed for `--help`
+
     if not stage.chain_rule:
         return
     first = stage.chain_rule[0]
@@ -46,6 +46,8 @@ def opening(stage: Backward) -> Iterator[Block]:
 
 def equation(stage: Backward) -> str:
     """`dL/dy = dL/d(mul) * d(mul)/dy`: the chain rule along the longest way; "" without one."""
+    from tflab.analysis import chain_rule  # NumPy is not needed for `--help`
+
     if not stage.chain_rule:
         return ""
     return equation_of(chain_rule.path(stage.chain_rule, stage.chain_rule[0].forward))
@@ -219,6 +221,8 @@ def line(node: GradientNode) -> str:
 
 def bookkeeping(stage: Backward) -> Strip:
     """The kinds of bookkeeping, how many nodes of which types there are, and why."""
+    from tflab.analysis.gradient_nodes import WHY  # likewise
+
     types = {node.name: node.op for node in stage.nodes}
     kinds = Counter(node.bookkeeping for node in stage.gradient_nodes if node.bookkeeping)
     frames = tuple(

@@ -100,7 +100,7 @@ def test_a_settled_figure_keeps_the_positions_of_its_panels():
         (1, units.time, [(pytest.approx(n / 5), f"{n / 5:g} ns") for n in range(6)]),
         (600e3, units.time, [(n * 1000, f"{n} us") for n in (0, 200, 400, 600)]),
         (1.2e3, units.time, [(n * 250, f"{n / 4:g} us") for n in range(5)]),
-        (2.5 * 2**20, units.size, [(n * 2**19, f"{n / 2:g} MB") for n in range(6)]),
+        (2.5 * 2**20, units.size, [(n * 2**19, f"{n / 2:g} MiB") for n in range(6)]),
     ],
 )
 def test_ticks_are_round_numbers_of_one_unit_from_0_to_the_limit(limit, words, expected):

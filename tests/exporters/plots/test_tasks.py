@@ -103,7 +103,7 @@ def test_words_stand_nowhere_on_an_arrow_or_on_other_words():
     sizes = [sent("a_tensor_of_a_long_name", one.name, 1000 + n) for n, one in enumerate(crowd)]
     axes = tasks.draw(RUNS, crowd, STEP, PATH, sizes).axes[0]
     # Only right of the last arrow, and left of the first, is there room
-    assert [text for text in words(axes) if "KB" in text or " B" in text] == [
+    assert [text for text in words(axes) if "KiB" in text or " B" in text] == [
         "1.00 KiB",
         "1000 B",
     ]
