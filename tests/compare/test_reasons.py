@@ -16,7 +16,8 @@ from tflab.records import Diagnosis
 def test_ops_of_a_line_that_only_move_data_are_named_with_their_cost():
     # 300 of 800 us of all ops, which ran for 800 us of an untraced step
     assert only(step(*COMPUTING, *transposes())) == Diagnosis(
-        "30.0 % of a step at batch 16 (300 us of 1.00 ms) is mine.py:19, 3 ops of type Transpose "
+        "30.0 % of a median step at batch 16 (300 us of 1.00 ms) is "
+        "mine.py:19, 3 ops of type Transpose "
         "that move or convert data and compute nothing: 100 us a call for 4.00 KiB read and "
         "written, 0.04 GB/s. Try to do without, or with fewer and larger ones.",
         cost_ns=300_000,
@@ -30,7 +31,8 @@ def test_without_lines_it_is_the_ops_of_a_type_and_how_often_they_run():
     nodes = [replace(node, line="", calls=2, call_ns=50_000) for node in transposes()]
     slices = work("s", 20, op="Slice", moves=True)
     assert only(step(*COMPUTING, *nodes, slices)).sentence == (
-        "29.3 % of a step at batch 16 (293 us of 1.00 ms) is 3 ops of type Transpose, 6 calls that "
+        "29.3 % of a median step at batch 16 (293 us of 1.00 ms) is "
+        "3 ops of type Transpose, 6 calls that "
         "move or convert data and compute nothing: 50.0 us a call for 4.00 KiB read and written, "
         "0.08 GB/s. Try to do without, or with fewer and larger ones."
     )
@@ -62,7 +64,7 @@ def test_transposes_between_data_formats_are_one_reason_whatever_their_lines():
     one, two, three = transposes(turns=True)
     nodes = [one, replace(two, line="mine.py:21"), replace(three, line="")]
     assert only(step(*COMPUTING, *nodes)) == Diagnosis(
-        "30.0 % of a step at batch 16 (300 us of 1.00 ms) is 3 ops of type Transpose at "
+        "30.0 % of a median step at batch 16 (300 us of 1.00 ms) is 3 ops of type Transpose at "
         "mine.py:19, mine.py:21, (no line) that move the channels of images to another axis beside "
         "ops that take them there, and compute nothing: 100 us a call for 4.00 KiB read and "
         "written, 0.04 GB/s. Try to keep all of it in one data format, that of the data.",
@@ -100,7 +102,8 @@ def loop(us: float = 1.0, calls: int = 100) -> list[Work]:
 def test_many_small_ops_of_a_loop_are_named_with_the_line_that_takes_most():
     # 350 of 850 us, of 800 us
     assert only(step(*COMPUTING, *loop())) == Diagnosis(
-        "32.9 % of a step at batch 16 (329 us of 1.00 ms) is 400 calls of small ops, most of them "
+        "32.9 % of a median step at batch 16 (329 us of 1.00 ms) is "
+        "400 calls of small ops, most of them "
         "in a loop, where a node runs up to 100 times, above all mine.py:7: 875 ns a call, and an "
         "op that only hands a value on takes 500 ns. Try fewer and larger ops: the same for a "
         "whole tensor at once, or XLA (--configs xla).",
@@ -115,7 +118,8 @@ def test_small_ops_outside_of_loops_and_without_lines_are_counted():
     nodes = [work(f"n{n}", 1.5, op="Add") for n in range(300)]
     sentence = only(step(*COMPUTING, *nodes, work("arg", 0.5, hands_on=True))).sentence
     assert sentence.startswith(
-        "37.9 % of a step at batch 16 (379 us of 1.00 ms) is 301 calls of small ops: 1.50 us a "
+        "37.9 % of a median step at batch 16 (379 us of 1.00 ms) is "
+        "301 calls of small ops: 1.50 us a "
         "call, and an op that only hands a value on takes 500 ns. Try"
     )
 
@@ -152,7 +156,8 @@ def test_without_an_op_that_hands_on_nobody_knows_what_is_small():
 def test_an_op_that_takes_more_than_all_others_is_named_with_its_place_and_reach():
     big = work("big", 700, op="Conv2D", line="mine.py:5", roof_share=0.26)
     assert only(step(big, work("a", 100))) == Diagnosis(
-        "70.0 % of a step at batch 16 (700 us of 1.00 ms) is one op, big (Conv2D) at mine.py:5, at "
+        "70.0 % of a median step at batch 16 (700 us of 1.00 ms) is "
+        "one op, big (Conv2D) at mine.py:5, at "
         "26.0 % of what this machine can do: it takes more than all others together. Try to give "
         "it less to do: whatever is done about the others, this stays.",
         cost_ns=700_000,
@@ -198,7 +203,8 @@ def test_half_of_a_step_is_not_most_of_it(us, kind):
 
 def test_a_session_that_takes_longer_than_its_ops_is_named_with_how_much():
     assert only(step(*COMPUTING, step_ns=2_400_000)) == Diagnosis(
-        "66.7 % of a step at batch 16 (1.60 ms of 2.40 ms) is before the first op or after the "
+        "66.7 % of a median step at batch 16 (1.60 ms of 2.40 ms) is "
+        "before the first op or after the "
         "last: the session takes 2.0 x what its ops take, with 4.00 KiB fed to it. Try a larger "
         "batch, or more than one step a call.",
         cost_ns=1_600_000,
@@ -217,7 +223,8 @@ def test_how_much_longer_a_session_takes_is_of_an_untraced_step():
 def test_large_feeds_are_named_where_reading_them_explains_the_time():
     large = step(*COMPUTING, step_ns=2_400_000, fed_bytes=2**24, reading_ns=170_000)
     assert only(large) == Diagnosis(
-        "66.7 % of a step at batch 16 (1.60 ms of 2.40 ms) is before the first op or after the "
+        "66.7 % of a median step at batch 16 (1.60 ms of 2.40 ms) is "
+        "before the first op or after the "
         "last, and 16.0 MiB are fed to each step: only to read them once takes 170 us at this "
         "machine's best. Try to feed less: only what is used, in a smaller type, and what never "
         "changes as a variable.",

@@ -107,6 +107,7 @@ EVENTS = (
     rf"\({TIME} before the first op, {TIME} between ops, {TIME} after the last\)",
     rf"at batch \d+, took {TIME}, a warm one",
     r"^The roof .* seconds|for about \d+ s\b",
+    r"^.* of a median step at batch \d+ \(.* Try .*",  # a reason, with what it costs
 )
 SINGLE = {"first run", "alive", "backward", "time", "total", "self", "adds", "from", "to", "fit"}
 

@@ -48,9 +48,9 @@ def reason(
 
 
 def part(batch: Evidence, cost_ns: float) -> str:
-    """`34.0 % of a step at batch 16 (123 us of 362 us)`"""
+    """`34.0 % of a median step at batch 16 (123 us of 362 us)`"""
     return (
-        f"{percent(cost_ns / batch.step_ns)} of a step at batch {batch.batch_size} "
+        f"{percent(cost_ns / batch.step_ns)} of a median step at batch {batch.batch_size} "
         f"({time(cost_ns)} of {time(batch.step_ns)})"
     )
 
