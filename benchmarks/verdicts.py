@@ -1,9 +1,9 @@
 """Verdicts, put to the test: how often equals are called different, and how often a tenth is found.
 
 A training step of LeNet is raced, as `compare --configs` does it, against itself, and against
-itself with one op run once more: of those that, by the simulation, cost about a tenth of the step,
-the one for which an experiment says so. Once all of them share a process, as graph passes and
-threads do, and once each has processes of its own, as oneDNN needs.
+itself with one op run once more: of those whose share of a traced step is nearest to a tenth, the
+one that adds nearest to a tenth by experiment. Once all of them share a process, as graph passes
+and threads do, and once each has processes of its own, as oneDNN needs.
 
     python -m benchmarks.verdicts --seconds 1800
 """
@@ -13,8 +13,9 @@ from __future__ import annotations
 import argparse
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count, islice
 from statistics import fmean, median
 from typing import Any
@@ -30,8 +31,13 @@ SIZES = (1, 16, 64)
 TENTH = 0.1
 SECONDS = 1_800
 SAME, SLOWER = "same", "slower"
-CANDIDATES = 6  # ops that are tried for the slower step
-OBSERVATIONS, ROUNDS = 15, 40  # of that experiment
+PREPARING = 0.3  # of the time, after which no further batch size is prepared
+CANDIDATES = 3  # ops that are tried for the slower step
+OBSERVATIONS, ROUNDS = 6, 20  # of that experiment
+TRACED = 5  # steps, for the share of every op
+SHORTEST_S = 2.0  # of an observation
+FILLED = 0.9  # of a race's budget: no observation lasts exactly as long as the one before
+Observed = Mapping[str, Any]  # the times of every step, by batch size
 KINDS = ("in one process", "in their own")
 
 
@@ -60,64 +66,96 @@ class Tried:
 
 
 def measure(seconds: float) -> Tried:
-    """Race for so long once all is prepared; at least once each way."""
+    """Prepare and race for so many seconds: at least one race in one process, at one batch size."""
     from benchmarks import lenet
     from tflab import datasets
     from tflab.compare import race
     from tflab.runtime import session
 
+    start = time.monotonic()
+    end = start + seconds
     program = lenet.lenet()
     columns = list(session.feed_columns(program, "train").values())
-    rows = [datasets.head(column, race.ROUNDS * max(SIZES)) for column in columns]
-    jobs, copied = prepared()
+    jobs, copied = prepared(start + PREPARING * seconds)
+    sizes = tuple(copied)
+    rows = [datasets.head(column, race.ROUNDS * max(sizes)) for column in columns]
     default, same, *slower = jobs
     alone = [({}, [default]), ({"TFLAB_BENCHMARK": SAME}, [same])]
     alone.append(({"TFLAB_BENCHMARK": SLOWER}, slower))
     groups = {KINDS[0]: [({}, list(jobs))], KINDS[1]: alone}
     trials: list[Trial] = []
-    end = time.monotonic() + seconds
     for number in count():
         budget_s = share_of(end - time.monotonic(), number)
-        if not budget_s:
-            break
         kind = KINDS[number % len(KINDS)]
-        label = f"race {number + 1}, {kind}"
-        plan = progress.track(label, within(budget_s, race.OBSERVATIONS), race.OBSERVATIONS)
-        most_s = min(race.OBSERVATION_S, budget_s / race.OBSERVATIONS)
-        observed = list(race.observations(jobs, groups[kind], rows, SIZES, plan, most_s))
-        trials += judged(kind, observed)
+
+        def observe(most_s: float, numbers: Iterator[int], kind: str = kind) -> list[Observed]:
+            return list(race.observations(jobs, groups[kind], rows, sizes, numbers, most_s))
+
+        observed = raced(observe, budget_s, f"race {number + 1}, {kind}", needed=not trials)
+        if not observed:
+            break
+        trials += judged(kind, sizes, observed)
     return Tried(program.dataset("train").name, copied, trials)
 
 
-def share_of(left_s: float, number: int) -> float:
-    """For how many of the seconds that are left a race may go on; 0 where it is not to begin.
+def raced(
+    observe: Callable[[float, Iterator[int]], list[Observed]],
+    budget_s: float,
+    label: str,
+    needed: bool,
+    clock: Callable[[], float] = time.monotonic,
+) -> list[Observed]:
+    """The observations of one race, which fill its budget and end within it.
 
-    The first two, one of each kind, share them; a later one has the budget of `compare` or none.
+    `observe` takes how many seconds an observation measures, and the numbers of the observations.
+    The first observation is short: it tells how long processes take to start. Where the others do
+    not fit, the race is given up (an empty list), unless it is `needed`: then it has as many as a
+    verdict takes.
     """
     from tflab.compare import race
 
-    if number < len(KINDS):
-        return min(race.BUDGET_S, max(1.0, left_s / (len(KINDS) - number)))
-    return race.BUDGET_S if left_s >= race.BUDGET_S else 0
+    start = clock()
+    first = observe(SHORTEST_S, iter((0,)))
+    starting_s = clock() - start - SHORTEST_S
+    left_s = budget_s - (clock() - start)
+    fitting = int(left_s / (starting_s + SHORTEST_S))
+    if fitting < verdicts.LEAST - 1 and not needed:
+        return []
+    others = min(race.OBSERVATIONS - 1, max(fitting, verdicts.LEAST - 1))
+    most_s = min(race.OBSERVATION_S, max(SHORTEST_S, FILLED * left_s / others - starting_s))
+    numbers = within(left_s, others, clock)
+    plan = (number + 1 for number in progress.track(label, numbers, others))
+    return first + observe(most_s, plan)
+
+
+def share_of(left_s: float, number: int) -> float:
+    """For how many of the seconds that are left a race may go on: the first leaves half of them to
+    the second, which is of the other kind."""
+    from tflab.compare import race
+
+    return min(race.BUDGET_S, left_s / 2 if number == 0 else left_s)
 
 
 def within(
     budget_s: float, most: int, clock: Callable[[], float] = time.monotonic
 ) -> Iterator[int]:
-    """The numbers of observations: the least that a verdict takes, and more, up to `most`, as long
-    as another one as long as the longest so far ends within the budget."""
+    """The numbers of the observations after the first: what a verdict takes, and more, up to
+    `most`, as long as another one as long as the longest so far ends within the budget."""
     start = last = clock()
     longest = 0.0
     for number in range(most):
-        if number >= verdicts.LEAST and last + longest > start + budget_s:
+        if number >= verdicts.LEAST - 1 and last + longest > start + budget_s:
             return
         yield number
         now = clock()
         longest, last = max(longest, now - last), now
 
 
-def prepared() -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
-    """The step, the same once more under another name, and for each batch size a slower one."""
+def prepared(end: float) -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
+    """The step, the same once more under another name, and for each batch size a slower one.
+
+    At `end`, by the monotonic clock, no further batch size begins.
+    """
     from tflab import lifecycle
     from tflab.lifecycle import placement
     from tflab.records import Options
@@ -127,8 +165,10 @@ def prepared() -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
     *_, backward = lifecycle.walk("lenet", stop="backward")
     jobs: dict[str, Any] = {}
     copied: dict[int, tuple[str, float]] = {}
-    for size in SIZES:
-        options = Options(batch_size=size)
+    for size in progress.track("steps, preparing", SIZES, len(SIZES)):
+        if copied and time.monotonic() > end:
+            break
+        options = Options(batch_size=size, values=False)
         placed = placement.place_once(backward, options)
         step = session.step_of(placed.program, placed.fetches)
         usual = engine.job_of(placed.program, step, options)
@@ -169,27 +209,31 @@ def experiment(placed: Any, jobs: Sequence[Any]) -> list[float]:
 
 
 def by_share(placed: Any, usual: Any) -> list[tuple[str, float]]:
-    """Every op with the share of a step that it would add, the nearest to a tenth first."""
-    from tflab.analysis import critical_path, simulation
-    from tflab.cli import environment
-    from tflab.lifecycle import experiments
-    from tflab.runtime import session
+    """Every op with its share of a traced step, the nearest to a tenth first."""
+    from tflab.runtime import measure as engine
+    from tflab.runtime import plans, session, trace
 
-    observed = experiments.Observed()
-    job = replace(usual, options=replace(usual.options, one_by_one=True))
-    batches = session.feed_batches(placed.program, usual.options.batch_size)
-    experiments.one_by_one(job, placed, batches, observed)
-    ops = simulation.profile(observed.runs)
-    parents = critical_path.in_order(critical_path.dependencies(placed.nodes, placed.transfers))
-    processors = environment.describe()["cpus"]
-    step_ns = median(observed.before_ns) + simulation.step_ns(parents, ops, processors)
-    ran = [name for name in parents if name in ops.cost]
-    added_ns = simulation.once_more_ns(parents, ops, processors, ran)
-    shares = [(name, ns / step_ns) for name, ns in added_ns.items()]
+    types = {node.name: node.op for node in placed.nodes}
+    ran_ns: Counter[str] = Counter()
+    step_ns = 0
+
+    def add(turn: Any, timed: Any, recorded: Any) -> None:
+        nonlocal step_ns
+        if recorded is not None:
+            step_ns += timed.wall_ns
+            for run in trace.op_runs(timed.step, recorded.parsed().step_stats, types):
+                ran_ns[run.name] += run.duration_ns
+
+    size = usual.options.batch_size
+    batches = session.feed_batches(placed.program, size)
+    ending = engine.run([usual], plans.pairs(batches, size, plans.WARMUP_STEPS, TRACED), add)
+    if ending.failure:
+        raise ending.failure
+    shares = [(node.name, ran_ns[node.name] / step_ns) for node in placed.nodes]
     return sorted(shares, key=lambda row: abs(row[1] - TENTH))
 
 
-def judged(kind: str, observed: Sequence[Mapping[str, Any]]) -> Iterator[Trial]:
+def judged(kind: str, sizes: Sequence[int], observed: Sequence[Observed]) -> Iterator[Trial]:
     """The verdicts of one race, made together as `compare` makes them."""
     from tflab.compare import race
 
@@ -197,11 +241,11 @@ def judged(kind: str, observed: Sequence[Mapping[str, Any]]) -> Iterator[Trial]:
         {
             "default": times["default"],
             SAME: times[SAME],
-            SLOWER: {size: times[f"{SLOWER} {size}"][size] for size in SIZES},
+            SLOWER: {size: times[f"{SLOWER} {size}"][size] for size in sizes},
         }
         for times in observed
     ]
-    for row in race.judged(rows, ("default", SAME, SLOWER), SIZES):
+    for row in race.judged(rows, ("default", SAME, SLOWER), sizes):
         if row.verdict:
             yield Trial(kind, row.config, row.batch_size, row.verdict)
 
@@ -224,7 +268,7 @@ def is_slower(trial: Trial) -> bool:
 
 
 def blocks(tried: Tried) -> Iterator[Block]:
-    rows = [(kind, size) for kind in KINDS for size in SIZES]
+    rows = [(kind, size) for kind in KINDS for size in tried.copied]
 
     def count_of(way: str, right: Callable[[Trial], bool]) -> Callable[[tuple[str, int]], str]:
         def cell(row: tuple[str, int]) -> str:
@@ -264,7 +308,7 @@ def main() -> int:
         type=command.count("number of seconds"),
         default=SECONDS,
         metavar="N",
-        help="for which it races, once the steps are prepared (default: %(default)s)",
+        help="for which it prepares and races (default: %(default)s)",
     )
     args = parser.parse_args()
     tried = child.call("benchmarks.verdicts:measure", args.seconds)

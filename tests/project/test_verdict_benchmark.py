@@ -1,5 +1,7 @@
 """The benchmark of verdicts: what it counts, and which times each verdict is made from."""
 
+from collections.abc import Iterator
+
 import pytest
 
 from benchmarks import verdicts
@@ -44,6 +46,36 @@ def test_every_kind_and_batch_size_has_its_row():
     ]
 
 
+def raced(budget_s: float, starting_s: float, needed: bool = False) -> tuple[list[float], float]:
+    """How many seconds each observation measures where processes start in so many, and when all
+    have ended."""
+    now = [100.0]
+
+    def observe(most_s: float, numbers: Iterator[int]) -> list[float]:
+        observed = []
+        for _ in numbers:
+            now[0] += starting_s + most_s
+            observed.append(most_s)
+        return observed
+
+    seconds = verdicts.raced(observe, budget_s, "race", needed, clock=lambda: now[0])
+    return seconds, now[0] - 100
+
+
+@pytest.mark.tensorflow
+def test_a_race_measures_for_as_long_as_its_budget_allows_and_ends_within_it():
+    assert raced(300, 6) == ([2.0, *[15.0] * 9], 197.0)
+    assert raced(120, 6) == ([2.0, *[pytest.approx(5.2)] * 9], pytest.approx(108.8))
+    assert raced(40, 6) == ([2.0, *[2.0] * 4], 40.0)
+    assert raced(31, 6) == ([2.0, *[pytest.approx(4.35)] * 2], pytest.approx(28.7))
+
+
+@pytest.mark.tensorflow
+def test_a_race_that_does_not_fit_is_given_up_after_one_observation_unless_it_is_the_only_one():
+    assert raced(23, 6) == ([], 8.0)
+    assert raced(23, 6, needed=True) == ([2.0, 2.0, 2.0], 24.0)
+
+
 def numbers(budget_s: float, *lasting_s: float) -> int:
     """How many observations there are of those that would take so long."""
     now = [100.0]
@@ -60,14 +92,14 @@ def test_no_observation_begins_that_may_not_end_within_the_budget():
     assert numbers(119, *[15.0] * 10) == 7
     assert numbers(119, *[11.0] * 9, 11.0) == 10
     assert numbers(100, 30.0, 10.0, 10.0, 10.0, 10.0, 10.0, 10.0) == 6  # as the longest so far
-    assert numbers(5, *[15.0] * 10) == 3  # the least that a verdict takes
+    assert numbers(5, *[15.0] * 10) == 2  # with the first one, the least that a verdict takes
 
 
 @pytest.mark.tensorflow
-def test_the_first_race_of_each_kind_shares_the_time_and_later_ones_have_the_usual_budget():
+def test_the_first_race_leaves_half_of_the_time_and_none_takes_more_than_compare_does():
     assert [verdicts.share_of(240, 0), verdicts.share_of(125, 1)] == [120, 125]
     assert [verdicts.share_of(1800, 0), verdicts.share_of(1500, 1)] == [300, 300]
-    assert [verdicts.share_of(300, 2), verdicts.share_of(299, 2)] == [300, 0]
+    assert [verdicts.share_of(300, 2), verdicts.share_of(299, 2)] == [300, 299]
 
 
 @pytest.mark.tensorflow
@@ -84,7 +116,7 @@ def test_at_each_batch_size_the_step_that_was_slowed_for_it_is_judged():
         }
         for number in (-1, 0, 1)
     ]
-    trials = list(verdicts.judged(KINDS[1], observed))
+    trials = list(verdicts.judged(KINDS[1], verdicts.SIZES, observed))
     assert {made.kind for made in trials} == {KINDS[1]}
     ratios = {made.batch_size: made.verdict.ratio for made in trials if made.way == "slower"}
     assert ratios == pytest.approx({1: 10.01, 16: 160.16, 64: 640.64})
