@@ -73,7 +73,7 @@ mutants: $(READY)
 	$(BIN)/python -m benchmarks.mutants $(ROOM)
 
 clean:
-	rm -rf .venv .venvs $(PAGE)/node_modules runs mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
+	rm -rf .venv .venvs build dist $(PAGE)/node_modules runs mutants .mypy_cache .ruff_cache .pytest_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 $(READY): requirements.txt pyproject.toml

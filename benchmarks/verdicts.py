@@ -65,14 +65,14 @@ class Tried:
         ]
 
 
-def measure(seconds: float) -> Tried:
-    """Prepare and race for so many seconds: at least one race in one process, at one batch size."""
+def measure(seconds: float, start: float) -> Tried:
+    """Prepare and race until so many seconds after `start`, by the monotonic clock: at least one
+    race in one process, at one batch size."""
     from benchmarks import lenet
     from tflab import datasets
     from tflab.compare import race
     from tflab.runtime import session
 
-    start = time.monotonic()
     end = start + seconds
     program = lenet.lenet()
     columns = list(session.feed_columns(program, "train").values())
@@ -311,7 +311,7 @@ def main() -> int:
         help="for which it prepares and races (default: %(default)s)",
     )
     args = parser.parse_args()
-    tried = child.call("benchmarks.verdicts:measure", args.seconds)
+    tried = child.call("benchmarks.verdicts:measure", args.seconds, time.monotonic())
     if args.format == "json":
         print(json.document(**summary(tried)))
         return 0

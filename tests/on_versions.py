@@ -19,8 +19,14 @@ PAIRS = {"3.10": ("2.18", "2.21"), "3.13": ("2.20", "2.21")}
 FOLDER = ".venvs"
 
 
-def present(find: Callable[[str], str | None]) -> list[str]:
-    return [version for version in PAIRS if find(f"python{version}")]
+def present(answers: Callable[[str], bool]) -> list[str]:
+    return [version for version in PAIRS if answers(f"python{version}")]
+
+
+def runs(executable: str) -> bool:
+    """Whether this Python can be started: pyenv has a shim for each version that it knows of."""
+    found = shutil.which(executable)
+    return bool(found) and not subprocess.run([found, "-c", ""], capture_output=True).returncode
 
 
 def pairs(pythons: list[str], own: tuple[int, int]) -> list[tuple[str, str, str]]:
@@ -43,10 +49,10 @@ def command(python: str, executable: str, version: str) -> list[str]:
 
 
 def main() -> int:
-    pythons = present(shutil.which)
+    pythons = present(runs)
     for version in PAIRS:
         if version not in pythons:
-            print(f"There is no python{version} on this machine: nothing is tested on it.")
+            print(f"python{version} does not run on this machine: nothing is tested on it.")
     results = {}
     for pair in pairs(pythons, sys.version_info[:2]):
         python, _, version = pair

@@ -6,6 +6,7 @@ import importlib
 import sys
 from collections.abc import Sequence
 
+from tflab import __version__
 from tflab.cli import command
 from tflab.errors import UsageError
 from tflab.letters import visible
@@ -28,6 +29,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     name, *rest = (sys.argv[1:] if argv is None else argv) or ["--help"]
     if name in ("-h", "--help"):
         return command.run(usage)
+    if name == "--version":
+        print(f"tflab {__version__}")
+        return 0
     try:
         command.one_of("command", list(COMMANDS))(name)
     except UsageError as error:
@@ -37,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def usage() -> int:
-    print("usage: python -m tflab COMMAND ...  (COMMAND --help tells more)\n")
+    print("usage: python -m tflab COMMAND ...  (COMMAND --help tells more; --version)\n")
     for known, line in COMMANDS.items():
         print(f"  {known:<12}{line}")
     return 0

@@ -27,11 +27,21 @@ def steps_of(*command):
 
 
 def test_the_oldest_and_the_newest_are_tested_on_each_python_that_is_there():
-    found = on_versions.present({"python3.13": "a path"}.get)
+    found = on_versions.present("python3.13".__eq__)
     assert on_versions.pairs(found, (3, 11)) == [
         ("3.13", "python3.13", "2.20"),
         ("3.13", "python3.13", "2.21"),
     ]
+
+
+@pytest.mark.parametrize("status", [0, 127])
+def test_a_python_is_there_if_it_runs_and_not_if_it_is_only_a_shim(tmp_path, monkeypatch, status):
+    python = tmp_path / "python3.10"
+    python.write_text(f"#!/bin/sh\nexit {status}\n")
+    python.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert on_versions.runs("python3.10") == (status == 0)
+    assert not on_versions.runs("python3.13")
 
 
 def test_where_none_of_them_is_there_it_is_the_python_that_asks():

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+import tflab
 from tflab.__main__ import COMMANDS
 
 pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
@@ -50,7 +51,7 @@ def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("source")
     leave = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "tflab", folder / "tflab", ignore=leave)
-    for name in ("pyproject.toml", "README.md"):
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     offline = ("--no-index", "--no-deps", "--no-build-isolation", "--wheel-dir", "dist")
     run(sys.executable, "-m", "pip", "wheel", *offline, ".", folder=folder)
@@ -97,6 +98,15 @@ def test_it_is_the_installed_tflab_that_runs(installed):
     asked = "import tflab; print(tflab.__file__)"
     file = run(installed.python, "-c", asked, folder=installed.folder, PYTHONPATH="").strip()
     assert Path(file) == installed.packages / "tflab" / "__init__.py"
+
+
+def test_it_says_its_version_its_licence_and_that_it_is_typed(wheel, installed):
+    assert installed("--version") == f"tflab {tflab.__version__}\n"
+    archive = zipfile.ZipFile(wheel)
+    (metadata,) = (name for name in archive.namelist() if name.endswith("/METADATA"))
+    lines = archive.read(metadata).decode().splitlines()
+    assert {"Classifier: Typing :: Typed", "License-File: LICENSE"} <= set(lines)
+    assert (installed.packages / "tflab" / "py.typed").is_file()
 
 
 @pytest.mark.parametrize("name", COMMANDS)
