@@ -1,9 +1,9 @@
 """Verdicts, put to the test: how often equals are called different, and how often a tenth is found.
 
 A training step of LeNet is raced, as `compare --configs` does it, against itself, and against
-itself with one op run once more: of those that, by the simulation, cost about a tenth of the step,
-the one for which an experiment says so. Once all of them share a process, as graph passes and
-threads do, and once each has processes of its own, as oneDNN needs.
+itself with one op run once more: of those that take about a tenth of a traced step, the one for
+which an experiment says so. Once all of them share a process, as graph passes and threads do, and
+once each has processes of its own, as oneDNN needs.
 
     python -m benchmarks.verdicts --seconds 1800
 """
@@ -14,7 +14,7 @@ import argparse
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count, islice
 from statistics import fmean, median
 from typing import Any
@@ -133,7 +133,7 @@ def prepared() -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
         step = session.step_of(placed.program, placed.fetches)
         usual = engine.job_of(placed.program, step, options)
         jobs |= {"default": usual, SAME: usual}
-        slower = dict(islice(candidates(placed, usual, options), CANDIDATES))
+        slower = dict(islice(candidates(placed, options), CANDIDATES))
         shares = dict(zip(slower, experiment(placed, [usual, *slower.values()]), strict=True))
         name = min(shares, key=lambda name: abs(shares[name] - TENTH))
         jobs[f"{SLOWER} {size}"] = slower[name]
@@ -141,11 +141,11 @@ def prepared() -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
     return jobs, copied
 
 
-def candidates(placed: Any, usual: Any, options: Any) -> Iterator[tuple[str, Any]]:
+def candidates(placed: Any, options: Any) -> Iterator[tuple[str, Any]]:
     """Steps in which one op runs once more, the likeliest to take a tenth longer first."""
     from tflab.lifecycle import experiments, once_more
 
-    for name, _ in by_share(placed, usual):
+    for name, _ in by_share(placed, options):
         names = once_more.parts(name, placed.ledger)
         if not once_more.refusal(names, placed):
             slower = experiments.same_kernels(placed, names, options)
@@ -168,24 +168,12 @@ def experiment(placed: Any, jobs: Sequence[Any]) -> list[float]:
     return [median(column) for column in zip(*ratios, strict=True)]
 
 
-def by_share(placed: Any, usual: Any) -> list[tuple[str, float]]:
-    """Every op with the share of a step that it would add, the nearest to a tenth first."""
-    from tflab.analysis import critical_path, simulation
-    from tflab.cli import environment
-    from tflab.lifecycle import experiments
-    from tflab.runtime import session
+def by_share(placed: Any, options: Any) -> list[tuple[str, float]]:
+    """Every op with its share of a traced step, the nearest to a tenth first."""
+    from tflab.lifecycle import execution
 
-    observed = experiments.Observed()
-    job = replace(usual, options=replace(usual.options, one_by_one=True))
-    batches = session.feed_batches(placed.program, usual.options.batch_size)
-    experiments.one_by_one(job, placed, batches, observed)
-    ops = simulation.profile(observed.runs)
-    parents = critical_path.in_order(critical_path.dependencies(placed.nodes, placed.transfers))
-    processors = environment.describe()["cpus"]
-    step_ns = median(observed.before_ns) + simulation.step_ns(parents, ops, processors)
-    ran = [name for name in parents if name in ops.cost]
-    added_ns = simulation.once_more_ns(parents, ops, processors, ran)
-    shares = [(name, ns / step_ns) for name, ns in added_ns.items()]
+    executed = execution.execute(placed, options)
+    shares = [(row.key, row.self_ns / executed.wall_ns) for row in executed.top_ops]
     return sorted(shares, key=lambda row: abs(row[1] - TENTH))
 
 
