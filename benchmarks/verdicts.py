@@ -1,9 +1,9 @@
 """Verdicts, put to the test: how often equals are called different, and how often a tenth is found.
 
 A training step of LeNet is raced, as `compare --configs` does it, against itself, and against
-itself with one op run once more: of those whose share of a traced step is nearest to a tenth, the
-one that adds nearest to a tenth by experiment. Once all of them share a process, as graph passes
-and threads do, and once each has processes of its own, as oneDNN needs.
+itself with one op run once more: of those that take about a tenth of a traced step, the one that
+adds nearest to a tenth by experiment. Once all of them share a process, as graph passes and
+threads do, and once each has processes of its own, as oneDNN needs.
 
     python -m benchmarks.verdicts --seconds 1800
 """
@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -34,7 +33,6 @@ SAME, SLOWER = "same", "slower"
 PREPARING = 0.3  # of the time, after which no further batch size is prepared
 CANDIDATES = 3  # ops that are tried for the slower step
 OBSERVATIONS, ROUNDS = 6, 20  # of that experiment
-TRACED = 5  # steps, for the share of every op
 SHORTEST_S = 2.0  # of an observation
 FILLED = 0.9  # of a race's budget: no observation lasts exactly as long as the one before
 Observed = Mapping[str, Any]  # the times of every step, by batch size
@@ -173,7 +171,7 @@ def prepared(end: float) -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
         step = session.step_of(placed.program, placed.fetches)
         usual = engine.job_of(placed.program, step, options)
         jobs |= {"default": usual, SAME: usual}
-        slower = dict(islice(candidates(placed, usual, options), CANDIDATES))
+        slower = dict(islice(candidates(placed, options), CANDIDATES))
         shares = dict(zip(slower, experiment(placed, [usual, *slower.values()]), strict=True))
         name = min(shares, key=lambda name: abs(shares[name] - TENTH))
         jobs[f"{SLOWER} {size}"] = slower[name]
@@ -181,11 +179,11 @@ def prepared(end: float) -> tuple[dict[str, Any], dict[int, tuple[str, float]]]:
     return jobs, copied
 
 
-def candidates(placed: Any, usual: Any, options: Any) -> Iterator[tuple[str, Any]]:
+def candidates(placed: Any, options: Any) -> Iterator[tuple[str, Any]]:
     """Steps in which one op runs once more, the likeliest to take a tenth longer first."""
     from tflab.lifecycle import experiments, once_more
 
-    for name, _ in by_share(placed, usual):
+    for name, _ in by_share(placed, options):
         names = once_more.parts(name, placed.ledger)
         if not once_more.refusal(names, placed):
             slower = experiments.same_kernels(placed, names, options)
@@ -208,28 +206,12 @@ def experiment(placed: Any, jobs: Sequence[Any]) -> list[float]:
     return [median(column) for column in zip(*ratios, strict=True)]
 
 
-def by_share(placed: Any, usual: Any) -> list[tuple[str, float]]:
+def by_share(placed: Any, options: Any) -> list[tuple[str, float]]:
     """Every op with its share of a traced step, the nearest to a tenth first."""
-    from tflab.runtime import measure as engine
-    from tflab.runtime import plans, session, trace
+    from tflab.lifecycle import execution
 
-    types = {node.name: node.op for node in placed.nodes}
-    ran_ns: Counter[str] = Counter()
-    step_ns = 0
-
-    def add(turn: Any, timed: Any, recorded: Any) -> None:
-        nonlocal step_ns
-        if recorded is not None:
-            step_ns += timed.wall_ns
-            for run in trace.op_runs(timed.step, recorded.parsed().step_stats, types):
-                ran_ns[run.name] += run.duration_ns
-
-    size = usual.options.batch_size
-    batches = session.feed_batches(placed.program, size)
-    ending = engine.run([usual], plans.pairs(batches, size, plans.WARMUP_STEPS, TRACED), add)
-    if ending.failure:
-        raise ending.failure
-    shares = [(node.name, ran_ns[node.name] / step_ns) for node in placed.nodes]
+    executed = execution.execute(placed, options)
+    shares = [(row.key, row.self_ns / executed.wall_ns) for row in executed.top_ops]
     return sorted(shares, key=lambda row: abs(row[1] - TENTH))
 
 

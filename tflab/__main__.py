@@ -15,7 +15,6 @@ COMMANDS = {
     "lifecycle": "follow a graph through the four stages of its life",
     "train": "train a model, with curves, images and checkpoints",
     "compare": "what the ops of a step cost at several batch sizes",
-    "history": "the same thing over time, from kept measurements",
     "follow": "one node through every stage",
     "report": "the whole lab as one page",
     "convert": "traces recorded anywhere, for TensorBoard, Perfetto and spreadsheets",

@@ -54,6 +54,21 @@ def test_several_files_are_held_against_the_first(folder, capsys):
     assert page.startswith("# lenet: usual, slower\n")
 
 
+def test_plots_of_several_files_show_them_over_time_and_of_one_its_tables(folder, capsys):
+    status, out, err = run(capsys, "usual.json.gz slower.json.gz --plots week")
+    assert (status, err) == (0, "")
+    assert out.endswith("\nThe plots are in week\n")
+    assert sorted(path.name for path in (folder / "week").iterdir()) == [
+        "over_time.png",
+        "over_time.svg",
+    ]
+    assert run(capsys, "usual.json.gz --plots one --format json")[2] == "\nThe plots are in one\n"
+    assert (folder / "one" / "batch_sizes.svg").exists()
+    status, out, err = run(capsys, "usual.json.gz slower.json.gz --plots week")
+    assert (status, out) == (2, "")
+    assert err == ("tflab: There is something in 'week' already; give --plots a new folder.\n")
+
+
 def test_json_has_steps_and_rows_with_their_verdicts(folder, capsys):
     _, out, _ = run(capsys, "usual.json.gz slower.json.gz --format json --fail-if-slower 90")
     content = json.loads(out)

@@ -8,7 +8,8 @@ from tests.compare.test_scaling_view import SCALING
 from tflab.cli import command
 from tflab.compare import __main__ as compare
 from tflab.errors import LostTaskError, TflabError, UsageError
-from tflab.records import Options
+from tflab.records import Options, Spread
+from tflab.records.scaling import ScalingRow
 
 pytestmark = pytest.mark.tensorflow
 
@@ -43,6 +44,17 @@ def measured(monkeypatch):
 
 def seen(series):
     return len(series.measured), series.failure, series.interrupted
+
+
+def row(tasks, ns):
+    return ScalingRow(tasks, 10, Spread(ns, ns, ns), 1.0, 1.0, None, None, 3, 0)
+
+
+def test_speed_up_is_against_this_process_alone_and_efficiency_by_task():
+    from tflab.compare import scaling
+
+    rows = scaling.against_alone([row(0, 1000), row(1, 1250), row(4, 400)])
+    assert [(r.speed_up, r.efficiency) for r in rows] == [(1.0, None), (0.8, 0.8), (2.5, 0.625)]
 
 
 def test_a_step_that_fails_ends_it_and_what_was_measured_until_then_is_kept(measured):

@@ -25,7 +25,7 @@ def test_numbers_of_tasks_are_compared_with_this_process_alone(two_tasks, capsys
     assert (alone["bytes"], alone["communication"], alone["speed_up"]) == (0, None, 1.0)
     assert 0 < one["messages"] < two["messages"]
     assert two["efficiency"] == pytest.approx(two["speed_up"] / 2)
-    assert (result["batch_size"], result["split"], result["amdahl"]) == (64, "layers", None)
+    assert (result["batch_size"], result["split"]) == (64, "layers")
     assert (result["local"], result["interrupted"], result["failure"]) == (True, False, None)
     (address,) = set(health.STARTED) - before
     assert health.STARTED[address].poll() == -signal.SIGKILL  # it ended with its turn

@@ -45,7 +45,6 @@ from tflab.records import (
     Race,
     RecordedStep,
     Rewrite,
-    Simulation,
     Source,
     Spread,
     Statistics,
@@ -655,11 +654,10 @@ def test_every_field_of_the_execution():
             Spread(190, 180, 199),
             Verdict(2.125, 2.0, 2.25, 0.03125, 11, "slower"),
         ),
-        experiments=(Experiment("b", "Add", 12.5, 11.0, 14.0, 6, 13.5),),
+        experiments=(Experiment("b", "Add", 12.5, 11.0, 14.0, 6),),
         control=Experiment("control", "", 0.5, -1.0, 2.0, 7),
         untried=(Untried("w", "AssignAdd", "it changes something"),),
         one_by_one=Experiment("ops one by one", "", -3.5, -5.0, -2.0, 7),
-        simulation=Simulation(90.5, 92.5, 3),
         interrupted=True,
         values=(
             Value(
@@ -800,7 +798,7 @@ def test_every_field_of_the_execution():
                 "low_ns": 11.0,
                 "high_ns": 14.0,
                 "observations": 6,
-                "predicted_ns": 13.5,
+                "predicted_ns": None,
             }
         ],
         "control": {
@@ -821,7 +819,6 @@ def test_every_field_of_the_execution():
             "observations": 7,
             "predicted_ns": None,
         },
-        "simulation": {"step_ns": 90.5, "untraced_ns": 92.5, "processors": 3},
         "untried": [{"name": "w", "op": "AssignAdd", "reason": "it changes something"}],
         "interrupted": True,
         "quality": None,

@@ -31,7 +31,7 @@ WITHOUT_TENSORFLOW = (
     "convert.reading",
     "convert.conversion",
     "compare.kept",
-    "history.lines",
+    "measurements.over_time",
     "measurements.view",
     "exporters.chrome_trace",
     "exporters.xspace",

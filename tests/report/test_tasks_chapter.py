@@ -110,12 +110,12 @@ def test_a_busy_machine_and_a_task_that_died_come_before_all_numbers():
     parts = shown(tasks_chapter.parts("lenet", replace(MADE, scaling=died)))
     assert parts[:2] == [BUSY_LINE, "Until this went wrong: Task 1 is gone."]
     *one_step, recipe = shown(tasks_chapter.parts("lenet", MADE))
-    concluded = len(shown(scaling_view.tables(SCALING))) - 3  # of a quiet machine only
+    concluded = len(shown(scaling_view.tables(SCALING))) - 2  # of a quiet machine only
     assert parts[2:] == [*one_step[:-concluded], recipe]
 
 
 def test_where_only_this_process_was_measured_no_step_is_shown():
-    died = replace(SCALING, rows=SCALING.rows[:1], wire=None, amdahl=None, failure="It died.")
+    died = replace(SCALING, rows=SCALING.rows[:1], failure="It died.")
     assert shown(tasks_chapter.parts("m", replace(MADE, scaling=died, shown=None)))[:2] == [
         "Until this went wrong: It died.",
         "A step of training on the same 64 rows of MNIST, split by layers. 0 tasks are this "

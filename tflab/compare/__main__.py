@@ -9,8 +9,8 @@ batch size works on the same images, traced and untraced in turn, warm.
     python -m tflab.compare there.json.gz here.json.gz
 
 With --save the measurement is kept, with the step in several processes besides, so that it can be
-compared with one of another machine or another day. Files without options are compared, each with
-the first; a single one is shown.
+compared with one of another machine or another day. Each further file is compared with the first;
+a single one is shown. With --plots DIR a picture shows several over time.
 
 Exit status of --fail-if-slower: 1 where a file is proven to be slower, 2 for a wrong argument or
 file, 3 where that cannot be told and --fail-if-undecided is given, else 0.
@@ -20,8 +20,8 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TextIO
 
@@ -39,7 +39,6 @@ from tflab.cli import (
 from tflab.compare import output
 from tflab.compare.given import KEEP_S, OF_SEVERAL, as_typed, given, named
 from tflab.errors import RefusedError, UsageError
-from tflab.letters import visible
 from tflab.measurements import files
 from tflab.records import Comparison, Options, Saved
 from tflab.records.options import SPLITS
@@ -88,13 +87,12 @@ def run(argv: Sequence[str]) -> int:
         new_files.check(Path(args.save), files.WHAT)
     options = options_of(args, saved)
     with ending.held():
-        with plots_of(args) as folder:
+        with output.plots_of(args) as folder:
             comparison = measured(args, sizes, options)
             output.show(comparison, args, environment.describe())
             if folder:
                 output.draw(comparison, folder, args.threshold / 100)
-        if args.plots:
-            print(f"\nThe plots are in {visible(args.plots)}", file=output.stream_of(args))
+        output.say_plots(args)
         if args.save:
             keep(comparison, options, Path(args.save), output.stream_of(args))
     if comparison.failure:
@@ -106,7 +104,7 @@ def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[logdir
     """What a confined process writes."""
     places: dict[str, AbstractContextManager[logdirs.Run]] = {}
     if args.plots:
-        places["--plots"] = logdirs.place(Path(args.plots), new_plots(args.plots))
+        places["--plots"] = logdirs.place(Path(args.plots), output.new_plots(args.plots))
     if args.save:
         places["--save"] = new_files.place(Path(args.save), files.WHAT)
     return places
@@ -122,19 +120,6 @@ def keep(comparison: Comparison, options: Options, path: Path, stream: TextIO) -
     files.write(path, observing.measurement(comparison, options))
     count = plural(len(comparison.observed.processes), "observation")
     print(f"\nThe measurement is in {path}, with {count} in processes of their own", file=stream)
-
-
-def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
-    """The folder for the plots, made before anything is measured."""
-    return new_plots(args.plots) if args.plots else nullcontext()
-
-
-@contextmanager
-def new_plots(folder: str) -> Iterator[Path]:
-    if not confined.CONFINED and not logdirs.takable(Path(folder)):
-        raise UsageError(f"There is something in '{folder}' already; give --plots a new folder.")
-    with logdirs.new_folder(Path(folder), "--plots") as work:
-        yield work
 
 
 def options_of(args: argparse.Namespace, saved: Saved) -> Options:

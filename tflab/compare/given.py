@@ -80,7 +80,7 @@ def given(about: str | None) -> argparse.ArgumentParser:
         type=command.folder("folder for plots"),
         metavar="DIR",
         help="draw the tables, as PNG and SVG, into a folder that is not there yet; several "
-        "batch sizes also against one another",
+        "batch sizes also against one another, several files over time",
     )
     add(
         "--threshold",

@@ -1,11 +1,11 @@
-"""Kept: measurements from files, one shown as if it had just been made, several compared. No
-TensorFlow in here."""
+"""Kept: measurements from files, one shown as if it had just been made, several compared."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from tflab import models
 from tflab.cli import environment
@@ -13,11 +13,12 @@ from tflab.compare import output
 from tflab.compare.given import OF_SEVERAL, as_typed
 from tflab.errors import UsageError
 from tflab.exporters import csv, json, markdown, notebook, text
-from tflab.measurements import contrast, files, gate, view
+from tflab.measurements import contrast, files, gate, over_time, view
 from tflab.measurements.comparable import Named
 from tflab.records import Contrast, Measurement
 
-OPTIONS = ("files", "top", "format", "fail_if_undecided", *OF_SEVERAL)  # that go with files
+# Options that go with files
+OPTIONS = ("files", "top", "format", "plots", "threshold", "fail_if_undecided", *OF_SEVERAL)
 
 notebook.show_as(Contrast, view.blocks)
 
@@ -43,7 +44,11 @@ def run(args: argparse.Namespace, named: Sequence[str]) -> int:
     held = contrast.contrast(measurements, args.other_graph)
     if args.fail_if_slower is not None:
         held = replace(held, gate=gate.judge(measurements, held, args.fail_if_slower))
-    show(held, measurements, args)
+    with output.plots_of(args) as folder:
+        show(held, measurements, args)
+        if folder:
+            draw(held, measurements, folder)
+    output.say_plots(args)
     failure = held.gate and gate.failure(held.gate, first, args.fail_if_undecided)
     if failure:
         raise failure
@@ -65,7 +70,18 @@ def read(path: str) -> Measurement:
 
 
 def show_one(measurement: Measurement, args: argparse.Namespace) -> None:
-    output.show(measurement.comparison, args, measurement.environment)
+    with output.plots_of(args) as folder:
+        output.show(measurement.comparison, args, measurement.environment)
+        if folder:
+            output.draw(measurement.comparison, folder, args.threshold / 100)
+    output.say_plots(args)
+
+
+def draw(held: Contrast, measurements: Named, folder: Path) -> None:
+    """The untraced step and the rows that cost most, over time."""
+    from tflab.exporters import plots
+
+    plots.save(plots.over_time.draw(over_time.lines(measurements, held)), folder / "over_time")
 
 
 def show(held: Contrast, measurements: Named, args: argparse.Namespace) -> None:

@@ -4,16 +4,39 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
+from tflab.cli import confined, logdirs
+from tflab.errors import UsageError
+from tflab.letters import visible
 from tflab.records import Comparison
 
 
 def stream_of(args: argparse.Namespace) -> TextIO:
     """Where notes go: below a text that is read, and never into what other programs read."""
     return sys.stdout if args.format == "text" else sys.stderr
+
+
+def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
+    """The folder for the plots, made before anything is measured."""
+    return new_plots(args.plots) if args.plots else nullcontext()
+
+
+@contextmanager
+def new_plots(folder: str) -> Iterator[Path]:
+    if not confined.CONFINED and not logdirs.takable(Path(folder)):
+        raise UsageError(f"There is something in '{folder}' already; give --plots a new folder.")
+    with logdirs.new_folder(Path(folder), "--plots") as work:
+        yield work
+
+
+def say_plots(args: argparse.Namespace) -> None:
+    """Where the plots are, if there are any."""
+    if args.plots:
+        print(f"\nThe plots are in {visible(args.plots)}", file=stream_of(args))
 
 
 def draw(comparison: Comparison, folder: Path, threshold: float) -> None:

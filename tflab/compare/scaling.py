@@ -7,7 +7,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
 from tflab import models
-from tflab.analysis import quality, scaling, timeline
+from tflab.analysis import quality, timeline
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import backward, execution, frontend, placement
 from tflab.records import Execution, Options, Placement
@@ -63,26 +63,17 @@ def on_tasks(model: str, phase: str, tasks: Tasks, options: Options) -> OnTasks:
 
 
 def compare(model: str, phase: str, series: Series, options: Options) -> Scaling:
-    """What more tasks brought, and how it would go on."""
+    """What more tasks brought."""
     stages = [on.execution for on in series.measured]
-    rows = scaling.against_alone([row(stage) for stage in stages])
-    networks = [stage.network for stage in stages if stage.network]
-    largest = max(networks, key=lambda network: len(network.tasks), default=None)
-    wire = scaling.wire_cost(largest.tensors) if largest else None
-    byte_ns = wire.byte_ns if wire else 0.0
     judgements = [stage.quality for stage in stages]
     judgement = next(filter(quality.disturbed, judgements), judgements[-1])
-    fitted = None if quality.disturbed(judgement) else scaling.amdahl(rows, byte_ns)
     return Scaling(
         model=model,
         phase=phase,
         batch_size=options.batch_size,
         split=options.split,
         data=stages[0].data,
-        rows=rows,
-        wire=wire,
-        amdahl=fitted,
-        extrapolated=scaling.extrapolated(rows, fitted, byte_ns, options.batch_size),
+        rows=against_alone([row(stage) for stage in stages]),
         quality=judgement,
         cores=judgement.cores if judgement else 0,
         local=all(
@@ -109,3 +100,14 @@ def row(stage: Execution) -> ScalingRow:
         messages=len(tensors),
         bytes=sum(tensor.bytes for tensor in tensors),
     )
+
+
+def against_alone(rows: Sequence[ScalingRow]) -> tuple[ScalingRow, ...]:
+    """The rows with their speed-up against the first one, which is this process alone."""
+    alone = rows[0].step_ns.median
+    filled = []
+    for row in rows:
+        speed_up = alone / row.step_ns.median
+        efficiency = speed_up / row.tasks if row.tasks else None
+        filled.append(replace(row, speed_up=speed_up, efficiency=efficiency))
+    return tuple(filled)

@@ -1,14 +1,13 @@
-"""View of the scaling: what was measured, and apart from it what is extrapolated."""
+"""View of the scaling: the same step on more and more tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from tflab.analysis import quality
-from tflab.analysis.scaling import WORST_FIT
 from tflab.records.blocks import Block, Column, Table
-from tflab.records.scaling import Amdahl, Scaling, ScalingRow, WireCost
-from tflab.units import SIZES, percent, plural, size, time
+from tflab.records.scaling import Scaling, ScalingRow
+from tflab.units import percent, plural, size, time
 
 
 def blocks(scaling: Scaling) -> Iterable[Block]:
@@ -33,17 +32,8 @@ def tables(scaling: Scaling) -> Iterable[Block]:
         "tasks was measured once, so that no speed-up has an interval."
     )
     yield measured(scaling)
-    if scaling.wire:
-        yield wire(scaling.wire)
-    if quality.disturbed(scaling.quality):
-        return
-    yield from why(scaling)
-    if scaling.amdahl is None:
-        yield "How it would go on is not said: that takes three different numbers of tasks."
-        return
-    yield law(scaling.amdahl, scaling.local)
-    if scaling.extrapolated:
-        yield extrapolated(scaling)
+    if not quality.disturbed(scaling.quality):
+        yield from why(scaling)
 
 
 def measured(scaling: Scaling) -> Table:
@@ -94,54 +84,4 @@ def why(scaling: Scaling) -> Iterable[str]:
     yield (
         f"With {plural(worst.tasks, 'task')} a step is slower than alone, its p10 above p90 alone: "
         f"{'; '.join(reasons)}."
-    )
-
-
-def wire(cost: WireCost) -> str:
-    if not cost.byte_ns:
-        return (
-            f"A message took {time(cost.message_ns)} on average, by the medians of "
-            f"{plural(cost.tensors, 'tensor')} with the most tasks; larger ones took no longer, so "
-            "what a byte costs cannot be told. Several are on their way at once."
-        )
-    return (
-        f"A message takes {time(cost.message_ns)} and {time(cost.byte_ns * SIZES['KiB'])} for "
-        f"each KiB, by "
-        f"a line through the medians of {plural(cost.tensors, 'tensor')} with the most tasks; "
-        "several are on their way at once."
-    )
-
-
-def law(fitted: Amdahl, local: bool) -> str:
-    """The fit, and that nothing follows from one that does not fit."""
-    said = (
-        "By Amdahl's law, with the bytes besides, "
-        f"{percent(fitted.serial_share)} of a step do not become less with more tasks: "
-        f"{time(fitted.serial_ns)} serial, {time(fitted.parallel_ns)} shared by the tasks."
-    )
-    if fitted.error > WORST_FIT:
-        return (
-            f"{said} But a measured step lies {percent(fitted.error)} away from that, so nothing "
-            "is extrapolated."
-        )
-    said += f" The measured steps lie within {percent(fitted.error)} of that."
-    if not local:
-        return f"{said} It holds for more machines like these."
-    return (
-        f"{said} It holds for tasks on this machine: with machines of their own they would share "
-        "no cores, and the wire would be slower."
-    )
-
-
-def extrapolated(scaling: Scaling) -> Table:
-    return Table(
-        "Extrapolated by that, not measured",
-        (
-            Column("tasks", lambda row: str(row.tasks), right=True),
-            Column("step", lambda row: time(row.step_ns), right=True),
-            Column("rows/s", lambda row: f"{row.images_per_second:,.0f}", right=True),
-            Column("speed-up", lambda row: f"{row.speed_up:.2f}", right=True),
-            Column("bytes", lambda row: size(row.bytes), right=True),
-        ),
-        scaling.extrapolated,
     )

@@ -215,7 +215,6 @@ def with_experiments(execution: Execution, placement: Placement, options: Option
         control=made.control,
         untried=made.untried,
         one_by_one=made.one_by_one,
-        simulation=made.simulation,
     )
 
 

@@ -95,7 +95,7 @@ from tflab.records.values import (
     Statistics,
     Value,
 )
-from tflab.records.verdicts import Experiment, Experiments, Simulation, Untried, Verdict
+from tflab.records.verdicts import Experiment, Experiments, Untried, Verdict
 
 __all__ = [
     "SWITCHES",
@@ -322,7 +322,6 @@ class Execution(Shown):
     control: Experiment | None = None  # of the experiments
     untried: tuple[Untried, ...] = ()  # ops that no experiment was made with
     one_by_one: Experiment | None = None  # what it adds to run a step's ops one by one
-    simulation: Simulation | None = None  # that the experiments are held against
     interrupted: bool = False  # these are the steps until Ctrl-C
     quality: Quality | None = None  # of the measurement; None where nobody looked
     # Of the step whose wall time is the median; None where the runtime gave no addresses

@@ -86,12 +86,14 @@ class Line:
     name: str  # of a row; of the untraced step, STEP
     batch_size: int
     points: tuple[Point | None, ...]  # of each measurement; None where it did not run
-    verdict: Verdict | None  # the last measurement against the first; None of fewer than two
+    verdict: Verdict | None  # the latest against the first that was given; None where they are one
 
 
 @dataclass(frozen=True)
-class OverTime(Shown):
+class OverTime:
     """Measurements of one step in the order in which they were made."""
 
-    contrast: Contrast  # what they are, and what differs
+    contrast: Contrast  # of the same measurements, in the order in which they were given
+    measurements: tuple[str, ...]
+    when: tuple[str, ...]
     lines: tuple[Line, ...]

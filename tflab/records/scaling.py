@@ -1,4 +1,4 @@
-"""How a step scales with the number of tasks: what was measured, and what is only calculated."""
+"""How a step scales with the number of tasks."""
 
 from __future__ import annotations
 
@@ -31,40 +31,6 @@ class ScalingRow:
 
 
 @dataclass(frozen=True)
-class WireCost:
-    """What a message costs, by a line through those of the measurement with the most tasks."""
-
-    message_ns: float
-    byte_ns: float
-    tensors: int  # that the line goes through
-
-
-@dataclass(frozen=True)
-class Amdahl:
-    """`step = serial + parallel / tasks + byte_ns * bytes`, by least squares over the rows."""
-
-    serial_ns: float
-    parallel_ns: float
-    error: float  # the largest relative one of a measured step
-
-    @property
-    def serial_share(self) -> float:
-        whole = self.serial_ns + self.parallel_ns
-        return self.serial_ns / whole if whole else 0.0
-
-
-@dataclass(frozen=True)
-class Extrapolated:
-    """A number of tasks that was not measured."""
-
-    tasks: int
-    step_ns: float
-    images_per_second: float
-    speed_up: float
-    bytes: float
-
-
-@dataclass(frozen=True)
 class Scaling:
     model: str
     phase: str
@@ -72,9 +38,6 @@ class Scaling:
     split: str
     data: str
     rows: tuple[ScalingRow, ...]
-    wire: WireCost | None
-    amdahl: Amdahl | None  # None for under three different numbers of tasks, and on a busy machine
-    extrapolated: tuple[Extrapolated, ...]
     quality: Quality | None  # of the first measurement that was disturbed, else of the last
     cores: int
     local: bool  # all tasks were on this machine

@@ -27,16 +27,7 @@ class Experiment:
     low_ns: float  # of the interval that holds the true median in 95 of 100 experiments
     high_ns: float
     observations: int  # each with sessions of its own
-    predicted_ns: float | None = None  # by the simulation; None where it knows nothing of the op
-
-
-@dataclass(frozen=True)
-class Simulation:
-    """A step as the simulation of the executor has it, beside the measured one."""
-
-    step_ns: float  # with the time before the first op, which is measured
-    untraced_ns: float  # median of the unchanged steps of the experiments
-    processors: int
+    predicted_ns: float | None = None  # always None; programs that read the JSON expect the key
 
 
 @dataclass(frozen=True)
@@ -56,4 +47,3 @@ class Experiments:
     control: Experiment | None  # the unchanged step against itself; None where nothing was tried
     untried: tuple[Untried, ...]
     one_by_one: Experiment | None = None  # the unchanged step, where a single thread starts ops
-    simulation: Simulation | None = None  # None where nothing was tried, or not on processors only

@@ -77,9 +77,7 @@ def owners(stage: Execution) -> Table:
 
 def costs(stage: Execution) -> Iterable[Block]:
     """What the largest ops cost a step, by running each of them once more."""
-    made = Experiments(
-        stage.experiments, stage.control, stage.untried, stage.one_by_one, stage.simulation
-    )
+    made = Experiments(stage.experiments, stage.control, stage.untried, stage.one_by_one)
     self_ns = {row.key: row.self_ns / stage.steps for row in stage.top_ops}
     return experiments.blocks(made, self_ns, judgement=stage.quality)
 

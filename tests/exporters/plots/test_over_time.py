@@ -7,12 +7,12 @@ import pytest
 from tests.measurements_by_hand import measurement
 from tests.pictures import caption, points, ticks, title, words
 from tflab.exporters.plots import over_time
-from tflab.history import lines
+from tflab.measurements import contrast
+from tflab.measurements.over_time import lines
 from tflab.records import Line, Point
 
-HELD = lines.over_time(
-    {"a": measurement(), "b": measurement(factor=1.5, when="2026-03-09T07:05:00Z")}
-)
+BOTH = {"a": measurement(), "b": measurement(factor=1.5, when="2026-03-09T07:05:00Z")}
+HELD = lines(BOTH, contrast.contrast(BOTH))
 STEP = Line("step, untraced", 4, (Point(100_000, 90_000, 110_000, 5), None), None)
 CONV = Line(
     "Conv2D", 4, (Point(50_000, 40_000, 60_000, 5), Point(70_000, 0, float("inf"), 2)), None
@@ -37,7 +37,7 @@ def test_points_are_joined_where_there_are_any_and_have_their_intervals():
 def test_the_headline_says_what_became_of_the_step_at_each_batch_size():
     figure = over_time.draw(HELD)
     assert title(figure) == (
-        "A step of lenet, the last measurement against the first: 1.50 x [1.47, 1.53] at batch 4; "
+        "A step of lenet, 'b' against 'a': 1.50 x [1.47, 1.53] at batch 4; "
         "1.50 x [1.47, 1.53] at batch 16"
     )
     assert caption(figure).startswith("lenet, inference. Step: untraced. Others: what a traced")
@@ -61,7 +61,7 @@ def test_where_nothing_was_judged_the_headline_counts():
 
 @pytest.mark.parametrize(("count", "named"), [(8, 8), (9, 5), (50, 8)])
 def test_of_many_measurements_only_some_are_named(count, named):
-    held = replace(FOUND.contrast, when=("2026-03-01T12:00:00Z",) * count)
+    when = ("2026-03-01T12:00:00Z",) * count
     line = Line("step, untraced", 4, (Point(1e5, 9e4, 1.1e5, 5),) * count, None)
-    (axes,) = over_time.draw(replace(FOUND, contrast=held, lines=(line,))).axes
+    (axes,) = over_time.draw(replace(FOUND, when=when, lines=(line,))).axes
     assert len(ticks(axes.xaxis)) == named

@@ -30,7 +30,7 @@ from tflab.exporters.plots import (
     style,
     timeline,
 )
-from tflab.history import lines
+from tflab.measurements import contrast, over_time
 from tflab.records import (
     Compared,
     Comparison,
@@ -141,7 +141,14 @@ CURVE = LiveBytes(
     100_000,
     (Holder("conv1/Relu", "_FusedConv2D", 3072, True), Holder("x", "Mul", 1024, False)),
 )
-OVER_TIME = lines.over_time({"a": measurement(), "b": measurement(factor=1.5)})
+
+
+def over_time_of(*kept):
+    measurements = dict(zip("ab", kept, strict=False))
+    return over_time.lines(measurements, contrast.contrast(measurements))
+
+
+OVER_TIME = over_time_of(measurement(), measurement(factor=1.5))
 
 EXAMPLES = {
     "curves": (trained(),),
@@ -184,7 +191,7 @@ SMALLEST = {
     "roofline": (LAYERS[1:2], PEAKS),
     "layers": (LAYERS[:1],),
     "feature_maps": (replace(MAPS, maps=(IMAGES,), probabilities=None),),
-    "over_time": (lines.over_time({"a": measurement((100.0,))}),),
+    "over_time": (over_time_of(measurement((100.0,))),),
 }
 every_picture = pytest.mark.parametrize("name", plots.PICTURES)
 

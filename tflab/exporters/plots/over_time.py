@@ -28,7 +28,6 @@ def draw(found: OverTime) -> Figure:
     The axis of time is logarithmic, so that a tenth more looks the same everywhere. Measurements
     stand equally far apart, whenever they were made.
     """
-    held = found.contrast
     sizes = list(dict.fromkeys(line.batch_size for line in found.lines if any(line.points)))
     if not sizes:
         return style.message("Nothing was measured", "No measurement has a process of its own.")
@@ -46,9 +45,9 @@ def draw(found: OverTime) -> Figure:
         axes.yaxis.set_major_formatter(FuncFormatter(lettering.time_tick))
         axes.yaxis.set_minor_formatter(NullFormatter())
         axes.grid(axis="y")
-        axes.set_xlim(-0.3, len(held.when) - 0.7)
-        places = range(0, len(held.when), -(-len(held.when) // NAMED))
-        axes.set_xticks(list(places), [below(held.when[place]) for place in places])
+        axes.set_xlim(-0.3, len(found.when) - 0.7)
+        places = range(0, len(found.when), -(-len(found.when) // NAMED))
+        axes.set_xticks(list(places), [below(found.when[place]) for place in places])
     style.settle(figure)
     for axes, names_of in zip(panels, labels, strict=True):
         line_labels.spread(axes, names_of)
@@ -82,17 +81,17 @@ def below(when: str) -> str:
 
 
 def headline(found: OverTime) -> str:
-    """What became of the step from the first measurement to the last."""
-    held = found.contrast
-    model = lettering.short(held.model)
+    """The verdict on the latest measurement of the step."""
+    model = lettering.short(found.contrast.model)
     parts = [
         f"{against(line.verdict)} at batch {line.batch_size:,}"
         for line in steps(found.lines)
         if line.verdict
     ]
     if not parts:
-        return f"A step of {model} in {plural(len(held.when), 'measurement')}"
-    return f"A step of {model}, the last measurement against the first: {'; '.join(parts)}"
+        return f"A step of {model} in {plural(len(found.when), 'measurement')}"
+    latest, first = map(lettering.short, (found.measurements[-1], found.contrast.measurements[0]))
+    return f"A step of {model}, '{latest}' against '{first}': {'; '.join(parts)}"
 
 
 def steps(lines: Sequence[Line]) -> list[Line]:

@@ -1,1 +1,0 @@
-"""The same thing over time, from kept measurements."""
