@@ -88,9 +88,10 @@ def test_every_line_of_a_page_of_one_subject():
     assert page.split("\n") == ["# le\\_net by batch size", "", MACHINE, "", *LINES, ""]
 
 
-def test_every_line_of_a_page_of_stages(monkeypatch):
-    monkeypatch.setattr(stages, "blocks", lambda *_: BLOCKS)
-    page = markdown.render("le_net", ENVIRONMENT, [STAGE, STAGE], error="No kernel for a_b.")
+def test_every_line_of_a_page_of_stages():
+    page = markdown.render(
+        "le_net", ENVIRONMENT, [STAGE, STAGE], lambda _: BLOCKS, "No kernel for a_b."
+    )
     assert page.split("\n") == [
         *("# The life of le\\_net", "", MACHINE, ""),
         *("## 1. Frontend: Python calls become nodes", "", *LINES, ""),
@@ -99,10 +100,11 @@ def test_every_line_of_a_page_of_stages(monkeypatch):
     ]
 
 
-def test_what_is_to_be_expanded_reaches_the_view(monkeypatch):
-    monkeypatch.setattr(stages, "blocks", lambda stage, expanded=None: [f"expanded: {expanded}"])
-    page = markdown.render("toy", ENVIRONMENT, [STAGE], ("a", "b"))
-    assert page.splitlines()[-1] == "expanded: ('a', 'b')"
+def test_a_table_without_a_title_is_its_rows():
+    columns = Column("", lambda row: row[0]), Column("", lambda row: row[1])
+    assert markdown.table(Table("", columns, (("step", "2.40 ms"),))).splitlines() == [
+        *("|  |  |", "| --- | --- |", "| step | 2.40 ms |")
+    ]
 
 
 def test_a_table_aligns_numbers_on_the_right():

@@ -38,7 +38,7 @@ def frontend(*nodes: Node) -> Frontend:
 
 def stage_lines(stage: Frontend, whole: bool = True) -> list[str]:
     stream = io.StringIO()
-    text.show(text.console(stream), 1, stage, whole=whole)
+    text.show(text.console(stream), 1, stage, stages.blocks(stage) if whole else None)
     return stream.getvalue().splitlines()
 
 
@@ -72,7 +72,6 @@ def test_every_line_of_a_stage_with_all_kinds_of_blocks(monkeypatch):
     assert [line.rstrip() for line in stage_lines(frontend(Node("x", "Placeholder")))] == [
         "",
         f"1  Frontend: Python calls become nodes {'─' * 61}",
-        "",
         "Two ops ran.",
         "",
         "The passes",
@@ -137,7 +136,7 @@ def test_on_a_narrow_line_no_sentence_is_cut(monkeypatch):
 def test_a_title_that_does_not_fit_on_its_line_is_wrapped(monkeypatch):
     monkeypatch.setenv("COLUMNS", "30")
     stream = io.StringIO()
-    text.show(text.console(stream), 1, Frontend(program=None, nodes=()))
+    text.show(text.console(stream), 1, Frontend(program=None, nodes=()), ())
     lines = [line.rstrip() for line in stream.getvalue().splitlines()]
     assert lines[1:3] == ["1  Frontend: Python calls", "become nodes"]
 
@@ -251,7 +250,7 @@ def test_a_stage_on_the_way_is_one_line():
 
 
 def escapes(stream: io.StringIO) -> bool:
-    text.show(text.console(stream), 1, frontend(Node("x", "Placeholder")))
+    text.show(text.console(stream), 1, frontend(Node("x", "Placeholder")), ())
     return "\x1b" in stream.getvalue()
 
 
@@ -313,10 +312,10 @@ def test_titles_headings_and_headers_are_bold_and_what_is_of_less_use_is_dim(pla
 def test_a_stage_in_full_has_a_bold_title_and_one_on_the_way_is_dim(plain_environment):
     stage = frontend(Node("x", "Placeholder"))
     title = "1  Frontend: Python calls become nodes"
-    full = coloured(lambda out: text.show(out, 1, stage))
+    full = coloured(lambda out: text.show(out, 1, stage, ["A sentence."]))
     assert full[1].startswith(f"{BOLD}{title}{OFF}")
     assert len(full) > 2
-    assert coloured(lambda out: text.show(out, 1, stage, whole=False)) == [
+    assert coloured(lambda out: text.show(out, 1, stage)) == [
         f"{DIM}{title}: 1 node, 0 edges.{OFF}"
     ]
 
@@ -326,11 +325,14 @@ def test_a_sentence_is_printed_as_it_is(plain_environment):
     assert coloured(lambda out: out.print(sentence)) == [sentence]
 
 
-def test_what_is_to_be_expanded_reaches_the_view(monkeypatch):
-    monkeypatch.setattr(stages, "blocks", lambda stage, expanded=None: [f"expanded: {expanded}"])
-    stream = io.StringIO()
-    text.show(text.console(stream), 1, frontend(), ("a", "b"))
-    assert stream.getvalue().splitlines()[-1] == "expanded: ('a', 'b')"
+def test_a_table_without_title_and_headers_is_its_rows():
+    columns = Column("", lambda row: row[0]), Column("", lambda row: row[1])
+    rows = (("step", "2.40 ms"), ("chain rule", "one factor " * 9))
+    assert shown(Table("", columns, rows)) == [
+        "  step        2.40 ms",
+        "  chain rule" + "  one factor" + " one factor" * 6 + " one",
+        "              factor one factor",
+    ]
 
 
 def test_only_a_terminal_gets_colours(plain_environment):

@@ -129,7 +129,7 @@ def test_a_node_that_ran_with_other_inputs_has_both_values():
     assert known.values == reference
     assert known.own_values == (OTHER,)
     assert known.other_inputs == ("_arg_x", "y", "unknown")
-    assert view.sections(known)[-2].about == "executed under its own name, with other inputs"
+    assert view.sections(known)[-2].about == "runs under its own name, with other inputs"
     assert texts(known) == [
         "took x: 1, 2",
         "took y: 0.5",

@@ -156,7 +156,7 @@ def test_the_history_of_a_fused_node_in_parts():
         Section(
             "placement",
             "Placed",
-            "fused into a node that does its work too",
+            "part of another node's kernel",
             (
                 (PassLink(0, "placer"), " (pass 1): given its device"),
                 (PassLink(1, "layout"), " (pass 2): its inputs changed"),
@@ -225,7 +225,7 @@ def test_the_history_of_a_fused_node_as_text():
             ),
             Frame(
                 "3  Placed",
-                "fused into a node that does its work too",
+                "part of another node's kernel",
                 (
                     "placer (pass 1): given its device",
                     "layout (pass 2): its inputs changed",
@@ -331,7 +331,7 @@ def test_a_removed_node_was_passed_over_or_needed_by_nothing():
     of = [Fate("a", "removed", "a pass", "b"), Fate("a", "removed", "a pass", None)]
     assert list(map(view.fate_words, of)) == [
         "removed: what used it takes its value from another node",
-        "removed, because nothing needed it any more",
+        "bypassed, or no longer used",
     ]
 
 

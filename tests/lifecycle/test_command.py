@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,12 +17,17 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tests import walks
 from tflab.exporters import text
 from tflab.lifecycle import __main__ as command
+from tflab.records import Backward, Execution, Frontend, Node
+from tflab.records.blocks import Block, Table
+from tflab.views import in_short, stages
 
 pytestmark = pytest.mark.tensorflow
 
 ROOT = Path(__file__).parents[2]
 COMMAND = (sys.executable, "-m", "tflab.lifecycle")
 WIDTH = 100
+SCREEN = 60  # lines
+NODES = (Node("s/x", "Placeholder"), Node("s/exp", "Exp", ("s/x",)))
 ESCAPE = "\x1b"
 CHATTER = re.compile(r"^[IWEF]\d{4} |^WARNING|TF_ENABLE_ONEDNN_OPTS", re.MULTILINE)
 
@@ -243,15 +249,62 @@ def test_beside_json_stderr_holds_only_the_line_that_opens_tensorboard(toy, logd
 def test_piped_text_has_no_escape_codes_and_a_quiet_stderr(as_text):
     done, _ = as_text
     assert (done.stderr, ESCAPE in done.stdout) == ("", False)
-    stages = done.stdout.index("1  Frontend"), done.stdout.index("4  Execution")
-    assert stages[0] < stages[1] < done.stdout.index("In short")
+    places = done.stdout.index("1  Frontend"), done.stdout.index("4  Execution")
+    assert places[0] < places[1] < done.stdout.index("More: ")
+
+
+@pytest.mark.parametrize("width", ["80", "100"])
+@pytest.mark.parametrize("name", ["toy", "lenet"])
+def test_a_walk_in_short_fits_one_screen(name, width, walked, monkeypatch):
+    monkeypatch.setenv("COLUMNS", width)
+    out = io.StringIO()
+    console = text.console(out)
+    for number, stage in enumerate(walked(name).values(), 1):
+        quiet = replace(stage, quality=None) if isinstance(stage, Execution) else stage
+        text.show(console, number, quiet, in_short.blocks(quiet))
+    text.show_block(console, command.MORE)
+    assert len(out.getvalue().splitlines()) <= SCREEN - 2  # the last opens TensorBoard
+    assert max(map(len, out.getvalue().splitlines())) <= int(width)
+
+
+def shown_with(*options: str) -> list[list[Block] | None]:
+    """What the command would show of a frontend and a backward stage that are empty."""
+    args = command.parser().parse_args(options)
+    return [command.shown(args, stage) for stage in (Frontend(None, NODES), Backward(None, NODES))]
+
+
+def test_stages_are_shown_in_short_in_full_or_in_a_line():
+    built, derived = Frontend(None, NODES), Backward(None, NODES)
+    short = [in_short.blocks(built), in_short.blocks(derived)]
+    full = [stages.blocks(built), stages.blocks(derived)]
+    titles = titled(short + full)
+    assert titled(shown_with()) == titles[:2]
+    assert titled(shown_with("--full")) == titles[2:]
+    assert titled(shown_with("--stage", "backward")) == [None, titles[3]]
+    assert titled(shown_with("--stage", "backward", "--full")) == titles[2:]
+    opened = titled(shown_with("--expand", "s"))
+    assert opened == [
+        [
+            "2 nodes, 1 edge, read from a file without lines. Nothing is computed yet.",
+            "Name scopes (open one with --expand SCOPE)",
+        ],
+        titles[1],
+    ]
+
+
+def titled(shown: list[list[Block] | None]) -> list[list[str] | None]:
+    """Blocks as their sentences and titles, since the cells of a table cannot be compared."""
+    return [
+        blocks and [block.title if isinstance(block, Table) else block for block in blocks]
+        for blocks in shown
+    ]
 
 
 @pytest.mark.parametrize("name", walks.WHOLE)
 def test_text_fits_100_columns(name, walked):
     out = io.StringIO()
     for number, stage in enumerate(walked(name).values(), 1):
-        text.show(text.console(out), number, stage)
+        text.show(text.console(out), number, stage, stages.blocks(stage))
     too_wide = [line for line in out.getvalue().splitlines() if len(line) > WIDTH]
     assert too_wide == []
 

@@ -389,7 +389,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 },
                 {
                     "title": "Placed",
-                    "about": "fused into a node that does its work too",
+                    "about": "part of another node's kernel",
                     "state": 1,
                     "lines": [
                         [
@@ -441,7 +441,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 section("Written", "made by the optimiser", 0),
                 {
                     "title": "Placed",
-                    "about": "executed under its own name",
+                    "about": "runs under its own name",
                     "state": 1,
                     "lines": [
                         ["does the work of ", {"node": 0, "text": "s/a"}, ", ", "unknown", " too"],

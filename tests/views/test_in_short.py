@@ -1,25 +1,34 @@
-"""In short: each stage in a few sentences, whole, against numbers worked out by hand."""
+"""In short: each stage of a walk for one screen, whole, against numbers worked out by hand."""
 
 from dataclasses import replace
 
-from tests.records_by_hand import BUSY, CPU_0, CPU_1, op_stats, source
+import pytest
+
+from tests.records_by_hand import BUSY, BUSY_LINE, CPU_0, CPU_1, op_stats, read, source
 from tests.views.test_execution import STAGE
 from tflab.records import (
     Backward,
+    CriticalPath,
     Derivative,
     Fate,
     Frontend,
+    Function,
     Gradient,
+    GradientCheck,
+    GradientNode,
     Node,
     Origin,
     Partition,
+    Pass,
     PathPoint,
     Placement,
     RecordedStep,
     Spread,
+    Taken,
+    Toggle,
+    Transfer,
 )
-from tflab.records.blocks import Frame, Strip
-from tflab.views import in_short
+from tflab.views import in_short, placement
 
 NODES = (
     Node("x", "Placeholder", source=source(3)),
@@ -36,6 +45,15 @@ DERIVED = Backward(
         Gradient("exp", "Exp", "_ExpGrad", ("c",)),
         Gradient("x", "Placeholder", None, (), "no trainable variable is behind it"),
     ),
+    gradient_nodes=(
+        GradientNode("a", "", None, False, True, "shape", None),
+        GradientNode("b", "", None, False, True, "count", None),
+        GradientNode("c", "x * 2", "dL/dw", True, True, None, None),
+    ),
+    gradient_checks=(
+        GradientCheck("y", 1.25e-8, 1, 1, "float64"),
+        GradientCheck("w", 3.5e-7, 2, 2, "float64"),
+    ),
     derivatives=(
         Derivative("y", "mean(x)", -0.633878, 1e-8, 0.0, "t", 2.0),
         Derivative("w", "x * 2", [0.5, 1.0], 1e-8, 0.0, "u", [1.0, 1.0]),
@@ -43,8 +61,20 @@ DERIVED = Backward(
 )
 PLACED = Placement(
     None,
-    NODES[:2],
+    (*NODES[:2], Node("s", "_Send")),
     user_nodes=(*NODES, Node("a", "Exp"), Node("b", "Exp")),
+    fetches=("loss:0", "train"),
+    passes=(
+        Pass(
+            "remapper",
+            0,
+            5,
+            4,
+            added=("mul",),
+            taken=(Taken("exp", "fused", "mul"), Taken("a", "fused", "b")),
+            definitions=(Node("mul", "_FusedMul"),),
+        ),
+    ),
     ledger=(
         Fate("x", "executed", None, None),
         Fate("exp", "fused", "remapper", "mul"),
@@ -60,7 +90,10 @@ MEASURED = replace(
     batch_size=16,
     steps=1_000,
     untraced_step_ns=Spread(2_400_000, 2_100_000, 3_300_000),
-    top_types=(op_stats("Mul", share=0.25), op_stats("Exp", share=0.2)),
+    top_ops=tuple(
+        op_stats(f"n{number}", ops=("Mul",), self_ns=1_000 * number, share=number / 2_000)
+        for number in range(1_006)
+    ),
     recorded_step=RecordedStep(
         "the first step",
         1,
@@ -71,64 +104,173 @@ MEASURED = replace(
 )
 
 
-def test_each_stage_has_its_numbers():
-    assert in_short.strip((BUILT, DERIVED, PLACED, MEASURED)) == Strip(
-        "In short",
-        (
-            Frame("1  Frontend", "", ("2 lines of the program made 3 nodes, 4 edges.",)),
-            Frame(
-                "2  Backward",
-                "",
-                (
-                    "The gradient functions of 2 forward ops and the optimiser added 1,055 nodes.",
-                    "dL/dy = mean(x), for the first batch -0.634",
-                    "dL/dw = x * 2",
-                ),
-            ),
-            Frame(
-                "3  Placement",
-                "",
-                (
-                    "Of 5 nodes 2 run under their own name; 2 unreached, 1 fused.",
-                    "With 1 that the runtime made, 2 nodes run on CPU:0, CPU:1.",
-                ),
-            ),
-            Frame(
-                "4  Execution",
-                "",
-                (
-                    "A step of batch size 16 took 2.40 ms untraced, the median of 1,000 (p10 "
-                    "2.10 ms, p90 3.30 ms).",
-                    "Of the time of all ops 25.0 % went to Mul, the most of all.",
-                    "10 steps moved y from 2 to 2.98 and z from 1 to 1.25.",
-                ),
-            ),
-        ),
+def shown(stage) -> list:
+    return list(map(read, in_short.blocks(stage)))
+
+
+def fact(stage, about: str) -> str:
+    """What one line of the facts of a stage says."""
+    (table,) = (block for block in in_short.blocks(stage) if getattr(block, "title", "t") == "")
+    return dict(table.cells())[about]
+
+
+def test_a_program_is_its_lines_with_the_nodes_that_each_made():
+    assert shown(BUILT) == [
+        [
+            "2 lines of the program made 3 nodes and 4 edges",
+            ("line", "code", "nodes", "ops"),
+            ("model.py:3", source(3).code, "1", "Placeholder"),
+            ("model.py:4", source(4).code, "2", "Exp, Mul"),
+            "",
+        ]
+    ]
+
+
+def test_of_a_long_program_the_lines_that_made_the_most_nodes_keep_their_order():
+    made = {9: 2, 8: 1, 7: 3, 6: 2, 5: 2, 4: 1, 3: 2, 2: 1}
+    nodes = tuple(
+        Node(f"n{line}.{place}", "Exp", source=source(line))
+        for line, count in made.items()
+        for place in range(count)
     )
+    (table,) = shown(Frontend(None, nodes))
+    assert table[0] == (
+        "8 lines of the program made 14 nodes and 0 edges; the 5 that made the most nodes"
+    )
+    assert [row[0] for row in table[2:-1]] == [f"model.py:{line}" for line in (9, 7, 6, 5, 3)]
 
 
-def lines(stage: object) -> tuple[str, ...]:
-    return in_short.strip((stage,)).frames[0].lines
+def test_a_graph_from_a_file_is_its_notes_its_functions_and_its_most_frequent_ops():
+    bare = tuple(replace(node, source=None) for node in (*NODES, NODES[1]))
+    functions = (Function("body", nodes=NODES), Function("cond", nodes=NODES[:1]))
+    assert shown(Frontend(None, bare, notes=("A note.",), functions=functions)) == [
+        "A note.",
+        "2 functions with 4 nodes of their own.",
+        [
+            "The file holds 4 nodes and 5 edges; the most frequent ops",
+            ("op", "nodes"),
+            ("Exp", "2"),
+            ("Placeholder", "1"),
+            ("Mul", "1"),
+            "",
+        ],
+    ]
 
 
-def test_a_graph_from_a_file_has_no_lines():
-    bare = tuple(replace(node, source=None) for node in NODES)
-    assert lines(replace(BUILT, nodes=bare)) == ("The file holds 3 nodes, 4 edges.",)
+def test_gradients_are_counted_written_and_checked():
+    assert shown(DERIVED) == [
+        [
+            "",
+            ("", ""),
+            ("added", "1,055 nodes: gradients of 2 forward ops, and what the optimiser needs"),
+            ("of these", "2 of 3 gradient nodes only handle shapes, counts and order"),
+            ("dL/dy", "mean(x), for the first batch -0.634"),
+            ("dL/dw", "x * 2"),
+            ("checked", "2 gradients by finite differences: largest relative error 3.5e-07"),
+            "",
+        ]
+    ]
+
+
+def test_of_many_derivatives_none_is_written_and_gradients_may_be_unchecked():
+    three = DERIVED.derivatives + DERIVED.derivatives[:1]
+    many = replace(DERIVED, derivatives=three, gradient_checks=(), unchecked="too large")
+    (table,) = shown(many)
+    assert [row[0] for row in table[2:-1]] == ["added", "of these", "checked"]
+    assert fact(many, "checked") == "no: too large"
 
 
 def test_gradients_that_came_with_a_graph_were_not_added():
-    assert lines(Backward(None, NODES, inferred=True)) == ("The graph came with its gradients.",)
-    assert lines(Backward(None, NODES)) == ("Nothing to differentiate, and nothing added.",)
+    came = "The graph came with its gradients; nothing was added."
+    assert shown(Backward(None, NODES, inferred=True)) == [came]
+    assert shown(Backward(None, NODES)) == ["Nothing to differentiate, and nothing added."]
 
 
-def test_of_many_derivatives_and_many_devices_only_the_number_is_told():
-    three = DERIVED.derivatives + DERIVED.derivatives[:1]
-    assert len(lines(replace(DERIVED, derivatives=three))) == 1
+def test_a_placement_is_what_runs_where_and_the_fate_of_each_node():
+    assert shown(PLACED) == [
+        [
+            "",
+            ("", ""),
+            ("fetches", "loss:0, train"),
+            ("run", "3 nodes on CPU:0, CPU:1: 2 of the 5 built, 1 made by the runtime"),
+            ("fused", "exp became one _FusedMul, named mul"),
+            "",
+        ],
+        read(placement.fate_counts(PLACED)),
+    ]
+
+
+def test_a_placement_has_its_notes_its_transfers_and_what_another_choice_of_passes_changed():
+    toggle = Toggle(("remapper",), 83, 83, ())
+    carried = Transfer("h:1", "s", "r", CPU_0, CPU_1, "float32", (512,), 2_048)
+    stage = replace(PLACED, notes=("No GPU.",), transfers=(carried,), toggle=toggle)
+    assert fact(stage, "transfers") == "A step carries 2.00 KiB from CPU:0 to CPU:1."
+    assert shown(stage)[1] == "No GPU."
+    assert shown(stage)[-1] == placement.toggled(toggle)
+
+
+def test_many_devices_and_many_fusions_are_counted():
     four = tuple(Partition(f"/device:CPU:{number}", ("x",)) for number in range(4))
-    assert lines(replace(PLACED, partitions=four))[-1].endswith("2 nodes run on 4 devices.")
+    twice = replace(PLACED, partitions=four, passes=PLACED.passes * 2)
+    assert fact(twice, "run").startswith("3 nodes on 4 devices: ")
+    assert fact(twice, "fused") == "exp became one _FusedMul, named mul; 1 other fusion"
 
 
-def test_the_time_of_a_busy_machine_is_told_as_that():
-    assert lines(replace(MEASURED, quality=BUSY))[0].startswith(
-        "A step of batch size 16 took 2.40 ms untraced on a machine that was busy, the median"
-    )
+def test_without_passes_there_are_no_fates():
+    bare = replace(PLACED, passes=(), ledger=(), origins=())
+    assert shown(bare) == [
+        ["", ("", ""), ("fetches", "loss:0, train"), ("run", "3 nodes on CPU:0, CPU:1"), ""]
+    ]
+
+
+def test_an_execution_is_its_times_its_memory_and_its_most_expensive_nodes():
+    assert shown(MEASURED) == [
+        [
+            "",
+            ("", ""),
+            ("step", "2.40 ms at batch size 16 (p10 2.10 ms, p90 3.30 ms; 1,000 untraced steps)"),
+            (
+                "time",
+                "4.0 % before the first op, 78.0 % at least one op running, 13.0 % no op running "
+                "between ops, 5.0 % after the last op",
+            ),
+            ("order", "longest chain of dependent ops: 3 op runs, 1.25 ms"),
+            ("memory", "at most 3.50 MiB alive at once"),
+            ("training", "10 steps moved y from 2 to 2.98 and z from 1 to 1.25"),
+            "",
+        ],
+        [
+            "The most expensive of 1,006 nodes, by self time",
+            ("node", "type that ran", "self", "share"),
+            ("n0", "Mul", "0 ns", "0.0 %"),
+            ("n1", "Mul", "1.00 us", "0.1 %"),
+            ("n2", "Mul", "2.00 us", "0.1 %"),
+            ("n3", "Mul", "3.00 us", "0.1 %"),
+            ("n4", "Mul", "4.00 us", "0.2 %"),
+            "",
+        ],
+    ]
+
+
+def test_a_busy_machine_a_failure_and_an_interruption_stand_above_the_facts():
+    stage = replace(MEASURED, quality=BUSY, failure="No.", interrupted=True)
+    assert shown(stage)[:3] == [
+        BUSY_LINE,
+        "Until a step failed: No.",
+        "Interrupted: what follows was measured until then.",
+    ]
+    assert fact(stage, "step").startswith("2.40 ms at batch size 16, on a busy machine (p10")
+
+
+@pytest.mark.parametrize(
+    "absent, about",
+    [
+        ({"wall_ns": 0}, "time"),
+        ({"critical_path": CriticalPath((), 0, 0)}, "order"),
+        ({"recorded_step": None}, "training"),
+    ],
+)
+def test_a_fact_that_was_not_measured_is_left_out(absent, about):
+    (facts,) = (table for table in shown(replace(MEASURED, **absent)) if table[0] == "")
+    assert about in dict(shown(MEASURED)[0][2:-1])
+    assert about not in dict(facts[2:-1])

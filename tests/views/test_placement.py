@@ -130,14 +130,24 @@ OPENING = (
 )
 LEDGER_TABLE = [
     "What became of the 28 nodes of the graph",
-    ("fate", "nodes", ""),
-    ("executed", "7", "of them rewritten: 2 by MklLayoutRewritePass, 1 by remapper"),
-    ("unreached", "6", "6 by model_pruner"),
-    ("removed", "5", "3 by dependency_optimizer"),
-    ("fused", "4", "4 by remapper"),
-    ("folded", "3", "2 by shape_optimizer, 1 by constant_folding"),
-    ("merged", "2", "2 by common_subgraph_elimination"),
-    ("compiled", "1", "1 by MarkForCompilationPass"),
+    ("fate", "nodes", "meaning", "by"),
+    (
+        "executed",
+        "7",
+        "runs under its own name",
+        "of them rewritten: 2 by MklLayoutRewritePass, 1 by remapper",
+    ),
+    ("unreached", "6", "not needed by the fetches", "6 by model_pruner"),
+    ("removed", "5", "bypassed, or no longer used", "3 by dependency_optimizer"),
+    ("fused", "4", "part of another node's kernel", "4 by remapper"),
+    (
+        "folded",
+        "3",
+        "computed in advance, now a constant",
+        "2 by shape_optimizer, 1 by constant_folding",
+    ),
+    ("merged", "2", "equal to another node, which stays", "2 by common_subgraph_elimination"),
+    ("compiled", "1", "compiled by XLA with other nodes", "1 by MarkForCompilationPass"),
     "",
 ]
 PARTITION_TABLE = [
@@ -259,7 +269,7 @@ def test_thousands_are_set_apart_in_the_ledger():
     opening, _, _, table, closing, *_ = shown(stage)
     assert opening.startswith("To compute loss:0, train, 1,002 nodes run where the graph had 1,002")
     assert table[0] == "What became of the 1,002 nodes of the graph"
-    assert table[2:] == [("executed", "1,002", ""), ""]
+    assert table[2:] == [("executed", "1,002", "runs under its own name", ""), ""]
     assert closing.startswith("1,002 executed under their own name + 0 that the runtime made")
     assert closing.endswith("= 1,002 that run.")
 
@@ -475,7 +485,7 @@ def test_a_pass_that_did_nothing_has_no_table_of_fates():
 def test_numbers_stand_right_and_what_is_long_gives_way():
     tables = [block for block in stages.blocks(STAGE) if isinstance(block, Table)]
     assert list(map(layout, tables)) == [
-        ["fate", "nodes right", " gives way to 16"],
+        ["fate", "nodes right", "meaning", "by gives way to 16"],
         ["device", "because gives way to 16", "nodes right"],
         ["usual fate", "fate now", "nodes right", "which gives way to 16"],
         ["device", "nodes right", "types gives way to 16"],

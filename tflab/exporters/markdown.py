@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from tflab.letters import visible
@@ -16,16 +16,14 @@ def render(
     model: str,
     environment: dict[str, Any],
     stages: Sequence[Stage],
-    expanded: Sequence[str] = (),
+    blocks: Callable[[Stage], Iterable[Block]] = views.blocks,
     error: str | None = None,
-    ending: Iterable[Block] = (),
 ) -> str:
-    """A page: the machine, then a section for each stage, and what stands below them."""
+    """A page: the machine, then a section for each stage with its blocks."""
     parts = [f"# The life of {escape(model)}", escape(machine(environment))]
     for number, stage in enumerate(stages, 1):
         parts.append(f"## {number}. {escape(views.title(stage))}")
-        parts += map(rendered, views.blocks(stage, expanded))
-    parts += map(rendered, ending)
+        parts += map(rendered, blocks(stage))
     if error:
         parts.append(f"**It ended here:** {escape(error)}")
     return "\n\n".join(parts) + "\n"
@@ -44,7 +42,7 @@ def rendered(block: Block) -> str:
 
 
 def strip(block: Strip) -> str:
-    lines = [f"**{escape(block.title)}**", ""]
+    lines = [f"**{escape(block.title)}**", ""] if block.title else []
     for frame in block.frames:
         if frame.heading:
             lines.append(f"- **{escape(frame.heading)}** {escape(frame.about)}".rstrip())
@@ -64,7 +62,7 @@ def machine(environment: dict[str, Any]) -> str:
 
 
 def table(block: Table) -> str:
-    lines = [f"**{escape(block.title)}**", ""]
+    lines = [f"**{escape(block.title)}**", ""] if block.title else []
     rows = list(block.cells())
     if block.drawing:
         header = tuple(column.header for column in block.columns)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TextIO
 
 from rich import box
@@ -44,25 +44,29 @@ def console(stream: TextIO | None = None) -> Console:
     return Terminal(file=stream, width=width, highlight=False, markup=False, emoji=False)
 
 
-def show(
-    out: Console, number: int, stage: Stage, expanded: Sequence[str] = (), whole: bool = True
-) -> None:
-    """Print a stage: all of its blocks, or only its line."""
-    if not whole:
+def show(out: Console, number: int, stage: Stage, blocks: Iterable[Block] | None = None) -> None:
+    """Print a stage as these blocks, or only its line."""
+    if blocks is None:
         line = visible(f"{stages.title(stage)}: {stages.summary(stage)}.")
         out.print(Text(f"{number}  {line}", style="dim"))
         return
+    show_heading(out, number, stage)
+    for place, block in enumerate(blocks):
+        show_block(out, block, apart=place > 0)
+
+
+def show_heading(out: Console, number: int, stage: Stage) -> None:
     out.print()
     heading = Text(f"{number}  {stages.title(stage)}", style="bold")
     width = prose_width(out)
     ruled = heading.cell_len + 4 <= width
     out.print(Rule(heading, align="left") if ruled else heading, width=width)
-    for block in stages.blocks(stage, expanded):
-        show_block(out, block)
 
 
-def show_block(out: Console, block: Block) -> None:
-    out.print()
+def show_block(out: Console, block: Block, apart: bool = True) -> None:
+    """Print a block, apart from what stands above it by an empty line."""
+    if apart:
+        out.print()
     block = readable(block)
     if isinstance(block, str):
         out.print(Text(block), width=prose_width(out))
@@ -101,7 +105,8 @@ def print_wrapped(out: Console, words: str, indent: int) -> None:
 
 
 def show_table(out: Console, table: Table) -> None:
-    out.print(Text(table.title, style="bold cyan"))
+    if table.title:
+        out.print(Text(table.title, style="bold cyan"))
     gap = fitting.GAP
     grid = RichTable(
         box=None if table.drawing else box.SIMPLE_HEAD,
@@ -109,6 +114,7 @@ def show_table(out: Console, table: Table) -> None:
         padding=(0, gap if table.drawing else gap - 1, 0, 0),  # the box has a column of its own
         pad_edge=False,
         show_edge=False,
+        show_header=any(column.header for column in table.columns),
     )
     fitted = fitting.fit(table, list(table.cells()), out.width - INDENT)
     for column, width in zip(fitted.columns, fitted.widths, strict=True):

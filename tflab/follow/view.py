@@ -16,7 +16,7 @@ from tflab.records.blocks import Block, Column, Frame, Strip, Table
 from tflab.units import short_device, time
 from tflab.views import op_table, stages
 from tflab.views.generated_code import steps
-from tflab.views.words import place, tensor
+from tflab.views.words import FATES, place, tensor
 
 KINDS = {
     "forward": "written by the program",
@@ -25,15 +25,6 @@ KINDS = {
     "runtime": "made by the runtime",
 }
 READ = "read from a file"  # where the file does not say which line made the node
-FATES = {
-    "executed": "executed under its own name",
-    "unreached": "never needed for what was fetched",
-    "folded": "folded into a constant",
-    "merged": "merged with a twin",
-    "fused": "fused into a node that does its work too",
-    "removed": "removed, because nothing needed it any more",
-    "compiled": "compiled by XLA together with others",
-}
 PASSED_OVER = "removed: what used it takes its value from another node"
 CHANGES = {"moved": "given its device", "rewired": "its inputs changed"}
 PREPOSITIONS = {

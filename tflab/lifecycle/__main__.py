@@ -2,8 +2,8 @@
 
     python -m tflab.lifecycle --model lenet --stage backward
 
-A walk goes through the stages in order and stops after the one that was asked for. Text shows
-that stage in full, and those that it needs in a line each.
+Without options all stages are shown in short, on one screen. --stage STAGE shows one stage in full,
+and stops after it; --full shows all of them in full.
 """
 
 from __future__ import annotations
@@ -40,13 +40,18 @@ def markdown_page(
 ) -> str:
     from tflab.exporters import markdown
 
-    return markdown.render(
-        args.model, environment.describe(), stages, args.expand, error, last_blocks(stages)
-    )
+    def blocks(stage: Stage) -> Sequence[Block]:
+        return shown(args, stage) or [f"{views.summary(stage)}."]
+
+    return markdown.render(args.model, environment.describe(), stages, blocks, error)
 
 
 DOCUMENTS = {"json": json_document, "markdown": markdown_page}  # of all stages at once
 FORMATS = ("text", *DOCUMENTS)
+MORE = (
+    "More: --stage STAGE (one stage in full), --full (all stages), python -m tflab.follow NODE "
+    "(one node), docs/glossary.md (the terms)."
+)
 TO = ("model-explorer",)  # what is written into the logdir besides
 
 
@@ -65,8 +70,10 @@ def parser() -> argparse.ArgumentParser:
         default="all",
         type=command.one_of("stage", stages),
         metavar="S",
-        help=f"{', '.join(stages)} (default: all)",
+        help=f"show this stage in full, and walk no further: {', '.join(STAGES)} "
+        "(default: all, in short)",
     )
+    add("--full", action="store_true", help="show every stage in full, not in short")
     arguments.batch_size(parser)
     add(
         "--steps",
@@ -220,11 +227,9 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
                 if isinstance(stage, Frontend):
                     name_scopes.check(stage.nodes, args.expand, stage.functions)
                 if args.format == "text":
-                    whole = args.stage in ("all", views.name(stage))
-                    text.show(out, number, stage, args.expand, whole)
-            if args.format == "text":
-                for block in last_blocks(stages):
-                    text.show_block(out, block)
+                    text.show(out, number, stage, shown(args, stage))
+            if args.format == "text" and args.stage == "all" and not args.full:
+                text.show_block(out, MORE)
             document(None)
     except (TflabError, KeyboardInterrupt) as failure:
         with ending.held():
@@ -243,9 +248,12 @@ def released(walked: Iterator[Stage]) -> Iterator[Stage]:
         yield stage
 
 
-def last_blocks(stages: Sequence[Stage]) -> list[Block]:
-    """What stands below all stages."""
-    return [in_short.strip(stages)] if output.whole_walk(stages) else []
+def shown(args: argparse.Namespace, stage: Stage) -> list[Block] | None:
+    """The blocks of a stage: all of them, those of the one screen, or none but its line."""
+    expanded = args.expand and isinstance(stage, Frontend)
+    if args.full or expanded or args.stage == views.name(stage):
+        return views.blocks(stage, args.expand)
+    return in_short.blocks(stage) if args.stage == "all" else None
 
 
 if __name__ == "__main__":

@@ -1,82 +1,206 @@
-"""In short: a whole walk in a few sentences, from the numbers of its stages."""
+"""In short: each stage in a few facts and a table, so that a whole walk fits on one screen."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from tflab.analysis import quality
-from tflab.records import Backward, Execution, Frontend, Placement, Stage, edge_count
-from tflab.records.blocks import Frame, Strip
-from tflab.units import percent, plural, short_device, time
+from tflab.records import Backward, Execution, Frontend, Node, Placement, Stage, edge_count
+from tflab.records.blocks import Block, Column, Table
+from tflab.units import percent, plural, short_device, size, time
+from tflab.views import chain_rule, execution, network, op_table, pass_log, placement, values
 from tflab.views.chain_rule import total
 from tflab.views.values import number
+from tflab.views.words import counted, place
 
 DEVICES = 3  # that are named
-DERIVATIVES = 2  # that are written down, in numbers too
+DERIVATIVES = 2  # that are written down
+LINES = 7  # of the program, where these are all of them
+ROWS = 5  # of a longer table
+Fact = tuple[str, str]  # what it is about, and what there is to say
 
 
-def strip(stages: Sequence[Stage]) -> Strip:
-    """A frame for each stage."""
-    frames = (
-        Frame(f"{place}  {type(stage).__name__}", "", tuple(TOLD[type(stage)](stage)))
-        for place, stage in enumerate(stages, 1)
+def blocks(stage: Stage) -> list[Block]:
+    """A stage for the one screen."""
+    return list(VIEWS[type(stage)](stage))
+
+
+def facts(rows: Iterable[Fact]) -> Table:
+    """One fact a line, without a title or headers."""
+    columns = Column("", lambda row: row[0]), Column("", lambda row: row[1])
+    return Table("", columns, tuple(rows))
+
+
+# Frontend
+
+
+def built(stage: Frontend) -> Iterator[Block]:
+    yield from stage.notes
+    if stage.functions:
+        inside = plural(sum(len(function.nodes) for function in stage.functions), "node")
+        yield f"{plural(len(stage.functions), 'function')} with {inside} of their own."
+    lined = any(node.source for node in stage.nodes)
+    yield lines_of(stage) if lined else types_of(stage)
+
+
+def counts(stage: Frontend) -> str:
+    return f"{plural(len(stage.nodes), 'node')} and {plural(edge_count(stage.nodes), 'edge')}"
+
+
+def lines_of(stage: Frontend) -> Table:
+    """The lines that made the most nodes, in the order of the program."""
+    made: dict[tuple[str, int], list[Node]] = {}
+    for node in stage.nodes:
+        if node.source:
+            made.setdefault((node.source.file, node.source.line), []).append(node)
+    some = len(made) > LINES
+    most = sorted(made, key=lambda line: -len(made[line]))[: ROWS if some else LINES]
+
+    def code(nodes: list[Node]) -> str:
+        return nodes[0].source.code if nodes[0].source else ""
+
+    return Table(
+        f"{plural(len(made), 'line')} of the program made {counts(stage)}"
+        + (f"; the {ROWS} that made the most nodes" if some else ""),
+        (
+            Column("line", lambda nodes: place(nodes[0].source)),
+            Column("code", code, elastic=True, least=28),
+            Column("nodes", lambda nodes: f"{len(nodes):,}", right=True),
+            Column("ops", lambda nodes: counted(node.op for node in nodes), elastic=True, least=24),
+        ),
+        tuple(nodes for line, nodes in made.items() if line in most),
     )
-    return Strip("In short", tuple(frames))
 
 
-def built(stage: Frontend) -> Iterator[str]:
-    lines = {(node.source.file, node.source.line) for node in stage.nodes if node.source}
-    made = f"{plural(len(lines), 'line')} of the program made" if lines else "The file holds"
-    yield f"{made} {plural(len(stage.nodes), 'node')}, {plural(edge_count(stage.nodes), 'edge')}."
+def types_of(stage: Frontend) -> Table:
+    """The most frequent types, of a graph that has no source lines."""
+    types = Counter(node.op for node in stage.nodes).most_common(ROWS)
+    return Table(
+        f"The file holds {counts(stage)}; the most frequent ops",
+        (
+            Column("op", lambda row: row[0]),
+            Column("nodes", lambda row: f"{row[1]:,}", right=True),
+        ),
+        tuple(types),
+    )
 
 
-def derived(stage: Backward) -> Iterator[str]:
+# Backward
+
+
+def derived(stage: Backward) -> Iterator[Block]:
     if stage.inferred:
-        yield "The graph came with its gradients."
+        yield "The graph came with its gradients; nothing was added."
     elif not stage.added_nodes:
         yield "Nothing to differentiate, and nothing added."
-    else:
+    if rows := tuple(gradient_facts(stage)):
+        yield facts(rows)
+
+
+def gradient_facts(stage: Backward) -> Iterator[Fact]:
+    if stage.added_nodes:
         functions = sum(bool(gradient.nodes) for gradient in stage.gradients)
         yield (
-            f"The gradient functions of {plural(functions, 'forward op')} and the optimiser added "
-            f"{plural(len(stage.added_nodes), 'node')}."
+            "added",
+            f"{plural(len(stage.added_nodes), 'node')}: gradients of "
+            f"{plural(functions, 'forward op')}, and what the optimiser needs",
         )
+    if helpers := sum(bool(node.bookkeeping) for node in stage.gradient_nodes):
+        yield (
+            "of these",
+            f"{helpers:,} of {plural(len(stage.gradient_nodes), 'gradient node')} only handle "
+            "shapes, counts and order",
+        )
+    if stage.chain_rule:
+        yield "chain rule", chain_rule.equation(stage)
     if len(stage.derivatives) <= DERIVATIVES:
         for known in stage.derivatives:
             value = number(known.value) if isinstance(known.value, float) else ""
             batch = f", for the first batch {value}" if value else ""
-            yield f"{total(known.variable)} = {known.formula}{batch}"
+            yield total(known.variable), f"{known.formula}{batch}"
+    if stage.gradient_checks:
+        worst = max(check.max_relative_error for check in stage.gradient_checks)
+        yield (
+            "checked",
+            f"{plural(len(stage.gradient_checks), 'gradient')} by finite differences: largest "
+            f"relative error {worst:.1e}",
+        )
+    elif stage.added_nodes and not stage.inferred:
+        yield "checked", f"no: {stage.unchecked}"
 
 
-def placed(stage: Placement) -> Iterator[str]:
+# Placement
+
+
+def placed(stage: Placement) -> Iterator[Block]:
+    yield facts(run_facts(stage))
+    yield from stage.notes
+    if stage.ledger:
+        yield placement.fate_counts(stage)
+    if stage.toggle:
+        yield placement.toggled(stage.toggle)
+
+
+def run_facts(stage: Placement) -> Iterator[Fact]:
     devices = sorted(short_device(part.device) for part in stage.partitions)
     where = ", ".join(devices) if len(devices) <= DEVICES else plural(len(devices), "device")
-    fates = Counter(row.fate for row in stage.ledger)
-    executed = fates.pop("executed", 0)
-    others = ", ".join(f"{count:,} {fate}" for fate, count in fates.most_common())
+    yield "fetches", ", ".join(stage.fetches)
+    run = f"{plural(len(stage.nodes), 'node')} on {where}"
     if stage.ledger:
-        yield (
-            f"Of {plural(len(stage.user_nodes), 'node')} {executed:,} run under their own name"
-            + (f"; {others}." if others else ".")
-        )
-    yield (
-        f"With {len(stage.origins):,} that the runtime made, {plural(len(stage.nodes), 'node')} "
-        f"run on {where}."
-    )
+        runtime = len(stage.origins)
+        own = f"{len(stage.nodes) - runtime:,} of the {len(stage.user_nodes):,} built"
+        run += f": {own}, {runtime:,} made by the runtime"
+    yield "run", run
+    lost = pass_log.unreached(stage)
+    if fused := [line for step in stage.passes for line in pass_log.fusions(step, lost)]:
+        rest = f"; {plural(len(fused) - 1, 'other fusion')}" if len(fused) > 1 else ""
+        yield "fused", fused[0] + rest
+    if stage.transfers:
+        yield "transfers", placement.cuts(stage)
 
 
-def executed(stage: Execution) -> Iterator[str]:
-    busy = " on a machine that was busy" if quality.mark(stage.quality) else ""
+# Execution
+
+
+def executed(stage: Execution) -> Iterator[Block]:
+    yield from values.not_finite(stage)
+    yield from execution.busy(stage.quality)
+    if stage.failure:
+        yield f"Until a step failed: {stage.failure}"
+    if stage.interrupted:
+        yield "Interrupted: what follows was measured until then."
+    yield facts(step_facts(stage))
+    if stage.top_ops:
+        columns = op_table.key("node"), *op_table.columns(("type", "self", "share"))
+        title = f"The most expensive of {plural(len(stage.top_ops), 'node')}, by self time"
+        yield Table(title, columns, tuple(stage.top_ops[:ROWS]))
+    if stage.race:
+        yield execution.raced(stage.race, stage.quality)
+    yield from network.blocks(stage)
+    yield from execution.costs(stage)
+
+
+def step_facts(stage: Execution) -> Iterator[Fact]:
+    busy = ", on a busy machine" if quality.mark(stage.quality) else ""
     step = stage.untraced_step_ns
     yield (
-        f"A step of batch size {stage.batch_size} took {time(step.median)} untraced{busy}, the "
-        f"median of {stage.steps:,} (p10 {time(step.p10)}, p90 {time(step.p90)})."
+        "step",
+        f"{time(step.median)} at batch size {stage.batch_size}{busy} (p10 {time(step.p10)}, p90 "
+        f"{time(step.p90)}; {plural(stage.steps, 'untraced step')})",
     )
-    if stage.top_types:
-        most = stage.top_types[0]
-        yield f"Of the time of all ops {percent(most.share)} went to {most.key}, the most of all."
+    if stage.wall_ns:
+        owners = (
+            f"{percent(owner.ns / stage.wall_ns)} {owner.owner.partition(' (')[0]}"
+            for owner in stage.time_ledger
+        )
+        yield "time", ", ".join(owners)
+    if stage.critical_path.nodes:
+        chain = plural(len(stage.critical_path.nodes), "op run")
+        yield "order", f"longest chain of dependent ops: {chain}, {time(stage.critical_path.ns)}"
+    if stage.memory.peak_bytes:
+        yield "memory", f"at most {size(stage.memory.peak_bytes)} alive at once"
     recorded = stage.recorded_step
     if recorded and len(recorded.path) > 1:
         first, last = recorded.path[0], recorded.path[-1]
@@ -84,10 +208,10 @@ def executed(stage: Execution) -> Iterator[str]:
             f"{name} from {number(start)} to {number(last.variables[name])}"
             for name, start in first.variables.items()
         )
-        yield f"{plural(last.step, 'step')} moved {' and '.join(moves)}."
+        yield "training", f"{plural(last.step, 'step')} moved {' and '.join(moves)}"
 
 
-TOLD: dict[type, Callable[[Any], Iterator[str]]] = {
+VIEWS: dict[type, Callable[[Any], Iterator[Block]]] = {
     Frontend: built,
     Backward: derived,
     Placement: placed,

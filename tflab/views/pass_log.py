@@ -16,7 +16,7 @@ def pass_log(stage: Placement) -> Strip:
     frames = []
     idle: list[str] = []
     busy: set[str] = set()
-    lost = {fate.name for fate in stage.ledger if fate.fate == "unreached"}
+    lost = unreached(stage)
     types = {node.name: node.op for node in (*stage.nodes, *stage.user_nodes)}
     for step in stage.passes:
         lines = tuple(happened(step, lost, types))
@@ -30,6 +30,10 @@ def pass_log(stage: Placement) -> Strip:
     if idle:
         frames.append(Frame(others(idle), "changed nothing", tuple(idle_names(idle, busy))))
     return Strip("What each pass did to the graph, nodes before -> after", tuple(frames))
+
+
+def unreached(stage: Placement) -> set[str]:
+    return {fate.name for fate in stage.ledger if fate.fate == "unreached"}
 
 
 def others(idle: Sequence[str]) -> str:
@@ -50,13 +54,11 @@ def idle_names(idle: Sequence[str], busy: Collection[str]) -> Iterable[str]:
 
 def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]:
     """What a pass did here, a line for each kind of change."""
-    unreached = [taken for taken in step.taken if taken.name in lost]
-    if unreached:
-        yield f"{len(unreached):,} that the fetches do not need: {kinds(unreached, types)}"
+    pruned = [taken for taken in step.taken if taken.name in lost]
+    if pruned:
+        yield f"{len(pruned):,} that the fetches do not need: {kinds(pruned, types)}"
     rest = [taken for taken in step.taken if taken.name not in lost]
-    added = {node.name: node.op for node in step.definitions if node.name in step.added}
-    rewritten = {change.name: change.new for change in step.rewritten}
-    yield from fusions([taken for taken in rest if taken.fate == "fused"], rewritten, added)
+    yield from fusions(step, lost)
     yield from grouped(rest, "folded", "folded into the constant")
     yield from grouped(rest, "merged", "merged with the equal")
     yield from grouped(rest, "compiled", "compiled into")
@@ -93,11 +95,12 @@ def kinds(taken: Sequence[Taken], types: dict[str, str]) -> str:
     return counted(types.get(node.name, "(runtime)") for node in taken)
 
 
-def fusions(
-    taken: Iterable[Taken], rewritten: dict[str, str], added: dict[str, str]
-) -> Iterable[str]:
+def fusions(step: Pass, lost: Collection[str]) -> Iterable[str]:
     """`conv1/Conv2D + conv1/Relu became one _FusedConv2D, named conv1/Relu`; a node that the pass
     added was none of the parts."""
+    added = {node.name: node.op for node in step.definitions if node.name in step.added}
+    rewritten = {change.name: change.new for change in step.rewritten}
+    taken = [one for one in step.taken if one.fate == "fused" and one.name not in lost]
     for into, names in by_heir(taken).items():
         parts = [*names, into] if into in rewritten else names
         op = rewritten.get(into) or added.get(into, "node")

@@ -10,7 +10,7 @@ from tflab.records import Placement, Tensor, Toggle
 from tflab.records.blocks import Block, Column, Table, shortened
 from tflab.units import CLUSTER_JOBS, plural, short_device, size, task_of
 from tflab.views import generated_code, pass_log
-from tflab.views.words import LONGEST, counted, tensor
+from tflab.views.words import FATES, LONGEST, counted, tensor
 
 NAMED = 100  # nodes of a graph that are named one by one
 MOST_KERNELS = 10  # rows; the JSON has every node
@@ -51,7 +51,8 @@ def fate_counts(stage: Placement) -> Table:
         (
             Column("fate", lambda row: row[0]),
             Column("nodes", lambda row: f"{row[1]:,}", right=True),
-            Column("", lambda row: row[2], elastic=True),
+            Column("meaning", lambda row: FATES[row[0]], spare=1),
+            Column("by", lambda row: row[2], elastic=True),
         ),
         tuple(rows),
     )

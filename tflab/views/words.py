@@ -11,6 +11,16 @@ from tflab.units import percent
 
 LONGEST = 40  # rows of a table; the rest is in the JSON
 
+FATES = {  # what each means; `analysis.ledger` decides them
+    "executed": "runs under its own name",
+    "unreached": "not needed by the fetches",
+    "folded": "computed in advance, now a constant",
+    "merged": "equal to another node, which stays",
+    "fused": "part of another node's kernel",
+    "removed": "bypassed, or no longer used",
+    "compiled": "compiled by XLA with other nodes",
+}
+
 
 def place(source: Source | None) -> str:
     return f"{os.path.basename(source.file)}:{source.line}" if source else ""
