@@ -1,7 +1,9 @@
 """Graphs as strangers have them: with savers and queues, with inputs in the middle, and without the
 shapes that they need."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
@@ -67,13 +69,38 @@ def v1_saved_model(folder: Path) -> str:
     return str(folder)
 
 
-def queued() -> None:
-    """A queue that a thread of another program filled, and the model behind it."""
+def batches() -> list[tf.Tensor]:
+    """What a queue gives that a thread of another program filled."""
     queue = tf1.FIFOQueue(30, [tf.float32, tf.int32], [[4], []], name="batches")
-    x, label = queue.dequeue_many(16, name="dequeue")
+    return queue.dequeue_many(16, name="dequeue")
+
+
+def queued() -> None:
+    """Such a queue, and the model behind it."""
+    x, label = batches()
     weights = tf1.get_variable("w", [4, 3], use_resource=True)
     loss = tf.nn.sparse_softmax_cross_entropy_with_logits(label, tf.matmul(x, weights))
     tf.reduce_mean(loss, name="loss")
+
+
+def old_loop(body: Callable[..., tuple[Any, ...]], first: list[Any]) -> list[tf.Tensor]:
+    """Three iterations of a loop as TensorFlow 1 makes it, with the number of each as its first
+    value."""
+    new = tf1.control_flow_v2_enabled()
+    tf1.disable_control_flow_v2()
+    try:
+        return tf1.while_loop(lambda number, _: number < 3, body, first)
+    finally:
+        if new:
+            tf1.enable_control_flow_v2()
+
+
+def queued_in_a_loop() -> None:
+    queue = tf1.FIFOQueue(30, [tf.float32], [[4]], name="batches")
+    _, total = old_loop(
+        lambda number, total: (number + 1, total + tf.reduce_sum(queue.dequeue())), [0, 0.0]
+    )
+    tf.identity(total, name="y")
 
 
 def filled_within() -> None:

@@ -7,6 +7,20 @@ class TflabError(Exception):
     status = 1
 
 
+class UnreadyError(TflabError):
+    """No step of a graph can run as it is. What may help is named, and not tried yet."""
+
+    def __init__(
+        self,
+        message: str,
+        shapes: tuple[tuple[str, tuple[int, ...]], ...] = (),  # to feed made-up values of
+        fetches: tuple[str, ...] = (),  # each of them could be run
+    ) -> None:
+        super().__init__(message)
+        self.shapes = shapes
+        self.fetches = fetches
+
+
 class RefusedError(TflabError):
     """TensorFlow itself would not do it; what it said meanwhile may tell more."""
 
@@ -20,6 +34,10 @@ class WithheldError(RefusedError):
 
 class RanDryError(RefusedError):
     """The step's own data came to their end, which says all there is to say."""
+
+
+class LateError(RefusedError):
+    """A step did not end in its time."""
 
 
 class LostTaskError(RefusedError):

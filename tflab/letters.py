@@ -33,6 +33,11 @@ def visible(text: str) -> str:
     )
 
 
+def ended(sentence: str) -> str:
+    """The sentence with one full stop at its end."""
+    return f"{sentence.rstrip(' .')}."
+
+
 def code(letter: str) -> str:
     number = ord(letter)
     if number < 0x100:

@@ -82,7 +82,7 @@ def test_what_the_gate_lets_through_still_reads_and_writes_nothing_outside(place
         place / "work", "lifecycle", "--model", "r.pb", "--allow-side-effects"
     )
     assert (status, "sesame" in out + err) == (1, False)
-    assert err.endswith(f"tflab: The runtime refused the step: {secret}; Permission denied\n")
+    assert err.endswith(f"tflab: The runtime refused the step: {secret}; Permission denied.\n")
     assert not list((place / "work").glob("runs/*"))
     status, out, err = command(
         place / "work", "lifecycle", "--model", graph, "--allow-read", secret.parent

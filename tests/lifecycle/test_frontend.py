@@ -193,7 +193,7 @@ def test_a_model_that_raises_is_a_sentence_with_its_line():
         build(raises)
     assert str(error.value) == (
         f"The model 'mine' failed while it built its graph ({__file__}:{line}): "
-        "ValueError: this model is broken"
+        "ValueError: this model is broken."
     )
 
 

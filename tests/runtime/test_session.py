@@ -46,4 +46,4 @@ def test_another_range_that_a_step_leaves_is_the_runtimes_own_word():
     closed = tf1.errors.OutOfRangeError(None, None, "FIFOQueue '_0_queue' is closed")
     error = refusals.refused(closed, Options(), tf1.Graph())
     assert type(error) is RefusedError
-    assert str(error) == "The runtime refused the step: FIFOQueue '_0_queue' is closed"
+    assert str(error) == "The runtime refused the step: FIFOQueue '_0_queue' is closed."

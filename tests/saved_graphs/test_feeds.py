@@ -3,17 +3,19 @@
 import os
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
 import tensorflow as tf
+import tensorflow.compat.v1 as tf1
 
 from tests import graphs, strangers
 from tflab import lifecycle
 from tflab.errors import RefusedError, TflabError, UsageError
+from tflab.lifecycle import advice
 from tflab.records import Options, Saved
 from tflab.runtime import session
-from tflab.saved_graphs import advice
 
 pytestmark = pytest.mark.tensorflow
 
@@ -74,7 +76,7 @@ def test_a_graph_with_nothing_to_run_is_shown_and_refused_where_it_would_run(tmp
     assert [node.name for node in next(stages).nodes] == ["one"]
     assert next(stages).gradients == ()
     with pytest.raises(
-        TflabError, match=r"nothing to run .* Give --fetch NAME, such as --fetch one"
+        TflabError, match=r"nothing to run .* is taken by another node\. Give --fetch one\.$"
     ):
         next(stages)
     assert walk(path, "placement", fetches=("one",))["placement"].fetches == ("one:0",)
@@ -170,9 +172,9 @@ def test_a_queue_that_nobody_fills_is_told_at_once_with_what_to_feed(tmp_path):
     with pytest.raises(TflabError) as error:
         walk(path, "placement")
     assert str(error.value) == (
-        "'dequeue' would wait for ever: nothing that runs fills 'batches'. Feed what it would give:"
-        " --feed dequeue:0=FILE.npy dequeue:1=FILE.npy, or made-up values with --shape "
-        "dequeue:0=16,4 dequeue:1=16."
+        "'dequeue' would wait for ever: nothing that runs fills 'batches'. Give "
+        "--feed dequeue:0=FILE.npy dequeue:1=FILE.npy, or --shape dequeue:0=16,4 dequeue:1=16 for "
+        "made-up values."
     )
     shapes = (("dequeue:0", (16, 4)), ("dequeue:1", (16,)))
     assert walk(path, "placement", shapes=shapes)["placement"].fetches == ("loss:0",)
@@ -181,9 +183,62 @@ def test_a_queue_that_nobody_fills_is_told_at_once_with_what_to_feed(tmp_path):
 def test_a_queue_of_which_only_one_tensor_is_fed_is_still_waited_for(tmp_path):
     path = written(tmp_path, strangers.queued)
     with pytest.raises(
-        TflabError, match=r"--feed dequeue:1=FILE.npy, or .* --shape dequeue:1=16\.$"
+        TflabError, match=r"--feed dequeue:1=FILE.npy, or --shape dequeue:1=16 for made-up"
     ):
         walk(path, "placement", shapes=(("dequeue:0", (16, 4)),))
+
+
+def test_what_takes_one_of_two_outputs_of_a_queue_runs_when_that_one_is_fed(tmp_path):
+    path = written(tmp_path, lambda: tf.square(strangers.batches()[0], name="y"))
+    with pytest.raises(TflabError, match=r"or --shape dequeue:0=16,4 for made-up values\.$"):
+        walk(path, "placement")
+    shapes = (("dequeue:0", (16, 4)),)
+    assert walk(path, "placement", shapes=shapes)["placement"].fetches == ("y:0",)
+
+
+def test_a_shape_that_is_wrong_as_well_is_found_before_it_is_advised(tmp_path):
+    def build():
+        row = tf1.FIFOQueue(30, [tf.float32]).dequeue(name="dequeue")
+        tf.matmul(tf1.placeholder_with_default(row, None), tf.ones([6, 2]), name="y")
+
+    path = written(tmp_path, build)
+    with pytest.raises(TflabError) as error:
+        walk(path, "placement")
+    assert str(error.value).endswith("or --shape dequeue:0=16,6 for made-up values.")
+    assert "placement" in walk(path, "placement", shapes=(("dequeue:0", (16, 6)),))
+
+
+def test_what_cannot_be_fed_within_a_loop_is_not_advised(tmp_path):
+    path = written(tmp_path, strangers.queued_in_a_loop)
+    with pytest.raises(TflabError, match=r"nothing that runs fills 'batches'\.$"):
+        walk(path, "placement")
+
+
+def test_what_still_waits_for_ever_is_not_advised(tmp_path, monkeypatch):
+    def build():
+        x, _ = strangers.batches()
+        of_one = tf1.FIFOQueue(1, [tf.float32], [[]])
+        with tf.control_dependencies([of_one.enqueue_many([tf.ones([3])])]):
+            tf.square(x, name="y")
+
+    monkeypatch.setattr(advice, "TRIED_S", 2)
+    path = written(tmp_path, build)
+    began = time.monotonic()
+    with pytest.raises(TflabError, match=r"nothing that runs fills 'batches'\.$"):
+        walk(path, "placement")
+    assert 2 <= time.monotonic() - began < 30
+
+
+def test_what_a_loop_sets_in_each_iteration_is_not_fetched(tmp_path):
+    def build():
+        body = lambda number, value: (number + 1, tf.square(value, name="square"))  # noqa: E731
+        _, y = strangers.old_loop(body, [0, 2.0])
+        tf.identity(y, name="y")
+
+    path = written(tmp_path, build)
+    assert runs(path) == ("while/Exit:0", "y:0")
+    with pytest.raises(UsageError, match="'while/square' is within a loop, which sets it in each"):
+        walk(path, fetches=("while/square",))
 
 
 def test_a_staging_area_that_nobody_fills_is_told(tmp_path):
@@ -202,8 +257,8 @@ def test_an_iterator_is_begun_where_nothing_has_to_be_fed_for_it(tmp_path):
     with pytest.raises(TflabError) as error:
         walk(path, "placement")
     assert str(error.value) == (
-        "'next' would fail: nothing that runs begins 'IteratorV2'. Feed what it would give: "
-        "--feed next:0=FILE.npy, or made-up values with --shape next:0=8,4."
+        "'next' would fail: nothing that runs begins 'IteratorV2'. Give --feed next:0=FILE.npy, "
+        "or --shape next:0=8,4 for made-up values."
     )
     assert "placement" in walk(path, "placement", shapes=(("next:0", (8, 4)),))
 
@@ -283,8 +338,8 @@ def test_a_step_that_fails_on_made_up_values_says_what_to_try(tmp_path):
         walk(written(tmp_path, strangers.hidden), "placement")
     assert str(error.value) == (
         "The runtime refused the step: Matrix size-incompatible: In[0]: [16,1], In[1]: [6,2] 0 0. "
-        "What it was fed is made up: 'x' (float32 [16, 1]). Try --feed x=FILE.npy, or --shape "
-        "x=16,6."
+        "What it was fed is made up: 'x' (float32 [16, 1]). Give --feed x=FILE.npy, or --shape "
+        "x=16,6 for made-up values."
     )
     assert "placement" in walk(tmp_path / "g.pb", "placement", shapes=(("x", (16, 6)),))
 
@@ -299,7 +354,7 @@ def test_a_shape_that_does_not_help_is_not_advised(tmp_path):
 
     with pytest.raises(RefusedError) as error:
         walk(written(tmp_path, build), "placement", fetches=("y",))
-    assert str(error.value).endswith("Try --feed x=FILE.npy.")
+    assert str(error.value).endswith("What it was fed is made up: 'x' (float32 [16]).")
 
 
 def test_other_shapes_of_a_scalar_have_one_row_and_begin_with_what_the_runtime_named():
@@ -312,7 +367,7 @@ def test_other_shapes_of_a_scalar_have_one_row_and_begin_with_what_the_runtime_n
 
 def test_what_was_given_is_not_called_made_up(tmp_path):
     np.save(tmp_path / "x.npy", np.ones([20, 5], np.float32))
-    with pytest.raises(RefusedError, match=r"In\[1\]: \[6,2\] 0 0$"):
+    with pytest.raises(RefusedError, match=r"In\[1\]: \[6,2\] 0 0\.$"):
         walk(
             written(tmp_path, strangers.hidden),
             "placement",
@@ -328,7 +383,7 @@ def test_of_what_was_fed_only_what_was_made_up_is_doubted(tmp_path):
         tf.matmul(a, shapeless, name="y")
 
     np.save(tmp_path / "a.npy", np.ones([20, 5], np.float32))
-    with pytest.raises(RefusedError, match=r"made up: 'b' \(float32 \[16\]\)\. Try --feed b="):
+    with pytest.raises(RefusedError, match=r"made up: 'b' \(float32 \[16\]\)\. Give --feed b="):
         walk(written(tmp_path, build), "placement", feeds=(("a:0", str(tmp_path / "a.npy")),))
 
 
@@ -381,6 +436,6 @@ def test_the_command_proposes_what_then_works(tmp_path):
     assert lifecycle_of("--stage", "frontend").returncode == 0
     refused = lifecycle_of("--stage", "placement")
     assert refused.returncode == 1
-    proposed = refused.stderr.partition("made-up values with ")[2].rstrip(".\n ").split()
+    proposed = refused.stderr.partition(", or ")[2].partition(" for ")[0].split()
     assert proposed[0] == "--shape"
     assert lifecycle_of("--stage", "placement", *proposed).returncode == 0

@@ -152,6 +152,30 @@ def test_the_parts_are_known_by_the_op_that_takes_them(tmp_path):
     assert "placement" in walk(path, "placement")
 
 
+def test_three_numbered_placeholders_of_fitting_shapes_are_a_sparse_input(tmp_path):
+    def build():
+        indices = tf1.placeholder(tf.int64, [None, 2], name="x")
+        values = tf1.placeholder(tf.float32, [None], name="x_1")
+        shape = tf1.placeholder(tf.int64, [2], name="x_2")
+        twice = tf.SparseTensor(indices, values * 2.0, shape)
+        tf.sparse.to_dense(tf.sparse.reorder(twice), name="y")
+
+    path = written(tmp_path, build)
+    assert fed(path, 2)["x:0"].tolist() == [[0, 0], [1, 0]]
+    assert "placement" in walk(path, "placement")
+
+
+def test_three_numbered_placeholders_of_other_shapes_are_not(tmp_path):
+    def build():
+        ids = tf1.placeholder(tf.int64, [None, 2], name="x")
+        more = tf1.placeholder(tf.int64, [None], name="x_1")
+        wide = tf1.placeholder(tf.int64, [3], name="x_2")
+        tf.add(tf.reduce_sum(ids) + tf.reduce_sum(more), wide, name="y")
+
+    path = written(tmp_path, build)
+    assert set(np.ravel(fed(path, 16)["x:0"])) == {0, 1}
+
+
 def test_of_a_sparse_input_that_the_user_feeds_in_part_nothing_is_put_together(tmp_path):
     path = written(tmp_path, strangers.sparse_words)
     np.save(tmp_path / "extent.npy", np.int64([5, 7]))

@@ -65,7 +65,7 @@ def test_advice_that_was_followed_is_not_given_again():
         " Give --soft-placement to let another device do it."
     )
     assert str(refusals.refused(error, Options(soft_placement=True), tf.Graph())).endswith(
-        "/device:NPU:0"
+        "/device:NPU:0."
     )
 
 

@@ -147,7 +147,7 @@ def test_what_quotes_the_graph_alone_is_repeated():
 def test_without_leave_the_runtimes_words_stay():
     error = tf.errors.InvalidArgumentError(None, None, "indices[0] = 7 is not in [0, 5)")
     assert str(refusals.refused(error, Options(), tf.Graph())) == (
-        "The runtime refused the step: indices[0] = 7 is not in [0, 5)"
+        "The runtime refused the step: indices[0] = 7 is not in [0, 5)."
     )
 
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 
-from tflab import models
 from tflab.analysis import quality, timeline
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import backward, execution, frontend, placement
@@ -53,8 +52,7 @@ def measure(model: str, phase: str, clusters: Sequence[Tasks], options: Options)
 def on_tasks(model: str, phase: str, tasks: Tasks, options: Options) -> OnTasks:
     with cluster.tasks(tasks) if tasks else nullcontext(()) as addresses:
         options = replace(options, cluster=addresses, values=False)
-        saved = replace(options.of_file, soft_placement=options.soft_placement)
-        built = frontend.build((model, models.find(model, saved)), options)
+        built = frontend.of_model(model, options)
         derived = backward.differentiate(built, options)
         if phase == "inference":
             options = replace(options, fetches=(derived.program.model.output.name,))

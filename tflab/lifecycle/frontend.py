@@ -17,6 +17,7 @@ import tensorflow as tf
 from tflab import models
 from tflab.datasets import Dataset
 from tflab.errors import TflabError, reason
+from tflab.letters import ended
 from tflab.lifecycle import split, towers
 from tflab.models import compiled, saved
 from tflab.records import Frontend, Model, Options, Program, Saved
@@ -25,6 +26,12 @@ from tflab.saved_graphs import formats, gate
 
 ROWS_OF_NOTHING = 2**16  # a model that is fed nothing runs with any batch size
 SEED = 1  # of the graph: the same weights in every run
+
+
+def of_model(model: str, options: Options) -> Frontend:
+    """`build` of the model that this names, with the options of a graph from a file."""
+    of_file = replace(options.of_file, soft_placement=options.soft_placement)
+    return build((model, models.find(model, of_file)), options)
 
 
 def build(program: tuple[str, Callable[[], Model]], options: Options) -> Frontend:
@@ -112,7 +119,7 @@ def from_keras(
         )
     notes = (
         *model.notes,
-        f"{why.rstrip('.')}. It is exported instead.",
+        f"{ended(why)} It is exported instead.",
         *([not_trained] if not_trained else []),
     )
     return replace(model, notes=notes, not_trained=not_trained), graph
@@ -179,7 +186,7 @@ def failure(name: str, doing: str, error: Exception) -> TflabError:
     message = (reason(error).strip() or "no message").splitlines()[0]
     return TflabError(
         f"The model '{name}' failed while it {doing}{where(error)}: "
-        f"{type(error).__name__}: {message}"
+        f"{type(error).__name__}: {ended(message)}"
     )
 
 

@@ -8,13 +8,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from tflab import models
-from tflab.errors import RefusedError
+from tflab.errors import RefusedError, UnreadyError
 from tflab.exporters import notebook
-from tflab.lifecycle import backward, execution, frontend, placement
+from tflab.lifecycle import advice, backward, execution, frontend, placement
 from tflab.records import Options, Stage
 from tflab.runtime import session
-from tflab.saved_graphs import advice
 from tflab.views import stages as views
 
 for record in views.STAGES:
@@ -27,8 +25,7 @@ def through(model: str, options: Options, runs: bool = True) -> Iterator[Stage]:
     Where a step will run, its data are looked at before the first stage is handed out. A graph that
     cannot be run is shown all the same, and refused by the first stage that has to run it.
     """
-    saved = replace(options.of_file, soft_placement=options.soft_placement)
-    built = frontend.build((model, models.find(model, saved)), options)
+    built = frontend.of_model(model, options)
     if built.program and built.program.model.fixed_batch:
         options = replace(options, batch_size=built.program.model.fixed_batch)
     if runs and built.program and not built.program.model.unready:
@@ -40,7 +37,5 @@ def through(model: str, options: Options, runs: bool = True) -> Iterator[Stage]:
         placed = placement.place(derived, options)
         yield placed
         yield execution.execute(placed, options)
-    except RefusedError as error:
-        program = derived.program
-        fetches = placement.resolve(program, options.fetches) or placement.default_fetches(program)
-        raise advice.with_advice(error, program, options, fetches) from error
+    except (RefusedError, UnreadyError) as error:
+        raise advice.with_advice(error, derived.program, options) from error

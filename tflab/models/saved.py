@@ -18,8 +18,9 @@ from tflab.analysis import gradient_search
 from tflab.analysis.ledger import nodes_needed
 from tflab.cli import confined
 from tflab.errors import TflabError, UsageError
+from tflab.letters import ended
 from tflab.records import Function, Model, Node, Saved, Start
-from tflab.runtime import functions, nodes
+from tflab.runtime import functions, nodes, refusals
 from tflab.saved_graphs import (
     elsewhere,
     feeding,
@@ -80,7 +81,7 @@ def build(file: GraphFile, options: Saved) -> Model:
         if unready:
             raise unready
         if not fetches:
-            raise TflabError(fetching.nothing_to_run(graph_nodes))
+            raise fetching.nothing_to_run(graph_nodes)
         feeding.refuse_handles(handles)
         begun = [op.name for op in waiting.beginnings(graph, needed)]
         needed = needed | nodes_needed(graph_nodes, begun, ())
@@ -120,7 +121,7 @@ def what_runs(
     options: Saved,
 ) -> tuple[tuple[str, ...], str]:
     """The fetches, and why these; none where nothing was asked for and no node stands out."""
-    asked = fetching.asked_for(graph, options.fetches)
+    asked = fetching.asked_for(graph, graph_nodes, options.fetches)
     if asked:
         return asked, "as asked for"
     known = functions.of_graph(graph, file.lines)
@@ -219,7 +220,8 @@ def import_graph(
             ) from error
         if isinstance(error, MemoryError):
             raise not_importable(file, "TensorFlow needs too much memory to import it") from error
-        reason = " ".join(str(error).split()).partition(" [[")[0] or type(error).__name__
+        reason = " ".join(str(error).split()).partition(" [[")[0]
+        reason = refusals.without_open_bracket(reason) or type(error).__name__
         missing = re.search(r"Op type not registered '([^']+)'", reason)
         if missing:
             library = missing[1].partition(">")[0] if ">" in missing[1] else "the library it is of"
@@ -234,7 +236,7 @@ def not_importable(file: GraphFile, reason: str) -> NotImportableError:
     lines = nodes.lines_in(file.lines)
     makers = {name: Node(name, "", source=source) for name, source in lines.items()}
     return NotImportableError(
-        f"The graph '{file.name}' cannot be imported: {reason}.",
+        f"The graph '{file.name}' cannot be imported: {ended(reason)}",
         nodes.from_graph_def(file.graph_def, makers, {}),
         functions.of_graph_def(file.graph_def, file.lines),
     )

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from tflab.errors import RanDryError, RefusedError, WithheldError
+from tflab.errors import LateError, RanDryError, RefusedError, WithheldError
+from tflab.letters import ended
 from tflab.records import Options
 from tflab.runtime import health
 
@@ -38,9 +39,9 @@ def refused(error: tf.errors.OpError, options: Options, graph: tf.Graph) -> Refu
     if options.cluster and (lost := health.refused(error, options.cluster)):
         return lost
     if isinstance(error, tf.errors.DeadlineExceededError):
-        return RefusedError(
+        return LateError(
             f"A step did not end within {TIME_LIMIT_S} s, and was given up: something in the graph "
-            "waits for ever, such as a queue that nobody fills. --fetch chooses what is run."
+            "waits for ever, such as a queue that nobody fills."
         )
     message = sentence(error.message)
     if options.of_file.side_effects and not is_harmless(message, graph):
@@ -52,10 +53,10 @@ def refused(error: tf.errors.OpError, options: Options, graph: tf.Graph) -> Refu
             "steps."
         )
     if any(words in message for words in OF_DEVICES) and not options.soft_placement:
-        message += " Give --soft-placement to let another device do it."
+        message = f"{ended(message)} Give --soft-placement to let another device do it."
     if message.startswith("Multiple CPU devices"):
         message += ": XLA put nodes of several devices into one cluster. Give --devices 1."
-    refusal = RefusedError(f"The runtime refused the step: {message}")
+    refusal = RefusedError(f"The runtime refused the step: {ended(message)}")
     refusal.nodes = tuple(NAMED.findall(error.message))
     return refusal
 

@@ -89,8 +89,7 @@ def refuse_handles(handles: Sequence[tf.Tensor]) -> None:
     for tensor in handles:
         raise TflabError(
             f"'{label(tensor)}' has to be fed a {tensor.dtype.name}, which is no array: it can be "
-            "neither made up nor read from a file. Feed what is made of it, with --feed or "
-            "--shape, or choose with --fetch what does not need it."
+            "neither made up nor read from a file."
         )
 
 
@@ -166,8 +165,7 @@ def values_of(
     known = prod(shape) * max(1, tensor.dtype.base_dtype.size)
     if known > LARGEST:
         raise TflabError(
-            f"'{label(tensor)}' takes {size(known)}, and at most {size(LARGEST)} are made up. Give "
-            "your own values with --feed, or a smaller --shape where the graph leaves it open."
+            f"'{label(tensor)}' takes {size(known)}, and at most {size(LARGEST)} are made up."
         )
     parser = examples.parser_of(tensor, needed)
     if parser is None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import tensorflow as tf
 
-from tflab.errors import UsageError
+from tflab.errors import UnreadyError, UsageError
 from tflab.records import Function, Node, node_of
 from tflab.saved_graphs.formats import GraphFile
 from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
@@ -22,6 +23,7 @@ LISTED = 5  # names that a message lists
 PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 SAVERS = re.compile(r"(Save|Restore)(V2|Slices?)?|ShardedFilename|MergeV2Checkpoints")
 BOOKS = re.compile(r"\w*Summary(V2)?|IsVariableInitialized|VarIsInitializedOp")
+ENTERS, LEAVES = re.compile("(Ref)?Enter"), re.compile("(Ref)?Exit")
 STILL = (*VARIABLES, "Const", "NoOp")  # that take nothing and bring nothing new
 QUIET = (*STILL, *ASSIGNMENTS, *PLACEHOLDERS, "PlaceholderWithDefault", "Shape", "Size", "Rank")
 
@@ -50,10 +52,19 @@ def tensors_of(info: Any) -> Iterator[str]:
         yield from tensors_of(component)
 
 
-def asked_for(graph: tf.Graph, names: Iterable[str]) -> tuple[str, ...]:
-    """Those of the user's `--fetch` names that the graph has: tensors, or nodes without outputs."""
+def asked_for(graph: tf.Graph, nodes: Sequence[Node], names: Iterable[str]) -> tuple[str, ...]:
+    """Those of the user's `--fetch` names that the graph has: tensors, or nodes without outputs.
+
+    Raises UsageError for what is within a loop.
+    """
     ops = {op.name: op for op in graph.get_operations()}
     here = [name for name in names if node_of(name) in ops]
+    repeated = within_loops(nodes) if here else ()
+    if inside := next((name for name in here if node_of(name) in repeated), None):
+        raise UsageError(
+            f"'{inside}' is within a loop, which sets it in each iteration, so TensorFlow does not "
+            "fetch it. Fetch what the loop gives."
+        )
     return tuple(
         name if ":" in name or not ops[name].outputs else f"{name}:0"
         for name in here
@@ -81,10 +92,11 @@ def fetches_of(
             return names, "the outputs of its signature"
     if training:
         return training, "its train op"
-    aside = book_keeping(nodes, functions)
+    aside, repeated = book_keeping(nodes, functions), within_loops(nodes)
     rest = [node for node in nodes if node.name not in aside]
     taken = {node_of(tensor) for node in rest for tensor in (*node.inputs, *node.control_inputs)}
-    sinks = [n for n in rest if n.name not in taken and is_value(n) and n.op not in QUIET]
+    sinks = [n for n in rest if n.name not in taken | repeated and is_value(n)]
+    sinks = [node for node in sinks if node.op not in QUIET]
     fed = after(rest, {node.name for node in rest if node.op in PLACEHOLDERS})
     # Without placeholders: what is made of queues, files or iterators.
     brought = after(rest, {n.name for n in rest if not n.inputs and n.op not in QUIET})
@@ -133,6 +145,20 @@ def book_keeping(nodes: Sequence[Node], functions: Sequence[Function]) -> set[st
     return after(nodes, savers | waiting | books)
 
 
+def within_loops(nodes: Sequence[Node]) -> set[str]:
+    """The nodes from the `Enter` of a loop of TensorFlow 1 to its `Exit`, without the latter."""
+    ways_in = {node.name for node in nodes if ENTERS.fullmatch(node.op)}
+    if not ways_in:
+        return set()
+    ways_out = {node.name for node in nodes if LEAVES.fullmatch(node.op)}
+    inner = [
+        replace(node, inputs=(*node.inputs, *node.control_inputs))
+        for node in nodes
+        if node.name not in ways_out
+    ]
+    return after(inner, ways_in)
+
+
 def after(nodes: Sequence[Node], sources: Collection[str]) -> set[str]:
     """These nodes and all that take something from them, by data."""
     users: dict[str, list[str]] = {}
@@ -149,16 +175,15 @@ def after(nodes: Sequence[Node], sources: Collection[str]) -> set[str]:
     return reached
 
 
-def nothing_to_run(nodes: Sequence[Node]) -> str:
+def nothing_to_run(nodes: Sequence[Node]) -> UnreadyError:
     """Why nothing is run by default, and what could be."""
-    made = [node.name for node in nodes if node.outputs and node.op not in PLACEHOLDERS]
-    such_as = f", such as --fetch {made[-1]}" if made else ""
-    return (
+    made = [node.name for node in nodes if is_value(node) and node.op not in PLACEHOLDERS]
+    return UnreadyError(
         "The graph has nothing to run by itself: it has only constants, variables, and nodes that "
-        "save, restore or keep the books, or each output is taken by another node. Give --fetch "
-        f"NAME{such_as}."
+        "save, restore or keep the books, or each output is taken by another node."
         if made
-        else "The graph has nothing to run: none of its nodes computes anything."
+        else "The graph has nothing to run: none of its nodes computes anything.",
+        fetches=tuple(reversed(made)),
     )
 
 

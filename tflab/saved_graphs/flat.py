@@ -71,7 +71,12 @@ class Layout:
 
     def lay_out(self, needed: Collection[str], fed: Collection[tf.Tensor]) -> None:
         names = {tensor.name for tensor in fed}
-        cut = {t.op.name for t in fed if all(output.name in names for output in t.op.outputs)}
+        cut = {
+            tensor.op.name
+            for tensor in fed
+            if all(output.name in names for output in tensor.op.outputs)
+            or any(source.op.name not in needed for source in tensor.op.inputs)
+        }
         for tensor in fed:
             alone = tensor.op.name in cut and tensor.value_index == 0
             name = tensor.op.name if alone else f"{tensor.op.name}/fed_{tensor.value_index}"

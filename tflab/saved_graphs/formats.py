@@ -21,6 +21,7 @@ from google.protobuf.message import DecodeError
 
 from tflab import doors, folders
 from tflab.errors import TflabError, UsageError, reason
+from tflab.letters import ended
 from tflab.records import Lines
 from tflab.runtime import private, refusals
 from tflab.saved_graphs import keras_archives, lines
@@ -105,7 +106,7 @@ def told_by_keras(error: Exception) -> str:
     lines = [line.strip() for line in reason(error).splitlines() if line.strip()]
     causes = [line.partition(CAUSE)[2].strip() for line in lines if line.startswith(CAUSE)]
     told = dict.fromkeys([*lines[:1], *causes[-1:]]) or [type(error).__name__]
-    return " ".join(f"{refusals.sentence(text).rstrip('.')}." for text in told if text)
+    return " ".join(ended(refusals.sentence(text)) for text in told if text)
 
 
 def exported(make: Callable[[], Any], given: str) -> GraphFile:

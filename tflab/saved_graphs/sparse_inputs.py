@@ -73,7 +73,9 @@ def among(flat: Flat, fed: Sequence[tf.Tensor], asked: Collection[str]) -> list[
     for tensor in by_name.values():
         if tensor.dtype != tf.int64 or tensor.shape.rank not in (2, None):
             continue
-        for values, shape in (*by_op(flat.tensor(tensor.name), stands_for), *by_place(tensor.name)):
+        numbered = [names for names in by_number(tensor.name) if fit(by_name, tensor.name, *names)]
+        together = by_op(flat.tensor(tensor.name), stands_for)
+        for values, shape in (*together, *by_place(tensor.name), *numbered):
             taken = {name for one in sparse.values() for name in one.names}
             if {values, shape} <= by_name.keys() and not {tensor.name, values, shape} & taken:
                 known = shape_of(tensor, by_name[shape])
@@ -101,6 +103,22 @@ def by_place(indices: str) -> Iterator[tuple[str, str]]:
     if INDICES.fullmatch(indices):
         front, _, end = indices.rpartition("indices")
         yield f"{front}values{end}", f"{front}shape{end}"
+
+
+def by_number(indices: str) -> Iterator[tuple[str, str]]:
+    """The names after `x:0`, as functions of TensorFlow 2 have the three for an argument `x`."""
+    front, _, end = indices.rpartition(":")
+    yield f"{front}_1:{end}", f"{front}_2:{end}"
+
+
+def fit(by_name: Mapping[str, tf.Tensor], *names: str) -> bool:
+    """Whether tensors of these names have the shapes of indices, values and a sparse shape."""
+    if not by_name.keys() >= set(names):
+        return False
+    indices, values, shape = (by_name[name] for name in names)
+    rank = indices.shape[1] if indices.shape.rank == 2 else None
+    known = rank is not None and values.shape.rank == 1 and shape.shape.rank == 1
+    return bool(known and shape.dtype == tf.int64 and shape.shape[0] == rank)
 
 
 def shape_of(indices: tf.Tensor, shape: tf.Tensor) -> tuple[int | None, ...]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import tensorflow as tf
 
-from tflab.errors import TflabError
+from tflab.errors import UnreadyError
 
 TAKES = re.compile(r"QueueDequeue(Many|UpTo)?(V2)?|ReaderRead(UpTo)?(V2)?")
 FILLS = re.compile(r"QueueEnqueue(Many)?(V2)?")
@@ -31,22 +31,19 @@ class Unfilled:
 
 
 def refuse(graph: tf.Graph, needed: Collection[str], fed: Collection[str]) -> None:
-    """Raise TflabError where a node that runs waits for what no node that runs fills or begins."""
+    """Raise UnreadyError where a node waits for what no node that runs fills or begins."""
     missing = list(unfilled(graph, needed, fed))
     if missing:
         first = missing[0]
-        of_it = [tensor for one in missing for tensor in one.outputs]
-        files = " ".join(f"{tensor.name}=FILE.npy" for tensor in of_it)
-        shapes = " ".join(f"{tensor.name}={sizes(tensor)}" for tensor in of_it)
+        shapes = {tensor.name: sizes(tensor) for one in missing for tensor in one.outputs}
         others = f" (and {len(missing) - 1} more like it)" if len(missing) > 1 else ""
         waits = (
             "fail: nothing that runs begins"
             if first.fails
             else ("wait for ever: nothing that runs fills")
         )
-        raise TflabError(
-            f"'{first.node}' would {waits} '{first.store}'{others}. "
-            f"Feed what it would give: --feed {files}, or made-up values with --shape {shapes}."
+        raise UnreadyError(
+            f"'{first.node}' would {waits} '{first.store}'{others}.", tuple(shapes.items())
         )
 
 
@@ -126,11 +123,11 @@ def stage_of(op: tf.Operation) -> tuple[str, str]:
     return STAGES.get(op.type, op.type), name or "the staging area"
 
 
-def sizes(tensor: tf.Tensor) -> str:
-    """A shape that this tensor may have, as `--shape` takes it; open sizes are 16."""
+def sizes(tensor: tf.Tensor) -> tuple[int, ...]:
+    """A shape that this tensor may have; open sizes are 16."""
     shape = tensor.shape if tensor.shape.rank is not None else queued_shape(tensor)
     dims = [None] if shape.rank is None else shape.as_list()
-    return ",".join("16" if dim is None else str(dim) for dim in dims)
+    return tuple(16 if dim is None else dim for dim in dims)
 
 
 def queued_shape(tensor: tf.Tensor) -> tf.TensorShape:
