@@ -44,6 +44,25 @@ def test_every_node_that_began_by_itself_is_an_origin():
     assert origins(graph, a=0, b=0, c=0, d=0) == ["a", "b", "d"]
 
 
+def constant(infinite, nan):
+    """The origins where a constant and what comes of it have so many NaNs."""
+    graph = [node("x"), node("e", op="Const"), node("mask", "x", "e"), node("sub", "mask", "x")]
+    graph.append(node("sum", "sub"))
+    bads = {name: Bad(0, nan.get(name, 0), 1, 8) for name in infinite}
+    return [tensor for _, tensor in not_finite.origins(graph, bads, ())]
+
+
+def test_of_an_infinite_constant_the_origin_is_the_node_that_makes_nan_of_it():
+    assert constant(("e", "mask", "sub", "sum"), {"sub": 2, "sum": 1}) == ["sub"]
+    assert constant(("e", "mask", "sub"), {"mask": 1, "sub": 1}) == ["mask"]
+
+
+def test_where_nothing_else_began_it_is_the_constant_itself():
+    assert constant(("e", "mask", "sub"), {}) == ["e"]
+    assert constant(("e", "mask", "sub"), {"e": 1, "mask": 1, "sub": 1}) == ["e"]
+    assert constant(("e", "x", "sub"), {}) == ["x"]
+
+
 def test_a_second_output_may_be_the_first():
     graph = [node("x"), node("split", "x"), node("a", "split"), node("b", "split:1")]
     assert origins(graph, split__1=0, b=0) == ["split:1"]
@@ -144,6 +163,7 @@ def test_what_has_no_numbers_is_left_out():
         ("Sqrt", [1], False),
         ("RealDiv", [1e-30], True),
         ("RealDiv", [0], False),
+        ("Sub", [-INF], False),
     ],
 )
 def test_an_op_that_is_defined_everywhere_has_overflowed(op, divisor, over):

@@ -1,6 +1,7 @@
 """The view of values: every number of a small step, statistics of others, and the first NaN."""
 
 from dataclasses import replace
+from math import inf
 
 import pytest
 
@@ -233,6 +234,11 @@ AT = "model.py:19: y = tf.math.log(x)"
             {"nan": 1, "infinite": 1_000, "size": 2_000, "source": None, "tensor": "split:2"},
             "NaN and Inf came from layer/log:2 (Log), all of whose inputs were finite. Of its "
             "2,000 elements 1 is NaN and 1,000 are infinite. What went in there: relu: 4 zeros.",
+        ),
+        (
+            {"nan": 4, "infinite": 0, "entered": (Entered("e", 4, 4, 0, 4, -inf, -inf),)},
+            f"NaN came from layer/log (Log, {AT}), which took Inf of a constant. Of its 16 "
+            "elements 4 are NaN. What went in there: e: 4 elements, 4 negative, all -Inf.",
         ),
         (
             {"call": 8, "source": source(7, "long " * 20), "inside": "loop", "entered": ()},

@@ -6,6 +6,7 @@ other nodes computed the n-th time. No TensorFlow in here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,7 @@ HANDING_ON = frozenset(
     for prefix in ("", "Ref")
     for op in ("Identity", "Switch", "Merge", "Enter", "Exit", "NextIteration")
 )
+CONSTANT = "Const"
 ASSIGNING = frozenset(("Assign", "AssignVariableOp"))  # likewise, to a variable
 # How types begin that keep tensors in a list, of which a debugger sees only the handle, and give
 # them out as they are: a loop keeps so what its gradient needs
@@ -72,6 +74,9 @@ def origins(
 ) -> list[tuple[Node, str]]:
     """The nodes whose output is not finite although all that they take is, each with that output.
 
+    A constant that is infinite is meant to be, as a mask is. What it makes infinite is no origin
+    either, but a node that makes NaN of it is. Where there is no other origin, the constant is.
+
     `bads` goes by tensor as a GraphDef writes it: `split:1`, plain `mul`. A node that updates a
     variable has that as an output: `update:w`. `spoiled` are the variables that became not finite
     in the step: who reads one of them afterwards is no origin, and neither is an update where
@@ -83,6 +88,8 @@ def origins(
         outputs.setdefault(node_of(tensor), []).append(tensor)
     found: list[tuple[Node, str]] = []
     given: set[str] = set()  # variables that were given what is not finite
+    constants: list[tuple[Node, str]] = []
+    meant: set[str] = set()  # tensors that only those constants make infinite
     for node in ordered:
         if node.name not in outputs or node.op.startswith(KEEPING):
             continue
@@ -91,11 +98,17 @@ def origins(
         updates = tensor.partition(":")[2] in spoiled
         if not updates and any(node_of(other) in spoiled for other in taken):
             continue
-        if any(comes_before(bads, other, tensor, node.op) for other in taken):
+        causes = {other for other in taken if comes_before(bads, other, tensor, node.op)}
+        infinite = not any(bads[output].nan for output in outputs[node.name])
+        if infinite and not updates and (causes <= meant if causes else node.op == CONSTANT):
+            constants += [] if causes else [(node, tensor)]
+            meant.update(outputs[node.name])
+        elif causes and (updates or not causes <= meant):
             given.update([tensor.partition(":")[2]] if updates else [])
         elif node.op not in ASSIGNING:
             found.append((node, tensor))
-    return [(node, tensor) for node, tensor in found if tensor.partition(":")[2] not in given]
+    own = [(node, tensor) for node, tensor in found if tensor.partition(":")[2] not in given]
+    return own or constants
 
 
 def comes_before(bads: Mapping[str, Bad], taken: str, made: str, op: str) -> bool:
@@ -138,8 +151,10 @@ def at(values: np.ndarray, mask: np.ndarray) -> np.ndarray:
 
 
 def overflowed(op: str, inputs: Sequence[Entered]) -> bool:
-    """Whether an output is too large for its type: the op has a finite result for every finite
-    input, or is a division by what is not 0."""
+    """Whether an output is too large for its type: all inputs are finite, and the op has a finite
+    result for every such input, or is a division by what is not 0."""
+    if not all(math.isfinite(one.min) and math.isfinite(one.max) for one in inputs):
+        return False
     if op in ("Div", "RealDiv"):
         return len(inputs) == 2 and not inputs[1].zeros
     return op in DEFINED_EVERYWHERE

@@ -97,6 +97,8 @@ def origins(
         return ()
     ordered = order.in_order(ran.nodes, ran.transfers, ran.us)
     found = analysis.origins(ordered, bads, ran.transfers, spoiled)
+    if not results(ran):  # a constant that is infinite did no harm
+        found = [(node, tensor) for node, tensor in found if node.op != analysis.CONSTANT]
     names = [node.name for node, _ in found]
     places = dict(inlined.origins(names, about.nodes.values(), about.functions))
     rows = [

@@ -38,8 +38,8 @@ ABOUT = {
     FED: "{what} was fed: {it}",
     VARIABLE: "{what} was in a variable before the step: {it}",
     CONSTANT: "{what} is in a constant of the graph: {it}",
-    COMPUTED: "{what} came from {it}, all of whose inputs were finite",
-    UPDATE: "{what} came into the variable {tensor} by {it}, all of whose inputs were finite",
+    COMPUTED: "{what} came from {it}, {inputs}",
+    UPDATE: "{what} came into the variable {tensor} by {it}, {inputs}",
 }
 
 
@@ -74,7 +74,10 @@ def origin(record: NotFinite) -> str:
         code = record.source.code
         about.append(place(record.source) + (f": {code}" if len(code) <= CODE else ""))
     it = f"{name} ({', '.join(about)})" if about else name
-    sentence = ABOUT[record.kind].format(what=what, it=it, tensor=record.tensor)
+    # An origin takes nothing that is not finite, but for what the program's constants made infinite.
+    infinite = any(math.isinf(one.min) or math.isinf(one.max) for one in record.entered)
+    inputs = "which took Inf of a constant" if infinite else "all of whose inputs were finite"
+    sentence = ABOUT[record.kind].format(what=what, it=it, tensor=record.tensor, inputs=inputs)
     if record.call > 1:
         sentence += f", in its run number {record.call:,} of the step"
     sentence += f". Of its {plural(record.size, 'element')} {amounts(record)}"
