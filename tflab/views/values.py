@@ -74,7 +74,7 @@ def origin(record: NotFinite) -> str:
         code = record.source.code
         about.append(place(record.source) + (f": {code}" if len(code) <= CODE else ""))
     it = f"{name} ({', '.join(about)})" if about else name
-    # An origin takes nothing that is not finite, but for what the program's constants made infinite.
+    # An origin takes what is finite, or what a constant of the program made infinite.
     infinite = any(math.isinf(one.min) or math.isinf(one.max) for one in record.entered)
     inputs = "which took Inf of a constant" if infinite else "all of whose inputs were finite"
     sentence = ABOUT[record.kind].format(what=what, it=it, tensor=record.tensor, inputs=inputs)
