@@ -86,10 +86,14 @@ def test_a_turn_that_is_bad_before_its_input_was_is_an_origin():
     assert origins([node("a"), node("b", "a")], a=7, b=3) == ["a", "b"]
 
 
-def test_what_a_list_gives_out_did_not_begin_there():
-    kept = [node("log"), node("push", "log", op="TensorListPushBack")]
-    kept += [node("pop", "push", op="TensorListPopBack"), node("mul", "pop:1")]
-    assert origins(kept, log=0, pop__1=0, mul=0) == ["log"]
+@pytest.mark.parametrize(
+    "put, get",
+    [("TensorListPushBack", "TensorListPopBack"), ("OptionalFromValue", "OptionalGetValue")],
+)
+def test_what_a_list_or_an_optional_gives_out_did_not_begin_there(put, get):
+    kept = [node("log"), node("put", "log", op=put), node("get", "put", op=get)]
+    kept.append(node("mul", "get:1"))
+    assert origins(kept, log=0, get__1=0, mul=0) == ["log"]
 
 
 UPDATED = [

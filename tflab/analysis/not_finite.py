@@ -25,7 +25,7 @@ CONSTANT = "Const"
 ASSIGNING = frozenset(("Assign", "AssignVariableOp"))  # likewise, to a variable
 # How types begin that keep tensors in a list, of which a debugger sees only the handle, and give
 # them out as they are: a loop keeps so what its gradient needs
-KEEPING = ("Stack", "TensorArray", "TensorList")
+KEEPING = ("Optional", "Stack", "TensorArray", "TensorList")
 # Element by element: an element of the output depends on the elements at its place alone
 ELEMENTWISE = frozenset(
     (
