@@ -19,7 +19,7 @@ COMMANDS = {
     "report": "the whole lab as one page",
     "convert": "traces recorded anywhere, for TensorBoard, Perfetto and spreadsheets",
     "worker": "a task of a cluster, for other machines",
-    "doctor": "what works here, and what to do about the rest",
+    "doctor": "what does not work here, and what to do about it",
 }
 
 

@@ -1,1 +1,1 @@
-"""Doctor: what works here, and what to do about what does not."""
+"""Doctor: what does not work here, and what to do about it."""

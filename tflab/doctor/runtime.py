@@ -1,4 +1,4 @@
-"""Runtime: whether TensorFlow and TensorBoard's Profile plugin really load.
+"""Runtime: whether TensorFlow and TensorBoard's Profile plugin load.
 
 Each is loaded in a process of its own with a time limit, so that a crash or a hang becomes a
 finding.
@@ -6,7 +6,6 @@ finding.
 
 from __future__ import annotations
 
-import time
 from argparse import ArgumentParser
 from collections.abc import Iterator
 from importlib import metadata
@@ -14,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tflab import folders
-from tflab.cli import environment
-from tflab.doctor.checks import FINE, NOTE, WRONG, Finding, sentence
+from tflab.doctor.checks import NOTE, Finding, sentence
 from tflab.errors import TflabError
 from tflab.runtime import child
 
@@ -32,89 +30,49 @@ REMEDIES = {  # a part of an error message -> what helps
     "did not end": "Try again when the machine is less busy.",
 }
 
-# TensorFlow
 
-
-def devices() -> Iterator[Finding]:
-    """Whether TensorFlow can be imported, and the devices that it sees."""
+def tensorflow() -> Iterator[Finding]:
+    """TensorFlow that cannot be imported, or that does not see a GPU which has a driver."""
     answer = answer_of("imported")
     if error := answer.get("error"):
-        yield Finding("TensorFlow", "import", error, WRONG, remedy(error))
-        return
-    yield Finding("TensorFlow", "import", f"works, in {answer['seconds']:.1f} s")
-    for name, about in answer["devices"]:
-        yield Finding("TensorFlow", name, about)
-    if any(name.startswith("GPU") for name, _ in answer["devices"]):
-        return
-    if NVIDIA.exists():
-        yield Finding(
-            "TensorFlow",
-            "GPU",
-            "none that TensorFlow can use, though there is a driver of NVIDIA's",
-            NOTE,
-            'For steps on it: python -m pip install "tensorflow[and-cuda]"',
-        )
-    else:
-        yield Finding("TensorFlow", "GPU", "none; everything but --configs gpu works without one")
+        yield Finding("TensorFlow", "import", error, remedy(error))
+    elif NVIDIA.exists() and not any("GPU" in name for name in answer["devices"]):
+        found = "TensorFlow sees none, though a driver of NVIDIA's is loaded"
+        advice = 'For steps on it: python -m pip install "tensorflow[and-cuda]"'
+        yield Finding("TensorFlow", "GPU", found, advice, NOTE)
 
 
 def imported() -> dict[str, Any]:
-    """In a process of its own: how long the import took, and (name, details) of each device."""
-    start = time.perf_counter()
+    """In a process of its own: the names of the devices, or what the import raised."""
     try:
         import tensorflow as tf
 
-        seconds = time.perf_counter() - start
-        seen = [(device.name, device) for device in tf.config.list_physical_devices()]
-        return {
-            "seconds": seconds,
-            "devices": [
-                (name.removeprefix("/physical_device:"), details(tf, device))
-                for name, device in seen
-            ],
-        }
+        return {"devices": [device.name for device in tf.config.list_physical_devices()]}
     except Exception as error:  # an import may raise anything
         return {"error": sentence(error)}
 
 
-def details(tf: Any, device: Any) -> str:
-    if device.device_type == "CPU":
-        return f"{environment.describe()['cpus']} processors"
-    return tf.config.experimental.get_device_details(device).get("device_name", device.device_type)
-
-
-# The Profile plugin
-
-
 def profile_plugin() -> Iterator[Finding]:
-    """Whether TensorBoard can load the plugin, and whether the plugin can read a trace."""
+    """A Profile plugin that TensorBoard cannot load, or that cannot read a trace."""
     answer = answer_of("loaded")
-    error = answer.get("error") or answer.get("plugin_error")
-    yield Finding(
-        "TensorBoard",
-        "Profile plugin",
-        error or "loads",
-        WRONG if error else FINE,
-        remedy(error) if error else "",
-    )
-    if error := answer.get("converter_error"):
-        yield Finding("TensorBoard", "trace converter", error, WRONG, remedy(error))
-    elif "tools" in answer:
-        yield Finding("TensorBoard", "trace converter", f"works, with {answer['tools']} tools")
+    for key, what in (
+        ("error", "Profile plugin"),
+        ("plugin_error", "Profile plugin"),
+        ("converter_error", "trace converter"),
+    ):
+        if error := answer.get(key):
+            yield Finding("TensorBoard", what, error, remedy(error))
 
 
 def loaded() -> dict[str, Any]:
     """In a process of its own: load the plugin with TensorBoard's own loader."""
     answer: dict[str, Any] = {}
     with folders.temporary("logdir") as empty:
-        try:
-            profile_plugin_in(str(empty))
-        except Exception as error:
-            answer["plugin_error"] = sentence(error)
-        try:
-            answer["tools"] = count_tools(str(empty))
-        except Exception as error:
-            answer["converter_error"] = sentence(error)
+        for key, function in (("plugin_error", profile_plugin_in), ("converter_error", convert)):
+            try:
+                function(str(empty))
+            except Exception as error:
+                answer[key] = sentence(error)
     return answer
 
 
@@ -133,16 +91,13 @@ def profile_plugin_in(logdir: str) -> Any:
     raise TflabError("TensorBoard gets no plugin: its loader is missing or gives up")
 
 
-def count_tools(folder: str) -> int:
-    """How many tools the plugin's compiled library offers for a trace without events."""
+def convert(folder: str) -> None:
+    """Have the plugin's compiled library read a trace without events."""
     from xprof.convert import raw_to_tool_data
 
     trace = Path(folder, "host.xplane.pb")
     trace.touch()
-    return len(raw_to_tool_data.xspace_to_tool_names([str(trace)]))
-
-
-# Both
+    raw_to_tool_data.xspace_to_tool_names([str(trace)])
 
 
 def answer_of(function: str) -> dict[str, Any]:

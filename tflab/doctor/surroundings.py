@@ -1,114 +1,66 @@
-"""Surroundings: variables that tflab reads, folders that it writes to, the port of TensorBoard."""
+"""Surroundings: the system, data, variables and folders."""
 
 from __future__ import annotations
 
 import difflib
-import errno
 import os
-import shutil
-import socket
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from tflab.cli import confinement
 from tflab.cli.logdirs import RUNS
-from tflab.datasets import files
-from tflab.doctor import systems
-from tflab.doctor.checks import FINE, NOTE, WRONG, Finding
+from tflab.datasets import files, mnist
+from tflab.doctor.checks import NOTE, Finding
 from tflab.errors import TflabError
-from tflab.units import size
 
-VARIABLES = {  # the environment variables that tflab reads, and their purpose
-    "TFLAB_DATA_DIR": "the folder with data sets",
-    "TFLAB_OFFLINE": "forbids downloads if it is not 0",
-    "TFLAB_ARTEFACTS": "where the browser tests leave their screenshots",
-}
-LEAST_BYTES = 500 * 2**20  # of free space: a data set and the traces of some runs
-PORT = 6006  # TensorBoard's default
+VARIABLES = ("TFLAB_DATA_DIR", "TFLAB_OFFLINE", "TFLAB_ARTEFACTS")  # that tflab reads
+
+
+def system() -> Iterator[Finding]:
+    """Whether graphs from files can be confined; docs/elsewhere.md has what else differs."""
+    if not confinement.is_available():
+        found = "no Landlock: only rules about ops protect your files, not the kernel"
+        advice = "Take Linux 5.13 or later, or run only graphs that you trust."
+        yield Finding("System", "graphs from files", found, advice, NOTE)
+
+
+def data() -> Iterator[Finding]:
+    """Whether MNIST is where it is looked for, with the right checksums. Nothing is downloaded."""
+    advice = "Put its four files into a folder and set TFLAB_DATA_DIR to it."
+    given = os.environ.get("TFLAB_DATA_DIR")
+    try:
+        folder = files.given_folder(None, "the four files of MNIST") or files.cache_folder("mnist")
+        for split in ("train", "test"):
+            mnist.read_split(folder, split)
+    except TflabError as error:
+        if given:
+            yield Finding("Data", "MNIST", str(error), f"{advice} Or unset it.")
+            return
+        found = "not here: the first use downloads it; without a network, other images stand in"
+        yield Finding("Data", "MNIST", found, advice, NOTE)
 
 
 def variables() -> Iterator[Finding]:
-    """The variables that begin with TFLAB_, because a misspelt one would silently do nothing."""
-    names = sorted(name for name in os.environ if name.startswith("TFLAB_"))
-    for name in names:
-        if name in VARIABLES:
-            yield Finding("Variables", name, f"{os.environ[name]} ({VARIABLES[name]})")
-            continue
-        nearest = difflib.get_close_matches(name, VARIABLES, n=1)
-        hint = f"Did you mean {nearest[0]}? " if nearest else ""
-        yield Finding(
-            "Variables",
-            name,
-            "tflab knows no such variable",
-            NOTE,
-            f"{hint}It reads {', '.join(VARIABLES)}.",
-        )
-    if not names:
-        yield Finding("Variables", "TFLAB_...", "none is set, and none has to be")
+    """Variables that begin with TFLAB_ and that tflab does not read: misspelt ones do nothing."""
+    for name in sorted(name for name in os.environ if name.startswith("TFLAB_")):
+        if name not in VARIABLES:
+            nearest = difflib.get_close_matches(name, VARIABLES, n=1)
+            hint = f"Did you mean {nearest[0]}? " if nearest else ""
+            advice = f"{hint}It reads {', '.join(VARIABLES)}."
+            yield Finding("Variables", name, "tflab knows no such variable", advice, NOTE)
 
 
 def folders() -> Iterator[Finding]:
-    """The folders for runs, downloads and temporary files."""
-    yield check_folder(
-        "runs", RUNS.absolute(), WRONG, "Work in a folder of your own, or give --logdir."
-    )
-    try:
-        cache = files.cache_folder("")
-    except TflabError as error:
-        yield Finding("Folders", "cache", str(error), NOTE, "Set XDG_CACHE_HOME to a folder.")
-    else:
-        advice = "Set XDG_CACHE_HOME to a folder that you may write to."
-        yield check_folder("cache", cache, NOTE, advice)
-    advice = "Set TMPDIR to a folder that you may write to."
-    yield check_folder("temporary files", Path(tempfile.gettempdir()), WRONG, advice)
-
-
-def check_folder(what: str, path: Path, verdict: str, advice: str) -> Finding:
-    """Whether a folder, or the nearest existing one above it, can be written and has free space.
-
-    `verdict` and `advice` are for one that cannot be written.
-    """
-    there = next(place for place in (path, *path.parents) if place.exists())
-    try:
-        with tempfile.TemporaryFile(dir=there):
-            pass
-        free = shutil.disk_usage(there).free
-    except OSError as error:
-        state = f"{path} cannot be written: {error.strerror}"
-        return Finding("Folders", what, state, verdict, advice)
-    state = f"{path}, with {size(free)} free"
-    if free < LEAST_BYTES:
-        return Finding("Folders", what, state, NOTE, f"Free some: {size(LEAST_BYTES)} are safe.")
-    return Finding("Folders", what, state, FINE)
-
-
-def port() -> Iterator[Finding]:
-    """Whether TensorBoard's usual port is free. It listens for a moment to find out."""
-    try:
-        socket.create_server(("127.0.0.1", PORT)).close()
-    except OSError as error:
-        if error.errno != errno.EADDRINUSE:
-            raise
-        yield Finding(
-            "Network",
-            f"port {PORT}",
-            "taken, most likely by a TensorBoard that is still running",
-            NOTE,
-            "Look at that one, or start another with: tensorboard --port 0 --logdir runs",
-        )
-    else:
-        yield Finding("Network", f"port {PORT}", "free for TensorBoard")
-
-
-def browser() -> Iterator[Finding]:
-    """Whether there is a browser, which only `make test` needs."""
-    if path := shutil.which("chromium"):
-        yield Finding("Browser", "chromium", path)
-    else:
-        yield Finding(
-            "Browser",
-            "chromium",
-            "missing; only the browser tests want it",
-            NOTE,
-            systems.chromium(),
-        )
+    """Folders for runs and temporary files that cannot be written."""
+    for what, path, advice in (
+        ("runs", RUNS.absolute(), "Work in a folder of your own, or give --logdir."),
+        ("temporary files", Path(tempfile.gettempdir()), "Set TMPDIR to a folder of your own."),
+    ):
+        there = next(place for place in (path, *path.parents) if place.exists())
+        try:
+            with tempfile.TemporaryFile(dir=there):
+                pass
+        except OSError as error:
+            found = f"{path} cannot be written: {error.strerror}"
+            yield Finding("Folders", what, found, advice)
