@@ -1,4 +1,4 @@
-"""Checkpoints: all variables come back, and whatever broke one leaves the one before."""
+"""Checkpoints: all variables come back, or an error says why not."""
 
 import os
 from pathlib import Path
@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
+from tflab.errors import TflabError
 from tflab.train import checkpoints
 from tflab.train.checkpoints import Checkpoint
 
@@ -49,13 +50,13 @@ def trained(graph: tf.Graph, folder: Path, start=None, steps=3) -> list[dict[str
 
 
 def steps_in(folder) -> list[int]:
-    return [checkpoint.step for checkpoint in checkpoints.checkpoints_in(folder)]
+    paths = tf.train.get_checkpoint_state(folder).all_model_checkpoint_paths
+    return [int(path.rpartition("-")[2]) for path in paths]
 
 
 def test_every_variable_comes_back_bit_for_bit(tmp_path):
     straight = trained(graph_of(), tmp_path / "one", steps=4)
-    start, damaged = checkpoints.newest(tmp_path / "one")
-    assert (start, damaged) == (Checkpoint(4, tmp_path / "one/step-4"), [])
+    assert checkpoints.newest(tmp_path / "one") == Checkpoint(4, tmp_path / "one/step-4")
     other = Checkpoint(2, tmp_path / "one/step-2")
     again = trained(graph_of(), tmp_path / "two", start=other, steps=2)
     assert again[-1].keys() == straight[-1].keys() > {"weights", "weights/Adam", "global_step"}
@@ -64,9 +65,9 @@ def test_every_variable_comes_back_bit_for_bit(tmp_path):
 
 
 def test_the_last_few_are_kept_also_over_a_restart(folder):
-    assert steps_in(folder) == [3, 2, 1]
-    trained(graph_of(), folder, start=checkpoints.newest(folder)[0], steps=2)
-    assert steps_in(folder) == [5, 4, 3]
+    assert steps_in(folder) == [1, 2, 3]
+    trained(graph_of(), folder, start=checkpoints.newest(folder), steps=2)
+    assert steps_in(folder) == [3, 4, 5]
     stems = {path.name.partition(".")[0] for path in folder.iterdir()}
     assert stems == {"checkpoint", "step-3", "step-4", "step-5"}
 
@@ -81,7 +82,7 @@ def test_a_moved_folder_is_as_good_as_before(folder, tmp_path):
 
 
 def test_a_folder_without_checkpoints_has_no_newest(tmp_path):
-    assert checkpoints.newest(tmp_path / "none") == (None, [])
+    assert checkpoints.newest(tmp_path / "none") is None
 
 
 # Damage
@@ -101,78 +102,42 @@ def flipped(path: Path) -> None:
     path.write_bytes(content)
 
 
-@pytest.mark.parametrize("harm", [shortened, emptied, flipped, Path.unlink])
+@pytest.mark.parametrize("harm", [shortened, emptied, flipped])
 @pytest.mark.parametrize("file", ["step-3.index", "step-3.data-00000-of-00001"])
-def test_a_damaged_checkpoint_is_passed_over_and_told(folder, file, harm):
+def test_a_damaged_checkpoint_is_refused_in_a_sentence(folder, file, harm):
     harm(folder / file)
-    checkpoint, damaged = checkpoints.newest(folder)
-    assert checkpoint == Checkpoint(2, folder / "step-2")
-    if (file, harm) == ("step-3.index", Path.unlink):
-        assert damaged == []  # it never was one: the index comes last
-    else:
-        (sentence,) = damaged
-        assert sentence.startswith("The checkpoint of step 3 is damaged: ")
+    with pytest.raises(TflabError) as error:
+        trained(graph_of(), folder, start=checkpoints.newest(folder))
+    start, end = str(error.value).split(": ", 1)
+    assert start == f"The checkpoint '{folder / 'step-3'}' cannot be restored"
+    assert end.endswith(". Begin anew without --resume.")
 
 
-def test_an_index_cut_anywhere_is_told_from_a_whole_one(folder):
-    index = folder / "step-3.index"
-    content = index.read_bytes()
-    for end in range(0, len(content), 7):
-        index.write_bytes(content[:end])
-        assert checkpoints.newest(folder)[0].step == 2
-
-
-def test_where_all_are_damaged_there_is_none(folder):
-    for path in folder.glob("*.index"):
-        emptied(path)
-    checkpoint, damaged = checkpoints.newest(folder)
-    assert (checkpoint, len(damaged)) == (None, 3)
-
-
-LEFT = (  # by a process killed while it wrote step 4, or removed step 0
-    "step-4.data-00000-of-00001",
-    "step-4.data-00000-of-00001.tempstate123",
-    "step-4.index.tempstate456",
-    "step-2.index.tempstate789",
-    "step-0.data-00000-of-00001",
-    "checkpoint.tmp0123abcd",
-)
-
-
-def test_what_a_killed_process_left_is_cleared_away(folder):
-    before = sorted(folder.iterdir())
-    for name in LEFT:
+@pytest.mark.parametrize("names", [["step-4.data-00000-of-00001"], ["step-4.index.tempstate456"]])
+def test_what_a_killed_process_left_is_no_checkpoint(folder, names):
+    for name in names:
         (folder / name).write_text("half")
-    assert checkpoints.newest(folder) == (Checkpoint(3, folder / "step-3"), [])
-    checkpoints.clear(folder, 3)
-    assert sorted(folder.iterdir()) == before
-
-
-def test_checkpoints_after_the_start_are_cleared_away(folder):
-    (folder / "notes").write_text("mine")
-    checkpoints.clear(folder, 2)
-    assert steps_in(folder) == [2, 1]
-    assert (folder / "notes").exists()
-
-
-# Another network
-
-
-def test_the_same_graph_makes_no_differences(folder):
-    assert checkpoints.differences(Checkpoint(3, folder / "step-3"), graph_of()) == []
-
-
-def test_every_variable_that_differs_is_named(folder):
-    other = graph_of(shape=(3, 5), optimizer=momentum)
-    assert checkpoints.differences(Checkpoint(3, folder / "step-3"), other) == [
-        "beta1_power: seen float32 [], now nothing",
-        "beta2_power: seen float32 [], now nothing",
-        "weights: seen float32 [3, 4], now float32 [3, 5]",
-        "weights/Adam: seen float32 [3, 4], now nothing",
-        "weights/Adam_1: seen float32 [3, 4], now nothing",
-        "weights/Momentum: seen nothing, now float32 [3, 5]",
-    ]
+    assert checkpoints.newest(folder) == Checkpoint(3, folder / "step-3")
 
 
 def momentum(rate):
     return tf1.train.MomentumOptimizer(rate, 0.9)
+
+
+@pytest.mark.parametrize(
+    "other, said",
+    [
+        (graph_of((3, 5)), "of 'weights' it has [3, 4], and the network has [3, 5]"),
+        (
+            graph_of(optimizer=momentum),
+            "of 'weights/Momentum' it has nothing, and the network has [3, 4]",
+        ),
+    ],
+)
+def test_a_checkpoint_of_another_network_is_refused_with_what_differs(folder, other, said):
+    with pytest.raises(TflabError) as error:
+        trained(other, folder, start=checkpoints.newest(folder))
+    assert str(error.value) == (
+        f"The checkpoint '{folder / 'step-3'}' cannot be restored: {said}. Begin anew without "
+        "--resume."
+    )

@@ -181,13 +181,8 @@ from tflab.train import loop, summaries
 loop.PAUSE_S = -1  # a checkpoint before every step
 add_step = summaries.add_step
 
-def in_epoch(event_files, step):
-    add_step(event_files, step)
-    if step.step == 8:
-        os.kill(os.getpid(), signal.SIGKILL)
-
 def in_checkpoint():
-    while not any(Path("runs/stopped/checkpoints").glob("*.tempstate*")):
+    while not any(Path("runs/stopped/checkpoints").glob("step-[6-9].*tempstate*")):
         pass
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -199,7 +194,7 @@ kind, *args = sys.argv[1:]
 if kind == "in_checkpoint":
     threading.Thread(target=in_checkpoint, daemon=True).start()
 else:
-    summaries.add_step = {"in_epoch": in_epoch, "slowly": slowly}[kind]
+    summaries.add_step = slowly
 sys.exit(train.main(args))
 """
 
@@ -219,10 +214,9 @@ def heavy():
 
 @pytest.fixture(scope="module")
 def processes(tmp_path_factory):
-    """Two trainings without a stop, `one` and `two`, and one that was stopped thrice.
+    """Two trainings without a stop, `one` and `two`, and one that was stopped twice.
 
-    The folder they are in; of each process its status, stdout and stderr; the files that the one
-    left which was killed in a checkpoint.
+    The folder they are in; of each process its status, stdout and stderr.
     """
     folder = tmp_path_factory.mktemp("processes")
     stopped = folder / "runs/stopped"
@@ -242,57 +236,42 @@ def processes(tmp_path_factory):
         out, err = process.communicate()
         return process.returncode, out, err
 
-    def steps_done():
-        return len(history.read(stopped / history.NAME).steps)
+    def lines():
+        return (stopped / history.NAME).read_bytes().count(b"\n")
 
     model = ("--model", HEAVY)
     where = ("--logdir", "runs/stopped")
     outcome = {"straight": ended(started("-c", TWICE))}
-    outcome["in epoch"] = ended(started("-c", STOPPED, "in_epoch", "--one-thread", *model, *where))
     outcome["in checkpoint"] = ended(
-        started("-c", STOPPED, "in_checkpoint", "--resume", *model, *where)
+        started("-c", STOPPED, "in_checkpoint", "--one-thread", *model, *where)
     )
-    left = [path.name for path in (stopped / checkpoints.FOLDER).iterdir()]
-    interrupted, before = started("-c", STOPPED, "slowly", "--resume", *model, *where), steps_done()
-    while steps_done() < before + 2:
+    interrupted, before = started("-c", STOPPED, "slowly", "--resume", *model, *where), lines()
+    while lines() < before + 2:
         assert interrupted.poll() is None
         time.sleep(0.01)
     interrupted.send_signal(signal.SIGINT)
     outcome["Ctrl-C"] = ended(interrupted)
     outcome["resumed"] = ended(started("-m", "tflab.train", "--resume", *model))
-    return folder, outcome, left
+    return folder, outcome
 
 
 def test_one_thread_and_the_same_seed_give_the_same_weights(processes):
-    folder, outcome, _ = processes
+    folder, outcome = processes
     assert outcome["straight"][0] == 0
-    assert_same(values(folder / "one"), values(folder / "two"))
+    one, two = values(folder / "one"), values(folder / "two")
+    assert one.keys() == two.keys() > {"weights", "weights/Adam", "global_step"}
+    for name, value in one.items():
+        assert np.array_equal(two[name], value), name
 
 
-def assert_same(values_, expected):
-    assert values_.keys() == expected.keys() > {"weights", "weights/Adam", "global_step"}
-    for name, value in expected.items():
-        assert np.array_equal(values_[name], value), name
-
-
-def test_a_kill_in_an_epoch_costs_the_steps_since_the_last_checkpoint(processes):
-    _, outcome, _ = processes
-    assert outcome["in epoch"][0] == -signal.SIGKILL
-    status, _, err = outcome["in checkpoint"]
-    assert status == -signal.SIGKILL
-    assert err.endswith("Going on in 'runs/stopped': 7 of 15 steps are done.\n")
-
-
-def test_a_kill_in_a_checkpoint_leaves_the_one_before(processes):
-    _, outcome, left = processes
-    half_written = [name for name in left if ".tempstate" in name or name.startswith("step-8.")]
-    assert half_written
-    assert "step-7.index" in left
-    assert re.search(r"Going on in 'runs/stopped': [78] of 15 steps", outcome["Ctrl-C"][2])
+def test_a_kill_in_a_checkpoint_leaves_a_training_that_goes_on(processes):
+    _, outcome = processes
+    assert outcome["in checkpoint"][0] == -signal.SIGKILL
+    assert re.search(r"Going on in 'runs/stopped': \d+ of 15 steps", outcome["Ctrl-C"][2])
 
 
 def test_an_interrupt_shows_what_there_is_and_how_to_go_on(processes):
-    _, outcome, _ = processes
+    _, outcome = processes
     status, out, err = outcome["Ctrl-C"]
     assert status == 130
     assert f"{HEAVY} on noise, batch 16, seed 1: partial\n" in out
@@ -302,25 +281,12 @@ def test_an_interrupt_shows_what_there_is_and_how_to_go_on(processes):
     )
 
 
-def test_after_three_stops_it_is_the_training_it_would_have_been(processes):
-    folder, outcome, _ = processes
+def test_after_two_stops_every_step_and_epoch_is_recorded_once(processes):
+    folder, outcome = processes
     status, _, err = outcome["resumed"]
     assert status == 0
     assert err.startswith("Going on in 'runs/stopped': ")
-    assert_same(values(folder / "runs/stopped"), values(folder / "one"))
-    straight, stopped = (
-        history.read(folder / name / history.NAME) for name in ("one", "runs/stopped")
-    )
-    assert untimed(stopped) == untimed(straight)
-
-
-def untimed(training) -> list:
-    steps = [(step.step, step.loss, step.accuracy, step.rate) for step in training.steps]
-    return steps + [(epoch.train_loss, epoch.test_loss, epoch.step) for epoch in training.epochs]
-
-
-def test_nothing_half_written_is_left_in_the_end(processes):
-    folder, *_ = processes
-    left = {path.name.partition(".")[0] for path in (folder / "runs/stopped/checkpoints").iterdir()}
-    assert left <= {"checkpoint", *(f"step-{n}" for n in range(5, 16))}
-    assert not list(folder.rglob("*temp*"))
+    kept = history.read(folder / "runs/stopped" / history.NAME)
+    assert [step.step for step in kept.steps] == list(range(1, 16))
+    assert [epoch.step for epoch in kept.epochs] == [5, 10, 15]
+    assert not kept.interrupted

@@ -82,3 +82,12 @@ def test_traced_steps_count_in_the_time_and_not_in_the_rate():
 def test_an_epoch_of_traced_steps_alone_has_their_rate():
     steps = [TimedStep(n, 1.0, 0.0, 0.1, seconds=1.0, traced=True) for n in (1, 2, 3)]
     assert epochs.epoch_of(SETTINGS, steps, 0.5, 0.75).images_per_second == pytest.approx(10 / 3)
+
+
+def test_the_mean_of_an_epoch_whose_first_steps_were_lost_is_that_of_the_others():
+    steps = [
+        TimedStep(step=5, loss=2.0, accuracy=0.5, rate=0.1, seconds=1.0),
+        TimedStep(step=6, loss=8.0, accuracy=1.0, rate=0.1, seconds=1.0),  # of two rows
+    ]
+    epoch = epochs.epoch_of(SETTINGS, steps, 0.5, 0.75)
+    assert (epoch.train_loss, epoch.images_per_second) == ((4 * 2 + 2 * 8) / 6, 3.0)

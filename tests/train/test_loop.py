@@ -1,4 +1,4 @@
-"""Training: true means, every row once an epoch, and a stop anywhere that changes nothing."""
+"""Training: true means, every row once an epoch, and on from the last checkpoint after a stop."""
 
 import math
 import resource
@@ -71,7 +71,7 @@ def prepared(function=build):
 
 def trained(folder, function=build, settings=SETTINGS):
     """All that a training gives, from where it stands."""
-    start, _ = checkpoints.newest(folder / checkpoints.FOLDER)
+    start = checkpoints.newest(folder / checkpoints.FOLDER)
     return loop.train(prepared(function), settings, folder, start)
 
 
@@ -86,9 +86,10 @@ def untimed(record):
 
 
 def steps_in(folder) -> list[int]:
-    return [
-        checkpoint.step for checkpoint in checkpoints.checkpoints_in(folder / checkpoints.FOLDER)
-    ]
+    """The steps of the checkpoints, the newest first."""
+    state = tf.train.get_checkpoint_state(folder / checkpoints.FOLDER)
+    paths = state.all_model_checkpoint_paths if state else []
+    return [int(path.rpartition("-")[2]) for path in paths][::-1]
 
 
 def recorded(folder) -> list:
@@ -217,9 +218,19 @@ def test_a_training_that_ended_goes_on_from_its_last_checkpoint(
         for record in records:
             if isinstance(record, TimedStep) and record.step == stop:
                 break
-    assert steps_in(folder)[0] == max(stop - 1, 0)
+    assert steps_in(folder)[0] == stop - 1
     assert len(list(trained(folder))) == STEPS - (stop - 1) + 3 - (stop - 1) // 5
     assert_as_without_a_stop(folder, straight)
+
+
+def test_the_steps_before_a_stop_in_an_epoch_count_once_in_its_mean(folder):
+    done = [TimedStep(n, float(n), 0.5, 0.1, seconds=1.0) for n in range(1, 9)]
+    again = replace(done[6], loss=9.0)  # step 7, done once more after a resume
+    with history.opened(folder / history.NAME) as file:
+        for step in (*done, again):
+            history.add(file, step)
+    assert loop.steps_before(folder / history.NAME, SETTINGS, 7) == [done[5], again]
+    assert loop.steps_before(folder / history.NAME, SETTINGS, 5) == []
 
 
 def test_a_training_without_a_checkpoint_begins_anew(folder, straight):
@@ -339,11 +350,3 @@ def test_a_disk_without_room_ends_it_and_what_was_saved_stays(
     assert steps_in(folder)[0] == 5
     list(trained(folder))
     assert_as_without_a_stop(folder, straight)
-
-
-def test_a_training_that_is_going_on_is_left_alone(folder):
-    with closing(trained(folder)) as records:
-        next(records)
-        with pytest.raises(TflabError, match="is still running in another process"):
-            next(trained(folder))
-        assert [record.step for record in islice(records, 3)] == [2, 3, 4]

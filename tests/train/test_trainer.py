@@ -160,20 +160,6 @@ def test_updates_run_with_every_step():
         assert live.run("seen/Read/ReadVariableOp:0") == 3
 
 
-def test_nodes_that_draw_as_they_please_are_known():
-    def noisy() -> Model:
-        model = one_head()
-        return replace(model, loss=model.loss * tf.random.uniform([], seed=3))
-
-    def drawn_by_step() -> Model:
-        model = one_head()
-        return replace(model, loss=model.loss * tf.random.stateless_uniform([], [1, 2]))
-
-    assert trainer.random_nodes(prepare(noisy)) == ["random_uniform/RandomUniform"]
-    assert trainer.random_nodes(prepare(drawn_by_step)) == []
-    assert trainer.random_nodes(prepare(one_head)) == []
-
-
 # Recipes
 
 

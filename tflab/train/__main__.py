@@ -2,8 +2,8 @@
 
     python -m tflab.train --model lenet
 
-What is not given comes from the model's recipe. Ctrl-C saves and stops; --resume goes on with the
-steps that were left. With --one-thread it ends with the weights that it would have had anyway.
+What is not given comes from the model's recipe. Ctrl-C saves and stops; --resume goes on from
+the last checkpoint, and says what that does not restore.
 """
 
 from __future__ import annotations
@@ -111,9 +111,8 @@ def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
             runs.check_own_model(folder, saved)
         trainer, settings = prepare(args, saved, tasks)
         runs.check_same_settings(folder, saved, settings)
-        start, notes = runs.checkpoint_to_resume(folder, trainer, settings)
-        for sentence in notes:
-            note(sentence)
+        start, going_on = runs.checkpoint_to_resume(folder, settings)
+        note(going_on)
     else:
         trainer, settings = prepare(args, None, tasks)
         folder, start = runs.begin_training(args.logdir, trainer, settings), None

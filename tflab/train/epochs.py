@@ -19,7 +19,7 @@ from tflab.records import Epoch, TrainingStep
 
 @dataclass(frozen=True)
 class Settings:
-    """What determines a training. The same settings give the same weights."""
+    """What determines a training."""
 
     model: str
     data: str  # the name of the data set
@@ -63,9 +63,8 @@ def epoch_of(
 
     Traced steps take longer: the rate is that of the others.
     """
-    size, rows = settings.batch_size, settings.train_rows
-    counts = [min(size, rows - start) for start in range(0, rows, size)]
-    pairs = list(zip(steps, counts, strict=True))
+    pairs = [(step, rows_in(settings, step.step)) for step in steps]
+    rows = sum(count for _, count in pairs)
     timed = [pair for pair in pairs if not pair[0].traced] or pairs
     return Epoch(
         epoch=steps[-1].step // settings.epoch_steps,
@@ -77,3 +76,9 @@ def epoch_of(
         seconds=sum(step.seconds for step in steps),
         images_per_second=sum(count for _, count in timed) / sum(s.seconds for s, _ in timed),
     )
+
+
+def rows_in(settings: Settings, step: int) -> int:
+    """The number of rows in a step, counted from 1: the last of an epoch may have fewer."""
+    before = (step - 1) % settings.epoch_steps * settings.batch_size
+    return min(settings.batch_size, settings.train_rows - before)

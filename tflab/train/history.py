@@ -1,8 +1,8 @@
-"""History: the record of a training, a line of JSON for every step and epoch. No TensorFlow.
+"""History: the record of a training, a line of JSON for every step and epoch.
 
-The first line holds the settings; after it, lines are only ever added. If the process is killed, at
-most the last line is incomplete, and readers leave it out. A training that is resumed from a
-checkpoint first removes the lines that came after that.
+The first line holds the settings; after it, lines are only ever added. A training that is resumed
+from a checkpoint writes the steps after it once more: readers take the later lines. Where the
+process was killed a line may be incomplete, and readers leave it out.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import json
 import math
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from dataclasses import MISSING, asdict, fields
 from io import FileIO
 from pathlib import Path
@@ -36,24 +35,13 @@ def create(path: Path, settings: Settings) -> None:
         file.write(json_line(settings))
 
 
-@contextmanager
-def opened(path: Path) -> Iterator[FileIO]:
-    """The file to `add` to, locked for this process; TflabError while another process has it.
-
-    Windows has no such locks: there nobody is refused.
-    """
-    with open(path, "ab", buffering=0) as file:
-        try:
-            with suppress(ImportError):
-                import fcntl
-
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # released when the process ends
-        except BlockingIOError as error:
-            raise TflabError(
-                f"The training in '{path.parent}' is still running in another process; "
-                "wait for it, or stop it there."
-            ) from error
-        yield file
+def opened(path: Path) -> FileIO:
+    """The file to `add` to; what a killed process left in its last line ends there."""
+    file = FileIO(path, "a+")
+    file.seek(-1, os.SEEK_END)
+    if file.read() != b"\n":
+        file.write(b"\n")
+    return file
 
 
 def add(file: FileIO, record: TimedStep | Epoch) -> None:
@@ -73,28 +61,6 @@ def finite_or_none(value: Any) -> Any:
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def cut_after(path: Path, step: int) -> list[TimedStep]:
-    """Remove all records after a step; the steps done in the unfinished epoch are returned.
-
-    Raises TflabError when the history ends before that step.
-    """
-    keep, steps = header_bytes(path), []
-    for end, record in records(path):
-        if record.step > step:
-            break
-        keep = end
-        if isinstance(record, TimedStep):
-            steps.append(record)
-    if len(steps) < step:
-        raise TflabError(
-            f"'{path}' ends at step {len(steps):,}, before the checkpoint of step {step:,}. Lines "
-            "of it were lost, so this training cannot go on; begin another."
-        )
-    os.truncate(path, keep)
-    per_epoch = settings(path).epoch_steps
-    return steps[step // per_epoch * per_epoch :]
-
-
 def settings(path: Path) -> Settings:
     """The settings of the training. Raises TflabError where this is not a history."""
     try:
@@ -105,42 +71,50 @@ def settings(path: Path) -> Settings:
 
 
 def read(path: Path) -> History:
-    """The whole history. An incomplete last line, as a killed process leaves it, is left out.
+    """The whole history. An incomplete line, as a killed process leaves it, is left out.
 
     Raises TflabError where this is not a history, or a line of it cannot be read.
     """
     header = settings(path)
-    after_header = [record for _, record in records(path)]
-    epochs = tuple(record for record in after_header if isinstance(record, Epoch))
+    steps: list[TimedStep] = []
+    epochs: list[Epoch] = []
+    for record in records(path):
+        drop_from(epochs, record.step)
+        if isinstance(record, TimedStep):
+            drop_from(steps, record.step)
+            steps.append(record)
+        else:
+            epochs.append(record)
     return History(
         model=header.model,
         data=header.data,
         batch_size=header.batch_size,
         seed=header.seed,
-        steps=tuple(record for record in after_header if isinstance(record, TimedStep)),
-        epochs=epochs,
+        steps=tuple(steps),
+        epochs=tuple(epochs),
         interrupted=len(epochs) < header.epochs,
     )
 
 
-def header_bytes(path: Path) -> int:
-    return len(next(whole_lines(path)))
+def drop_from(records: list[Any], step: int) -> None:
+    """Remove the records from this step on, which a resumed training did once more."""
+    while records and records[-1].step >= step:
+        records.pop()
 
 
-def records(path: Path) -> Iterator[tuple[int, TimedStep | Epoch]]:
-    """Every record of a step or an epoch, with the offset in the file at which its line ends."""
-    end = 0
+def records(path: Path) -> Iterator[TimedStep | Epoch]:
+    """Every record of a step or an epoch, in the order in which they were written."""
     for number, content in enumerate(whole_lines(path), 1):
-        end += len(content)
         if number > 1:
             kind: type[TimedStep] | type[Epoch] = Epoch if b'"epoch"' in content else TimedStep
-            yield end, parsed(path, number, content, kind)
+            yield parsed(path, number, content, kind)
 
 
 def whole_lines(path: Path) -> Iterator[bytes]:
+    """The lines that are complete: a record's begins and ends with a brace."""
     with doors.opened(path) as file:
         for content in file:
-            if content.endswith(b"\n"):
+            if content.endswith(b"}\n"):
                 yield content
 
 

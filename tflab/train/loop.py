@@ -1,8 +1,7 @@
 """Training loop: the same step again and again, each time on other images.
 
-Every step is recorded at once, and checkpoints are saved on the way. A training that was
-interrupted anywhere can be resumed, and ends with the weights that it would have had without the
-interruption.
+Every step is recorded at once, and checkpoints are saved on the way, from which a training that was
+interrupted can be resumed.
 """
 
 from __future__ import annotations
@@ -55,17 +54,15 @@ def train(
     recorded.
 
     The folder has the history of a training with these settings. The first Ctrl-C saves before
-    it raises KeyboardInterrupt, the second does not wait. Raises TflabError when another process
-    runs this training, when the loss or a weight is not finite any more, and when nothing can be
-    written. The checkpoints until then are kept.
+    it raises KeyboardInterrupt, the second does not wait. Raises TflabError when the
+    checkpoint cannot be restored, when the loss or a weight is not finite any more, and when
+    nothing can be written. The checkpoints until then are kept.
     """
     done = start.step if start else 0
-    path = folder / history.NAME
+    steps = steps_before(folder / history.NAME, settings, done)
     with ExitStack() as stack:
         with writing(folder, done):
-            history_file = stack.enter_context(history.opened(path))
-            steps = history.cut_after(path, done)
-            checkpoints.clear(folder / checkpoints.FOLDER, done)
+            history_file = stack.enter_context(history.opened(folder / history.NAME))
             data = trainer.program.dataset("train")
             stand_in = data.name if data.stands_in_for else ""
             event_files = stack.enter_context(summaries.opened(folder, done, stand_in))
@@ -84,12 +81,22 @@ def train(
             session.begin(live, session.start_of(trainer.program))
         keep(run, done)
         for epoch in range(done // settings.epoch_steps, settings.epochs):
-            for step in epoch_steps(run, epoch, len(steps)):
+            for step in epoch_steps(run, epoch, done):
                 steps.append(step)
                 yield step
             yield finish_epoch(run, steps)
             steps = []
         ending.taken()  # there is nothing left to interrupt
+
+
+def steps_before(path: Path, settings: Settings, done: int) -> list[TimedStep]:
+    """The steps of the epoch in which the training goes on, as far as the history has them."""
+    begin = done // settings.epoch_steps * settings.epoch_steps
+    return [
+        step
+        for step in history.read(path).steps
+        if isinstance(step, TimedStep) and begin < step.step <= done
+    ]
 
 
 def config_of(settings: Settings, options: Options) -> tf1.ConfigProto:
@@ -100,12 +107,12 @@ def config_of(settings: Settings, options: Options) -> tf1.ConfigProto:
 
 
 def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
-    """Run the steps of an epoch except for its first `done` ones."""
+    """Run the steps of an epoch, except for those among the first `done` of the training."""
     settings, trainer = run.settings, run.trainer
     step_once = trainer.train.callable(run.live)
     batch = batches(run)
     saved = ended = time.perf_counter()
-    for index in range(done, settings.epoch_steps):
+    for index in range(max(0, done - epoch * settings.epoch_steps), settings.epoch_steps):
         before = epoch * settings.epoch_steps + index  # steps, of the whole training
         if ending.taken():
             save(run, before)

@@ -13,23 +13,23 @@ from tflab.exporters import tensorboard
 from tflab.train import checkpoints, history
 from tflab.train.checkpoints import Checkpoint
 from tflab.train.epochs import Settings
-from tflab.train.trainer import Trainer, random_nodes
+from tflab.train.trainer import Trainer
 
 RATES = " The learning rate of every step depends on the number of epochs."
-SHOWN = 5  # differences between variables that an error lists
+RESTORED = (
+    "Restored: all variables, and the order of the rows. Not restored: random numbers that ops "
+    "draw, as for dropout, begin anew."
+)
 
 
 def begin_training(logdir: str | None, trainer: Trainer, settings: Settings) -> Path:
     """Create a folder with the graph and a history without steps. Raises UsageError."""
-    while True:
-        folder = logdirs.choose(logdir, f"{settings.model}-train")
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-            history.create(folder / history.NAME, settings)
-            break
-        except OSError as error:
-            if not (folder / history.NAME).is_file():  # else another training was first: the next
-                raise logdirs.unwritable(folder, error) from error
+    folder = logdirs.choose(logdir, f"{settings.model}-train")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        history.create(folder / history.NAME, settings)
+    except OSError as error:
+        raise logdirs.unwritable(folder, error) from error
     tensorboard.write_graph(folder, trainer.program)
     return folder
 
@@ -74,24 +74,9 @@ def check_same_settings(folder: Path, saved: Settings, given: Settings) -> None:
         )
 
 
-def checkpoint_to_resume(
-    folder: Path, trainer: Trainer, settings: Settings
-) -> tuple[Checkpoint | None, list[str]]:
-    """The newest undamaged checkpoint, or None to begin anew; and notes about it for the user."""
-    start, notes = checkpoints.newest(folder / checkpoints.FOLDER)
-    if start:
-        differences = checkpoints.differences(start, trainer.program.graph)
-        if differences:
-            raise UsageError(
-                f"The variables in '{folder}' are those of another network: "
-                f"{'; '.join(differences[:SHOWN])}{'; ...' if differences[SHOWN:] else ''}."
-            )
+def checkpoint_to_resume(folder: Path, settings: Settings) -> tuple[Checkpoint | None, str]:
+    """The newest checkpoint, or None to begin anew; and what it restores."""
+    start = checkpoints.newest(folder / checkpoints.FOLDER)
     done = start.step if start else 0
-    notes.append(f"Going on in '{folder}': {done:,} of {settings.steps:,} steps are done.")
-    nodes = random_nodes(trainer)
-    if done and nodes:
-        notes.append(
-            f"The numbers that '{nodes[0]}' draws begin anew, because the runtime does not say "
-            "how far they had come: the training goes on as well, but not to the same bits."
-        )
-    return start, notes
+    note = f"Going on in '{folder}': {done:,} of {settings.steps:,} steps are done."
+    return start, f"{note} {RESTORED}" if 0 < done < settings.steps else note

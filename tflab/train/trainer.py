@@ -21,7 +21,6 @@ from tflab.runtime import cluster, session
 from tflab.train import checkpoints
 
 EPOCHS, BATCH_SIZE = 5, 64  # for a model that has an optimizer and no recipe
-RANDOM = ("Random", "TruncatedNormal", "Multinomial")  # in the names of op types
 
 
 @dataclass(frozen=True)
@@ -139,17 +138,6 @@ def training_scores(program: Program, towers: int = 1) -> tf.Tensor | None:
     if len(logits) == towers:
         return logits[0] if towers == 1 else tf.concat(logits, axis=0)
     return model.output if model.output.op in ops else None
-
-
-def random_nodes(trainer: Trainer) -> list[str]:
-    """The nodes of the training step that draw random numbers without keeping a state."""
-    graph = trainer.program.graph
-    behind = ancestors(graph, *trainer.train.targets)
-    return [
-        op.name
-        for op in graph.get_operations()
-        if op.name in behind and op.op_def.is_stateful and any(word in op.type for word in RANDOM)
-    ]
 
 
 def ancestors(graph: tf.Graph, *names: str) -> set[str]:
