@@ -1,7 +1,7 @@
 """The door for traces recorded anywhere: files of RunMetadata go in, records come out.
 
 Each file is a step. How long its `session.run` took is not in a RunMetadata: a step is taken from
-the start of its first op to the end of its last one. No TensorFlow in here.
+the start of its first op to the end of its last one.
 """
 
 from __future__ import annotations
@@ -10,21 +10,24 @@ import gc
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
 
 from tflab.analysis import parameters, tracks
+from tflab.analysis.memory import US
 from tflab.analysis.parameters import Parameters
 from tflab.cli import progress
 from tflab.convert import decoded, event_files, graphs, other_kinds, protos
 from tflab.convert.fields import DamagedError
 from tflab.convert.files import opened
-from tflab.convert.plausible import plausible
 from tflab.errors import TflabError, UsageError
 from tflab.records import Capture, Node, OpRun, StepTime, Transfer
 from tflab.runtime import trace
+from tflab.units import plural
 
+LATEST_NS = 2**62  # the year 2116: what is later does not fit into the formats of other tools
+MOST_BYTES = 2**48  # 256 TB: no op asks for more
 WANTED = "give what run_metadata.SerializeToString() returned, or its text"
 
 Runs = list[OpRun]
@@ -108,12 +111,15 @@ def read(files: Sequence[str], graph: str | None = None) -> Recorded:
             rows = by_device(len(steps), found, words)
             kept = tracks.without_repeats(rows)
             left_out.update({device: len(rows[device]) - len(kept[device]) for device in rows})
-            own, wrong = plausible([run for group in kept.values() for run in group])
+            all_runs = [run for group in kept.values() for run in group]
+            own = [run for run in all_runs if possible(run)]
             if not own:
                 raise TflabError(
                     f"'{path}' has no op runs: a step is recorded with trace_level=FULL_TRACE."
                 )
-            notes += [f"In '{path}' {what}." for what in wrong]
+            if len(own) < len(all_runs):
+                wrong = plural(len(all_runs) - len(own), "op run")
+                notes.append(f"In '{path}' {wrong} with impossible times or sizes left out.")
             steps.append(span(len(steps), own))
             labels.append(label)
             runs += own
@@ -146,31 +152,19 @@ def by_device(step: int, found: protos.Trace, words: decoded.Vocabulary) -> dict
         rows.setdefault(device, []).extend(
             trace.device_runs(step, device, stats, words.labels(device), words.names.__getitem__)
         )
-    return typed_by_launches(rows, words.types)
+    return rows
 
 
-def typed_by_launches(rows: Mapping[str, Runs], types: Mapping[str, str]) -> dict[str, Runs]:
-    """Kernels whose rows say no op type have that of the launch of the same node in this step,
-    which is what ran; `types` are those of a graph, that of before fusion perhaps."""
-    kinds = {device: tracks.track_kind(device) for device in rows}
-    launched = {
-        run.name: run.op
-        for device, kind in kinds.items()
-        if kind == tracks.LAUNCHES
-        for run in rows[device]
-        if run.op != "unknown"
-    }
-    return {
-        device: [
-            replace(run, op=launched[run.name])
-            if kinds[device] in tracks.ON_GPU
-            and run.name in launched
-            and run.op in ("unknown", types.get(run.name))
-            else run
-            for run in group
-        ]
-        for device, group in rows.items()
-    }
+def possible(run: OpRun) -> bool:
+    """Whether times and sizes are those of a clock and an allocator, and not of a damaged file."""
+    return (
+        0 <= run.start_ns <= run.start_ns + run.duration_ns <= LATEST_NS
+        and 0 <= run.requested_bytes <= MOST_BYTES
+        and all(
+            0 <= time * US <= LATEST_NS and abs(size) <= MOST_BYTES
+            for time, size, _ in run.allocations
+        )
+    )
 
 
 def span(step: int, runs: Runs) -> StepTime:
