@@ -1,1 +1,1 @@
-"""Analysis: ledgers, timelines, tables and statistics of what ran. No TensorFlow in here."""
+"""Analysis: ledgers, timelines, tables and statistics of what ran."""

@@ -1,6 +1,6 @@
 """Accumulator: the statistics of a measurement too long to keep its runs, a step at a time.
 
-No TensorFlow in here. Count, sum, least and most of the runs of each node are exact. Quantiles come
+Count, sum, least and most of the runs of each node are exact. Quantiles come
 from a sketch: durations are counted in buckets whose bounds grow by 2 %, which puts every quantile
 within 1 % of the true one (DDSketch: Masson, Rim and Lee 2019, "a fast and fully-mergeable quantile
 sketch"; it takes another rank). They are nearest-rank, as those of `op_stats`.

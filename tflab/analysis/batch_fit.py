@@ -1,4 +1,4 @@
-"""Batch fit: how the time of a row grows with the batch size. No TensorFlow in here."""
+"""Batch fit: how the time of a row grows with the batch size."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 What a step asked for is known in pieces (`tflab.analysis.pieces`). A buffer is a piece that an
 output lies in. Working memory is released before its op ends; it is no output's, and the runtime
-gives no address of it. No TensorFlow in here.
+gives no address of it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from operator import attrgetter
 from tflab.analysis import memory, pieces
 from tflab.analysis.memory import US
 from tflab.analysis.pieces import Piece, end_ns, tensor_name
-from tflab.records import Fate, Node, OpRun, StepTime, Transfer, node_of
+from tflab.records import Fate, Node, OpRun, StepTime, Transfer
 from tflab.records.buffers import (
     BACKWARD,
     FORWARD,
@@ -25,6 +25,7 @@ from tflab.records.buffers import (
     Output,
     Use,
 )
+from tflab.records.graph import after
 
 BLUR_US = 1  # records are known to the microsecond
 
@@ -225,18 +226,8 @@ def backward_nodes(
             carried.setdefault(fate.into, []).append(fate.name)
     backward |= {name for name, work in carried.items() if backward.issuperset(work)}
     users |= carried.keys()
-    takers: dict[str, list[str]] = {}
-    for node in nodes:
-        if node.name not in users:
-            for tensor in node.inputs:
-                takers.setdefault(node_of(tensor), []).append(node.name)
-    waiting = list(backward)
-    while waiting:
-        for taker in takers.get(waiting.pop(), ()):
-            if taker not in backward:
-                backward.add(taker)
-                waiting.append(taker)
-    return frozenset(backward & {node.name for node in nodes})
+    own = [node for node in nodes if node.name not in users]
+    return frozenset(after(own, backward) & {node.name for node in nodes})
 
 
 def caller(name: str, users: Collection[str]) -> str | None:

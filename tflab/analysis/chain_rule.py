@@ -1,7 +1,4 @@
-"""Chain rule: the steps from the loss to the variables, as a graph's gradients take them.
-
-No TensorFlow in here.
-"""
+"""Chain rule: the steps from the loss to the variables, as a graph's gradients take them."""
 
 from __future__ import annotations
 

@@ -5,7 +5,7 @@ behind a's, and messages both ways bound the offset from both sides, as in NTP (
 "Internet time synchronization"); of many messages the fastest count. Where a task has exchanged
 messages with a third one, that bounds it as well: the bounds are difference constraints, and the
 tightest ones are shortest paths (Cormen et al., "Introduction to Algorithms", section 24.4). The
-middles of the tightest bounds satisfy all constraints at once. No TensorFlow in here.
+middles of the tightest bounds satisfy all constraints at once.
 """
 
 from __future__ import annotations

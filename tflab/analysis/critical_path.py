@@ -8,7 +8,7 @@ be unlimited and starting an op to be free, so a step takes longer than its long
 A node in a loop has a run for each iteration, and each is a link of its own. A trace does not say
 which iteration a run belongs to. Where two nodes ran equally often, the first run of one waits for
 the first of the other, and so on; else a run waits for the last one that had ended when it began.
-A chain is only given where each run began after those before it had ended. No TensorFlow in here.
+A chain is only given where each run began after those before it had ended.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Evaluation: what a formula gives, and whether that is what the graph computes. No TensorFlow.
+"""Evaluation: what a formula gives, and whether that is what the graph computes.
 
 A formula is evaluated as it is printed, in float64, with NumPy's rules. Only its names are replaced
 by identifiers: `x * dL/d(mul)` becomes `v0 * v1`. The text is parsed, not run: of Python's syntax

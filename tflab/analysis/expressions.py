@@ -1,4 +1,4 @@
-"""Expressions: what nodes compute, as trees that can be written as formulas. No TensorFlow in here.
+"""Expressions: what nodes compute, as trees that can be written as formulas.
 
 A formula is a tree of names, numbers, products, and operations. Products are kept flat, with their
 number in front, so that `2 * (1 / n * a)` reads `2 * a / n`; nothing else is rearranged.

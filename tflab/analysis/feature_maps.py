@@ -1,4 +1,4 @@
-"""Feature maps: which tensors of a step can be drawn as images. No TensorFlow in here.
+"""Feature maps: which tensors of a step can be drawn as images.
 
 They are told by structure and shape: what depends on an image that is fed, has its batch size and
 four dimensions, the last of which counts channels; and the variables that convolutions take.
@@ -13,7 +13,7 @@ import numpy as np
 
 from tflab.analysis import values
 from tflab.analysis.gradient_graph import PASSES_ON, VARIABLES, gradient_name
-from tflab.records import Node, node_of
+from tflab.records import Node, graph, node_of
 from tflab.records.maps import IMAGE, KERNEL, LAYER, FeatureMap, Maps, Probabilities
 
 CHANNELS = 16  # of a map that are kept
@@ -82,16 +82,7 @@ def plan(
 
 def after(starts: Iterable[str], nodes: Sequence[Node]) -> list[str]:
     """All nodes that depend on the first ones, in the order of the graph."""
-    takers: dict[str, list[str]] = {}
-    for node in nodes:
-        for tensor in node.inputs:
-            takers.setdefault(node_of(tensor), []).append(node.name)
-    reached, waiting = set(starts), list(starts)
-    while waiting:
-        for name in takers.get(waiting.pop(), ()):
-            if name not in reached:
-                reached.add(name)
-                waiting.append(name)
+    reached = graph.after(nodes, starts)
     return [node.name for node in nodes if node.name in reached]
 
 

@@ -1,5 +1,5 @@
 """Flowed derivatives: those that the first run of the gradients gave, held against the numbers of
-the recorded step. No TensorFlow in here.
+the recorded step.
 
 Both are of the first batch, with the variables as they start. Where these start otherwise in every
 session, at random, the two have no reason to agree.

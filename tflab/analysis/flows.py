@@ -1,4 +1,4 @@
-"""Flows: from which run to which run data went. No TensorFlow in here.
+"""Flows: from which run to which run data went.
 
 A trace says when ops ran, a graph which node takes whose outputs. Together they say from which run
 a run took its inputs. In a loop, where a node runs many times, that is its last run that had ended.

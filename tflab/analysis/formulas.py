@@ -2,7 +2,7 @@
 
 Composed from types, edges, shapes and constants alone. What only moves numbers or gives them
 another shape is looked through; a type without a rule is called by its node's name. What is
-composed here is a proposal: `evaluation.Points` says whether it is right. No TensorFlow in here.
+composed here is a proposal: `evaluation.Points` says whether it is right.
 """
 
 from __future__ import annotations

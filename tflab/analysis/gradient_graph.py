@@ -1,7 +1,7 @@
 """Gradient graph: the formulas of gradient nodes, over forward nodes and incoming gradients.
 
 What a gradient function was given and what it returned is TensorFlow's own note (`GradientCall`);
-for graphs from files it is inferred from who takes what from whom. No TensorFlow in here.
+for graphs from files it is inferred from who takes what from whom.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from tflab.analysis import formulas, op_rules
 from tflab.analysis.evaluation import NOWHERE, Points
 from tflab.analysis.expressions import Expression, Name
 from tflab.records import Gradient, GradientCall, Node, node_of
+from tflab.records.graph import makers, reach
 
 PASSES_ON = ("ReadVariableOp", "Identity", "ReadVariableXlaSplitND")  # reads of variables
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
@@ -191,10 +192,4 @@ def gradient_name(label: str) -> str:
 
 def leading_to(nodes: Mapping[str, Node], ends: Iterable[str]) -> set[str]:
     """All nodes whose values are needed for these tensors."""
-    needed, waiting = set(), [node_of(tensor) for tensor in ends]
-    while waiting:
-        name = waiting.pop()
-        if name not in needed and name in nodes:
-            needed.add(name)
-            waiting.extend(map(node_of, nodes[name].inputs))
-    return needed
+    return reach(map(node_of, ends), makers(nodes.values())) & nodes.keys()

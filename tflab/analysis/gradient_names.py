@@ -2,7 +2,7 @@
 
 `tf.gradients` puts what the gradient of an op consists of into a scope of the op's name,
 `gradients/loss/Mean_grad/Tile`, within whichever scope it is called. A `GradientTape` writes
-`gradient_tape/loss/Mean/Tile`. No TensorFlow in here.
+`gradient_tape/loss/Mean/Tile`.
 """
 
 from __future__ import annotations

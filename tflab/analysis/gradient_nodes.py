@@ -1,4 +1,4 @@
-"""Gradient nodes: what each of them is for, and towards which gradient it leads. No TensorFlow.
+"""Gradient nodes: what each of them is for, and towards which gradient it leads.
 
 Some compute the formula; the others are bookkeeping, each of a kind that has a reason.
 """

@@ -1,5 +1,5 @@
 """Gradient search: which nodes of a graph are gradients, where nobody noted it and names may say
-nothing. No TensorFlow in here.
+nothing.
 
 Gradients start at a tensor of ones, the gradient of a loss by itself, and end at the updates of
 variables. What such an update needs and the loss does not need is a gradient; what also needs a
@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 
 from tflab.records import Node, node_of
+from tflab.records.graph import reach, turned_around
 
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 ASSIGNMENTS = re.compile(r"Assign(VariableOp)?")  # these may also be those of an initialiser
@@ -224,25 +225,3 @@ def counting(node: Node) -> bool:
     """Whether it makes whole numbers, or turns them into others: sizes, axes, indices."""
     whole = all(output.dtype.startswith("int") for output in node.outputs)
     return whole or node.op == "Cast"
-
-
-def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    turned: dict[str, list[str]] = {}
-    for name, ends in edges.items():
-        for end in dict.fromkeys(ends):
-            turned.setdefault(end, []).append(name)
-    return turned
-
-
-def reach(
-    starts: Iterable[str], edges: dict[str, list[str]], stop: Collection[str] = ()
-) -> set[str]:
-    """All that can be reached from the starts, themselves included, without what stops it."""
-    reached = set(starts)
-    waiting = list(reached)
-    while waiting:
-        for name in edges.get(waiting.pop(), ()):
-            if name not in reached and name not in stop:
-                reached.add(name)
-                waiting.append(name)
-    return reached

@@ -1,8 +1,7 @@
 """Inferred gradients: what gradient functions returned, where only the graph is there to show it.
 
 A graph from a file brings no note of TensorFlow's. What a gradient node hands to the gradient of
-another op, from which its own forward op takes something, is the gradient by that something. No
-TensorFlow in here.
+another op, from which its own forward op takes something, is the gradient by that something.
 """
 
 from __future__ import annotations

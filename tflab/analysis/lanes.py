@@ -1,4 +1,4 @@
-"""Lanes: how many ops ran at once, and which device stood idle. No TensorFlow in here.
+"""Lanes: how many ops ran at once, and which device stood idle.
 
 On a CPU the runtime does not say which thread ran an op (every `thread_id` is 0). It is known which
 runs overlap, and lanes are the rows that a picture of these runs needs.

@@ -1,7 +1,7 @@
 """Ledger: every node of the user's graph has one fate, every executed node one origin.
 
 The account closes: the executed nodes are the user's nodes with the fate `executed` and the nodes
-that have an origin, each once. No TensorFlow in here.
+that have an origin, each once.
 
 Fates: `executed` under its own name, perhaps with another type; `unreached`, because the fetches
 do not depend on it; `folded` into a constant; `merged` with an equal node; `fused` into a node that

@@ -1,4 +1,4 @@
-"""Levels: how many ops ran at a time, and how many bytes they held. No TensorFlow in here."""
+"""Levels: how many ops ran at a time, and how many bytes they held."""
 
 from __future__ import annotations
 

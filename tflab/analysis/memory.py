@@ -1,4 +1,4 @@
-"""Memory: what ops allocated, what was alive at once, and who held it. No TensorFlow in here.
+"""Memory: what ops allocated, what was alive at once, and who held it.
 
 For every run of an op the runtime records each allocation, each release of that memory, and the
 microsecond of both (`TrackingAllocator` in tensorflow/core/framework).

@@ -1,7 +1,7 @@
 """Not finite: which nodes made NaN or Inf of finite inputs, and what went into them.
 
 A node in a loop computes its tensor several times in a step; the n-th time it takes what its loop's
-other nodes computed the n-th time. No TensorFlow in here.
+other nodes computed the n-th time.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """Op rules: which types of ops are which formulas, and which only hand numbers on.
 
 What has no rule is called by its own name in the formulas of others. A rule may be wrong for some
-inputs (a broadcast, an attribute): no formula is printed before its value was compared. No
-TensorFlow in here.
+inputs (a broadcast, an attribute): no formula is printed before its value was compared.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Op statistics: the runs of each node, folded into their number, sum, extremes and quantiles.
 
-No TensorFlow in here. This is of runs that were kept, and exact; for those of a long measurement
+This is of runs that were kept, and exact; for those of a long measurement
 there is the `accumulator`. All quantiles are nearest-rank: the q-quantile of n runs is the run of
 rank ceil(q * n), the shortest that at least q of all do not exceed (definition 1 of Hyndman and
 Fan, "Sample quantiles in statistical packages", 1996). So the p95 of fewer than 20 runs is the

@@ -1,6 +1,6 @@
 """Op table: the statistics of nodes as rows, by type, node, layer or source line.
 
-No TensorFlow in here. Every table of ops is made here, of what `tflab.analysis.op_stats` folds. A
+Every table of ops is made here, of what `tflab.analysis.op_stats` folds. A
 node is in exactly one row, so the rows of any table add up to the same time.
 
 Self and total time mean what they mean in profilers since Graham, Kessler and McKusick, "gprof:

@@ -5,7 +5,7 @@ own op (`ResourceApplyAdam`, `SparseApplyFtrl`) takes the trained variable first
 it. Scatters and assignments update anything: the table of an embedding, but also a slot, a moving
 average or a counter. Of these, a variable is trained where its update depends on what the forward
 pass computed of it: a gradient does. The forward pass is what leads to the loss, or to any other
-result that is no update. No TensorFlow in here.
+result that is no update.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from math import prod
 
 from tflab.analysis import critical_path
-from tflab.records import Node, Shape, Transfer, node_of
+from tflab.records import Node, Shape, Transfer
+from tflab.records.graph import makers, reach
 
 OPTIMISERS = re.compile(r"(Resource)?(Sparse)?Apply\w+")  # their first input is what is trained
 UPDATES = re.compile(
@@ -102,7 +103,7 @@ class Updates:
         names = dict.fromkeys(shared.values())
         self.bits = {name: OTHER << place for place, name in enumerate(names, start=1)}
         self.variable = dict(shared)  # node -> the variable that it is, or only hands on
-        self.inputs = {node.name: list(map(node_of, node.inputs)) for node in nodes}
+        self.inputs = makers(nodes)
         for transfer in transfers:
             if transfer.recv in self.nodes:
                 self.inputs[transfer.recv].append(transfer.send)
@@ -180,13 +181,7 @@ class Updates:
 
     def leading_to(self, results: Iterable[str]) -> set[str]:
         """The results and what they are computed from, but for what only hands a variable on."""
-        led, waiting = set[str](), list(results)
-        while waiting:
-            name = waiting.pop()
-            if name not in led:
-                led.add(name)
-                waiting += self.inputs[name]
-        return led - self.variable.keys()
+        return reach(results, self.inputs) - self.variable.keys()
 
     def is_result(self, node: Node) -> bool:
         """Whether it makes a value that no other node takes, and that is not just a variable's."""

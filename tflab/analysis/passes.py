@@ -1,6 +1,6 @@
 """Passes: what each graph pass of the runtime did, read off the graphs before and after it.
 
-No TensorFlow in here: snapshots go in, `Pass` records come out. What a kind of pass is for stands
+Snapshots go in, `Pass` records come out. What a kind of pass is for stands
 in PURPOSES; what it did here is the difference of two dumps. `replay` goes the other way: from the
 changes to the versions that each node had.
 """

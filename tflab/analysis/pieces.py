@@ -9,7 +9,6 @@ and releases of each op run, and the inputs of each node of the graph that ran.
 - Inferred: who read a piece, from the graph; and whether an op that gives out an input's memory
   wrote it over or passed it on, from its type.
 
-No TensorFlow in here.
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Quality: whether the machine was quiet enough to draw conclusions from times. No TensorFlow in
-here.
+"""Quality: whether the machine was quiet enough to draw conclusions from times.
 
 Other programs only ever slow steps down, and not all steps alike, so a busy machine turns a
 comparison of times around. Four things give it away: how many wanted a core before the measurement

@@ -1,4 +1,4 @@
-"""Roofline: the highest rate that this machine can reach at an intensity. No TensorFlow in here."""
+"""Roofline: the highest rate that this machine can reach at an intensity."""
 
 from __future__ import annotations
 

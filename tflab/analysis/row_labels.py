@@ -1,7 +1,4 @@
-"""Row labels: what a node belongs to, by type, node, layer or source line.
-
-No TensorFlow in here.
-"""
+"""Row labels: what a node belongs to, by type, node, layer or source line."""
 
 from __future__ import annotations
 

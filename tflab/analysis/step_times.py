@@ -1,4 +1,4 @@
-"""Step times: how long steps took, and which of them to look at. No TensorFlow in here."""
+"""Step times: how long steps took, and which of them to look at."""
 
 from __future__ import annotations
 

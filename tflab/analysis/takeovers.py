@@ -1,6 +1,6 @@
 """Takeovers: who does the work of a node that a pass took out of the graph, or left without users.
 
-No TensorFlow in here. It is read off the graphs before and after the pass: where the node was used,
+It is read off the graphs before and after the pass: where the node was used,
 another stands now.
 """
 

@@ -1,4 +1,4 @@
-"""Timeline: which owner each nanosecond of a step belongs to. No TensorFlow in here."""
+"""Timeline: which owner each nanosecond of a step belongs to."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Toggles: what switching a graph pass off changes in a graph. No TensorFlow in here."""
+"""Toggles: what switching a graph pass off changes in a graph."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Tracks: what the rows of a trace stand for, and which of them repeat others.
 
-No TensorFlow in here. A RunMetadata lists its rows by device, and not all of these are devices:
+A RunMetadata lists its rows by device, and not all of these are devices:
 
 - `/job:.../device:CPU:0`, or `/cpu:0`: ops, and the time that they took;
 - `/job:.../device:GPU:0`, or `/gpu:0`: ops too, but the times are those of launching their kernels;

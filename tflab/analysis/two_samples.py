@@ -1,5 +1,5 @@
 """Two samples: whether a step takes another time in one measurement than in another that was made
-elsewhere, or later. No TensorFlow in here.
+elsewhere, or later.
 
 Such measurements share no disturbance, so their observations make no pairs: the ratio of their
 means has the interval of Cochran and Cox ("Experimental Designs", 1950), for logarithms, as in

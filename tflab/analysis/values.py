@@ -1,4 +1,4 @@
-"""Values: what the elements of tensors come to, and in which order. No TensorFlow in here."""
+"""Values: what the elements of tensors come to, and in which order."""
 
 from __future__ import annotations
 

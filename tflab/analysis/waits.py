@@ -1,4 +1,4 @@
-"""Waits: which task of a cluster the others waited for. No TensorFlow in here.
+"""Waits: which task of a cluster the others waited for.
 
 What slows a step down is seen where nothing else runs: a task that computes for long computes alone
 at the end, and one that stood still ends a pause in which no op ran anywhere.

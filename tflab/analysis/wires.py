@@ -1,4 +1,4 @@
-"""Wires: what several tasks of a cluster did in a step, on one time axis. No TensorFlow in here.
+"""Wires: what several tasks of a cluster did in a step, on one time axis.
 
 Each task times its own ops by its own clock. The messages of the steps themselves say how far these
 clocks are apart (`clocks`): a task starts after the step did and ends before it, and a tensor is

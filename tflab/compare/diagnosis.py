@@ -1,4 +1,4 @@
-"""Diagnosis: why a step is slow, in three sentences at most. No TensorFlow in here.
+"""Diagnosis: why a step is slow, in three sentences at most.
 
 They are ranked by the share of the step that they cost. The rules and their sentences stand in
 `reasons`, what is measured of a step in `step_work`.

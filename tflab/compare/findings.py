@@ -1,4 +1,4 @@
-"""Findings: sentences about a comparison, each computed from its table. No TensorFlow in here."""
+"""Findings: sentences about a comparison, each computed from its table."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Conversion: what recorded steps add up to, as for steps that tflab ran itself.
-
-No TensorFlow in here.
-"""
+"""Conversion: what recorded steps add up to, as for steps that tflab ran itself."""
 
 from __future__ import annotations
 

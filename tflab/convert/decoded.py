@@ -1,6 +1,6 @@
 """Decoded: what the protos of `tflab.convert.protos` say in bytes, as names, op types and nodes.
 
-No TensorFlow in here. The bytes of a file may be any; a name that is not UTF-8 is shown with
+The bytes of a file may be any; a name that is not UTF-8 is shown with
 replacement characters, and two names that then look alike get different numbers.
 """
 

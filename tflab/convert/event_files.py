@@ -1,5 +1,5 @@
 """Event files: what TensorBoard reads, with the traces that a FileWriter's `add_run_metadata` put
-into them, each under a tag. No TensorFlow in here.
+into them, each under a tag.
 
 The file is a row of records (tensorflow/core/lib/io/record_writer.h): eight bytes of length and a
 checksum of four, the content, a checksum of four. Each content is an Event (event.proto).

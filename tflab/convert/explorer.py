@@ -1,7 +1,4 @@
-"""Explorer: the graph that traces bring, and what its nodes took, for Google's Model Explorer.
-
-No TensorFlow in here.
-"""
+"""Explorer: the graph that traces bring, and what its nodes took, for Google's Model Explorer."""
 
 from __future__ import annotations
 

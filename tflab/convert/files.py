@@ -1,4 +1,4 @@
-"""Files: opened one at a time; whatever is wrong with one as a sentence. No TensorFlow in here."""
+"""Files: opened one at a time; whatever is wrong with one as a sentence."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Other kinds: files that people take for traces of a session, and what to do with each.
-
-No TensorFlow in here.
-"""
+"""Other kinds: files that people take for traces of a session, and what to do with each."""
 
 from __future__ import annotations
 

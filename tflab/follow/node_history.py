@@ -1,6 +1,6 @@
 """Node history: one node, from the line that made it to the time that it took.
 
-No TensorFlow in here. Each stage knows its own graph; a history is what they all say of one name,
+Each stage knows its own graph; a history is what they all say of one name,
 and of the node that carries it on where it was fused into another. As through the stages
 themselves, the records go through five functions: from_program, with_placement, with_times,
 with_buffers, values.with_values.

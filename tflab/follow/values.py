@@ -1,6 +1,6 @@
 """Values in a node's history: what its outputs held in the recorded step, and their gradient.
 
-No TensorFlow in here. Of a node of the program they are what the program defines, and it is said
+Of a node of the program they are what the program defines, and it is said
 which tensor of the graph that ran held the same. A node of that graph with the name of one of the
 program's may compute something else: then both are there.
 """

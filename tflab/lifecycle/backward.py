@@ -33,7 +33,7 @@ from tflab.records import (
     Source,
     node_of,
 )
-from tflab.records.graph import BACKWARD, UPDATE
+from tflab.records.graph import BACKWARD, UPDATE, after, makers, reach
 from tflab.runtime import functions, nodes, private
 
 NOT_NEEDED = "the loss does not depend on it"
@@ -229,7 +229,7 @@ def gradients_of(
         origin = private.original_op(op)
         if origin is not None:
             derived.setdefault(origin.name, []).append(op.name)
-    needed = reach([program.loss.op.name], {node.name: parents(node) for node in forward})
+    needed = reach([program.loss.op.name], makers(forward))
     trained = trained_nodes(program, forward)
     for node in forward:
         function, registered = gradient_functions.of(program.graph.get_operation_by_name(node.name))
@@ -265,24 +265,8 @@ def parents(node: Node) -> list[str]:
     return [node_of(tensor) for tensor in node.inputs]
 
 
-def reach(starts: Iterable[str], edges: dict[str, list[str]]) -> set[str]:
-    """All that can be reached from the starts, themselves included."""
-    reached = set(starts)
-    waiting = list(reached)
-    while waiting:
-        for name in edges.get(waiting.pop(), ()):
-            if name not in reached:
-                reached.add(name)
-                waiting.append(name)
-    return reached
-
-
 def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:
     """What the loss is derived by, trainable variables or parameters, and all computed from it."""
-    consumers: dict[str, list[str]] = {}
-    for node in forward:
-        for parent in parents(node):
-            consumers.setdefault(parent, []).append(node.name)
     variables = program.graph.get_collection(tf.compat.v1.GraphKeys.TRAINABLE_VARIABLES)
     variables += program.model.parameters
-    return reach((variable.op.name for variable in variables), consumers)
+    return after(forward, (variable.op.name for variable in variables))

@@ -11,6 +11,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.records import node_of
+from tflab.records.graph import reach
 
 WIDER = {tf.float32.as_datatype_enum: tf.float64.as_datatype_enum}
 
@@ -30,14 +31,11 @@ def copies(graph: tf.Graph, ends: Sequence[str]) -> Iterator[tuple[tf.Graph, tf.
 
 def prune(graph_def: Any, ends: Sequence[str]) -> Any:
     """Only what these nodes depend on; the function library stays."""
-    inputs = {node.name: node.input for node in graph_def.node}
-    needed, waiting = set(ends), list(ends)
-    while waiting:
-        for tensor in inputs[waiting.pop()]:
-            name = node_of(tensor.removeprefix("^"))
-            if name not in needed:
-                needed.add(name)
-                waiting.append(name)
+    inputs = {
+        node.name: [node_of(tensor.removeprefix("^")) for tensor in node.input]
+        for node in graph_def.node
+    }
+    needed = reach(ends, inputs)
     kept = [node for node in graph_def.node if node.name in needed]
     return tf1.GraphDef(node=kept, library=graph_def.library, versions=graph_def.versions)
 

@@ -19,7 +19,8 @@ from tflab.analysis import ledger
 from tflab.errors import TflabError
 from tflab.lifecycle import recorded_step
 from tflab.lifecycle.recorded_step import Arrays, Ran
-from tflab.records import Node, Options, Program
+from tflab.records import Node, Options, Program, node_of
+from tflab.records.graph import reach, turned_around
 from tflab.runtime import nodes, session, variables
 from tflab.saved_graphs.starting import ASSIGNMENTS
 
@@ -90,18 +91,8 @@ def hidden(graph: tf.Graph, step: session.Step, feeds: Collection[str]) -> Itera
 
 def after(graph: Iterable[Node], starts: Iterable[str]) -> set[str]:
     """These nodes, and all that depend on one of them."""
-    takers: dict[str, list[str]] = {}
-    for node in graph:
-        for parent in (*(name.partition(":")[0] for name in node.inputs), *node.control_inputs):
-            takers.setdefault(parent, []).append(node.name)
-    waiting = list(starts)
-    reached = set(waiting)
-    while waiting:
-        for name in takers.get(waiting.pop(), ()):
-            if name not in reached:
-                reached.add(name)
-                waiting.append(name)
-    return reached
+    before = {node.name: [*map(node_of, node.inputs), *node.control_inputs] for node in graph}
+    return reach(starts, turned_around(before))
 
 
 def draws(graph: tf.Graph) -> dict[str, tuple[str, ...]]:

@@ -1,5 +1,5 @@
 """Comparable: whether measurements have anything to do with one another, and what differs between
-them. No TensorFlow in here."""
+them."""
 
 from __future__ import annotations
 

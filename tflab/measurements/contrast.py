@@ -1,7 +1,6 @@
 """Contrast: measurements made elsewhere, or at other times, each held against the first of them.
 
-An observation is a process: the median of its turns, which each have the median of their steps. No
-TensorFlow in here.
+An observation is a process: the median of its turns, which each have the median of their steps.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Decoding: records as JSON, whole, and back again from files of strangers. No TensorFlow in here.
+"""Decoding: records as JSON, whole, and back again from files of strangers.
 
 What a record holds is said by the types of its fields, and each value is checked against them:
 numbers are finite, and not below zero but where a difference may be. Nothing is ever unpickled or

@@ -1,5 +1,4 @@
-"""Files of measurements: written whole, and read again, also those of strangers. No
-TensorFlow in here.
+"""Files of measurements: written whole, and read again, also those of strangers.
 
 A file is JSON, compressed by gzip or not: what it is, the version of its format, a `Measurement`
 with all fields of its records, and a checksum of all that. docs/measurements.md describes it for

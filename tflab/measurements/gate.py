@@ -1,4 +1,4 @@
-"""Gate: whether a step is proven to have become slower by a given share. No TensorFlow in here.
+"""Gate: whether a step is proven to have become slower by a given share.
 
 Proven is what the verdict calls slower and whose interval lies above the share, at each batch size
 of each measurement, with all of them tested together. What cannot be told is no proof, and a status

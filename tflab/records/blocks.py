@@ -1,4 +1,4 @@
-"""Blocks: sentences, tables and strips, before anybody thinks of spaces. No TensorFlow in here.
+"""Blocks: sentences, tables and strips, before anybody thinks of spaces.
 
 A column is a header, a function of a record and an alignment (the idea is dm-haiku's
 `summarise.py`). Exporters decide how it looks.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 Shape = tuple[int | None, ...] | None  # None: not even the rank is known
@@ -73,3 +73,36 @@ def node_of(tensor: str) -> str:
 def edge_count(nodes: tuple[Node, ...]) -> int:
     """Edges of a graph: every input and every control input of every node."""
     return sum(len(node.inputs) + len(node.control_inputs) for node in nodes)
+
+
+def makers(nodes: Iterable[Node]) -> dict[str, list[str]]:
+    """Each node with the nodes that make the tensors it takes."""
+    return {node.name: [node_of(tensor) for tensor in node.inputs] for node in nodes}
+
+
+def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The edges in the other direction: of `makers`, each node with those that take from it."""
+    turned: dict[str, list[str]] = {}
+    for name, ends in edges.items():
+        for end in dict.fromkeys(ends):
+            turned.setdefault(end, []).append(name)
+    return turned
+
+
+def reach(
+    starts: Iterable[str], edges: Mapping[str, Iterable[str]], stop: Collection[str] = ()
+) -> set[str]:
+    """All that can be reached from the starts, themselves included, without what stops it."""
+    reached = set(starts)
+    waiting = list(reached)
+    while waiting:
+        for name in edges.get(waiting.pop(), ()):
+            if name not in reached and name not in stop:
+                reached.add(name)
+                waiting.append(name)
+    return reached
+
+
+def after(nodes: Iterable[Node], starts: Iterable[str]) -> set[str]:
+    """The starts and all nodes that take something from them, by data."""
+    return reach(starts, turned_around(makers(nodes)))

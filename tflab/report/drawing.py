@@ -1,6 +1,6 @@
 """Drawing: where each node of a graph stands, from the graph as written to the graph that ran.
 
-No TensorFlow in here. Forward nodes are laid out in layers that flow down. The gradients of a
+Forward nodes are laid out in layers that flow down. The gradients of a
 layer stand beside it and flow up, and the updates of its variables stand beside those. All nodes
 that any state of the graph has are laid out at once, so that each keeps its place through all of
 them. What is decided here is the order of boxes; their sizes are known where they are drawn.

@@ -1,6 +1,6 @@
 """Questions about gradients: what a row adds to dL/dy, and which way a step moves a variable.
 
-No TensorFlow in here. All numbers are those of the recorded step, which computes the same in every
+All numbers are those of the recorded step, which computes the same in every
 run. The other answers of the row are what the usual slips would give.
 """
 

@@ -1,6 +1,6 @@
 """Guide: a sentence for each state of a graph, on what to look at in its drawing.
 
-No TensorFlow in here. Names and numbers come from the records of this very walk.
+Names and numbers come from the records of this very walk.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Layering: boxes in rows, so that edges point one way and cross as little as may be.
 
-No TensorFlow in here. Rows come from the longest path to each box, with boxes moved as close to
+Rows come from the longest path to each box, with boxes moved as close to
 their users as that allows; the order within a row is igraph's, by the method of Sugiyama, Tagawa
 and Toda, "Methods for visual understanding of hierarchical system structures", IEEE Transactions
 on Systems, Man and Cybernetics 11(2), 1981.

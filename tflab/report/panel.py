@@ -1,6 +1,6 @@
 """Panel: the history of one node as it stands beside a drawing, every name in it a link.
 
-No TensorFlow in here. What there is to say comes from `follow.view`; here a node becomes its
+What there is to say comes from `follow.view`; here a node becomes its
 number in the page, and a stage or a pass the number of its state in the drawing.
 """
 

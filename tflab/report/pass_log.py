@@ -1,6 +1,6 @@
 """Pass log: a graph at each of its states, as what changed since the state before.
 
-No TensorFlow in here. The first state is the graph as written; then come the gradients, each pass
+The first state is the graph as written; then come the gradients, each pass
 of the runtime that changed something, and the graph that ran.
 """
 

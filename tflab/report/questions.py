@@ -1,6 +1,6 @@
 """Questions: what a reader may predict before looking, and what was measured in this very run.
 
-No TensorFlow in here. A question whose answer could be noise is not asked: none about times where
+A question whose answer could be noise is not asked: none about times where
 the machine was disturbed, and none about what costs most where two ops come close.
 """
 

@@ -1,6 +1,6 @@
 """Selection: the chapters that a report may have, and what has to be measured for each.
 
-No TensorFlow in here: a wrong name is refused before anything is imported.
+A wrong name is refused before anything is imported.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Stops: the stages at which a drawing halts, each with the states that lead through it.
 
-No TensorFlow in here. A stop may have many states, as the graph has one after every pass that
+A stop may have many states, as the graph has one after every pass that
 rewrote it; these bear their names beside the stop.
 """
 

@@ -1,6 +1,6 @@
 """Viewer data: a drawn graph as the page's script gets it, its nodes, boxes and states by number.
 
-No TensorFlow in here. Names stay as they are; html.py sees to it that none becomes markup.
+Names stay as they are; html.py sees to it that none becomes markup.
 """
 
 from __future__ import annotations

@@ -21,6 +21,7 @@ import tensorflow.compat.v1 as tf1
 
 from tflab import datasets, doors
 from tflab.records import Fingerprint, Program, Start
+from tflab.records.graph import reach
 from tflab.runtime import private, session
 
 NOT_OF_THE_MODEL = ("_class", "_output_shapes", "container", "seed", "seed2", "shared_name")
@@ -57,13 +58,10 @@ def digest(parts: Iterable[bytes]) -> str:
 def needed(nodes: Iterable[Any], ends: Sequence[str]) -> list[Any]:
     """The nodes that these depend on, in the order of their names."""
     by_name = {node.name: node for node in nodes}
-    waiting, seen = [producer(end) for end in ends], set[str]()
-    while waiting:
-        name = waiting.pop()
-        if name not in seen and name in by_name:
-            seen.add(name)
-            waiting += map(producer, by_name[name].input)
-    return [by_name[name] for name in sorted(seen)]
+    producers = {name: map(producer, node.input) for name, node in by_name.items()}
+    return [
+        by_name[name] for name in sorted(reach(map(producer, ends), producers) & by_name.keys())
+    ]
 
 
 def producer(tensor: str) -> str:

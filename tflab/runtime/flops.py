@@ -1,4 +1,4 @@
-"""FLOPs: how many floating-point operations an op does, from its shapes. No TensorFlow in here.
+"""FLOPs: how many floating-point operations an op does, from its shapes.
 
 The formulas are those of the layers as textbooks have them: Goodfellow, Bengio and Courville,
 "Deep Learning" (MIT Press, 2016), chapter 9, for convolution and pooling; Golub and Van Loan,

@@ -1,4 +1,4 @@
-"""Free memory: what this machine, or the container, has left. No TensorFlow in here."""
+"""Free memory: what this machine, or the container, has left."""
 
 from __future__ import annotations
 

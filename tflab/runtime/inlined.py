@@ -1,4 +1,4 @@
-"""Inlined: lines and phases of nodes that the runtime took out of functions. No TensorFlow in here.
+"""Inlined: lines and phases of nodes that the runtime took out of functions.
 
 It puts the body of a function where the call was, and names each node after its call:
 `call/mul`. In a branch or a loop these are `cond/then/_3/mul` and `loop/body/_8/mul`, and what

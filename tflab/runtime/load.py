@@ -1,4 +1,4 @@
-"""Load: what else the machine does while it measures. No TensorFlow in here.
+"""Load: what else the machine does while it measures.
 
 What measures is itself a load, so the average is read before it begins. What the host of a virtual
 machine takes away meanwhile stands in /proc/stat as stolen; other systems do not say.

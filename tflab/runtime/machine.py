@@ -1,4 +1,4 @@
-"""Machine: what this computer can do at most, which no op can beat. No TensorFlow in here.
+"""Machine: what this computer can do at most, which no op can beat.
 
 Two numbers bound every op: how fast the processor multiplies and adds, and how fast memory, or a
 cache, delivers. They are measured by a short benchmark, once for each machine, and kept in the

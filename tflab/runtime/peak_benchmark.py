@@ -1,7 +1,4 @@
-"""Peak benchmark: how fast this computer multiplies, and how fast memory and caches deliver.
-
-No TensorFlow in here.
-"""
+"""Peak benchmark: how fast this computer multiplies, and how fast memory and caches deliver."""
 
 from __future__ import annotations
 

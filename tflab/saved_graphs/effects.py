@@ -1,4 +1,4 @@
-"""Effects: what a node would touch besides its tensors. No TensorFlow in here.
+"""Effects: what a node would touch besides its tensors.
 
 A list of harmful ops can never be complete, so it is the other way about: a node is harmless where
 the definition of its type says so, or where somebody has looked and found it so (`reviewed_ops`).

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from tflab.errors import UnreadyError, UsageError
 from tflab.records import Function, Node, node_of
+from tflab.records.graph import after
 from tflab.saved_graphs.formats import GraphFile
 from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
 
@@ -157,22 +158,6 @@ def within_loops(nodes: Sequence[Node]) -> set[str]:
         if node.name not in ways_out
     ]
     return after(inner, ways_in)
-
-
-def after(nodes: Sequence[Node], sources: Collection[str]) -> set[str]:
-    """These nodes and all that take something from them, by data."""
-    users: dict[str, list[str]] = {}
-    for node in nodes:
-        for tensor in node.inputs:
-            users.setdefault(node_of(tensor), []).append(node.name)
-    reached: set[str] = set()
-    waiting = list(sources)
-    while waiting:
-        name = waiting.pop()
-        if name not in reached:
-            reached.add(name)
-            waiting.extend(users.get(name, ()))
-    return reached
 
 
 def nothing_to_run(nodes: Sequence[Node]) -> UnreadyError:

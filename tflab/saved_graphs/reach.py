@@ -1,4 +1,4 @@
-"""Reach: all that a run of a graph would come to, functions at any depth. No TensorFlow in here.
+"""Reach: all that a run of a graph would come to, functions at any depth.
 
 A GraphDef is read as it is written. Where it is not clear whether a function would be called, it
 counts as called; what nothing leads to, such as the function that saved a SavedModel, does not.

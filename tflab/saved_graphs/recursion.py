@@ -1,4 +1,4 @@
-"""Recursion: functions of a graph that come to call themselves. No TensorFlow in here.
+"""Recursion: functions of a graph that come to call themselves.
 
 TensorFlow has no such functions, but a file may: its importer follows them until the process ends.
 """

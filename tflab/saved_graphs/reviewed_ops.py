@@ -1,7 +1,7 @@
 """Reviewed ops: what is known of the types that do more than their definitions say, or less.
 
 Everything in here was decided by reading what the op does, not by its name. A type that stands
-nowhere is judged by its definition alone (`effects.py`). No TensorFlow in here.
+nowhere is judged by its definition alone (`effects.py`).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An epoch is every row of the training data once, in an order of its own that follows from the seed.
 Where the rows do not divide evenly into batches, the last batch is smaller, so an epoch's sums are
-exact. No TensorFlow in here.
+exact.
 """
 
 from __future__ import annotations

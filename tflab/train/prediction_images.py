@@ -1,4 +1,4 @@
-"""Prediction images: images in rows, each framed by whether its prediction is right. No TensorFlow.
+"""Prediction images: images in rows, each framed by whether its prediction is right.
 
 A right prediction has a thin blue-green frame, a wrong one a thick vermilion one. The colours are
 two of Okabe and Ito's that the colour-blind can distinguish; caption and width differ too.

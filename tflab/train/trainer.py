@@ -16,6 +16,7 @@ import tensorflow.compat.v1 as tf1
 from tflab.errors import UsageError
 from tflab.lifecycle import backward, frontend, split
 from tflab.records import Model, Options, Program, Recipe
+from tflab.records.graph import reach
 from tflab.records.options import SPLITS
 from tflab.runtime import cluster, session
 from tflab.train import checkpoints
@@ -146,4 +147,4 @@ def ancestors(graph: tf.Graph, *names: str) -> set[str]:
         op.name: [*(tensor.op.name for tensor in op.inputs), *(c.name for c in op.control_inputs)]
         for op in graph.get_operations()
     }
-    return backward.reach(names, parents)
+    return reach(names, parents)

@@ -1,4 +1,4 @@
-"""Stages: the name of each stage, its title, its line and its blocks. No TensorFlow in here.
+"""Stages: the name of each stage, its title, its line and its blocks.
 
 A stage's result goes in, a list of blocks comes out; all exporters show the same blocks.
 """

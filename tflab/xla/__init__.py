@@ -2,7 +2,7 @@
 
 XLA takes a cluster of nodes out of the graph and compiles it for the given shapes: nodes become
 HLO operations, these are fused, each fusion becomes a loop in LLVM IR, and that becomes a function
-of the processor's instructions. All of it is read from XLA's own dump. No TensorFlow in here.
+of the processor's instructions. All of it is read from XLA's own dump.
 """
 
 from __future__ import annotations

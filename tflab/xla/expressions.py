@@ -1,6 +1,6 @@
 """Expressions: what an operation computes, in terms of the arguments of its kernel.
 
-Equal expressions link an operation in HLO to instructions in LLVM IR. No TensorFlow in here.
+Equal expressions link an operation in HLO to instructions in LLVM IR.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Links: from the multiply of the graph to the multiply of the processor. No TensorFlow in here."""
+"""Links: from the multiply of the graph to the multiply of the processor."""
 
 from __future__ import annotations
 

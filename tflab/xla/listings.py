@@ -1,7 +1,6 @@
 """Listings: HLO, LLVM IR and object files, as XLA writes them, become records.
 
-These are three languages for the same work, from the graph down to the processor. No TensorFlow in
-here.
+These are three languages for the same work, from the graph down to the processor.
 """
 
 from __future__ import annotations

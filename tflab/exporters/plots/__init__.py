@@ -5,7 +5,7 @@
     plots.svg(figure)  # to stand in an HTML page
 
 Each picture has a module, whose `draw` takes records and returns a matplotlib `Figure`. Nothing
-here opens a window or changes matplotlib's settings. No TensorFlow in here.
+here opens a window or changes matplotlib's settings.
 """
 
 from __future__ import annotations

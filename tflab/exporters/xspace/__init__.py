@@ -3,7 +3,7 @@
 XProf reads the files of its own profiler and not the RunMetadata of sessions. Here the records
 become what that profiler would have written: a marker for each step, ops in lanes in which none
 overlaps another, the session's time before, between and after them, the number of ops at once, and
-every allocation. No TensorFlow in here.
+every allocation.
 
 What XProf expects is documented only by its source (checked with xprof 2.24):
 

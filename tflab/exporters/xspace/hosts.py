@@ -1,7 +1,4 @@
-"""Hosts: which file of a profile a run belongs to. XProf takes each file for a machine.
-
-No TensorFlow in here.
-"""
+"""Hosts: which file of a profile a run belongs to. XProf takes each file for a machine."""
 
 from __future__ import annotations
 

@@ -1,8 +1,7 @@
 """Memory: every allocation and release as TensorBoard's memory profile reads them, and a curve.
 
 For XProf each event has to state what its allocator held at that time. That is added up as in
-`tflab.analysis.memory`, from the start of every step, but for each allocator separately. No
-TensorFlow in here.
+`tflab.analysis.memory`, from the start of every step, but for each allocator separately.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Names: event names that XProf recognises as ops. No TensorFlow in here.
+"""Names: event names that XProf recognises as ops.
 
 XProf splits the name of an event at the first colon into a node and an op type. An event that does
 not match its patterns is in none of its statistics (`ParseTfOpFullname` in tf_op_utils.cc of

@@ -1,7 +1,4 @@
-"""Steps on the time axis: a marker for each, and the session's time while none of its ops ran.
-
-No TensorFlow in here.
-"""
+"""Steps on the time axis: a marker for each, and the session's time while none of its ops ran."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wire: protocol buffers written by hand, many messages of one form at once. No TensorFlow in here.
+"""Wire: protocol buffers written by hand, many messages of one form at once.
 
 A message is a sequence of fields: the field's number and kind as a varint (its tag), then the
 value; a nested message is its length and then its own fields. A varint holds seven bits per byte,
