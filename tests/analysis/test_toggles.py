@@ -1,6 +1,6 @@
 """Toggles: what changed without a pass."""
 
-from tflab.analysis import toggles
+from tflab.analysis import passes
 from tflab.records import Fate, FateChange, Node, Placement, Toggle
 
 
@@ -16,7 +16,7 @@ FUSED = Fate("add", "fused", "remapper", "mul")
 def test_a_node_whose_fate_is_another_is_a_change():
     usual = placement(EXECUTED, FOLDED, FUSED, nodes=3)
     now = placement(Fate("half", "executed", None, "half"), FUSED, EXECUTED, nodes=4)
-    assert toggles.compare(usual, now, ["constant_folding"]) == Toggle(
+    assert passes.toggle(usual, now, ["constant_folding"]) == Toggle(
         without=("constant_folding",),
         usual_node_count=3,
         node_count=4,
@@ -26,10 +26,10 @@ def test_a_node_whose_fate_is_another_is_a_change():
 
 def test_another_pass_to_the_same_fate_is_no_change():
     now = placement(Fate("add", "fused", "tfg_optimizer", "other"))
-    assert toggles.compare(placement(FUSED), now, ["remapper"]).changes == ()
+    assert passes.toggle(placement(FUSED), now, ["remapper"]).changes == ()
 
 
 def test_changes_stand_in_the_order_of_the_ledger():
     now = placement(*(Fate(name, "executed", None, name) for name in ("add", "half")))
-    found = toggles.compare(placement(FOLDED, FUSED), now, ["grappler"])
+    found = passes.toggle(placement(FOLDED, FUSED), now, ["grappler"])
     assert [change.name for change in found.changes] == ["half", "add"]

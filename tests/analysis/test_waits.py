@@ -1,6 +1,6 @@
 """Waits: which task the others waited for, in steps worked out by hand."""
 
-from tflab.analysis.waits import waits
+from tflab.analysis.wires import waits
 from tflab.records import OpRun, StepTime
 
 A, B = "/job:worker/replica:0/task:0", "/job:worker/replica:0/task:1"

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from tflab.cli import plain
+from tflab.cli import command
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def output(monkeypatch):
     def of(encoding):
         stream = io.TextIOWrapper(io.BytesIO(), encoding=encoding, write_through=True)
         monkeypatch.setattr(sys, "stdout", stream)
-        plain.prepare()
+        command.prepare_streams()
         return stream
 
     return of
@@ -39,13 +39,13 @@ def test_what_the_encoding_has_stays_and_the_rest_is_plain(output, encoding, pri
 
 
 def test_a_sign_is_one_letter_of_ascii():
-    assert all(len(sign) == 1 and sign.isascii() for sign in plain.SIGNS.values())
+    assert all(len(sign) == 1 and sign.isascii() for sign in command.SIGNS.values())
 
 
 def test_a_stream_that_cannot_be_set_stays_as_it_is(monkeypatch):
     stream = io.StringIO()
     monkeypatch.setattr(sys, "stdout", stream)
-    plain.prepare()
+    command.prepare_streams()
     print("…", end="")
     assert stream.getvalue() == "…"
 

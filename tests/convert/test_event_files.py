@@ -6,7 +6,7 @@ import pytest
 
 from tests.convert.test_protos import message
 from tests.convert.test_reading import CPU, row, text
-from tflab.convert import other_kinds, reading
+from tflab.convert import reading
 from tflab.errors import TflabError, UsageError
 
 
@@ -108,11 +108,11 @@ PLANE = b"\x08\x01\x12\x09/host:CPU\x1a\x04\x12\x02up"
     ],
 )
 def test_what_people_take_for_a_trace_is_named_as_what_it_is(head, what, read):
-    assert other_kinds.of(head).startswith(what)
+    assert reading.other_kind(head).startswith(what)
     with pytest.raises(UsageError, match=what):
         read(head)
 
 
 def test_other_files_are_none_of_these():
     for head in (b"", b"Dear diary", b'{"steps": 1}', b"[1, 2]", b"\x89PNG"):
-        assert other_kinds.of(head) is None
+        assert reading.other_kind(head) is None

@@ -18,7 +18,7 @@ from tests.publication import (
     isolate,
     write_all,
 )
-from tflab.datasets import Dataset, digits, downloads, mnist
+from tflab.datasets import Dataset, downloads, mnist
 from tflab.errors import TflabError, UsageError
 
 pytestmark = pytest.mark.slow
@@ -85,7 +85,7 @@ def test_an_unknown_split_is_refused():
     with pytest.raises(TflabError, match=r"^No split named 'valid'; choose from train, test\.$"):
         mnist.load("valid")
     with pytest.raises(TflabError, match=r"^No split named 'valid'; choose from train, test\.$"):
-        digits.load("valid")
+        mnist.stand_in("valid")
 
 
 @pytest.mark.mnist
@@ -183,7 +183,7 @@ def test_offline_the_digits_stand_in_and_one_line_says_so(tmp_path, capsys):
 def test_the_digits_are_enlarged_threefold_in_a_black_frame(side):
     from sklearn.datasets import load_digits
 
-    dataset = digits.load("test", side)
+    dataset = mnist.stand_in("test", side)
     images, labels = dataset.columns["images"], dataset.columns["labels"]
     margin = (side - 24) // 2
     inside = images[:, margin:-margin, margin:-margin, 0]

@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from tflab.datasets import stripes
+from tflab.datasets import cifar10
 from tflab.errors import TflabError
 
 pytestmark = pytest.mark.slow
 
 
 def test_the_images_have_the_shape_of_cifar10_and_say_what_they_are():
-    train, test = stripes.load("train"), stripes.load("test")
+    train, test = cifar10.stand_in("train"), cifar10.stand_in("test")
     for dataset, split, rows in ((train, "train", 5_000), (test, "test", 10_000)):
         images, labels = dataset.columns["images"], dataset.columns["labels"]
         assert (dataset.name, dataset.split) == ("made-up stripes, not CIFAR-10", split)
@@ -23,13 +23,13 @@ def test_the_images_have_the_shape_of_cifar10_and_say_what_they_are():
 
 
 def test_the_images_are_the_same_in_every_run():
-    first, second = stripes.load("train"), stripes.load("train")
+    first, second = cifar10.stand_in("train"), cifar10.stand_in("train")
     for name, column in first.columns.items():
         assert np.array_equal(column, second.columns[name])
 
 
 def test_the_class_is_the_direction_in_which_the_colour_changes():
-    columns = stripes.load("train").columns
+    columns = cifar10.stand_in("train").columns
     grey = columns["images"][:500].mean(axis=3)
     along_rows, along_columns = np.gradient(grey, axis=(1, 2))
     # The direction of a structure tensor: gradients to either side count as one (Bigun 1987).
@@ -42,4 +42,4 @@ def test_the_class_is_the_direction_in_which_the_colour_changes():
 
 def test_an_unknown_split_is_refused():
     with pytest.raises(TflabError, match=r"^No split named 'valid'; choose from train, test\.$"):
-        stripes.load("valid")
+        cifar10.stand_in("valid")

@@ -23,7 +23,6 @@ WITHOUT_TENSORFLOW = (
     "runtime.trace",
     "follow.node_history",
     "report.drawing",
-    "report.panel",
     "report.pass_log",
     "saved_graphs.effects",
     "saved_graphs.reach",

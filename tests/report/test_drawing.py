@@ -18,7 +18,7 @@ from tflab.records import (
     Placement,
     Taken,
 )
-from tflab.report import drawing, layering, panel, pass_log
+from tflab.report import drawing, layering, pass_log, viewer_data
 from tflab.report.drawn import OUTSIDE, Box, Lane, nodes_of
 
 X = Node("x", "Placeholder")
@@ -404,7 +404,7 @@ def test_the_changes_count_nodes_before_and_after():
 def test_the_panel_links_to_the_pass_and_to_the_node_that_took_over():
     states = pass_log.states(STAGES)
     history = node_history.histories(STAGES)["layer/MatMul"]
-    placed = panel.sections(history, states, {"layer/Relu": 7})[2]
+    placed = viewer_data.sections(history, states, {"layer/Relu": 7})[2]
     assert (placed["title"], placed["state"]) == ("Placed", 2)
     assert placed["lines"][0] == [
         {"state": 2, "text": "remapper"},

@@ -7,7 +7,7 @@ import pytest
 
 from tests.maps_by_hand import IMAGES, MAPS, SCORES
 from tests.report.lab_by_hand import LAB
-from tflab.report import chapters, network_chapter
+from tflab.report import chapters, step_chapters
 from tflab.report.contents import Picture, Recipe
 
 
@@ -20,7 +20,7 @@ def lab(maps):
 
 def test_the_chapter_has_a_picture_its_reading_and_its_recipe():
     walked = lab(MAPS).walked
-    reading, picture, recipe = network_chapter.parts(walked, MAPS)
+    reading, picture, recipe = step_chapters.network(walked, MAPS)
     assert reading.startswith("From the top down the image goes through the layers: ")
     assert isinstance(picture, Picture) and picture.name == "feature_maps"
     assert picture.caption.startswith("The network reads the first image as 1, with 62.5 %; its ")
@@ -35,7 +35,7 @@ def test_of_a_mean_cross_entropy_it_says_where_the_gradients_begin():
     batch = LAB.walked.execution.batch_size
     gradient = np.array([0.125, 0.625, -0.75]) / batch
     maps = replace(MAPS, probabilities=replace(SCORES, gradient=gradient))
-    _, scores, *_ = network_chapter.parts(lab(maps).walked, maps)
+    _, scores, *_ = step_chapters.network(lab(maps).walked, maps)
     assert scores == (
         "The last row is where it begins: the gradient by a score is its probability, less 1 for "
         "the label (2), over the images of the batch. Against it, the score of the label goes up "
@@ -43,7 +43,7 @@ def test_of_a_mean_cross_entropy_it_says_where_the_gradients_begin():
     )
     for other in ({"gradient": -gradient}, {"gradient": None}, {"label": None}, {"computed": True}):
         maps = replace(MAPS, probabilities=replace(SCORES, **{"gradient": gradient, **other}))
-        assert len(list(network_chapter.parts(lab(maps).walked, maps))) == 3
+        assert len(list(step_chapters.network(lab(maps).walked, maps))) == 3
 
 
 @pytest.mark.usefixtures("undrawn")

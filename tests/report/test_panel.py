@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.follow.test_view import HISTORY, PLAIN
 from tflab.follow import view
 from tflab.records import GradientNode
-from tflab.report import panel
+from tflab.report import viewer_data
 from tflab.report.drawn import State
 
 INDEX = {"conv": 0, "relu": 1, "split": 2, "bias": 3, "x": 4}
@@ -31,7 +31,7 @@ def text(line):
 
 
 def test_links_go_to_nodes_and_states_by_their_numbers():
-    written, differentiated, placed, executed = panel.sections(HISTORY, STATES, INDEX)
+    written, differentiated, placed, executed = viewer_data.sections(HISTORY, STATES, INDEX)
     assert written == {
         "title": "Written",
         "about": "made by a gradient function",
@@ -61,7 +61,7 @@ def test_links_go_to_nodes_and_states_by_their_numbers():
 
 def test_the_panel_and_the_terminal_say_the_same():
     strip, *_ = view.blocks(HISTORY)
-    shown = panel.sections(HISTORY, STATES, INDEX)
+    shown = viewer_data.sections(HISTORY, STATES, INDEX)
     assert [tuple(map(text, section["lines"])) for section in shown] == [
         frame.lines for frame in strip.frames
     ]
@@ -71,7 +71,8 @@ def test_the_panel_and_the_terminal_say_the_same():
 def test_a_section_goes_to_the_first_state_of_its_stage():
     def goals(states):
         return {
-            section["title"]: section["state"] for section in panel.sections(HISTORY, states, INDEX)
+            section["title"]: section["state"]
+            for section in viewer_data.sections(HISTORY, states, INDEX)
         }
 
     assert goals(STATES) == {"Written": 0, "Differentiated": 1, "Placed": 2, "Executed": 5}
@@ -84,14 +85,14 @@ def test_a_section_goes_to_the_first_state_of_its_stage():
 
 
 def test_of_a_node_of_the_runtime_only_its_maker_is_said():
-    assert panel.sections(PLAIN, (), INDEX) == [
+    assert viewer_data.sections(PLAIN, (), INDEX) == [
         {"title": "Written", "about": "made by the runtime", "state": None, "lines": []}
     ]
 
 
 def test_bookkeeping_is_an_aside_of_the_panel():
     gate = GradientNode("x", "", "dL/dy", True, True, "gate", None)
-    (_, differentiated) = panel.sections(replace(PLAIN, meaning=gate), (), INDEX)
+    (_, differentiated) = viewer_data.sections(replace(PLAIN, meaning=gate), (), INDEX)
     assert differentiated["lines"] == [
         [
             {

@@ -6,7 +6,7 @@ from tests.report.test_pass_log import BACKWARD, CPU_0, CPU_1, EXECUTION, FRONTE
 from tests.shown import grid
 from tflab.follow import node_history
 from tflab.records import Partition, Transfer
-from tflab.report import placed_chapter
+from tflab.report import graph_chapter
 from tflab.report.contents import Beside, Recipe, Walked
 
 SENT = (
@@ -26,7 +26,7 @@ def walked(placement, *later):
     return Walked("toy", stages, node_history.histories(stages[:3]))
 
 
-PARTS = list(placed_chapter.parts(walked(ONE, EXECUTION), walked(TWO), "x*y + z"))
+PARTS = list(graph_chapter.placed(walked(ONE, EXECUTION), walked(TWO), "x*y + z"))
 
 
 def test_the_chapter_says_what_is_where_and_what_is_sent():

@@ -4,7 +4,7 @@ import pytest
 
 from tflab.cli import environment
 from tflab.errors import TflabError
-from tflab.runtime import dump_names
+from tflab.runtime import dumps
 
 CPU = "_partition__job:localhost_replica:0_task:0_device:CPU:0"
 # The names that TensorFlow 2.21 gives: they differ in moment, group, pass, iteration and
@@ -48,13 +48,13 @@ NAMES = {
 
 @pytest.mark.parametrize("file", NAMES)
 def test_the_name_of_a_file_says_which_moment_it_shows(file):
-    name = dump_names.dump_name(file)
+    name = dumps.dump_name(file)
     assert (name.moment, name.group, name.name, name.iteration, name.partition) == NAMES[file]
 
 
 def test_a_dump_of_grapplers_has_the_address_of_its_graph():
     file = "after_MetaOptimizer_iteration_0_remapper_140728391191584_12.pb"
-    assert dump_names.dump_name(file) == dump_names.DumpName(
+    assert dumps.dump_name(file) == dumps.DumpName(
         "after", "grappler", "remapper", 0, None, "140728391191584"
     )
 
@@ -71,14 +71,14 @@ def test_a_dump_of_grapplers_has_the_address_of_its_graph():
 )
 def test_another_name_is_a_sentence(file):
     with pytest.raises(TflabError) as error:
-        dump_names.dump_name(file)
+        dumps.dump_name(file)
     assert f": a dump is called '{file}'. " in str(error.value)
 
 
 def test_another_name_of_a_dump_is_a_sentence(monkeypatch):
     monkeypatch.setattr(environment, "version", lambda package: "2.22.0")
     with pytest.raises(TflabError) as error:
-        dump_names.dump_name("placer_input.pbtxt")
+        dumps.dump_name("placer_input.pbtxt")
     assert str(error.value) == (
         "The moment of a graph dump cannot be had as in TensorFlow 2.21.0 "
         "(tensorflow/core/util/debug_data_dumper.cc): a dump is called 'placer_input.pbtxt'. This "
@@ -89,7 +89,7 @@ def test_another_name_of_a_dump_is_a_sentence(monkeypatch):
 
 def test_no_dumps_at_all_are_a_sentence(monkeypatch):
     monkeypatch.setattr(environment, "version", lambda package: "2.22.0")
-    assert str(dump_names.no_dumps()) == (
+    assert str(dumps.no_dumps()) == (
         "The graph dumps of the runtime cannot be had as in TensorFlow 2.21.0 "
         "(tensorflow/core/util/debug_data_dumper.cc): it wrote none. This is TensorFlow 2.22.0. "
         "Placement works without the way through the passes. All works with tensorflow==2.21.0."

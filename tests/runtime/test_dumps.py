@@ -9,15 +9,13 @@ import pytest
 
 from tflab.errors import TflabError
 from tflab.records import Node, Snapshot
-from tflab.runtime import dump_names, dumps
+from tflab.runtime import dumps
 
 ROOT = Path(__file__).parents[2]
 
 
 def test_a_snapshot_has_what_the_name_of_its_file_says():
-    name = dump_names.DumpName(
-        "after", "grappler", "remapper", 1, "_partition_0", "140734550840736"
-    )
+    name = dumps.DumpName("after", "grappler", "remapper", 1, "_partition_0", "140734550840736")
     nodes, clusters = (Node("x", "Const"),), {"x": "cluster_0"}
     assert dumps.snapshot(name, nodes, clusters) == Snapshot(
         "after", "grappler", "remapper", 1, "_partition_0", nodes, clusters
@@ -122,14 +120,14 @@ def test_a_dump_becomes_nodes_and_the_clusters_that_they_were_marked_for():
 
 def test_dumps_go_to_a_folder_only_while_it_is_open(tmp_path):
     with dumps.into(tmp_path):
-        assert os.environ[dump_names.DUMP_FOLDER] == str(tmp_path)
-    assert dump_names.DUMP_FOLDER not in os.environ
+        assert os.environ[dumps.DUMP_FOLDER] == str(tmp_path)
+    assert dumps.DUMP_FOLDER not in os.environ
 
 
 def test_dumps_stop_when_something_fails(tmp_path):
     with pytest.raises(ZeroDivisionError), dumps.into(tmp_path):
         raise ZeroDivisionError
-    assert dump_names.DUMP_FOLDER not in os.environ
+    assert dumps.DUMP_FOLDER not in os.environ
 
 
 def answer(code, **environment):

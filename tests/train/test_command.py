@@ -57,7 +57,7 @@ def test_a_training_tells_every_epoch_and_where_to_see_more(here, capsys):
     assert f"{MODEL} on noise, batch 16, seed 1\n" in out
     assert re.search(r"\n\nOpen it in TensorBoard:  \S+ --logdir mine\n$", out)
     files = {str(path.relative_to("mine")) for path in Path("mine").rglob("*") if path.is_file()}
-    host = xspace.hosts.file_name(socket.gethostname(), "localhost")
+    host = xspace.file_name(socket.gethostname(), "localhost")
     assert {name.partition("/events")[0] for name in files} == {
         history.NAME,
         "train",

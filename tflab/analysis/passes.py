@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tflab.analysis import takeovers
-from tflab.records import Node, Pass, Rewrite, Snapshot, Taken
+from tflab.records import FateChange, Node, Pass, Placement, Rewrite, Snapshot, Taken, Toggle
 from tflab.units import task_of
 
 PURPOSES = {
@@ -239,3 +239,21 @@ def graph_at(versions: Versions, state: int) -> dict[str, Node]:
         for version in all_of_it
         if version.first <= state <= version.last
     }
+
+
+# Toggles: what switching a graph pass off changes in a graph.
+
+
+def toggle(usual: Placement, now: Placement, without: Sequence[str]) -> Toggle:
+    """What changed in the ledger when passes were switched off."""
+    fates = {fate.name: fate.fate for fate in now.ledger}
+    return Toggle(
+        without=tuple(without),
+        usual_node_count=len(usual.nodes),
+        node_count=len(now.nodes),
+        changes=tuple(
+            FateChange(fate.name, fate.fate, fates[fate.name])
+            for fate in usual.ledger
+            if fates[fate.name] != fate.fate
+        ),
+    )

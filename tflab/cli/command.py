@@ -6,6 +6,7 @@ Exit status: 0 done, 1 the run failed, 2 a wrong argument, 130 Ctrl-C, 143 SIGTE
 from __future__ import annotations
 
 import argparse
+import codecs
 import difflib
 import errno
 import importlib.util
@@ -13,13 +14,14 @@ import logging
 import os
 import sys
 import tempfile
+import unicodedata
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import BinaryIO, NoReturn
 
-from tflab.cli import ending, plain
+from tflab.cli import ending
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError
 from tflab.letters import visible
 
@@ -123,7 +125,7 @@ def file(what: str) -> Callable[[str], str]:
 
 def run(body: Callable[[], int]) -> int:
     """Run a command's body and turn what goes wrong into a sentence and an exit status."""
-    plain.prepare()
+    prepare_streams()
     MAY_QUOTE.set(False)
     with chatter_kept() as chatter, ending.as_by_ctrl_c() as ended:
         try:
@@ -216,7 +218,7 @@ def chatter_kept() -> Iterator[BinaryIO]:
         python_stderr = sys.stderr
         sys.stderr.flush()
         os.dup2(kept.fileno(), 2)
-        sys.stderr = os.fdopen(os.dup(terminal), "w", buffering=1, errors=plain.HANDLER)
+        sys.stderr = os.fdopen(os.dup(terminal), "w", buffering=1, errors=HANDLER)
         try:
             yield kept
         finally:
@@ -246,3 +248,48 @@ def show(chatter: BinaryIO) -> None:
     for message, times in messages.items():
         again = f" ({times} times)" if times > 1 else ""
         print(f"  {visible(message)}{again}", file=sys.stderr)
+
+
+# Plain: signs for an output whose encoding does not have ours, such as ASCII, Latin-1 or GBK.
+#
+# A sign is as wide as the one that it stands for, so that tables and drawings keep their shape.
+
+
+HANDLER = "tflab.plain"  # as an `errors` of a text stream
+
+SIGNS = {
+    **dict.fromkeys("─━", "-"),
+    **dict.fromkeys("│┃", "|"),
+    **dict.fromkeys("┌┐└┘├┤┬┴┼╭╮╯╰", "+"),
+    **dict.fromkeys("●■◆", "*"),
+    "…": "~",
+    "±": "~",
+    "▲": "^",
+    "▼": "v",
+    "✖": "x",
+    "✚": "+",
+    "µ": "u",
+}
+
+
+def replaced(error: UnicodeError) -> tuple[str, int]:
+    """What is printed instead of letters that cannot be encoded, and where to go on."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    return "".join(map(sign, error.object[error.start : error.end])), error.end
+
+
+def sign(letter: str) -> str:
+    """`-` for a rule, `e` for an accented e, and `?` for what has nothing like it."""
+    return SIGNS.get(letter) or unicodedata.normalize("NFD", letter)[0].encode(
+        "ascii", "replace"
+    ).decode("ascii")
+
+
+def prepare_streams() -> None:
+    """Let what standard output and error cannot encode be printed in plain signs."""
+    codecs.register_error(HANDLER, replaced)
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)  # a notebook's stream has none
+        if reconfigure:
+            reconfigure(errors=HANDLER)

@@ -7,6 +7,7 @@ the start of its first op to the end of its last one.
 from __future__ import annotations
 
 import gc
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -18,7 +19,7 @@ from tflab.analysis import parameters, tracks
 from tflab.analysis.memory import US
 from tflab.analysis.parameters import Parameters
 from tflab.cli import progress
-from tflab.convert import decoded, event_files, graphs, other_kinds, protos
+from tflab.convert import decoded, event_files, graphs, protos
 from tflab.convert.fields import DamagedError
 from tflab.convert.files import opened
 from tflab.errors import TflabError, UsageError
@@ -217,7 +218,7 @@ def traces_in(path: str) -> Iterator[tuple[str, protos.Trace]]:
 
 def message_in(path: str, file: BinaryIO) -> tuple[str, bool]:
     """What `recognised` says of a file that has to be a trace."""
-    other = other_kinds.of(protos.start_of(file))
+    other = other_kind(protos.start_of(file))
     if other:
         raise UsageError(f"'{path}' {other}.")
     name, text = protos.recognised(file)
@@ -229,3 +230,30 @@ def message_in(path: str, file: BinaryIO) -> tuple[str, bool]:
         what = "is not a RunMetadata" if file.seek(0, 2) else "is empty"
         raise UsageError(f"'{path}' {what}; {WANTED}.")
     return name, text
+
+
+# Other kinds: files that people take for traces of a session, and what to do with each.
+
+
+STEP_WANTED = "convert takes the RunMetadata of a step"
+# An XSpace begins with an XPlane (field 1): its number or its name, which is that of a device.
+LENGTH = rb"[\x80-\xff]*[\x00-\x7f]"
+PLANE = re.compile(rb"\x0a%b(\x08%b)?\x12.(/host:|/device:|Task )" % (LENGTH, LENGTH), re.DOTALL)
+TIMELINE = re.compile(rb'\s*[\[{].*"(traceEvents|ph)"\s*:', re.DOTALL)
+
+
+def other_kind(head: bytes) -> str | None:
+    """What a file is by its beginning, as the end of a sentence; None where that is not known."""
+    if head.startswith(b"\x1f\x8b"):
+        return f"is compressed with gzip; unpack it first: {STEP_WANTED}"
+    if PLANE.match(head):
+        return (
+            "is an XSpace, as TensorBoard's profiler writes it; open its logdir in TensorBoard "
+            f"Profile. {STEP_WANTED}"
+        )
+    if TIMELINE.match(head):
+        return (
+            "is a timeline in JSON; open it in ui.perfetto.dev or chrome://tracing. "
+            f"{STEP_WANTED}, of which it was made"
+        )
+    return None

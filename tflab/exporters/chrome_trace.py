@@ -25,8 +25,8 @@ from typing import TextIO
 
 import numpy as np
 
-from tflab.analysis import flows, lanes, levels, timeline
-from tflab.analysis.levels import Level
+from tflab.analysis import flows, lanes, timeline
+from tflab.analysis.lanes import Level
 from tflab.letters import visible
 from tflab.records import Capture, Node, OpRun, Transfer
 
@@ -147,8 +147,8 @@ def processes(capture: Capture, transfer_runs: Iterable[OpRun]) -> Iterator[Proc
     ]
     yield Process(STEPS, steps, linked=False)
     for device, runs in runs_by_device(capture.runs).items():
-        levels_of_device = {("ops at once", "ops"): levels.ops_at_once(runs)}
-        for allocator, alive in levels.bytes_alive(runs, capture.steps).items():
+        levels_of_device = {("ops at once", "ops"): lanes.ops_at_once(runs)}
+        for allocator, alive in lanes.bytes_alive(runs, capture.steps).items():
             levels_of_device[f"memory of {allocator}", "bytes"] = alive
         yield Process(device, runs, levels_of_device)
     for device, runs in runs_by_device(transfer_runs).items():

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import tensorflow as tf
 
-from tflab.analysis import ledger, passes, toggles
+from tflab.analysis import ledger, passes
 from tflab.errors import TflabError, UsageError
 from tflab.lifecycle import generated_code as code
 from tflab.lifecycle import instrumented_step, least_memory, split, transfers
@@ -43,7 +43,7 @@ def place(backward: Backward, options: Options) -> Placement:
     if not options.without:
         return placement
     usual = place_once(backward, replace(options, without=()))
-    return replace(placement, toggle=toggles.compare(usual, placement, options.without))
+    return replace(placement, toggle=passes.toggle(usual, placement, options.without))
 
 
 def place_once(backward: Backward, options: Options) -> Placement:

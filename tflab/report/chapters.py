@@ -13,8 +13,6 @@ from tflab.report import (
     configurations_chapter,
     elsewhere_chapter,
     graph_chapter,
-    network_chapter,
-    placed_chapter,
     questions,
     recipes,
     selection,
@@ -87,7 +85,7 @@ def small_graph(lab: Lab) -> Iterator[Chapter]:
 
 def two_devices(lab: Lab) -> Iterator[Chapter]:
     if lab.toy and lab.toy_on_two:
-        parts = tuple(placed_chapter.parts(lab.toy, lab.toy_on_two, SMALL))
+        parts = tuple(graph_chapter.placed(lab.toy, lab.toy_on_two, SMALL))
         yield Chapter(f"{SMALL} on two devices", parts)
 
 
@@ -99,8 +97,8 @@ def graph(lab: Lab) -> Iterator[Chapter]:
 
 def network(lab: Lab) -> Iterator[Chapter]:
     """The pictures of a model that reads images."""
-    if lab.walked and (maps := network_chapter.maps_of(lab.walked)):
-        parts = network_chapter.parts(lab.walked, maps)
+    if lab.walked and (maps := step_chapters.maps_of(lab.walked)):
+        parts = step_chapters.network(lab.walked, maps)
         yield Chapter("What the network saw", tuple(parts))
 
 

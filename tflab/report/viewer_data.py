@@ -15,9 +15,10 @@ from tflab.analysis import ledger
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.passes import Version
 from tflab.follow import values, view
+from tflab.follow.view import Aside, Code, NodeLink, Part, PassLink
 from tflab.records import NodeHistory, Transfer, node_of
 from tflab.records.values import VARIABLE
-from tflab.report import guide, panel, pass_log
+from tflab.report import guide, pass_log
 from tflab.report.contents import DrawnGraph
 from tflab.report.drawn import DIRECTIONS, Box, Lane, StandIn, State
 from tflab.report.stops import last_made, stops
@@ -240,7 +241,7 @@ def node_data(
         "op": history.op,
         "related": sorted(index[name] for name in related if name in index),
         "versions": [version_data(version, index) for version in versions],
-        "history": panel.sections(history, graph.drawing.states, index),
+        "history": sections(history, graph.drawing.states, index),
         "times": {
             "title": table.title,
             "rows": list(zip(heads, *table.cells(), strict=True)) if table.rows else [],
@@ -278,4 +279,40 @@ def version_data(version: Version, index: dict[str, int]) -> list[Any]:
         short_device(node.device),
         list(numbers(node.inputs)),
         list(numbers(node.control_inputs)),
+    ]
+
+
+# Panel: the history of one node as it stands beside a drawing, every name in it a link.
+#
+# What there is to say comes from `follow.view`; here a node becomes its number in the page, and a
+# stage or a pass the number of its state in the drawing.
+
+
+def sections(
+    history: NodeHistory, states: Sequence[State], index: Mapping[str, int]
+) -> list[dict[str, Any]]:
+    """The sections of a history as viewer.js shows them; `index` numbers the nodes."""
+    first = {state.stage: number for number, state in reversed(list(enumerate(states)))}
+    of_pass = {state.place: number for number, state in enumerate(states)}
+
+    def linked(part: Part) -> Any:
+        """A part of a line, as a link where there is something to go to."""
+        if isinstance(part, Code):
+            return {"code": part.text}
+        if isinstance(part, Aside):
+            return {"aside": part.text}
+        if isinstance(part, NodeLink) and part.node in index:
+            return {"node": index[part.node], "text": part.text}
+        if isinstance(part, PassLink) and part.place in of_pass:
+            return {"state": of_pass[part.place], "text": part.text}
+        return part if isinstance(part, str) else part.text
+
+    return [
+        {
+            "title": section.title,
+            "about": section.about,
+            "state": first.get(section.stage),
+            "lines": [[linked(part) for part in line] for line in section.lines],
+        }
+        for section in view.sections(history)
     ]

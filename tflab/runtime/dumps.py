@@ -9,15 +9,17 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from tflab import folders, xla
 from tflab.errors import TflabError
 from tflab.records import Node, Snapshot
-from tflab.runtime import dump_names
+from tflab.runtime import private
 
 
 @functools.cache
@@ -30,7 +32,7 @@ def prepare() -> Path | None:
         return None
     folder = folders.own() / "xla"
     folder.mkdir()
-    for name, value in (dump_names.DUMP_ENVIRONMENT | xla.environment(folder)).items():
+    for name, value in (DUMP_ENVIRONMENT | xla.environment(folder)).items():
         if name == "TF_CPP_MIN_LOG_LEVEL" and name in os.environ:
             continue  # the user says how much TensorFlow logs
         # Flags of the user's own stay; neither kind does anything until XLA is asked for.
@@ -47,11 +49,11 @@ def empty(folder: Path) -> None:
 @contextmanager
 def into(folder: Path) -> Iterator[None]:
     """While this is open, every graph that a session builds is dumped into the folder."""
-    os.environ[dump_names.DUMP_FOLDER] = str(folder)
+    os.environ[DUMP_FOLDER] = str(folder)
     try:
         yield
     finally:
-        del os.environ[dump_names.DUMP_FOLDER]
+        del os.environ[DUMP_FOLDER]
 
 
 def read(folder: Path) -> list[Snapshot]:
@@ -62,8 +64,8 @@ def read(folder: Path) -> list[Snapshot]:
     # The inode decides where the clock of the file system is coarse: it grows within a folder.
     files = sorted(folder.iterdir(), key=lambda f: (f.stat().st_mtime_ns, f.stat().st_ino))
     if not files:
-        raise dump_names.no_dumps()
-    names = [dump_names.dump_name(file.name) for file in files]
+        raise no_dumps()
+    names = [dump_name(file.name) for file in files]
     address = address_of_graph(names)
     parsed: dict[bytes, tuple] = {}  # most passes change nothing, so most files are the same
     snapshots = []
@@ -77,7 +79,7 @@ def read(folder: Path) -> list[Snapshot]:
     return snapshots
 
 
-def address_of_graph(names: Iterable[dump_names.DumpName]) -> str | None:
+def address_of_graph(names: Iterable[DumpName]) -> str | None:
     """Where in memory Grappler keeps the graph, which it notes in the names of its dumps.
 
     It optimises the bodies of functions one by one after the graph, in dumps of the same names.
@@ -87,9 +89,7 @@ def address_of_graph(names: Iterable[dump_names.DumpName]) -> str | None:
     return whole[-1].address if whole else None
 
 
-def snapshot(
-    name: dump_names.DumpName, nodes: tuple[Node, ...], clusters: dict[str, str]
-) -> Snapshot:
+def snapshot(name: DumpName, nodes: tuple[Node, ...], clusters: dict[str, str]) -> Snapshot:
     return Snapshot(
         name.moment, name.group, name.name, name.iteration, name.partition, nodes, clusters
     )
@@ -113,3 +113,72 @@ def parse(file: str, content: bytes) -> tuple[tuple[Node, ...], dict[str, str]]:
         if "_XlaCluster" in node.attr:
             clusters[node.name] = node.attr["_XlaCluster"].s.decode()
     return tuple(nodes), clusters
+
+
+# Dump names: what the files are called into which the runtime dumps its graphs, pass by pass.
+#
+# None of it is promised: tensorflow/core/util/debug_data_dumper.cc, core/util/dump_graph.cc and
+# core/grappler/optimizers/meta_optimizer.cc, TensorFlow 2.21.0.
+
+
+# Each pass is dumped from VLOG level 4 on.
+DUMP_ENVIRONMENT = {
+    "TF_DUMP_GRAPH_NAME_FILTER": "*",
+    "TF_DUMP_GRAPH_GROUPS": "main,graph_opt_pass",
+    "TF_DUMP_GRAPH_FMT": "BIN",
+    "TF_CPP_VMODULE": "meta_optimizer=4",
+    "TF_CPP_MIN_LOG_LEVEL": "2",  # else every trace logs a warning, and every missed dump another
+}
+DUMP_FOLDER = "TF_DUMP_GRAPH_PREFIX"  # read at every dump, so it can be switched on and off
+
+GRAPPLER = re.compile(
+    r"(?P<moment>before|after)_MetaOptimizer(_iteration_(?P<iteration>\d+))?"
+    r"(_(?P<name>[a-z]\w*?)(\{.*\})?)?_(?P<address>\d{6,})(_\d+)?\.pb"
+)
+OPT_PASS = re.compile(
+    r".+?(?P<partition>_partition_.+)?\.(?P<number>\d+)\.(main|graph_opt_pass)"
+    r"\.(?P<moment>before|after)_opt_group_(?P<group>[a-z_]+?)(_phase_\d+_(?P<name>\w+))?\.pb"
+)
+
+
+@dataclass(frozen=True)
+class DumpName:
+    """What the name of a dumped graph says."""
+
+    moment: str  # "before" or "after"
+    group: str  # "grappler", or the phase of the runtime's own passes
+    name: str | None  # of the pass; None at the beginning and at the end of a group
+    iteration: int | None  # of Grappler
+    partition: str | None  # once there are several graphs, one for each device
+    address: str | None  # of Grappler's graph in memory
+
+
+def dump_name(file: str) -> DumpName:
+    """What the name of a dumped graph says; a TflabError where the runtime names them otherwise.
+
+    tensorflow/core/grappler/optimizers/meta_optimizer.cc and
+    tensorflow/core/util/debug_data_dumper.cc, TensorFlow 2.21.0.
+    """
+    if match := GRAPPLER.fullmatch(file):
+        iteration = int(match["iteration"]) if match["iteration"] else None
+        moment, name, address = match.group("moment", "name", "address")
+        return DumpName(moment, "grappler", name, iteration, None, address)
+    if match := OPT_PASS.fullmatch(file):
+        moment, group, name, partition = match.group("moment", "group", "name", "partition")
+        return DumpName(moment, group, name, None, partition, None)
+    raise private.moved(
+        "the moment of a graph dump",
+        "tensorflow/core/util/debug_data_dumper.cc",
+        "Placement works without the way through the passes.",
+        f"a dump is called '{file}'",
+    )
+
+
+def no_dumps() -> TflabError:
+    """What to say where the runtime wrote no graph although it was asked to."""
+    return private.moved(
+        "the graph dumps of the runtime",
+        "tensorflow/core/util/debug_data_dumper.cc",
+        "Placement works without the way through the passes.",
+        "it wrote none",
+    )

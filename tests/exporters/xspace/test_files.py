@@ -60,7 +60,7 @@ def test_a_folder_that_exists_is_never_written_to(tmp_path):
     ],
 )
 def test_a_name_never_becomes_a_path(name, safe):
-    assert xspace.hosts.file_name(name, "other") == safe
+    assert xspace.file_name(name, "other") == safe
 
 
 def test_a_capture_without_a_usable_name_is_a_profile(tmp_path):

@@ -20,7 +20,6 @@ from tests import xplane
 from tflab.analysis import memory, timeline
 from tflab.analysis.timeline import AFTER, BEFORE, GAPS
 from tflab.exporters import xspace
-from tflab.exporters.xspace import hosts
 from tflab.exporters.xspace import names as xnames
 from tflab.records import Capture, OpRun, StepTime
 
@@ -518,7 +517,7 @@ def test_each_task_of_a_cluster_is_a_host_with_what_it_ran_and_received(tmp_path
 )
 def test_what_names_no_task_is_of_the_only_one_or_of_this_machine(devices, split):
     runs = tuple(OpRun(0, "a", "Op", device, 1, 1) for device in devices)
-    parts = hosts.split(Capture("toy", (), runs), "here")
+    parts = xspace.split(Capture("toy", (), runs), "here")
     assert {name: len(part.runs) for name, part, _ in parts} == split
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 from matplotlib.figure import Figure
 
-from tflab.exporters.plots import class_bars, lettering, mosaic, style
-from tflab.exporters.plots.class_bars import NO_GRADIENT
+from tflab.exporters.plots import lettering, mosaic, style
 from tflab.exporters.plots.mosaic import Mosaic
 from tflab.exporters.plots.sheet import LINE, NUMBER, Page, box, image, name, sheet, wrapped, write
-from tflab.records.maps import IMAGE, KERNEL, FeatureMap, Maps
+from tflab.records.maps import IMAGE, KERNEL, FeatureMap, Maps, Probabilities
 from tflab.units import percent, plural
 from tflab.views import feature_maps as view
 
@@ -34,7 +33,7 @@ def draw(maps: Maps) -> Figure:
     column = (style.width() * style.POINTS - 2 * EDGE - GUTTER) / 2
     pairs = [(item, mosaics(item)) for item in maps.maps]
     heights = [height(item, drawn[0], column) for item, drawn in pairs]
-    room = LINE + sum(heights) + class_bars.height(maps.probabilities) + EDGE
+    room = LINE + sum(heights) + bars_height(maps.probabilities) + EDGE
     figure, _ = style.canvas(headline(maps), caption(maps), room / style.POINTS, panels=0)
     figure.set_layout_engine("none")  # all is placed by hand
     page = Page(sheet(figure, room), column, (EDGE, EDGE + column + GUTTER))
@@ -45,7 +44,7 @@ def draw(maps: Maps) -> Figure:
         draw_row(page, item, drawn, top)
         top += high
     if maps.probabilities is not None:
-        class_bars.draw_classes(page, maps.probabilities, top)
+        draw_classes(page, maps.probabilities, top)
     return figure
 
 
@@ -149,3 +148,56 @@ def is_bad(item: FeatureMap) -> bool:
     """Whether something of a map or of its gradient is not finite."""
     arrays = [item.array] if item.gradient is None else [item.array, item.gradient]
     return not all(np.isfinite(array).all() for array in arrays)
+
+
+# Class bars: a probability for each class, and the gradient by its score beside it.
+
+
+BAR = 11  # points, the height of a bar
+NO_GRADIENT = "not computed: no variable's gradient needs it"
+
+
+def bars_height(probabilities: Probabilities | None) -> float:
+    if probabilities is None:
+        return 0
+    return LINE + (BAR + 3) * len(probabilities.array)
+
+
+def draw_classes(page: Page, record: Probabilities, top: float) -> None:
+    """A bar for each class, and beside it the gradient to either side of a line."""
+    beside = "left: probabilities" if record.computed else "left: its softmax, the probabilities"
+    name(page, top, record.name, beside)
+    best = record.best
+    shares = np.nan_to_num(record.array, nan=0, posinf=0, neginf=0)
+    digits = max(lettering.width(f"{len(record.array) - 1}", style.SMALL, "bold"), 8) + 5
+    room = page.width - digits - 92
+    for number, (share, exact) in enumerate(zip(shares, record.array, strict=True)):
+        at = top + LINE + number * (BAR + 3)
+        weight = "bold" if number in (best, record.label) else "normal"
+        write(page, page.lefts[0], at, str(number), style.INK, weight=weight)
+        color = style.BLUE if number == best else style.PALE
+        left, long = page.lefts[0] + digits, room * float(share) / (float(max(shares)) or 1)
+        box(page, left, at, (long, BAR), color)
+        known = percent(float(share)) if np.isfinite(exact) else f"{exact}"
+        words = f"{known}{' label' if number == record.label else ''}"
+        write(page, left + long + 4, at, words, style.INK, weight=weight, size=NUMBER)
+    if record.gradient is None:
+        write(page, page.lefts[1], top + LINE, wrapped(page, NO_GRADIENT), style.FAINT)
+        return
+    draw_signed_bars(page, record.gradient, top + LINE)
+
+
+def draw_signed_bars(page: Page, gradient: np.ndarray, top: float) -> None:
+    """Bars from the middle of the column, to the left where the number is negative."""
+    lengths = np.nan_to_num(np.abs(gradient), nan=0, posinf=0)
+    most = float(lengths.max()) or 1
+    half = page.width / 2 - 44
+    middle = page.lefts[1] + page.width / 2
+    for number, value in enumerate(gradient):
+        at, long = top + number * (BAR + 3), half * float(lengths[number]) / most
+        color = style.BLUE if value < 0 else style.ORANGE
+        box(page, middle - long if value < 0 else middle, at, (long, BAR), color)
+        align, side = ("right", -long - 4) if value < 0 else ("left", long + 4)
+        write(page, middle + side, at, f"{value:+#.2g}", style.INK, size=NUMBER, align=align)
+    end = top + len(gradient) * (BAR + 3) - 3
+    page.axes.plot([middle, middle], [top, end], color=style.FAINT, linewidth=0.8, zorder=4)

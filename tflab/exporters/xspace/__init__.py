@@ -29,10 +29,11 @@ import numpy as np
 
 from tflab.analysis import lanes, tracks, wires
 from tflab.analysis.memory import US
-from tflab.exporters.xspace import hosts, memory, steps, wire
+from tflab.exporters.xspace import memory, steps, wire
 from tflab.exporters.xspace import names as xnames
 from tflab.exporters.xspace.plane import COUNTERS, NOTHING, Events, Plane, column
 from tflab.records import Capture, OpRun
+from tflab.units import short_task, task_of
 
 GPU_NUMBER = re.compile(r"gpu:(\d+)", re.IGNORECASE)
 LEAD_NS = 1  # from the start of the profile to the first event, whose time must not be 0
@@ -52,7 +53,7 @@ def write(
     `modules` are the serialised HloProtos that XLA compiled for the steps, by name.
     """
     profiles = Path(logdir, "plugins", "profile")
-    host = hosts.file_name(host or socket.gethostname(), "localhost")
+    host = file_name(host or socket.gethostname(), "localhost")
     return [
         path
         for capture in captures
@@ -61,7 +62,7 @@ def write(
             capture.name,
             {
                 f"{name}.xplane.pb": encoded_parts(part, name, modules, elsewhere)
-                for name, part, elsewhere in hosts.split(capture, host)
+                for name, part, elsewhere in split(capture, host)
             },
         )
     ]
@@ -79,7 +80,7 @@ def write_files(profiles: Path, name: str, files: Mapping[str, Iterable[bytes]])
 
     A file gets its name once it is complete, and after a failure the folder is removed.
     """
-    folder = new_folder(profiles, hosts.file_name(name, "profile"))
+    folder = new_folder(profiles, file_name(name, "profile"))
     try:
         return [write_file(folder, file, parts) for file, parts in files.items()]
     except BaseException:
@@ -253,3 +254,35 @@ def ops_at_once(plane: Plane, ops: Events) -> Events:
     changed = change != 0
     name = np.full(changed.sum(), plane.event("ops running at once"))
     return Events(name, moments[changed], np.zeros_like(name), {"ops": np.cumsum(change)[changed]})
+
+
+# Hosts: which file of a profile a run belongs to. XProf takes each file for a machine.
+
+
+def split(capture: Capture, host: str) -> Iterator[tuple[str, Capture, Sequence[OpRun]]]:
+    """Each host with its part of the capture, and the runs that are not in that part. A capture of
+    one process stays whole; `host` is the name of what says no task."""
+    tasks = {device: task_named_in(device) for device in {run.device for run in capture.runs}}
+    named = set(tasks.values()) - {""}
+    if len(named) < 2:
+        yield file_name("".join(named), host), capture, ()
+        return
+    files = {device: file_name(task, host) for device, task in tasks.items()}
+    runs: dict[str, list[OpRun]] = {}
+    for run in capture.runs:
+        runs.setdefault(files[run.device], []).append(run)
+    for name in sorted(runs):
+        elsewhere = [run for other in runs if other != name for run in runs[other]]
+        yield name, replace(capture, runs=tuple(runs[name])), elsewhere
+
+
+def task_named_in(device: str) -> str:
+    """The task that has this device, and of the wire the one that receives."""
+    if device.startswith(wires.ON_WIRE):
+        return device.rpartition(" to ")[2]
+    return short_task(task_of(device))
+
+
+def file_name(name: str, otherwise: str) -> str:
+    """A name made safe: one without characters that could make it a path."""
+    return re.sub(r"[^\w.-]+", "-", name).strip(".-") or otherwise

@@ -7,7 +7,7 @@ it does and in which file of TensorFlow it was looked up; all were checked with 
 another version keeps it elsewhere, a TflabError says so, and what still works.
 
 TensorFlow is imported where it is needed: the variables for dumps have to be set before it is.
-The names of graph dumps are known to `dump_names`, XLA's own flags and dumps to `tflab.xla`.
+The names of graph dumps are known to `dumps`, XLA's own flags and dumps to `tflab.xla`.
 """
 
 from tflab.runtime.private.corner import CHECKED, moved
