@@ -19,6 +19,4 @@ def blocks(name: str, quick: bool = False) -> Iterator[Block]:
 
 
 def show(name: str) -> None:
-    out = text.console()
-    for block in blocks(name):
-        text.show_block(out, block)
+    text.show_blocks(blocks(name))

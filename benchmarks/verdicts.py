@@ -297,9 +297,7 @@ def main() -> int:
     if args.format == "json":
         print(json.document(**summary(tried)))
         return 0
-    out = text.console()
-    for block in blocks(tried):
-        text.show_block(out, block)
+    text.show_blocks(blocks(tried))
     return 0
 
 

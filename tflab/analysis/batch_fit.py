@@ -24,22 +24,16 @@ def line(times: Mapping[int, float]) -> Fit | None:
     """Least squares for `time = fixed + per image * batch size`, relative errors weighted
     equally, so that the small batch counts as much as the large. None for fewer than LINE sizes.
     """
-    points = [(size, ns) for size, ns in times.items() if ns > 0]
-    if len(points) < LINE:
+    import numpy as np  # here, because --help of every command would import it
+
+    measured = {size: ns for size, ns in times.items() if ns > 0}
+    if len(measured) < LINE:
         return None
-    # Weights 1 / ns^2 turn the sum of squares into one of relative errors.
-    weights = [1 / ns**2 for _, ns in points]
-    total = sum(weights)
-    mean_n = sum(w * n for w, (n, _) in zip(weights, points, strict=True)) / total
-    mean_t = sum(w * t for w, (_, t) in zip(weights, points, strict=True)) / total
-    spread = sum(w * (n - mean_n) ** 2 for w, (n, _) in zip(weights, points, strict=True))
-    slope = (
-        sum(w * (n - mean_n) * (t - mean_t) for w, (n, t) in zip(weights, points, strict=True))
-        / spread
-    )
-    fixed = mean_t - slope * mean_n
-    error = max(abs(fixed + slope * n - t) / t for n, t in points)
-    return Fit(fixed, slope, error)
+    sizes, ns = np.array([*measured.items()], float).T
+    # polyfit squares the weights: the sum becomes one of relative errors.
+    slope, fixed = np.polyfit(sizes, ns, 1, w=ns.min() / ns)
+    error = np.abs(fixed + slope * sizes - ns) / ns
+    return Fit(float(fixed), float(slope), float(error.max()))
 
 
 def step_ns(row: OpStats, steps: StepTimes) -> float:

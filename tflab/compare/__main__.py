@@ -179,18 +179,16 @@ def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
 
 def show_scaling(result: Scaling, args: argparse.Namespace) -> None:
     from tflab.compare import scaling_view
-    from tflab.exporters import json, markdown, text
+    from tflab.exporters import formats, json
 
     about = environment.describe()
-    if args.format == "json":
-        print(json.document(environment=about, **json.plain(result)))
-    elif args.format == "markdown":
-        title = f"{args.model} by number of tasks"
-        print(markdown.page(title, about, scaling_view.blocks(result)))
-    else:
-        out = text.console()
-        for block in scaling_view.blocks(result):
-            text.show_block(out, block)
+    formats.show(
+        args.format,
+        f"{args.model} by number of tasks",
+        about,
+        scaling_view.blocks(result),
+        json=lambda: json.document(environment=about, **json.plain(result)),
+    )
 
 
 if __name__ == "__main__":

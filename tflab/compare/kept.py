@@ -12,7 +12,7 @@ from tflab.cli import environment
 from tflab.compare import output
 from tflab.compare.given import OF_SEVERAL, as_typed
 from tflab.errors import UsageError
-from tflab.exporters import csv, json, markdown, notebook, text
+from tflab.exporters import csv, formats, json, notebook
 from tflab.measurements import contrast, files, gate, over_time, view
 from tflab.measurements.comparable import Named
 from tflab.records import Contrast, Measurement
@@ -85,16 +85,13 @@ def draw(held: Contrast, measurements: Named, folder: Path) -> None:
 
 
 def show(held: Contrast, measurements: Named, args: argparse.Namespace) -> None:
-    blocks = view.blocks(held, args.top)
-    if args.format == "json":
-        about = {name: item.environment for name, item in measurements.items()}
-        print(json.contrast(held, about))
-    elif args.format == "csv":
-        print(csv.contrast(held), end="")
-    elif args.format == "markdown":
-        title = f"{held.model}: {', '.join(held.measurements)}"
-        print(markdown.page(title, environment.describe(), blocks))
-    else:
-        out = text.console()
-        for block in blocks:
-            text.show_block(out, block)
+    formats.show(
+        args.format,
+        f"{held.model}: {', '.join(held.measurements)}",
+        environment.describe(),
+        view.blocks(held, args.top),
+        json=lambda: json.contrast(
+            held, {name: item.environment for name, item in measurements.items()}
+        ),
+        csv=lambda: csv.contrast(held),
+    )

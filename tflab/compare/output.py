@@ -58,16 +58,13 @@ def draw(comparison: Comparison, folder: Path, threshold: float) -> None:
 
 def show(comparison: Comparison, args: argparse.Namespace, about: Mapping[str, Any]) -> None:
     from tflab.compare import view
-    from tflab.exporters import csv, json, markdown, text
+    from tflab.exporters import csv, formats, json
 
-    if args.format == "json":
-        print(json.comparison(comparison, dict(about)))
-    elif args.format == "csv":
-        print(csv.comparison(comparison), end="")
-    elif args.format == "markdown":
-        blocks = view.blocks(comparison, args.top)
-        print(markdown.page(f"{comparison.model} by batch size", dict(about), blocks))
-    else:
-        out = text.console()
-        for block in view.blocks(comparison, args.top):
-            text.show_block(out, block)
+    formats.show(
+        args.format,
+        f"{comparison.model} by batch size",
+        about,
+        view.blocks(comparison, args.top),
+        json=lambda: json.comparison(comparison, dict(about)),
+        csv=lambda: csv.comparison(comparison),
+    )

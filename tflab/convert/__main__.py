@@ -120,9 +120,7 @@ def write_text(stream: TextIO, recorded: Recorded) -> None:
     from tflab.convert import conversion, view
     from tflab.exporters import text
 
-    out = text.console(stream)
-    for block in view.blocks(conversion.convert(recorded)):
-        text.show_block(out, block)
+    text.show_blocks(view.blocks(conversion.convert(recorded)), stream)
 
 
 def write_json(stream: TextIO, recorded: Recorded) -> None:

@@ -63,9 +63,7 @@ def show(found: Sequence[Finding]) -> None:
     if importlib.util.find_spec("rich") is not None:
         from tflab.exporters import text
 
-        out = text.console()
-        for block in blocks(found):
-            text.show_block(out, block)
+        text.show_blocks(blocks(found))
     else:
         from tflab.exporters import markdown
 

@@ -63,6 +63,13 @@ def show_heading(out: Console, number: int, stage: Stage) -> None:
     out.print(Rule(heading, align="left") if ruled else heading, width=width)
 
 
+def show_blocks(blocks: Iterable[Block], stream: TextIO | None = None) -> None:
+    """Print blocks, by default on standard output."""
+    out = console(stream)
+    for block in blocks:
+        show_block(out, block)
+
+
 def show_block(out: Console, block: Block, apart: bool = True) -> None:
     """Print a block, apart from what stands above it by an empty line."""
     if apart:

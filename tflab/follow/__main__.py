@@ -91,19 +91,17 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
 
 
 def show(history: NodeHistory, args: argparse.Namespace) -> None:
-    from tflab.exporters import json, markdown, text
+    from tflab.exporters import formats, json
     from tflab.follow import view
 
     about = environment.describe()
-    if args.format == "json":
-        print(json.node_history(args.model, about, history))
-    elif args.format == "markdown":
-        page = markdown.page(f"{args.node} of {args.model}", about, view.blocks(history))
-        print(page, end="")
-    else:
-        out = text.console()
-        for block in view.blocks(history):
-            text.show_block(out, block)
+    formats.show(
+        args.format,
+        f"{args.node} of {args.model}",
+        about,
+        view.blocks(history),
+        json=lambda: json.node_history(args.model, about, history),
+    )
 
 
 if __name__ == "__main__":

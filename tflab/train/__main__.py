@@ -214,9 +214,7 @@ def show(folder: Path) -> None:
     from tflab.exporters import text
     from tflab.train import history, view
 
-    out = text.console()
-    for block in view.blocks(history.read(folder / history.NAME)):
-        text.show_block(out, block)
+    text.show_blocks(view.blocks(history.read(folder / history.NAME)))
     print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(folder)}")
 
 
