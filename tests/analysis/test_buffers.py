@@ -135,7 +135,7 @@ def test_a_step_is_accounted_for_by_address():
         made=Amount(6, 90 + 90 + 90 + 64 + 4 + 32),
         passed_on=Amount(1, 90),
         in_place=Amount(1, 90),
-        asked_for=Amount(4, 96 + 64 + 4 + 32),
+        requested=Amount(4, 96 + 64 + 4 + 32),
         reused=Amount(1, 32),
         distinct=Amount(3, 96 + 64 + 4),
         working=Amount(1, 500),

@@ -11,7 +11,7 @@ from tflab.records.blocks import Table
 SIZES = ("batch 4 right", "batch 16 right", "batch 64 right")
 ROW, SHORT_ROW = (f"type that ran gives way to {least} in the middle" for least in (24, 18))
 TIMES = ("total right", "self right", "mean right", "median right", "p95 right")
-WORK = ("asked for right", "peak right", "FLOPs right", "GFLOP/s right", "FLOP/byte right")
+WORK = ("requested right", "peak right", "FLOPs right", "GFLOP/s right", "FLOP/byte right")
 BATCH = [
     [SHORT_ROW, "calls right", *TIMES, "share right", "cumulative right"],
     [SHORT_ROW, *WORK, "of roof right", "fused from gives way to 15"],

@@ -710,7 +710,7 @@ def test_all_work_of_the_rows_of_a_batch_size():
     assert whole(op_table.work(COMPARISON, 4, 10)) == (
         "Batch 4: the work it did in a step, in the same order",
         [
-            *("type that ran", "asked for", "peak", "FLOPs", "GFLOP/s", "FLOP/byte"),
+            *("type that ran", "requested", "peak", "FLOPs", "GFLOP/s", "FLOP/byte"),
             *("of roof", "fused from"),
         ],
         [

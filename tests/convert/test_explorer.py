@@ -113,10 +113,10 @@ def test_the_nodes_of_two_tasks_have_attributes_colours_and_times_of_their_own(t
     assert files == {
         "time.json": data("time in us", **{"v": 1.0, mul: 7.0}),
         "share.json": data("share of all ops in %", **{"v": 10.0, mul: 70.0}),
-        "memory.json": data("memory asked for in bytes", **{"v": 4.0, mul: 0.0}),
+        "memory.json": data("memory requested in bytes", **{"v": 4.0, mul: 0.0}),
         f"time-{at_server}": data(f"time on {server} in us", v=1.0),
         f"share-{at_server}": data(f"share of all ops on {server} in %", v=100.0),
-        f"memory-{at_server}": data(f"memory asked for on {server} in bytes", v=4.0),
+        f"memory-{at_server}": data(f"memory requested on {server} in bytes", v=4.0),
         f"time-{at_worker}": data(f"time on {worker} in us", **{mul: 7.0}),
         f"share-{at_worker}": data(f"share of all ops on {worker} in %", **{mul: 77.778}),
     }
@@ -144,10 +144,10 @@ def test_the_time_of_a_node_on_a_gpu_is_that_of_its_kernels(tmp_path):
     assert files == {
         "time.json": data("time in us", conv=20.0),
         "share.json": data("share of all ops in %", conv=100.0),
-        "memory.json": data("memory asked for in bytes", conv=32.0),
+        "memory.json": data("memory requested in bytes", conv=32.0),
         "time-GPU-0.json": data(f"time on {launches} in us", conv=2.5),
         "share-GPU-0.json": data(f"share of all ops on {launches} in %", conv=100.0),
-        "memory-GPU-0.json": data(f"memory asked for on {launches} in bytes", conv=32.0),
+        "memory-GPU-0.json": data(f"memory requested on {launches} in bytes", conv=32.0),
         f"time-{of_stream}": data(f"time on {kernels} in us", conv=20.0),
         f"share-{of_stream}": data(f"share of all ops on {kernels} in %", conv=100.0),
     }

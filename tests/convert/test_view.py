@@ -150,7 +150,7 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             [("x", "Const", "30.0 us", "37.5 %"), ("conv", "Conv2D", "50.0 us", "62.5 %")],
             0,
         ),
-        "The ops had at most 4.00 KiB alive at once; x asked for most, 2.00 KiB a step. The step "
+        "The ops had at most 4.00 KiB alive at once; x requested most, 2.00 KiB a step. The step "
         "of "
         "median length had most alive after 61.0 us: 3.50 KiB, allocated by 2 ops, the largest "
         "parts by x (3.00 KiB), conv (512 B, still running).",

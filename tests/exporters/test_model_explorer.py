@@ -123,7 +123,7 @@ def test_node_data_are_means_over_the_steps_that_were_traced():
     assert model_explorer.node_data(RUNS) == {
         "time": ("time in us", {"a": 3.0, "b": 1.0}),
         "share": ("share of all ops in %", {"a": 75.0, "b": 25.0}),
-        "memory": ("memory asked for in bytes", {"a": 300.0, "b": 0.0}),
+        "memory": ("memory requested in bytes", {"a": 300.0, "b": 0.0}),
     }
 
 

@@ -53,7 +53,7 @@ def test_who_had_it_before_and_who_got_it_is_said():
 def test_one_who_worked_in_place_says_whose_memory_it_was():
     first, others, last = sentences(CONV, carrier="grads/tanh_grad")
     assert first == (
-        "worked in place: its output lay in 96.0 KiB at 0x7f1000000000, asked for by ",
+        "worked in place: its output lay in 96.0 KiB at 0x7f1000000000, requested by ",
         ("conv",),
         "",
     )
@@ -73,7 +73,7 @@ def test_a_node_of_a_loop_that_worked_there_again_and_again_is_named_once():
 def test_one_who_passed_it_on_says_so():
     first, *_ = sentences(CONV, carrier="flat")
     assert first == (
-        "passed its input on: 96.0 KiB at 0x7f1000000000, asked for by ",
+        "passed its input on: 96.0 KiB at 0x7f1000000000, requested by ",
         ("conv",),
         "",
     )

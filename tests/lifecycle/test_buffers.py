@@ -48,7 +48,7 @@ def test_activations_work_in_the_memory_of_their_product(three_layers):
     assert [item.tensor for item in products] == ["product0", "product1", "product2"]
     assert all(item.in_place for item in products)
     assert three_layers.in_place.bytes == BYTES * three_layers.in_place.count > 0
-    assert three_layers.made.bytes == three_layers.asked_for.bytes + three_layers.in_place.bytes + (
+    assert three_layers.made.bytes == three_layers.requested.bytes + three_layers.in_place.bytes + (
         three_layers.passed_on.bytes
     )
 
@@ -96,7 +96,7 @@ def test_the_boxes_of_the_buffers_alone_reach_the_peak(stage):
 
 def test_all_that_was_asked_for_is_a_buffer_or_has_no_address(stage):
     runs = [run for run in stage.runs if run.step == stage.buffers.step]
-    parts = (stage.buffers.asked_for, stage.buffers.working, stage.buffers.other)
+    parts = (stage.buffers.requested, stage.buffers.working, stage.buffers.other)
     assert sum(part.bytes for part in parts) == sum(run.requested_bytes for run in runs)
 
 

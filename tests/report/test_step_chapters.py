@@ -142,7 +142,7 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
 def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
     assert list(step_chapters.memory(LINEAR)) == [
         ("memory", ("memory", walk.EXECUTION.memory.curve)),
-        "The ops had at most 7.00 KiB alive at once; relu asked for most, 3.00 KiB a step. The "
+        "The ops had at most 7.00 KiB alive at once; relu requested most, 3.00 KiB a step. The "
         "step "
         "of median length had most alive after 6.00 us: 5.00 KiB, allocated by 4 ops, the "
         "largest parts by relu (2.00 KiB, still running), read (1.50 KiB), loss (1.00 KiB).",
@@ -169,7 +169,7 @@ def test_a_step_without_a_memory_curve_has_no_picture_of_it():
     stages = (*STAGES[:-1], replace(walk.EXECUTION, memory=memory))
     text, _ = step_chapters.memory(replace(LINEAR, stages=stages))
     assert text == (
-        "The ops had at most 7.00 KiB alive at once; relu asked for most, 3.00 KiB a step."
+        "The ops had at most 7.00 KiB alive at once; relu requested most, 3.00 KiB a step."
     )
 
 

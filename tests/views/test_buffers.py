@@ -22,7 +22,7 @@ SHARING = [
     ("tensors that ops made in memory of the step", "8", "464 KiB"),
     ("  saved: passed on in an input's memory, unchanged", "1", "-96.0 KiB"),
     ("  saved in place: written over an input", "2", "-192 KiB"),
-    ("asked for, in buffers", "5", "176 KiB"),
+    ("requested, in buffers", "5", "176 KiB"),
     ("  saved by reuse: at addresses of an earlier buffer", "1", "-32.0 KiB"),
     ("distinct buffers", "4", "144 KiB"),
     ("besides, working memory of ops while they ran: no addresses", "3", "100 KiB"),
@@ -81,11 +81,11 @@ def test_few_unexpected_releases_are_all_named(unexpected, named):
 
 
 def test_rounding_of_an_allocator_and_memory_in_no_output_have_rows_where_there_is_any():
-    rounded, *_ = shown(asked_for=Amount(5, 177 * KB + 12), other=Amount(6, 7 * KB))
+    rounded, *_ = shown(requested=Amount(5, 177 * KB + 12), other=Amount(6, 7 * KB))
     assert rounded == [
         *SHARING[:5],
         ("  rounded up by allocators", "5", "1.00 KiB"),
-        ("asked for, in buffers", "5", "177 KiB"),
+        ("requested, in buffers", "5", "177 KiB"),
         *SHARING[6:9],
         ("besides, held longer, but in no output: no addresses", "6", "7.00 KiB"),
         "",

@@ -152,7 +152,7 @@ def test_the_view_tells_where_the_time_of_a_step_went():
         "The longest chain of dependent ops has 3 op runs and takes 1.25 ms in a traced "
         "step: a model in which every op has a processor. All ops together are 2.51 x as much "
         "work. While any of them ran, 1.75 ran at once on average.",
-        "The ops had at most 3.50 MiB alive at once; dense/add asked for most, 5.00 MiB a step. "
+        "The ops had at most 3.50 MiB alive at once; dense/add requested most, 5.00 MiB a step. "
         "The "
         "step of median length had most alive after 812 us: 3.00 MiB, allocated by 4 ops, the "
         "largest parts by conv1/Relu (2.00 MiB, still running), dense/add (512 KiB), loss (384 "
@@ -274,7 +274,7 @@ def test_of_steps_without_op_runs_nothing_is_told_of_what_ran_at_once():
 
 
 def test_of_memory_without_a_curve_only_the_peak_is_told():
-    peak = "The ops had at most 3.50 MiB alive at once; dense/add asked for most, 5.00 MiB a step."
+    peak = "The ops had at most 3.50 MiB alive at once; dense/add requested most, 5.00 MiB a step."
     assert told(memory=replace(MEMORY, curve=None))[-1] == peak
     assert told(memory=replace(MEMORY, curve=replace(CURVE, holders=())))[-1] == peak
     alone = told(memory=replace(MEMORY, curve=replace(CURVE, holders=CURVE.holders[1:2])))[-1]

@@ -54,7 +54,7 @@ SHOWN = {
     "image": ("an image", "28.2 us"),
     "share": ("share", "37.5 %"),
     "cumulative": ("cumulative", "87.5 %"),
-    "requested": ("asked for", "3.00 KiB"),
+    "requested": ("requested", "3.00 KiB"),
     "peak": ("peak", "5.00 KiB"),
     "flops": ("FLOPs", "1.25 M"),
     "all flops": ("FLOPs", "1,254,400"),

@@ -58,7 +58,7 @@ def buffers(
         for earlier in before[id(piece)]:
             after.setdefault(id(earlier), []).append(piece)
     found = tuple(buffer(piece, step, backward, before, after) for piece in held)
-    asked_for = amount(piece.bytes for piece in held)
+    requested = amount(piece.bytes for piece in held)
     in_place = amount(size for piece in held for _, size in piece.in_place)
     passed_on = amount(size for piece in held for _, size in piece.passed_on)
     own = [piece.output.bytes for piece in held if piece.output]
@@ -73,9 +73,9 @@ def buffers(
         ),
         passed_on=passed_on,
         in_place=in_place,
-        asked_for=asked_for,
-        reused=Amount(reused, asked_for.bytes - distinct_bytes),
-        distinct=Amount(asked_for.count - reused, distinct_bytes),
+        requested=requested,
+        reused=Amount(reused, requested.bytes - distinct_bytes),
+        distinct=Amount(requested.count - reused, distinct_bytes),
         working=amount(piece.bytes for piece in working),
         other=amount(piece.bytes for piece in other),
         for_backward=amount(item.bytes for item in found if item.backward_ns is not None),

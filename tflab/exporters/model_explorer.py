@@ -190,7 +190,7 @@ def times(runs: Sequence[OpRun], steps: int, where: str = "") -> Data:
 def memory(runs: Sequence[OpRun], steps: int, where: str = "") -> Data:
     """Nothing where no op asked for any: a GPU's kernels do not, nor does an old trace say it."""
     asked = mean(runs, steps, lambda run: run.requested_bytes)
-    title = f"memory asked for{where} in bytes"
+    title = f"memory requested{where} in bytes"
     return {"memory": (title, asked)} if any(asked.values()) else {}
 
 

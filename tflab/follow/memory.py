@@ -25,9 +25,9 @@ def of_buffer(buffer: Buffer, node: str) -> Iterator[Sentence]:
     if buffer.node == node:
         yield f"its output {buffer.tensor} lay in {place}, {lived(buffer)}", (), ""
     elif any(use.node == node for use in buffer.in_place):
-        yield f"worked in place: its output lay in {place}, asked for by ", (buffer.tensor,), ""
+        yield f"worked in place: its output lay in {place}, requested by ", (buffer.tensor,), ""
     else:
-        yield f"passed its input on: {place}, asked for by ", (buffer.tensor,), ""
+        yield f"passed its input on: {place}, requested by ", (buffer.tensor,), ""
     if buffer.before:
         yield "that memory had been of ", buffer.before, ""
     others = dict.fromkeys(use.node for use in buffer.in_place if use.node != node)  # of a loop

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tflab.records.graph import node_of
 
@@ -87,7 +87,7 @@ class Buffers:
     """The memory of one step by address: all buffers, and what sharing them saved.
 
     made - passed_on - in_place = what the tensors of the buffers take; with the allocators'
-    rounding that is asked_for, and asked_for - reused = distinct.
+    rounding that is requested, and requested - reused = distinct.
     """
 
     step: int
@@ -96,7 +96,7 @@ class Buffers:
     made: Amount  # tensors that ops made in memory of the step
     passed_on: Amount  # of them in the memory of an input, unchanged
     in_place: Amount  # of them in the memory of an input, written over
-    asked_for: Amount  # buffers
+    requested: Amount = field(metadata={"json": "asked_for"})  # buffers
     reused: Amount  # of them with addresses that an earlier buffer of the step had
     distinct: Amount  # buffers at new addresses, and the bytes of all addresses
     working: Amount  # memory that ops asked for and released while they ran: without an address

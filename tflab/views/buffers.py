@@ -47,8 +47,8 @@ def amounts(buffers: Buffers) -> Iterable[tuple[str, int, int]]:
     yield row("  saved in place: written over an input", buffers.in_place, -1)
     rounding = rounded_up(buffers)
     if rounding:
-        yield "  rounded up by allocators", buffers.asked_for.count, rounding
-    yield row("asked for, in buffers", buffers.asked_for)
+        yield "  rounded up by allocators", buffers.requested.count, rounding
+    yield row("requested, in buffers", buffers.requested)
     yield row("  saved by reuse: at addresses of an earlier buffer", buffers.reused, -1)
     yield row("distinct buffers", buffers.distinct)
     yield row("besides, working memory of ops while they ran: no addresses", buffers.working)
@@ -58,7 +58,7 @@ def amounts(buffers: Buffers) -> Iterable[tuple[str, int, int]]:
 
 def rounded_up(buffers: Buffers) -> int:
     shared = buffers.passed_on.bytes + buffers.in_place.bytes
-    return buffers.asked_for.bytes - (buffers.made.bytes - shared)
+    return buffers.requested.bytes - (buffers.made.bytes - shared)
 
 
 def columns() -> tuple[Column, ...]:
@@ -96,7 +96,7 @@ def first(names: tuple[str, ...]) -> str:
 
 
 def kept_for_backward(buffers: Buffers) -> str:
-    kept, every = buffers.for_backward, buffers.asked_for
+    kept, every = buffers.for_backward, buffers.requested
     if not kept.count:
         return "No buffer of a forward op was read last by a node of the backward pass."
     verb = "was" if kept.count == 1 else "were"

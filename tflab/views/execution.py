@@ -131,7 +131,7 @@ def remembered(memory: Memory) -> Iterable[Block]:
         return
     most, curve = memory.per_op[0], memory.curve
     text = (
-        f"The ops had at most {size(memory.peak_bytes)} alive at once; {most.name} asked for "
+        f"The ops had at most {size(memory.peak_bytes)} alive at once; {most.name} requested "
         f"most, {size(most.requested_bytes)} a step."
     )
     if curve and curve.holders:

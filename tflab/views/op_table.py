@@ -60,7 +60,7 @@ COLUMNS = {
     "image": number("an image", lambda row: known(row.image_ns, time)),
     "share": number("share", lambda row: percent(row.share)),
     "cumulative": number("cumulative", lambda row: percent(row.cumulative_share), spare=3),
-    "requested": number("asked for", lambda row: size(row.requested_bytes), spare=2),
+    "requested": number("requested", lambda row: size(row.requested_bytes), spare=2),
     "peak": number("peak", lambda row: known(row.peak_bytes, size)),
     "flops": number("FLOPs", lambda row: known(row.flops, amount)),
     "all flops": number("FLOPs", lambda row: known(row.flops, "{:,}".format)),

@@ -144,7 +144,7 @@ def test_of_very_many_buffers_the_largest_are_drawn(monkeypatch):
 
 def test_without_buffers_a_sentence_says_so():
     drawn = buffers.draw(replace(BUFFERS, buffers=()))
-    assert (drawn.axes, title(drawn)) == ([], "No op asked for memory")
+    assert (drawn.axes, title(drawn)) == ([], "No op requested memory")
     assert caption(drawn) == "Step 7 has no buffers."
 
 

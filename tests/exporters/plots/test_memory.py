@@ -92,7 +92,7 @@ def test_the_caption_names_the_three_largest_holders(figure):
 
 def test_a_step_without_allocations_says_which_one():
     drawn = memory.draw(LiveBytes(8, (), 0, 0, ()))
-    assert (drawn.axes, title(drawn)) == ([], "No op asked for memory")
+    assert (drawn.axes, title(drawn)) == ([], "No op requested memory")
     assert caption(drawn) == "Step 8 has no allocations."
 
 

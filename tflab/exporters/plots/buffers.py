@@ -54,7 +54,7 @@ def draw(buffers: Buffers) -> Figure:
     """
     shown = sorted(buffers.buffers, key=lambda item: -item.bytes)[:MANY]
     if not shown:
-        return style.message("No op asked for memory", f"Step {buffers.step} has no buffers.")
+        return style.message("No op requested memory", f"Step {buffers.step} has no buffers.")
     figure, (axes,) = style.canvas(headline(buffers), caption(buffers, len(shown)), HEIGHT)
     end, below = last_moment(buffers.buffers), placed(buffers.buffers)
     style.ruled(axes.xaxis, end, time)
@@ -178,7 +178,7 @@ def fitting(name: str, room: float, lines: int) -> str:
 
 def headline(buffers: Buffers) -> str:
     return (
-        f"{size(buffers.asked_for.bytes)} in {plural(buffers.asked_for.count, 'buffer')}, at "
+        f"{size(buffers.requested.bytes)} in {plural(buffers.requested.count, 'buffer')}, at "
         f"{size(buffers.distinct.bytes)} of addresses"
     )
 

@@ -18,7 +18,7 @@ ROOM = 1.22  # height of the axis, in peaks, so that the peak's label fits above
 def draw(curve: LiveBytes) -> Figure:
     """The curve as a staircase, known at the end of each microsecond, with its peak marked."""
     if not curve.peak_bytes:
-        return style.message("No op asked for memory", f"Step {curve.step} has no allocations.")
+        return style.message("No op requested memory", f"Step {curve.step} has no allocations.")
     figure, (axes,) = style.canvas(headline(curve), caption(curve), 3.4)
     times, alive = zip((0, 0), *((max(0, ns), held) for ns, held in curve.points), strict=True)
     axes.fill_between(times, alive, step="post", color=style.PALE, linewidth=0)
