@@ -4,7 +4,6 @@ from dataclasses import replace
 
 from tests.records_by_hand import op_stats
 from tests.shown import grid, layout
-from tflab.analysis import ledger
 from tflab.follow import view
 from tflab.follow.view import Code, NodeLink, PassLink, Section
 from tflab.records import (
@@ -344,7 +343,7 @@ def test_a_history_says_why_there_is_no_gradient_and_no_kernel():
     ]
 
 
-def test_every_change_has_its_preposition_and_every_fate_its_words():
+def test_every_change_has_its_preposition():
     changes = ("removed", "folded", "merged", "compiled")
     other = NodeLink("other", "other")
     of_pass = PassLink(2, "a pass")
@@ -356,7 +355,6 @@ def test_every_change_has_its_preposition_and_every_fate_its_words():
     ]
     added = tuple(view.parts_of_touch(Touch("a pass", 2, "added", "")))
     assert added == (of_pass, " (pass 3): added")
-    assert set(view.FATES) == set(ledger.FATES)
 
 
 def test_of_very_many_neighbours_the_first_are_links_and_the_others_a_number():

@@ -16,7 +16,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from tflab.records import Fate, Node, Origin, Pass, Taken, node_of
 
-FATES = ("executed", "unreached", "folded", "merged", "fused", "removed", "compiled")
 INLINERS = ("function_optimizer", "LowerFunctionalOpsPass")  # passes that inline functions
 FED = re.compile(r"_recv_.*_\d+")  # `_recv_images_0_S5` is at the other end of a transfer
 ROLES = {  # nodes that the runtime adds for itself, by type

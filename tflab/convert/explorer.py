@@ -39,11 +39,7 @@ def write(folder: Path, recorded: Recorded) -> Iterator[str]:
         name, recorded.nodes, attributes(recorded, runs), recorded.transfers
     )
     content = {"label": name, "graphs": [graph]}
-    model_explorer.dump(folder / model_explorer.GRAPHS, content)
-    devices = devices_of(recorded, runs)
-    if len(set(devices.values())) > 1:
-        data = {name: model_explorer.by_device(devices)}
-        model_explorer.dump(folder / model_explorer.DEVICES, data)
+    model_explorer.write_graphs(folder, content, {name: devices_of(recorded, runs)})
     for file, (title, values) in node_data(runs, len(recorded.steps)).items():
         shown = {node: value for node, value in values.items() if node in drawn}
         if shown:

@@ -34,15 +34,22 @@ def write(
     """The graphs; where there are several devices, the device of each node; and for each batch
     size the time, share and memory of the nodes that ran."""
     folder.mkdir(parents=True)
-    dump(folder / GRAPHS, collection(model, stages))
     ran = {graph_id(i, stage): stage for i, stage in enumerate(stages, 1) if runs_in(stage)}
     devices = {graph: devices_of(stage.nodes) for graph, stage in ran.items()}
-    if any(len(set(used.values())) > 1 for used in devices.values()):
-        dump(folder / DEVICES, {graph: by_device(used) for graph, used in devices.items()})
+    write_graphs(folder, collection(model, stages), devices)
     for batch_size, measured in runs.items():
         for name, (title, values) in node_data(measured).items():
             data = coloured(f"{title}, batch {batch_size}", values)
             dump(folder / f"{name}-batch-{batch_size}.json", dict.fromkeys(ran, data))
+
+
+def write_graphs(
+    folder: Path, graphs: Mapping[str, Any], devices: Mapping[str, Mapping[str, str]]
+) -> None:
+    """The graphs, and the device of each node where a graph is on several."""
+    dump(folder / GRAPHS, graphs)
+    if any(len(set(used.values())) > 1 for used in devices.values()):
+        dump(folder / DEVICES, {graph: by_device(used) for graph, used in devices.items()})
 
 
 def dump(path: Path, content: Any) -> None:

@@ -11,7 +11,6 @@ from dataclasses import asdict
 from math import sqrt
 from typing import Any
 
-from tflab.analysis import ledger
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.passes import Version
 from tflab.follow import values, view
@@ -23,7 +22,7 @@ from tflab.report.contents import DrawnGraph
 from tflab.report.drawn import DIRECTIONS, Box, Lane, StandIn, State
 from tflab.report.stops import last_made, stops
 from tflab.units import short_device, size, time
-from tflab.views import gradient_drawing
+from tflab.views import gradient_drawing, words
 from tflab.views.values import brief
 
 RUNTIME = "runtime"  # the kind of a node that the runtime made, and what stands for its fate
@@ -33,7 +32,7 @@ KINDS = {  # what the legend says of each; a scope has the first kind that is in
     "update": "update",
     RUNTIME: "made by the runtime",
 }
-FATES = (*ledger.FATES, RUNTIME)
+FATES = (*words.FATES, RUNTIME)
 TIMED = "median"
 HEATS = 7  # steps of the scale of times, each with a colour in drawing.css
 ARROWS = {"down": " ↓", "up": " ↑"}
