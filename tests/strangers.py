@@ -177,13 +177,6 @@ def hot() -> None:
     tf.one_hot(digits, 10, name="y")
 
 
-def held_against() -> None:
-    version = tf1.placeholder(tf.int32, [], name="version")
-    x = tf1.placeholder(tf.float32, [None], name="x")
-    with tf.control_dependencies([tf1.Assert(tf.equal(version, 42), [version])]):
-        tf.square(x, name="y")
-
-
 def with_rate() -> None:
     rate = tf1.placeholder(tf.float32, name="rate")
     x = tf1.placeholder(tf.float32, [None, 4], name="x")

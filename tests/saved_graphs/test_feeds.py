@@ -290,12 +290,11 @@ def test_a_default_is_left_unless_it_is_fed(tmp_path):
         (strangers.reshaped, "x float32 [batch, 784] (to fit 'Reshape')"),
         (
             strangers.dropped,
-            "x float32 [batch, 4]; keep_prob float32 [] (to fit 'dropout/RealDiv'; 0.5, a "
-            "probability at 'dropout/GreaterEqual')",
+            "x float32 [batch, 4]; keep_prob float32 [] (to fit 'dropout/RealDiv'; 0.5)",
         ),
         (
             strangers.switched,
-            "x float32 [batch, 4]; is_training bool [] (False, which chooses at 'cond/Switch')",
+            "x float32 [batch, 4]; is_training bool [] (False)",
         ),
         (
             strangers.looked_up,
@@ -304,14 +303,9 @@ def test_a_default_is_left_unless_it_is_fed(tmp_path):
         ),
         (strangers.hot, "digits int32 [batch] (0 to 9, as 'y' takes)"),
         (
-            strangers.held_against,
-            "version int32 [] (42, which 'Equal' asks for); x float32 [batch]",
-        ),
-        (
             strangers.with_rate,
-            "rate float32 [] (to fit 'GradientDescent/update_w/ResourceApplyGradientDescent'; 0.01,"
-            " a rate of 'GradientDescent/update_w/ResourceApplyGradientDescent'); x float32 "
-            "[batch, 4]",
+            "rate float32 [] (to fit 'GradientDescent/update_w/ResourceApplyGradientDescent'; 0.5)"
+            "; x float32 [batch, 4]",
         ),
     ],
     ids=lambda value: getattr(value, "__name__", ""),

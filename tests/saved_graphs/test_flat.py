@@ -28,8 +28,7 @@ CALL = "StatefulPartitionedCall/StatefulPartitionedCall"
         ),
         (
             strangers.in_a_branch,
-            "x float32 [batch, 7] (to fit 'cond/cond_true_N/MatMul'); training bool [] (False, "
-            "which chooses at 'cond')",
+            "x float32 [batch, 7] (to fit 'cond/cond_true_N/MatMul'); training bool [] (False)",
         ),
         (strangers.in_a_loop, "x float32 [batch, 5] (to fit 'while/while_body_N/MatMul')"),
     ],

@@ -7,7 +7,6 @@ still depends on. Any tensor that TensorFlow lets feed can be named: a queue's o
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from math import prod
 from typing import Any
 
 import numpy as np
@@ -16,12 +15,10 @@ import tensorflow as tf
 from tflab.datasets import Column, Dataset, Whole
 from tflab.errors import TflabError, UsageError
 from tflab.records import Saved, node_of
-from tflab.saved_graphs import arrays, examples, fetching, flat, made_up, sparse_inputs
+from tflab.saved_graphs import arrays, fetching, flat, made_up, sparse_inputs
 from tflab.saved_graphs.fed_shapes import UNBOUND, Asked, Shape, label, rows_of, shapes_of
 from tflab.saved_graphs.fetching import PLACEHOLDERS
-from tflab.units import size
 
-LARGEST = 2**30  # bytes of made-up values for one tensor
 NAMES = 5  # that an error lists
 HANDLES = (tf.resource, tf.variant)  # what only a graph itself can make
 
@@ -138,7 +135,7 @@ def columns_of(
             columns[label(tensor)] = whole_columns[name]
         else:
             whole = tuple(rows if dim is None else dim for dim in shape)
-            values, why = values_of(laid_out.tensor(name), whole, laid_out.nodes)
+            values, why = made_up.fitting_values(laid_out.tensor(name), whole, laid_out.nodes)
             reasons += [why] if why else []
             columns[label(tensor)] = values if batched else Whole(values, rows)
         phrases.append(phrase(tensor, shape, reasons))
@@ -153,24 +150,6 @@ def fixed_batch(columns: Mapping[str, Column]) -> tuple[str, int] | None:
     if name is None or len(whole) < len(columns) or not whole[name].size or not whole[name].ndim:
         return None
     return name, len(whole[name])
-
-
-def values_of(
-    tensor: tf.Tensor, shape: tuple[int, ...], needed: Collection[str]
-) -> tuple[np.ndarray, str]:
-    """Made-up values of a shape, and what they were worked out from.
-
-    Raises TflabError for more than anybody would feed.
-    """
-    known = prod(shape) * max(1, tensor.dtype.base_dtype.size)
-    if known > LARGEST:
-        raise TflabError(
-            f"'{label(tensor)}' takes {size(known)}, and at most {size(LARGEST)} are made up."
-        )
-    parser = examples.parser_of(tensor, needed)
-    if parser is None:
-        return made_up.fitting_values(tensor, shape, needed)
-    return examples.made_up(parser, shape, lambda key, sizes: values_of(key, sizes, needed)[0])
 
 
 def phrase(tensor: tf.Tensor, shape: Shape, reasons: Sequence[str]) -> str:

@@ -1,73 +1,59 @@
-"""Made up: values for what is fed, with a seed, that fit what the graph does with them.
+"""Made up: values for what is fed, with a seed, by dtype and shape.
 
-A tensor is followed from where it is fed through nodes that hand its elements on, to the first that
-says what they may be: a table that they are looked up in, classes, a probability, a constant that
-they are held against. What nobody says is normal numbers, zeros and ones, or empty strings.
+A few nodes say what fits: tables that are looked up, classes, parsers of Examples, decoders.
+
+A tensor is followed to these from where it is fed, through nodes that hand its elements on. What
+else a graph may ask of its inputs, its user says with `--feed`.
 """
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+import io
+import wave
+from collections.abc import Collection, Iterator, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
+from PIL import Image
 
-from tflab.saved_graphs import encoded
+from tflab.errors import TflabError
+from tflab.units import size
 
 SEED = 1
-RATE = 0.01  # of learning
-HALF = 0.5  # a probability, whether of keeping or of dropping
+LARGEST = 2**30  # bytes for one tensor
+HALF = 0.5  # a number by itself is a probability or a rate, and both are from 0 to 1
+SIDE = 32  # pixels of a picture
+RATE = 16_000  # samples of a second of sound
+SHOWN = 3  # keys that a note lists
 # Types that hand the elements of their first input on as they are
 PASSING = """BroadcastTo Cast Enter ExpandDims GatherNd Identity Print PreventGradient Reshape
-    ReverseV2 Slice Snapshot Split SplitV Squeeze StopGradient StridedSlice Switch Tile Transpose
-    Unique UniqueV2 Unpack"""
+    ReverseV2 Slice Snapshot Split SplitV Squeeze StopGradient StridedSlice Switch TensorListGetItem
+    TensorListFromTensor Tile Transpose Unique UniqueV2 Unpack"""
 # The number of that input
 HANDING_ON = dict.fromkeys(PASSING.split(), 0) | {
     "SparseFillEmptyRows": 1,
     "SparseReorder": 1,
-    "TensorListFromTensor": 0,
-    "TensorListGetItem": 0,  # through the lists of loops
     "TensorArrayScatterV3": 2,
     "TensorArrayReadV3": 2,
     "TensorArrayGatherV3": 2,
 }
-SCALING = frozenset(
-    {"Add", "AddV2", "Cast", "Div", "Identity", "Mul", "RealDiv", "Reciprocal", "Sub"}
-)
-CHECKING = frozenset({"All", "Any", "Identity", "LogicalAnd", "Reshape"})  # before an Assert
-COMPARES = ("GreaterEqual", "Greater", "Less", "LessEqual", "Add", "AddV2")
-RANDOM = ("RandomUniform", "StatelessRandomUniform", "StatelessRandomUniformV2")
-BRANCHES = {"Switch": 1, "RefSwitch": 1, "If": 0, "StatelessIf": 0, "Select": 0, "SelectV2": 0}
-SATISFYING: dict[str, Callable[[Any, Any], Any]] = {  # value op constant -> a value for which it is
-    "Equal": lambda constant, step: constant,
-    "NotEqual": operator.add,
-    "Less": operator.sub,
-    "LessEqual": lambda constant, step: constant,
-    "Greater": operator.add,
-    "GreaterEqual": lambda constant, step: constant,
-}
-MIRRORED = {"Less": "Greater", "LessEqual": "GreaterEqual"}
-MIRRORED |= {other: name for name, other in MIRRORED.items()}
+PARSERS = ("ParseExample", "ParseExampleV2", "ParseSingleExample")
+PICTURES = ("DecodeImage", "DecodeJpeg", "DecodePng")  # each of them takes what another is for
 
-
-@dataclass(frozen=True)
-class Hint:
-    """What the elements of a tensor may be: these, or whole numbers below a limit."""
-
-    why: str
-    value: Any = None
-    below: int | None = None
+Key = tuple[str, tf.DType, tuple[int, ...], tf.Tensor]  # of examples: what it is parsed to
 
 
 def plain_values(dtype: tf.DType, shape: Sequence[Any]) -> np.ndarray:
-    """Values of a dtype and shape: normal numbers, zeros and ones, or empty strings."""
+    """Values of a dtype and shape: normal numbers, zeros and ones, or empty strings; alone 0.5 or
+    False."""
     rng = np.random.default_rng(SEED)
     plain = dtype.base_dtype
     if plain == tf.string:
         return np.full(shape, b"", object)
+    if not len(shape) and (plain.is_floating or plain.is_bool):
+        return np.array(HALF if plain.is_floating else False, plain.as_numpy_dtype)
     if plain.is_floating or plain.is_complex:
         return rng.standard_normal(shape, np.float32).astype(plain.as_numpy_dtype)
     # Whole numbers are indices or labels: 0 and 1 are valid for most.
@@ -77,49 +63,39 @@ def plain_values(dtype: tf.DType, shape: Sequence[Any]) -> np.ndarray:
 def fitting_values(
     tensor: tf.Tensor, shape: Sequence[Any], needed: Collection[str]
 ) -> tuple[np.ndarray, str]:
-    """Values that fit, and what they were worked out from; nothing where nobody says."""
-    hint = hint_of(tensor, needed, scalar=not len(shape))
+    """Values that fit, and what they were worked out from; nothing where no node says.
+
+    Raises TflabError for more than anybody would feed.
+    """
     dtype = tensor.dtype.base_dtype
-    if hint is None:
-        return plain_values(dtype, shape), ""
-    if hint.below is not None:
-        rng = np.random.default_rng(SEED)
-        return rng.integers(0, hint.below, shape).astype(dtype.as_numpy_dtype), hint.why
-    values = np.empty(shape, dtype.as_numpy_dtype)
-    values.fill(hint.value)  # np.full would cut zeros from the end of a string
-    return values, hint.why
-
-
-def hint_of(tensor: tf.Tensor, needed: Collection[str], scalar: bool) -> Hint | None:
-    places = list(places_of(tensor, needed, hands_on))
-    if tensor.dtype.is_integer:
-        limits = [limit for op, place in places for limit in limit_at(op, place)]
+    known = prod(shape) * max(1, dtype.size)
+    if known > LARGEST:
+        raise TflabError(
+            f"'{tensor.op.name}' takes {size(known)}, and at most {size(LARGEST)} are made up."
+        )
+    places = list(places_of(tensor, needed))
+    if dtype.is_integer:
+        limits = [(limit, op.name) for op, place in places if (limit := limit_at(op, place))]
         if limits:
             below, node = min(limits)
-            return Hint(f"0 to {below - 1}, as '{node}' takes", below=below)
-    if tensor.dtype == tf.string:
-        decoded = filter(None, (encoded.text_for(op, place) for op, place in places))
-        return next((Hint(why, value=text) for text, why in decoded), None)
-    if tensor.dtype.is_bool and scalar:
+            values = np.random.default_rng(SEED).integers(0, below, shape)
+            return values.astype(dtype.as_numpy_dtype), f"0 to {below - 1}, as '{node}' takes"
+    if dtype == tf.string:
         for op, place in places:
-            if BRANCHES.get(op.type) == place:
-                return Hint(f"False, which chooses at '{op.name}'", value=False)
-    if tensor.dtype.is_floating and scalar:
-        for op, place in places_of(tensor, needed, scales):
-            others = [other for number, other in enumerate(op.inputs) if number != place]
-            if op.type in COMPARES and any(map(is_random, others)):
-                return Hint(f"0.5, a probability at '{op.name}'", value=HALF)
-        for op, place in places:
-            if "Apply" in op.type and op.inputs[place].shape.rank in (0, None) and place:
-                return Hint(f"{RATE}, a rate of '{op.name}'", value=RATE)
-    if tensor.dtype.is_floating or tensor.dtype.is_integer:
-        return next(checked(places, needed), None)
-    return None
+            if place:
+                continue
+            if op.type in PARSERS:
+                return examples(op, shape, needed)
+            if text := encoded(op):
+                values = np.empty(shape, object)
+                values.fill(text[0])  # np.full would cut zeros from the end of a string
+                return values, text[1]
+    values = plain_values(dtype, shape)
+    alone = not len(shape) and (dtype.is_floating or dtype.is_bool)
+    return values, str(values) if alone else ""
 
 
-def places_of(
-    tensor: tf.Tensor, needed: Collection[str], goes_on: Callable[[tf.Operation, int], bool]
-) -> Iterator[tuple[tf.Operation, int]]:
+def places_of(tensor: tf.Tensor, needed: Collection[str]) -> Iterator[tuple[tf.Operation, int]]:
     """Where the elements of a tensor get to: (node, number of its input)."""
     waiting, seen = [tensor], {tensor.name}
     for current in waiting:  # the list grows as it is walked
@@ -128,44 +104,30 @@ def places_of(
                 if source is not current or op.name not in needed:
                     continue
                 yield op, place
-                if goes_on(op, place):
+                if op.type in ("Pack", "ConcatV2") or HANDING_ON.get(op.type) == place:
                     fresh = [output for output in op.outputs if output.name not in seen]
                     seen.update(output.name for output in fresh)
                     waiting.extend(fresh)
 
 
-def hands_on(op: tf.Operation, place: int) -> bool:
-    return op.type in ("Pack", "ConcatV2") or (
-        op.type in HANDING_ON and place == HANDING_ON[op.type]
-    )
+# Indices and labels
 
 
-def scales(op: tf.Operation, place: int) -> bool:
-    return op.type in SCALING
-
-
-def checks(op: tf.Operation, place: int) -> bool:
-    return op.type in CHECKING
-
-
-def limit_at(op: tf.Operation, place: int) -> Iterator[tuple[int, str]]:
-    """What whole numbers that get here have to be below."""
-    limit = None
+def limit_at(op: tf.Operation, place: int) -> int | None:
+    """What whole numbers that get here have to be below, where that is known."""
     if op.type in ("Gather", "GatherV2") and place == 1:
         axis = tf.get_static_value(op.inputs[2]) if op.type == "GatherV2" else 0
-        limit = size_of(op.inputs[0].shape, None if axis is None else int(axis))
-    elif op.type == "ResourceGather" and place == 1:
-        limit = size_of(variable_shape(op.inputs[0]), 0)
-    elif op.type == "OneHot" and place == 0:
-        depth = tf.get_static_value(op.inputs[1])
-        limit = None if depth is None else int(depth)
-    elif op.type in ("SparseSoftmaxCrossEntropyWithLogits", "InTopK", "InTopKV2") and place == 1:
-        limit = size_of(op.inputs[0].shape, -1)
-    elif op.type.startswith("UnsortedSegment") and place == 1:
-        segments = tf.get_static_value(op.inputs[2])
-        limit = None if segments is None else int(segments)
-    if limit:
-        yield limit, op.name
+        return size_of(op.inputs[0].shape, None if axis is None else int(axis))
+    if op.type == "ResourceGather" and place == 1:
+        return size_of(variable_shape(op.inputs[0]), 0)
+    if op.type in ("SparseSoftmaxCrossEntropyWithLogits", "InTopK", "InTopKV2") and place == 1:
+        return size_of(op.inputs[0].shape, -1)
+    limits = {"OneHot": (0, 1), "UnsortedSegment": (1, 2)}  # of places, and of what says the limit
+    of_type = limits.get("UnsortedSegment" if op.type.startswith("UnsortedSegment") else op.type)
+    if of_type is None or of_type[0] != place:
+        return None
+    limit = tf.get_static_value(op.inputs[of_type[1]])
+    return None if limit is None else int(limit)
 
 
 def size_of(shape: tf.TensorShape, axis: int | None) -> int | None:
@@ -181,30 +143,79 @@ def variable_shape(handle: tf.Tensor) -> tf.TensorShape:
     return tf.TensorShape(handle.op.get_attr("shape")) if known else tf.TensorShape(None)
 
 
-def is_random(tensor: tf.Tensor) -> bool:
-    """Whether these are random numbers from 0 to 1, scaled perhaps."""
-    for _ in range(3):
-        if tensor.op.type in RANDOM:
-            return True
-        scaled = tensor.op.type in ("Mul", "Add", "AddV2", "Sub", "Identity", "Cast")
-        if not scaled or not tensor.op.inputs:
-            return False
-        tensor = tensor.op.inputs[0]
-    return tensor.op.type in RANDOM
+# Strings that are decoded or parsed
 
 
-def checked(places: Sequence[tuple[tf.Operation, int]], needed: Collection[str]) -> Iterator[Hint]:
-    """Constants that the elements are held against where a check fails the run."""
-    for op, place in places:
-        if op.type not in SATISFYING or len(op.inputs) != 2:
-            continue
-        constant = tf.get_static_value(op.inputs[1 - place])
-        asserted = any(
-            user.type == "Assert" and number == 0
-            for user, number in places_of(op.outputs[0], needed, checks)
-        )
-        if constant is None or np.size(constant) != 1 or not asserted:
-            continue
-        kind = op.type if place == 0 else MIRRORED.get(op.type, op.type)
-        value = SATISFYING[kind](np.asarray(constant).item(), 1)
-        yield Hint(f"{value}, which '{op.name}' asks for", value=value)
+def encoded(op: tf.Operation) -> tuple[bytes, str] | None:
+    """What a decoder decodes, and what that is; None where this is none."""
+    file = io.BytesIO()
+    if op.type in PICTURES:
+        Image.new("RGB", (SIDE, SIDE), "gray").save(file, "PNG")
+        return file.getvalue(), f"a picture of {SIDE} x {SIDE} pixels, as '{op.name}' decodes"
+    if op.type == "DecodeWav":
+        with wave.open(file, "wb") as sound:
+            sound.setparams((1, 2, RATE, RATE, "NONE", ""))
+            sound.writeframes(bytes(2 * RATE))
+        return file.getvalue(), f"a second of silence, as '{op.name}' decodes"
+    if op.type == "DecodeCSV":
+        fields = len(op.outputs)
+        line = op.get_attr("field_delim").join([b"0"] * fields)
+        return line, f"{fields} zeros, as '{op.name}' reads"
+    return None
+
+
+def examples(
+    op: tf.Operation, shape: Sequence[int], needed: Collection[str]
+) -> tuple[np.ndarray, str]:
+    """Serialised examples with the keys, types and shapes that a node parses."""
+    keys = list(keys_of(op))
+    rows = int(np.prod(shape))
+    columns = [fitting_values(tensor, (rows, *sizes), needed)[0] for _, _, sizes, tensor in keys]
+    strings: np.ndarray = np.empty(rows, object)
+    for row in range(rows):
+        example = tf.train.Example()
+        for (key, dtype, _, _), column in zip(keys, columns, strict=True):
+            feature = example.features.feature[key]
+            kind = "bytes" if dtype == tf.string else "int64" if dtype.is_integer else "float"
+            getattr(feature, f"{kind}_list").value.extend(column[row].ravel().tolist())
+        strings[row] = example.SerializeToString()
+    names = ", ".join(key for key, *_ in keys[:SHOWN])
+    more = f" and {len(keys) - SHOWN} more" if len(keys) > SHOWN else ""
+    return strings.reshape(shape), f"tf.Examples of {names}{more}, as '{op.name}' parses"
+
+
+def keys_of(op: tf.Operation) -> Iterator[Key]:
+    """What a node looks for in each example: its sparse keys, its dense ones, its ragged ones.
+    Open sizes are 1."""
+    ragged: list[str] = []
+    if op.type == "ParseSingleExample":
+        sparse, dense = text(op.get_attr("sparse_keys")), text(op.get_attr("dense_keys"))
+    elif op.type == "ParseExampleV2":
+        sparse, dense, ragged = (constants([tensor]) for tensor in op.inputs[2:5])
+    else:
+        count = op.get_attr("Nsparse")
+        keys = list(op.inputs)[2 : 2 + count + op.get_attr("Ndense")]
+        sparse, dense = constants(keys[:count]), constants(keys[count:])
+    first = 3 * len(sparse)  # behind the indices, values and shapes of the sparse ones
+    for number, key in enumerate(sparse):
+        yield parsed(key, op.outputs[len(sparse) + number], [1])
+    for number, (key, shape) in enumerate(zip(dense, op.get_attr("dense_shapes"), strict=True)):
+        yield parsed(key, op.outputs[first + number], tf.TensorShape(shape).as_list())
+    for number, key in enumerate(ragged):
+        yield parsed(key, op.outputs[first + len(dense) + number], [1])
+
+
+def parsed(key: str, tensor: tf.Tensor, sizes: Sequence[int | None]) -> Key:
+    return key, tensor.dtype, tuple(size or 1 for size in sizes), tensor
+
+
+def constants(tensors: list[tf.Tensor]) -> list[str]:
+    """The keys in these tensors. Raises ValueError where they are not constants."""
+    values = [tf.get_static_value(tensor) for tensor in tensors]
+    if any(value is None for value in values):
+        raise ValueError("the keys that are parsed are not constants")
+    return text(key for value in values for key in np.ravel(value))
+
+
+def text(keys: Any) -> list[str]:
+    return [key.decode(errors="surrogateescape") for key in keys]
