@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tflab.records import Node, node_of
+from tflab.records.graph import reach
 
 VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 ASSIGNMENTS = re.compile(r"Assign(VariableOp)?")  # these may also be those of an initialiser
@@ -232,17 +233,3 @@ def turned_around(edges: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
         for end in dict.fromkeys(ends):
             turned.setdefault(end, []).append(name)
     return turned
-
-
-def reach(
-    starts: Iterable[str], edges: dict[str, list[str]], stop: Collection[str] = ()
-) -> set[str]:
-    """All that can be reached from the starts, themselves included, without what stops it."""
-    reached = set(starts)
-    waiting = list(reached)
-    while waiting:
-        for name in edges.get(waiting.pop(), ()):
-            if name not in reached and name not in stop:
-                reached.add(name)
-                waiting.append(name)
-    return reached

@@ -34,7 +34,7 @@ from tflab.records import (
     Source,
     node_of,
 )
-from tflab.records.graph import BACKWARD, UPDATE
+from tflab.records.graph import BACKWARD, UPDATE, reach
 from tflab.runtime import functions, nodes, private
 
 NOT_NEEDED = "the loss does not depend on it"
@@ -266,18 +266,6 @@ def without_nodes(calls: meaning.Calls) -> str:
 
 def parents(node: Node) -> list[str]:
     return [node_of(tensor) for tensor in node.inputs]
-
-
-def reach(starts: Iterable[str], edges: dict[str, list[str]]) -> set[str]:
-    """All that can be reached from the starts, themselves included."""
-    reached = set(starts)
-    waiting = list(reached)
-    while waiting:
-        for name in edges.get(waiting.pop(), ()):
-            if name not in reached:
-                reached.add(name)
-                waiting.append(name)
-    return reached
 
 
 def trained_nodes(program: Program, forward: tuple[Node, ...]) -> set[str]:

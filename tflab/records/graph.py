@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 Shape = tuple[int | None, ...] | None  # None: not even the rank is known
@@ -73,3 +73,17 @@ def node_of(tensor: str) -> str:
 def edge_count(nodes: tuple[Node, ...]) -> int:
     """Edges of a graph: every input and every control input of every node."""
     return sum(len(node.inputs) + len(node.control_inputs) for node in nodes)
+
+
+def reach(
+    starts: Iterable[str], edges: Mapping[str, Sequence[str]], stop: Collection[str] = ()
+) -> set[str]:
+    """All that can be reached from the starts, themselves included, without what stops it."""
+    reached = set(starts)
+    waiting = list(reached)
+    while waiting:
+        for name in edges.get(waiting.pop(), ()):
+            if name not in reached and name not in stop:
+                reached.add(name)
+                waiting.append(name)
+    return reached

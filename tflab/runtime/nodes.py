@@ -14,7 +14,7 @@ from typing import Any
 import tensorflow as tf
 
 from tflab.records import Lines, Node, Shape, Source, Tensor, node_of
-from tflab.records.graph import BACKWARD, FORWARD, UPDATE
+from tflab.records.graph import BACKWARD, FORWARD, UPDATE, reach
 from tflab.runtime import private
 
 # Frames below these folders are library code; the user's line is the last one outside.
@@ -62,13 +62,7 @@ def for_updates(nodes: Sequence[Node], derived: Iterable[str]) -> set[str]:
     for name, parents in inputs.items():
         for parent in parents:
             consumers.setdefault(parent, []).append(name)
-    of_loss: set[str] = set()
-    waiting = list(derived)
-    while waiting:
-        name = waiting.pop()
-        if name not in of_loss:
-            of_loss.add(name)
-            waiting.extend(inputs.get(name, ()))
+    of_loss = reach(derived, inputs)
     rest = [node.name for node in forward if node.name not in of_loss]
     for name in rest:  # in the order in which they were made: inputs first
         if any(phases[parent] != FORWARD for parent in inputs[name] if parent in phases):

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from tflab.errors import UnreadyError, UsageError
 from tflab.records import Function, Node, node_of
+from tflab.records.graph import reach
 from tflab.saved_graphs.formats import GraphFile
 from tflab.saved_graphs.starting import ASSIGNMENTS, VARIABLES
 
@@ -165,14 +166,7 @@ def after(nodes: Sequence[Node], sources: Collection[str]) -> set[str]:
     for node in nodes:
         for tensor in node.inputs:
             users.setdefault(node_of(tensor), []).append(node.name)
-    reached: set[str] = set()
-    waiting = list(sources)
-    while waiting:
-        name = waiting.pop()
-        if name not in reached:
-            reached.add(name)
-            waiting.extend(users.get(name, ()))
-    return reached
+    return reach(sources, users)
 
 
 def nothing_to_run(nodes: Sequence[Node]) -> UnreadyError:
