@@ -106,12 +106,12 @@ def gradients_file() -> str:
 
 def frame_within(op: Any, file: str) -> Frame | None:
     """The last frame in one file, of the Python stack at the making of an op."""
-    return next((line_of(frame) for frame in stack(op) if frame.filename == file), None)
+    return next((with_code(*frame) for frame in stack(op) if frame[0] == file), None)
 
 
-def stack(op: Any) -> Iterator[Any]:
-    """The frames of the Python stack at the making of an op, the innermost first: each with
-    `filename`, `lineno`, `name` and `line`. An imported op has none.
+def stack(op: Any) -> Iterator[tuple[str, int, str]]:
+    """File, line and function of each frame of the Python stack at the making of an op, the
+    innermost first. An imported op has none.
 
     `Operation.traceback` is public, what its frames are is not
     (tensorflow/python/util/tf_stack.py, TensorFlow 2.21.0).
@@ -121,12 +121,12 @@ def stack(op: Any) -> Iterator[Any]:
         "tensorflow/python/util/tf_stack.py",
         "Recorded traces can still be converted.",
     ):
-        yield from reversed(list(op.traceback or ()))
+        for frame in reversed(list(op.traceback or ())):
+            yield frame.filename, frame.lineno, frame.name
 
 
-def line_of(frame: Any) -> Frame:
-    code = frame.line or linecache.getline(frame.filename, frame.lineno)
-    return frame.filename, frame.lineno, frame.name, code.strip()
+def with_code(file: str, line: int, function: str) -> Frame:
+    return file, line, function, linecache.getline(file, line).strip()
 
 
 def device_requests(op: Any) -> list[tuple[str, int]]:

@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.runtime.private.corner import corner
-from tflab.runtime.private.graphs import Frame, gradient_calls, line_of, stack
+from tflab.runtime.private.graphs import Frame, gradient_calls, stack, with_code
 
 LAYER, MODEL = "keras.src.layers.layer", "keras.src.models.model"
 WRAPPED = (  # module, class, method; Keras comes with TensorFlow's import
@@ -130,17 +130,16 @@ def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
     it is the line that made the layer, if noted. An imported op has no stack and no line.
     """
     line, layer, phase = None, False, FORWARD
-    for frame in stack(op):
-        file = frame.filename
+    for file, number, function in stack(op):
         if file.endswith(CALLER):
             break
         if line is None and not file.startswith((*folders, __file__)):
-            line = line_of(frame)
-        elif file.endswith(LAYER_FILE) and frame.name == "__call__":
+            line = with_code(file, number, function)
+        elif file.endswith(LAYER_FILE) and function == "__call__":
             layer = layer or line is None
         elif file.endswith(DERIVING) and phase == FORWARD:
             phase = BACKWARD
-        elif any(file.endswith(end) and frame.name in names for end, names in UPDATING):
+        elif any(file.endswith(end) and function in names for end, names in UPDATING):
             phase = UPDATE
     if layer and hasattr(op.graph, "outer_graph"):
         line = None  # in a function that a layer made, which has the line of its call
