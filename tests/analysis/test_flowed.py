@@ -9,8 +9,8 @@ from tflab.analysis import flowed
 from tflab.records import Defined, Derivative, FlowedDerivative
 
 # dL/dy of mean((2 x + 1 - targets)**2) for the rows (1, 5) and (3, 4) is mean(2 * (1 * -2, 3 * 3))
-Y = Derivative("y", "mean(2 * x * error)", 7.0, 1e-8, 0.0, "gate:0", 2.0)
-Z = Derivative("z", "mean(2 * error)", 1.0, 1e-8, 0.0, "sum:0", 1.0)
+Y = Derivative("y", "mean(2 * x * error)", 7.0, 1e-8, 0.0, (), "gate:0", 2.0)
+Z = Derivative("z", "mean(2 * error)", 1.0, 1e-8, 0.0, (), "sum:0", 1.0)
 
 
 def defined(tensor, held_by):

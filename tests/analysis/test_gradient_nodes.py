@@ -1,18 +1,29 @@
 """Gradient nodes: formulas, where they lead and what is bookkeeping, of a graph made by hand."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
 
-from tests.gradients_by_hand import ATTRIBUTES, END, GRADIENTS, GRAPH, NODES, POINTS, node
+from tests.gradients_by_hand import (
+    ATTRIBUTES,
+    END,
+    FOUR,
+    GRAD,
+    GRADIENTS,
+    GRAPH,
+    NODES,
+    POINTS,
+    node,
+)
 from tflab.analysis import chain_rule, formulas, gradient_nodes, inferred_gradients
 from tflab.analysis.evaluation import NOWHERE, Points
 from tflab.analysis.expressions import Name
 from tflab.analysis.formula_text import text
 from tflab.analysis.gradient_graph import gradient_name
 from tflab.analysis.gradient_nodes import GATES, SAME, SHAPES, STARTS, WHY
-from tflab.records import GradientCall, GradientNode, Link, Source, Tensor
+from tflab.records import Gradient, GradientCall, GradientNode, Link, Node, Source, Tensor
 
 
 def points(values):
@@ -100,12 +111,61 @@ def derivatives(graph):
 
 def test_a_derivative_has_nothing_left_but_variables_and_what_is_fed():
     assert derivatives(GRAPH) == {"y": "sum(x / 4)"}
+    assert chain_rule.unwritten(GRAPH, chain_rule.derivatives(GRAPH, {"y": END})["y"]) == ()
+
+
+def test_a_derivative_whose_last_step_is_wrong_has_no_formula():
+    """The last op takes the largest product, and its formula says so; the values are of the sum."""
+    nodes = tuple(
+        replace(node, op="Max") if node.name == "gradients/mul_grad/Sum" else node for node in NODES
+    )
+    assert derivatives(replace(GRAPH, nodes=nodes)) == {}
+
+
+def between_x_and_mul(*ops):
+    """The graph with ops between x, which is then what the loss is derived by, and the product."""
+    names = ["x", *ops]
+    added = [Node(op, op, (taken,), outputs=FOUR) for taken, op in pairwise(names)]
+    forward = [replace(n, inputs=(names[-1], "mul/Read")) if n.name == "mul" else n for n in NODES]
+    functions = {"Exp": "_ExpGrad", "Log": "_LogGrad"}
+    known = tuple(Gradient(op, op, functions.get(op), ()) for op in ops)
+    return replace(
+        GRAPH,
+        nodes=(forward[0], *added, *forward[1:]),
+        gradients=(*GRAPH.gradients, *known),
+    )
+
+
+@pytest.mark.parametrize(
+    "ops, known",
+    [
+        (["StopGradient"], ("StopGradient",)),
+        (["Exp", "StopGradient"], ("StopGradient",)),
+        (["StopGradient", "Log"], ()),  # no gradient came to it
+        (["ArgMax", "StopGradient"], ()),  # there was none before it, either
+        (["Exp"], ()),
+        (["Floor", "Exp", "StopGradient"], ()),
+    ],
+)
+def test_stop_gradient_is_named_where_it_ends_a_gradient(ops, known):
+    assert chain_rule.stopped(between_x_and_mul(*ops), ["x"]) == known
+    assert chain_rule.stopped(between_x_and_mul(*ops), ["y"]) == ()  # nothing on its way
+
+
+def test_stop_gradient_is_not_named_where_the_gradient_is_0():
+    zeros = tuple(
+        {**values, f"{GRAD}/tuple/control_dependency": np.zeros(4)} for values in POINTS.values
+    )
+    graph = replace(between_x_and_mul("StopGradient"), points=replace(POINTS, values=zeros))
+    assert chain_rule.stopped(graph, ["x"]) == ()
 
 
 def test_what_a_formula_does_not_give_is_not_written_as_that_formula():
     """With a mean over five elements instead of four, the four values are not what it says."""
     wrong = replace(GRAPH, attributes=ATTRIBUTES | {"gradients/loss_grad/Const": {"value": 5.0}})
-    assert derivatives(wrong) == {}
+    known = chain_rule.derivatives(wrong, {"y": END})
+    assert text(known["y"]) == "sum(x * dL/d(mul))"  # the last step is right
+    assert chain_rule.unwritten(wrong, known["y"]) == ("dL/d(mul)",)
     described = {node.name: node for node in gradient_nodes.described(wrong, [END], {})}
     assert described["gradients/loss_grad/truediv"].formula == ""
     assert described["gradients/mul_grad/Mul_1"].formula == "x * dL/d(mul)"

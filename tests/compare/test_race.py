@@ -91,7 +91,7 @@ def test_an_observation_is_the_ratio_of_two_medians():
     default, xla = race.judged(observed, ["default", "xla"], [4])
     assert (default.config, default.batch_size, default.verdict) == ("default", 4, None)
     assert default.untraced_ns == Spread(median=100, p10=90, p90=268)
-    assert default.images_per_second == 4e9 / 100
+    assert default.median_images_per_second == 4e9 / 100
     # 200 / 110, 201 / 100 and 199 / 100
     assert xla.verdict.ratio == pytest.approx((200 / 110 * 2.01 * 1.99) ** (1 / 3))
     assert (xla.verdict.observations, xla.untraced_ns.median) == (3, 201)

@@ -345,9 +345,13 @@ def test_every_field_of_the_backward_stage():
         ),
         chain_rule=(Link("b", "a + y", "y", "y/read", "dL/dy", "sum(dL/d(b))", None, True, False),),
         derivatives=(
-            Derivative("y", "2 * y", [1.5, float("nan")], 1e-8, 3e-8, "g1:0", [0.75, 2.0]),
-            Derivative("z", "z", 0.25, None, 0.0, "g2:0", None),
+            Derivative(
+                "y", "2 * y", [1.5, float("nan")], 1e-8, 3e-8, ("dL/dx",), "g1:0", [0.75, 2.0]
+            ),
+            Derivative("z", "z", 0.25, None, 0.0, (), "g2:0", None),
         ),
+        stopped=("still",),
+        custom_gradients=("own",),
     )
     assert object_of(stage) == {
         "stage": "backward",
@@ -427,6 +431,8 @@ def test_every_field_of_the_backward_stage():
             }
         ],
         "processed": [],
+        "stopped": ["still"],
+        "custom_gradients": ["own"],
         "derivatives": [
             {
                 "variable": "y",
@@ -434,6 +440,7 @@ def test_every_field_of_the_backward_stage():
                 "value": [1.5, None],
                 "difference": 1e-8,
                 "checked": 3e-8,
+                "unwritten": ["dL/dx"],
             },
             {
                 "variable": "z",
@@ -441,6 +448,7 @@ def test_every_field_of_the_backward_stage():
                 "value": 0.25,
                 "difference": None,
                 "checked": 0.0,
+                "unwritten": [],
             },
         ],
     }

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tflab import datasets
+from tflab.analysis import chain_rule
 from tflab.lifecycle import backward, frontend
 from tflab.models import toy
 from tflab.records import Model, Options
@@ -232,6 +233,64 @@ def test_powers_of_whole_numbers_are_part_of_formulas():
 
     formulas = [derivative.formula for derivative in differentiated(loss_of).derivatives]
     assert formulas == ["sum(Cast**2)", "sum(Cast > 1)"]
+
+
+def test_a_derivative_is_written_as_far_as_it_checks():
+    """Of Lgamma's derivative, a Digamma, there is no formula: its name ends the chain."""
+
+    def loss_of(x, a, b):
+        return tf.reduce_mean(tf.math.lgamma(a * x + 3) + b)
+
+    first, second = differentiated(loss_of).derivatives
+    assert (first.variable, first.formula) == ("a", "sum(dL/d(add) * x)")
+    assert first.unwritten == ("dL/d(add)",)
+    assert first.checked < 1e-6 and first.difference < 1e-6
+    assert (second.formula, second.unwritten) == ("1", ())
+
+
+@pytest.mark.parametrize(
+    "longest, formula",
+    [
+        (30, "mean(2 * x * (x * a + b))"),
+        (7, "sum(2 * x * dL/d(Square) * add)"),
+        (4, "sum(x * dL/d(mul))"),
+    ],
+)
+def test_of_a_derivative_that_is_too_long_the_last_steps_are_written(longest, formula, monkeypatch):
+    monkeypatch.setattr(chain_rule, "LONGEST", longest)
+    stage = differentiated(lambda x, a, b: tf.reduce_mean(tf.square(x * a + b)))
+    assert stage.derivatives[0].formula == formula
+
+
+def test_a_conditional_that_a_formula_would_name_does_not_stop_the_others():
+    def loss_of(x, a, b):
+        chosen = tf.cond(tf.reduce_sum(x) > 0, lambda: x * a, lambda: x - a)
+        return tf.reduce_mean(tf.abs(tf.abs(chosen))) * a + tf.reduce_mean(x * b)
+
+    known = {row.variable: row for row in differentiated(loss_of).derivatives}
+    assert known["b"].formula == "mean(x)"
+    assert all("cond" not in row.formula.split() for row in known.values())
+
+
+@tf.custom_gradient
+def straight_through(value):
+    return tf.sign(value), lambda upstream: upstream
+
+
+def test_custom_gradients_and_stop_gradient_are_noted_where_variables_are_behind_them():
+    def loss_of(x, a, b):
+        held = tf.stop_gradient(tf.identity(a * 2, name="double"), name="held")
+        fed = tf.stop_gradient(x, name="fed")
+        count = tf.stop_gradient(tf.shape(x * a), name="count")
+        return tf.reduce_mean(straight_through(b) * x + held * fed) + tf.reduce_sum(
+            tf.cast(count, tf.float32) * b
+        )
+
+    stage = differentiated(loss_of)
+    assert stage.stopped == ("held",)
+    assert stage.custom_gradients == ("IdentityN",)
+    plain = differentiated(lambda x, a, b: tf.reduce_mean(tf.identity_n([x * a, b])[0] + b))
+    assert (plain.stopped, plain.custom_gradients) == ((), ())
 
 
 class Clipping(tf1.train.GradientDescentOptimizer):

@@ -57,7 +57,7 @@ def test_each_step_and_row_is_held_against_that_of_the_first():
     steps = [(row.config, row.batch_size, row.untraced_ns.median) for row in found.steps]
     assert steps == [("a", 4, 1e5), ("b", 4, 1.2e5), ("a", 16, 2e5), ("b", 16, 2.4e5)]
     # 4 images in 100 us are 40,000 a second, 16 in 200 us are 80,000.
-    rates = [row.images_per_second for row in found.steps]
+    rates = [row.median_images_per_second for row in found.steps]
     assert rates == pytest.approx([40_000, 40_000 / 1.2, 80_000, 80_000 / 1.2])
     assert words(found) == ["slower", "slower"]
     ratios = {round(row.verdict.ratio, 9) for row in (*found.steps, *found.rows) if row.verdict}

@@ -100,3 +100,13 @@ def test_numbers_of_batch_sizes_stand_right_and_findings_give_way():
         *("batch right", "a step, median right", "mean right"),
         *("images a second right", "found gives way to 16"),
     ]
+
+
+def test_what_is_no_image_is_a_row():
+    rows = replace(COMPARED, unit="row")
+    *_, recipe = batch_sizes_chapter.parts(rows)
+    assert recipe.how.startswith(
+        "64,192 rows of points at each batch size, untraced and traced in "
+    )
+    assert "rows a second" in [column.header for column in batch_sizes_chapter.table(rows).columns]
+    assert "x the rows of batch" in batch_sizes_chapter.finding_at(rows, 16)

@@ -429,7 +429,7 @@ def test_a_training_without_right_answers_says_nothing_of_them(lab):
     history = History("toy", "points", 50, 1, (), (silent,))
     _, table, recipe = training_chapter.parts(replace(lab, history=history))
     assert [column.header for column in table.columns] == [
-        *("epoch", "last step", "train loss", "test loss", "time", "images a second")
+        *("epoch", "last step", "train loss", "test loss", "time", "rows a second")
     ]
     assert recipe.how.startswith("Trained for this report. Losses are means over images; ")
 

@@ -76,19 +76,17 @@ def test_how_much_longer_a_step_takes_is_asked_where_it_clearly_does():
 
 
 def test_images_that_cost_as_much_as_before_are_said_to():
-    (question,) = questions.longer(
-        replace(
-            COMPARED,
-            steps={
-                **COMPARED.steps,
-                64: replace(COMPARED.steps[64], untraced_ns=Spread(24e6, 20e6, 30e6)),
-            },
-        ),
-        4,
-        64,
-    )
+    slow = replace(COMPARED.steps[64], untraced_ns=Spread(24e6, 20e6, 30e6))
+    slowed = replace(COMPARED, steps={**COMPARED.steps, 64: slow})
+    (question,) = questions.longer(slowed, 4, 64)
     assert question.answer == "20.0"
-    assert question.reason.endswith("an image costs no less than before.")
+    assert question.reason.endswith(
+        "16 x the images took 20.0 x the time; an image costs no less than before."
+    )
+    (question,) = questions.longer(replace(slowed, unit="row"), 4, 64)
+    assert question.reason.endswith(
+        "16 x the rows took 20.0 x the time; a row costs no less than before."
+    )
 
 
 @pytest.mark.parametrize("fate", ["executed", "unreached"])

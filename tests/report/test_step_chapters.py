@@ -93,7 +93,7 @@ def test_the_report_says_why_some_numbers_are_of_training_and_others_of_inferenc
     assert step_chapters.phases(LINEAR) == (
         "The graphs, their nodes, times and memory are those of a training step, because only that "
         "goes through all stages: it has gradients, and updates of the variables. What is compared "
-        "by batch size or configuration is inference: each of them works on the same images with "
+        "by batch size or configuration is inference: each of them works on the same rows with "
         "the same weights, so nothing else differs; a training step would change the weights "
         "from one to the next."
     )

@@ -27,7 +27,7 @@ def test_a_training_is_its_curves_and_all_of_its_epochs():
                     "test loss",
                     "test accuracy",
                 ),
-                *("time", "images a second"),
+                *("time", "rows a second"),
             ),
             ("1", "402", "0.393", "87.49 %", "0.0742", "97.71 %", "2.31 s", "25,974"),
             ("2", "804", "0.0338", "99.93 %", "0.0305", "99.26 %", "2.75 s", "26,667"),
@@ -35,9 +35,9 @@ def test_a_training_is_its_curves_and_all_of_its_epochs():
             0,
         ],
         Recipe(
-            "Trained for this report. Losses and accuracies are means over images; the test reads "
-            "all test images at the end of each epoch. Steps 4 to 8 were traced: they are in the "
-            "time and not in the images a second.",
+            "Trained for this report. Losses and accuracies are means over rows; the test reads "
+            "all test rows at the end of each epoch. Steps 4 to 8 were traced: they are in the "
+            "time and not in the rows a second.",
             "python -m tflab.train --model lenet --epochs 3 --batch-size 50 --seed 9",
         ),
     ]
@@ -67,11 +67,11 @@ def test_a_training_without_right_answers_has_no_columns_for_them():
         "Loss and accuracy",
     )
     assert grid(table)[1:] == [
-        ("epoch", "last step", "train loss", "test loss", "time", "images a second"),
+        ("epoch", "last step", "train loss", "test loss", "time", "rows a second"),
         ("1", "402", "0.393", "0.0742", "2.31 s", "25,974"),
         0,
     ]
-    assert recipe.how.startswith("Trained for this report. Losses are means over images; ")
+    assert recipe.how.startswith("Trained for this report. Losses are means over rows; ")
 
 
 def test_numbers_of_epochs_stand_right():
@@ -79,7 +79,7 @@ def test_numbers_of_epochs_stand_right():
     assert layout(table) == [
         *("epoch right", "last step right", "train loss right", "train accuracy right"),
         *("test loss right", "test accuracy right", "time right"),
-        "images a second right",
+        "rows a second right",
     ]
 
 

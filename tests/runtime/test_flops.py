@@ -2,7 +2,7 @@
 
 import pytest
 
-from tflab.runtime import flops
+from tflab.runtime import flop_formulas, flops
 
 IMAGE = (64, 14, 14, 6)
 RESULT = (64, 10, 10, 16)
@@ -58,6 +58,17 @@ EXAMPLES = [
     ("ResourceApplyMomentum", [(), (), (), (3, 4), ()], [], {"use_nesterov": False}, 48),
     ("ResourceApplyMomentum", [(), (), (), (3, 4), ()], [], {"use_nesterov": True}, 84),
     ("ResourceApplyAdam", [()] * 9 + [(3, 4)], [], {"use_nesterov": False}, 144),
+    ("ApplyAdagrad", [(), (), (), (3, 4)], [], {}, 84),
+    ("SparseApplyAdagrad", [(), (), (), (3, 4), (3,)], [], {"update_slots": False}, 60),
+    ("ResourceApplyAdagradV2", [(), (), (), (), (3, 4)], [], {}, 84),
+    ("ResourceSparseApplyAdagradV2", [(), (), (), (), (3, 4), (3,)], [], {}, 84),
+    ("ApplyRMSProp", [()] * 7 + [(3, 4)], [], {}, 132),
+    ("ApplyCenteredRMSProp", [()] * 8 + [(3, 4)], [], {}, 192),
+    ("ApplyFtrl", [(), (), (), (3, 4)], [], {}, 204),
+    ("ApplyFtrlV2", [(), (), (), (3, 4)], [], {}, 228),
+    ("ScatterNd", [(4, 1), (4, 3), (2,)], [(5, 3)], {}, 12),
+    ("FusedBatchNormGradV3", [(3, 4)], [(3, 4)], {"is_training": True}, 108),
+    ("FusedBatchNormGradV3", [(3, 4)], [(3, 4)], {"is_training": False}, 60),
     ("AssignAddVariableOp", [(), (3, 4)], [], {}, 12),
     ("ResourceScatterAdd", [(), (3,), (3, 4)], [], {}, 12),
     # 2 rows of 3, 4 cells: four gates of 7 x 4 products, 14 for a cell
@@ -96,7 +107,7 @@ def test_a_multiply_add_is_two():
 
 def test_every_formula_has_an_example():
     shown = {flops.FORMULAS[example[0]] for example in EXAMPLES}
-    assert shown | {flops.FORMULAS["Abs"], flops.einsum} == set(flops.FORMULAS.values())
+    assert shown | {flops.FORMULAS["Abs"], flop_formulas.einsum} == set(flops.FORMULAS.values())
 
 
 @pytest.mark.parametrize("op", flops.ONE.split())
@@ -118,7 +129,11 @@ def test_what_is_fused_into_a_product_counts_too():
 @pytest.mark.parametrize(
     ("op", "attributes", "words"),
     [
-        ("Cumsum", {}, "there is no formula for it"),
+        ("CumulativeLogsumexp", {}, "there is no formula for it"),
+        ("ApplyFtrl", {"multiply_linear_by_lr": True}, "there is no formula for it"),
+        ("TopKV2", {}, "how many comparisons it makes depends on the values"),
+        ("BlockLSTMV2", {}, "how many steps it runs is a value, and only its shapes are known"),
+        ("RandomUniform", {}, "how many operations a random number takes depends on its generator"),
         ("_XlaRun", {}, "there is no formula for it"),
         ("_FusedMatMul", {"fused_ops": ["Quantize"]}, "no formula for Quantize"),
         ("_MklConv2DBackpropFilterWithBias", {}, "there is no formula for it"),

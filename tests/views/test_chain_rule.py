@@ -47,9 +47,9 @@ NODES = (
     Node("train", "ApplyAdam", ("y", "gradients/gate"), outputs=FLOAT),
 )
 DERIVATIVES = (
-    Derivative("y", "mean(x)", 1.23456789, 4.4e-8, 2e-8, "gradients/gate:0", 2.0),
-    Derivative("w", "x + w", [[0.5, 2.0], [3.0, 4.0]], None, 0.0, "w_grad:0", None),
-    Derivative("v", "x", [7.0], 0.0, 0.0, "v_grad:0", [1.0]),
+    Derivative("y", "mean(x)", 1.23456789, 4.4e-8, 2e-8, (), "gradients/gate:0", 2.0),
+    Derivative("w", "x + w", [[0.5, 2.0], [3.0, 4.0]], None, 0.0, (), "w_grad:0", None),
+    Derivative("v", "x", [7.0], 0.0, 0.0, (), "v_grad:0", [1.0]),
 )
 STAGE = Backward(
     None,
@@ -95,7 +95,43 @@ def test_without_a_derivative_and_without_sums_nothing_is_said_of_them():
     links = tuple(replace(link, added_up=False) for link in LINKS)
     blocks = opening(replace(STAGE, chain_rule=links, derivatives=()))
     assert blocks[1].endswith("its own derivative: loss by 1 / 4, mul by x.")
-    assert blocks[3:] == ["2 of 2 derivatives are not written as one formula."]
+    assert blocks[3:] == ["2 of 2 derivatives are not written as a formula."]
+
+
+def test_gradients_that_stand_in_derivatives_by_name_are_explained():
+    partial = replace(DERIVATIVES[1], formula="x + dL/d(a)", unwritten=("dL/d(a)", "dL/d(b)"))
+    stage = replace(STAGE, derivatives=(DERIVATIVES[0], partial))
+    assert opening(stage)[-1] == (
+        "In 1 of these a name such as dL/d(a) stands for a gradient further up the chain. The "
+        "rest, from there to the loss, is not written as a formula."
+    )
+    alone = opening(replace(STAGE, variable_count=2, derivatives=(partial,)))
+    assert alone[-2:] == [
+        "In this derivative a name such as dL/d(a) stands for a gradient further up the chain. The "
+        "rest, from there to the loss, is not written as a formula.",
+        "1 of 2 derivatives is not written as a formula.",
+    ]
+
+
+def test_a_derivative_that_is_not_whole_is_not_put_together():
+    partial = replace(DERIVATIVES[0], formula="x * dL/d(mul)", unwritten=("dL/d(mul)",))
+    sentence = opening(replace(STAGE, derivatives=(partial,)))[1]
+    assert sentence.endswith("its own derivative: loss by 1 / 4, mul by x.")
+
+
+def test_where_the_program_ends_a_gradient_or_gives_its_own_is_said():
+    one = opening(replace(STAGE, stopped=("stop",), custom_gradients=("sign",)))
+    assert one[-2:] == [
+        "stop_gradient ends gradients at stop: the derivatives leave out how the loss depends on "
+        "variables through it. Finite differences include it.",
+        "sign has a custom gradient: TensorFlow takes what that function returns for the "
+        "derivative, whether or not it is the derivative.",
+    ]
+    names = tuple("abcdefg")
+    many = opening(replace(STAGE, stopped=names, custom_gradients=names[:5]))
+    assert many[-2].startswith("stop_gradient ends gradients at a, b, c, d, e and 2 more: ")
+    assert "through them" in many[-2]
+    assert many[-1].startswith("a, b, c, d, e have a custom gradient: ")
 
 
 def test_steps_without_a_formula_are_counted_and_an_op_still_stands_once():
@@ -110,7 +146,7 @@ def test_steps_without_a_formula_are_counted_and_an_op_still_stands_once():
 
 def test_one_derivative_without_a_formula_is_counted():
     assert opening(replace(STAGE, variable_count=4))[-1] == (
-        "1 of 4 derivatives is not written as one formula."
+        "1 of 4 derivatives is not written as a formula."
     )
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from tflab.analysis import expressions as ex
 from tflab.analysis import formula_text, formulas
 from tflab.analysis.expressions import Expression
-from tflab.analysis.gradient_graph import GradientGraph, Reader, leading_to
+from tflab.analysis.gradient_graph import GradientGraph, Reader, gradient_name, leading_to
 from tflab.records import GradientCall, Link, Node, node_of
 
 LONGEST = 400  # names and ops of a derivative
@@ -83,24 +83,109 @@ def path(links: Sequence[Link], loss: str) -> list[Link]:
     return way[::-1]
 
 
+def stopped(graph: GradientGraph, variables: Iterable[str]) -> tuple[str, ...]:
+    """The `StopGradient` nodes at which a gradient that is not 0 ends, though its value depends on
+    these variables by way of ops that can be differentiated."""
+    passing = {gradient.forward for gradient in graph.gradients if gradient.function}
+    behind = set(variables)
+    for node in graph.nodes:  # each stands after what it takes
+        passes = node.op == "StopGradient" or node.name in passing
+        if passes and any(node_of(tensor) in behind for tensor in node.inputs):
+            behind.add(node.name)
+    reader = Reader(graph)
+    arriving = {
+        node_of(tensor)
+        for call in reader.calls
+        for tensor, gradient in reader.returned(call)
+        if not graph.points.filled(gradient, 0)
+    }
+    return tuple(
+        node.name
+        for node in graph.nodes
+        if node.op == "StopGradient" and node.name in behind & arriving
+    )
+
+
 def derivatives(graph: GradientGraph, ends: Mapping[str, str]) -> dict[str, Expression]:
-    """The formula of each variable's derivative, with nothing left but variables, constants, what
-    is fed, and forward values for which there is no rule; none where it would be too long to read
-    or is not right. `ends` are the gradients of the variables, as tensors."""
+    """The formula of each variable's derivative, as far back to the variables as it is right.
+
+    The whole formula names only variables, constants, what is fed, and forward values for which
+    there is no rule. Where it is too long to read, or does not give the gradient, the steps from
+    the variable towards the loss are written as far as they do, and the gradients at which they
+    end stand by name (`unwritten`). A variable of which not even one step is right has no formula.
+    `ends` are the gradients of the variables, as tensors.
+    """
     reader = Reader(graph)
     needed = leading_to(reader.nodes, ends.values())
+    ordered = [node for node in graph.nodes if node.name in needed]
 
     def argument(node: Node, tensor: str) -> Expression | None:
         if reader.is_read(node_of(tensor)):
             return reader.composer.name(reader.label(tensor), tensor)
         return None
 
-    ordered = (node for node in graph.nodes if node.name in needed)
     whole = formulas.composed(reader.composer, ordered, argument, LONGEST)
-    known = {variable: whole[tensor] for variable, tensor in ends.items() if tensor in whole}
-    return {
-        variable: formula
-        for variable, formula in known.items()
-        if graph.points.hold(formula, ends[variable])
-        and not any(node_of(tensor) in reader.owners for tensor in ex.tensors(formula))
+    known = {
+        variable: whole[tensor]
+        for variable, tensor in ends.items()
+        if tensor in whole
+        and not unwritten(graph, whole[tensor])
+        and graph.points.hold(whole[tensor], tensor)
     }
+    if len(known) < len(ends):
+        partial = Partial(reader, argument).formulas(ordered)
+        known |= {
+            variable: partial[tensor]
+            for variable, tensor in ends.items()
+            if variable not in known
+            and tensor in partial
+            and gradient_name(variable) not in unwritten(graph, partial[tensor])
+            and graph.points.hold(partial[tensor], tensor)
+        }
+    return {variable: known[variable] for variable in ends if variable in known}
+
+
+def unwritten(graph: GradientGraph, formula: Expression) -> tuple[str, ...]:
+    """The gradients that stand in a formula by name, each once."""
+    owners = graph.owners()
+    names = {name.text for name in ex.names(formula) if node_of(name.tensor) in owners}
+    return tuple(sorted(names))
+
+
+class Partial:
+    """Formulas that are checked at every value that has a name: a step that is not right, or is
+    too long, ends there with that name."""
+
+    def __init__(self, reader: Reader, argument: Callable[[Node, str], Expression | None]) -> None:
+        self.reader = reader
+        self.whole = argument
+
+    def formulas(self, ordered: Sequence[Node]) -> dict[str, Expression]:
+        return formulas.composed(
+            self.reader.composer, ordered, self.argument, LONGEST, self.checked
+        )
+
+    def argument(self, node: Node, tensor: str) -> Expression | None:
+        name = self.reader.names.get(tensor)
+        if name and tensor != node_of(tensor):  # no formula is composed of further outputs
+            return self.reader.composer.name(name, tensor)
+        return self.whole(node, tensor)
+
+    def checked(self, node: Node, formula: Expression) -> Expression:
+        """The formula of a node, else only its last step, else its name."""
+        composer, points = self.reader.composer, self.reader.points
+        own = node.name not in self.reader.owners
+        name = self.reader.label(node.name) if own else self.reader.names.get(node.name)
+        if name is None or not points.same(node.name, node.name):
+            return formula
+        step = self.reader.step(node) if own else self.reader.expressions[node.name]
+        for candidate in (formula, step):
+            if self.readable(candidate) and points.hold(candidate, node.name):
+                return candidate
+        return composer.name(name, node.name)
+
+    def readable(self, formula: Expression) -> bool:
+        """Whether a formula is short enough and names no gradient node that has no own meaning."""
+        return formula.size <= LONGEST and not any(
+            node_of(name.text) in self.reader.owners for name in ex.names(formula)
+        )

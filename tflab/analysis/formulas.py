@@ -275,9 +275,11 @@ def composed(
     nodes: Iterable[Node],
     argument: Callable[[Node, str], Expression | None],
     most: int = MOST,
+    checked: Callable[[Node, Expression], Expression] = lambda node, formula: formula,
 ) -> dict[str, Expression]:
     """The formulas of these nodes by tensor. `argument` says how a node calls one of its inputs;
-    where it has no name for it, the formula of that input takes its place.
+    where it has no name for it, the formula of that input takes its place. `checked` says which
+    formula of a node the others are composed of.
 
     Nodes come in an order of their dependencies, and each looks at its own inputs only: the time
     is linear in the graph, however deep that is.
@@ -290,7 +292,7 @@ def composed(
 
     for node in nodes:
         args = [arg(node, tensor) for tensor in node.inputs]
-        formulas[node.name] = composer.formula(node, args)
+        formulas[node.name] = checked(node, composer.formula(node, args))
         if node.op in op_rules.DERIVATIVES and len(args) == 2:
             formulas[f"{node.name}:1"] = op_rules.DERIVATIVES[node.op](*args)
         if node.op == "BroadcastGradientArgs":  # for a sum, its outputs stand for those shapes

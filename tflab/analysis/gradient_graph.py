@@ -180,9 +180,11 @@ class Reader:
 
     def computes(self, name: str) -> str:
         """What a forward node computes of the values that go into it; "" where that is not so."""
-        node = self.nodes[name]
-        args = [self.forward_name(tensor) for tensor in node.inputs]
-        return self.text(self.composer.formula(node, args), name)
+        return self.text(self.step(self.nodes[name]), name)
+
+    def step(self, node: Node) -> Expression:
+        """The formula of a forward node over the values that go into it."""
+        return self.composer.formula(node, [self.forward_name(tensor) for tensor in node.inputs])
 
 
 def gradient_name(label: str) -> str:

@@ -20,7 +20,7 @@ PURPOSES = {
     "feeds_and_fetches": "prunes to what was asked for; fed and fetched tensors get nodes",
     "partitioner": "cuts the graph into one part per device, joined by _Send and _Recv",
     "grappler": "the graph optimiser as a whole: what it does outside its passes",
-    "tasks": "the parts of the tasks as they ran; their own passes are not in this log",
+    "tasks": "the parts of the tasks as they ran; the log has the master's passes, not theirs",
     "graph_optimizer": "the last clean-up of each partition, before its executor is made",
     # Grappler, in the order of its usual iteration (core/grappler/optimizers)
     "model_pruner": "drops what the fetches do not need, and nodes that only pass a value on",

@@ -116,7 +116,7 @@ def times(batch: sweep.Measured, rows: Sequence[OpStats]) -> StepTimes:
         images=batch.rows,
         untraced_ns=step_times.spread(batch.untraced_ns),
         traced_ns=step_times.spread(batch.traced_ns),
-        images_per_second=1e9 * worked_on / sum(batch.untraced_ns),
+        mean_images_per_second=1e9 * worked_on / sum(batch.untraced_ns),
         ops_ns=sum(row.self_ns for row in rows) / batch.accumulator.steps,
         untraced_steps=len(batch.untraced_ns),
         peak_bytes=held.peak_bytes,

@@ -115,7 +115,7 @@ def throughput(
     """How images per second grow, from where on a larger batch no longer helps, or is a loss; that
     only where the rounds of the sweep prove it."""
     for small, large in pairwise(sizes):
-        gain = steps[large].images_per_second / steps[small].images_per_second
+        gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
         if gain >= HELPS:
             yield f"Batch {large} does {gain:.2f} x the {unit}s per second of batch {small}."
             continue

@@ -97,7 +97,7 @@ def steps(comparison: Comparison) -> Table:
             Column("mean", lambda row: mean_step(*row), right=True, spare=1),
             Column(
                 f"{comparison.unit}s a second",
-                lambda row: f"{row[1].images_per_second:,.0f}",
+                lambda row: f"{row[1].mean_images_per_second:,.0f}",
                 right=True,
             ),
             Column("traced, median", lambda row: time(row[1].traced_ns.median), right=True),
@@ -110,7 +110,7 @@ def steps(comparison: Comparison) -> Table:
 
 def mean_step(batch: int, steps: StepTimes) -> str:
     """What an untraced step takes on average: a batch over the images a second."""
-    return time(1e9 * batch / steps.images_per_second) if steps.images_per_second else ""
+    return time(1e9 * batch / steps.mean_images_per_second) if steps.mean_images_per_second else ""
 
 
 def quiet(comparison: Comparison) -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import tensorflow as tf
 
+from tflab.analysis import chain_rule
 from tflab.errors import EffectsError, RefusedError, TflabError
 from tflab.lifecycle import (
     derivatives,
@@ -85,6 +86,8 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
         gradient_checks=checks,
         unchecked=unchecked,
         processed=tuple(meaning.processed(graph, pairs, own)),
+        stopped=chain_rule.stopped(graph, [variable.op.name for _, variable in pairs]),
+        custom_gradients=tuple(meaning.custom(program.graph, graph)),
     )
     if program.model.unready:
         return stage

@@ -21,7 +21,7 @@ from tflab.analysis.expressions import Expression
 from tflab.analysis.gradient_graph import GradientGraph
 from tflab.errors import EffectsError, RefusedError
 from tflab.lifecycle import gradient_check, variable_values
-from tflab.records import Derivative, Options, Program
+from tflab.records import Derivative, Options, Program, node_of
 from tflab.runtime import nodes, session
 
 LARGEST = 64  # elements of a variable: each costs two runs of the loss
@@ -53,6 +53,7 @@ def read(
             value=run.values[name].tolist(),
             difference=difference(run.values[name], run.slopes.get(name)),
             checked=checked(formula, run.values[name], run.named),
+            unwritten=chain_rule.unwritten(graph, formula),
             tensor=ends[name],
             start=run.starts[name].tolist() if name in run.starts else None,
         )
@@ -111,7 +112,12 @@ def computed(
     with session.opened(graph, options, session.start_of(program)) as live:
         first = dict(gradient_check.first_values(live, variables, rng, noise=0))
         tensors = {name: variable_values.within(graph, g) for name, (g, _) in pairs.items()}
-        fetches = {name: name if ":" in name else f"{name}:0" for name in names}
+        # The output of a conditional cannot be fetched; a formula that names it is not checked.
+        fetches = {
+            name: name if ":" in name else f"{name}:0"
+            for name in names
+            if graph.is_fetchable(graph.get_operation_by_name(node_of(name)))
+        }
         values, named = live.run((tensors, fetches), feeds)
         unfit = gradient_check.unfit([live.run(program.loss.name, feeds) for _ in range(2)])
     setters = {name: variable.setter for name, variable in variables.items()}

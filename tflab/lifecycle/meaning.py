@@ -13,7 +13,7 @@ from tflab.analysis import chain_rule, gradient_nodes, inferred_gradients, op_ru
 from tflab.analysis.gradient_graph import GradientGraph, Reader
 from tflab.lifecycle import gradient_functions, points
 from tflab.records import Backward, GradientCall, Node, Options, Source
-from tflab.runtime import nodes, private
+from tflab.runtime import functions, nodes, private
 
 SMALL = 64  # elements of a constant whose value may be part of a formula
 FLAGS = ("transpose_a", "transpose_b", "adj_x", "adj_y")
@@ -98,6 +98,15 @@ def processed(graph: GradientGraph, pairs: Sequence[Any], own: Sequence[Any]) ->
         got, loss = name_of(gradient), name_of(unchanged)
         if got and loss and graph.points.differ(got, loss):
             yield variable.op.name
+
+
+def custom(graph: tf.Graph, known: GradientGraph) -> Iterator[str]:
+    """The forward nodes that were differentiated by a gradient function of their own, not by that
+    of their type."""
+    for name in dict.fromkeys(call.forward for call in known.calls):
+        op = graph.get_operation_by_name(name)
+        if "_gradient_op_type" in op.node_def.attr and not functions.calling(op.type):
+            yield name
 
 
 def full(tensor: str) -> str:

@@ -158,9 +158,13 @@ class Backward(Shown):
     gradient_nodes: tuple[GradientNode, ...] = ()  # what each node of the gradients is for
     chain_rule: tuple[Link, ...] = ()  # its steps, from the loss to the variables
     derivatives: tuple[Derivative, ...] = ()  # by each variable for which a formula gives it
-    processed: tuple[
-        str, ...
-    ] = ()  # variables: the optimiser gets another gradient than the loss's
+    # Variables of which the optimiser gets another gradient than the loss's
+    processed: tuple[str, ...] = ()
+    # `StopGradient` nodes that lead to variables, at which a gradient ends that is not 0
+    stopped: tuple[str, ...] = ()
+    # Forward nodes between the loss and variables that have a gradient function of their own, not
+    # that of their type (`tf.custom_gradient`)
+    custom_gradients: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

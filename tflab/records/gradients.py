@@ -53,10 +53,14 @@ class Derivative:
     """The derivative of the loss by a variable, where a formula gives its value."""
 
     variable: str
-    formula: str  # read off the gradient graph, down to variables and placeholders
+    # Read off the gradient graph, from the variable towards the loss as far as it gives the value
+    formula: str
     value: Any  # computed by that graph for the first batch: a number, or a list as the variable
     difference: float | None  # largest |value - finite difference|; None where there is none
     checked: float  # largest |value - the formula, evaluated on the same batch and variables|
+    # The gradients in the formula that stand there by name (`dL/d(MatMul)`): how those are computed
+    # is not written as a formula
+    unwritten: tuple[str, ...]
     # Of the graph as it was written, that is this derivative
     tensor: str = field(metadata={"json": None})
     # The variable's own value in that run; None where it could not be read

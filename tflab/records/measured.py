@@ -133,7 +133,8 @@ class StepTimes:
     images: int  # that they worked on
     untraced_ns: Spread
     traced_ns: Spread
-    images_per_second: float  # of all untraced steps, slow ones among them
+    # All rows over the time of all untraced steps, slow ones among them
+    mean_images_per_second: float = field(metadata={"json": "images_per_second"})
     ops_ns: float  # self time of all ops in a step, mean
     untraced_steps: int = 0
     peak_bytes: int = 0  # the most alive at once in a step, of what the step itself asked for
@@ -149,7 +150,7 @@ class ConfigTimes:
     config: str
     batch_size: int
     untraced_ns: Spread
-    images_per_second: float  # of the median step
+    median_images_per_second: float  # the batch size over the median step
     verdict: Verdict | None  # against `default`; None for that one itself
     # Of each process, in the order of its steps
     processes_ns: tuple[tuple[int, ...], ...] = field(

@@ -40,7 +40,7 @@ def table(comparison: Comparison) -> Table:
         return view.mean_step(size, comparison.steps[size])
 
     def rate(size: int) -> str:
-        return f"{comparison.steps[size].images_per_second:,.0f}"
+        return f"{comparison.steps[size].mean_images_per_second:,.0f}"
 
     return Table(
         f"{comparison.model}, {comparison.phase}: what was found at each batch size",
@@ -48,7 +48,7 @@ def table(comparison: Comparison) -> Table:
             Column("batch", lambda size: str(size), right=True),
             Column("a step, median", lambda size: time(step(size)), right=True),
             Column("mean", mean, right=True),
-            Column("images a second", rate, right=True),
+            Column(f"{comparison.unit}s a second", rate, right=True),
             Column("found", lambda size: finding_at(comparison, size), elastic=True),
         ),
         comparison.batch_sizes,
@@ -69,6 +69,6 @@ def finding_at(comparison: Comparison, size: int) -> str:
         return words
     longer = comparison.steps[size].untraced_ns.median / comparison.steps[before].untraced_ns.median
     return (
-        f"{words}; {size / before:g} x the images of batch {before} take {longer:.1f} x as long, "
-        "by medians"
+        f"{words}; {size / before:g} x the {comparison.unit}s of batch {before} take "
+        f"{longer:.1f} x as long, by medians"
     )

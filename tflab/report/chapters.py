@@ -238,9 +238,9 @@ def steps_of_walk(walked: Walked | None) -> Iterator[tuple[str, str, str, str]]:
 def steps_of_sweep(compared: Comparison | None) -> Iterator[tuple[str, str, str, str]]:
     if compared is None:
         return
-    images = max(row.images for row in compared.steps.values())
+    rows = max(row.images for row in compared.steps.values())
     yield (
-        f"Batch sizes, {plural(images, 'image')} at each",
+        f"Batch sizes, {plural(rows, compared.unit)} at each",
         ", ".join(f"{row.steps:,}" for row in compared.steps.values()),
         str(compared.warmup),
         "in turn",

@@ -22,7 +22,7 @@ def parts(comparison: Comparison, seconds: int) -> Iterator[Part]:
     yield from execution.busy(comparison.quality)
     yield (
         f"An untraced step of {comparison.phase}, once as the runtime is set by itself, and once "
-        "with one setting changed; the weights and images are the same."
+        f"with one setting changed; the weights and {comparison.unit}s are the same."
     )
     yield Table(
         "What was changed",

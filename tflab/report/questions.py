@@ -110,15 +110,19 @@ def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]
         return  # the difference may be noise
     first, last = before.median, after.median
     ratio = last / first
-    why = "an image costs no less than before"
+    article = "an" if comparison.unit == "image" else "a"
+    why = f"{article} {comparison.unit} costs no less than before"
     if ratio < large / small:
-        why = "inferred: more images share what a step and its ops cost whatever their batch is"
+        why = (
+            f"inferred: more {comparison.unit}s share what a step and its ops cost whatever their "
+            "batch is"
+        )
     yield Question(
         f"How many times as long as a step of {called(comparison.model)} at batch {small} will one "
         f"at {large} take?",
         (),
         "x",
         f"{ratio:.1f}",
-        f"{time(first)} and {time(last)}, untraced medians: {large / small:g} x the images took "
-        f"{ratio:.1f} x the time; {why}.",
+        f"{time(first)} and {time(last)}, untraced medians: {large / small:g} x the "
+        f"{comparison.unit}s took {ratio:.1f} x the time; {why}.",
     )

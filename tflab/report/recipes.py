@@ -21,10 +21,10 @@ def walking(walked: Walked) -> str:
 
 
 def swept(comparison: Comparison) -> Recipe:
-    images = max(step.images for step in comparison.steps.values())
+    rows = max(step.images for step in comparison.steps.values())
     return Recipe(
-        f"{plural(images, 'image')} of {comparison.data} at each batch size, untraced and traced "
-        f"in turn; the first {comparison.warmup} steps of each are not counted.",
+        f"{plural(rows, comparison.unit)} of {comparison.data} at each batch size, untraced "
+        f"and traced in turn; the first {comparison.warmup} steps of each are not counted.",
         f"python -m tflab.compare --model {comparison.model} "
         f"--batch-sizes {' '.join(map(str, comparison.batch_sizes))}",
     )

@@ -44,7 +44,7 @@ def phases(walked: Walked) -> str:
     return (
         "The graphs, their nodes, times and memory are those of a training step, because only that "
         "goes through all stages: it has gradients, and updates of the variables. What is compared "
-        "by batch size or configuration is inference: each of them works on the same images with "
+        "by batch size or configuration is inference: each of them works on the same rows with "
         "the same weights, so nothing else differs; a training step would change the weights "
         "from one to the next."
     )

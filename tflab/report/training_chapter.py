@@ -30,7 +30,7 @@ def parts(lab: Lab) -> Iterator[Part]:
     origin = f"Read from {lab.logdir}." if lab.logdir else "Trained for this report."
     means = "Losses and accuracies are means" if classified(lab.history) else "Losses are means"
     yield Recipe(
-        f"{origin} {means} over images; the test reads all test images at the end of each epoch."
+        f"{origin} {means} over rows; the test reads all test rows at the end of each epoch."
         f"{left_out(lab.history)}",
         f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs) or EPOCHS} "
         f"--batch-size {lab.history.batch_size} --seed {lab.history.seed}",
@@ -38,9 +38,9 @@ def parts(lab: Lab) -> Iterator[Part]:
 
 
 def left_out(history: History) -> str:
-    """Which steps the images a second are not of."""
+    """Which steps the rows a second are not of."""
     traced = view.traced_steps(history)
-    return f" {traced}: they are in the time and not in the images a second." if traced else ""
+    return f" {traced}: they are in the time and not in the rows a second." if traced else ""
 
 
 def classified(history: History) -> bool:
@@ -63,7 +63,7 @@ def epochs(history: History) -> Table:
         Column("test loss", lambda row: f"{row.test_loss:.3g}", right=True),
         Column("test accuracy", lambda row: right(row.test_accuracy), right=True),
         Column("time", lambda row: time(1e9 * row.seconds), right=True),
-        Column("images a second", rate, right=True),
+        Column("rows a second", rate, right=True),
     )
     return Table(
         f"Epochs on {history.data}",

@@ -28,14 +28,15 @@ PASSING = """_Arg _DeviceRetval _Retval _SwitchN _XlaCompile _XlaMerge Broadcast
     TensorListPopBack TensorListPushBack TensorListReserve EmptyTensorList VarHandleOp
     VarIsInitializedOp Variable VariableShape VariableV2"""
 # These copy, fill, look up or choose: bytes, but no arithmetic.
-MOVING = """_HostRecv _HostSend _Recv _Send Assert Assign AssignVariableOp BroadcastTo Cast Concat
-    ConcatOffset ConcatV2 DynamicPartition DynamicStitch Fill Gather GatherNd GatherV2
+MOVING = """_HostRecv _HostSend _Recv _Send Assert Assign AssignVariableOp BroadcastTo Cast
+    Concat ConcatOffset ConcatV2 DynamicPartition DynamicStitch Fill Gather GatherNd GatherV2
     InvertPermutation MirrorPad OneHot OnesLike Pack ParallelDynamicStitch Pad PadV2 Range
-    ResourceGather ResourceGatherNd ReverseSequence ReverseV2 ScatterNd Select SelectV2 Slice Split
-    SplitV StridedSlice StridedSliceGrad TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayReadV3
+    ResourceGather ResourceGatherNd ResourceScatterNdUpdate ResourceScatterUpdate
+    ReverseSequence ReverseV2 ScatterNdUpdate ScatterUpdate Select SelectV2 Slice Split SplitV
+    StridedSlice StridedSliceGrad TensorArrayConcatV3 TensorArrayGatherV3 TensorArrayReadV3
     TensorArrayScatterV3 TensorArraySplitV3 TensorArrayWriteV3 TensorListFromTensor
-    TensorListGetItem TensorListSetItem TensorListStack Tile Transpose Unique UniqueV2 Unpack
-    Where ZerosLike"""
+    TensorListGetItem TensorListSetItem TensorListStack TensorScatterUpdate Tile Transpose
+    Unique UniqueV2 Unpack Where ZerosLike"""
 HAND_ON = frozenset(PASSING.split())
 NO_ARITHMETIC = HAND_ON | frozenset(MOVING.split())
 

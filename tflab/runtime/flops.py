@@ -1,23 +1,38 @@
-"""FLOPs: how many floating-point operations an op does, from its shapes.
-
-The formulas are those of the layers as textbooks have them: Goodfellow, Bengio and Courville,
-"Deep Learning" (MIT Press, 2016), chapter 9, for convolution and pooling; Golub and Van Loan,
-"Matrix Computations" (4th edition, 2013), section 1.1, for products. A multiply-add is two.
-Multiplications with padding count: kernels may do or skip them, and layers are compared with them.
-
-What an op computes follows from how many outputs it has and what goes into each of them. Strides,
-padding and dilation decide the size of the output, so no formula has to ask for them, and the
-order of the axes (NHWC, NCHW) changes no product of all of them.
-"""
+"""FLOPs: how many floating-point operations an op does, by its type."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from math import prod
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-Shape = Sequence[int | None] | None  # None where the rank, or a size, is not known
-Formula = Callable[[Sequence[Shape], Sequence[Shape], Mapping[str, Any]], int]
+from tflab.runtime.flop_formulas import (
+    Formula,
+    Shape,
+    adagrad,
+    adam,
+    average_pool_grad,
+    batch_norm,
+    batch_norm_grad,
+    conv2d_backprop_filter,
+    conv2d_backprop_input,
+    depthwise_backprop_filter,
+    depthwise_backprop_input,
+    depthwise_conv2d,
+    each,
+    einsum,
+    elements,
+    forward_convolution,
+    ftrl,
+    gru_cell,
+    lstm_cell,
+    max_pool_grad,
+    momentum,
+    pooling,
+    product,
+    several,
+    sparse_cross_entropy,
+    sums,
+)
 
 
 def flops(
@@ -36,7 +51,7 @@ def flops(
     base = plain.removeprefix("Fused") if "fused_ops" in attributes else plain
     formula = FORMULAS.get(base)
     if formula is None:
-        raise ValueError("there is no formula for it")
+        raise ValueError(WITHOUT.get(plain, "there is no formula for it"))
     count = formula(inputs, outputs, attributes)
     for fused in attributes.get("fused_ops", ()):
         if fused not in FUSED:
@@ -50,263 +65,36 @@ def plain_type(op: str) -> str:
     return op.removeprefix("_").removeprefix("Mkl").removeprefix("Native")
 
 
-def known(shape: Shape) -> tuple[int, ...]:
-    sizes = tuple(size for size in shape or () if size is not None)
-    if shape is None or len(sizes) != len(shape):
-        raise ValueError("a shape that its formula needs is not fully defined")
-    return sizes
-
-
-def elements(shape: Shape) -> int:
-    return prod(known(shape))
-
-
-# Convolutions: a filter is height x width x input channels x output channels
-
-
-def convolution(filters: Shape, results: Shape) -> int:
-    """Every output is a sum of one product for each weight of its filter: 2*N*Ho*Wo*Co*Kh*Kw*Ci.
-
-    Goodfellow, Bengio and Courville (2016), section 9.5. The input channels are those of the
-    filter, which has fewer than the image where the convolution is grouped.
-    """
-    *window, _ = known(filters)
-    return 2 * elements(results) * prod(window)
-
-
-def forward_convolution(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]
-) -> int:
-    return convolution(inputs[1], outputs[0])
-
-
-def conv2d_backprop_input(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]
-) -> int:
-    """Each product of the forward convolution once more, with the gradient of its output in place
-    of its pixel: section 9.5 of Goodfellow, Bengio and Courville (2016)."""
-    return convolution(inputs[1], inputs[2])
-
-
-def conv2d_backprop_filter(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]
-) -> int:
-    """Each product of the forward convolution once more, with the gradient of its output in place
-    of its weight: section 9.5 of Goodfellow, Bengio and Courville (2016)."""
-    return convolution(outputs[0], inputs[2])
-
-
-# Depthwise convolutions: a filter is height x width x input channels x multiplier
-
-
-def depthwise(filters: Shape, results: Shape) -> int:
-    """Every output sees a single channel: 2*N*Ho*Wo*(Ci*multiplier)*Kh*Kw.
-
-    Howard et al., "MobileNets" (arXiv 1704.04861, 2017), equation 4.
-    """
-    height, width, *_ = known(filters)
-    return 2 * elements(results) * height * width
-
-
-def depthwise_conv2d(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]
-) -> int:
-    return depthwise(inputs[1], outputs[0])
-
-
-def depthwise_backprop_input(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]
-) -> int:
-    """Each product of the forward convolution once more."""
-    return depthwise(inputs[1], inputs[2])
-
-
-def depthwise_backprop_filter(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]
-) -> int:
-    """Each product of the forward convolution once more."""
-    return depthwise(outputs[0], inputs[2])
-
-
-# Products
-
-
-def product(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> int:
-    """2*M*N*K for each product of a batch: Golub and Van Loan (2013), section 1.1.
-
-    K is the last size of the left factor, or the one before where that is transposed. How the
-    right one lies makes no difference.
-    """
-    transposed = attributes.get("transpose_a") or attributes.get("adj_x")
-    inner = known(inputs[0])[-2 if transposed else -1]
-    return 2 * elements(outputs[0]) * inner
-
-
-def einsum(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> int:
-    """A multiply-add for each combination of the labels: the product of their sizes, twice.
-
-    A label of one factor alone that is not in the result is summed first, as the kernel does
-    (tensorflow/core/kernels/linalg/einsum_op_impl.h). Without a sum there are only products.
-    """
-    terms, _, result = attributes["equation"].replace(" ", "").partition("->")
-    sizes: dict[str, int] = {}
-    labels = [
-        labelled(term, known(shape), sizes)
-        for term, shape in zip(terms.split(","), inputs, strict=False)
-    ]
-    wanted = set(labelled(result, known(outputs[0]), sizes))
-    count = 0
-    for number, own in enumerate(labels):
-        others = wanted.union(*labels[:number], *labels[number + 1 :])
-        left = own & others
-        if left != own:
-            count += prod(sizes[label] for label in own) - prod(sizes[label] for label in left)
-        labels[number] = left
-    if len(labels) == 1:
-        return count
-    every = set().union(*labels)
-    return count + (1 if every <= wanted else 2) * prod(sizes[label] for label in every)
-
-
-def labelled(term: str, shape: Sequence[int], sizes: dict[str, int]) -> set[str]:
-    """The labels of a term, with their sizes noted; axes of `...` are numbered from the last."""
-    before, dots, after = term.partition("...")
-    spread = len(shape) - len(before) - len(after)
-    if spread < 0 or (spread and not dots):
-        raise ValueError("its equation does not fit the shapes")
-    names = [*before, *(f"-{axis}" for axis in range(spread, 0, -1)), *after]
-    for name, size in zip(names, shape, strict=True):
-        sizes[name] = max(size, sizes.get(name, 1)) if size else 0
-    return set(names)
-
-
-def lstm_cell(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> int:
-    """A product for the four gates, and 14 for each cell: the gates' biases (4) and functions (4),
-    the bias of forgetting, c = i*g + f*c' (3), tanh(c) and its product with the gate.
-
-    Hochreiter and Schmidhuber (1997) as in Greff et al., "LSTM: a search space odyssey" (2017).
-    Peepholes are three multiply-adds, a clipped cell two comparisons.
-    """
-    batch, _ = known(inputs[0])
-    rows, columns = known(inputs[3])
-    each = 14 + 6 * bool(attributes.get("use_peephole"))
-    each += 2 * (attributes.get("cell_clip", 0) > 0)
-    return 2 * batch * rows * columns + each * batch * columns // 4
-
-
-def gru_cell(inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]) -> int:
-    """Products for the two gates and the candidate, and 11 for each cell: biases (3), functions
-    (3), r*h, and h' = u*h + (1 - u)*c (4). Cho et al. (arXiv 1406.1078, 2014)."""
-    batch, _columns = known(inputs[0])
-    products = sum(2 * batch * elements(weights) for weights in inputs[2:4])
-    return products + 11 * batch * known(inputs[3])[1]
-
-
-# Element by element
-
-
-def each(count: int, of: str = "output", place: int = 0) -> Formula:
-    """So many for each element of an output, or of an input."""
-
-    def formula(inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]) -> int:
-        return count * elements((inputs if of == "input" else outputs)[place])
-
-    return formula
-
-
-def sums(inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]) -> int:
-    """n - 1 additions, comparisons or products for one number out of n."""
-    return elements(inputs[0]) - elements(outputs[0])
-
-
-def several(inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]) -> int:
-    """n - 1 additions for the sum of n tensors."""
-    return (len(inputs) - 1) * elements(outputs[0])
-
-
-def batch_norm(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> int:
-    """Ioffe and Szegedy (arXiv 1502.03167, 2015), algorithm 1: a mean (1), a variance (3),
-    a distance and a quotient (2), scale and shift (2). With known moments, the last four. What is
-    done once a channel does not count."""
-    return (8 if attributes.get("is_training", True) else 4) * elements(outputs[0])
-
-
-def sparse_cross_entropy(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], _: Mapping[str, Any]
-) -> int:
-    """The loss and its gradient: 5 an element as softmax, 3 a row (the logarithm of the sum, the
-    distance from it, and 1 less at the label)."""
-    return 5 * elements(inputs[0]) + 3 * elements(outputs[0])
-
-
-def momentum(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> int:
-    """a = a*m + g, w -= a*r; of Nesterov w -= g*r + a*m*r."""
-    return (7 if attributes.get("use_nesterov") else 4) * elements(inputs[3])
-
-
-def adam(inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]) -> int:
-    """m += (g - m)*(1 - b), v += (g*g - v)*(1 - c), w -= m*r / (sqrt(v) + e): Kingma and Ba (2015),
-    as the kernel computes it."""
-    if attributes.get("use_nesterov"):
-        raise ValueError("there is no formula for it")
-    return 12 * elements(inputs[9])
-
-
-# Pooling
-
-
-def pooling(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> int:
-    """One for each element of the window of each output.
-
-    For the largest: a kernel compares each with the largest until there, from the lowest number
-    on. For the mean of n: n - 1 additions and a division. Goodfellow, Bengio and Courville (2016),
-    section 9.3.
-    """
-    return elements(outputs[0]) * prod(attributes["ksize"])
-
-
-def max_pool_grad(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> int:
-    """The largest of each window is searched once more, and the gradient added where it stood.
-
-    That is what the kernel for processors does: SpatialMaxPoolWithArgMaxHelper in
-    tensorflow/core/kernels/maxpooling_op.cc.
-    """
-    pooled = elements(inputs[1])
-    return pooled * prod(attributes["ksize"]) + pooled
-
-
-def average_pool_grad(
-    inputs: Sequence[Shape], outputs: Sequence[Shape], attributes: Mapping[str, Any]
-) -> int:
-    """A multiply-add for each element of each window: tensorflow/core/kernels/avgpooling_op.cc."""
-    return 2 * elements(inputs[1]) * prod(attributes["ksize"])
-
-
 # Types whose every output is one operation. An elementary function (exp, tanh) counts as one.
 ONE = """Abs Acos Add AddV2 Asin Atan Atan2 BiasAdd BitwiseAnd BitwiseOr Ceil Cos Cosh Div DivNoNan
     Elu Equal Erf Erfc Exp Expm1 Floor FloorDiv FloorMod Greater GreaterEqual Inv IsFinite IsInf
     IsNan LeakyRelu LeakyReluGrad Less LessEqual Log Log1p LogicalAnd LogicalNot LogicalOr Maximum
     Minimum Mod Mul MulNoNan Neg NotEqual Pow RealDiv Reciprocal Relu Relu6 Relu6Grad ReluGrad Rint
     Round Selu Sigmoid Sign Sin Sinh Softplus Sqrt Square Sub Tan Tanh TruncateDiv Xdivy Xlogy"""
+SCATTERED = " ".join(
+    f"{kind}{how}"
+    for kind in ("ResourceScatter", "ResourceScatterNd", "Scatter", "ScatterNd", "TensorScatter")
+    for how in ("Add", "Div", "Max", "Min", "Mul", "Sub")
+)
+# Types of which shapes do not decide the count, and why
+DRAWN = "how many operations a random number takes depends on its generator"
+STEPS = "how many steps it runs is a value, and only its shapes are known"
+SORTED = "how many comparisons it makes depends on the values"
+WITHOUT: Mapping[str, str] = {
+    **dict.fromkeys(("RandomStandardNormal", "RandomUniform", "TruncatedNormal"), DRAWN),
+    **dict.fromkeys(("RandomShuffle", "RandomUniformInt", "Multinomial", "RandomGammaV2"), DRAWN),
+    **dict.fromkeys(("StatelessRandomNormalV2", "StatelessRandomUniformV2"), DRAWN),
+    **dict.fromkeys(("StatelessRandomUniform", "StatelessRandomNormal"), DRAWN),
+    **dict.fromkeys(("BlockLSTM", "BlockLSTMGrad", "BlockLSTMV2", "BlockLSTMGradV2"), STEPS),
+    **dict.fromkeys(("TopK", "TopKV2"), SORTED),
+}
 FUSED: Mapping[str, int] = {  # by what comes after a product or convolution, for each output
     **dict.fromkeys(("Add", "BiasAdd", "Elu", "LeakyRelu", "Mul"), 1),
     **dict.fromkeys(("Relu", "Relu6", "Sigmoid", "Tanh"), 1),
     "FusedBatchNorm": 4,
 }
 TYPES: Sequence[tuple[Formula, str]] = (
-    (each(1), ONE),
+    (each(1), f"{ONE} Cumprod Cumsum"),  # each is added to a sum that starts at 0
     (each(2), "ClipByValue Rsqrt SqrtGrad SquaredDifference"),
     (each(3), "InvGrad ReciprocalGrad SigmoidGrad TanhGrad"),
     (each(5), "LogSoftmax Softmax"),
@@ -319,15 +107,27 @@ TYPES: Sequence[tuple[Formula, str]] = (
     (conv2d_backprop_input, "Conv2DBackpropInput Conv3DBackpropInputV2"),
     (einsum, "Einsum XlaEinsum"),
     (adam, "ApplyAdam ResourceApplyAdam"),
-    (momentum, "ApplyMomentum ResourceApplyMomentum"),
+    (adagrad(3), "ApplyAdagrad ResourceApplyAdagrad ResourceSparseApplyAdagrad SparseApplyAdagrad"),
+    (adagrad(4), "ApplyAdagradV2 ResourceApplyAdagradV2"),
+    (adagrad(4), "ResourceSparseApplyAdagradV2 SparseApplyAdagradV2"),
+    (ftrl(0), "ApplyFtrl ResourceApplyFtrl ResourceSparseApplyFtrl SparseApplyFtrl"),
+    (ftrl(2), "ApplyFtrlV2 ResourceApplyFtrlV2 ResourceSparseApplyFtrlV2 SparseApplyFtrlV2"),
+    (momentum, "ApplyMomentum ResourceApplyMomentum ResourceSparseApplyMomentum"),
+    (momentum, "SparseApplyMomentum"),
+    # v += (g*g - v)*(1 - d), m = m*b + g*r / sqrt(v + e), w -= m: Tieleman and Hinton (2012)
+    (each(11, "input", 7), "ApplyRMSProp ResourceApplyRMSProp"),
+    # The same with the mean of the gradients, squared, taken off v: Graves (arXiv 1308.0850, 2013)
+    (each(16, "input", 8), "ApplyCenteredRMSProp ResourceApplyCenteredRMSProp"),
     (each(2, "input", 2), "ApplyGradientDescent ResourceApplyGradientDescent"),
     (each(1, "input", 1), "AssignAdd AssignAddVariableOp AssignSub AssignSubVariableOp"),
-    (each(1, "input", 2), "ResourceScatterAdd ResourceScatterSub ScatterAdd ScatterSub"),
+    (each(1, "input", 2), SCATTERED),
+    (each(1, "input", 1), "ScatterNd"),  # updates of the same element are added up
     (average_pool_grad, "AvgPoolGrad"),
     (depthwise_conv2d, "DepthwiseConv2dNative"),
     (depthwise_backprop_filter, "DepthwiseConv2dNativeBackpropFilter"),
     (depthwise_backprop_input, "DepthwiseConv2dNativeBackpropInput"),
     (batch_norm, "FusedBatchNorm FusedBatchNormV2 FusedBatchNormV3"),
+    (batch_norm_grad, "FusedBatchNormGrad FusedBatchNormGradV2 FusedBatchNormGradV3"),
     (gru_cell, "GRUBlockCell"),
     (each(2, "input"), "L2Loss"),
     (lstm_cell, "LSTMBlockCell"),

@@ -16,6 +16,7 @@ from tflab.views.words import LONGEST, counted, place
 
 DRAWN_WHOLE = 64  # gradient nodes; of more only the table of steps is shown, and what computes
 SPELLED_OUT = 6  # steps from the loss to a variable that are named op by op
+NAMED = 5  # nodes in a sentence
 FACTORS = 5  # of a product that is written down; of more the first and the last
 
 
@@ -36,12 +37,45 @@ def opening(stage: Backward) -> Iterator[Block]:
         )
     if stage.derivatives:
         yield derivatives(stage.derivatives)
+        yield from unwritten(stage.derivatives)
     others = stage.variable_count - len(stage.derivatives)
     if others > 0:
         yield (
             f"{others:,} of {plural(stage.variable_count, 'derivative')} "
-            f"{'is' if others == 1 else 'are'} not written as one formula."
+            f"{'is' if others == 1 else 'are'} not written as a formula."
         )
+    yield from exceptions(stage)
+
+
+def unwritten(known: Sequence[Derivative]) -> Iterator[str]:
+    """In which derivatives gradients stand by name."""
+    partial = [row for row in known if row.unwritten]
+    if partial:
+        each = f"In {len(partial):,} of these" if len(known) > 1 else "In this derivative"
+        yield (
+            f"{each} a name such as {partial[0].unwritten[0]} stands for a gradient further up the "
+            "chain. The rest, from there to the loss, is not written as a formula."
+        )
+
+
+def exceptions(stage: Backward) -> Iterator[str]:
+    """Where the program itself decides what the gradient is."""
+    if stage.stopped:
+        through = "it" if len(stage.stopped) == 1 else "them"
+        yield (
+            f"stop_gradient ends gradients at {some(stage.stopped)}: the derivatives leave out how "
+            f"the loss depends on variables through {through}. Finite differences include it."
+        )
+    if stage.custom_gradients:
+        have = "has" if len(stage.custom_gradients) == 1 else "have"
+        yield (
+            f"{some(stage.custom_gradients)} {have} a custom gradient: TensorFlow takes what that "
+            "function returns for the derivative, whether or not it is the derivative."
+        )
+
+
+def some(names: Sequence[str]) -> str:
+    return ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED:,} more" * (len(names) > NAMED))
 
 
 def equation(stage: Backward) -> str:
@@ -69,7 +103,8 @@ def sentences(stage: Backward, way: Sequence[Link]) -> Iterator[str]:
     loss = f" = {first.computes}" if first.computes else ""
     yield f"The chain rule, for this graph: {equation_of(way)}. L is {first.forward}{loss}."
     if len(way) <= SPELLED_OUT and all(link.factor for link in way):
-        yield product(way, {known.variable: known.formula for known in stage.derivatives})
+        whole = (known for known in stage.derivatives if not known.unwritten)
+        yield product(way, {known.variable: known.formula for known in whole})
     else:
         yield (
             "From the loss back, every op's gradient function turns the gradient by the op's "

@@ -115,8 +115,9 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
         )
     if stage.chain_rule:
         yield "chain rule", chain_rule.equation(stage)
-    if len(stage.derivatives) <= DERIVATIVES:
-        for known in stage.derivatives:
+    whole = [known for known in stage.derivatives if not known.unwritten]
+    if len(whole) <= DERIVATIVES:
+        for known in whole:
             value = number(known.value) if isinstance(known.value, float) else ""
             batch = f", for the first batch {value}" if value else ""
             yield total(known.variable), f"{known.formula}{batch}"

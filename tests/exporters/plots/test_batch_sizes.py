@@ -39,7 +39,7 @@ def measured(size, untraced, traced) -> StepTimes:
         images=images,
         untraced_ns=untraced,
         traced_ns=traced,
-        images_per_second=size / untraced.median * 1e9,
+        mean_images_per_second=size / untraced.median * 1e9,
         ops_ns=123_000.0,
         untraced_steps=7,
         peak_bytes=99,

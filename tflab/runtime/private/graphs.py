@@ -10,6 +10,8 @@ from weakref import WeakKeyDictionary
 
 from tflab.runtime.private.corner import corner
 
+Frame = tuple[str, int, str, str]  # file, line, function, code
+
 # graph -> the node of a gradient -> the op to whose gradient function it was given first
 ADDERS: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 # graph of a function's gradient -> its node -> the op of the function that it derives. The original
@@ -102,9 +104,14 @@ def gradients_file() -> str:
         return gradients_util.__file__
 
 
-def frame_within(op: Any, file: str) -> tuple[str, int, str, str] | None:
-    """File, line, function and code of the last frame in one file, of the Python stack at the
-    making of an op.
+def frame_within(op: Any, file: str) -> Frame | None:
+    """The last frame in one file, of the Python stack at the making of an op."""
+    return next((with_code(*frame) for frame in stack(op) if frame[0] == file), None)
+
+
+def stack(op: Any) -> Iterator[tuple[str, int, str]]:
+    """File, line and function of each frame of the Python stack at the making of an op, the
+    innermost first. An imported op has none.
 
     `Operation.traceback` is public, what its frames are is not
     (tensorflow/python/util/tf_stack.py, TensorFlow 2.21.0).
@@ -115,10 +122,11 @@ def frame_within(op: Any, file: str) -> tuple[str, int, str, str] | None:
         "Recorded traces can still be converted.",
     ):
         for frame in reversed(list(op.traceback or ())):
-            if frame.filename == file:
-                code = frame.line or linecache.getline(frame.filename, frame.lineno)
-                return frame.filename, frame.lineno, frame.name, code.strip()
-    return None
+            yield frame.filename, frame.lineno, frame.name
+
+
+def with_code(file: str, line: int, function: str) -> Frame:
+    return file, line, function, linecache.getline(file, line).strip()
 
 
 def device_requests(op: Any) -> list[tuple[str, int]]:

@@ -24,7 +24,7 @@ from weakref import WeakKeyDictionary
 
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
 from tflab.runtime.private.corner import corner
-from tflab.runtime.private.graphs import gradient_calls
+from tflab.runtime.private.graphs import Frame, gradient_calls, stack, with_code
 
 LAYER, MODEL = "keras.src.layers.layer", "keras.src.models.model"
 WRAPPED = (  # module, class, method; Keras comes with TensorFlow's import
@@ -49,8 +49,6 @@ DERIVING = (
 )
 CALLER = os.path.join("tflab", "lifecycle", "frontend.py")  # calls the program; above is tflab
 THREADS = (thread.__file__, threading.__file__)
-
-Frame = tuple[str, int, str, str]  # file, line, function, code
 
 CONSTRUCTED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by optimiser or layer
 COMPILED: WeakKeyDictionary[Any, Frame] = WeakKeyDictionary()  # by Keras model
@@ -130,29 +128,19 @@ def making(op: Any, folders: tuple[str, ...]) -> tuple[Frame | None, str]:
 
     The line is the last frame outside these folders; where Keras called a layer below that frame,
     it is the line that made the layer, if noted. An imported op has no stack and no line.
-
-    `Operation.traceback` is public, what its frames are is not
-    (tensorflow/python/util/tf_stack.py, TensorFlow 2.21.0).
     """
-    with corner(
-        "the Python lines of ops",
-        "tensorflow/python/util/tf_stack.py",
-        "Recorded traces can still be converted.",
-    ):
-        line, layer, phase = None, False, FORWARD
-        for frame in reversed(list(op.traceback or ())):
-            file = frame.filename
-            if file.endswith(CALLER):
-                break
-            if line is None and not file.startswith((*folders, __file__)):
-                code = frame.line or linecache.getline(file, frame.lineno)
-                line = file, frame.lineno, frame.name, code.strip()
-            elif file.endswith(LAYER_FILE) and frame.name == "__call__":
-                layer = layer or line is None
-            elif file.endswith(DERIVING) and phase == FORWARD:
-                phase = BACKWARD
-            elif any(file.endswith(end) and frame.name in names for end, names in UPDATING):
-                phase = UPDATE
+    line, layer, phase = None, False, FORWARD
+    for file, number, function in stack(op):
+        if file.endswith(CALLER):
+            break
+        if line is None and not file.startswith((*folders, __file__)):
+            line = with_code(file, number, function)
+        elif file.endswith(LAYER_FILE) and function == "__call__":
+            layer = layer or line is None
+        elif file.endswith(DERIVING) and phase == FORWARD:
+            phase = BACKWARD
+        elif any(file.endswith(end) and function in names for end, names in UPDATING):
+            phase = UPDATE
     if layer and hasattr(op.graph, "outer_graph"):
         line = None  # in a function that a layer made, which has the line of its call
     return (layer_of(op) if layer or line is None else None) or line, phase
