@@ -128,7 +128,10 @@ def run(body: Callable[[], int]) -> int:
     with chatter_kept() as chatter, ending.as_by_ctrl_c() as ended:
         try:
             try:
-                return ended.status(body())
+                status = body()
+                if status == INTERRUPTED:
+                    ending.taken()
+                return ended.status(status)
             finally:
                 with ending.held():
                     sys.stdout.flush()  # so that a closed pipe is not taken for a failure

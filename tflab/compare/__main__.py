@@ -35,6 +35,7 @@ from tflab.cli import (
     environment,
     logdirs,
     new_files,
+    progress,
 )
 from tflab.compare import output
 from tflab.compare.given import KEEP_S, OF_SEVERAL, as_typed, given, named
@@ -86,7 +87,7 @@ def run(argv: Sequence[str]) -> int:
     if args.save and not confined.CONFINED:
         new_files.check(Path(args.save), files.WHAT)
     options = options_of(args, saved)
-    with ending.held():
+    with progress.phase(args.model), ending.held():
         with output.plots_of(args) as folder:
             comparison = measured(args, sizes, options)
             output.show(comparison, args, environment.describe())
@@ -168,7 +169,8 @@ def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
         soft_placement=args.soft_placement,
         split=args.split or SPLITS[0],
     )
-    series = scaling.measure(args.model, args.phase, args.cluster, options)
+    with progress.phase(args.model):
+        series = scaling.measure(args.model, args.phase, args.cluster, options)
     result = scaling.compare(args.model, args.phase, series, options)
     with ending.held():
         show_scaling(result, args)

@@ -15,7 +15,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from tflab import models
-from tflab.cli import arguments, command, confined, confinement, ending, environment, logdirs
+from tflab.cli import (
+    arguments,
+    command,
+    confined,
+    confinement,
+    ending,
+    environment,
+    logdirs,
+    progress,
+)
 from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
 from tflab.lifecycle import STAGES, output, walk
@@ -179,11 +188,17 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         split=args.split or SPLITS[0],
         even_if_busy=args.even_if_busy,
     )
-    captured = None
+    captured, cut_short = None, False
+    stages: list[Stage] = []
     run_folder = logdirs.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
     began = time.monotonic()
-    with run_folder as place, ending.held():
-        stages = show(args, walk(args.model, options, stop))
+    with run_folder as place, progress.phase(args.model), ending.held():
+        try:
+            show(args, walk(args.model, options, stop), stages)
+        except KeyboardInterrupt:
+            if not (place and stages):
+                raise
+            cut_short = True
         if place:
             captured = output.write(place.work, stages, options, time.monotonic() - began)
             if args.to:
@@ -201,18 +216,20 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
     failures = [stage.failure for stage in stages if isinstance(stage, Execution) and stage.failure]
     if failures:
         raise TflabError(failures[0])
+    if cut_short:  # there is a stage that was not reached
+        raise KeyboardInterrupt
     interrupted = (captured is not None and captured.interrupted) or any(
         stage.interrupted for stage in stages if isinstance(stage, Execution)
     )
     return command.INTERRUPTED if interrupted else 0
 
 
-def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
-    """Print the stages: text as they come, the rest as one document, also after a failure."""
+def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage]) -> None:
+    """Add the stages to a list and print them: text as they come, the rest as one document, also
+    after a failure."""
     from tflab.exporters import text
 
     out = text.console()
-    stages: list[Stage] = []
 
     def document(error: str | None) -> None:
         if stages and args.format != "text":
@@ -235,7 +252,6 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
         with ending.held():
             document(str(failure) or "interrupted")
         raise
-    return stages
 
 
 def released(walked: Iterator[Stage]) -> Iterator[Stage]:
