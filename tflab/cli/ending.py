@@ -36,6 +36,12 @@ CANCEL_S = 3.0  # after which a step that has not returned is cancelled
 LEAVE_S = 5.0  # after which the process ends without it
 LEFT = "tflab: interrupted by {}; a step of TensorFlow did not return and was left.\n"
 
+
+class SignalError(KeyboardInterrupt):
+    """A signal. Where KeyboardInterrupt itself passes through `exec` of a text, as in the middle of
+    an import, Python ends by SIGINT later, whatever becomes of it."""
+
+
 children: set[subprocess.Popen[Any]] = set()
 
 
@@ -67,7 +73,7 @@ class Ending:
                 process.terminate()
         self.waiting = True
         if not (first and self.held):
-            raise KeyboardInterrupt
+            raise SignalError
 
 
 current: Ending | None = None  # of the command that runs
@@ -90,7 +96,7 @@ def as_by_ctrl_c() -> Iterator[Ending]:
 
     def unless_interrupted(lost: Any) -> None:
         """Report an exception that gets lost, unless it is a signal's, which goes on waiting."""
-        if lost.exc_type is not KeyboardInterrupt:
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
             unraisable(lost)
 
     with ExitStack() as stack:

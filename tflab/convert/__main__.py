@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tflab import folders
-from tflab.cli import command, logdirs
+from tflab.cli import command, ending, logdirs
 from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
 from tflab.units import plural
@@ -121,20 +121,25 @@ def write_text(stream: TextIO, recorded: Recorded) -> None:
     from tflab.exporters import text
 
     out = text.console(stream)
-    for block in view.blocks(conversion.convert(recorded)):
-        text.show_block(out, block)
+    blocks = list(view.blocks(conversion.convert(recorded)))
+    with ending.held():
+        for block in blocks:
+            text.show_block(out, block)
 
 
 def write_json(stream: TextIO, recorded: Recorded) -> None:
     from tflab.convert import conversion, op_runs
 
-    op_runs.write_json(stream, conversion.convert(recorded))
+    converted = conversion.convert(recorded)
+    with ending.held():  # half a document is none
+        op_runs.write_json(stream, converted)
 
 
 def write_csv(stream: TextIO, recorded: Recorded) -> None:
     from tflab.convert import op_runs
 
-    op_runs.write_csv(stream, recorded)
+    with ending.held():
+        op_runs.write_csv(stream, recorded)
 
 
 def write_chrome(stream: TextIO, recorded: Recorded) -> None:
