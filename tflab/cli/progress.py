@@ -11,6 +11,7 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from tflab.cli import folding
 from tflab.letters import visible
 
 Item = TypeVar("Item")
@@ -30,7 +31,7 @@ class Phase:
     def line(self) -> str:
         seconds = f"{time.monotonic() - self.start:.0f} s"
         counted = f"{self.done} of {self.total}, {seconds}" if self.total else seconds
-        return f"tflab: {visible(self.label)}: {counted}\n"
+        return f"tflab: {visible(self.label)}: {counted}"
 
 
 phases: list[Phase] = []  # the innermost last
@@ -95,7 +96,7 @@ def lines() -> Iterator[None]:
     def write() -> None:
         while not over.wait(LINES_S):
             with suppress(OSError, ValueError):  # nobody reads it any more
-                sys.stderr.write(phases[-1].line())
+                folding.say(phases[-1].line(), sys.stderr)
                 sys.stderr.flush()
 
     thread = threading.Thread(target=write, daemon=True)

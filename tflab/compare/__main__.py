@@ -33,6 +33,7 @@ from tflab.cli import (
     confinement,
     ending,
     environment,
+    folding,
     logdirs,
     new_files,
     progress,
@@ -116,11 +117,11 @@ def keep(comparison: Comparison, options: Options, path: Path, stream: TextIO) -
     from tflab.compare import observing
 
     if comparison.observed is None or not comparison.observed.processes:
-        print(f"\nNothing was kept in {path}: it ended before the first observation.", file=stream)
+        folding.say(f"\nNothing was kept in {path}: it ended before the first observation.", stream)
         return
     files.write(path, observing.measurement(comparison, options))
     count = plural(len(comparison.observed.processes), "observation")
-    print(f"\nThe measurement is in {path}, with {count} in processes of their own", file=stream)
+    folding.say(f"\nThe measurement is in {path}, with {count} in processes of their own", stream)
 
 
 def options_of(args: argparse.Namespace, saved: Saved) -> Options:

@@ -36,7 +36,7 @@ def new_plots(folder: str) -> Iterator[Path]:
 def say_plots(args: argparse.Namespace) -> None:
     """Where the plots are, if there are any."""
     if args.plots:
-        print(f"\nThe plots are in {visible(args.plots)}", file=stream_of(args))
+        folding.say(f"\nThe plots are in {visible(args.plots)}", stream_of(args))
 
 
 def draw(comparison: Comparison, folder: Path, threshold: float) -> None:

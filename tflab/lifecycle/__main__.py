@@ -22,6 +22,7 @@ from tflab.cli import (
     confinement,
     ending,
     environment,
+    folding,
     logdirs,
     progress,
 )
@@ -205,14 +206,16 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
                 output.write_explorer(place.work, args.model, stages, captured)
     if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
-        print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(place.final)}", file=stream)
+        folding.say_command("\nOpen it in TensorBoard:", logdirs.opening_line(place.final), stream)
         if args.to:
-            print(f"Or in Model Explorer:    {output.explorer_line(place.final)}", file=stream)
+            folding.say_command(
+                "Or in Model Explorer:  ", output.explorer_line(place.final), stream
+            )
         if options.cluster and stop == STAGES[-1]:
             chart = visible(str(place.final / output.CHART))
-            print(f"Open it in ui.perfetto.dev:  {chart}", file=stream)
+            folding.say_command("Open it in ui.perfetto.dev:", chart, stream)
         for sentence in captured.left_out if captured else ():
-            print(visible(sentence), file=stream)
+            folding.say(visible(sentence), stream)
     failures = [stage.failure for stage in stages if isinstance(stage, Execution) and stage.failure]
     if failures:
         raise TflabError(failures[0])

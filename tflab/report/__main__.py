@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import folders, models
-from tflab.cli import arguments, command, confined, confinement, ending, logdirs, progress
+from tflab.cli import arguments, command, confined, confinement, ending, folding, logdirs, progress
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.letters import visible
@@ -118,7 +118,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         with staging(out, args.force) as folder:
             lab = measured(args, names, trained, kept)
             write(lab, args, names, folder)
-        print(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
+        folding.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
     return command.INTERRUPTED if lab.interrupted else 0
 
 
@@ -195,7 +195,7 @@ def announced() -> Callable[[str], None]:
     start = time.monotonic()
 
     def announce(part: str) -> None:
-        print(f"{time.monotonic() - start:5.0f} s  {visible(part)}", file=sys.stderr)
+        folding.say(f"{time.monotonic() - start:5.0f} s  {visible(part)}", sys.stderr)
 
     return announce
 

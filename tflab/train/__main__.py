@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
-from tflab.cli import arguments, command, ending, logdirs, progress
+from tflab.cli import arguments, command, ending, folding, logdirs, progress
 from tflab.errors import LostTaskError
 from tflab.letters import visible
 from tflab.records.options import SPLITS
@@ -219,11 +219,11 @@ def show(folder: Path) -> None:
     out = text.console()
     for block in view.blocks(history.read(folder / history.NAME)):
         text.show_block(out, block)
-    print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(folder)}")
+    folding.say_command("\nOpen it in TensorBoard:", logdirs.opening_line(folder))
 
 
 def note(sentence: str) -> None:
-    print(visible(sentence), file=sys.stderr)
+    folding.say(visible(sentence), sys.stderr)
 
 
 if __name__ == "__main__":
