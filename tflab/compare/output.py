@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
-from tflab.cli import confined, logdirs
+from tflab.cli import confined, folding, logdirs
 from tflab.errors import UsageError
 from tflab.letters import visible
 from tflab.records import Comparison

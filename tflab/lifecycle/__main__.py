@@ -32,9 +32,6 @@ from tflab.lifecycle import STAGES, output, walk
 from tflab.records import Execution, Frontend, Options, Stage
 from tflab.records.blocks import Block
 from tflab.records.options import SPLITS
-from tflab.runtime import dumps, quiet
-from tflab.views import in_short, name_scopes
-from tflab.views import stages as views
 
 
 def json_document(
@@ -154,6 +151,8 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     if confinement.is_wanted(models.is_file(args.model)):
         run_folder = {"--logdir": logdirs.new_run(args.logdir, args.model)}
         return confinement.run("lifecycle", argv, args, run_folder if is_kept(args, stop) else {})
+    from tflab.runtime import dumps, quiet
+
     dumps.prepare()
     # A wrong name is an error before a folder is made, or a task started
     models.find(args.model, arguments.saved_of(args))
@@ -231,6 +230,8 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
     """Add the stages to a list and print them: text as they come, the rest as one document, also
     after a failure."""
     from tflab.exporters import text
+    from tflab.views import name_scopes
+    from tflab.views import stages as views
 
     out = text.console()
 
@@ -269,6 +270,9 @@ def released(walked: Iterator[Stage]) -> Iterator[Stage]:
 
 def shown(args: argparse.Namespace, stage: Stage) -> list[Block] | None:
     """The blocks of a stage: all of them, those of the one screen, or none but its line."""
+    from tflab.views import in_short
+    from tflab.views import stages as views
+
     expanded = args.expand and isinstance(stage, Frontend)
     if args.full or expanded or args.stage == views.name(stage):
         return views.blocks(stage, args.expand)
