@@ -38,6 +38,11 @@ def test_a_command_of_several_lines_is_one_for_a_shell(monkeypatch, capsys):
     assert shlex.split(f"{first}\n{second}".replace("\\\n", "")) == [
         *("tensorboard", "--logdir", "runs/toy-20260101-120000")
     ]
+    line = f"tensorboard --logdir {PATH}"
+    folding.say_command("Open it:", line)
+    about, *lines = capsys.readouterr().out.strip().split("\n")
+    assert max(map(len, lines)) <= 40
+    assert "\n".join(lines).replace("\\\n", "") == line
     monkeypatch.setenv("COLUMNS", "100")
     folding.say_command("Open it:", "tensorboard --logdir runs/toy")
     assert capsys.readouterr().out == "Open it:  tensorboard --logdir runs/toy\n"

@@ -15,6 +15,7 @@ from tflab.exporters import text
 from tflab.follow import view as follow_view
 from tflab.records.blocks import Strip, Table
 from tflab.report import chapters
+from tflab.views import in_short, stages
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 LONG = "/home/somebody/with/a/rather/long/name/of/a/folder/runs/lenet-20260101-120000"
@@ -56,9 +57,9 @@ def test_a_view_fits_forty_columns(narrow, view):
     assert too_wide() == []
 
 
-@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("blocks", [stages.blocks, in_short.blocks], ids=["full", "short"])
 @pytest.mark.parametrize("stage", STAGES, ids=lambda stage: type(stage).__name__)
-def test_a_stage_fits_forty_columns(narrow, stage, whole):
+def test_a_stage_fits_forty_columns(narrow, stage, blocks):
     out, too_wide = narrow
-    text.show(out, 1, stage, whole=whole)
+    text.show(out, 1, stage, list(blocks(stage)))
     assert too_wide() == []

@@ -12,7 +12,6 @@ import textwrap
 from typing import TextIO
 
 LEAST_WIDTH = 20
-CONTINUED = " \\"  # at the end of a line of a shell command that goes on
 
 
 def width(stream: TextIO | None = None) -> int:
@@ -28,28 +27,27 @@ def width(stream: TextIO | None = None) -> int:
     return max(columns, LEAST_WIDTH) if columns else 0
 
 
-def fold(text: str, columns: int, end: str = "") -> str:
+def fold(text: str, columns: int) -> str:
     """A text whose lines are no longer than so many columns, 0 for any. What goes on stands two
-    columns further to the right, and `end` at the end of the line before. A word that is longer
-    than a line is cut."""
+    columns further to the right. A word that is longer than a line is cut."""
     return "\n".join(
-        line if not columns or len(line) <= columns else folded(line, columns, end)
+        line if not columns or len(line) <= columns else folded(line, columns)
         for line in text.split("\n")
     )
 
 
-def folded(line: str, columns: int, end: str) -> str:
+def folded(line: str, columns: int) -> str:
     indent = line[: len(line) - len(line.lstrip())]
     if len(indent) + 2 > columns // 2:  # a column of its own, as in help
         indent = indent[: columns // 3]
     parts = textwrap.wrap(
         line.strip(),
-        columns - len(end),
+        columns,
         initial_indent=indent,
         subsequent_indent=f"{indent}  ",
         break_on_hyphens=False,
     )
-    return f"{end}\n".join(parts)
+    return "\n".join(parts)
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
@@ -62,9 +60,19 @@ def say_command(about: str, line: str, stream: TextIO | None = None) -> None:
     on several that a shell takes for one."""
     columns = width(stream)
     if columns and len(about) + 2 + len(line) > columns:
-        print(f"{fold(about, columns)}\n{fold(line, columns, CONTINUED)}", file=stream)
+        print(f"{fold(about, columns)}\n{continued(line, columns)}", file=stream)
     else:
         print(f"{about}  {line}", file=stream)
+
+
+def continued(line: str, columns: int) -> str:
+    """A command in lines that a shell takes for one, also where a word is cut."""
+    lines, rest = [], line
+    for part in textwrap.wrap(line, columns - 2, break_on_hyphens=False):
+        rest = rest[len(part) :]
+        lines.append(part + (" " if rest.startswith(" ") else "") + ("\\" if rest else ""))
+        rest = rest.lstrip(" ")
+    return "\n".join(lines)
 
 
 class HelpFormatter(argparse.RawDescriptionHelpFormatter):

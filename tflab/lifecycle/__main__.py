@@ -46,6 +46,7 @@ def markdown_page(
     args: argparse.Namespace, stages: Sequence[Stage], error: str | None = None
 ) -> str:
     from tflab.exporters import markdown
+    from tflab.views import stages as views
 
     def blocks(stage: Stage) -> Sequence[Block]:
         return shown(args, stage) or [f"{views.summary(stage)}."]
@@ -231,7 +232,6 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
     after a failure."""
     from tflab.exporters import text
     from tflab.views import name_scopes
-    from tflab.views import stages as views
 
     out = text.console()
 
