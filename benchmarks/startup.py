@@ -9,6 +9,8 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from benchmarks import report, turns
 from tflab.records.blocks import Block, Column, Table
@@ -19,6 +21,20 @@ COMMANDS = {
     "tflab.lifecycle --stage frontend": ("-m", "tflab.lifecycle", "--stage", "frontend"),
 }
 
+PAIRS = 10  # of a command on a graph from a file, with confinement and without
+GRAPH = """
+node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }
+node { name: "y" op: "Neg" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
+"""
+CONFINED, FREE = "tflab.lifecycle --model FILE --stage frontend", "the same, not confined"
+UNCONFINED = """
+import sys
+from tflab.cli import confinement
+from tflab.lifecycle.__main__ import main
+confinement.ENABLED = False
+sys.exit(main(sys.argv[1:]))
+"""
+
 Times = dict[str, list[float]]
 
 
@@ -26,7 +42,18 @@ def measure(quick: bool) -> Times:
     works = {name: partial(turns.seconds, partial(run, args)) for name, args in COMMANDS.items()}
     if not quick:
         turns.take(works, 1)  # files come into the system's cache
-    return turns.take(works, 1 if quick else 5)
+    return turns.take(works, 1 if quick else 5) | of_file(1 if quick else PAIRS)
+
+
+def of_file(pairs: int) -> Times:
+    """What the confinement of a graph from a file costs."""
+    with TemporaryDirectory() as folder:
+        graph = Path(folder, "graph.pbtxt")
+        graph.write_text(GRAPH)
+        options = ("--model", str(graph), "--stage", "frontend")
+        lines = {CONFINED: ("-m", "tflab.lifecycle", *options), FREE: ("-c", UNCONFINED, *options)}
+        works = {name: partial(turns.seconds, partial(run, line)) for name, line in lines.items()}
+        return turns.take(works, pairs)
 
 
 def run(args: Sequence[str]) -> None:
@@ -45,7 +72,13 @@ def blocks(times: Times) -> Iterator[Block]:
                 right=True,
             ),
         ),
-        tuple(times.items()),
+        tuple((name, times[name]) for name in COMMANDS),
+    )
+    more = [then - now for then, now in zip(times[CONFINED], times[FREE], strict=True)]
+    yield (
+        f"A graph from a file is shown by a confined process: {CONFINED} takes "
+        f"{turns.duration(times[CONFINED])}, {FREE} {turns.duration(times[FREE])}. In pairs, the "
+        f"difference is {turns.duration(more)}."
     )
 
 

@@ -1,9 +1,9 @@
-"""Signals at moments spread over a run: what was measured until then is kept.
+"""Signals at moments spread over a run: what was measured until then is kept, and whole.
 
     python -m tests.signals [--moments 40] [--commands lifecycle compare ...] [--formats json text]
 
-Each command runs once to its end, to know how long that takes, and then once for each moment, with
-SIGINT, SIGTERM and SIGHUP in turn. Prints what each of these runs came to.
+Each command runs once to its end, to know how much time of processors that takes, and then once
+for each moment, with SIGINT, SIGTERM and SIGHUP in turn. Prints a line for each of these runs.
 """
 
 from __future__ import annotations
@@ -21,18 +21,31 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
+OF_TOY = ("--model", "toy")
+GRAPH, TRACE = "graph.pb", "trace.pb"  # what `prepare` writes
 COMMANDS = {
-    "lifecycle": ("lifecycle", "--model", "toy", "--steps", "400"),
-    "compare": ("compare", "--model", "toy", "--batch-sizes", "16", "--experiments", "8"),
-    "follow": ("follow", "mul", "--model", "toy"),
-    "report": ("report", "--model", "toy", "--chapters", "lifecycle", "measured"),
+    "lifecycle": ("lifecycle", *OF_TOY, "--steps", "400"),
+    "file": ("lifecycle", "--model", GRAPH, "--steps", "400"),
+    "tasks": ("lifecycle", *OF_TOY, "--cluster", "2", "--steps", "100"),
+    "compare": ("compare", *OF_TOY, "--batch-sizes", "16", "--experiments", "8"),
+    "save": ("compare", *OF_TOY, "--batch-sizes", "16", "--save", "kept.json.gz"),
+    "scaling": ("compare", *OF_TOY, "--cluster", "2", "--steps", "100"),
+    "follow": ("follow", "mul", *OF_TOY),
+    "convert": ("convert", TRACE),
+    "chrome": ("convert", TRACE, "--to", "chrome", "--out", "trace.json"),
+    "xspace": ("convert", TRACE, "--to", "xspace", "--out", "logdir"),
+    "report": ("report", *OF_TOY, "--chapters", "toy", "devices", "training", "batch-sizes"),
     "train": ("train", "--model", "lenet", "--epochs", "1"),
+    "doctor": ("doctor",),
 }
-WITHOUT_FORMAT = ("report", "train")
+WITHOUT_FORMAT = ("chrome", "xspace", "report", "train")
+ALL_OR_NOTHING = ("convert", "chrome", "xspace", "doctor", "follow", "train", "report")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 START_S = 0.25  # in which Python itself starts, and nobody handles a signal
-LONGEST_S = 300.0
+LONGEST_S = 400.0
+POLL_S = 0.05
 KEPT_LATER = 0.25  # of the run: so much later no less is kept, however the machine's speed varies
+OP_RUNS = 100_000  # of the trace that is converted
 
 
 @dataclass(frozen=True)
@@ -43,59 +56,157 @@ class Ended:
     number: signal.Signals
     status: int
     kept: int  # stages or rows on standard output, or lines where it is text
+    files: int  # that it wrote
     wrong: str = ""
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a command left."""
+
+    status: int
+    out: str
+    err: str
+    files: dict[str, bytes]  # in its folder, by path
+    temporary: tuple[str, ...]  # what is left of its temporary files
+    seconds: float  # of processors that it took, as far as that was seen
 
 
 def ends(command: str, form: str, moments: int) -> Iterator[Ended]:
     """The ends of runs of a command, one for each moment."""
-    began = time.monotonic()
-    run(command, form, None, signal.SIGINT)
-    whole = time.monotonic() - began
-    seen: list[Ended] = []
-    for place in range(moments):
-        moment = (place + 0.5) / moments
-        number = SIGNALS[place % len(SIGNALS)]
-        status, out, err = run(command, form, START_S + moment * (whole - START_S), number)
-        # A signal after the command's end finds the system's own handlers
-        usual = (0, 128 + number, *((-number,) if out else ()))
-        wrong = "" if status in usual else f"it ended with status {status}"
-        wrong = "there is a traceback" if "Traceback" in err else wrong
-        kept = 0
-        try:
-            kept = kept_in(out, form)
-        except ValueError:
-            wrong = "what it printed is no JSON"
-        earlier = [one.kept for one in seen if moment - one.moment >= KEPT_LATER]
-        if kept < min(1, max(earlier, default=0)):
-            wrong = "nothing was kept, and of an earlier run there was"
-        seen.append(Ended(moment, number, status, kept, wrong))
-        yield seen[-1]
+    for number in SIGNALS:  # what a shell lets its background jobs ignore, their children do too
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    with TemporaryDirectory(prefix="tflab-signals-") as given:
+        prepare(command, Path(given))
+        whole = run(command, form, Path(given), None, signal.SIGINT)
+        if whole.status:
+            raise RuntimeError(f"{command} ended with status {whole.status}: {whole.err}")
+        seen: list[Ended] = []
+        for place in range(moments):
+            moment = (place + 0.5) / moments
+            number = SIGNALS[place % len(SIGNALS)]
+            at = START_S + moment * (whole.seconds - START_S)
+            ended = run(command, form, Path(given), at, number)
+            earlier = [one.kept for one in seen if moment - one.moment >= KEPT_LATER]
+            seen.append(judged(command, form, ended, moment, number, max(earlier, default=0)))
+            yield seen[-1]
 
 
-def run(
-    command: str, form: str, seconds: float | None, number: signal.Signals
-) -> tuple[int, str, str]:
-    """(exit status, standard output, standard error) of a command that is sent a signal then."""
-    line = [sys.executable, "-m", "tflab", *COMMANDS[command]]
-    line += [] if command in WITHOUT_FORMAT else ["--format", form]
+def judged(
+    command: str, form: str, ended: Run, moment: float, number: signal.Signals, earlier: int
+) -> Ended:
+    """What a run came to; `earlier` is what a signal well before this one's moment had kept."""
+    wrong = []
+    # A signal after the command's end finds the system's own handlers
+    usual = (0, 128 + number, *((-number,) if ended.out else ()))
+    if ended.status not in usual:
+        wrong.append(f"it ended with status {ended.status}: {ended.err[-300:]!r}")
+    if "Traceback" in ended.err:
+        wrong.append(f"there is a traceback: {ended.err[-1500:]}")
+    kept = 0
+    try:
+        kept = kept_in(ended.out, form)
+        for name, content in ended.files.items():
+            if name.endswith(".json"):
+                json.loads(content)
+    except ValueError:
+        wrong.append("what it wrote is no JSON")
+    half = [*(name for name in ended.files if "tflab-unfinished" in name), *ended.temporary]
+    if half:
+        wrong.append(f"left behind: {half[:3]}")
+    page = next((text for name, text in ended.files.items() if name.endswith("report.html")), None)
+    if page is not None and not page.rstrip().endswith(b"</html>"):
+        wrong.append("the page is not whole")
+    if kept < min(1, earlier) and command not in ALL_OR_NOTHING:
+        wrong.append("nothing was kept, and of an earlier run there was")
+    if kept and command in ("lifecycle", "file", "tasks") and form == "json":
+        stages = [stage["stage"] for stage in json.loads(ended.out)["stages"]]
+        if not any("tfevents" in name for name in ended.files):
+            wrong.append(f"there is no logdir, of {stages}")
+    return Ended(moment, number, ended.status, kept, len(ended.files), "; ".join(wrong))
+
+
+def prepare(command: str, folder: Path) -> None:
+    """Write the graph or the trace that a command reads."""
+    if GRAPH in COMMANDS[command]:
+        from tests import graphs
+
+        graphs.write(folder / GRAPH, graphs.graph_def(graphs.dense))
+    if TRACE in COMMANDS[command]:
+        import tensorflow.compat.v1 as tf1
+
+        metadata = tf1.RunMetadata()
+        device = metadata.step_stats.dev_stats.add(device="/job:localhost/replica:0/task:0/cpu:0")
+        for number in range(OP_RUNS):
+            device.node_stats.add(
+                node_name=f"n{number % 500}",
+                timeline_label=f"n{number % 500} = MatMul(a, b)",
+                all_start_micros=1_700_000_000_000_000 + number,
+                all_start_nanos=1_700_000_000_000_000_000 + 1_000 * number,
+                op_end_rel_nanos=900,
+                all_end_rel_nanos=900,
+            )
+        (folder / TRACE).write_bytes(metadata.SerializeToString())
+
+
+def run(command: str, form: str, given: Path, seconds: float | None, number: signal.Signals) -> Run:
+    """A run of a command that is sent a signal once it has taken so many seconds of processors."""
+    words = [str(given / word) if word in (GRAPH, TRACE) else word for word in COMMANDS[command]]
+    line = [sys.executable, "-m", "tflab", *words]
+    if command not in WITHOUT_FORMAT:
+        line += ["--to" if command == "convert" else "--format", form]
     with TemporaryDirectory(prefix="tflab-signals-") as folder:
+        work, temporary = Path(folder, "work"), Path(folder, "tmp")
+        work.mkdir()
+        temporary.mkdir()
         process = subprocess.Popen(
             line,
-            cwd=folder,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            cwd=work,
+            env={**os.environ, "PYTHONPATH": str(ROOT), "TMPDIR": str(temporary)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
+        taken, out, err, end = 0.0, "", "", time.monotonic() + LONGEST_S
         try:
-            out, err = process.communicate(timeout=LONGEST_S if seconds is None else seconds)
-        except subprocess.TimeoutExpired:
-            process.send_signal(number)
-            try:
-                out, err = process.communicate(timeout=LONGEST_S)
-            finally:
-                process.kill()
-        return process.returncode, out, err
+            while True:
+                try:
+                    out, err = process.communicate(timeout=POLL_S)
+                    break
+                except subprocess.TimeoutExpired:
+                    taken = max(taken, processor_seconds(process.pid))
+                if time.monotonic() > end:
+                    raise RuntimeError(f"{line} did not end within {LONGEST_S:.0f} s")
+                if seconds is not None and taken >= seconds:
+                    process.send_signal(number)
+                    seconds = None
+        finally:
+            process.kill()
+        files = {
+            str(path.relative_to(work)): path.read_bytes()
+            for path in work.rglob("*")
+            if path.is_file()
+        }
+        left = tuple(path.name for path in temporary.iterdir() if path.name.startswith("tflab"))
+        return Run(process.returncode, out, err, files, left, taken)
+
+
+def processor_seconds(process: int) -> float:
+    """The time of processors that a process and its descendants have taken (proc(5)); unlike the
+    time of day it is the same on a busy machine."""
+    parents, ticks = {}, {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text(encoding="utf-8").rpartition(")")[2].split()
+        except OSError:
+            continue
+        number = int(path.parent.name)
+        parents[number], ticks[number] = int(fields[1]), sum(map(int, fields[11:15]))
+    family = {process}
+    while more := {one for one, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sum(ticks.get(one, 0) for one in family) / os.sysconf("SC_CLK_TCK")
 
 
 def kept_in(out: str, form: str) -> int:
@@ -117,8 +228,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         for form in ["text"] if command in WITHOUT_FORMAT else args.formats:
             for one in ends(command, form, args.moments):
                 failures += bool(one.wrong)
-                about = f"{one.moment:4.0%} {one.number.name:8} status {one.status:4}"
-                print(f"{command} {form} {about} kept {one.kept:5}  {one.wrong}", flush=True)
+                about = f"{one.moment:6.1%} {one.number.name:8} status {one.status:4}"
+                left = f"kept {one.kept:5} files {one.files:3}"
+                print(f"{command} {form} {about} {left}  {one.wrong}", flush=True)
     print(f"{failures} of the runs lost something or said it badly")
     return 1 if failures else 0
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 
 from tflab import __version__
-from tflab.cli import command
+from tflab.cli import command, folding
 from tflab.errors import UsageError
 from tflab.letters import visible
 
@@ -34,15 +34,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         command.one_of("command", list(COMMANDS))(name)
     except UsageError as error:
-        print(f"tflab: {visible(str(error))}", file=sys.stderr)
+        folding.say(f"tflab: {visible(str(error))}", sys.stderr)
         return error.status
     return importlib.import_module(f"tflab.{name}.__main__").main(rest)
 
 
 def usage() -> int:
-    print("usage: python -m tflab COMMAND ...  (COMMAND --help tells more; --version)\n")
+    folding.say("usage: python -m tflab COMMAND ...  (COMMAND --help tells more; --version)\n")
     for known, line in COMMANDS.items():
-        print(f"  {known:<12}{line}")
+        folding.say(f"  {known:<12}{line}")
     return 0
 
 

@@ -74,6 +74,39 @@ def test_each_signal_ends_the_children_and_removes_temporary_folders(
     assert not is_alive(child)
 
 
+LOST = """
+import signal, sys, time, os
+from tflab.cli import command, ending
+class Lossy:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0)
+def body():
+    if "exec" in sys.argv:
+        exec("import os, signal, time; os.kill(os.getpid(), signal.SIGTERM); time.sleep(0)")
+    Lossy()
+    with ending.held(), ending.released():
+        print("not reached")
+    return 0
+sys.exit(command.run(body))
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("where", ["destructor", "exec"])
+def test_a_signal_that_python_loses_ends_the_command_all_the_same(tmp_path, where):
+    (tmp_path / "lost.py").write_text(LOST)
+    done = subprocess.run(
+        [sys.executable, "-m", "lost", where],
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{os.getcwd()}"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (143, "")
+    assert done.stderr == "tflab: interrupted by SIGTERM.\n"
+
+
 @pytest.mark.slow
 def test_a_command_under_nohup_goes_on(tmp_path):
     with started(tmp_path, ignoring=signal.SIGHUP) as process:

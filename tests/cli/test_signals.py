@@ -68,6 +68,8 @@ def test_a_step_that_does_not_return_is_cancelled_or_left(tmp_path, arguments, s
 
 
 def test_ctrl_c_before_a_command_is_ready_has_no_traceback(tmp_path):
+    """As far as a Python program can: the interpreter's own start and `site`, about 20 ms of
+    processor time, come before the first line of tflab, and there SIGINT has Python's handler."""
     (tmp_path / "rich").mkdir()
     (tmp_path / "rich" / "__init__.py").write_text(
         "import time; print(1, flush=True); time.sleep(9)"

@@ -15,6 +15,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests import walks
+from tests.shown import without_progress
 from tflab.exporters import text
 from tflab.lifecycle import __main__ as command
 from tflab.records import Backward, Execution, Frontend, Node
@@ -240,7 +241,7 @@ def test_json_has_the_machine(toy):
 
 def test_beside_json_stderr_holds_only_the_line_that_opens_tensorboard(toy, logdir):
     line = rf"\nOpen it in TensorBoard:  \S*tensorboard --logdir {logdir}\n"
-    assert re.fullmatch(line, toy.stderr)
+    assert re.fullmatch(line, without_progress(toy.stderr))
 
 
 # Text and Markdown
@@ -248,7 +249,7 @@ def test_beside_json_stderr_holds_only_the_line_that_opens_tensorboard(toy, logd
 
 def test_piped_text_has_no_escape_codes_and_a_quiet_stderr(as_text):
     done, _ = as_text
-    assert (done.stderr, ESCAPE in done.stdout) == ("", False)
+    assert (without_progress(done.stderr), ESCAPE in done.stdout) == ("", False)
     places = done.stdout.index("1  Frontend"), done.stdout.index("4  Execution")
     assert places[0] < places[1] < done.stdout.index("More: ")
 
@@ -332,7 +333,7 @@ def assert_tables_are_even(markdown):
 def test_a_stage_is_the_last_one_and_leaves_nothing_behind(run):
     done, folder = run("--stage", "frontend", "--format", "json")
     assert [stage["stage"] for stage in json.loads(done.stdout)["stages"]] == ["frontend"]
-    assert done.stderr == ""
+    assert without_progress(done.stderr) == ""
     assert list(folder.iterdir()) == []
 
 
@@ -477,7 +478,7 @@ def test_a_walk_on_few_rows_is_done_and_says_which_captures_are_left_out(environ
     (tmp_path / "few.py").write_text(FEW)
     args = (*COMMAND, "--model", "few:build", "--steps", "2", "--no-values")
     done = subprocess.run(args, cwd=tmp_path, env=environment, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, without_progress(done.stderr)) == (0, "")
     assert done.stdout.endswith(
         "\nA batch of 64 is not captured: the data (a few points) have 20 rows.\n"
     )

@@ -94,6 +94,18 @@ def test_what_was_not_measured_is_in_no_chapter():
     assert [type(part) for part in chapters.methods(bare)] == [str]
 
 
+def test_a_report_that_was_interrupted_has_the_chapters_that_were_measured_and_says_so():
+    lab = replace(LAB, interrupted=True, missing=frozenset({"sweep", "experiments"}))
+    report = chapters.report(lab, "", ("graph", "ops", "batch-sizes", "memory"))
+    assert titles(report) == ["The life of lenet", "Memory"]
+    assert report.about.endswith(
+        " Partial: interrupted, what follows was measured until then. These chapters are missing: "
+        "ops, batch-sizes."
+    )
+    whole = chapters.report(replace(LAB, interrupted=True), "", ("graph",))
+    assert whole.about.endswith(" Partial: interrupted, what follows was measured until then.")
+
+
 def test_every_command_of_a_model_that_needs_it_has_soft_placement():
     soft = chapters.report(replace(LAB, soft_placement=True), "")
     commands = [part.command for chapter in soft.chapters for part in chapter.parts if recipe(part)]

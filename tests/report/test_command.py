@@ -256,13 +256,14 @@ def measured(monkeypatch):
 
     def walk(name, options, drawn):
         done.append(("walk", name, options.experiments, drawn))
-        return name
+        yield name, frozenset({"walk", "histories", "experiments"})
 
     def place(name, options):
         done.append(("place", name, options.devices))
 
     def train(name, _):
         done.append(("train", name))
+        return None, True
 
     def compare(name, sizes, **kwargs):
         done.append(("compare", name, kwargs["configs"], kwargs["configs_s"]))
@@ -325,6 +326,52 @@ def test_the_small_graph_is_walked_once_and_placed_on_two_devices(measured, mode
 )
 def test_only_what_a_chapter_needs_is_measured(measured, model, chapter, steps):
     assert measured(model, chapter)[1] == steps
+
+
+@pytest.mark.parametrize("model", ["toy", "lenet"])
+def test_a_signal_before_anything_is_measured_ends_the_report(measured, monkeypatch, model):
+    def walk(*_):
+        yield from interrupted()
+
+    monkeypatch.setattr(measuring(), "walk", walk)
+    with pytest.raises(KeyboardInterrupt):
+        measured(model)
+
+
+def test_a_signal_within_a_walk_keeps_its_steps(measured, monkeypatch):
+    def walk(name, *_):
+        yield name, frozenset({"walk", "histories"})
+        yield from interrupted()
+
+    monkeypatch.setattr(measuring(), "walk", walk)
+    lab, done = measured("lenet", "ops", "times", "devices")
+    assert (lab.interrupted, lab.walked, lab.toy, lab.compared) == (True, "lenet", None, None)
+    assert lab.missing == {"experiments", "sweep", "toy", "two devices"}
+    assert done == []
+
+
+def test_a_signal_within_a_comparison_keeps_what_it_has(measured, monkeypatch):
+    partial = replace(COMPARED, interrupted=True, configs=())
+    monkeypatch.setattr(measuring().comparison, "compare", lambda *_, **__: partial)
+    lab, _ = measured("lenet", "times", "batch-sizes", "configurations", "tasks", cluster=2)
+    assert (lab.interrupted, lab.walked, lab.compared) == (True, "lenet", partial)
+    assert lab.missing == {"configurations", "tasks"}
+
+
+def test_a_report_that_nothing_interrupts_misses_nothing(measured):
+    lab, _ = measured("lenet")
+    assert (lab.interrupted, lab.missing) == (False, frozenset())
+
+
+def interrupted():
+    raise KeyboardInterrupt
+    yield
+
+
+def measuring():
+    from tflab.report import lab
+
+    return lab
 
 
 def test_a_step_over_tasks_is_looked_at_first_and_measured_last(measured):
@@ -399,7 +446,8 @@ def test_a_training_that_takes_too_long_is_ended_and_what_it_learned_is_kept(mon
     from tflab.report import lab as measuring
 
     monkeypatch.setattr(subprocess, "Popen", Endless)
-    trained = measuring.train("lenet", Options(data_dir="mine", soft_placement=True))
+    trained, whole = measuring.train("lenet", Options(data_dir="mine", soft_placement=True))
+    assert whole
     assert Endless.command[-3:] == ["--data-dir", "mine", "--soft-placement"]
     assert trained.interrupted
     assert [step.loss for step in trained.steps] == [STEP["loss"]]

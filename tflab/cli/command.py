@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import BinaryIO, NoReturn
 
-from tflab.cli import ending
+from tflab.cli import ending, folding
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError
 from tflab.letters import visible
 
@@ -43,6 +43,9 @@ class Parser(argparse.ArgumentParser):
         sentence = f"{message[0].upper()}{message[1:]}."
         raise UsageError(f"{sentence}{self.meant(message)} See `{self.prog} --help`.")
 
+    def format_help(self) -> str:
+        return folding.fold(super().format_help(), folding.width())
+
     def meant(self, message: str) -> str:
         """The nearest option to the first one that argparse does not know."""
         given = message.partition("unrecognized arguments: ")[2]
@@ -58,7 +61,7 @@ def parser(name: str, about: str | None) -> Parser:
     return Parser(
         prog=f"python -m tflab.{name}",
         description=about,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+        formatter_class=folding.HelpFormatter,
     )
 
 
@@ -130,7 +133,10 @@ def run(body: Callable[[], int]) -> int:
     with chatter_kept() as chatter, ending.as_by_ctrl_c() as ended:
         try:
             try:
-                return ended.status(body())
+                status = body()
+                if status == INTERRUPTED:
+                    ending.taken()
+                return ended.status(status)
             finally:
                 with ending.held():
                     sys.stdout.flush()  # so that a closed pipe is not taken for a failure
@@ -139,7 +145,7 @@ def run(body: Callable[[], int]) -> int:
                 return interrupted(ended)
             if isinstance(error, RefusedError) and not isinstance(error, RanDryError):
                 show(chatter)
-            print(f"tflab: {visible(str(error))}", file=sys.stderr)
+            folding.say(f"tflab: {visible(str(error))}", sys.stderr)
             return error.status
         except KeyboardInterrupt:
             return interrupted(ended)
@@ -155,7 +161,7 @@ def run(body: Callable[[], int]) -> int:
             if sentence is None:
                 show(chatter)
                 raise
-            print(f"tflab: {visible(sentence)}", file=sys.stderr)
+            folding.say(f"tflab: {visible(sentence)}", sys.stderr)
             return TflabError.status
 
 
@@ -163,7 +169,7 @@ def interrupted(ended: ending.Ending) -> int:
     """Say that a signal ended the command; return its exit status."""
     name = ended.signal.name if ended.signal else "SIGINT"
     with suppress(OSError):  # SIGHUP says that the terminal has gone
-        print(f"tflab: interrupted{'' if name == 'SIGINT' else f' by {name}'}.", file=sys.stderr)
+        folding.say(f"tflab: interrupted{'' if name == 'SIGINT' else f' by {name}'}.", sys.stderr)
     return ended.status(INTERRUPTED)
 
 
@@ -244,10 +250,10 @@ def show(chatter: BinaryIO) -> None:
     lines = chatter.read().decode(errors="backslashreplace").splitlines()
     messages = Counter(line.rpartition("] ")[2] for line in lines if line.strip())
     if messages:
-        print("What TensorFlow said meanwhile:", file=sys.stderr)
+        folding.say("What TensorFlow said meanwhile:", sys.stderr)
     for message, times in messages.items():
         again = f" ({times} times)" if times > 1 else ""
-        print(f"  {visible(message)}{again}", file=sys.stderr)
+        folding.say(f"  {visible(message)}{again}", sys.stderr)
 
 
 # Plain: signs for an output whose encoding does not have ours, such as ASCII, Latin-1 or GBK.

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tflab import folders
-from tflab.cli import confined, ending, landlock
+from tflab.cli import confined, ending, folding, landlock
 from tflab.cli.confined import Rights
 from tflab.errors import TflabError
 
@@ -118,7 +118,7 @@ def is_wanted(from_file: bool) -> bool:
     if not from_file or confined.CONFINED is not None or not ENABLED:
         return False
     if not is_available():
-        print(f"tflab: {MISSING}", file=sys.stderr)
+        folding.say(f"tflab: {MISSING}", sys.stderr)
     return is_available()
 
 

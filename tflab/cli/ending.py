@@ -1,6 +1,8 @@
 """Ending: SIGINT, SIGTERM and SIGHUP end a command, which keeps what it has measured.
 
 A signal raises KeyboardInterrupt; while `held` is open it waits, and loops look for it by `check`.
+It also goes on waiting until the exception has arrived: one that is raised in the middle of an
+import, or of a destructor, gets lost there.
 Python sees a signal only between two of its own instructions. A step of TensorFlow can take long,
 so a thread that the signal wakes (`signal.set_wakeup_fd`) cancels what runs, and ends the process
 where that does not help.
@@ -34,6 +36,12 @@ CANCEL_S = 3.0  # after which a step that has not returned is cancelled
 LEAVE_S = 5.0  # after which the process ends without it
 LEFT = "tflab: interrupted by {}; a step of TensorFlow did not return and was left.\n"
 
+
+class SignalError(KeyboardInterrupt):
+    """A signal. Where KeyboardInterrupt itself passes through `exec` of a text, as in the middle of
+    an import, Python ends by SIGINT later, whatever becomes of it."""
+
+
 children: set[subprocess.Popen[Any]] = set()
 
 
@@ -44,7 +52,7 @@ class Ending:
     signal: Signals | None = None  # the first that came
     at: float = 0.0  # when, by time.monotonic
     held: int = 0  # contexts that let a signal wait
-    waiting: bool = False  # a signal that came meanwhile
+    waiting: bool = False  # a signal that came, and has not arrived
     seen: threading.Event = field(default_factory=threading.Event)  # by Python
     cancels: list[Callable[[], Any]] = field(default_factory=list)  # of what runs now
     show: Callable[[], Any] | None = None  # prints what is known so far
@@ -63,11 +71,9 @@ class Ending:
         if number != signal.SIGINT:  # which a terminal sends to the children as well
             for process in tuple(children):
                 process.terminate()
-        if first and self.held:
-            self.waiting = True
-            return
-        self.waiting = False
-        raise KeyboardInterrupt
+        self.waiting = True
+        if not (first and self.held):
+            raise SignalError
 
 
 current: Ending | None = None  # of the command that runs
@@ -86,14 +92,23 @@ def as_by_ctrl_c() -> Iterator[Ending]:
     before = {number: signal.getsignal(number) for number in SIGNALS}
     ours = {number: handler for number, handler in before.items() if handler in usual}
     outer, current = current, command
+    unraisable = sys.unraisablehook
+
+    def unless_interrupted(lost: Any) -> None:
+        """Report an exception that gets lost, unless it is a signal's, which goes on waiting."""
+        if not issubclass(lost.exc_type, KeyboardInterrupt):
+            unraisable(lost)
+
     with ExitStack() as stack:
         if ours:
             stack.enter_context(watched(command))
         try:
             for number in ours:
                 signal.signal(number, command)
+            sys.unraisablehook = unless_interrupted
             yield command
         finally:
+            sys.unraisablehook = unraisable
             for number, handler in ours.items():
                 signal.signal(number, handler)
             current = outer
@@ -174,6 +189,9 @@ def released() -> Iterator[None]:
     command.held = 0
     try:
         yield
+    except KeyboardInterrupt:
+        command.waiting = False
+        raise
     finally:
         command.held = depth
 

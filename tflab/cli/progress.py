@@ -1,15 +1,40 @@
-"""Progress on stderr, for whatever takes longer than a moment. Silent where nobody watches."""
+"""Progress on stderr, for whatever takes longer than a moment: a bar on a terminal; in a file or a
+pipe a line now and then."""
 
 from __future__ import annotations
 
+import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
 from typing import TypeVar
 
+from tflab.cli import folding
 from tflab.letters import visible
 
 Item = TypeVar("Item")
 PATIENCE_S = 1.0  # nothing is drawn for what is over sooner
+LINES_S = 10.0  # before a line, and between two
+
+
+@dataclass
+class Phase:
+    """What is done now, and how much of it is over."""
+
+    label: str
+    total: int = 0  # 0: nobody counts
+    done: int = 0
+    start: float = field(default_factory=time.monotonic)
+
+    def line(self) -> str:
+        seconds = f"{time.monotonic() - self.start:.0f} s"
+        counted = f"{self.done} of {self.total}, {seconds}" if self.total else seconds
+        return f"tflab: {visible(self.label)}: {counted}"
+
+
+phases: list[Phase] = []  # the innermost last
 
 
 def track(
@@ -18,7 +43,7 @@ def track(
     total: int,
     about: Callable[[Item], str] | None = None,
 ) -> Iterator[Item]:
-    """Pass the items on, and draw a bar with the time left once it has taken a while.
+    """Pass the items on, and show how many are done, and on a terminal the time that is left.
 
     `about` says which item is worked on, where each of them takes long.
     """
@@ -36,10 +61,48 @@ def track(
             if time.monotonic() - start > PATIENCE_S:
                 yield from super().get_renderables()
 
-    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
+    with (
+        phase(label, total) as current,
+        Bar(console=console, transient=True, disable=not console.is_terminal) as bar,
+    ):
         task = bar.add_task(label, total=total)
         for item in items:
             if about:
-                bar.update(task, description=escape(f"{label}: {visible(about(item))}"))
+                current.label = f"{label}: {about(item)}"
+                bar.update(task, description=escape(visible(current.label)))
             yield item
+            current.done += 1
             bar.advance(task)
+
+
+@contextmanager
+def phase(label: str, total: int = 0) -> Iterator[Phase]:
+    """While this is open, and stderr is no terminal, a line every LINES_S says what is done: this,
+    or the phase within it that was begun last."""
+    current = Phase(label, total)
+    phases.append(current)
+    try:
+        with lines() if len(phases) == 1 and not sys.stderr.isatty() else nullcontext():
+            yield current
+    finally:
+        phases.remove(current)
+
+
+@contextmanager
+def lines() -> Iterator[None]:
+    """While this is open, a thread writes a line on the innermost phase now and then."""
+    over = threading.Event()
+
+    def write() -> None:
+        while not over.wait(LINES_S):
+            with suppress(OSError, ValueError):  # nobody reads it any more
+                folding.say(phases[-1].line(), sys.stderr)
+                sys.stderr.flush()
+
+    thread = threading.Thread(target=write, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()

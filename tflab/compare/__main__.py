@@ -33,8 +33,10 @@ from tflab.cli import (
     confinement,
     ending,
     environment,
+    folding,
     logdirs,
     new_files,
+    progress,
 )
 from tflab.compare import output
 from tflab.compare.given import KEEP_S, OF_SEVERAL, as_typed, given, named
@@ -86,7 +88,7 @@ def run(argv: Sequence[str]) -> int:
     if args.save and not confined.CONFINED:
         new_files.check(Path(args.save), files.WHAT)
     options = options_of(args, saved)
-    with ending.held():
+    with progress.phase(args.model), ending.held():
         with output.plots_of(args) as folder:
             comparison = measured(args, sizes, options)
             output.show(comparison, args, environment.describe())
@@ -115,11 +117,11 @@ def keep(comparison: Comparison, options: Options, path: Path, stream: TextIO) -
     from tflab.compare import observing
 
     if comparison.observed is None or not comparison.observed.processes:
-        print(f"\nNothing was kept in {path}: it ended before the first observation.", file=stream)
+        folding.say(f"\nNothing was kept in {path}: it ended before the first observation.", stream)
         return
     files.write(path, observing.measurement(comparison, options))
     count = plural(len(comparison.observed.processes), "observation")
-    print(f"\nThe measurement is in {path}, with {count} in processes of their own", file=stream)
+    folding.say(f"\nThe measurement is in {path}, with {count} in processes of their own", stream)
 
 
 def options_of(args: argparse.Namespace, saved: Saved) -> Options:
@@ -168,7 +170,8 @@ def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
         soft_placement=args.soft_placement,
         split=args.split or SPLITS[0],
     )
-    series = scaling.measure(args.model, args.phase, args.cluster, options)
+    with progress.phase(args.model):
+        series = scaling.measure(args.model, args.phase, args.cluster, options)
     result = scaling.compare(args.model, args.phase, series, options)
     with ending.held():
         show_scaling(result, args)

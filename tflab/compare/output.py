@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, TextIO
 
-from tflab.cli import confined, logdirs
+from tflab.cli import confined, folding, logdirs
 from tflab.errors import UsageError
 from tflab.letters import visible
 from tflab.records import Comparison
@@ -36,7 +36,7 @@ def new_plots(folder: str) -> Iterator[Path]:
 def say_plots(args: argparse.Namespace) -> None:
     """Where the plots are, if there are any."""
     if args.plots:
-        print(f"\nThe plots are in {visible(args.plots)}", file=stream_of(args))
+        folding.say(f"\nThe plots are in {visible(args.plots)}", stream_of(args))
 
 
 def draw(comparison: Comparison, folder: Path, threshold: float) -> None:

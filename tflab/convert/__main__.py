@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
 from tflab import folders
-from tflab.cli import command, logdirs
+from tflab.cli import command, ending, folding, logdirs
 from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
 from tflab.units import plural
@@ -69,12 +69,12 @@ def run(args: argparse.Namespace) -> int:
             raise UsageError(f"{FOLDERS[args.to]}; name one with --out.")
         with logdirs.new_folder(Path(args.out), "--out") as folder:
             WRITERS[args.to](folder, read(args))
-        print(f"Open it in {opening_line(args.to, Path(args.out))}")
+        folding.say_command(*opening_line(args.to, Path(args.out)))
         return 0
     with output(args.out) as stream:
         WRITERS[args.to](stream, read(args))
     if args.out is not None:
-        print(visible(args.out))
+        folding.say(visible(args.out))
     return 0
 
 
@@ -84,7 +84,7 @@ def read(args: argparse.Namespace) -> Recorded:
 
     recorded = reading.read(args.files, args.graph)
     for note in recorded.notes:
-        print(f"tflab: {visible(note)}", file=sys.stderr)
+        folding.say(f"tflab: {visible(note)}", sys.stderr)
     starts = [step.start_ns for step in recorded.steps]
     apart = max(starts) - min(starts)
     if args.to in ("xspace", "chrome") and apart > LONGEST_NS:
@@ -120,19 +120,24 @@ def write_text(stream: TextIO, recorded: Recorded) -> None:
     from tflab.convert import conversion, view
     from tflab.exporters import text
 
-    text.show_blocks(view.blocks(conversion.convert(recorded)), stream)
+    blocks = list(view.blocks(conversion.convert(recorded)))
+    with ending.held():
+        text.show_blocks(blocks, stream)
 
 
 def write_json(stream: TextIO, recorded: Recorded) -> None:
     from tflab.convert import conversion, op_runs
 
-    op_runs.write_json(stream, conversion.convert(recorded))
+    converted = conversion.convert(recorded)
+    with ending.held():  # half a document is none
+        op_runs.write_json(stream, converted)
 
 
 def write_csv(stream: TextIO, recorded: Recorded) -> None:
     from tflab.convert import op_runs
 
-    op_runs.write_csv(stream, recorded)
+    with ending.held():
+        op_runs.write_csv(stream, recorded)
 
 
 def write_chrome(stream: TextIO, recorded: Recorded) -> None:
@@ -151,15 +156,15 @@ def write_explorer(folder: Path, recorded: Recorded) -> None:
     from tflab.convert import explorer
 
     for sentence in explorer.write(folder, recorded):
-        print(f"tflab: {visible(sentence)}", file=sys.stderr)
+        folding.say(f"tflab: {visible(sentence)}", sys.stderr)
 
 
-def opening_line(to: str, folder: Path) -> str:
+def opening_line(to: str, folder: Path) -> tuple[str, str]:
     if to == "xspace":
-        return f"TensorBoard:  {logdirs.opening_line(folder)}"
+        return "Open it in TensorBoard:", logdirs.opening_line(folder)
     from tflab.exporters import model_explorer
 
-    return f"Model Explorer:  {visible(model_explorer.opening_line(folder))}"
+    return "Open it in Model Explorer:", visible(model_explorer.opening_line(folder))
 
 
 FOLDERS = {  # the formats of more than one file, and the beginning of a sentence on where they go

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tflab import models
-from tflab.cli import arguments, command, confinement, ending, environment
+from tflab.cli import arguments, command, confinement, ending, environment, progress
 from tflab.errors import RefusedError
 from tflab.records import NodeHistory, Options, Placement, Stage
 from tflab.runtime import dumps
@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     whose = f"{args.model} (--model names another)"
     stages: list[Stage] = []
     followed = None
-    with ending.held():
+    with progress.phase(args.model), ending.held():
         try:
             with ending.released():
                 stages.extend(lifecycle.walk(args.model, options, stop="placement"))

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tflab.records import Options, Stage
-from tflab.runtime import dumps, quiet
-from tflab.views.stages import NAMES, name
-
-STAGES = NAMES
+from tflab.records.options import STAGES
 
 
-def walk(model: str, options: Options | None = None, stop: str = NAMES[-1]) -> Iterator[Stage]:
+def walk(model: str, options: Options | None = None, stop: str = STAGES[-1]) -> Iterator[Stage]:
     """Yield the result of each stage, up to and including `stop`.
 
     `model` is a name in `models.MODELS`, `package.module:function`, or the path of a saved graph.
     Raises TflabError when a stage cannot be done.
     """
+    # Not above: a command that leaves the work to a confined process needs none of it
+    from tflab.runtime import dumps, quiet
+    from tflab.views.stages import name
+
     dumps.prepare()  # before the stages import TensorFlow
     quiet.load()
     from tflab.lifecycle import stages
 
-    for stage in stages.through(model, options or Options(), runs=stop in NAMES[2:]):
+    for stage in stages.through(model, options or Options(), runs=stop in STAGES[2:]):
         yield stage
         if name(stage) == stop:
             return

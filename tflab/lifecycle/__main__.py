@@ -15,16 +15,23 @@ from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 
 from tflab import models
-from tflab.cli import arguments, command, confined, confinement, ending, environment, logdirs
+from tflab.cli import (
+    arguments,
+    command,
+    confined,
+    confinement,
+    ending,
+    environment,
+    folding,
+    logdirs,
+    progress,
+)
 from tflab.errors import TflabError, UsageError
 from tflab.letters import visible
 from tflab.lifecycle import STAGES, output, walk
 from tflab.records import Execution, Frontend, Options, Stage
 from tflab.records.blocks import Block
 from tflab.records.options import SPLITS
-from tflab.runtime import dumps, quiet
-from tflab.views import in_short, name_scopes
-from tflab.views import stages as views
 
 
 def json_document(
@@ -39,6 +46,7 @@ def markdown_page(
     args: argparse.Namespace, stages: Sequence[Stage], error: str | None = None
 ) -> str:
     from tflab.exporters import markdown
+    from tflab.views import stages as views
 
     def blocks(stage: Stage) -> Sequence[Block]:
         return shown(args, stage) or [f"{views.summary(stage)}."]
@@ -144,6 +152,8 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     if confinement.is_wanted(models.is_file(args.model)):
         run_folder = {"--logdir": logdirs.new_run(args.logdir, args.model)}
         return confinement.run("lifecycle", argv, args, run_folder if is_kept(args, stop) else {})
+    from tflab.runtime import dumps, quiet
+
     dumps.prepare()
     # A wrong name is an error before a folder is made, or a task started
     models.find(args.model, arguments.saved_of(args))
@@ -179,40 +189,51 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
         split=args.split or SPLITS[0],
         even_if_busy=args.even_if_busy,
     )
-    captured = None
+    captured, cut_short = None, False
+    stages: list[Stage] = []
     run_folder = logdirs.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
     began = time.monotonic()
-    with run_folder as place, ending.held():
-        stages = show(args, walk(args.model, options, stop))
+    with run_folder as place, progress.phase(args.model), ending.held():
+        try:
+            show(args, walk(args.model, options, stop), stages)
+        except KeyboardInterrupt:
+            if not (place and stages):
+                raise
+            cut_short = True
         if place:
             captured = output.write(place.work, stages, options, time.monotonic() - began)
             if args.to:
                 output.write_explorer(place.work, args.model, stages, captured)
     if place:
         stream = sys.stdout if args.format == "text" else sys.stderr
-        print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(place.final)}", file=stream)
+        folding.say_command("\nOpen it in TensorBoard:", logdirs.opening_line(place.final), stream)
         if args.to:
-            print(f"Or in Model Explorer:    {output.explorer_line(place.final)}", file=stream)
+            folding.say_command(
+                "Or in Model Explorer:  ", output.explorer_line(place.final), stream
+            )
         if options.cluster and stop == STAGES[-1]:
             chart = visible(str(place.final / output.CHART))
-            print(f"Open it in ui.perfetto.dev:  {chart}", file=stream)
+            folding.say_command("Open it in ui.perfetto.dev:", chart, stream)
         for sentence in captured.left_out if captured else ():
-            print(visible(sentence), file=stream)
+            folding.say(visible(sentence), stream)
     failures = [stage.failure for stage in stages if isinstance(stage, Execution) and stage.failure]
     if failures:
         raise TflabError(failures[0])
+    if cut_short:  # there is a stage that was not reached
+        raise KeyboardInterrupt
     interrupted = (captured is not None and captured.interrupted) or any(
         stage.interrupted for stage in stages if isinstance(stage, Execution)
     )
     return command.INTERRUPTED if interrupted else 0
 
 
-def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
-    """Print the stages: text as they come, the rest as one document, also after a failure."""
+def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage]) -> None:
+    """Add the stages to a list and print them: text as they come, the rest as one document, also
+    after a failure."""
     from tflab.exporters import text
+    from tflab.views import name_scopes
 
     out = text.console()
-    stages: list[Stage] = []
 
     def document(error: str | None) -> None:
         if stages and args.format != "text":
@@ -235,7 +256,6 @@ def show(args: argparse.Namespace, walked: Iterator[Stage]) -> list[Stage]:
         with ending.held():
             document(str(failure) or "interrupted")
         raise
-    return stages
 
 
 def released(walked: Iterator[Stage]) -> Iterator[Stage]:
@@ -250,6 +270,9 @@ def released(walked: Iterator[Stage]) -> Iterator[Stage]:
 
 def shown(args: argparse.Namespace, stage: Stage) -> list[Block] | None:
     """The blocks of a stage: all of them, those of the one screen, or none but its line."""
+    from tflab.views import in_short
+    from tflab.views import stages as views
+
     expanded = args.expand and isinstance(stage, Frontend)
     if args.full or expanded or args.stage == views.name(stage):
         return views.blocks(stage, args.expand)

@@ -94,7 +94,8 @@ class Run:
     """One run of the gradients; each by the variable's name."""
 
     values: dict[str, np.ndarray]
-    slopes: dict[str, np.ndarray]  # none where the loss differs from run to run, or is not finite
+    # None where the loss differs from run to run, is not finite, or takes too long
+    slopes: dict[str, np.ndarray]
     starts: dict[str, np.ndarray]  # the variables' own values
     named: dict[str, np.ndarray]  # tensor that a formula names -> value
 
@@ -119,7 +120,7 @@ def computed(
             if graph.is_fetchable(graph.get_operation_by_name(node_of(name)))
         }
         values, named = live.run((tensors, fetches), feeds)
-        unfit = gradient_check.unfit([live.run(program.loss.name, feeds) for _ in range(2)])
+        losses, seconds = gradient_check.losses_of(live, program.loss.name, feeds)
     setters = {name: variable.setter for name, variable in variables.items()}
     run = Run(
         values={name: np.asarray(value) for name, value in values.items()},
@@ -127,10 +128,11 @@ def computed(
         starts={name: first[setters[name]] for name in pairs if name in setters},
         named={name: np.asarray(value, np.float64) for name, value in named.items()},
     )
-    if unfit:
+    elements = {name: np.arange(value.size) for name, value in run.values.items()}
+    count = sum(map(len, elements.values()))
+    if gradient_check.unfit(losses) or gradient_check.affordable(count, seconds) < count:
         return run
     again = gradient_check.Run(graph, program.loss.name, options, feeds, variables, first)
-    elements = {name: np.arange(value.size) for name, value in run.values.items()}
     return replace(run, slopes=gradient_check.differences(again, elements)[0])
 
 

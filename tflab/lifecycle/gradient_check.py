@@ -8,6 +8,7 @@ which every float32 has become a float64. The gradients are those of the real gr
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -26,6 +27,7 @@ ROWS = range(2, 9)  # of the batch: enough to reach every layer, few enough to b
 FLOATS = 2_000_000  # in all tensors of the loss: rows are left out until there are no more
 VARIABLES = 80  # at most, spread over the model: each costs a few runs of its own
 ELEMENTS = 80  # in all: each costs two runs of the loss
+SECONDS = 20  # for all of those runs: a model whose loss takes long has fewer elements
 MOST = 8  # of them of one variable: the largest gradients and a random choice
 NOISE = 0.01  # added to the weights: zero biases on black pixels sit exactly on the kink of ReLU
 STEPS = {  # h in the formula above; its own error is about h^2, that of rounding epsilon / h
@@ -61,11 +63,14 @@ def check(
         values = dict(first_values(live, variables, rng, NOISE))
         assign(live, values)
         gradients = [dense(g) for g in live.run([within(graph, g) for g, _ in pairs], feeds)]
-        reason = unfit([live.run(program.loss.name, feeds) for _ in range(2)])
-    if reason:
+        losses, seconds = losses_of(live, program.loss.name, feeds)
+    if reason := unfit(losses):
         return (), reason
 
-    count = min(MOST, max(1, ELEMENTS // len(pairs)))
+    most = affordable(ELEMENTS, seconds)
+    apart = -(-len(pairs) // most)  # where not every variable can be checked, these are spread
+    pairs, gradients = pairs[::apart], gradients[::apart]
+    count = min(MOST, max(1, most // len(pairs)))
     names = [variable.op.name for _, variable in pairs]
     elements = {
         name: chosen(gradient, count, rng) for name, gradient in zip(names, gradients, strict=True)
@@ -88,6 +93,19 @@ class Run:
     feeds: Mapping[str, np.ndarray]
     variables: Mapping[str, Settable]
     values: Mapping[str, np.ndarray]  # setter of a variable -> value
+
+
+def losses_of(live: Any, loss: str, feeds: Mapping[str, np.ndarray]) -> tuple[list[Any], float]:
+    """A loss that was computed twice, and the seconds that the second run of it took."""
+    first = live.run(loss, feeds)
+    start = time.monotonic()
+    return [first, live.run(loss, feeds)], time.monotonic() - start
+
+
+def affordable(elements: int, seconds: float) -> int:
+    """So many elements at most, and at least one, as can be moved within SECONDS where a run of the
+    loss takes so many: each costs two runs, in float64 about twice as long."""
+    return max(1, min(elements, int(SECONDS / (4 * seconds)) if seconds else elements))
 
 
 def differences(

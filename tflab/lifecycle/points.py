@@ -8,6 +8,7 @@ more. Grappler is off, and where the graph has a float64 version, that one runs.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import accumulate, islice
@@ -28,7 +29,8 @@ from tflab.runtime import session
 ROWS = (16, 8, 3)  # of a batch: few where the graph is large, and more than one
 NODES = 8_000  # of a larger graph no formula is checked, and none is printed
 BYTES = 16_000_000  # of all values of a point; the largest tensors are left out
-SECONDS = 20  # for a run: what is moved may make a loop endless
+SECONDS = 20  # for all points: what is moved may make a loop endless
+TOO_SLOW = f"The values by which formulas are checked take more than {SECONDS} s."
 ROUNDING = {tf.float64: 1e-6, tf.float32: 1e-4}
 MOVES = (  # how far values are moved: in parts of themselves, and at all
     (0.1, 0.05),
@@ -137,7 +139,9 @@ def at_points(
     batches: Sequence[Mapping[str, np.ndarray]],
     options: Options,
 ) -> Iterator[dict[str, np.ndarray]]:
-    """The values of tensors for each batch; not where the graph refuses what was moved."""
+    """The values of tensors for each batch; not where the graph refuses what was moved. Raises
+    TflabError where the time is over."""
+    start = time.monotonic()
     config = session.config_of(options)
     config.operation_timeout_in_ms = 1000 * SECONDS
     config.graph_options.optimizer_options.opt_level = -1  # L0: nothing is folded or merged
@@ -146,11 +150,15 @@ def at_points(
     rng = np.random.default_rng(0)
     with session.opened(graph, options, Start(()), config) as live:
         for batch, move in zip(batches, ((0, 0), *MOVES), strict=True):
+            if time.monotonic() - start > SECONDS:
+                raise TflabError(TOO_SLOW)
             variables = {name: moved(value, rng, *move) for name, value in first.items()}
             feeds = {t: moved(v, rng, *move) for t, v in batch.items() if node_of(t) in operations}
             try:
                 variable_values.assign(live, variables)
                 values = live.run(fetches, feeds)
+            except tf.errors.DeadlineExceededError as error:
+                raise TflabError(TOO_SLOW) from error
             except (tf.errors.OpError, ValueError):
                 continue
             yield {name: real(value) for name, value in values.items()}

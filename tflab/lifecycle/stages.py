@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from tflab.cli import progress
 from tflab.errors import RefusedError, UnreadyError
 from tflab.exporters import notebook
 from tflab.lifecycle import advice, backward, execution, frontend, placement
@@ -25,17 +26,22 @@ def through(model: str, options: Options, runs: bool = True) -> Iterator[Stage]:
     Where a step will run, its data are looked at before the first stage is handed out. A graph that
     cannot be run is shown all the same, and refused by the first stage that has to run it.
     """
-    built = frontend.of_model(model, options)
+    with progress.phase("frontend"):
+        built = frontend.of_model(model, options)
     if built.program and built.program.model.fixed_batch:
         options = replace(options, batch_size=built.program.model.fixed_batch)
     if runs and built.program and not built.program.model.unready:
         next(session.feed_batches(built.program, options.batch_size))
     yield built
-    derived = backward.differentiate(built, options)
+    with progress.phase("backward"):
+        derived = backward.differentiate(built, options)
     yield derived
     try:
-        placed = placement.place(derived, options)
+        with progress.phase("placement"):
+            placed = placement.place(derived, options)
         yield placed
-        yield execution.execute(placed, options)
+        with progress.phase("execution"):
+            executed = execution.execute(placed, options)
+        yield executed
     except (RefusedError, UnreadyError) as error:
         raise advice.with_advice(error, derived.program, options) from error

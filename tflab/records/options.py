@@ -9,6 +9,7 @@ from typing import Any
 from tflab.errors import TflabError
 from tflab.records.graph import Lines, Source
 
+STAGES = ("frontend", "backward", "placement", "execution")  # of a graph's life, in their order
 BATCH_SIZES = (1, 16, 64)  # those that the lab compares
 
 

@@ -15,20 +15,25 @@ import shlex
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from itertools import count
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tflab import folders, models
-from tflab.cli import arguments, command, confined, confinement, logdirs
+from tflab.cli import arguments, command, confined, confinement, ending, folding, logdirs, progress
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
 from tflab.letters import visible
+from tflab.records import History, Measurement
 from tflab.records.options import SPLITS
 from tflab.records.scaling import as_given
 from tflab.report import given, selection
 from tflab.runtime import dumps
+
+if TYPE_CHECKING:
+    from tflab.report.contents import Lab
 
 OUT = REPORT = "report"
 FILES = ("report.html", "report.md", "report_files")
@@ -109,31 +114,49 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     trained = given.training(args.logdir, args.model) if args.logdir else None
     granted = confined.output("--out")
     out = granted[1] if granted else Path(args.out) if args.out else free(args.force)
-    with staging(out, args.force) as folder:
-        from tflab.compare import race
-        from tflab.report import chapters, handout, html, lab
+    with progress.phase("report"), ending.held():
+        with staging(out, args.force) as folder:
+            lab = measured(args, names, trained, kept)
+            write(lab, args, names, folder)
+        folding.say(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
+    return command.INTERRUPTED if lab.interrupted else 0
 
-        race.check(args.configs)
-        wanted = lab.Wanted(
-            args.model,
-            names,
-            trained,
-            args.logdir,
-            args.data_dir,
-            tuple(args.configs),
-            args.configs_seconds,
-            kept,
-            args.soft_placement,
-            args.cluster,
-            args.split or SPLITS[0],
-            args.even_if_busy,
-        )
-        report = chapters.report(lab.measure(wanted, progress()), repeated(args), names)
-        handout.write_pictures(report, folder / "report_files")
-        (folder / "report.md").write_text(handout.page(report), encoding="utf-8")
-        (folder / "report.html").write_text(html.page(report), encoding="utf-8")
-    print(f"{visible(str(out / 'report.html'))}\n{visible(str(out / 'report.md'))}")
-    return 0
+
+def measured(
+    args: argparse.Namespace,
+    names: Sequence[str],
+    trained: History | None,
+    kept: Mapping[str, Measurement],
+) -> Lab:
+    with ending.released():
+        from tflab.compare import race
+        from tflab.report import lab
+
+    race.check(args.configs)
+    wanted = lab.Wanted(
+        args.model,
+        tuple(names),
+        trained,
+        args.logdir,
+        args.data_dir,
+        tuple(args.configs),
+        args.configs_seconds,
+        kept,
+        args.soft_placement,
+        args.cluster,
+        args.split or SPLITS[0],
+        args.even_if_busy,
+    )
+    return lab.measure(wanted, announced())
+
+
+def write(lab: Lab, args: argparse.Namespace, names: Sequence[str], folder: Path) -> None:
+    from tflab.report import chapters, handout, html
+
+    report = chapters.report(lab, repeated(args), names)
+    handout.write_pictures(report, folder / "report_files")
+    (folder / "report.md").write_text(handout.page(report), encoding="utf-8")
+    (folder / "report.html").write_text(html.page(report), encoding="utf-8")
 
 
 def chapters_of(args: argparse.Namespace) -> Sequence[str]:
@@ -167,12 +190,12 @@ def repeated(args: argparse.Namespace) -> str:
     return shlex.join(parts)
 
 
-def progress() -> Callable[[str], None]:
+def announced() -> Callable[[str], None]:
     """A line on stderr for each part, with the seconds since the start."""
     start = time.monotonic()
 
     def announce(part: str) -> None:
-        print(f"{time.monotonic() - start:5.0f} s  {visible(part)}", file=sys.stderr)
+        folding.say(f"{time.monotonic() - start:5.0f} s  {visible(part)}", sys.stderr)
 
     return announce
 

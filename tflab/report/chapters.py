@@ -30,13 +30,16 @@ SLOW = "slow"  # the chapter that is to be read first
 
 
 def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) -> Report:
-    """The report with these chapters; `command` is what repeats it."""
+    """The report with these chapters; `command` is what repeats it. Of a lab that was interrupted
+    it has the chapters whose measurements are there."""
+    left_out = tuple(name for name in names if lab.missing & {*selection.NEEDS[name]})
+    names = tuple(name for name in names if name not in left_out)
     chapters = tuple(chapter for name in in_order(lab, names) for chapter in CHAPTERS[name](lab))
     if lab.soft_placement:
         chapters = tuple(map(recipes.with_soft_placement, chapters))
     return Report(
         title=f"The life of {SMALL if lab.model == TOY else lab.model}",
-        about=about(lab.model, names),
+        about=about(lab.model, names) + (partial(left_out) if lab.interrupted else ""),
         command=command,
         questions=questions.questions(lab),
         chapters=chapters,
@@ -62,6 +65,12 @@ def about(model: str, names: Sequence[str]) -> str:
         "What a framework does between a line of Python and the machine, followed through "
         f"{followed}. Each chapter says how its numbers were obtained."
     )
+
+
+def partial(left_out: Sequence[str]) -> str:
+    """The end of a sentence on a report that was interrupted."""
+    chapters = f" These chapters are missing: {', '.join(left_out)}." if left_out else ""
+    return f" Partial: interrupted, what follows was measured until then.{chapters}"
 
 
 def slow(lab: Lab) -> Iterator[Chapter]:

@@ -83,6 +83,8 @@ class Lab:
     others: Mapping[str, Measurement] = field(default_factory=dict)  # kept ones, by their names
     tasks: OverTasks | None = None
     soft_placement: bool = False  # which every command that repeats a part needs then
+    interrupted: bool = False  # by a signal
+    missing: frozenset[str] = frozenset()  # of what chapters need, as `selection` calls it
 
 
 @dataclass(frozen=True)

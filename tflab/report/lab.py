@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from rich.console import Console
 
@@ -33,6 +34,8 @@ KEEP_S = 60  # for processes that can be held against a kept measurement
 TRAINING_S = 180  # after which a training for the report is ended where it stands
 
 Announce = Callable[[str], None]  # gets the name of each part before it begins
+# The needs that a part is for, the lab's field for it, and what was measured
+Measured = tuple[Set[str], str, Any]
 
 
 @dataclass(frozen=True)
@@ -56,54 +59,103 @@ class Wanted:
 def measure(wanted: Wanted, announce: Announce) -> Lab:
     """Walk, train and compare a model, as far as the chapters need it.
 
-    Raises TflabError when a part fails, KeyboardInterrupt as soon as any was interrupted.
+    A signal ends it: the lab then has what was measured until then, and names what is missing.
+    Raises TflabError when a part fails, KeyboardInterrupt where a signal came before any was done.
     """
-    load_average = load.load_average()  # before tflab itself keeps the machine busy
-    model, needs = wanted.model, selection.needs(wanted.chapters, wanted.model)
-    soft = wanted.soft_placement
-    even = wanted.even_if_busy
-    options = Options(steps=STEPS, data_dir=wanted.data_dir, soft_placement=soft, even_if_busy=even)
-    several = None
-    if "tasks" in needs and wanted.cluster:
-        several = over_tasks.plan(model, wanted.cluster, wanted.split, options)
-    walked = toy = toy_on_two = curves = compared = None
-    if "walk" in needs or (model == TOY and "toy" in needs):
-        announce(f"the life of {model}")
-        seconds = EXPERIMENTS_S if "experiments" in needs else 0
-        walked = walk(model, replace(options, experiments=seconds), "histories" in needs)
-        toy = walked if model == TOY else None
-    if "toy" in needs and toy is None:
-        announce("the life of x*y + z")
-        toy = walk(TOY, options, "histories" in needs)
-    if "two devices" in needs:
-        announce("x*y + z on two devices")
-        toy_on_two = place(TOY, replace(options, devices=2))
-    if "training" in needs:
-        curves = wanted.trained
-        if curves is None and has_loss(model, walked, options):
-            announce(f"training {model} for {EPOCHS} epochs, {TRAINING_S} s at most")
-            curves = train(model, options)
-    if "sweep" in needs:
-        kept_s = KEEP_S if "processes" in needs and wanted.others else None
-        compared = compare(wanted, "configurations" in needs, kept_s, load_average, announce)
-    if several:
-        announce(f"{model} on {over_tasks.called(wanted.cluster)}, cut by {wanted.split}")
-        several = over_tasks.measure(model, several, options)
+    needs = selection.needs(wanted.chapters, wanted.model)
+    options = options_of(wanted)
+    measured: dict[str, Any] = {}  # fields of the lab
+    done: set[str] = set()  # of the needs
+    try:
+        for names, field_name, value in released(parts(wanted, needs, options, announce)):
+            done |= names
+            measured[field_name] = value
+        interrupted = False
+    except KeyboardInterrupt:
+        if not measured:
+            raise
+        interrupted = True
+    compared = measured.get("compared")
     return Lab(
-        model=model,
+        model=wanted.model,
         environment=[("Date", environment.now()), *hardware.inspected()],
-        toy=toy,
-        walked=walked,
-        history=curves,
+        toy=measured.get("walked" if wanted.model == TOY else "toy"),
+        walked=measured.get("walked"),
+        history=measured.get("history"),
         logdir=wanted.logdir,
         compared=compared,
-        toy_on_two=toy_on_two,
+        toy_on_two=measured.get("toy_on_two"),
         configs_s=wanted.configs_s,
         here=observing.measurement(compared, options) if compared and compared.observed else None,
         others=wanted.others,
-        tasks=several,
-        soft_placement=soft,
+        tasks=measured.get("tasks"),
+        soft_placement=wanted.soft_placement,
+        interrupted=interrupted,
+        missing=needs - done if interrupted else frozenset(),
     )
+
+
+def options_of(wanted: Wanted) -> Options:
+    return Options(
+        steps=STEPS,
+        data_dir=wanted.data_dir,
+        soft_placement=wanted.soft_placement,
+        even_if_busy=wanted.even_if_busy,
+    )
+
+
+def parts(
+    wanted: Wanted, needs: frozenset[str], options: Options, announce: Announce
+) -> Iterator[Measured]:
+    """Each part as it is measured. A part that a signal ended comes as far as it got, and then the
+    KeyboardInterrupt."""
+    load_average = load.load_average()  # before tflab itself keeps the machine busy
+    model = wanted.model
+    several = None
+    if "tasks" in needs and wanted.cluster:
+        several = over_tasks.plan(model, wanted.cluster, wanted.split, options)
+    walked = None
+    if "walk" in needs or (model == TOY and "toy" in needs):
+        announce(f"the life of {model}")
+        seconds = EXPERIMENTS_S if "experiments" in needs else 0
+        walking = replace(options, experiments=seconds)
+        for walked, names in walk(model, walking, "histories" in needs):
+            yield names | ({"toy"} if model == TOY else set()), "walked", walked
+    if "toy" in needs and model != TOY:
+        announce("the life of x*y + z")
+        for toy, names in walk(TOY, options, "histories" in needs):
+            yield (names - {"walk"}) | {"toy"}, "toy", toy
+    if "two devices" in needs:
+        announce("x*y + z on two devices")
+        yield {"two devices"}, "toy_on_two", place(TOY, replace(options, devices=2))
+    if "training" in needs:
+        curves, whole = wanted.trained, True
+        if curves is None and has_loss(model, walked, options):
+            announce(f"training {model} for {EPOCHS} epochs, {TRAINING_S} s at most")
+            curves, whole = train(model, options)
+        yield {"training"}, "history", curves
+        if not whole:
+            raise KeyboardInterrupt
+    if "sweep" in needs:
+        kept_s = KEEP_S if "processes" in needs and wanted.others else None
+        compared = compare(wanted, "configurations" in needs, kept_s, load_average, announce)
+        yield of_comparison(compared), "compared", compared
+        if compared.interrupted:
+            raise KeyboardInterrupt
+    if several:
+        announce(f"{model} on {over_tasks.called(wanted.cluster)}, cut by {wanted.split}")
+        yield {"tasks"}, "tasks", over_tasks.measure(model, several, options)
+
+
+def of_comparison(compared: Comparison) -> set[str]:
+    """Which needs a comparison has measured, all of them where nothing interrupted it."""
+    whole = not compared.interrupted
+    there = {
+        "sweep": True,
+        "configurations": whole or bool(compared.configs),
+        "processes": whole or bool(compared.observed and compared.observed.processes),
+    }
+    return {name for name, measured in there.items() if measured}
 
 
 def compare(
@@ -134,8 +186,6 @@ def compare(
         load_average=load_average,
         keep_s=keep_s,
     )
-    if compared.interrupted:
-        raise KeyboardInterrupt
     if compared.failure:
         raise TflabError(compared.failure)
     return compared
@@ -154,18 +204,24 @@ def place(model: str, options: Options) -> Walked:
     return Walked(model, stages, node_history.histories(stages))
 
 
-def walk(model: str, options: Options, drawn: bool = True) -> Walked:
-    """A walk through all stages; where its graph is drawn, with times at each batch size."""
+def walk(
+    model: str, options: Options, drawn: bool = True
+) -> Iterator[tuple[Walked, frozenset[str]]]:
+    """A walk through all stages, and which needs it has measured; where its graph is drawn, once
+    more with times at each batch size."""
     stages = tuple(lifecycle.walk(model, options))
+    walked = Walked(model, stages, node_history.histories(stages))
+    done = frozenset({"walk", "histories"})
+    if not walked.execution.interrupted:
+        done |= {"experiments"}
+    yield walked, done
+    if walked.execution.interrupted:
+        raise KeyboardInterrupt
     if drawn:
         followed = measurement.follow(stages, BATCH_SIZES, options)
-        histories, interrupted = followed.histories, followed.timed.interrupted
-    else:
-        histories, interrupted = node_history.histories(stages), False
-    walked = Walked(model, stages, histories)
-    if interrupted or walked.execution.interrupted:
-        raise KeyboardInterrupt
-    return walked
+        yield Walked(model, stages, followed.histories), done
+        if followed.timed.interrupted:
+            raise KeyboardInterrupt
 
 
 def has_loss(model: str, walked: Walked | None, options: Options) -> bool:
@@ -174,9 +230,12 @@ def has_loss(model: str, walked: Walked | None, options: Options) -> bool:
     return frontend.live.model.loss is not None
 
 
-def train(model: str, options: Options) -> History:
+def train(model: str, options: Options) -> tuple[History, bool]:
     """Train in a process of its own, as `python -m tflab.train` does it; only its history is
-    kept. What takes longer than TRAINING_S is ended, and then has fewer epochs."""
+    kept. What takes longer than TRAINING_S is ended, and then has fewer epochs.
+
+    Also returns whether it came to this end: it did not where a signal came after its first step.
+    """
     with folders.temporary("training") as folder:
         logdir = folder / "run"
         command = [sys.executable, "-m", "tflab.train", "--model", model, "--epochs", str(EPOCHS)]
@@ -184,6 +243,7 @@ def train(model: str, options: Options) -> History:
         command += ["--data-dir", options.data_dir] if options.data_dir else []
         command += ["--soft-placement"] if options.soft_placement else []
         variables = {**os.environ, "TMPDIR": str(folders.own())}
+        path, whole, status = logdir / history.NAME, True, 0
         with (
             subprocess.Popen(command, stdout=subprocess.DEVNULL, env=variables) as process,
             ending.child(process),
@@ -193,10 +253,25 @@ def train(model: str, options: Options) -> History:
             except subprocess.TimeoutExpired:
                 process.kill()  # every step until then is in its history
                 Console(stderr=True).show_cursor()  # its progress bar had hidden it
-                status = 0
+            except KeyboardInterrupt:
+                process.kill()
+                process.wait()
+                if not path.exists() or not history.read(path).steps:
+                    raise
+                whole = False
             except BaseException:
                 process.kill()
                 raise
         if status:
             raise TflabError(f"The training of '{model}' ended with status {status}.")
-        return history.read(logdir / history.NAME)
+        return history.read(path), whole
+
+
+def released(measured: Iterator[Measured]) -> Iterator[Measured]:
+    """The parts, of which each may be interrupted while it is measured."""
+    while True:
+        with ending.released():
+            part = next(measured, None)
+        if part is None:
+            return
+        yield part

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import models
-from tflab.cli import arguments, command, ending, logdirs
+from tflab.cli import arguments, command, ending, folding, logdirs, progress
 from tflab.errors import LostTaskError
 from tflab.letters import visible
 from tflab.records.options import SPLITS
@@ -177,19 +177,20 @@ def train(trainer: Trainer, settings: Settings, folder: Path, start: Checkpoint 
     recent: deque[TimedStep] = deque(maxlen=RECENT)
     with (
         closing(loop.train(trainer, settings, folder, start)) as records,
-        progress_bar() as progress,
+        progress_bar() as bar,
+        progress.phase("training", settings.steps) as phase,
     ):
-        task = progress.add_task("", total=settings.steps, completed=done, about="")
+        task = bar.add_task("", total=settings.steps, completed=done, about="")
         for record in records:
             if isinstance(record, Epoch):
-                progress.stop()  # clears the bar's line
+                bar.stop()  # clears the bar's line
                 out.print(visible(view.epoch_line(record, settings.epochs)))
-                progress.start()
-            elif not progress.disable:
+                bar.start()
+                continue
+            phase.done = record.step
+            if not bar.disable:
                 recent.append(record)
-                progress.update(
-                    task, completed=record.step, about=view.progress_line(settings, recent)
-                )
+                bar.update(task, completed=record.step, about=view.progress_line(settings, recent))
 
 
 def progress_bar() -> Progress:
@@ -215,11 +216,11 @@ def show(folder: Path) -> None:
     from tflab.train import history, view
 
     text.show_blocks(view.blocks(history.read(folder / history.NAME)))
-    print(f"\nOpen it in TensorBoard:  {logdirs.opening_line(folder)}")
+    folding.say_command("\nOpen it in TensorBoard:", logdirs.opening_line(folder))
 
 
 def note(sentence: str) -> None:
-    print(visible(sentence), file=sys.stderr)
+    folding.say(visible(sentence), sys.stderr)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ from typing import Any
 
 from tflab.records import Backward, Execution, Frontend, Placement, Stage, edge_count
 from tflab.records.blocks import Block
+from tflab.records.options import STAGES as NAMES
 from tflab.units import plural, time
 from tflab.views import backward, execution, frontend, placement
 
@@ -28,28 +29,27 @@ class StageView:
 
 STAGES: dict[type, StageView] = {
     Frontend: StageView(
-        "frontend", "Frontend: Python calls become nodes", frontend.blocks, scopes=True
+        NAMES[0], "Frontend: Python calls become nodes", frontend.blocks, scopes=True
     ),
     Backward: StageView(
-        "backward",
+        NAMES[1],
         "Backward: gradient functions add the other half of the graph",
         backward.blocks,
         lambda stage: f", {len(stage.added_nodes):,} of the nodes new",
     ),
     Placement: StageView(
-        "placement",
+        NAMES[2],
         "Placement: the graph is rewritten, given devices and cut into partitions",
         placement.blocks,
         lambda stage: f" on {plural(len(stage.partitions), 'device')}",
     ),
     Execution: StageView(
-        "execution",
+        NAMES[3],
         "Execution: ops run in the order of their dependencies",
         execution.blocks,
         lambda stage: f", {time(stage.untraced_step_ns.median)} a step",
     ),
 }
-NAMES = tuple(view.name for view in STAGES.values())
 
 
 def name(stage: Stage) -> str:

@@ -17,7 +17,7 @@ import sys
 import time
 from collections.abc import Sequence
 
-from tflab.cli import arguments, command, environment
+from tflab.cli import arguments, command, environment, folding
 from tflab.runtime import quiet
 
 WATCHED = "--watched"  # by the process that started this one: it ends with standard input
@@ -55,10 +55,11 @@ def run(args: argparse.Namespace) -> int:
     host, _, port = address.rpartition(":")
     local = server.is_local(host) and server.is_kept_local(int(port))
     reach = "this machine only" if local else "every address of this machine"
-    print(
+    folding.say(
         f"A task of TensorFlow {environment.version('tensorflow')} at {address}, open to {reach}."
     )
-    print(f"What comes over the wire is {server.OPEN}. Ctrl-C ends it.", flush=True)
+    folding.say(f"What comes over the wire is {server.OPEN}. Ctrl-C ends it.")
+    sys.stdout.flush()
     try:
         while True:
             time.sleep(3600)  # Ctrl-C ends this on Windows too, which waits for an event for ever

@@ -19,7 +19,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from importlib import import_module
 from types import FrameType
 from typing import Any
-from unittest.mock import patch
 from weakref import WeakKeyDictionary
 
 from tflab.records.graph import BACKWARD, FORWARD, UPDATE
@@ -155,6 +154,8 @@ def noted(folders: tuple[str, ...]) -> Iterator[None]:
     `BaseOptimizer.__init__` in keras/src/optimizers/base_optimizer.py, `Layer.__new__` and
     `Layer.__call__` in keras/src/layers/layer.py, Keras 3.15.1. All are wrapped.
     """
+    from unittest.mock import patch  # brings asyncio, which help and wrong arguments do not need
+
     with ExitStack() as wrapped:
         wrapped.enter_context(gradient_calls())
         for module, kind, method in WRAPPED:

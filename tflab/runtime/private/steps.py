@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from tflab.cli import ending
 from tflab.runtime.private.corner import corner
 
 
@@ -86,6 +87,7 @@ def ctrl_c_kept() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if "REPLACED BY KeyboardInterrupt" in str(error):
+        kinds = (KeyboardInterrupt, ending.SignalError)
+        if any(f"REPLACED BY {kind.__name__}" in str(error) for kind in kinds):
             raise KeyboardInterrupt from error
         raise
