@@ -509,7 +509,7 @@ def texts(stage):
         yield from (node.formula, node.towards or "")
     for link in stage.chain_rule:
         yield from (link.formula, link.gradient, link.computes, link.factor or "")
-    for derivative in stage.derivatives:
+    for derivative in (*stage.derivatives, *stage.partial_derivatives):
         yield derivative.formula
 
 
@@ -582,7 +582,7 @@ def incoming_of(link, truth):
 
 
 def of_variables(stage, truth):
-    for derivative in stage.derivatives:
+    for derivative in (*stage.derivatives, *stage.partial_derivatives):
         held = truth.values[called(derivative.variable)]
         yield f"dL/d({derivative.variable})", truth.gives(derivative.formula, held)
         largest = np.abs(np.asarray(derivative.value, float)).max()

@@ -344,11 +344,11 @@ def test_every_field_of_the_backward_stage():
             GradientNode("g2", "", None, False, False, "shape", None),
         ),
         chain_rule=(Link("b", "a + y", "y", "y/read", "dL/dy", "sum(dL/d(b))", None, True, False),),
-        derivatives=(
+        derivatives=(Derivative("z", "z", 0.25, None, 0.0, (), "g2:0", None),),
+        partial_derivatives=(
             Derivative(
                 "y", "2 * y", [1.5, float("nan")], 1e-8, 3e-8, ("dL/dx",), "g1:0", [0.75, 2.0]
             ),
-            Derivative("z", "z", 0.25, None, 0.0, (), "g2:0", None),
         ),
         stopped=("still",),
         custom_gradients=("own",),
@@ -435,20 +435,22 @@ def test_every_field_of_the_backward_stage():
         "custom_gradients": ["own"],
         "derivatives": [
             {
-                "variable": "y",
-                "formula": "2 * y",
-                "value": [1.5, None],
-                "difference": 1e-8,
-                "checked": 3e-8,
-                "unwritten": ["dL/dx"],
-            },
-            {
                 "variable": "z",
                 "formula": "z",
                 "value": 0.25,
                 "difference": None,
                 "checked": 0.0,
                 "unwritten": [],
+            },
+        ],
+        "partial_derivatives": [
+            {
+                "variable": "y",
+                "formula": "2 * y",
+                "value": [1.5, None],
+                "difference": 1e-8,
+                "checked": 3e-8,
+                "unwritten": ["dL/dx"],
             },
         ],
     }

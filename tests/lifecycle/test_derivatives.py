@@ -241,7 +241,8 @@ def test_a_derivative_is_written_as_far_as_it_checks():
     def loss_of(x, a, b):
         return tf.reduce_mean(tf.math.lgamma(a * x + 3) + b)
 
-    first, second = differentiated(loss_of).derivatives
+    stage = differentiated(loss_of)
+    (first,), (second,) = stage.partial_derivatives, stage.derivatives
     assert (first.variable, first.formula) == ("a", "sum(dL/d(add) * x)")
     assert first.unwritten == ("dL/d(add)",)
     assert first.checked < 1e-6 and first.difference < 1e-6
@@ -259,7 +260,7 @@ def test_a_derivative_is_written_as_far_as_it_checks():
 def test_of_a_derivative_that_is_too_long_the_last_steps_are_written(longest, formula, monkeypatch):
     monkeypatch.setattr(chain_rule, "LONGEST", longest)
     stage = differentiated(lambda x, a, b: tf.reduce_mean(tf.square(x * a + b)))
-    assert stage.derivatives[0].formula == formula
+    assert (*stage.derivatives, *stage.partial_derivatives)[0].formula == formula
 
 
 def test_a_conditional_that_a_formula_would_name_does_not_stop_the_others():
@@ -267,7 +268,8 @@ def test_a_conditional_that_a_formula_would_name_does_not_stop_the_others():
         chosen = tf.cond(tf.reduce_sum(x) > 0, lambda: x * a, lambda: x - a)
         return tf.reduce_mean(tf.abs(tf.abs(chosen))) * a + tf.reduce_mean(x * b)
 
-    known = {row.variable: row for row in differentiated(loss_of).derivatives}
+    stage = differentiated(loss_of)
+    known = {row.variable: row for row in (*stage.derivatives, *stage.partial_derivatives)}
     assert known["b"].formula == "mean(x)"
     assert all("cond" not in row.formula.split() for row in known.values())
 

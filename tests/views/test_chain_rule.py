@@ -100,12 +100,14 @@ def test_without_a_derivative_and_without_sums_nothing_is_said_of_them():
 
 def test_gradients_that_stand_in_derivatives_by_name_are_explained():
     partial = replace(DERIVATIVES[1], formula="x + dL/d(a)", unwritten=("dL/d(a)", "dL/d(b)"))
-    stage = replace(STAGE, derivatives=(DERIVATIVES[0], partial))
+    stage = replace(STAGE, derivatives=DERIVATIVES[:1], partial_derivatives=(partial,))
     assert opening(stage)[-1] == (
         "In 1 of these a name such as dL/d(a) stands for a gradient further up the chain. The "
         "rest, from there to the loss, is not written as a formula."
     )
-    alone = opening(replace(STAGE, variable_count=2, derivatives=(partial,)))
+    alone = opening(
+        replace(STAGE, variable_count=2, derivatives=(), partial_derivatives=(partial,))
+    )
     assert alone[-2:] == [
         "In this derivative a name such as dL/d(a) stands for a gradient further up the chain. The "
         "rest, from there to the loss, is not written as a formula.",
@@ -115,7 +117,7 @@ def test_gradients_that_stand_in_derivatives_by_name_are_explained():
 
 def test_a_derivative_that_is_not_whole_is_not_put_together():
     partial = replace(DERIVATIVES[0], formula="x * dL/d(mul)", unwritten=("dL/d(mul)",))
-    sentence = opening(replace(STAGE, derivatives=(partial,)))[1]
+    sentence = opening(replace(STAGE, derivatives=(), partial_derivatives=(partial,)))[1]
     assert sentence.endswith("its own derivative: loss by 1 / 4, mul by x.")
 
 

@@ -91,7 +91,12 @@ def differentiate(frontend: Frontend, options: Options) -> Backward:
     )
     if program.model.unready:
         return stage
-    return replace(stage, derivatives=derivatives.read(program, own, options, graph))
+    read = derivatives.read(program, own, options, graph)
+    return replace(
+        stage,
+        derivatives=tuple(row for row in read if not row.unwritten),
+        partial_derivatives=tuple(row for row in read if row.unwritten),
+    )
 
 
 def check_gradients(

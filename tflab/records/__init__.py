@@ -158,6 +158,8 @@ class Backward(Shown):
     gradient_nodes: tuple[GradientNode, ...] = ()  # what each node of the gradients is for
     chain_rule: tuple[Link, ...] = ()  # its steps, from the loss to the variables
     derivatives: tuple[Derivative, ...] = ()  # by each variable for which a formula gives it
+    # By variables of which a formula gives only the first steps: gradients stand in it by name
+    partial_derivatives: tuple[Derivative, ...] = ()
     # Variables of which the optimiser gets another gradient than the loss's
     processed: tuple[str, ...] = ()
     # `StopGradient` nodes that lead to variables, at which a gradient ends that is not 0

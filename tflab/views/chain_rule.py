@@ -35,10 +35,11 @@ def opening(stage: Backward) -> Iterator[Block]:
             "A sum stands where an op has used one value for several elements, such as the rows of "
             "the batch: each has its say in that value's gradient."
         )
-    if stage.derivatives:
-        yield derivatives(stage.derivatives)
-        yield from unwritten(stage.derivatives)
-    others = stage.variable_count - len(stage.derivatives)
+    written = (*stage.derivatives, *stage.partial_derivatives)
+    if written:
+        yield derivatives(written)
+        yield from unwritten(stage.partial_derivatives, len(written))
+    others = stage.variable_count - len(written)
     if others > 0:
         yield (
             f"{others:,} of {plural(stage.variable_count, 'derivative')} "
@@ -47,11 +48,10 @@ def opening(stage: Backward) -> Iterator[Block]:
     yield from exceptions(stage)
 
 
-def unwritten(known: Sequence[Derivative]) -> Iterator[str]:
-    """In which derivatives gradients stand by name."""
-    partial = [row for row in known if row.unwritten]
+def unwritten(partial: Sequence[Derivative], written: int) -> Iterator[str]:
+    """In which of so many derivatives gradients stand by name."""
     if partial:
-        each = f"In {len(partial):,} of these" if len(known) > 1 else "In this derivative"
+        each = f"In {len(partial):,} of these" if written > 1 else "In this derivative"
         yield (
             f"{each} a name such as {partial[0].unwritten[0]} stands for a gradient further up the "
             "chain. The rest, from there to the loss, is not written as a formula."
@@ -103,8 +103,7 @@ def sentences(stage: Backward, way: Sequence[Link]) -> Iterator[str]:
     loss = f" = {first.computes}" if first.computes else ""
     yield f"The chain rule, for this graph: {equation_of(way)}. L is {first.forward}{loss}."
     if len(way) <= SPELLED_OUT and all(link.factor for link in way):
-        whole = (known for known in stage.derivatives if not known.unwritten)
-        yield product(way, {known.variable: known.formula for known in whole})
+        yield product(way, {known.variable: known.formula for known in stage.derivatives})
     else:
         yield (
             "From the loss back, every op's gradient function turns the gradient by the op's "

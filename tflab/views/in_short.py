@@ -115,7 +115,7 @@ def gradient_facts(stage: Backward) -> Iterator[Fact]:
         )
     if stage.chain_rule:
         yield "chain rule", chain_rule.equation(stage)
-    whole = [known for known in stage.derivatives if not known.unwritten]
+    whole = stage.derivatives
     if len(whole) <= DERIVATIVES:
         for known in whole:
             value = number(known.value) if isinstance(known.value, float) else ""
