@@ -12,35 +12,12 @@ from pathlib import Path
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
-from google.protobuf import text_format
 
 from tests import graphs
 from tflab.cli import confinement
 
 NEEDED = pytest.mark.skipif(not confinement.is_available(), reason="This kernel has no Landlock.")
 pytestmark = [pytest.mark.tensorflow, NEEDED]
-
-FOLDED = """
-node {name: "size" op: "Const" attr {key: "dtype" value {type: DT_INT32}}
-  attr {key: "value" value {tensor {dtype: DT_INT32 tensor_shape {dim {size: 2}}
-    int_val: 24000 int_val: 24000}}}}
-node {name: "one" op: "Const" attr {key: "dtype" value {type: DT_FLOAT}}
-  attr {key: "value" value {tensor {dtype: DT_FLOAT tensor_shape {} float_val: 1}}}}
-node {name: "a" op: "Fill" input: "size" input: "one" attr {key: "T" value {type: DT_FLOAT}}
-  attr {key: "index_type" value {type: DT_INT32}}}
-node {name: "b" op: "MatMul" input: "a" input: "a" attr {key: "T" value {type: DT_FLOAT}}}
-node {name: "axes" op: "Const" attr {key: "dtype" value {type: DT_INT32}}
-  attr {key: "value" value {tensor {dtype: DT_INT32 tensor_shape {dim {size: 2}}
-    int_val: 0 int_val: 1}}}}
-node {name: "sum" op: "Sum" input: "b" input: "axes" attr {key: "T" value {type: DT_FLOAT}}
-  attr {key: "Tidx" value {type: DT_INT32}}}
-node {name: "whole" op: "Cast" input: "sum" attr {key: "SrcT" value {type: DT_FLOAT}}
-  attr {key: "DstT" value {type: DT_INT32}}}
-node {name: "shape" op: "Pack" input: "whole" attr {key: "N" value {i: 1}}
-  attr {key: "T" value {type: DT_INT32}} attr {key: "axis" value {i: 0}}}
-node {name: "out" op: "Fill" input: "shape" input: "one" attr {key: "T" value {type: DT_FLOAT}}
-  attr {key: "index_type" value {type: DT_INT32}}}
-"""
 
 
 def command(folder, *arguments):
@@ -82,7 +59,10 @@ def test_what_the_gate_lets_through_still_reads_and_writes_nothing_outside(place
         place / "work", "lifecycle", "--model", "r.pb", "--allow-side-effects"
     )
     assert (status, "sesame" in out + err) == (1, False)
-    assert err.endswith(f"tflab: The runtime refused the step: {secret}; Permission denied.\n")
+    assert err.endswith(
+        f"tflab: The runtime refused the step: {secret}; Permission denied. Give --allow-read "
+        f"{secret.parent} if you trust the graph with it.\n"
+    )
     assert not list((place / "work").glob("runs/*"))
     status, out, err = command(
         place / "work", "lifecycle", "--model", graph, "--allow-read", secret.parent
@@ -94,24 +74,9 @@ def test_what_the_gate_lets_through_still_reads_and_writes_nothing_outside(place
     wanted = ("lifecycle", "--model", "w.pb", "--stage", "execution", "--fetch", "out")
     status, _, err = command(place / "work", *wanted, "--allow-side-effects")
     assert (status, harm.exists()) == (1, False)
-    assert "Permission denied" in err
+    assert f"Permission denied. Give --allow-write {harm.parent} if you trust" in err
     assert command(place / "work", *wanted, "--allow-write", harm.parent)[0] == 0
     assert harm.read_text() == "harm"
-
-
-def test_an_import_without_end_is_given_up_and_the_graph_only_parsed(tmp_path):
-    graphs.write(tmp_path / "g.pb", text_format.Parse(FOLDED, tf1.GraphDef()))
-    began = time.monotonic()
-    status, out, _ = command(
-        tmp_path,
-        *("lifecycle", "--model", "g.pb", "--stage", "frontend", "--format", "json"),
-        *("--import-seconds", "3"),
-    )
-    assert status == 0
-    stage = json.loads(out)["stages"][0]
-    assert [node["name"] for node in stage["nodes"]][-1] == "out"
-    assert "did not import it within 3 s" in json.dumps(stage)
-    assert time.monotonic() - began < 100
 
 
 def test_what_takes_too_much_memory_is_shown_and_not_run(tmp_path):

@@ -19,6 +19,8 @@ readable, writable, secret, port, own_port, parent = sys.argv[1:]
 python = [sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/etc/ld.so.cache"]
 landlock.confine([readable, *python], [writable], [int(own_port)])
 
+MPTCP = 262  # which has ports of TCP, and which Landlock lets through
+
 def outcome(action):
     try:
         action()
@@ -42,6 +44,13 @@ print(outcome(lambda: os.truncate(secret, 0)))
 print(outcome(lambda: connect(port)))
 print(outcome(lambda: connect(own_port)))
 print(outcome(lambda: socket.socket().bind(("127.0.0.1", 0))))
+print(outcome(lambda: socket.socket(socket.AF_INET, socket.SOCK_DGRAM)))
+print(outcome(lambda: socket.socket(socket.AF_INET6, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)))
+print(outcome(lambda: socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)))
+print(outcome(lambda: socket.socket(socket.AF_INET, socket.SOCK_STREAM, MPTCP)))
+print(outcome(lambda: socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)))
+print(outcome(lambda: socket.socket(socket.AF_INET6, socket.SOCK_STREAM, socket.IPPROTO_TCP)))
+print(outcome(lambda: socket.socketpair()))
 print(outcome(lambda: os.kill(int(parent), 0)))
 print(outcome(lambda: os.kill(os.getpid(), 0)))
 print(subprocess.run([sys.executable, "-c", child, secret], capture_output=True).returncode)
@@ -60,6 +69,13 @@ PermissionError
 PermissionError
 done
 PermissionError
+PermissionError
+PermissionError
+PermissionError
+PermissionError
+PermissionError
+done
+done
 PermissionError
 done
 1

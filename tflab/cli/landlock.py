@@ -20,6 +20,8 @@ import sys
 from collections.abc import Iterable
 from contextlib import suppress
 
+from tflab.cli import seccomp
+
 CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # system calls, alike on x86-64 and ARM
 VERSION = 1  # the flag that asks for the ABI
 BENEATH, PORT = 1, 2  # kinds of rules
@@ -59,7 +61,8 @@ def confine(
     readable: Iterable[str], writable: Iterable[str], ports: Iterable[int] | None = ()
 ) -> None:
     """Confine this process for good: it reads beneath these paths, writes beneath the writable
-    ones, binds and connects to these TCP ports (None: to any), and signals only its children.
+    ones, binds and connects to these TCP ports and to no others (None: has the network), and
+    signals only its children.
 
     Paths that do not exist are passed over. Raises OSError where the kernel refuses.
     """
@@ -81,6 +84,8 @@ def confine(
             checked(call(ADD_RULE, ruleset, PORT, rule, 0))
         prctl(NO_NEW_PRIVILEGES, 1)
         checked(call(RESTRICT_SELF, ruleset, 0))
+        if ports is not None:
+            seccomp.only_tcp()
     finally:
         os.close(ruleset)
 

@@ -7,11 +7,13 @@ own. Not even sizes are, because a shape may have been read, too.
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import tensorflow as tf
 
+from tflab.cli import confined
 from tflab.errors import LateError, RanDryError, RefusedError, WithheldError
 from tflab.letters import ended
 from tflab.records import Options
@@ -27,8 +29,9 @@ HARMLESS = re.compile(  # sentences of before anything ran, which quote the grap
     r"|No OpKernel was registered to support Op '\w+'.*|Op type not registered '\w+'.*"
 )
 OF_A_FILE = re.compile(
-    r"(?P<path>.+); (No such file or directory|Permission denied|Is a directory)"
+    r"(?P<path>.+); (?P<what>No such file or directory|Permission denied|Is a directory)"
 )
+WRITERS = re.compile("Write|Save|Merge")  # in the types of nodes that write files
 OF_EAGER = re.compile(r"( on /job:\S+( by allocator \w+)?)?( \[Op:\w+\].*)?$")
 OF_DEVICES = ("explicitly assigned to", "required incompatible device")  # another may do it
 
@@ -56,9 +59,22 @@ def refused(error: tf.errors.OpError, options: Options, graph: tf.Graph) -> Refu
         message = f"{ended(message)} Give --soft-placement to let another device do it."
     if message.startswith("Multiple CPU devices"):
         message += ": XLA put nodes of several devices into one cluster. Give --devices 1."
-    refusal = RefusedError(f"The runtime refused the step: {ended(message)}")
-    refusal.nodes = tuple(NAMED.findall(error.message))
+    nodes = tuple(NAMED.findall(error.message))
+    message = ended(message) + beyond_confinement(message, nodes, graph)
+    refusal = RefusedError(f"The runtime refused the step: {message}")
+    refusal.nodes = nodes
     return refusal
+
+
+def beyond_confinement(message: str, nodes: Sequence[str], graph: tf.Graph) -> str:
+    """The option that gives a confined process the folder that the kernel refused."""
+    about_file = OF_A_FILE.fullmatch(message)
+    if confined.CONFINED is None or not about_file or about_file["what"] != "Permission denied":
+        return ""
+    types = dict(types_of(graph))
+    writes = any(WRITERS.search(types.get(node, "")) for node in nodes)
+    folder = os.path.dirname(about_file["path"]) or "."
+    return f" Give --allow-{'write' if writes else 'read'} {folder} if you trust the graph with it."
 
 
 def is_harmless(message: str, graph: tf.Graph) -> bool:

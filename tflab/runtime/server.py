@@ -163,12 +163,12 @@ def host_towards(address: str) -> str:
     Raises TflabError where no route leads there.
     """
     host, _, port = address.rpartition(":")
+    # To connect a datagram socket asks for the route and sends nothing; a confined process has none
+    kind = socket.SOCK_STREAM if confined.CONFINED else socket.SOCK_DGRAM
     try:
-        family, _, _, _, name = socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_DGRAM)[
-            0
-        ]
-        with socket.socket(family, socket.SOCK_DGRAM) as probe:
-            probe.connect(name)  # of a datagram socket this asks for the route and sends nothing
+        family, _, _, _, name = socket.getaddrinfo(host.strip("[]"), port, type=kind)[0]
+        with socket.socket(family, kind) as probe:
+            probe.connect(name)
             found = str(probe.getsockname()[0])
     except OSError as error:
         reason = (error.strerror or str(error)).lower()

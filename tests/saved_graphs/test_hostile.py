@@ -1,0 +1,132 @@
+"""Small files that ask for a lot: each is shown with little memory and time, or is one error."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import zipfile
+
+import pytest
+import tensorflow as tf
+from google.protobuf import text_format
+from tensorflow.core.framework.graph_pb2 import GraphDef
+
+from tests.saved_graphs import test_recursion as recursion
+from tflab.cli import confinement
+
+NEEDED = pytest.mark.skipif(not confinement.is_available(), reason="This kernel has no Landlock.")
+pytestmark = [pytest.mark.tensorflow, pytest.mark.slow, NEEDED]
+
+MOST_BYTES = 2 * 2**30  # of the largest process; TensorFlow itself takes 0.6 GB
+IMPORT_S = 10  # on a busy machine what is allowed may take seconds
+
+
+def node(name, op, *inputs, **attributes):
+    """A node as text; types and shapes are attributes in the words of the proto."""
+    taken = " ".join(f'input: "{source}"' for source in inputs)
+    given = " ".join(f'attr {{key: "{key}" value {{{v}}}}}' for key, v in attributes.items())
+    return f'node {{name: "{name}" op: "{op}" {taken} {given}}}'
+
+
+def constant(name, dtype, *values):
+    """A vector of a few numbers."""
+    kind = {"DT_FLOAT": "float_val", "DT_INT32": "int_val"}[dtype]
+    held = " ".join(f"{kind}: {value}" for value in values)
+    tensor = f"tensor {{dtype: {dtype} tensor_shape {{dim {{size: {len(values)}}}}} {held}}}"
+    return node(name, "Const", dtype=f"type: {dtype}", value=tensor)
+
+
+def sizes(*dims):
+    return f"shape {{{' '.join(f'dim {{size: {dim}}}' for dim in dims)}}}"
+
+
+def variable(size):
+    dtype = "type: DT_FLOAT"
+    made = node("v", "VarHandleOp", dtype=dtype, shape=sizes(size))
+    return [made, node("out", "ReadVariableOp", "v", dtype=dtype)]
+
+
+def folded(*dims, product=False):
+    """A shape that follows from a large constant, which TensorFlow evaluates at the import."""
+    floats, whole = "type: DT_FLOAT", "type: DT_INT32"
+    scalar = "tensor {dtype: DT_FLOAT tensor_shape {} float_val: 1}"
+    large = node("a", "Fill", "size", "one", T=floats, index_type=whole)
+    squared = node("b", "MatMul", "a", "a", T=floats) if product else ""
+    return [
+        constant("size", "DT_INT32", *dims),
+        node("one", "Const", dtype=floats, value=scalar),
+        large,
+        squared,
+        constant("axes", "DT_INT32", *range(len(dims))),
+        node("sum", "Sum", "b" if product else "a", "axes", T=floats, Tidx=whole),
+        node("whole", "Cast", "sum", SrcT=floats, DstT=whole),
+        node("shape", "Pack", "whole", N="i: 1", T=whole, axis="i: 0"),
+        node("out", "Fill", "shape", "one", T=floats, index_type=whole),
+    ]
+
+
+def nested():
+    """2^30 calls, of functions that each call the next twice."""
+    functions = [recursion.function(f"f{n}", *2 * [f"f{n + 1}"]) for n in range(30)]
+    return recursion.graph("f0", *functions, recursion.function("f30"))
+
+
+LATE = "The graph 'g.pb' cannot be imported: TensorFlow "  # needs too long, or too much memory
+GRAPHS = {  # what it is -> its nodes, the last one's name, why it is only parsed
+    "a variable of 64 GB": (variable(16 * 10**9), "out", ""),
+    "a variable of 1.6 GB": (variable(4 * 10**8), "out", ""),
+    "a constant of 6.6 GB": (folded(1_650_000_000), "out", LATE),
+    "a product": (folded(24_000, 24_000, product=True), "out", LATE),
+    "nested calls": (nested(), "call", LATE),
+}
+
+
+def shown(folder, name):
+    """(exit status, standard output, standard error, bytes of the largest process) of the frontend
+    of a file."""
+    out, err = folder / "out", folder / "err"
+    with out.open("w") as output, err.open("w") as errors:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "tflab", "lifecycle", "--model", name),
+                *("--stage", "frontend", "--format", "json", "--import-seconds", str(IMPORT_S)),
+            ],
+            cwd=folder,
+            stdout=output,
+            stderr=errors,
+        )
+        _, status, used = os.wait4(process.pid, 0)  # of it and of the processes that it waited for
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, out.read_text(), err.read_text(), used.ru_maxrss * 1024
+
+
+@pytest.mark.parametrize("what", GRAPHS)
+def test_a_graph_that_asks_for_a_lot_is_shown_in_little_memory(what, tmp_path):
+    graph, last, said = GRAPHS[what]
+    if isinstance(graph, list):
+        graph = text_format.Parse(" ".join(graph), GraphDef())
+    (tmp_path / "g.pb").write_bytes(graph.SerializeToString())
+    status, out, err, used = shown(tmp_path, "g.pb")
+    assert (status, used < MOST_BYTES) == (0, True), (err, used)
+    (stage,) = json.loads(out)["stages"]
+    assert last in {node["name"] for node in stage["nodes"]}
+    assert (stage["blocked"] or "")[: len(LATE)] == said
+
+
+def test_a_keras_file_that_builds_large_weights_is_one_error(tmp_path):
+    layers = [tf.keras.layers.Dense(2), tf.keras.layers.Dense(3)]
+    tf.keras.Sequential([tf.keras.Input([4]), *layers]).save(tmp_path / "small.keras")
+    with (
+        zipfile.ZipFile(tmp_path / "small.keras") as small,
+        zipfile.ZipFile(tmp_path / "large.keras", "w") as large,
+    ):
+        for name in small.namelist():
+            content = small.read(name)
+            if name == "config.json":
+                content = re.sub(rb'("units": )[23]', rb"\g<1>41000", content)
+            large.writestr(name, content)
+    status, out, err, used = shown(tmp_path, "large.keras")
+    assert (status, out, used < MOST_BYTES) == (1, "", True), (err, used)
+    assert err.startswith("tflab: Keras cannot load 'large.keras': ")
+    assert "Traceback" not in err and err.count("\n") == 1
