@@ -11,7 +11,7 @@ from tests.signals import ROOT
 from tflab.__main__ import COMMANDS
 from tflab.cli import folding
 
-PATH = "/home/somebody/with/a/rather/long/name/of/a/folder/runs/lenet-20260101-120000"
+PATH = "/srv/somebody/with/a/rather/long/name/of/a/folder/runs/lenet-20260101-120000"
 
 
 def test_a_line_that_fits_stays_and_another_goes_on_further_to_the_right():

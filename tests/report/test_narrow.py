@@ -18,7 +18,7 @@ from tflab.report import chapters
 from tflab.views import in_short, stages
 
 pytestmark = pytest.mark.usefixtures("undrawn")
-LONG = "/home/somebody/with/a/rather/long/name/of/a/folder/runs/lenet-20260101-120000"
+LONG = "/srv/somebody/with/a/rather/long/name/of/a/folder/runs/lenet-20260101-120000"
 FINDING = Finding("a folder", LONG, f"'{LONG}' is not there", NOTE, f"mkdir {LONG}")
 
 
