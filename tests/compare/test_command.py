@@ -781,8 +781,8 @@ def test_only_several_batch_sizes_are_drawn_against_one_another(tmp_path):
 
 
 def test_text_and_markdown_tell_the_same_story(capsys):
-    text = printed(capsys, "--top 2 --trace-every 2")
-    page = printed(capsys, "--top 2 --trace-every 2 --format markdown")
+    text = printed(capsys, "--full --top 2 --trace-every 2")
+    page = printed(capsys, "--full --top 2 --trace-every 2 --format markdown")
     for said in (
         "Batch 4: the time it took, the most expensive first",
         "Batch 4: the work it did in a step, in the same order",

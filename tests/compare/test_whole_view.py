@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.records_by_hand import BUSY, BUSY_LINE, op_at_size, op_stats, op_total, verdict
+from tests.records_by_hand import BUSY, BUSY_LINE, op_at_size, op_stats, op_total, read, verdict
 from tflab.analysis import quality
 from tflab.compare import findings, view
 from tflab.exporters import csv, text
@@ -326,6 +326,25 @@ def test_the_blocks_come_in_the_order_of_a_readers_questions():
     ]
 
 
+def test_one_screen_has_the_steps_the_most_expensive_rows_and_what_was_found():
+    whole = list(map(read, view.blocks(COMPARISON, 10)))
+    shown = list(map(read, view.blocks(COMPARISON, 10, full=False)))
+    an_image = read(view.an_image(COMPARISON, 10, COMPARISON.batch_sizes))
+    assert shown == [*whole[:2], an_image, *whole[6:14], view.MORE]
+    assert gist(shown[-2]) == "Findings, each computed from the tables"
+
+
+def test_one_batch_size_on_one_screen_is_its_most_expensive_rows():
+    one = replace(COMPARISON, batch_sizes=(16,), configs=(), experiments={}, findings=())
+    one = replace(one, tables={16: COMPARISON.tables[16]})
+    assert list(map(read, view.blocks(one, 10, full=False))) == [
+        view.opening(one),
+        read(view.steps(one)),
+        read(op_table.costs(one, 16, 10)),
+        view.MORE,
+    ]
+
+
 def test_only_tables_say_which_option_shows_more():
     blocks = list(view.blocks(COMPARISON, 1))
     assert {block.option for block in blocks if isinstance(block, Table)} == {"--top"}
@@ -501,7 +520,7 @@ def test_a_table_of_lines_at_100_columns_has_whole_headers_and_most_of_the_code(
         "  3.30 ms  75.0 %",
         "embedding_model.py:9   y = x                           1.00 ms             300 us"
         "  3.30 ms  25.0 %",
-        "Left out, for want of room: calls, a step, median step, cumulative.",
+        "Columns omitted (terminal too narrow): calls, a step, median step, cumulative.",
     ]
 
 

@@ -141,7 +141,7 @@ def test_every_setting_that_differs_is_told(here, capsys):
         ),
         (
             ("--resume",),
-            "There is no training of 'lenet' in 'runs' to go on with; "
+            "There is no training of 'toy' in 'runs' to go on with; "
             "leave out --resume to begin one.",
         ),
         (

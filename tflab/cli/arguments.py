@@ -11,13 +11,14 @@ from tflab.records import SWITCHES, Options, Saved
 from tflab.records.options import BATCH_SIZES, SPLITS
 
 DEFAULTS = Options()
+MODEL = "toy"  # where a command is given none
 EXPERIMENTS_S = 60
 
 
-def model(parser: argparse.ArgumentParser, names: Iterable[str], default: str) -> None:
+def model(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
     parser.add_argument(
         "--model",
-        default=default,
+        default=MODEL,
         metavar="M",
         help=f"{', '.join(names)}, package.module:function, or the path of a saved graph "
         "(default: %(default)s)",

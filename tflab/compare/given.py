@@ -22,7 +22,7 @@ def given(about: str | None) -> argparse.ArgumentParser:
     parser = command.parser("compare", about)
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="measurements that --save kept, to be compared")
-    arguments.model(parser, models.MODELS, "lenet")
+    arguments.model(parser, models.MODELS)
     arguments.batch_sizes(parser)
     add(
         "--phase",
@@ -65,6 +65,7 @@ def given(about: str | None) -> argparse.ArgumentParser:
         metavar="N",
         help="rows shown as text (default: 10)",
     )
+    add("--full", action="store_true", help="show every table, not only the one screen")
     add(
         "--configs",
         nargs="+",

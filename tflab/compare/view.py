@@ -15,16 +15,50 @@ from tflab.views.abreast import chunks, steps_abreast
 from tflab.views.op_table import costs, legend, work
 
 BRIEF = 10  # rows of each table
+MORE = (
+    "More: --full (totals, calls, FLOPs, memory and the first step, for each batch size), --by "
+    "node, layer or line, docs/glossary.md (the terms)."
+)
 SIZES_ABREAST = 3  # that fit beside a name and a fit
 
 
-def blocks(comparison: Comparison, top: int = BRIEF) -> Iterable[Block]:
-    """All that the command prints; its option says how many rows of a table are shown."""
-    for block in parts(comparison, top):
+def blocks(comparison: Comparison, top: int = BRIEF, full: bool = True) -> Iterable[Block]:
+    """What the command prints, in full or for one screen; its option says how many rows of a table
+    are shown."""
+    for block in (parts if full else short)(comparison, top):
         yield replace(block, option="--top") if isinstance(block, Table) else block
 
 
+def short(comparison: Comparison, top: int) -> Iterator[Block]:
+    """What is most telling: the steps, the most expensive rows, and what was found."""
+    yield from head(comparison)
+    if len(comparison.batch_sizes) > 1:
+        for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
+            yield an_image(comparison, top, sizes)
+    else:
+        for batch in comparison.tables:
+            yield costs(comparison, batch, top)
+    yield from found(comparison)
+    yield MORE
+
+
 def parts(comparison: Comparison, top: int) -> Iterator[Block]:
+    yield from head(comparison)
+    yield units(comparison)
+    yield from quiet(comparison)
+    for table in (in_all, side_by_side, an_image) if len(comparison.batch_sizes) > 1 else ():
+        for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
+            yield table(comparison, top, sizes)
+    yield from found(comparison)
+    for batch in comparison.tables:
+        yield costs(comparison, batch, top)
+        yield work(comparison, batch, top)
+    yield legend(comparison)
+    yield cold(comparison)
+
+
+def head(comparison: Comparison) -> Iterator[Block]:
+    """What has to be known first: the machine, the reasons, and how long a step takes."""
     yield from execution.busy(comparison.quality)
     if comparison.interrupted:
         yield "Partial: interrupted, what follows was measured until then."
@@ -33,11 +67,10 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
     yield from diagnosis(comparison)
     yield opening(comparison)
     yield steps(comparison)
-    yield units(comparison)
-    yield from quiet(comparison)
-    for table in (in_all, side_by_side, an_image) if len(comparison.batch_sizes) > 1 else ():
-        for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
-            yield table(comparison, top, sizes)
+
+
+def found(comparison: Comparison) -> Iterator[Block]:
+    """Configurations and experiments where they were asked for, and the findings."""
     yield from configs(comparison)
     for batch, made in comparison.experiments.items():
         yield from experiments.blocks(made, {}, f" at batch {batch}", comparison.quality)
@@ -46,11 +79,6 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
             f"Findings, each computed from the tables{quality.mark(comparison.quality)}",
             (Frame("", "", comparison.findings),),
         )
-    for batch in comparison.tables:
-        yield costs(comparison, batch, top)
-        yield work(comparison, batch, top)
-    yield legend(comparison)
-    yield cold(comparison)
 
 
 def diagnosis(comparison: Comparison) -> Iterator[Strip]:

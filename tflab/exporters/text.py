@@ -137,4 +137,4 @@ def show_table(out: Console, table: Table) -> None:
         out.print(Text(f"  {table.rest()}", style="dim"))
     if fitted.left_out:
         headers = ", ".join(fitted.left_out)
-        out.print(Text(f"  Left out, for want of room: {headers}.", style="dim"))
+        out.print(Text(f"  Columns omitted (terminal too narrow): {headers}.", style="dim"))

@@ -30,7 +30,7 @@ def parser() -> argparse.ArgumentParser:
     parser = command.parser("follow", __doc__)
     add = parser.add_argument
     add("node", metavar="NODE", help="the name of a node, such as conv1/Conv2D")
-    arguments.model(parser, models.MODELS, "toy")
+    arguments.model(parser, models.MODELS)
     arguments.batch_size(parser, "rows of data in the step that goes through the stages")
     arguments.batch_sizes(parser, "rows of data in the steps of the table of times")
     arguments.devices(parser)

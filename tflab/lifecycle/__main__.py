@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     defaults = Options()
     parser = command.parser("lifecycle", __doc__)
     add = parser.add_argument
-    arguments.model(parser, models.MODELS, "toy")
+    arguments.model(parser, models.MODELS)
     add(
         "--stage",
         default="all",

@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     parser = command.parser("report", __doc__)
-    arguments.model(parser, models.MODELS, "lenet")
+    arguments.model(parser, models.MODELS)
     add = parser.add_argument
     add(
         "--out",

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tflab.train.epochs import Settings, TimedStep
     from tflab.train.trainer import Trainer
 
-MODEL, SEED = "lenet", 1
+SEED = 1
 SETTINGS = ("model", "batch_size", "epochs", "seed", "one_thread")  # options that are settings
 RECENT = 50  # steps; the progress bar shows their mean
 
@@ -47,7 +47,7 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--model",
         metavar="M",
-        help=f"{', '.join(models.MODELS)}, or package.module:function (default: {MODEL})",
+        help=f"{', '.join(models.MODELS)}, or package.module:function (default: {arguments.MODEL})",
     )
     add(
         "--epochs",
@@ -105,7 +105,9 @@ def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
     from tflab.train import history, runs
 
     if args.resume:
-        folder = runs.find_training(Path(args.logdir or logdirs.RUNS), args.model or MODEL)
+        folder = runs.find_training(
+            Path(args.logdir or logdirs.RUNS), args.model or arguments.MODEL
+        )
         saved = history.settings(folder / history.NAME)
         if not args.model:
             runs.check_own_model(folder, saved)
@@ -146,7 +148,7 @@ def prepare(
     from tflab.train.epochs import Settings
 
     given = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
-    model = args.model or (saved.model if saved else MODEL)
+    model = args.model or (saved.model if saved else arguments.MODEL)
     seed = given.get("seed", saved.seed if saved else SEED)
     function = models.find(model)
     from tflab.train import trainer
