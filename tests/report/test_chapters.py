@@ -58,7 +58,7 @@ def titles(report):
 
 def test_the_small_graph_on_two_devices_follows_the_same_on_one():
     whole = chapters.report(replace(LAB, toy_on_two=LAB.toy), "")
-    assert titles(whole)[1:4] == [
+    assert titles(whole)[:3] == [
         "The life of x*y + z",
         "x*y + z on two devices",
         f"The life of {LAB.model}",
@@ -84,7 +84,7 @@ def test_a_report_has_the_chapters_that_were_chosen():
 def test_what_was_not_measured_is_in_no_chapter():
     bare = Lab("lenet", LAB.environment, None, None, None, None, None)
     report = chapters.report(bare, "")
-    assert titles(report) == [*("Environment", "Loss and accuracy", "How each number was obtained")]
+    assert titles(report) == [*("Loss and accuracy", "Environment", "How each number was obtained")]
     assert report.questions == ()
     assert shown(chapters.environment(bare))[1][2:] == [
         ("Model", "lenet, as a graph that a session runs"),
@@ -124,11 +124,11 @@ def recipe(part):
     return isinstance(part, Recipe)
 
 
-def test_a_report_with_a_diagnosis_begins_with_it():
+def test_the_reasons_why_a_step_is_slow_come_before_its_ops():
     slow = Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement")
     lab = replace(LAB, compared=replace(COMPARED, diagnosis=(slow,)))
-    first, second, *_ = chapters.report(lab, "").chapters
-    assert (first.title, second.title) == ("Why a step is slow", "Environment")
+    *_, first, second = chapters.report(lab, "", ("training", "slow", "ops")).chapters
+    assert (first.title, second.title) == ("Why a step is slow", "The ten ops that cost most")
     sentences = Frame("", "", ("Transposes cost most.",))
     assert first.parts == (
         Strip("Why a step is slow, what costs most first", (sentences,)),
@@ -142,7 +142,7 @@ def test_a_report_of_a_busy_machine_says_so_first_and_its_empty_chapter_moves_to
     walked = replace(LINEAR, stages=stages)
     lab = replace(LAB, compared=replace(COMPARED, quality=BUSY))
     first, *_, last = chapters.report(lab, "").chapters
-    assert (first.title, first.parts[0]) == ("Environment", BUSY_LINE)
+    assert (first.title, first.parts[0], first.folded) == ("Environment", BUSY_LINE, False)
     assert (last.title, last.parts) == ("Why a step is slow", (BUSY_LINE, SWEPT))
     assert next(step_chapters.times(walked)) == BUSY_LINE
     assert next(step_chapters.times(LINEAR)) != BUSY_LINE
@@ -151,7 +151,6 @@ def test_a_report_of_a_busy_machine_says_so_first_and_its_empty_chapter_moves_to
 def test_each_chapter_holds_what_its_title_says():
     report = chapters.report(LAB, "")
     assert [(chapter.title, shown(chapter.parts)) for chapter in report.chapters] == [
-        ("Environment", shown(chapters.environment(LAB))),
         ("The life of x*y + z", shown(graph_chapter.parts(TOY, "x*y + z"))),
         ("The life of lenet", shown(graph_chapter.parts(LINEAR, "lenet"))),
         ("Loss and accuracy", shown(training_chapter.parts(LAB))),
@@ -161,7 +160,12 @@ def test_each_chapter_holds_what_its_title_says():
         ("Where a step's time goes", shown(step_chapters.times(LINEAR))),
         ("Memory", shown(step_chapters.memory(LINEAR))),
         ("Roofline", shown(step_chapters.roofline(COMPARED))),
+        ("Environment", shown(chapters.environment(LAB))),
         ("How each number was obtained", shown(chapters.methods(LAB))),
+    ]
+    folded = [chapter.title for chapter in report.chapters if chapter.folded]
+    assert folded == [
+        *("Configurations", "Memory", "Roofline", "Environment", "How each number was obtained")
     ]
 
 

@@ -62,7 +62,7 @@ def asked(*words: str) -> tuple[str, ...]:
 
 def test_the_chapter_is_there_with_those_that_were_chosen():
     assert asked("--chapters", "memory", "--with", "a") == ("elsewhere", "memory")
-    assert asked("--with", "a") == selection.CHAPTERS
+    assert asked("--model", "lenet", "--with", "a") == selection.CHAPTERS
     with pytest.raises(UsageError) as error:
         asked("--chapters", "elsewhere")
     assert str(error.value) == (

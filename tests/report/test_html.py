@@ -240,6 +240,16 @@ def test_each_chapter_is_where_the_contents_point():
     assert [a["id"] for tag, a in elements if tag == "section"] == anchors
 
 
+def test_a_folded_chapter_is_its_title_until_it_is_opened():
+    chapters = (Chapter("Open", ("a",)), Chapter("Folded", ("b",), folded=True))
+    elements = Reader(html.page(Report("", "", "", chapters))).elements
+    tags = [tag for tag, _ in elements]
+    assert tags[tags.index("main") :][1:8] == [
+        *("section", "h2", "p"),
+        *("section", "details", "summary", "h2"),
+    ]
+
+
 def test_a_picture_stands_in_the_page_as_svg_with_attributes_for_styles():
     wide = (
         '<svg xmlns="http://www.w3.org/2000/svg" width="5pt" height="9pt" viewBox="0 0 5 9" '

@@ -1,8 +1,9 @@
-"""The chapters of a report: each from what was measured, in the order of the lab."""
+"""The chapters of a report, each from what was measured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from tflab.analysis import quality
 from tflab.compare import view
@@ -26,7 +27,7 @@ from tflab.units import plural
 from tflab.views import execution
 
 SMALL = selection.FORMULA
-SLOW = "slow"  # the chapter that is to be read first
+SLOW, ENVIRONMENT = "slow", "environment"
 
 
 def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) -> Report:
@@ -34,7 +35,13 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
     it has the chapters whose measurements are there."""
     left_out = tuple(name for name in names if lab.missing & {*selection.NEEDS[name]})
     names = tuple(name for name in names if name not in left_out)
-    chapters = tuple(chapter for name in in_order(lab, names) for chapter in CHAPTERS[name](lab))
+    chapters = tuple(
+        replace(
+            chapter, folded=name in selection.REFERENCE and not (name == ENVIRONMENT and busy(lab))
+        )
+        for name in in_order(lab, names)
+        for chapter in CHAPTERS[name](lab)
+    )
     if lab.soft_placement:
         chapters = tuple(map(recipes.with_soft_placement, chapters))
     return Report(
@@ -47,10 +54,15 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
 
 
 def in_order(lab: Lab, names: Sequence[str]) -> Sequence[str]:
-    """The chapters in order: the first goes to the end where its reasons are withheld."""
-    if lab.compared is None or not quality.disturbed(lab.compared.quality):
+    """The chapters in order. Of a busy machine the environment, which says so, comes first, and the
+    reasons, which are withheld, come last."""
+    if not busy(lab):
         return names
-    return sorted(names, key=lambda name: name == SLOW)
+    return sorted(names, key=lambda name: (name != ENVIRONMENT, name == SLOW))
+
+
+def busy(lab: Lab) -> bool:
+    return lab.compared is not None and quality.disturbed(lab.compared.quality)
 
 
 def about(model: str, names: Sequence[str]) -> str:
@@ -83,8 +95,8 @@ def slow(lab: Lab) -> Iterator[Chapter]:
 
 
 def surroundings(lab: Lab) -> Iterator[Chapter]:
-    busy = execution.busy(lab.compared.quality) if lab.compared else ()
-    yield Chapter("Environment", (*busy, *environment(lab)))
+    warning = execution.busy(lab.compared.quality) if lab.compared else ()
+    yield Chapter("Environment", (*warning, *environment(lab)))
 
 
 def small_graph(lab: Lab) -> Iterator[Chapter]:
@@ -165,15 +177,14 @@ def obtained(lab: Lab) -> Iterator[Chapter]:
     yield Chapter("How each number was obtained", tuple(methods(lab)))
 
 
-# By the names that `selection` has, in the order in which the lab has to be handed in
+# By the names that `selection` has, and in its order
 CHAPTERS: dict[str, Callable[[Lab], Iterator[Chapter]]] = {
-    SLOW: slow,
-    "environment": surroundings,
     "toy": small_graph,
     "devices": two_devices,
     "graph": graph,
     "network": network,
     "training": training,
+    SLOW: slow,
     "ops": ops,
     "batch-sizes": batch_sizes,
     "configurations": configurations,
@@ -182,6 +193,7 @@ CHAPTERS: dict[str, Callable[[Lab], Iterator[Chapter]]] = {
     "memory": memory,
     "roofline": roofline,
     "tasks": tasks,
+    ENVIRONMENT: surroundings,
     "methods": obtained,
 }
 

@@ -133,6 +133,7 @@ Part = Block | Picture | Recipe | DrawnGraph | Beside
 class Chapter:
     title: str
     parts: tuple[Part, ...]
+    folded: bool = False  # in the page, until a reader opens it
 
 
 @dataclass(frozen=True)

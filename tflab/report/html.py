@@ -45,6 +45,7 @@ SCRIPTS = (  # modules, each behind those that it imports
     "still.js",
     "scroller.js",
     "predict.js",
+    "folded.js",
     "start.js",
 )
 IMPORT = re.compile(r"^import \{[^}]*\} from [^;]*;\n", re.MULTILINE)
