@@ -179,19 +179,19 @@ def test_the_states_of_a_drawing_end_in_the_graph_that_ran(walked, model):
             assert (before, after) == (step.before, step.after)
 
 
-def test_the_chapters_come_in_the_order_of_the_lab(whole):
+def test_the_graphs_come_first_and_what_is_looked_up_last(whole):
     assert [chapter.title for chapter in whole.chapters] == [
-        "Environment",
         "The life of x*y + z",
         "The life of lenet",
         "What the network saw",
         "Loss and accuracy",
-        "The ten ops that cost most",
+        "The ten most expensive ops",
         "Batch sizes",
         "Configurations",
         "Where a step's time goes",
         "Memory",
         "Roofline",
+        "Environment",
         "How each number was obtained",
     ]
 

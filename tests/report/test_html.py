@@ -531,7 +531,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "title": "Written",
                 "about": "from lines",
                 "look": "Follow the arrows down to b: each box is an op that a line of the "
-                "program has made, and none has computed anything yet.",
+                "program created. Nothing has been computed yet.",
                 "lines": ("2 nodes",),
                 "gone": [],
                 "touched": [],

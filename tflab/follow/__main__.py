@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
     arguments.batch_sizes(parser, "rows of data in the steps of the table of times")
     arguments.devices(parser)
     arguments.soft_placement(parser)
-    add("--xla", action="store_true", help="let XLA compile what it can, and show the code")
+    add("--xla", action="store_true", help="compile with XLA where possible, and show the code")
     arguments.values(parser)
     arguments.output_format(parser, FORMATS)
     arguments.data_dir(parser)

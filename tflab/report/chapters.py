@@ -69,12 +69,13 @@ def about(model: str, names: Sequence[str]) -> str:
     graphs = [f"{SMALL}, small enough to follow by eye"] if "toy" in names else []
     graphs += [model] if "graph" in names and model != TOY else []
     if not graphs:
-        return f"What was measured of {model}; each chapter says how its numbers were obtained."
+        return f"Measurements of {model}. Each chapter says how its numbers were obtained."
     followed = f"two graphs: {graphs[0]}, and {graphs[1]}" if len(graphs) == 2 else graphs[0]
     if followed == graphs[0]:
         followed = followed.replace(", small", ", a graph that is small")
     return (
-        "What a framework does between a line of Python and the machine, followed through "
+        "This report follows what TensorFlow does between a line of Python and the machine, "
+        "through "
         f"{followed}. Each chapter says how its numbers were obtained."
     )
 
@@ -82,7 +83,7 @@ def about(model: str, names: Sequence[str]) -> str:
 def partial(left_out: Sequence[str]) -> str:
     """The end of a sentence on a report that was interrupted."""
     chapters = f" These chapters are missing: {', '.join(left_out)}." if left_out else ""
-    return f" Partial: interrupted, what follows was measured until then.{chapters}"
+    return f" Partial: these are the measurements up to the interruption.{chapters}"
 
 
 def slow(lab: Lab) -> Iterator[Chapter]:
@@ -130,7 +131,7 @@ def training(lab: Lab) -> Iterator[Chapter]:
 def ops(lab: Lab) -> Iterator[Chapter]:
     if lab.walked and lab.compared:
         parts = tuple(step_chapters.top_ops(lab.walked, lab.compared))
-        yield Chapter("The ten ops that cost most", parts)
+        yield Chapter("The ten most expensive ops", parts)
 
 
 def batch_sizes(lab: Lab) -> Iterator[Chapter]:
@@ -211,7 +212,7 @@ def environment(lab: Lab) -> Iterator[Part]:
     if lab.compared:
         sizes = ", ".join(map(str, lab.compared.batch_sizes))
         measured.append(("Batch sizes", f"{lab.compared.phase}, {sizes}"))
-    measured.append(("Graph passes", "all that the runtime has on by itself; XLA is off"))
+    measured.append(("Graph passes", "the runtime's defaults; XLA is off"))
     yield pairs("Configuration that was measured", measured)
 
 
@@ -242,10 +243,10 @@ def methods(lab: Lab) -> Iterator[Part]:
             tuple(rows),
         )
     yield (
-        "In turn: an untraced step, then a traced one, so that both see the same machine. The "
-        "untraced time is what a step takes; the traced one, which is longer, says of what. "
-        "Passes, devices and the graph that ran are read from the runtime's own dumps; what became "
-        "of a node is worked out from the graphs before and after each pass."
+        "In turn: untraced and traced steps alternate, so both run under the same conditions. The "
+        "untraced time is the time of a step; the traced time, which is longer, shows what it "
+        "consists of. Passes, devices and the graph that ran are read from the runtime's dumps. "
+        "The fate of each node is derived from the graphs before and after each pass."
     )
 
 

@@ -17,7 +17,7 @@ def parts(comparison: Comparison, seconds: int) -> Iterator[Part]:
     """`seconds` is for how long they were compared."""
     names = tuple(dict.fromkeys(row.config for row in comparison.configs))
     if not names:
-        yield "No configuration was compared with that which the runtime has by itself."
+        yield "No configuration was compared with the default."
         return
     yield from execution.busy(comparison.quality)
     yield (

@@ -2,7 +2,7 @@
 
     python -m tflab.train --model lenet
 
-What is not given comes from the model's recipe. Ctrl-C saves and stops; --resume goes on from
+Options that you omit take the model's defaults. Ctrl-C saves and stops; --resume goes on from
 the last checkpoint, and says what that does not restore.
 """
 
@@ -53,36 +53,36 @@ def parser() -> argparse.ArgumentParser:
         "--epochs",
         type=command.count("number of epochs"),
         metavar="N",
-        help="times that every training image is learned from (default: the recipe's)",
+        help="number of passes over the training data (default: the model's)",
     )
     add(
         "--batch-size",
         type=command.count("batch size"),
         metavar="N",
-        help="images in a step (default: the recipe's)",
+        help="rows of data in a step (default: the model's)",
     )
     add(
         "--seed",
         type=command.count("seed", 0),
         metavar="N",
-        help=f"of the first weights and of the order of the images (default: {SEED})",
+        help=f"seed of the initial weights and of the order of the rows (default: {SEED})",
     )
     add(
         "--one-thread",
         action="store_true",
         default=None,
-        help="compute on one thread: the same weights, bit for bit, in every run here",
+        help="compute on one thread, so that every run on this machine gives identical weights",
     )
     add(
         "--resume",
         action="store_true",
-        help="go on with the training in --logdir, or else the newest of the model in runs/",
+        help="continue the training in --logdir, or the model's newest training in runs/",
     )
     add(
         "--logdir",
         type=command.folder("logdir"),
         metavar="DIR",
-        help="where TensorBoard finds the result (default: runs/<model>-train-<time>)",
+        help="folder of the results for TensorBoard (default: runs/<model>-train-<time>)",
     )
     arguments.cluster(parser)
     arguments.soft_placement(parser)
@@ -126,12 +126,12 @@ def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
         status = command.INTERRUPTED
     except LostTaskError as error:
         again = resuming(settings, folder, args.soft_placement)
-        raise LostTaskError(f"{error} To go on from the last checkpoint:  {again}") from error
+        raise LostTaskError(f"{error} To continue from the last checkpoint:  {again}") from error
     finally:
         with ending.held():
             show(folder)
     if status:
-        note(f"Interrupted. To go on:  {resuming(settings, folder, args.soft_placement)}")
+        note(f"Interrupted. To continue:  {resuming(settings, folder, args.soft_placement)}")
     return status
 
 
