@@ -61,6 +61,7 @@ def parser(name: str, about: str | None) -> Parser:
     return Parser(
         prog=f"python -m tflab.{name}",
         description=about,
+        epilog="docs/glossary.md explains terms such as node, op, kernel and fate.",
         formatter_class=folding.HelpFormatter,
     )
 
