@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tflab.__main__ import COMMANDS
-from tflab.analysis.ledger import FATES
 from tflab.views.glossary import TERMS
+from tflab.views.words import FATES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), ROOT / "examples" / "README.md"]

@@ -21,8 +21,8 @@ def parts(comparison: Comparison, seconds: int) -> Iterator[Part]:
         return
     yield from execution.busy(comparison.quality)
     yield (
-        f"An untraced step of {comparison.phase}, once as the runtime is set by itself, and once "
-        f"with one setting changed; the weights and {comparison.unit}s are the same."
+        f"An untraced step of {comparison.phase}, with the runtime's defaults and with one "
+        f"setting changed; weights and {comparison.unit}s are the same."
     )
     yield Table(
         "What was changed",
