@@ -23,6 +23,8 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: lab test fast stages test-versions check check-page bench docs fuzz mutants clean
 
+LAB ?= --model lenet
+
 lab: $(READY)
 	$(BIN)/python -m tflab.report $(LAB)
 

@@ -4,7 +4,7 @@
 
 A block of output stands below a comment that says where it comes from, and what part of it:
 
-    <!-- python -m tflab.lifecycle --stage backward | from: Gradients against | to: Checked -->
+    <!-- python -m tflab.lifecycle --stage backward | from: Gradients compared | to: Checked -->
 
 Both `from` and `to` are optional; they are the beginnings of lines, and the second is left out.
 What a busy machine withholds stays in the page as it is, and stderr says so.

@@ -21,7 +21,7 @@ BUSY = Quality(
 )
 BUSY_LINE = (
     "This machine was busy: one thing was wrong; another too. Conclusions that need a quiet "
-    "machine are withheld: repeat it on one."
+    "machine are withheld; repeat the measurement on one."
 )
 
 

@@ -59,7 +59,7 @@ def test_a_single_core_is_one():
 @pytest.mark.parametrize("share, quiet", [(0.02, True), (0.035, False), (None, True)])
 def test_stolen_time_is_a_reason(share, quiet):
     judgement = judged(replace(QUIET, stolen_share=share))
-    reasons = ("during it the host took 3.5 % of the processor time away",)
+    reasons = ("during the measurement the host took 3.5 % of the processor time",)
     assert (judgement.quiet, judgement.reasons) == (quiet, () if quiet else reasons)
     assert judgement.stolen_share == share
 
@@ -82,7 +82,7 @@ def test_untraced_steps_that_take_longer_than_traced_ones_are_a_reason(median, t
     spread = replace(AT_16.untraced_ns, median=median)
     judgement = judged(at_16=replace(AT_16, traced=traced, untraced_ns=spread))
     reasons = (
-        "at batch 16 the untraced step took 1.10 x as long as the traced one (1.32 ms and 1.20 "
+        "at batch 16 the untraced step took 1.10 x as long as the traced step (1.32 ms and 1.20 "
         "ms), though tracing only adds work",
     )
     assert (judgement.quiet, judgement.reasons) == (quiet, () if quiet else reasons)
@@ -97,15 +97,15 @@ def test_all_reasons_are_one_sentence():
     busy = judged(Load(2, 3.5, 0.1))
     assert quality.sentence(busy) == (
         "This machine was busy: the load average before the measurement was 3.50 on 2 cores; "
-        "during it the host took 10.0 % of the processor time away. Conclusions that need a quiet "
-        "machine are withheld: repeat it on one."
+        "during the measurement the host took 10.0 % of the processor time. Conclusions that need "
+        "a quiet machine are withheld; repeat the measurement on one."
     )
 
 
 def test_steps_that_only_differ_widely_may_do_so_by_themselves():
     wide = replace(AT_16, untraced_ns=replace(AT_16.untraced_ns, p90=16e5))
     assert quality.sentence(judged(at_16=wide)).startswith(
-        "This machine was busy, or its steps differ by themselves: p90 of the untraced steps"
+        "This machine was busy, or step times vary by nature: p90 of the untraced steps"
     )
     loaded = judged(replace(QUIET, average=5.0), wide)
     assert quality.sentence(loaded).startswith("This machine was busy: the load average")
@@ -155,6 +155,6 @@ def test_even_if_busy_conclusions_are_shown_and_marked():
     assert quality.mark(busy) == " (the machine was busy)"
     assert quality.mark(replace(busy, quiet=True)) == quality.mark(None) == ""
     assert quality.sentence(busy).endswith(
-        ". Conclusions are shown because of --even-if-busy, and may be false."
+        ". Conclusions are shown because of --even-if-busy; they may be wrong."
     )
     assert quality.judge(Load(2, 9.0, None), (), even_if_busy=True).even_if_busy

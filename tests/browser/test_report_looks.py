@@ -325,3 +325,19 @@ def test_a_closed_scope_shows_what_became_of_each_of_its_nodes(at):
     ]
     ran, unreached = (part.evaluate("e => e.width.baseVal.value") for part in foot.all())
     assert unreached == pytest.approx(4 * ran, abs=0.5)
+
+
+def test_a_folded_chapter_opens_by_its_link_and_on_paper(page, tmp_path):
+    chapters = (Chapter("First", ("a",)), Chapter("Folded", ("b",), folded=True))
+    path = tmp_path / "folded.html"
+    path.write_text(html.page(Report("R", "", "", chapters)), encoding="utf-8")
+    page.goto(path.as_uri())
+    sentence = page.locator("#folded p")
+    assert not sentence.is_visible()
+    page.locator("nav a", has_text="Folded").click()
+    sentence.wait_for(state="visible")
+    page.goto(path.as_uri() + "#first")
+    page.reload()
+    assert not sentence.is_visible()
+    page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
+    assert sentence.is_visible()

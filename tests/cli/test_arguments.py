@@ -23,5 +23,5 @@ def test_what_is_no_shape_is_told_how_to_give_one(text):
     with pytest.raises(UsageError) as error:
         arguments.shape(text)
     assert str(error.value) == (
-        f"'{text}' is no shape; give it as NAME=1,224,224,3, or NAME= for a scalar."
+        f"'{text}' is not a shape; give it as NAME=1,224,224,3, or NAME= for a scalar."
     )

@@ -182,7 +182,7 @@ def test_chatter_is_shown_when_tensorflow_refused_and_repeated_lines_are_counted
         1,
         "result\n",
         "progress\n"
-        "What TensorFlow said meanwhile:\n"
+        "TensorFlow's messages:\n"
         "  WARNING: all messages\n"
         "  GPU trace was not collected. (3 times)\n"
         "  WARNING:tensorflow:deprecated\n"

@@ -132,7 +132,7 @@ def test_without_enough_memory_there_is_one_sentence(capsys):
 
     assert command.run(body) == 1
     assert capsys.readouterr().err == (
-        "tflab: There is not enough memory for this: Unable to allocate 8.00 TiB.\n"
+        "tflab: There is not enough memory: Unable to allocate 8.00 TiB.\n"
     )
 
 

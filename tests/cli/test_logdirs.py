@@ -156,8 +156,8 @@ def test_a_disk_that_is_full_is_a_sentence_with_the_folder(tmp_path):
         (work / "trace").write_text("half")
         raise full
     assert str(error.value) == (
-        f"'{tmp_path}/run' cannot be written: No space left on device. Nothing of it was kept; "
-        "make room there, or give another folder."
+        f"'{tmp_path}/run' cannot be written: No space left on device. Nothing was written; free "
+        f"some space there, or give another folder."
     )
     assert not any(tmp_path.iterdir())
 
@@ -205,7 +205,7 @@ def test_what_somebody_else_wrote_meanwhile_stays_and_the_result_has_the_next_na
         (here / "run").mkdir()
         (here / "run/notes").write_text("theirs")
     assert str(error.value) == (
-        f"'{here}/run' was written by somebody else meanwhile; the result is in '{here}/run-2'."
+        f"'{here}/run' was written by another process meanwhile; the result is in '{here}/run-2'."
     )
     assert files(here) == ["run", "run-2", "run-2/events", "run/notes"]
 

@@ -552,7 +552,7 @@ def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
     out, err = capsys.readouterr()
     said = "The runtime refused the step: indices[2] = 99 is not in [0, 10)"
     assert err.splitlines()[-1] == f"tflab: {said}"
-    assert "Partial: what follows was measured until a step failed." in out
+    assert "Partial: these are the measurements up to a step that failed." in out
     found = comparison.compare("tests.compare.test_command:bad_row", (4, 16), images=64)
     assert found.failure == said
     assert 0 < found.steps[4].images < 64
@@ -578,7 +578,10 @@ SEE = "See `python -m tflab.compare --help`."
     [
         ("--batch-sizes 0", "The batch size is '0'; it has to be a whole number from 1 on."),
         ("--batch-sizes few", "The batch size is 'few'; it has to be a whole number from 1 on."),
-        ("--batch-sizes 16 1 16", "The batch sizes [1, 16, 16] hold one twice; give each once."),
+        (
+            "--batch-sizes 16 1 16",
+            "The batch sizes [1, 16, 16] contain duplicates; give each once.",
+        ),
         (
             "--trace-every 0",
             "The distance between traced steps is '0'; it has to be a whole number from 1 on.",
@@ -781,13 +784,13 @@ def test_only_several_batch_sizes_are_drawn_against_one_another(tmp_path):
 
 
 def test_text_and_markdown_tell_the_same_story(capsys):
-    text = printed(capsys, "--top 2 --trace-every 2")
-    page = printed(capsys, "--top 2 --trace-every 2 --format markdown")
+    text = printed(capsys, "--full --top 2 --trace-every 2")
+    page = printed(capsys, "--full --top 2 --trace-every 2 --format markdown")
     for said in (
         "Batch 4: the time it took, the most expensive first",
         "Batch 4: the work it did in a step, in the same order",
         "One step in 2 was traced",
-        "Cold: the first step of all, at batch 4, took",
+        "Cold: the very first step, at batch 4, took",
     ):
         assert said in text
         assert said in page

@@ -129,35 +129,37 @@ def test_an_unproven_slowdown_exits_with_3_where_that_is_asked_for(folder, capsy
         ("lenet", "There is no file 'lenet'. Did you mean '--model lenet'?"),
         (
             "usual.json.gz --batch-sizes 4",
-            "--batch-sizes is for measuring, and 'usual.json.gz' was measured already; give files "
-            "alone, or none.",
+            "--batch-sizes applies to a new measurement, but 'usual.json.gz' is a saved one; give "
+            "either files or measuring options.",
         ),
         (
             "usual.json.gz slower.json.gz --model lenet",  # the default, too
-            "--model is for measuring, and 'usual.json.gz' was measured already; give files alone, "
-            "or none.",
+            "--model applies to a new measurement, but 'usual.json.gz' is a saved one; give "
+            "either files or measuring options.",
         ),
         (
             "usual.json.gz --phase inference",
-            "--phase is for measuring, and 'usual.json.gz' was measured already",
+            "--phase applies to a new measurement, but 'usual.json.gz' is a saved one",
         ),
-        ("usual.json.gz --soft", "--soft-placement is for measuring, and 'usual.json.gz' was"),
+        (
+            "usual.json.gz --soft",
+            "--soft-placement applies to a new measurement, but 'usual.json.gz' is",
+        ),
         (
             "usual.json.gz --other-graph",
-            "--other-graph takes two measurements or more, the usual one first.",
+            "--other-graph needs two or more measurements, the baseline first.",
         ),
         (
             "usual.json.gz slower.json.gz --fail-if-undecided",
-            "--fail-if-undecided goes with --fail-if-slower PERCENT; give both.",
+            "--fail-if-undecided needs --fail-if-slower PERCENT; give both.",
         ),
         (
             "usual.json.gz --fail-if-slower 10",
-            "--fail-if-slower takes two measurements or more, the usual one first.",
+            "--fail-if-slower needs two or more measurements, the baseline first.",
         ),
         (
             "--fail-if-slower 10",
-            "--fail-if-slower is for measurements that were kept; give their files, the usual one "
-            "first.",
+            "--fail-if-slower compares saved measurements; give their files, the baseline first.",
         ),
         (
             "usual.json.gz slower.json.gz --fail-if-slower ten",

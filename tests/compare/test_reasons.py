@@ -18,8 +18,8 @@ def test_ops_of_a_line_that_only_move_data_are_named_with_their_cost():
     assert only(step(*COMPUTING, *transposes())) == Diagnosis(
         "30.0 % of a median step at batch 16 (300 us of 1.00 ms) is "
         "mine.py:19, 3 ops of type Transpose "
-        "that move or convert data and compute nothing: 100 us a call for 4.00 KiB read and "
-        "written, 0.04 GB/s. Try to do without, or with fewer and larger ones.",
+        "that only move or convert data: 100 us a call for 4.00 KiB read and "
+        "written, 0.04 GB/s. Try to avoid them, or to use fewer and larger ones.",
         cost_ns=300_000,
         share=0.3,
         batch_size=16,
@@ -32,9 +32,9 @@ def test_without_lines_it_is_the_ops_of_a_type_and_how_often_they_run():
     slices = work("s", 20, op="Slice", moves=True)
     assert only(step(*COMPUTING, *nodes, slices)).sentence == (
         "29.3 % of a median step at batch 16 (293 us of 1.00 ms) is "
-        "3 ops of type Transpose, 6 calls that "
-        "move or convert data and compute nothing: 50.0 us a call for 4.00 KiB read and written, "
-        "0.08 GB/s. Try to do without, or with fewer and larger ones."
+        "3 ops of type Transpose, 6 calls that only move or convert data: 50.0 us a call for 4.00 "
+        "KiB read and written, "
+        "0.08 GB/s. Try to avoid them, or to use fewer and larger ones."
     )
 
 
@@ -42,7 +42,7 @@ def test_bytes_are_told_only_where_all_are_known():
     first, *others = transposes()
     unknown = replace(first, bytes=None)
     sentence = only(step(*COMPUTING, unknown, *others)).sentence
-    assert "compute nothing: 100 us a call. Try" in sentence
+    assert "only move or convert data: 100 us a call. Try" in sentence
 
 
 def test_a_tenth_of_a_step_is_not_too_much_movement():
@@ -65,9 +65,9 @@ def test_transposes_between_data_formats_are_one_reason_whatever_their_lines():
     nodes = [one, replace(two, line="mine.py:21"), replace(three, line="")]
     assert only(step(*COMPUTING, *nodes)) == Diagnosis(
         "30.0 % of a median step at batch 16 (300 us of 1.00 ms) is 3 ops of type Transpose at "
-        "mine.py:19, mine.py:21, (no line) that move the channels of images to another axis beside "
-        "ops that take them there, and compute nothing: 100 us a call for 4.00 KiB read and "
-        "written, 0.04 GB/s. Try to keep all of it in one data format, that of the data.",
+        "mine.py:19, mine.py:21, (no line) that only move the channels of images to another axis "
+        "next to ops that use them there: 100 us a call for 4.00 KiB read and "
+        "written, 0.04 GB/s. Try to keep the whole network in the data format of the input.",
         cost_ns=300_000,
         share=0.3,
         batch_size=16,
@@ -103,10 +103,9 @@ def test_many_small_ops_of_a_loop_are_named_with_the_line_that_takes_most():
     # 350 of 850 us, of 800 us
     assert only(step(*COMPUTING, *loop())) == Diagnosis(
         "32.9 % of a median step at batch 16 (329 us of 1.00 ms) is "
-        "400 calls of small ops, most of them "
-        "in a loop, where a node runs up to 100 times, above all mine.py:7: 875 ns a call, and an "
-        "op that only hands a value on takes 500 ns. Try fewer and larger ops: the same for a "
-        "whole tensor at once, or XLA (--configs xla).",
+        "400 calls of small ops, mostly in a loop, where a node runs up to 100 times, above all "
+        "mine.py:7: 875 ns a call, while an op that only passes on a value takes 500 ns. Try "
+        "fewer, larger ops (one op on a whole tensor), or XLA (--configs xla).",
         cost_ns=pytest.approx(350 / 850 * 800_000),
         share=pytest.approx(350 / 850 * 0.8),
         batch_size=16,
@@ -120,7 +119,7 @@ def test_small_ops_outside_of_loops_and_without_lines_are_counted():
     assert sentence.startswith(
         "37.9 % of a median step at batch 16 (379 us of 1.00 ms) is "
         "301 calls of small ops: 1.50 us a "
-        "call, and an op that only hands a value on takes 500 ns. Try"
+        "call, while an op that only passes on a value takes 500 ns. Try"
     )
 
 
@@ -158,8 +157,8 @@ def test_an_op_that_takes_more_than_all_others_is_named_with_its_place_and_reach
     assert only(step(big, work("a", 100))) == Diagnosis(
         "70.0 % of a median step at batch 16 (700 us of 1.00 ms) is "
         "one op, big (Conv2D) at mine.py:5, at "
-        "26.0 % of what this machine can do: it takes more than all others together. Try to give "
-        "it less to do: whatever is done about the others, this stays.",
+        "26.0 % of what this machine can do: it takes longer than all other ops together. Try to "
+        "reduce its work; optimising other ops gains less.",
         cost_ns=700_000,
         share=0.7,
         batch_size=16,
@@ -171,8 +170,8 @@ def test_an_op_that_takes_more_than_all_others_is_named_with_its_place_and_reach
     "roof, reach, advice",
     [
         (0.24, ", at 24.0 % of what this machine can do:", "another configuration (--configs)."),
-        (None, ":", "whatever is done about the others, this stays."),
-        (1.2, ":", "whatever is done about the others, this stays."),
+        (None, ":", "optimising other ops gains less."),
+        (1.2, ":", "optimising other ops gains less."),
     ],
 )
 def test_an_op_far_below_the_roof_is_advised_otherwise(roof, reach, advice):
@@ -206,7 +205,7 @@ def test_a_session_that_takes_longer_than_its_ops_is_named_with_how_much():
         "66.7 % of a median step at batch 16 (1.60 ms of 2.40 ms) is "
         "before the first op or after the "
         "last: the session takes 2.0 x what its ops take, with 4.00 KiB fed to it. Try a larger "
-        "batch, or more than one step a call.",
+        "batch, or several steps per call.",
         cost_ns=1_600_000,
         share=pytest.approx(2 / 3),
         batch_size=16,
@@ -225,9 +224,9 @@ def test_large_feeds_are_named_where_reading_them_explains_the_time():
     assert only(large) == Diagnosis(
         "66.7 % of a median step at batch 16 (1.60 ms of 2.40 ms) is "
         "before the first op or after the "
-        "last, and 16.0 MiB are fed to each step: only to read them once takes 170 us at this "
-        "machine's best. Try to feed less: only what is used, in a smaller type, and what never "
-        "changes as a variable.",
+        "last, and 16.0 MiB are fed to each step; reading them once takes at least 170 us on this "
+        "machine. Try to feed less: only what is used, in a smaller dtype, and keep constant data "
+        "in a variable.",
         cost_ns=1_600_000,
         share=pytest.approx(2 / 3),
         batch_size=16,
@@ -239,7 +238,7 @@ def test_large_feeds_are_named_where_reading_them_explains_the_time():
 def test_what_is_outside_is_no_more_than_in_a_traced_step():
     # 1.6 ms are left of an untraced step: it was disturbed
     disturbed = step(*COMPUTING, step_ns=2_400_000, traced_outside_ns=240_000)
-    assert only(disturbed).sentence.endswith("and 10.0 % is outside of all ops.")
+    assert only(disturbed).sentence.endswith("and 10.0 % is spent outside of ops.")
 
 
 @pytest.mark.parametrize("step_us, kind", [(1_140, "none"), (1_150, "session"), (700, "none")])

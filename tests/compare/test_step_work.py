@@ -1,4 +1,4 @@
-"""Step work: what nodes cost an untraced step, and what of it is outside of all ops."""
+"""Step work: what nodes cost an untraced step, and what of it is spent outside of ops."""
 
 import pytest
 

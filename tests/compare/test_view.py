@@ -166,8 +166,8 @@ def cells(table: Table) -> list[tuple[str, ...]]:
 
 def test_it_opens_with_what_was_measured_on_how_many_images_and_how():
     assert told()[0] == (
-        "lenet, inference, 64 images of MNIST at each batch size, each worked on untraced and "
-        "traced in turn. Warm: the first 3 steps of each batch size are not counted."
+        "lenet, inference, 64 images of MNIST at each batch size, each processed once untraced "
+        "and once traced, alternating. Warm: the first 3 steps of each batch size are not counted."
     )
 
 
@@ -204,18 +204,17 @@ def test_where_some_steps_were_traced_it_says_which_numbers_are_theirs():
     steps = {1: replace(STEPS[1], steps=7), 16: replace(STEPS[16], steps=1)}
     some = replace(FOUND, trace_every=10, steps=steps)
     assert told(some)[0] == (
-        f"{told()[0]} One step in 10 was traced: calls, totals and all that is told of ops are "
-        "those of the traced steps."
+        f"{told()[0]} One step in 10 was traced; calls, totals and all other numbers of ops come "
+        f"from the traced steps."
     )
     assert [row[1] for row in cells(tables(some)["Steps"])] == ["7 of 64", "1 of 4"]
 
 
 CONFIGURED = (
-    "The untraced step under other configurations, median, in processes of their own (times as "
-    "long as default)"
+    "Median untraced step under other configurations, each in its own processes (ratio to default)"
 )
 ABREAST = {
-    "In all": "In all at each batch size (and the number of calls)",
+    "Total": "Total at each batch size (and number of calls)",
     "A call": "A call at each batch size, mean (and its ratio to the one before)",
     "A step": "A step at each batch size, mean (and its ratio to the one before)",
     "An image": "An image at each batch size (and its share of the time of all ops)",
@@ -223,7 +222,7 @@ ABREAST = {
 
 
 def test_totals_and_calls_stand_side_by_side():
-    assert cells(tables()[ABREAST["In all"]]) == [
+    assert cells(tables()[ABREAST["Total"]]) == [
         ("_FusedConv2D", "6.40 ms (64)", "1.20 ms (4)"),
         ("MaxPool", "9.60 ms (64)", "400 us (4)"),
         ("Const", "64 ns (64)", ""),
@@ -384,7 +383,7 @@ def test_the_first_column_says_what_a_row_is(by, header):
 
 def test_rows_beyond_the_top_are_counted():
     left_out = {title.partition(" ")[0]: table.more for title, table in tables(top=1).items()}
-    assert left_out == {"Steps": 0, "In": 2, "A": 2, "An": 2, "Batch": 1, "Cold": 0}
+    assert left_out == {"Steps": 0, "Total": 2, "A": 2, "An": 2, "Batch": 1, "Cold": 0}
 
 
 def test_what_is_left_out_names_the_option_that_shows_it():
@@ -396,13 +395,13 @@ def test_what_is_left_out_names_the_option_that_shows_it():
 
 
 def test_below_the_steps_it_says_what_is_a_median_and_what_a_mean():
-    assert told()[2].startswith("Median, p10, p90 and mean are of untraced steps.")
+    assert told()[2].startswith("Median, p10, p90 and mean describe untraced steps.")
 
 
 def test_the_cold_step_stands_apart_beside_a_warm_one():
     table = tables()["Cold"]
     assert table.title == (
-        "Cold: the first step of all, at batch 1, took 2.17 ms, a warm one 500 us (median); "
+        "Cold: the very first step, at batch 1, took 2.17 ms, a warm one 500 us (median), because "
         "kernels and memory were set up"
     )
     assert cells(table) == [("conv1/Relu", "_FusedConv2D", "486 us", "54.0 us", "9.00 x")]
@@ -415,13 +414,13 @@ def test_an_op_that_ran_only_in_the_cold_step_has_no_warm_time():
 
 def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
     legend = (
-        "Asked for: bytes that the ops of a row asked their allocators for; peak: the most of them "
-        "alive at once. FLOPs are counted by the type and the shapes of what ran, a multiply-add "
-        "as two"
+        "Asked for: bytes that the ops of a row requested from their allocators; peak: the most "
+        "of these in use at once. FLOPs are counted from op type and shapes; a multiply-add "
+        "counts as two"
     )
     assert told()[-2] == (
-        f"{legend}. They are not known of Relu (2 nodes): rows with these have none. The roof is "
-        "what a short benchmark reached at that many FLOPs a byte: 215 GFLOP/s, with 38.7 "
+        f"{legend}. They are unknown for Relu (2 nodes), so rows with these have none. The roof "
+        f"is what a short benchmark reached at the same FLOPs per byte: 215 GFLOP/s, with 38.7 "
         "GB/s from memory."
     )
     assert told(replace(FOUND, uncovered={}, peaks=None))[-2] == f"{legend}."
@@ -430,10 +429,10 @@ def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
     cached = replace(FOUND.peaks, levels=levels)
     held = told(replace(FOUND, uncovered={}, peaks=cached, tables={1: table}))[-2]
     assert held == (
-        f"{legend}. The roof is what a short benchmark reached at that many FLOPs a byte: "
-        "215 GFLOP/s, with 38.7 GB/s from memory and up to 201 GB/s from caches, where a call's "
-        "inputs and outputs fit into them. Above: faster than that benchmark, as _FusedConv2D with "
-        "6.24 GFLOP/s was, so that the roof is too low and shares of it are too high."
+        f"{legend}. The roof is what a short benchmark reached at the same FLOPs per byte: "
+        "215 GFLOP/s, with 38.7 GB/s from memory and up to 201 GB/s from caches if a call's "
+        "inputs and outputs fit. Above: faster than that benchmark, like _FusedConv2D with "
+        "6.24 GFLOP/s was, so the roof is too low and shares of it are too high."
     )
 
 
@@ -448,7 +447,7 @@ def test_without_findings_there_is_no_heading_for_them():
 
 def test_what_was_interrupted_is_marked_before_anything_else():
     first, *rest = told(replace(FOUND, interrupted=True))
-    assert first == "Partial: interrupted, what follows was measured until then."
+    assert first == "Partial: these are the measurements up to the interruption."
     assert len(rest) == len(told())
 
 

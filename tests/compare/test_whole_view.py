@@ -1,4 +1,4 @@
-"""Everything that is shown and written of one comparison, held against values worked out by hand.
+"""Everything that is shown and written of one comparison, compared with values worked out by hand.
 
 In the record no two numbers that could be mixed up agree: one step in four was traced, so that
 traced steps, their images and all steps differ, and nothing is divided by 1.
@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.records_by_hand import BUSY, BUSY_LINE, op_at_size, op_stats, op_total, verdict
+from tests.records_by_hand import BUSY, BUSY_LINE, op_at_size, op_stats, op_total, read, verdict
 from tflab.analysis import quality
 from tflab.compare import findings, view
 from tflab.exporters import csv, text
@@ -281,8 +281,7 @@ DIAGNOSIS = (
     Diagnosis("The session is next.", 250_000, 0.11, 64, "session"),
 )
 CONFIGURED = (
-    "The untraced step under other configurations, median, in processes of their own (times as "
-    "long as default)"
+    "Median untraced step under other configurations, each in its own processes (ratio to default)"
 )
 
 
@@ -304,25 +303,43 @@ def test_the_blocks_come_in_the_order_of_a_readers_questions():
         "lenet, inference, 600",
         "Steps of each batch size",
         "Median, p10, p90",
-        "In all at each batch size (and the number of calls)",
+        "Total at each batch size (and number of calls)",
         PER_CALL,
         "An image at each batch size (and its share of the time of all ops)",
         CONFIGURED,
         CONFIGURED,
         CONFIGURED,
         "Each ratio is",
-        "What an op costs a step at batch 4: run once more in place, it adds",
+        "What an op costs a step at batch 4: time added by running it a second time in place",
         "Median of 5",
-        "Not run once",
+        "Not repeated at",
         "Findings, each computed from the tables",
         "Batch 4: the time it took, the most expensive first",
         "Batch 4: the work it did in a step, in the same order",
         "Batch 16: the time it took, the most expensive first",
         "Batch 16: the work it did in a step, in the same order",
         "Asked for: bytes",
-        "Cold: the first step of all, at batch 4, took 5.17 ms, a warm one 920 us (median); "
-        "kernels and "
-        "memory were set up",
+        "Cold: the very first step, at batch 4, took 5.17 ms, a warm one 920 us (median), because "
+        "kernels and memory were set up",
+    ]
+
+
+def test_one_screen_has_the_steps_the_most_expensive_rows_and_what_was_found():
+    whole = list(map(read, view.blocks(COMPARISON, 10)))
+    shown = list(map(read, view.blocks(COMPARISON, 10, full=False)))
+    an_image = read(view.an_image(COMPARISON, 10, COMPARISON.batch_sizes))
+    assert shown == [*whole[:2], an_image, *whole[6:14], view.MORE]
+    assert gist(shown[-2]) == "Findings, each computed from the tables"
+
+
+def test_one_batch_size_on_one_screen_is_its_most_expensive_rows():
+    one = replace(COMPARISON, batch_sizes=(16,), configs=(), experiments={}, findings=())
+    one = replace(one, tables={16: COMPARISON.tables[16]})
+    assert list(map(read, view.blocks(one, 10, full=False))) == [
+        view.opening(one),
+        read(view.steps(one)),
+        read(op_table.costs(one, 16, 10)),
+        view.MORE,
     ]
 
 
@@ -337,9 +354,10 @@ def test_only_tables_say_which_option_shows_more():
 
 def test_the_opening_has_the_images_the_warm_up_and_the_passes_that_are_off():
     assert view.opening(COMPARISON) == (
-        "lenet, inference, 600 images of MNIST at each batch size, each worked on untraced and "
-        "traced in turn. Warm: the first 3 steps of each batch size are not counted. One step in "
-        "4 was traced: calls, totals and all that is told of ops are those of the traced steps. "
+        "lenet, inference, 600 images of MNIST at each batch size, each processed once untraced "
+        "and once traced, alternating. Warm: the first 3 steps of each batch size are not "
+        "counted. One step in "
+        "4 was traced; calls, totals and all other numbers of ops come from the traced steps. "
         "Graph passes switched off: remapper, layout."
     )
 
@@ -353,10 +371,10 @@ def test_a_single_warm_up_step_is_one():
 @pytest.mark.parametrize(
     "change, sentence",
     [
-        ({"interrupted": True}, "Partial: interrupted, what follows was measured until then."),
+        ({"interrupted": True}, "Partial: these are the measurements up to the interruption."),
         (
             {"failure": "It broke."},
-            "Partial: what follows was measured until a step failed. It broke.",
+            "Partial: these are the measurements up to a step that failed. It broke.",
         ),
     ],
 )
@@ -368,8 +386,9 @@ def test_what_is_partial_says_so_and_how_many_images_it_was_to_be(change, senten
 
 def test_below_the_steps_it_says_what_each_number_is_of():
     assert view.units(COMPARISON) == (
-        "Median, p10, p90 and mean are of untraced steps. Images a second: the batch size over the "
-        "mean, which slow steps raise above the median. Ops: the time of all ops in a traced step."
+        "Median, p10, p90 and mean describe untraced steps. Images per second: batch size divided "
+        "by the mean, which slow steps raise above the median. Ops: total time of all ops in a "
+        "traced step."
     )
 
 
@@ -410,7 +429,7 @@ def test_every_column_of_the_steps():
 
 def test_every_total_and_number_of_calls():
     assert whole(view.in_all(COMPARISON, 10, SIZES)) == (
-        "In all at each batch size (and the number of calls)",
+        "Total at each batch size (and number of calls)",
         ["type that ran", "batch 4", "batch 16", "batch 64"],
         [
             ("MaxPool", "11.4 ms (190)", "6.00 ms (50)", "3.60 ms (15)"),
@@ -501,7 +520,7 @@ def test_a_table_of_lines_at_100_columns_has_whole_headers_and_most_of_the_code(
         "  3.30 ms  75.0 %",
         "embedding_model.py:9   y = x                           1.00 ms             300 us"
         "  3.30 ms  25.0 %",
-        "Left out, for want of room: calls, a step, median step, cumulative.",
+        "Columns omitted (terminal too narrow): calls, a step, median step, cumulative.",
     ]
 
 
@@ -581,7 +600,7 @@ def test_a_fourth_batch_size_has_tables_of_its_own_and_keeps_its_ratio_to_the_th
     parts = [
         whole(block)
         for block in view.parts(more, 10)
-        if isinstance(block, Table) and block.title.startswith(("In all", "A call", "An image"))
+        if isinstance(block, Table) and block.title.startswith(("Total", "A call", "An image"))
     ]
     name, three = "type that ran", ["batch 4", "batch 16", "batch 64"]
     assert [(headers, rows) for _, headers, rows, _ in parts] == [
@@ -748,10 +767,11 @@ def test_another_batch_size_has_its_own_rows():
 
 def test_the_legend_names_every_type_without_flops_and_both_peaks():
     assert op_table.legend(COMPARISON) == (
-        "Asked for: bytes that the ops of a row asked their allocators for; peak: the most of them "
-        "alive at once. FLOPs are counted by the type and the shapes of what ran, a multiply-add "
-        "as two. They are not known of MaxPool (1 node), Softmax (2 nodes): rows with these have "
-        "none. The roof is what a short benchmark reached at that many FLOPs a byte: 215 "
+        "Asked for: bytes that the ops of a row requested from their allocators; peak: the most "
+        "of these in use at once. FLOPs are counted from op type and shapes; a multiply-add "
+        "counts as two. They are unknown for MaxPool (1 node), Softmax (2 nodes), so rows with "
+        "these have none. The roof is what a short benchmark reached at the same FLOPs per byte: "
+        "215 "
         "GFLOP/s, with 38.7 GB/s from memory."
     )
 
@@ -762,7 +782,7 @@ def test_the_legend_names_every_type_without_flops_and_both_peaks():
 def test_the_ops_that_were_run_once_more_stand_by_batch_size_without_self_times():
     table, interval, untried = experiments.blocks(EXPERIMENTS[4], {}, " at batch 4")
     assert whole(table) == (
-        "What an op costs a step at batch 4: run once more in place, it adds",
+        "What an op costs a step at batch 4: time added by running it a second time in place",
         ["node", "type that ran", "adds", "from", "to"],
         [
             ("control", "", "300 ns", "-900 ns", "1.10 us"),
@@ -770,8 +790,8 @@ def test_the_ops_that_were_run_once_more_stand_by_batch_size_without_self_times(
         ],
         0,
     )
-    assert interval.startswith("Median of 5 observations, each with sessions of its own in which")
-    assert untried == "Not run once more at batch 4: w (VarHandleOp): it changes something."
+    assert interval.startswith("Median of 5 observations, each in new sessions in which")
+    assert untried == "Not repeated at batch 4: w (VarHandleOp): it changes something."
     shown = list(view.blocks(COMPARISON))
     assert shown[shown.index(interval) : shown.index(untried) + 1] == [interval, untried]
 
@@ -821,12 +841,11 @@ def test_every_configuration_of_both_tables():
         ),
     ]
     assert basis == (
-        "Each ratio is that of 7 observations, medians of steps in processes of their own, so that "
-        "the default one differs from that of the other tables. Where the observations are "
-        "independent of one another, the interval of a ratio holds the true one in 99 of 100 "
-        "comparisons. Alike: within 5 %. Cannot tell: too few observations, or too noisy a "
-        "machine. The more comparisons, the stricter each: where an interval barely excludes 1, "
-        "the verdict may still be `cannot tell`."
+        "Each ratio is that of 7 observations, each the median of steps in its own process, so "
+        "the default differs from that in the other tables. If the observations are independent, "
+        "the interval contains the true ratio in 99 of 100 comparisons. Alike: within 5 %. Cannot "
+        "tell: too few observations, or the machine is too noisy. With more comparisons each test "
+        "is stricter, so an interval that barely excludes 1 may still be `cannot tell`."
     )
 
 
@@ -835,9 +854,8 @@ def test_every_configuration_of_both_tables():
 
 def test_every_op_of_the_cold_step_stands_beside_as_many_warm_calls():
     assert whole(view.cold(COMPARISON)) == (
-        "Cold: the first step of all, at batch 4, took 5.17 ms, a warm one 920 us (median); "
-        "kernels and "
-        "memory were set up",
+        "Cold: the very first step, at batch 4, took 5.17 ms, a warm one 920 us (median), because "
+        "kernels and memory were set up",
         ["node", "type that ran", "first run", "warm, mean", "ratio"],
         [
             ("conv1/Relu", "_FusedConv2D", "950 us", "38.0 us", "25.0 x"),
@@ -864,19 +882,24 @@ def test_every_finding_of_the_comparison():
         "call takes 0.88 x as long for 4 x the images.",
         "Batch 16 does 3.00 x the images per second of batch 4.",
         "Batch 64 does 1.75 x the images per second of batch 16.",
-        "At batch 4 an untraced step takes 800 us, its ops together only 383 us: for more "
-        "than half of it no op runs.",
-        "Against default, an untraced step under xla takes 0.51 x as long [0.46, 0.56] at batch 4 "
+        "At batch 4 an untraced step takes 800 us but its ops only 383 us: no op runs for more "
+        "than half of the step.",
+        "Compared with default, an untraced step under xla takes 0.51 x as long [0.46, 0.56] at "
+        "batch 4 "
         "(405 us against 810 us).",
-        "Against default, an untraced step under one-thread takes 0.78 x as long [0.70, 0.86] at "
+        "Compared with default, an untraced step under one-thread takes 0.78 x as long [0.70, "
+        "0.86] at "
         "batch 4 (640 us against 810 us), 2.41 x as long [2.17, 2.65] at batch 64 (5.60 ms against "
         "2.31 ms).",
-        "Against default, an untraced step under gpu takes 1.84 x as long [1.66, 2.02] at batch 4 "
+        "Compared with default, an untraced step under gpu takes 1.84 x as long [1.66, 2.02] at "
+        "batch 4 "
         "(1.50 ms against 810 us), 0.22 x as long [0.20, 0.24] at batch 64 (500 us against "
         "2.31 ms).",
-        "Against default, an untraced step under no-onednn takes 2.04 x as long [1.84, 2.24] at "
+        "Compared with default, an untraced step under no-onednn takes 2.04 x as long [1.84, "
+        "2.24] at "
         "batch 64 (4.70 ms against 2.31 ms).",
-        "Against default, an untraced step under no-grappler takes 1.21 x as long [1.09, 1.33] at "
+        "Compared with default, an untraced step under no-grappler takes 1.21 x as long [1.09, "
+        "1.33] at "
         "batch 64 (2.35 ms against 2.31 ms).",
     )
 
@@ -899,8 +922,8 @@ def test_of_a_busy_machine_only_shares_are_told():
         "The share of _FusedConv2D rises from 24.0 % at batch 4 to 38.0 % at 64 by way of 28.0 % "
         "at 16.",
         "The share of MaxPool falls from 75.0 % at batch 4 to 61.0 % at 64 by way of 71.0 % at 16.",
-        "How times grow with the batch size, what is fixed cost, and which batch size or "
-        "configuration is faster, is withheld: this machine was busy.",
+        "Fixed costs, growth with the batch size, and which batch size or configuration is faster "
+        "are withheld because the machine was busy.",
     )
 
 
@@ -912,7 +935,7 @@ def test_that_the_machine_was_busy_is_said_first():
     first, second, *rest = view.blocks(busy)
     assert (first, second) == (
         BUSY_LINE,
-        "Partial: interrupted, what follows was measured until then.",
+        "Partial: these are the measurements up to the interruption.",
     )
     assert rest.count(experiments.WITHHELD) == 1  # for a table and two sentences
     assert len(rest) == len([*view.blocks(COMPARISON)]) - 2
@@ -921,7 +944,7 @@ def test_that_the_machine_was_busy_is_said_first():
 def test_why_a_step_is_slow_is_said_before_all_else_of_a_whole_comparison():
     strip, *others = view.blocks(replace(COMPARISON, diagnosis=DIAGNOSIS))
     assert strip == Strip(
-        "Why a step is slow, what costs most first",
+        "Why a step is slow (largest cost first)",
         (Frame("", "", ("Transposes cost most.", "The session is next.")),),
     )
     assert [*map(gist, others)] == [*map(gist, view.blocks(COMPARISON))]
@@ -1359,6 +1382,6 @@ def json_config(name, batch_size, median, p10, p90, rate, ratio, significant) ->
 def test_a_notebook_shows_ten_rows_of_a_comparison_and_counts_the_others():
     rows = tuple(replace(CONV, key=f"row {number}") for number in range(12))
     blocks = list(view.blocks(replace(COMPARISON, rows=rows)))
-    in_all = next(block for block in blocks if gist(block).startswith("In all"))
+    in_all = next(block for block in blocks if gist(block).startswith("Total"))
     assert [cells[0] for cells in in_all.cells()] == [f"row {number}" for number in range(10)]
     assert in_all.more == 2

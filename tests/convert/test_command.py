@@ -250,10 +250,10 @@ def test_text_of_a_cpu_says_nothing_of_kinds(run):
     lines = words(output(run, "cpu.pbtxt"))
     assert "node type that ran calls self mean share" in lines
     assert "neg Neg 1 30.0 us 30.0 us 75.0 %" in lines
-    assert any(line.startswith("The trace comes without its graph") for line in lines)
+    assert any(line.startswith("The trace has no graph") for line in lines)
     starts = "1 step with 3 op runs, 1 of them the executor's own (_SOURCE). "
     assert any(line.startswith(starts) for line in lines)
-    assert not any("do not add up" in line for line in lines)
+    assert not any("must not be added" in line for line in lines)
 
 
 def test_a_chart_has_the_runs_and_with_a_graph_the_arrows(run):

@@ -87,9 +87,9 @@ def shown(table: Table) -> tuple:
 
 def test_steps_of_a_cpu_and_a_gpu_are_told():
     assert told(conversion.convert(RECORDED)) == [
-        "3 steps with 16 op runs, 2 of them the executor's own (_SOURCE). How long a session.run "
-        "took is not in a RunMetadata: each step is taken from the start of its first op to the "
-        "end of its last one.",
+        "3 steps with 16 op runs, 2 of them the executor's own (_SOURCE). A RunMetadata does not "
+        "say how long session.run took: a step is measured from the start of its first op to the "
+        "end of its last.",
         (
             "What was recorded",
             ("device", "its rows are", "op runs", "total", "left out"),
@@ -101,8 +101,8 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             ],
             0,
         ),
-        "Totals of different kinds do not add up: a launch ends before its kernel does, and a "
-        "thread that waits for a GPU waits for work that is counted there.",
+        "Totals of different kinds overlap and must not be added: a launch ends before its "
+        "kernel, and a thread waits for GPU work that is counted there.",
         (
             "The steps",
             (
@@ -121,7 +121,7 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             0,
         ),
         (
-            "Who owned the time of the steps",
+            "Where the time of the steps went",
             ("owner", "a step", "share"),
             [
                 ("at least one op running", "111 us", "93.8 %"),
@@ -130,7 +130,7 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             0,
         ),
         (
-            "The nodes that cost most (self time)",
+            "The most expensive nodes (self time)",
             ("node", "type that ran", "kind", "calls", "self", "mean", "share of kind"),
             [
                 ("conv", "Conv2D", "kernels of a stream", "4", "190 us", "47.5 us", "100.0 %"),
@@ -174,7 +174,7 @@ def test_steps_of_a_cpu_alone_are_told_without_kinds():
         tracks=(Track(CPU, tracks.OPS, 528, 7_654_321, 0),),
     )
     first, devices, steps, owners, top, graphless = told(conversion.convert(recorded))
-    assert first.startswith("44 steps with 528 op runs. How long")
+    assert first.startswith("44 steps with 528 op runs. A RunMetadata does not say how long")
     assert devices == (
         "What was recorded",
         ("device", "its rows are", "op runs", "total"),
@@ -191,7 +191,7 @@ def test_steps_of_a_cpu_alone_are_told_without_kinds():
         "no op running between ops (scheduling, waiting)",
     ]
     title, headers, rows, more = top
-    assert (title, more) == ("The nodes that cost most (self time)", 2)
+    assert (title, more) == ("The most expensive nodes (self time)", 2)
     assert headers == ("node", "type that ran", "calls", "self", "mean", "share")
     # 44 calls of n + 22.5 us on average; all together 44 * (78 + 12 * 22.5) us
     assert rows == [
@@ -206,9 +206,7 @@ def test_steps_of_a_cpu_alone_are_told_without_kinds():
         ("n04", "Op4", "44", "1.17 ms", "26.5 us", "7.6 %"),
         ("n03", "Op3", "44", "1.12 ms", "25.5 us", "7.3 %"),
     ]
-    assert graphless == (
-        "The trace comes without its graph; with --graph there is also the critical path."
-    )
+    assert graphless == ("The trace has no graph; with --graph the critical path is shown too.")
 
 
 def test_what_steps_add_up_to_is_worked_out_kind_by_kind():

@@ -1,4 +1,4 @@
-"""Chrome trace: by the rules of the Trace Event Format, and held against TensorFlow's Timeline."""
+"""Chrome trace: by the rules of the Trace Event Format, and compared with TensorFlow's Timeline."""
 
 import io
 import json

@@ -228,7 +228,7 @@ def test_a_name_that_is_numbered_keeps_its_end():
 
 
 def test_words_that_can_be_wrapped_are_left_whole_and_others_are_cut():
-    row = ("it is where its resource is", "Resource" * 5)
+    row = ("on the device of its resource", "Resource" * 5)
     fitted = fitting.fit(Table("t", (FIXED, FIXED), (row,)), [row], 30)
     assert fitted.rows[0][0] == row[0]
     assert "…" in fitted.rows[0][1]

@@ -383,8 +383,8 @@ def test_columns_that_are_left_out_are_named_below(monkeypatch):
         "  node      time",
         "  ──────────────",
         "  conv1  18.3 us",
-        "  Left out, for want of room:",
-        "output, code.",
+        "  Columns omitted (terminal",
+        "too narrow): output, code.",
     ]
 
 

@@ -210,7 +210,7 @@ def test_a_formula_says_where_it_leads_and_who_made_it():
 
 
 def test_bookkeeping_is_an_aside_with_its_reason():
-    gate = "An op's gradients wait for one another here, and are handed on unchanged."
+    gate = "These wait until all gradients of an op are ready, and pass them on unchanged."
     assert list(view.backward_lines(KNOWN["gate"])) == [
         (Aside(f"bookkeeping (gate): {gate}"),),
         ("is dL/dy",),

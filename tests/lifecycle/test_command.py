@@ -454,7 +454,7 @@ def test_a_fetch_that_is_not_in_the_graph_leaves_the_stages_before_it(fail, tmp_
     logs = tmp_path / "logs"
     args = ("--fetch", "mull", "--format", "json", "--logdir", str(logs / "toy"))
     status, words, printed = fail(*args)
-    complaint = "There is no node 'mull' in the graph to fetch. Did you mean 'mul'?"
+    complaint = "There is no node 'mull' to fetch in the graph. Did you mean 'mul'?"
     assert_one_sentence(words, complaint)
     document = json.loads(printed)
     assert [stage["stage"] for stage in document["stages"]] == ["frontend", "backward"]

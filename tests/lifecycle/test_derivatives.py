@@ -1,4 +1,4 @@
-"""Derivatives: the formulas read off gradient graphs, and their values, held against SymPy's and
+"""Derivatives: the formulas read off gradient graphs, and their values, compared with SymPy's and
 against finite differences."""
 
 import numpy as np

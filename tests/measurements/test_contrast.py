@@ -274,7 +274,7 @@ def test_what_is_printed_of_two_measurements():
     found = replace(held(), gate=Gate(10, (), ()))
     ratio = "1.20 x [1.17, 1.23]"
     opening, *parts, basis, last = map(read, view.blocks(found))
-    assert opening == "lenet, inference: measurements held against 'a', the first."
+    assert opening == "lenet, inference: measurements compared with 'a', the first."
     assert parts == [
         [
             "When it was measured, and in how many processes",
@@ -312,7 +312,7 @@ def test_what_is_printed_of_two_measurements():
             "",
         ],
     ]
-    assert basis.startswith("Each ratio is of two independent samples, not of pairs:")
+    assert basis.startswith("Each ratio compares two independent samples in which each process")
     assert last == "Nothing is slower than 'a' by more than 10 %."
 
 
@@ -343,7 +343,7 @@ def test_the_row_that_costs_most_anywhere_comes_first():
 def test_where_nothing_differs_it_says_so():
     shown = list(view.blocks(held(measurement())))
     assert shown[2] == (
-        "Machine, software, options, model and data are the same, as far as tflab looks."
+        "Machine, software, options, model and data are the same, as far as tflab checks."
     )
 
 

@@ -216,7 +216,7 @@ def test_a_file_whose_loss_cannot_be_loaded_says_what_it_is_compiled_with(tmp_pa
     )
     assert frontend.notes[-1] == said
     (block,) = stages.blocks(backward)
-    assert block == f"{said} Nothing to differentiate, nothing added."
+    assert block == f"{said} There is nothing to differentiate, so nothing was added."
 
 
 def test_nothing_but_losses_and_optimisers_of_keras_is_loaded(tmp_path):
@@ -279,7 +279,9 @@ def test_a_model_that_cannot_be_called_in_a_graph_says_why_it_is_exported():
         "is compiled with the loss 'mse' and the optimiser 'SGD', and tflab runs the inference "
         "that Keras exports of it."
     )
-    assert list(stages.blocks(backward)) == [f"{said} Nothing to differentiate, nothing added."]
+    assert list(stages.blocks(backward)) == [
+        f"{said} There is nothing to differentiate, so nothing was added."
+    ]
 
 
 # Names

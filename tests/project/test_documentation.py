@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from tflab.__main__ import COMMANDS
+from tflab.views.glossary import TERMS
+from tflab.views.words import FATES
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted(ROOT.glob("docs/*.md")), ROOT / "examples" / "README.md"]
@@ -33,6 +35,21 @@ def test_every_command_is_in_the_readme():
     text = (ROOT / "README.md").read_text()
     for name in COMMANDS:
         assert f"python -m tflab.{name}" in text
+
+
+def test_the_glossary_lists_each_term_with_its_one_meaning():
+    rows = re.findall(
+        r"^\| \*\*(.+)\*\* \| (.+) \|$", (ROOT / "docs" / "glossary.md").read_text(), re.M
+    )
+    assert rows == list(TERMS.items())
+    assert list(TERMS) == sorted(TERMS)
+    assert {*FATES, *("node", "op", "kernel", "step", "feed", "fetch")} <= TERMS.keys()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_of_every_command_points_to_the_glossary(name):
+    parser = importlib.import_module(f"tflab.{name}.__main__").parser()
+    assert "docs/glossary.md" in parser.format_help()
 
 
 def test_every_column_of_every_table_is_explained():

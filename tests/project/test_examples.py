@@ -28,7 +28,7 @@ FACTS = {
     "ordinary_program": (
         r"No value of its first step is NaN or Inf\.",
         r"Inf came from Log \(Log, ordinary_program\.py:\d+: hits = labels \* tf\.math\.log\(",
-        r".*What went in there: Maximum: \d+ zeros\.",
+        r".*Its inputs: Maximum: \d+ zeros\.",
     ),
     "adding_a_model": (
         r"backward   .*\b\d+ of the nodes new",
@@ -49,7 +49,7 @@ FACTS = {
         r"LeNet's conv2\. The three ways agree;",
     ),
     "eager_and_symbolic": (
-        r"1 that the fetches do not need: Exp",
+        r"1 not needed by the fetches: Exp",
         r"merged with the equal add: add_1",
         r"folded into the constant truediv: Const, Const_1, Sqrt",
         r"Both ways give the same values, within 1e-06\.",

@@ -123,7 +123,11 @@ def lab(tmp_path):
 def test_the_newest_that_go_together_are_taken(lab):
     _, _, (upgrade, *asked) = lab()
     assert upgrade == "-m pip install --quiet --upgrade pip"
-    assert asked == [NEWEST, "-m pip install --quiet --no-deps -e .", "-m tflab.report"]
+    assert asked == [
+        NEWEST,
+        "-m pip install --quiet --no-deps -e .",
+        "-m tflab.report --model lenet",
+    ]
 
 
 def test_where_the_newest_cannot_be_installed_those_that_worked_are_taken_and_that_is_said(lab):
@@ -133,7 +137,7 @@ def test_where_the_newest_cannot_be_installed_those_that_worked_are_taken_and_th
         "The newest packages cannot be installed together: taking those of constraints.txt.\n"
     )
     assert asked[:2] == [NEWEST, f"{NEWEST} -c constraints.txt"]
-    assert asked[-1] == "-m tflab.report"
+    assert asked[-1] == "-m tflab.report --model lenet"
 
 
 def test_where_neither_can_be_installed_nothing_is_run(lab):

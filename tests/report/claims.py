@@ -81,7 +81,7 @@ SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
         ("processes {1}", "{0}", "median"),
         ("processes {1}", "default", "median"),
     ),
-    rf"At batch (\d+) an untraced step takes ({TIME}), its ops together only ({TIME})": (
+    rf"At batch (\d+) an untraced step takes ({TIME}) but its ops only ({TIME})": (
         None,
         ("batch {0}", STEP, "median"),
         ("batch {0}", "ops of a step", "mean"),

@@ -184,7 +184,7 @@ LAB = Lab(
     compared=COMPARED,
 )
 WARM = (
-    "3 untraced steps and as many traced ones in turn, after 2 warm-up steps of each; "
+    "3 untraced steps and as many traced ones, alternating, after 2 warm-up steps of each; "
     "batch size 16."
 )
 WALKING = "python -m tflab.lifecycle --model lenet --steps 3"

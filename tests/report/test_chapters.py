@@ -31,7 +31,8 @@ def test_the_report_opens_with_what_it_is_about():
     report = chapters.report(LAB, "python -m tflab.report --model lenet")
     assert report.title == "The life of lenet"
     assert report.about == (
-        "What a framework does between a line of Python and the machine, followed through two "
+        "This report follows what TensorFlow does between a line of Python and the machine, "
+        "through two "
         "graphs: x*y + z, small enough to follow by eye, and lenet. Each chapter says how its "
         "numbers were obtained."
     )
@@ -46,7 +47,8 @@ def test_a_report_of_the_small_graph_has_it_once():
     ]
     assert whole.title == "The life of x*y + z"
     assert whole.about == (
-        "What a framework does between a line of Python and the machine, followed through x*y + "
+        "This report follows what TensorFlow does between a line of Python and the machine, "
+        "through x*y + "
         "z, a graph that is small enough to follow by eye. Each chapter says how its numbers were "
         "obtained."
     )
@@ -58,7 +60,7 @@ def titles(report):
 
 def test_the_small_graph_on_two_devices_follows_the_same_on_one():
     whole = chapters.report(replace(LAB, toy_on_two=LAB.toy), "")
-    assert titles(whole)[1:4] == [
+    assert titles(whole)[:3] == [
         "The life of x*y + z",
         "x*y + z on two devices",
         f"The life of {LAB.model}",
@@ -73,22 +75,23 @@ def test_a_report_has_the_chapters_that_were_chosen():
     chosen = chapters.report(LAB, "", ("graph", "batch-sizes"))
     assert titles(chosen) == ["The life of lenet", "Batch sizes"]
     assert chosen.about == (
-        "What a framework does between a line of Python and the machine, followed through lenet. "
+        "This report follows what TensorFlow does between a line of Python and the machine, "
+        "through lenet. "
         "Each chapter says how its numbers were obtained."
     )
     assert chapters.report(LAB, "", ("memory",)).about == (
-        "What was measured of lenet; each chapter says how its numbers were obtained."
+        "Measurements of lenet. Each chapter says how its numbers were obtained."
     )
 
 
 def test_what_was_not_measured_is_in_no_chapter():
     bare = Lab("lenet", LAB.environment, None, None, None, None, None)
     report = chapters.report(bare, "")
-    assert titles(report) == [*("Environment", "Loss and accuracy", "How each number was obtained")]
+    assert titles(report) == [*("Loss and accuracy", "Environment", "How each number was obtained")]
     assert report.questions == ()
     assert shown(chapters.environment(bare))[1][2:] == [
         ("Model", "lenet, as a graph that a session runs"),
-        ("Graph passes", "all that the runtime has on by itself; XLA is off"),
+        ("Graph passes", "the runtime's defaults; XLA is off"),
         0,
     ]
     assert [type(part) for part in chapters.methods(bare)] == [str]
@@ -99,11 +102,11 @@ def test_a_report_that_was_interrupted_has_the_chapters_that_were_measured_and_s
     report = chapters.report(lab, "", ("graph", "ops", "batch-sizes", "memory"))
     assert titles(report) == ["The life of lenet", "Memory"]
     assert report.about.endswith(
-        " Partial: interrupted, what follows was measured until then. These chapters are missing: "
+        " Partial: these are the measurements up to the interruption. These chapters are missing: "
         "ops, batch-sizes."
     )
     whole = chapters.report(replace(LAB, interrupted=True), "", ("graph",))
-    assert whole.about.endswith(" Partial: interrupted, what follows was measured until then.")
+    assert whole.about.endswith(" Partial: these are the measurements up to the interruption.")
 
 
 def test_every_command_of_a_model_that_needs_it_has_soft_placement():
@@ -124,14 +127,14 @@ def recipe(part):
     return isinstance(part, Recipe)
 
 
-def test_a_report_with_a_diagnosis_begins_with_it():
+def test_the_reasons_why_a_step_is_slow_come_before_its_ops():
     slow = Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement")
     lab = replace(LAB, compared=replace(COMPARED, diagnosis=(slow,)))
-    first, second, *_ = chapters.report(lab, "").chapters
-    assert (first.title, second.title) == ("Why a step is slow", "Environment")
+    *_, first, second = chapters.report(lab, "", ("training", "slow", "ops")).chapters
+    assert (first.title, second.title) == ("Why a step is slow", "The ten most expensive ops")
     sentences = Frame("", "", ("Transposes cost most.",))
     assert first.parts == (
-        Strip("Why a step is slow, what costs most first", (sentences,)),
+        Strip("Why a step is slow (largest cost first)", (sentences,)),
         SWEPT,
     )
 
@@ -142,7 +145,7 @@ def test_a_report_of_a_busy_machine_says_so_first_and_its_empty_chapter_moves_to
     walked = replace(LINEAR, stages=stages)
     lab = replace(LAB, compared=replace(COMPARED, quality=BUSY))
     first, *_, last = chapters.report(lab, "").chapters
-    assert (first.title, first.parts[0]) == ("Environment", BUSY_LINE)
+    assert (first.title, first.parts[0], first.folded) == ("Environment", BUSY_LINE, False)
     assert (last.title, last.parts) == ("Why a step is slow", (BUSY_LINE, SWEPT))
     assert next(step_chapters.times(walked)) == BUSY_LINE
     assert next(step_chapters.times(LINEAR)) != BUSY_LINE
@@ -151,17 +154,21 @@ def test_a_report_of_a_busy_machine_says_so_first_and_its_empty_chapter_moves_to
 def test_each_chapter_holds_what_its_title_says():
     report = chapters.report(LAB, "")
     assert [(chapter.title, shown(chapter.parts)) for chapter in report.chapters] == [
-        ("Environment", shown(chapters.environment(LAB))),
         ("The life of x*y + z", shown(graph_chapter.parts(TOY, "x*y + z"))),
         ("The life of lenet", shown(graph_chapter.parts(LINEAR, "lenet"))),
         ("Loss and accuracy", shown(training_chapter.parts(LAB))),
-        ("The ten ops that cost most", shown(step_chapters.top_ops(LINEAR, COMPARED))),
+        ("The ten most expensive ops", shown(step_chapters.top_ops(LINEAR, COMPARED))),
         ("Batch sizes", shown(batch_sizes_chapter.parts(COMPARED))),
         ("Configurations", shown(configurations_chapter.parts(COMPARED, 0))),
         ("Where a step's time goes", shown(step_chapters.times(LINEAR))),
         ("Memory", shown(step_chapters.memory(LINEAR))),
         ("Roofline", shown(step_chapters.roofline(COMPARED))),
+        ("Environment", shown(chapters.environment(LAB))),
         ("How each number was obtained", shown(chapters.methods(LAB))),
+    ]
+    folded = [chapter.title for chapter in report.chapters if chapter.folded]
+    assert folded == [
+        *("Configurations", "Memory", "Roofline", "Environment", "How each number was obtained")
     ]
 
 
@@ -176,7 +183,7 @@ def test_the_environment_is_what_was_found_and_what_was_measured():
             ("Devices", "2 devices"),
             ("Graphs, times, memory", "training, batch size 16"),
             ("Batch sizes", "inference, 4, 16, 64"),
-            ("Graph passes", "all that the runtime has on by itself; XLA is off"),
+            ("Graph passes", "the runtime's defaults; XLA is off"),
             0,
         ],
     ]
@@ -194,11 +201,10 @@ METHODS = [
 def test_it_closes_with_how_each_number_was_obtained():
     assert shown(chapters.methods(LAB)) == [
         [*METHODS, ("Loss and accuracy", "1,205", "0", "untraced but for 5"), 0],
-        "In turn: an untraced step, then a traced one, so that both see the same machine. The "
-        "untraced time is what a step takes; the traced one, which is longer, says of what. "
-        "Passes, devices and the graph that ran are read from the runtime's own dumps; what "
-        "became of a "
-        "node is worked out from the graphs before and after each pass.",
+        "In turn: untraced and traced steps alternate, so both run under the same conditions. The "
+        "untraced time is the time of a step; the traced time, which is longer, shows what it "
+        "consists of. Passes, devices and the graph that ran are read from the runtime's dumps. "
+        "The fate of each node is derived from the graphs before and after each pass.",
     ]
 
 

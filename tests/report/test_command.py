@@ -179,19 +179,19 @@ def test_the_states_of_a_drawing_end_in_the_graph_that_ran(walked, model):
             assert (before, after) == (step.before, step.after)
 
 
-def test_the_chapters_come_in_the_order_of_the_lab(whole):
+def test_the_graphs_come_first_and_what_is_looked_up_last(whole):
     assert [chapter.title for chapter in whole.chapters] == [
-        "Environment",
         "The life of x*y + z",
         "The life of lenet",
         "What the network saw",
         "Loss and accuracy",
-        "The ten ops that cost most",
+        "The ten most expensive ops",
         "Batch sizes",
         "Configurations",
         "Where a step's time goes",
         "Memory",
         "Roofline",
+        "Environment",
         "How each number was obtained",
     ]
 
@@ -394,9 +394,9 @@ def test_a_wrong_chapter_is_refused_with_the_nearest_right_one(capsys):
     assert report.main(["--chapters", "batchsizes", "environment"]) == 2
     assert capsys.readouterr() == (
         "",
-        "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from slow, "
-        "environment, toy, devices, graph, network, training, ops, batch-sizes, configurations, "
-        "elsewhere, times, memory, roofline, tasks, methods.\n",
+        "tflab: No chapter named 'batchsizes'. Did you mean 'batch-sizes'? Choose from toy, "
+        "devices, graph, network, training, slow, ops, batch-sizes, configurations, elsewhere, "
+        "times, memory, roofline, tasks, environment, methods.\n",
     )
 
 
@@ -404,9 +404,7 @@ def test_the_command_that_repeats_a_report_has_its_chapters_and_configurations()
     options = "--model toy --chapters memory times --configs xla --configs-seconds 7"
     args = report.parser().parse_args([*options.split(), "--logdir", "runs/x"])
     assert report.repeated(args) == f"python -m tflab.report {options} --logdir runs/x"
-    assert report.repeated(report.parser().parse_args([])) == (
-        "python -m tflab.report --model lenet"
-    )
+    assert report.repeated(report.parser().parse_args([])) == ("python -m tflab.report --model toy")
 
 
 def test_a_report_of_one_chapter_is_written(tmp_path, capsys):

@@ -12,8 +12,8 @@ from tflab.report.contents import Recipe
 
 def test_configurations_are_said_then_compared_and_the_command_tells_more():
     assert shown(configurations_chapter.parts(RACED, 60)) == [
-        "An untraced step of inference, once as the runtime is set by itself, and once with one "
-        "setting changed; the weights and images are the same.",
+        "An untraced step of inference, with the runtime's defaults and with one setting changed; "
+        "weights and images are the same.",
         [
             "What was changed",
             ("configuration", "what it means"),
@@ -22,9 +22,8 @@ def test_configurations_are_said_then_compared_and_the_command_tells_more():
             0,
         ],
         [
-            "The untraced step under other configurations, median, in processes of their own "
-            "(times "
-            "as long as default)",
+            "Median untraced step under other configurations, each in its own processes (ratio to "
+            "default)",
             ("batch", "default", "xla"),
             ("4", "1.10 ms", "2.20 ms (2.00 x [1.80, 2.20])"),
             ("64", "7.90 ms", "7.95 ms (cannot tell [0.90, 1.10])"),
@@ -55,7 +54,7 @@ def test_on_a_busy_machine_no_configuration_wins():
 
 def test_without_another_configuration_it_says_so():
     assert list(configurations_chapter.parts(COMPARED, 60)) == [
-        "No configuration was compared with that which the runtime has by itself."
+        "No configuration was compared with the default."
     ]
 
 

@@ -27,8 +27,8 @@ def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhe
         0,
     ] in parts
     assert last == Recipe(
-        "5 processes one after the other, each an observation of its own. The command keeps such "
-        "a measurement on another machine.",
+        "5 processes one after the other, each of which is one observation. The command saves "
+        "such a measurement on another machine.",
         "python -m tflab.compare --model lenet --batch-sizes 4 16 --save there.json.gz",
     )
 
@@ -62,12 +62,11 @@ def asked(*words: str) -> tuple[str, ...]:
 
 def test_the_chapter_is_there_with_those_that_were_chosen():
     assert asked("--chapters", "memory", "--with", "a") == ("elsewhere", "memory")
-    assert asked("--with", "a") == selection.CHAPTERS
+    assert asked("--model", "lenet", "--with", "a") == selection.CHAPTERS
     with pytest.raises(UsageError) as error:
         asked("--chapters", "elsewhere")
     assert str(error.value) == (
-        "The chapter 'elsewhere' compares with measurements that were kept; give their files "
-        "--with."
+        "The chapter 'elsewhere' compares with saved measurements; give their files with --with."
     )
 
 
@@ -82,7 +81,7 @@ def test_the_command_that_repeats_a_report_names_its_files():
         ({"model": "convnet"}, "'there' was measured of 'convnet', not of 'lenet'."),
         (
             {"phase": "training"},
-            "'there' cannot be held against a report, which is of inference by op at batch sizes "
+            "'there' cannot be compared with a report, which is of inference by op at batch sizes "
             "1, 16, 64; it is of training by op at 4, 16.",
         ),
     ],

@@ -47,7 +47,7 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
             ("unreached", "1", "not needed by the fetches", "1 by constant_folding"),
             0,
         ],
-        "10 executed under their own name + 2 that the runtime made (constant_folding, feed) = 12 "
+        "10 executed under their own name + 2 made by the runtime (1 folded constant, 1 feed) = 12 "
         "that run.",
         [
             "The nodes that did not run as they were written, by name",
@@ -59,7 +59,7 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
             0,
         ],
         Recipe(
-            f"Colours and times in the drawing: {WARM} Times at each batch size in the panel: "
+            f"Colours and times in the graph: {WARM} Times at each batch size in the panel: "
             "traced steps, folded as they came.",
             f"{WALKING}\npython -m tflab.follow matmul --model lenet",
         ),
@@ -74,8 +74,9 @@ def test_the_life_of_a_graph_without_gradients_or_passes_says_nothing_of_them():
     )
     assert parts[2:] == [
         Recipe(
-            "Colours and times in the drawing: 7 untraced steps and as many traced ones in turn, "
-            "after 4 warm-up steps of each; batch size 5. Times at each batch size in the panel: "
+            "Colours and times in the graph: 7 untraced steps and as many traced ones, "
+            "alternating, after 4 warm-up steps of each; batch size 5. Times at each batch size "
+            "in the panel: "
             "traced steps, folded as they came.",
             "python -m tflab.lifecycle --model toy --steps 7\npython -m tflab.follow x --model toy",
         )
@@ -143,7 +144,7 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
     about, drawn, rule, _, steps, _, path, derivatives, wrong, *_, recipe = parts
     assert about.endswith(
         " Nothing is computed before the graph runs: the numbers in the drawing are those of the "
-        "first, recorded later and shown from the start."
+        "first, recorded later."
     )
     assert rule == "The chain rule, for this graph: dL/dw = dL/dw. L is loss = mean(w)."
     assert steps[2:] == [("loss", "mean(w)", "dL/dw", "dL/d(loss)"), 0]

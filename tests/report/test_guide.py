@@ -11,18 +11,18 @@ NS = {"relu": 7_000.0, "loss": 2_000.0, "read": 0.0}
 
 def test_each_state_has_a_sentence_on_what_to_look_at():
     assert list(guide.sentences(STATES, NS)) == [
-        "Follow the arrows down to loss: each box is an op that a line of the program has made, "
-        "and none has computed anything yet.",
-        "Follow the arrows up beside the forward graph: each op has its derivative at its side, "
-        "multiplied with what comes from below. That is the chain rule.",
-        "Each node now says where it will run: CPU:0, all of them.",
+        "Follow the arrows down to loss: each box is an op that a line of the program created. "
+        "Nothing has been computed yet.",
+        "Follow the arrows up beside the forward graph: beside each op stands its derivative, "
+        "multiplied by the gradient from below. That is the chain rule.",
+        "Each node now shows where it will run: CPU:0, all of them.",
         "Look for what goes (1 node) and what changes (2 nodes): remapper fuses neighbouring ops "
         "into one kernel.",
-        "Look for what goes (2 nodes) and what changes (1 node): constant_folding computes what "
-        "depends on constants only, once and for all.",
-        "Look for what goes (1 node) and what changes (1 node): feeds_and_fetches prunes to what "
-        "was asked for; fed and fetched tensors get nodes.",
-        "The stronger its colour, the longer a node took; relu took longest, 7.00 us in a "
+        "Look for what goes (2 nodes) and what changes (1 node): constant_folding computes in "
+        "advance everything that depends only on constants.",
+        "Look for what goes (1 node) and what changes (1 node): feeds_and_fetches prunes the "
+        "graph to the fetches, and adds nodes for feeds and fetches.",
+        "The stronger the colour, the longer the node took; relu took longest, 7.00 us in a "
         "traced step (median).",
     ]
 
@@ -51,7 +51,7 @@ def test_a_model_without_a_loss_has_the_same_drawing_again():
 
 
 def test_where_no_node_was_timed_none_took_longest():
-    assert guide.ran({}) == "These are the nodes that ran."
+    assert guide.ran({}) == "These nodes ran."
 
 
 def test_the_gradients_open_with_the_chain_rule_of_this_graph():

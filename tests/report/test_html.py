@@ -19,6 +19,7 @@ from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, html, viewer_data
 from tflab.report.contents import Chapter, DrawnGraph, Picture, Recipe, Report
 from tflab.report.drawn import Box, Drawing, Lane, StandIn, State
+from tflab.views import glossary
 
 EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(2)>&{{ 7*7 }}\u2028\\'\""
 
@@ -158,7 +159,7 @@ def test_a_fused_node_and_the_one_that_does_its_work_are_related():
 def test_tables_keep_their_columns_and_say_what_was_left_out():
     table = Table("Costs", (Column("op", str), Column("time", str, right=True)), ("Relu",), more=3)
     page = html.page(report(table))
-    assert '<th scope="col">op</th>' in page
+    assert ">op</th>" in page
     assert '<th scope="col" class="right">time</th>' in page
     assert '<td>Relu</td><td class="right">Relu</td>' in page
     assert "and 3 more" in page
@@ -238,6 +239,29 @@ def test_each_chapter_is_where_the_contents_point():
     anchors = ["where-a-step-s-time-goes", "the-life-of-x-y-z"]
     assert [a["href"] for tag, a in elements if tag == "a"] == [f"#{name}" for name in anchors]
     assert [a["id"] for tag, a in elements if tag == "section"] == anchors
+
+
+def test_headers_and_fates_that_are_terms_say_what_they_mean_on_hover():
+    columns = Column("fate", lambda row: row[0]), Column("node", lambda row: row[1])
+    table = Table("T", columns, (("folded", "step"), ("odd", "x")))
+    elements = Reader(html.page(Report("", "", "", (Chapter("C", (table,)),)))).elements
+    titles = [(tag, attributes.get("title")) for tag, attributes in elements if tag in ("th", "td")]
+    assert titles == [
+        ("th", glossary.TERMS["fate"]),
+        ("th", glossary.TERMS["node"]),
+        ("td", glossary.TERMS["folded"]),
+        *[("td", None)] * 3,
+    ]
+
+
+def test_a_folded_chapter_is_its_title_until_it_is_opened():
+    chapters = (Chapter("Open", ("a",)), Chapter("Folded", ("b",), folded=True))
+    elements = Reader(html.page(Report("", "", "", chapters))).elements
+    tags = [tag for tag, _ in elements]
+    assert tags[tags.index("main") :][1:8] == [
+        *("section", "h2", "p"),
+        *("section", "details", "summary", "h2"),
+    ]
 
 
 def test_a_picture_stands_in_the_page_as_svg_with_attributes_for_styles():
@@ -521,7 +545,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "title": "Written",
                 "about": "from lines",
                 "look": "Follow the arrows down to b: each box is an op that a line of the "
-                "program has made, and none has computed anything yet.",
+                "program created. Nothing has been computed yet.",
                 "lines": ("2 nodes",),
                 "gone": [],
                 "touched": [],

@@ -140,7 +140,7 @@ def test_a_report_over_two_tasks_has_its_chapter_and_its_picture(tmp_path, capsy
     tables = re.findall(r"^\*\*(.*?)[,:*]", page, re.M)
     assert tables == [
         "Partitions",
-        "Who owned the wall time of the traced steps",
+        "Where the wall time of the traced steps went",
         "Compute against communication",
         "Tensors on the wire",
         "Measured",

@@ -237,10 +237,10 @@ WRITTEN = State(
 DIFFERENTIATED = State(
     stage="backward",
     title="With gradients",
-    about="Each op's gradient function has added the nodes that derive it.",
+    about="Each op's gradient function added the nodes that compute its gradient.",
     lines=(
         "4 nodes to derive 2 ops, 3 nodes to update 5 variables",
-        "3 gradients held against finite differences: largest relative error 4.1e-06",
+        "3 gradients compared with finite differences: largest relative error 4.1e-06",
     ),
     gone=(),
     defined=WHOLE[7:],
@@ -272,9 +272,9 @@ PLACED = (
     State(
         stage="placement",
         title="constant_folding, iteration 2",
-        about="computes what depends on constants only, once and for all",
+        about="computes in advance everything that depends only on constants",
         lines=(
-            "1 that the fetches do not need: Fill",
+            "1 not needed by the fetches: Fill",
             "folded into the constant dim_folded: dim",
             "1 node added: dim_folded",
         ),
@@ -286,7 +286,7 @@ PLACED = (
     State(
         stage="placement",
         title="feeds_and_fetches",
-        about="prunes to what was asked for; fed and fetched tensors get nodes",
+        about="prunes the graph to the fetches, and adds nodes for feeds and fetches",
         lines=("x is fed through _arg_x", "1 node added: _arg_x"),
         gone=("x",),
         defined=(ARG, FED, FED_GRAD),
@@ -324,7 +324,7 @@ def test_a_model_without_a_loss_has_an_empty_state_that_says_why():
     assert pass_log.with_gradients(FRONTEND, Backward(None, FORWARD)) == State(
         stage="backward",
         title="With gradients",
-        about="Nothing to differentiate, nothing added.",
+        about="There is nothing to differentiate, so nothing was added.",
         lines=(),
         gone=(),
         defined=(),
@@ -439,7 +439,7 @@ def test_the_changes_say_of_every_state_what_it_left_and_what_happened():
             "With gradients",
             "7",
             "14",
-            "4 nodes to derive 2 ops, 3 nodes to update 5 variables; 3 gradients held against "
+            "4 nodes to derive 2 ops, 3 nodes to update 5 variables; 3 gradients compared with "
             "finite differences: largest relative error 4.1e-06",
         ),
         ("placer", "14", "14", "2 nodes given a device"),
@@ -454,7 +454,7 @@ def test_the_changes_say_of_every_state_what_it_left_and_what_happened():
             "constant_folding, iteration 2",
             "13",
             "12",
-            "1 that the fetches do not need: Fill; folded into the constant dim_folded: dim; "
+            "1 not needed by the fetches: Fill; folded into the constant dim_folded: dim; "
             "1 node added: dim_folded",
         ),
         ("feeds_and_fetches", "12", "12", "x is fed through _arg_x; 1 node added: _arg_x"),

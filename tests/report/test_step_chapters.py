@@ -120,7 +120,7 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
             0,
         ],
         [
-            "Who owned the wall time of the traced steps",
+            "Where the wall time of the traced steps went",
             ("owner", "a step, mean", "share"),
             ("before the first op (session, feeds)", "600 us", "10.0 %"),
             ("at least one op running", "3.00 ms", "50.0 %"),
@@ -130,10 +130,10 @@ def test_the_times_of_a_step_are_its_lengths_its_owners_and_its_middle_step():
         ],
         ("timeline", ("timeline", runs, middle, walk.EXECUTION.critical_path)),
         "In the step of median length at most 4 ops ran at once, 1.75 on average. No op ran for "
-        "25.0 % of it on CPU:0, 40.0 % of it on CPU:1: the runtime itself may have worked "
-        "meanwhile, so that is not idle time.",
-        "The longest chain of dependent ops has 3 op runs and takes 9.60 us in a traced "
-        "step: a model in which every op has a processor. All ops together are 1.25 x as much "
+        "25.0 % of it on CPU:0, 40.0 % of it on CPU:1: the runtime itself may have been working, "
+        "so this is not idle time.",
+        "The longest chain of dependent ops has 3 op runs and takes 9.60 us in a traced step; "
+        "with one processor per op a step could not be faster. All ops together are 1.25 x as much "
         "work. While any of them ran, 1.12 ran at once on average.",
         Recipe(WARM, WALKING),
     ]

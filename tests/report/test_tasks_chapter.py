@@ -83,7 +83,7 @@ def test_then_who_owned_the_time_and_at_last_what_more_tasks_bring():
     assert shown(tasks_chapter.parts("lenet", MADE))[4:] == [
         *shown([execution.owners(RAN), *network.blocks(RAN)]),
         Recipe(
-            "3 untraced steps and as many traced ones in turn, after 2 warm-up steps of each; "
+            "3 untraced steps and as many traced ones, alternating, after 2 warm-up steps of each; "
             "batch size 16.",
             "python -m tflab.lifecycle --model lenet --batch-size 64 --steps 20 --cluster 2 "
             "--split layers",
@@ -108,7 +108,7 @@ def test_copies_of_a_model_have_parts_of_the_rows_and_given_tasks_are_named():
 def test_a_busy_machine_and_a_task_that_died_come_before_all_numbers():
     died = replace(SCALING, quality=BUSY, failure="Task 1 is gone.")
     parts = shown(tasks_chapter.parts("lenet", replace(MADE, scaling=died)))
-    assert parts[:2] == [BUSY_LINE, "Until this went wrong: Task 1 is gone."]
+    assert parts[:2] == [BUSY_LINE, "These are the measurements up to this error: Task 1 is gone."]
     *one_step, recipe = shown(tasks_chapter.parts("lenet", MADE))
     concluded = len(shown(scaling_view.tables(SCALING))) - 2  # of a quiet machine only
     assert parts[2:] == [*one_step[:-concluded], recipe]
@@ -117,7 +117,7 @@ def test_a_busy_machine_and_a_task_that_died_come_before_all_numbers():
 def test_where_only_this_process_was_measured_no_step_is_shown():
     died = replace(SCALING, rows=SCALING.rows[:1], failure="It died.")
     assert shown(tasks_chapter.parts("m", replace(MADE, scaling=died, shown=None)))[:2] == [
-        "Until this went wrong: It died.",
+        "These are the measurements up to this error: It died.",
         "A step of training on the same 64 rows of MNIST, split by layers. 0 tasks are this "
         "process alone. Each number of tasks was measured once, so that no speed-up has an "
         "interval.",
@@ -137,9 +137,9 @@ def test_only_a_report_with_tasks_has_the_chapter_and_all_else_stays():
 
     without = titles(LAB)
     assert titles(replace(LAB, tasks=MADE)) == [
-        *without[:-1],
+        *without[:-2],
         "One step over several tasks",
-        without[-1],
+        *without[-2:],
     ]
 
 
@@ -153,11 +153,11 @@ def asked(*words: str) -> tuple[str, ...]:
 
 def test_the_chapter_is_there_with_those_that_were_chosen():
     assert asked("--chapters", "memory", "--cluster", "2") == ("memory", "tasks")
-    assert asked("--cluster", "2") == selection.CHAPTERS
+    assert asked("--model", "lenet", "--cluster", "2") == selection.CHAPTERS
     with pytest.raises(UsageError) as error:
         asked("--chapters", "tasks")
     assert str(error.value) == (
-        "The chapter 'tasks' shows a step that several tasks share; give --cluster 2, say."
+        "The chapter 'tasks' shows a step that several tasks share; give --cluster 2, for example."
     )
 
 
@@ -167,7 +167,7 @@ def test_the_command_that_repeats_a_report_has_its_tasks():
         "--cluster 127.0.0.1:1,127.0.0.1:2",
     ):
         args = report.parser().parse_args(words.split())
-        assert report.repeated(args) == f"python -m tflab.report --model lenet {words}"
+        assert report.repeated(args) == f"python -m tflab.report --model toy {words}"
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_the_command_that_repeats_a_report_has_its_tasks():
         ("--cluster localhost:0", "'localhost:0' is no address of a task: its port cannot be 0."),
         ("--cluster two", "The number of tasks is 'two'"),
         ("--cluster 2 --split rows", "No way to split a model named 'rows'"),
-        ("--split batch", "--split batch says how --cluster is used; give --cluster 2, say."),
+        ("--split batch", "--split batch needs --cluster; give --cluster 2, for example."),
     ],
 )
 def test_what_cannot_be_is_one_sentence_before_anything_is_made(tmp_path, capsys, words, sentence):

@@ -112,8 +112,8 @@ def test_a_node_for_which_nobody_asked_is_on_the_default_device(reason_without_s
 
 
 def test_a_node_that_the_runtime_made_is_where_it_was_made(reason_of):
-    assert reason_of["_retval_out_0_0"] == (CPU0, "made there by the runtime (fetch)")
-    assert reason_of["a/RandomUniform/_0"] == (CPU1, "made there by the runtime (transfer)")
+    assert reason_of["_retval_out_0_0"] == (CPU0, "created there by the runtime (fetch)")
+    assert reason_of["a/RandomUniform/_0"] == (CPU1, "created there by the runtime (transfer)")
 
 
 def test_of_two_lines_that_ask_for_a_device_the_inner_one_counts():

@@ -141,13 +141,12 @@ def test_every_setting_that_differs_is_told(here, capsys):
         ),
         (
             ("--resume",),
-            "There is no training of 'lenet' in 'runs' to go on with; "
-            "leave out --resume to begin one.",
+            "There is no training of 'toy' in 'runs' to continue; leave out --resume to begin one.",
         ),
         (
             ("--resume", "--logdir", "nowhere", "--model", "toy"),
-            "There is no training of 'toy' in 'nowhere' to go on with; "
-            "leave out --resume to begin one.",
+            "There is no training of 'toy' in 'nowhere' to continue; leave out --resume to begin "
+            "one.",
         ),
         (
             ("--model", MODEL, "--logdir", "file/mine"),
@@ -276,7 +275,7 @@ def test_an_interrupt_shows_what_there_is_and_how_to_go_on(processes):
     assert status == 130
     assert f"{HEAVY} on noise, batch 16, seed 1: partial\n" in out
     assert err.endswith(
-        f"Interrupted. To go on:  python -m tflab.train --resume --model {HEAVY} "
+        f"Interrupted. To continue:  python -m tflab.train --resume --model {HEAVY} "
         "--logdir runs/stopped\n"
     )
 

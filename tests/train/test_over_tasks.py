@@ -49,7 +49,10 @@ def test_a_training_ends_with_the_weights_of_one_machine(way, tmp_path, two_task
 
 FOUND = ["--resume", "--model", "toy", "--logdir", "mine"]
 MINE = ["--model", "toy", "--epochs", "2", "--batch-size", "100", "--logdir", "mine"]
-ON = "To go on from the last checkpoint:  python -m tflab.train --resume --model toy --logdir mine"
+ON = (
+    "To continue from the last checkpoint:  python -m tflab.train --resume --model toy --logdir "
+    "mine"
+)
 
 
 def test_a_training_goes_on_after_a_task_was_killed_in_a_step(
@@ -103,7 +106,9 @@ def test_a_training_over_tasks_that_is_interrupted_saves_and_goes_on(
 
     monkeypatch.setattr(loop, "finish_epoch", is_interrupted)
     assert train.main([*MINE, "--cluster", ",".join(two_tasks)]) == 128 + number
-    assert capsys.readouterr().err.endswith(f"Interrupted. To go on:  {ON.partition(':  ')[2]}\n")
+    assert capsys.readouterr().err.endswith(
+        f"Interrupted. To continue:  {ON.partition(':  ')[2]}\n"
+    )
     monkeypatch.setattr(loop, "finish_epoch", usual)
     assert train.main(FOUND) == 0  # on none
     assert "11 of 22 steps are done." in capsys.readouterr().err

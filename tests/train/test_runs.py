@@ -68,8 +68,8 @@ def test_without_a_training_of_the_model_there_is_nothing_to_go_on_with(tmp_path
     with pytest.raises(UsageError) as error:
         runs.find_training(tmp_path, "toy")
     assert str(error.value) == (
-        f"There is no training of 'toy' in '{tmp_path}' to go on with; "
-        "leave out --resume to begin one."
+        f"There is no training of 'toy' in '{tmp_path}' to continue; leave out --resume to begin "
+        f"one."
     )
 
 

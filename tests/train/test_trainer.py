@@ -178,8 +178,7 @@ def test_an_optimizer_alone_is_a_recipe_with_a_rate_of_its_own():
     [
         (
             {"loss": None},
-            "The model 'mine' has no loss, so there is nothing to train it for; "
-            "its Model needs a `loss`.",
+            "The model 'mine' has no loss, so it cannot be trained; its Model needs a `loss`.",
         ),
         (
             {"recipe": None},

@@ -53,7 +53,7 @@ def test_right_answers_are_explained_where_there_are_any():
         replace(epoch, train_accuracy=math.nan, test_accuracy=math.nan) for epoch in EPOCHS
     )
     _, note = view.blocks(HISTORY)
-    assert note.startswith("Loss and share of right answers are means over all rows: ")
+    assert note.startswith("Loss and accuracy are means over all rows: ")
     _, note = view.blocks(replace(HISTORY, epochs=silent))
     assert note.startswith("The loss is a mean over all rows: ")
 
@@ -124,8 +124,8 @@ def test_a_training_is_told_whole():
         0,
     ]
     assert note == (
-        "Loss and share of right answers are means over all rows: of training as each batch came, "
-        "before it was learned from; of the test with the weights at the end of the epoch."
+        "Loss and accuracy are means over all rows: for training on each batch before its update; "
+        "for the test with the weights at the end of the epoch."
     )
 
 
@@ -151,7 +151,7 @@ def test_a_training_where_only_some_epochs_have_right_answers_shows_those():
         ("0.393", "", "0.0742", ""),
         ("0.00338", "99.93 %", "0.0305", "99.26 %"),
     ]
-    assert note.startswith("Loss and share of right answers are means over all rows: ")
+    assert note.startswith("Loss and accuracy are means over all rows: ")
 
 
 def test_the_plan_counts_the_last_step_which_is_smaller_and_is_silent_about_all_threads():

@@ -83,10 +83,11 @@ def shown(stage: Backward) -> list:
 
 def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_right():
     assert shown(STAGE) == [
-        "10 nodes added to 7: 5 from gradient functions, 3 that belong to no one forward op, "
+        "10 nodes added to 7: 5 from gradient functions, 3 shared by several forward ops, "
         "2 from the optimiser. Still nothing is computed.",
         [
-            "Forward ops, last first as differentiation met them, and what came from each",
+            "Forward ops in the order of differentiation (last first), and the nodes that each "
+            "gave rise to",
             DERIVED,
             ("loss", "Mean", "_MeanGrad", "2", "Tile, Shape"),
             ("mul", "Mul", "_MulGrad", "3", "2 Mul, Shape"),
@@ -101,14 +102,14 @@ def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_r
             "",
         ],
         [
-            "Functions that were added",
+            "Functions added for the gradients",
             ("function", "called by", "nodes", "types"),
             ("grad_2", "else_branch of gradients/cond", "3", "3 Neg"),
             "",
         ],
         [
-            "Gradients against finite differences, taken in float64 on MNIST, at weights a little "
-            "off the first ones",
+            "Gradients compared with finite differences in float64 on MNIST, at weights slightly "
+            "off the initial ones",
             CHECKED,
             ("conv/kernel", "8 of 2,400", "2.5e-07"),
             ("conv/bias", "5 of 16", "1.2e-06"),
@@ -120,7 +121,7 @@ def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_r
 
 
 def test_without_new_functions_there_is_no_table_of_them():
-    others = [block for block in shown(STAGE) if block[0] != "Functions that were added"]
+    others = [block for block in shown(STAGE) if block[0] != "Functions added for the gradients"]
     assert shown(replace(STAGE, added_functions=())) == others
 
 
@@ -142,8 +143,8 @@ def test_differences_in_less_than_float64_say_so_and_give_no_reason():
     checks = (GradientCheck("w", 3.14e-02, 4, 9, "float32"),)
     *_, table, sentence = shown(replace(STAGE, gradient_checks=checks, variable_count=1))
     assert table == [
-        "Gradients against finite differences, taken in float32 on MNIST, at weights a little "
-        "off the first ones",
+        "Gradients compared with finite differences in float32 on MNIST, at weights slightly off "
+        "the initial ones",
         CHECKED,
         ("w", "4 of 9", "3.1e-02"),
         "",
@@ -153,8 +154,8 @@ def test_differences_in_less_than_float64_say_so_and_give_no_reason():
 
 def test_gradients_that_are_changed_before_the_optimiser_are_not_those_of_the_loss():
     assert shown(replace(STAGE, processed=("w", "b")))[-1] == (
-        "What the optimiser gets for w, b is not the gradient of the loss: other nodes change "
-        "that first."
+        "What the optimiser gets for w, b is not the gradient of the loss itself: other nodes "
+        "change it first."
     )
 
 
@@ -199,7 +200,8 @@ def test_gradients_in_a_file_are_known_by_edges_and_names():
         inferred=True,
     )
     table = [
-        "Forward ops, last first as differentiation met them, and what came from each",
+        "Forward ops in the order of differentiation (last first), and the nodes that each gave "
+        "rise to",
         DERIVED,
         ("loss", "Mean", "", "2", "Tile, Shape"),
         ("mul", "Mul", "_MulGrad", "1", "Mul"),
@@ -224,15 +226,15 @@ def test_gradients_in_a_file_are_known_by_edges_and_names():
 
 def test_a_model_without_a_loss_has_nothing_added():
     assert shown(Backward(None, FORWARD)) == [
-        "The model has no loss or no optimiser, and its graph holds no gradients. Nothing to "
-        "differentiate, nothing added."
+        "The model has no loss or no optimiser, and its graph holds no gradients. There is "
+        "nothing to differentiate, so nothing was added."
     ]
 
 
 def test_a_model_that_could_be_trained_says_why_nothing_is_added():
     program = SimpleNamespace(model=SimpleNamespace(not_trained="'m' is compiled with 'mse'."))
     assert shown(Backward(program, FORWARD)) == [
-        "'m' is compiled with 'mse'. Nothing to differentiate, nothing added."
+        "'m' is compiled with 'mse'. There is nothing to differentiate, so nothing was added."
     ]
 
 

@@ -17,15 +17,15 @@ def shown(**changes) -> list:
 
 
 SHARING = [
-    "Where the tensors of the step of median length lay",
+    "Memory of the tensors in the median step",
     ("tensors and buffers", "count", "bytes"),
-    ("tensors that ops made in memory of the step", "8", "464 KiB"),
-    ("  saved: passed on in an input's memory, unchanged", "1", "-96.0 KiB"),
-    ("  saved in place: written over an input", "2", "-192 KiB"),
+    ("tensors that ops produced during the step", "8", "464 KiB"),
+    ("  saved: output is the input's memory, unchanged", "1", "-96.0 KiB"),
+    ("  saved: written over an input (in place)", "2", "-192 KiB"),
     ("requested, in buffers", "5", "176 KiB"),
-    ("  saved by reuse: at addresses of an earlier buffer", "1", "-32.0 KiB"),
+    ("  saved: memory of an earlier buffer, reused", "1", "-32.0 KiB"),
     ("distinct buffers", "4", "144 KiB"),
-    ("besides, working memory of ops while they ran: no addresses", "3", "100 KiB"),
+    ("also: temporary memory of running ops (no addresses)", "3", "100 KiB"),
     "",
 ]
 
@@ -46,14 +46,13 @@ def test_the_view_says_where_tensors_lay_what_that_saved_and_whether_it_adds_up(
             ("0x7f0f00000000", "4 B", "loss", "to the end", "", "", ""),
             "",
         ],
-        "2 of 5 buffers, 128 KiB of 176 KiB, were written by forward ops and read last by "
-        "gradients "
-        "or updates: that memory stayed alive for the backward pass. Who reads what is inferred "
-        "from the graph that ran.",
-        "Check: after 3.00 us most was alive, 196 KiB by the allocators' own records: 96.0 KiB in "
-        "these buffers, 100 KiB of working memory; nothing is left over. 4 releases, each while "
-        "the op ran that reads the buffer last. 1 buffer had a twin of the same size from the same "
-        "op: which release is whose is inferred from their last readers.",
+        "2 of 5 buffers, 128 KiB of 176 KiB, were written by forward ops and last read by "
+        "gradients or updates, so that memory stayed allocated for the backward pass. The readers "
+        "are inferred from the graph that ran.",
+        "Check: after 3.00 us most was alive, 196 KiB by the allocators' records: 96.0 KiB in "
+        "these buffers, 100 KiB of working memory; nothing is missing. 4 releases, each while the "
+        "last reader of the buffer ran. 1 buffer had the same size and came from the same op as "
+        "another; which release belongs to which is inferred from their last readers.",
     ]
 
 
@@ -64,20 +63,21 @@ def test_what_does_not_add_up_is_said_with_how_much_and_whose():
         unexpected=("a", "b:1", "c", "d", "e"),
     )
     assert check == (
-        "Check: after 3.00 us most was alive, 1.46 KiB by the allocators' own records: 1000 B in "
-        "these buffers, 24 B in no output; +476 B that no allocation in the trace explains. Of 1 "
-        "release 5 did not come while the op ran that reads the buffer last: those of a, b:1, c "
-        "and 2 more. Who held them is not in the trace."
+        "Check: after 3.00 us most was alive, 1.46 KiB by the allocators' records: 1000 B in "
+        "these buffers, 24 B in no output; +476 B are not explained by any allocation in the "
+        "trace. Of 1 "
+        "release 5 came at another time than while the last reader ran: a, b:1, c "
+        "and 2 more. The trace does not say what kept them."
     )
 
 
 @pytest.mark.parametrize(
     ("unexpected", "named"),
-    [(("a",), "of a."), (("a", "b", "c"), "of a, b, c."), (("a", "b", "a", "a"), "of a, b.")],
+    [(("a",), "a."), (("a", "b", "c"), "a, b, c."), (("a", "b", "a", "a"), "a, b.")],
 )
 def test_few_unexpected_releases_are_all_named(unexpected, named):
     *_, check = shown(unexpected=unexpected)
-    assert f"last: those {named} Who" in check
+    assert f"the last reader ran: {named} The trace" in check
 
 
 def test_rounding_of_an_allocator_and_memory_in_no_output_have_rows_where_there_is_any():
@@ -87,7 +87,7 @@ def test_rounding_of_an_allocator_and_memory_in_no_output_have_rows_where_there_
         ("  rounded up by allocators", "5", "1.00 KiB"),
         ("requested, in buffers", "5", "177 KiB"),
         *SHARING[6:9],
-        ("besides, held longer, but in no output: no addresses", "6", "7.00 KiB"),
+        ("also: memory kept longer, in no output (no addresses)", "6", "7.00 KiB"),
         "",
     ]
 
@@ -101,7 +101,7 @@ def test_ten_buffers_are_shown_and_of_one_size_the_first_ones():
 
 def test_an_inference_keeps_nothing_for_a_backward_pass():
     assert shown(for_backward=Amount(0, 0))[2] == (
-        "No buffer of a forward op was read last by a node of the backward pass."
+        "No buffer of a forward op was last read by a node of the backward pass."
     )
     assert shown(for_backward=Amount(1, 4))[2].startswith("1 of 5 buffers, 4 B of 176 KiB, was")
 

@@ -68,8 +68,9 @@ def opening(stage):
 def test_it_opens_with_the_chain_rule_of_this_graph():
     assert opening(STAGE) == [
         "The chain rule, for this graph: dL/dy = dL/d(mul) * d(mul)/dy. L is loss = mean(mul).",
-        "From the loss back, each op multiplies what comes in by its own derivative: loss by "
-        "1 / 4, mul by x. Put together: dL/dy = mean(x).",
+        "Going back from the loss, each op multiplies the incoming gradient by its own "
+        "derivative: loss by "
+        "1 / 4, mul by x. Together: dL/dy = mean(x).",
         [
             "The chain rule step by step, from the loss back to the variables",
             ("forward op", "computes", "hands back", "which is"),
@@ -78,10 +79,10 @@ def test_it_opens_with_the_chain_rule_of_this_graph():
             ("", "", "dL/d(x2)", "dL/d(mul) * y"),
             "",
         ],
-        "A sum stands where an op has used one value for several elements, such as the rows of "
-        "the batch: each has its say in that value's gradient.",
+        "An op that uses one value for several elements, such as the rows of a batch, sums their "
+        "gradients.",
         [
-            "The derivatives, read off the graph, and their values for the first batch",
+            "The derivatives as formulas, and their values for the first batch",
             ("variable", "derivative", "value", "finite differences"),
             ("y", "mean(x)", "1.23457", "differ by 4.4e-08"),
             ("w", "x + w", "0.5, ...", "none"),
@@ -177,8 +178,9 @@ def test_a_long_chain_is_told_along_its_layers():
     assert opening(stage)[:2] == [
         "The chain rule, for this graph: dL/dw = dL/d(d2) * d(d2)/d(d1) * d(d1)/dc * dc/dw. "
         "L is loss/mean = Op(loss/ce).",
-        "From the loss back, every op's gradient function turns the gradient by the op's output "
-        "into those by its inputs: one walk gives the gradients of all variables.",
+        "Going back from the loss, each op's gradient function turns the gradient with respect to "
+        "its output into the gradients with respect to its inputs. One pass gives the gradients "
+        "of all variables.",
     ]
 
 
@@ -198,12 +200,12 @@ def test_a_gradient_of_several_parts_is_said_to_be_added_up():
         "The chain rule, for this graph: dL/dy = dL/d(mul) * d(mul)/dy + .... L is "
     )
     assert told == (
-        "From the loss back, each op multiplies what comes in by its own derivative: loss by "
-        "1 / 4, mul by x. Put together: dL/dy = mean(x)."
+        "Going back from the loss, each op multiplies the incoming gradient by its own "
+        "derivative: loss by "
+        "1 / 4, mul by x. Together: dL/dy = mean(x)."
     )
     assert added == (
-        "Where a value is used several times, the gradients that come back from its uses are "
-        "added up."
+        "A value that is used several times receives the sum of the gradients of its uses."
     )
 
 
@@ -221,8 +223,8 @@ def test_the_steps_of_a_large_graph_are_told_with_its_nodes_only():
 def test_the_gradient_graph_is_drawn_with_what_it_takes_and_who_takes_it():
     table = gradient_drawing.drawing(STAGE)
     assert read(table) == [
-        "The gradient graph, from the loss down to the updates (-> leads to that gradient, = is "
-        "it; in brackets: bookkeeping)",
+        "The gradient graph, from the loss down to the updates (-> a step towards that gradient, "
+        "= that gradient; in brackets: bookkeeping)",
         ("", "node", "computes"),
         ("●  ", "mul", "forward: x * y"),
         ("●  ", "shape", "[shape]"),
@@ -246,9 +248,9 @@ def test_the_gradient_graph_is_drawn_with_what_it_takes_and_who_takes_it():
 
 def test_what_computes_has_the_line_of_tensorflow_that_made_it():
     _, strip, sentence, _ = chain_rule.nodes(STAGE)
-    assert sentence == "A node without a line comes from a file, which does not record it."
+    assert sentence == "Nodes without a line come from a file that does not record lines."
     assert strip == Strip(
-        "What the gradient nodes compute, and the line of TensorFlow that made each",
+        "What each gradient node computes, and the line of TensorFlow that created it",
         (
             Frame(
                 "gradients/div",

@@ -101,8 +101,8 @@ RACED = (
 )
 
 MEASURED = (
-    "4 untraced steps and as many traced ones in turn, after 3 warm-up steps of each that are not "
-    "counted. Batch size 16, data: MNIST."
+    "4 untraced steps and as many traced ones, alternating, after 3 warm-up steps of each, which "
+    "are not counted. Batch size 16, data: MNIST."
 )
 TYPE_COLUMNS = ("type that ran", "calls", "self", "mean", "share")
 NODE_COLUMNS = ("node", "type that ran", "calls", "self", "mean", "median", "share")
@@ -123,7 +123,7 @@ def test_the_view_tells_where_the_time_of_a_step_went():
             "",
         ],
         [
-            "Who owned the wall time of the traced steps",
+            "Where the wall time of the traced steps went",
             ("owner", "a step, mean", "share"),
             ("before the first op", "104 us", "4.0 %"),
             ("at least one op running", "2.03 ms", "78.0 %"),
@@ -132,7 +132,7 @@ def test_the_view_tells_where_the_time_of_a_step_went():
             "",
         ],
         [
-            "The op types that cost most (self time, 4 traced steps)",
+            "The most expensive op types (self time, 4 traced steps)",
             TYPE_COLUMNS,
             ("_FusedConv2D", "8", "5.60 ms", "800 us", "70.0 %"),
             ("_MklMatMul", "12", "1.92 ms", "200 us", "24.0 %"),
@@ -140,17 +140,17 @@ def test_the_view_tells_where_the_time_of_a_step_went():
             "",
         ],
         [
-            "The nodes that cost most (self time, 4 traced steps)",
+            "The most expensive nodes (self time, 4 traced steps)",
             NODE_COLUMNS,
             ("conv1/Relu", "_FusedConv2D", "4", "3.60 ms", "1.00 ms", "77 ns", "45.0 %"),
             ("dense/add", "_MklMatMul", "16", "2.00 ms", "130 us", "77 ns", "25.0 %"),
             "",
         ],
         "In the step of median length at most 5 ops ran at once, 2.35 on average. No op ran for "
-        "12.5 % of it on CPU:0, 87.5 % of it on CPU:1: the runtime itself may have worked "
-        "meanwhile, so that is not idle time.",
-        "The longest chain of dependent ops has 3 op runs and takes 1.25 ms in a traced "
-        "step: a model in which every op has a processor. All ops together are 2.51 x as much "
+        "12.5 % of it on CPU:0, 87.5 % of it on CPU:1: the runtime itself may have been working, "
+        "so this is not idle time.",
+        "The longest chain of dependent ops has 3 op runs and takes 1.25 ms in a traced step; "
+        "with one processor per op a step could not be faster. All ops together are 2.51 x as much "
         "work. While any of them ran, 1.75 ran at once on average.",
         "The ops had at most 3.50 MiB alive at once; dense/add requested most, 5.00 MiB a step. "
         "The "
@@ -192,7 +192,7 @@ def test_ten_of_ten_are_all():
 
 def test_an_interruption_is_told_first():
     assert told(interrupted=True) == [
-        "Interrupted: what follows was measured until then.",
+        "Interrupted: these are the measurements up to that point.",
         *told(),
     ]
 
@@ -201,7 +201,7 @@ def test_that_the_machine_was_busy_is_told_first_of_all():
     line, interruption, *_ = told(quality=BUSY, interrupted=True)
     assert (line, interruption) == (
         BUSY_LINE,
-        "Interrupted: what follows was measured until then.",
+        "Interrupted: these are the measurements up to that point.",
     )
 
 
@@ -215,9 +215,9 @@ def test_of_a_busy_machine_it_is_not_told_how_much_ran_at_once():
         BUSY_LINE,
         *quiet[:2],
         *quiet[2:5],
-        "The longest chain of dependent ops has 3 op runs and takes 1.25 ms in a traced "
-        "step: a model in which every op has a processor. How much ran at once is withheld, for "
-        "the machine was busy.",
+        "The longest chain of dependent ops has 3 op runs and takes 1.25 ms in a traced step; "
+        "with one processor per op a step could not be faster. How much ran at once is withheld "
+        "because the machine was busy.",
         *quiet[7:],
     ]
 
@@ -225,11 +225,11 @@ def test_of_a_busy_machine_it_is_not_told_how_much_ran_at_once():
 def test_one_step_is_singular():
     sentence, _, ledger, types, *_ = told(steps=1, warmup_steps=1)
     assert sentence == (
-        "1 untraced step and as many traced ones in turn, after 1 warm-up step of each that are "
-        "not counted. Batch size 16, data: MNIST."
+        "1 untraced step and as many traced ones, alternating, after 1 warm-up step of each, "
+        "which are not counted. Batch size 16, data: MNIST."
     )
     assert ledger[2] == ("before the first op", "416 us", "4.0 %")
-    assert types[0] == "The op types that cost most (self time, 1 traced step)"
+    assert types[0] == "The most expensive op types (self time, 1 traced step)"
 
 
 def test_a_race_stands_below_the_times_and_tells_what_the_passes_are_worth():
@@ -244,7 +244,7 @@ def test_a_race_on_a_busy_machine_has_no_winner():
     verdict = replace(RACE.verdict, word="withheld")
     (block,) = told(race=replace(RACE, verdict=verdict))[2:3]
     assert block == RACED.removesuffix("Without them a step takes ") + (
-        "Which of them is faster is withheld, for the machine was busy."
+        "Which of them is faster is withheld because the machine was busy."
     )
 
 
@@ -260,8 +260,7 @@ def test_a_single_op_at_once_is_singular():
     steps = (StepTime(0, 100, 2_900_000, shape(1, 0.456, 0.25)),)
     assert told(step_times=steps)[5] == (
         "In the step of median length at most 1 op ran at once, 0.46 on average. No op ran for "
-        "25.0 % of it on CPU:0: the runtime itself may have worked meanwhile, so that is not idle "
-        "time."
+        "25.0 % of it on CPU:0: the runtime itself may have been working, so this is not idle time."
     )
 
 
@@ -300,7 +299,7 @@ def test_experiments_stand_below_their_control_with_interval_and_self_time():
     at = next(place for place, block in enumerate(blocks) if block[0][:7] == "What an")
     assert blocks[at : at + 4] == [
         [
-            "What an op costs a step: run once more in place, it adds",
+            "What an op costs a step: time added by running it a second time in place",
             ("node", "type that ran", "adds", "from", "to", "self a step, mean"),
             ("control", "", "-1.50 us", "-4.00 us", "2.50 us", ""),
             ("ops one by one", "", "-250 us", "-310 us", "-190 us", ""),
@@ -310,26 +309,26 @@ def test_experiments_stand_below_their_control_with_interval_and_self_time():
             ("fed", "Cast", "5.00 us", "4.00 us", "6.00 us", ""),
             "",
         ],
-        "Median of 6 observations, each with sessions of its own in which all of these steps took "
-        "turns, untraced; from and to: the interval that holds the true median in 95 of 100 "
-        "experiments. The control is the unchanged step against itself: what is not clear of it "
-        "cannot be told from nothing.",
-        "Ops one by one: the unchanged step where a single thread starts ops, each with all "
-        "processors. Where that adds less than nothing, it does not pay to run ops at once.",
-        "Not run once more: train/w (ResourceApplyAdam): it changes something.",
+        "Median of 6 observations, each in new sessions in which all of these steps alternate, "
+        "untraced. From and to: the interval that contains the true median in 95 of 100 "
+        "experiments. The control compares the unchanged step with itself: an op whose interval "
+        "overlaps it may add nothing.",
+        "Ops one by one: the unchanged step with a single thread that starts ops, each on all "
+        "processors. If this is negative, running ops in parallel does not pay.",
+        "Not repeated: train/w (ResourceApplyAdam): it changes something.",
     ]
 
 
 def test_where_nothing_could_be_run_once_more_only_the_reasons_are_told():
     blocks = told(untried=(Untried("a", "Op", "it is part of a loop"),))
-    assert "Not run once more: a (Op): it is part of a loop." in blocks
+    assert "Not repeated: a (Op): it is part of a loop." in blocks
     assert not any(block[0][:7] == "What an" for block in blocks)
 
 
 def test_of_a_busy_machine_what_an_op_costs_is_withheld():
     control = Experiment("control", "", -1_500.0, -4_000.0, 2_500.0, 6)
     blocks = told(control=control, quality=BUSY)
-    assert "What an op costs a step is withheld, for the machine was busy." in blocks
+    assert "What an op costs a step is withheld because the machine was busy." in blocks
     assert not any(block[0].startswith("What an op costs") for block in blocks)
 
 

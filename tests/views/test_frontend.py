@@ -58,7 +58,7 @@ BODY = Function(
 GONE = Function("gone_3")
 FUNCTIONS = (THEN, BODY, GONE)
 
-FUNCTION_SENTENCE = "3 functions with 5 nodes of their own; 1 of them called by nobody."
+FUNCTION_SENTENCE = "3 functions with 5 nodes of their own; 1 of them are never called."
 FUNCTION_TABLE = [
     "Functions (open one with --expand FUNCTION)",
     ("function", "called by", "nodes", "types", "first line"),
@@ -229,7 +229,7 @@ def test_functions_that_are_all_called_and_have_no_lines():
 def test_one_function_that_nobody_calls():
     stage = Frontend(None, (), functions=(Function("f", (), (Node("p", "Exp"),)),))
     first, _ = frontend.functions(stage, ())
-    assert first == "1 function with 1 node of its own; nobody calls it."
+    assert first == "1 function with 1 node of its own; it is never called."
 
 
 def test_forty_functions_are_listed_and_the_others_counted():

@@ -101,10 +101,10 @@ FRAMES = (
     Frame("exp", "", ("HLO      subtract", "         inferred: HLO -> LLVM, nothing is left")),
     Frame("made", "", ("HLO      copy", "LLVM     load", "         one element at a time")),
 )
-BESIDE = ", in code that XLA would generate: it did not run in this walk"
+BESIDE = ", in code that XLA would generate (not run here)"
 LISTINGS = (
-    "A walk to the last stage, or one with --logdir DIR, keeps the whole listings in its folder, "
-    "under code/cluster_0."
+    "The complete listings are in the logdir of a walk through all stages, or of one with "
+    "--logdir DIR, under code/cluster_0."
 )
 COLUMNS = ("kernel", "fuses", "bytes of code")
 
@@ -116,7 +116,7 @@ def shown(generated: Generated = CODE, **changes) -> list:
 def test_the_view_tells_the_way_from_the_line_to_the_instruction():
     assert shown() == [
         SENTENCE,
-        Strip(f"From the line to the instruction{BESIDE}", FRAMES),
+        Strip(f"From source line to machine instruction{BESIDE}", FRAMES),
         LISTINGS,
         "Inferred, not read: HLO -> LLVM by kind: no expression of the same form; HLO -> LLVM, "
         "nothing is left: it was folded; LLVM -> machine by width: no line table; fusion -> "
@@ -156,7 +156,7 @@ def test_where_fusions_without_a_function_leave_nothing_to_follow_that_is_said()
 def test_code_of_a_cluster_that_was_part_of_the_graph_did_run():
     stage = replace(STAGE, ledger=(Fate("mul", "compiled", "BuildXlaOpsPass", "cluster_0"),))
     _, strip, *_ = generated_code.blocks(CODE, stage)
-    assert strip.title == "From the line to the instruction"
+    assert strip.title == "From source line to machine instruction"
 
 
 def test_operations_that_own_llvm_and_machine_code_alike_are_named_once():
@@ -180,11 +180,11 @@ def test_four_operations_are_followed_and_the_others_counted():
     assert sentence == SENTENCE
     assert strip.frames == FRAMES
     assert strip.title == (
-        f"From the line to the instruction{BESIDE} (2 more operations in the listings)"
+        f"From source line to machine instruction{BESIDE} (2 more operations in the listings)"
     )
     strip = shown(path=(*CODE.path, ADD))[1]
     assert strip.title == (
-        f"From the line to the instruction{BESIDE} (1 more operation in the listings)"
+        f"From source line to machine instruction{BESIDE} (1 more operation in the listings)"
     )
 
 

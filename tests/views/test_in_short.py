@@ -186,7 +186,9 @@ def test_of_many_derivatives_none_is_written_and_gradients_may_be_unchecked():
 def test_gradients_that_came_with_a_graph_were_not_added():
     came = "The graph came with its gradients; nothing was added."
     assert shown(Backward(None, NODES, inferred=True)) == [came]
-    assert shown(Backward(None, NODES)) == ["Nothing to differentiate, and nothing added."]
+    assert shown(Backward(None, NODES)) == [
+        "There is nothing to differentiate, so nothing was added."
+    ]
 
 
 def test_a_placement_is_what_runs_where_and_the_fate_of_each_node():
@@ -259,8 +261,8 @@ def test_a_busy_machine_a_failure_and_an_interruption_stand_above_the_facts():
     stage = replace(MEASURED, quality=BUSY, failure="No.", interrupted=True)
     assert shown(stage)[:3] == [
         BUSY_LINE,
-        "Until a step failed: No.",
-        "Interrupted: what follows was measured until then.",
+        "These are the measurements up to a step that failed: No.",
+        "Interrupted: these are the measurements up to that point.",
     ]
     assert fact(stage, "step").startswith("2.40 ms at batch size 16, on a busy machine (p10")
 

@@ -53,7 +53,7 @@ def test_one_process_has_no_network():
 def test_every_cell_and_sentence():
     assert blocks(NETWORK) == [
         [
-            "Compute against communication: each task's wall time of a step",
+            "Computation and communication: each task's wall time per step",
             (
                 *("task", "computing", "of it receiving", "only receiving", "neither"),
                 *("received a step", "sent a step"),
@@ -63,7 +63,7 @@ def test_every_cell_and_sentence():
             "",
         ],
         [
-            "Tensors on the wire, by the receiving task's own record (2 steps)",
+            "Tensors sent between tasks, recorded by the receiving task (2 steps)",
             ("tensor", "from", "to", "bytes", "median", "rate"),
             ("x", "client", "task 0", "65,536", "2.50 us", "1.5 Gbit/s"),
             ("y", "task 0", "client", "4", "1.25 us", "0.0644 Mbit/s"),

@@ -158,7 +158,8 @@ PARTITION_TABLE = [
     "",
 ]
 KERNEL_TITLE = (
-    "Kernels, inferred: the registration of highest priority that fits device, types and label"
+    "Kernels (inferred: the registration with the highest priority that matches device, types and "
+    "label)"
 )
 KERNEL_COLUMNS = ("written", "runs as", "nodes", "registered for", "on a GPU (not run)")
 KERNEL_TABLE = [
@@ -182,7 +183,7 @@ def test_the_view_shows_what_runs_why_and_where():
         OPENING,
         "No GPU was found.",
         Strip(
-            "What each pass did to the graph, nodes before -> after",
+            "What each pass did to the graph (nodes before -> after)",
             (
                 Frame("placer 28 -> 28", "gives every node a device", ("3 nodes given a device",)),
                 Frame(
@@ -194,13 +195,13 @@ def test_the_view_shows_what_runs_why_and_where():
             ),
         ),
         LEDGER_TABLE,
-        "7 executed under their own name + 4 that the runtime made (2 constant_folding, feed, "
+        "7 executed under their own name + 4 made by the runtime (2 folded constants, 1 feed, 1 "
         "fetch) = 11 that run.",
         [
-            "Why each node is where it is, by the rules of the placer",
+            "Why each node is on its device, by the placer's rules",
             ("device", "because", "nodes"),
             ("CPU:1", "colocated with another node", "3"),
-            ("CPU:0", "it is where its resource is", "2"),
+            ("CPU:0", "on the device of its resource", "2"),
             ("CPU:0", "the only device", "1"),
             ("CPU:0", "colocated with another node", "1"),
             "",
@@ -214,7 +215,7 @@ def test_the_view_shows_what_runs_why_and_where():
         ],
         PARTITION_TABLE,
         [
-            "Transfers in every step; a tensor of 0 bytes only carries the order",
+            "Transfers in every step (a tensor of 0 bytes only enforces the order)",
             ("tensor", "from", "to", "shape", "bytes", "send and receive"),
             ("h:1", "CPU:0", "CPU:1", "float32 [16, 400]", "25,600", "h/_1, h/_2"),
             ("loss", "CPU:1", "CPU:0", "float64 []", "8", "loss/_3, loss/_4"),
@@ -243,12 +244,12 @@ def test_every_cluster_of_generated_code_comes_last():
         *shown(),
         "XLA compiled cluster_0 to compute cluster_0_out for a batch of 5: 1 kernel of add, 64 "
         "bytes of machine code.",
-        "A walk to the last stage, or one with --logdir DIR, keeps the whole listings in its "
-        "folder, under code/cluster_0.",
+        "The complete listings are in the logdir of a walk through all stages, or of one with "
+        "--logdir DIR, under code/cluster_0.",
         "XLA compiled cluster_1 to compute cluster_1_out for a batch of 5: 1 kernel of add, 64 "
         "bytes of machine code.",
-        "A walk to the last stage, or one with --logdir DIR, keeps the whole listings in its "
-        "folder, under code/cluster_1.",
+        "The complete listings are in the logdir of a walk through all stages, or of one with "
+        "--logdir DIR, under code/cluster_1.",
     ]
 
 
@@ -257,9 +258,20 @@ def test_a_constant_that_took_the_name_of_what_was_folded_into_it_is_said():
     origins = (Origin("b", "constant_folding"), Origin("_arg", "feed"))
     stage = replace(STAGE, nodes=STAGE.nodes[:3], ledger=fates, origins=origins)
     assert placement.balance(stage) == (
-        "1 executed under their own name + 2 that the runtime made (constant_folding, feed; 1 with "
-        "the name of a node that was folded into it) = 3 that run."
+        "1 executed under their own name + 2 made by the runtime (1 folded constant, with the name "
+        "of a folded node, 1 feed) = 3 that run."
     )
+
+
+def test_several_constants_of_which_some_have_the_name_of_a_folded_node():
+    fates = (Fate("a", "executed", None, None), Fate("b", "folded", "constant_folding", None))
+    origins = tuple(Origin(name, "constant_folding") for name in "bc")
+    origins += (Origin("m", "remapper"), Origin("m2", "remapper"), Origin("_s", "transfer"))
+    assert list(placement.created(replace(STAGE, ledger=fates, origins=origins))) == [
+        "2 folded constants, 1 of them with the name of a folded node",
+        "2 by remapper",
+        "1 end of a transfer",
+    ]
 
 
 def test_thousands_are_set_apart_in_the_ledger():
@@ -270,7 +282,7 @@ def test_thousands_are_set_apart_in_the_ledger():
     assert opening.startswith("To compute loss:0, train, 1,002 nodes run where the graph had 1,002")
     assert table[0] == "What became of the 1,002 nodes of the graph"
     assert table[2:] == [("executed", "1,002", "runs under its own name", ""), ""]
-    assert closing.startswith("1,002 executed under their own name + 0 that the runtime made")
+    assert closing.startswith("1,002 executed under their own name + 0 made by the runtime =")
     assert closing.endswith("= 1,002 that run.")
 
 
@@ -380,9 +392,9 @@ TYPES = {"a": "Exp", "b": "Exp", "c": "Log", "d": "Const", "x": "Placeholder", "
         (
             {"taken": [("a", "removed", None), ("lost", "removed", None), ("b", "folded", "d")]},
             [
-                "1 that the fetches do not need: (runtime)",
+                "1 not needed by the fetches: (runtime)",
                 "folded into the constant d: b",
-                "1 that nobody needed any more: Exp",
+                "1 no longer needed: Exp",
             ],
         ),
         (
@@ -409,11 +421,11 @@ TYPES = {"a": "Exp", "b": "Exp", "c": "Log", "d": "Const", "x": "Placeholder", "
         ),
         (
             {"taken": [("c", "removed", "d"), ("a", "removed", "b"), ("b", "removed", "x")]},
-            ["3 passed over (2 Exp, Log): what used c, for example, now takes d"],
+            ["3 bypassed (2 Exp, Log): what used c, for example, now takes d"],
         ),
         (
             {"taken": [("c", "removed", None), ("a", "removed", None), ("d", "removed", None)]},
-            ["3 that nobody needed any more: Log, Exp, Const"],
+            ["3 no longer needed: Log, Exp, Const"],
         ),
         (
             {"rewritten": [("a", "Exp", "E"), ("c", "Log", "L"), ("b", "Exp", "E")]},
@@ -466,10 +478,10 @@ def test_the_pass_log_knows_what_is_unreached_and_the_types_of_written_and_runni
     assert pass_log.pass_log(stage).frames == (
         Frame(
             "model_pruner 1,012 -> 1,009",
-            "drops what the fetches do not need, and nodes that only pass a value on",
+            "drops nodes that the fetches do not need, and nodes that only pass on a value",
             (
-                "1 that the fetches do not need: Exp",
-                "2 that nobody needed any more: Mul, Log",
+                "1 not needed by the fetches: Exp",
+                "2 no longer needed: Mul, Log",
             ),
         ),
     )
@@ -478,7 +490,7 @@ def test_the_pass_log_knows_what_is_unreached_and_the_types_of_written_and_runni
 def test_a_pass_that_did_nothing_has_no_table_of_fates():
     idle = Toggle(("loop_optimizer",), 83, 83, ())
     assert placement.toggled(idle) == (
-        "Without loop_optimizer: 83 nodes run instead of 83. No node of the graph has another fate."
+        "Without loop_optimizer: 83 nodes run instead of 83. The fate of every node is unchanged."
     )
 
 

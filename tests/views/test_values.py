@@ -227,28 +227,28 @@ AT = "model.py:19: y = tf.math.log(x)"
     [
         (
             {},
-            f"Inf came from layer/log (Log, {AT}), all of whose inputs were finite. Of its 16 "
-            "elements 4 are infinite. What went in there: relu: 4 zeros.",
+            f"Inf came from layer/log (Log, {AT}), whose inputs were all finite. Of its 16 "
+            "elements 4 are infinite. Its inputs: relu: 4 zeros.",
         ),
         (
             {"nan": 1, "infinite": 1_000, "size": 2_000, "source": None, "tensor": "split:2"},
-            "NaN and Inf came from layer/log:2 (Log), all of whose inputs were finite. Of its "
-            "2,000 elements 1 is NaN and 1,000 are infinite. What went in there: relu: 4 zeros.",
+            "NaN and Inf came from layer/log:2 (Log), whose inputs were all finite. Of its "
+            "2,000 elements 1 is NaN and 1,000 are infinite. Its inputs: relu: 4 zeros.",
         ),
         (
             {"nan": 4, "infinite": 0, "entered": (Entered("e", 4, 4, 0, 4, -inf, -inf),)},
             f"NaN came from layer/log (Log, {AT}), which took Inf of a constant. Of its 16 "
-            "elements 4 are NaN. What went in there: e: 4 elements, 4 negative, all -Inf.",
+            "elements 4 are NaN. Its inputs: e: 4 elements, 4 negative, all -Inf.",
         ),
         (
             {"call": 8, "source": source(7, "long " * 20), "inside": "loop", "entered": ()},
-            "Inf came from layer/log (Log, inside loop, model.py:7), all of whose inputs were "
+            "Inf came from layer/log (Log, inside loop, model.py:7), whose inputs were all "
             "finite, in its run number 8 of the step. Of its 16 elements 4 are infinite.",
         ),
         (
             {"derives": "log", "optimised": True, "overflow": True, "entered": ()},
             "Inf came from layer/log (Log, of the gradient of log, in the graph that ran, "
-            f"{AT}), all of whose inputs were finite. Of its 16 elements 4 are infinite: too large "
+            f"{AT}), whose inputs were all finite. Of its 16 elements 4 are infinite: too large "
             "for float32.",
         ),
         (
@@ -267,8 +267,8 @@ AT = "model.py:19: y = tf.math.log(x)"
         ),
         (
             {"kind": "update", "tensor": "w", "node": "train/w", "op": "Apply", "entered": ()},
-            f"Inf came into the variable w by train/w (Apply, {AT}), all of whose inputs were "
-            "finite. Of its 16 elements 4 are infinite.",
+            f"Inf came into the variable w by train/w (Apply, {AT}), whose inputs were all "
+            f"finite. Of its 16 elements 4 are infinite.",
         ),
     ],
 )
@@ -324,7 +324,7 @@ def test_what_became_not_finite_by_it_is_said_and_whether_passes_matter():
 
 def test_of_many_origins_eight_have_a_sentence():
     assert blocks_of((), (), *[FIRST] * 10)[8] == (
-        "Origins beside these, each by itself: 2 (--format json lists all)."
+        "Other nodes that independently produced NaN or Inf: 2 (--format json lists all)."
     )
 
 

@@ -24,7 +24,7 @@ def test_where_it_listens(given, address):
 
 @pytest.mark.parametrize("given", ["", "here:", "here:port", "here:70000", "::1:22", "a:b:1"])
 def test_what_is_no_address_is_said(given):
-    with pytest.raises(UsageError, match=r"is no address of a task; give it as HOST:PORT\.$"):
+    with pytest.raises(UsageError, match=r"is not the address of a task; give it as HOST:PORT\.$"):
         arguments.address_to_listen_at(given)
 
 
@@ -43,7 +43,7 @@ def test_tasks_are_a_number_or_addresses(given, tasks):
         ("1000", "The number of tasks is '1000'; it has to be a whole number from 1 to 16."),
         ("two", "The number of tasks is 'two'; it has to be a whole number from 1 to 16."),
         ("a:1,a:1", "The task a:1 stands twice in 'a:1,a:1'; give each once."),
-        ("a:1,b", "'b' is no address of a task; give it as HOST:PORT."),
+        ("a:1,b", "'b' is not the address of a task; give it as HOST:PORT."),
         ("a:0", "'a:0' is no address of a task: its port cannot be 0."),
     ],
 )
@@ -56,20 +56,19 @@ def test_what_is_no_cluster_is_said(given, said):
 @pytest.mark.parametrize(
     "given, said",
     [
-        ({"split": "batch"}, "--split batch says how --cluster is used; give --cluster 2, say."),
+        ({"split": "batch"}, "--split batch needs --cluster; give --cluster 2, for example."),
         (
             {"cluster": 2, "devices": 2},
-            "--cluster does not go together with --devices: each task has one CPU device; give "
+            "--cluster cannot be combined with --devices: each task has one CPU device; give "
             "one of the two.",
         ),
         (
             {"cluster": 2, "xla": True},
-            "--cluster does not go together with --xla: XLA compiles for the devices of one "
-            "process.",
+            "--cluster cannot be combined with --xla: XLA compiles for the devices of one process.",
         ),
         (
             {"cluster": 2, "experiments": 60},
-            "--cluster does not go together with --experiments: an op is run once more in one "
+            "--cluster cannot be combined with --experiments: an op is run once more in one "
             "process.",
         ),
     ],

@@ -24,7 +24,7 @@ from tflab.records import NodeStats
 ERROR = 0.01  # of a quantile, relative
 GROWTH = (1 + ERROR) / (1 - ERROR)  # of a bucket's bounds
 CHUNK = 16384  # runs that wait to be folded; folding is NumPy's work, and cheap in bulk
-PAIRED = 1000  # nodes at most whose times are held against each other: 8 MB
+PAIRED = 1000  # nodes at most whose times are compared with each other: 8 MB
 SAMPLED = 2**19  # times of nodes in a step that are kept for medians: 2 MB
 
 

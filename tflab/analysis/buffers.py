@@ -95,7 +95,7 @@ def is_working(piece: Piece) -> bool:
 
 
 def is_expected(piece: Piece) -> bool:
-    """Whether it was released while its last reader ran, as the graph lets expect. An executor
+    """Whether it was released while its last reader ran, as the graph implies. An executor
     releases what an op took before it notes that the op has ended."""
     if piece.until_us is None:
         return True

@@ -1,4 +1,4 @@
-"""Flowed derivatives: those that the first run of the gradients gave, held against the numbers of
+"""Flowed derivatives: those that the first run of the gradients gave, compared with the numbers of
 the recorded step.
 
 Both are of the first batch, with the variables as they start. Where these start otherwise in every

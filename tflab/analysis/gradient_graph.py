@@ -120,7 +120,7 @@ class Reader:
     def is_whole(self, tensor: str) -> bool:
         """Whether one op alone contributes to the gradient by a value.
 
-        What a gradient function made by the way, for a value whose gradient nobody asked for, is
+        What a gradient function made by the way, for a value whose gradient is not needed, is
         all of that gradient only where no other op takes the value.
         """
         label = self.label(tensor)

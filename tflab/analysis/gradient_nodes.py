@@ -29,15 +29,16 @@ SAME = "same numbers"
 ZEROS = "zeros"
 FETCH = "fetch"
 WHY = {
-    STARTS: "The chain starts with the gradient of the loss by itself, which is 1.",
-    SHAPES: "Shapes and axes are tensors, too: the batch size is known only when the graph runs.",
-    WHOLE: "Whole numbers, such as indices: they have no gradient, but gradients need them.",
-    BROADCASTING: "Where an op had repeated an input to fit the other one, the input's gradient is "
-    "the sum of what comes back. These find the axes and restore the shape.",
-    COUNTS: "A mean divides by how many elements there are: these count them when the graph runs.",
-    GATES: "An op's gradients wait for one another here, and are handed on unchanged.",
-    SAME: "The same numbers in another shape or type, as the next op takes them.",
-    ZEROS: "Every element is 0: nothing comes back here.",
+    STARTS: "The chain starts with the gradient of the loss with respect to itself, which is 1.",
+    SHAPES: "Shapes and axes are tensors too, because the batch size is known only when the graph "
+    "runs.",
+    WHOLE: "Integers, such as indices: they have no gradient, but gradients need them.",
+    BROADCASTING: "If an op broadcast an input, the gradient of that input is a sum over the "
+    "repeated axes. These find the axes and restore the shape.",
+    COUNTS: "A mean divides by the number of elements. These count them when the graph runs.",
+    GATES: "These wait until all gradients of an op are ready, and pass them on unchanged.",
+    SAME: "The same numbers in the shape or type that the next op needs.",
+    ZEROS: "Every element is 0: no gradient arrives here.",
     FETCH: "A name by which all gradients can be fetched at once, without an update.",
 }
 

@@ -170,7 +170,7 @@ class Search:
         return self.inputs[first][0] if self.nodes[first].op in SHAPES else None
 
     def may_be_loss(self, name: str) -> bool:
-        """Whether it is a computed float scalar, or of a shape that nobody knows."""
+        """Whether it is a computed float scalar, or of unknown shape."""
         node = self.nodes[name]
         outputs = node.outputs[:1] if node.inputs else ()
         return any(output.dtype in FLOATS and output.shape in ((), None) for output in outputs)

@@ -59,7 +59,7 @@ def table(
     most first. A node that ran as several types is a row for each of them.
 
     `steps` is the number of steps that `nodes` are of, and `images` how many they worked on, None
-    where nobody knows; `requested_bytes` and `flops` are per step. `sources` gives the lines of
+    if unknown; `requested_bytes` and `flops` are per step. `sources` gives the lines of
     nodes, and `phases` what they are there for; a node that has none there is forward.
     `layers` gives the names of layers whose name scopes are called otherwise.
     `fused_from` names the user's nodes that the ledger says were fused into those of the row; by
@@ -135,7 +135,7 @@ def measured(
     quantile: Quantile | None,
     peak_bytes: PeakBytes | None,
 ) -> OpStats:
-    """What was measured of one group of nodes, in their order of execution; nothing yet of how
+    """Measurements of one group of nodes, in their order of execution; nothing yet of how
     steps differ, and no shares."""
     names = tuple(dict.fromkeys(node.name for node in members))
     calls = sum(node.calls for node in members)

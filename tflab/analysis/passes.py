@@ -17,19 +17,19 @@ from tflab.units import task_of
 PURPOSES = {
     # The steps of the runtime between its groups of passes
     "placer": "gives every node a device",
-    "feeds_and_fetches": "prunes to what was asked for; fed and fetched tensors get nodes",
+    "feeds_and_fetches": "prunes the graph to the fetches, and adds nodes for feeds and fetches",
     "partitioner": "cuts the graph into one part per device, joined by _Send and _Recv",
     "grappler": "the graph optimiser as a whole: what it does outside its passes",
     "tasks": "the parts of the tasks as they ran; the log has the master's passes, not theirs",
     "graph_optimizer": "the last clean-up of each partition, before its executor is made",
     # Grappler, in the order of its usual iteration (core/grappler/optimizers)
-    "model_pruner": "drops what the fetches do not need, and nodes that only pass a value on",
+    "model_pruner": "drops nodes that the fetches do not need, and nodes that only pass on a value",
     "tfg_optimizer": "the same kind of clean-up, on an MLIR form of the graph",
     "implementation_selector": "picks the version of a function that suits its device",
     "function_optimizer": "puts the body of a function where it is called",
-    "common_subgraph_elimination": "keeps one of several equal computations",
+    "common_subgraph_elimination": "merges equal computations into one",
     "debug_stripper": "drops assertions and prints",
-    "constant_folding": "computes what depends on constants only, once and for all",
+    "constant_folding": "computes in advance everything that depends only on constants",
     "shape_optimizer": "simplifies arithmetic on shapes",
     "auto_mixed_precision": "moves suitable ops to 16-bit floats",
     "auto_mixed_precision_onednn_bfloat16": "moves suitable ops to bfloat16",
@@ -38,7 +38,8 @@ PURPOSES = {
     "layout": "changes the order of image dimensions to what the device likes",
     "remapper": "fuses neighbouring ops into one kernel",
     "loop_optimizer": "moves work out of loops and drops dead branches",
-    "dependency_optimizer": "drops idle control dependencies, and nodes whose values nobody takes",
+    "dependency_optimizer": "drops redundant control dependencies, and nodes whose values are not "
+    "used",
     "auto_parallel": "copies the graph for several devices",
     "memory_optimizer": "recomputes or swaps tensors to save memory",
     "scoped_allocator_optimizer": "lets tensors that travel together share one buffer",
@@ -110,7 +111,7 @@ def compare(
 
 def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Taken]]) -> tuple[Pass, ...]:
     """The passes, with the nodes that they relieved of their work: those that a later pass removed
-    because nobody needed them. One that is fetched stays."""
+    because they are not needed. One that is fetched stays."""
     whole = []
     unneeded: set[str] = set()  # that the next pass to remove them removes without an heir
     for step, candidates in zip(reversed(passes), reversed(relieved), strict=True):

@@ -24,8 +24,8 @@ SHORT_NS = 100_000  # shorter steps differ by the waking of a thread: up to 5.4 
 CACHED_BYTES = 2**20
 LEAST_STEPS = 10  # of fewer, p90 is the slowest one, and p10 a smaller last batch
 
-WITHHELD = "Conclusions that need a quiet machine are withheld: repeat it on one"
-MARKED = "Conclusions are shown because of --even-if-busy, and may be false"
+WITHHELD = "Conclusions that need a quiet machine are withheld; repeat the measurement on one"
+MARKED = "Conclusions are shown because of --even-if-busy; they may be wrong"
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,8 @@ def of_load(load: Load) -> Iterator[str]:
             f"{plural(load.cores, 'core')}"
         )
     if load.stolen_share is not None and load.stolen_share > STOLEN:
-        yield f"during it the host took {percent(load.stolen_share)} of the processor time away"
+        share = percent(load.stolen_share)
+        yield f"during the measurement the host took {share} of the processor time"
 
 
 def of_width(steps: Steps | None) -> Iterator[str]:
@@ -98,7 +99,7 @@ def of_slowdown(steps: Steps | None) -> Iterator[str]:
     if steps and slowdown(steps) > SLOWER:
         yield (
             f"at batch {steps.batch_size} the untraced step took {slowdown(steps):.2f} x as long "
-            f"as the traced one ({time(steps.untraced_ns.median)} and "
+            f"as the traced step ({time(steps.untraced_ns.median)} and "
             f"{time(steps.traced_ns.median)}), though tracing only adds work"
         )
 
@@ -106,7 +107,7 @@ def of_slowdown(steps: Steps | None) -> Iterator[str]:
 def sentence(judgement: Quality) -> str:
     """What stands above a measurement that was disturbed. Steps may differ widely by themselves."""
     wide = judgement.p90_to_p10 is not None and judgement.p90_to_p10 > WIDE
-    own = ", or its steps differ by themselves" if wide and len(judgement.reasons) == 1 else ""
+    own = ", or step times vary by nature" if wide and len(judgement.reasons) == 1 else ""
     return (
         f"This machine was busy{own}: {'; '.join(judgement.reasons)}. "
         f"{MARKED if judgement.even_if_busy else WITHHELD}."
@@ -129,7 +130,7 @@ def verdict(judgement: Quality) -> str:
 
 
 def disturbed(quality: Quality | None) -> bool:
-    """Whether conclusions are to be withheld; where nobody looked, they are not."""
+    """Whether conclusions are to be withheld; if it was not judged, they are not."""
     return quality is not None and not quality.quiet and not quality.even_if_busy
 
 

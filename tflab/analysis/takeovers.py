@@ -83,7 +83,7 @@ def heirs(
     new: Graph,
     users: Users,
 ) -> dict[str, str]:
-    """For each removed node that somebody needed: the node that stands in for it after the pass.
+    """For each removed node that was needed: the node that stands in for it after the pass.
 
     It is found at a user of its own, or else is that of the nearest user that is gone as well.
     """
@@ -162,7 +162,7 @@ def reliefs(old: Graph, new: Graph) -> Iterator[Taken]:
     """For each node that still stands after a pass, but whose users all take another one: that one.
 
     So the arithmetic optimiser replaces a node: it makes another beside it and turns the users to
-    that. The old one stays until a later pass finds that nobody needs it. What only such nodes use
+    that. The old one stays until a later pass finds that it is not needed. What only such nodes use
     has lost its work as well.
     """
     users, now = users_of(old), users_of(new)

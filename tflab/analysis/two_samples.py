@@ -1,9 +1,9 @@
-"""Two samples: whether a step takes another time in one measurement than in another that was made
+"""Two samples: whether the times of a step differ between one measurement and another that was made
 elsewhere, or later.
 
 Such measurements share no disturbance, so their observations make no pairs: the ratio of their
 means has the interval of Cochran and Cox ("Experimental Designs", 1950), for logarithms, as in
-`verdicts`. That of Welch (1947) is shorter, but of three processes held against ten it misses the
+`verdicts`. That of Welch (1947) is shorter, but of three processes compared with ten it misses the
 truth three times as often as it says. The interval covers what differs from process to process.
 What a machine changes of itself from one day to the next, such as its clock, is not in it, so only
 what is proven to differ by more than DRIFT is called different.
@@ -25,7 +25,7 @@ DRIFT = 1.05  # times as long: what two measurements of the same may differ by
 RAREST = 1e-12  # a chance that is as good as none
 
 Sample = Sequence[float]  # an observation of each process, above 0
-Pair = tuple[Sample, Sample]  # the usual one, and the one that is held against it
+Pair = tuple[Sample, Sample]  # the usual one, and the one that is compared with it
 Part = tuple[float, int]  # of a sample: the variance of its mean, and the degrees of freedom
 
 

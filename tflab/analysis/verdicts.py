@@ -1,4 +1,4 @@
-"""Verdicts: whether one way to run a step takes another time than a second.
+"""Verdicts: whether two ways to run a step take different times.
 
 What is compared are observations that are independent of one another: each is the ratio of two
 medians, of steps that took turns in two sessions made for it, or of two processes one after the

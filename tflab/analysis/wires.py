@@ -61,7 +61,7 @@ def edge_of(received: Received) -> Edge:
 
 
 def ends(runs: Iterable[OpRun]) -> Ends:
-    """When each node ended that ran once in a step; of a loop nobody knows which turn sent."""
+    """When each node ended that ran once in a step; in a loop the sending iteration is unknown."""
     runs = list(runs)
     often = Counter((run.step, run.name) for run in runs)
     return {

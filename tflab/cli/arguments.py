@@ -11,13 +11,14 @@ from tflab.records import SWITCHES, Options, Saved
 from tflab.records.options import BATCH_SIZES, SPLITS
 
 DEFAULTS = Options()
+MODEL = "toy"  # where a command is given none
 EXPERIMENTS_S = 60
 
 
-def model(parser: argparse.ArgumentParser, names: Iterable[str], default: str) -> None:
+def model(parser: argparse.ArgumentParser, names: Iterable[str]) -> None:
     parser.add_argument(
         "--model",
-        default=default,
+        default=MODEL,
         metavar="M",
         help=f"{', '.join(names)}, package.module:function, or the path of a saved graph "
         "(default: %(default)s)",
@@ -50,8 +51,8 @@ def soft_placement(parser: argparse.ArgumentParser) -> None:
         "--soft-placement",
         "--soft",
         action="store_true",
-        help="let another device do what the one that was asked for cannot, also where that is "
-        "one of another machine",
+        help="use another device, even on another machine, for ops that the requested device "
+        "cannot run",
     )
 
 
@@ -74,8 +75,9 @@ def cluster(parser: argparse.ArgumentParser, meaning: str = "run") -> None:
         default=(),
         type=tasks,
         metavar="TASKS",
-        help=f"{meaning} on so many tasks of TensorFlow's distributed runtime, new processes on "
-        "this machine; or on HOST:PORT,HOST:PORT, where `python -m tflab.worker` runs",
+        help=f"{meaning} on this number of tasks of TensorFlow's distributed runtime (new "
+        f"processes on this machine), or on HOST:PORT,HOST:PORT where `python -m tflab.worker` "
+        f"runs",
     )
     way_to_split(parser)
 
@@ -86,8 +88,8 @@ def way_to_split(parser: argparse.ArgumentParser) -> None:
         choices=SPLITS,
         type=command.one_of("way to split a model", SPLITS),
         metavar="WAY",
-        help="over the tasks of --cluster: layers, each with its part of the model (the default), "
-        "or batch, each with its part of the rows",
+        help="how to split a step over the tasks of --cluster: layers (each task has a part of "
+        "the model, the default) or batch (each task has a part of the rows)",
     )
 
 
@@ -105,16 +107,16 @@ def tasks(text: str) -> int | tuple[str, ...]:
 
 
 def check_cluster(args: argparse.Namespace) -> None:
-    """What does not go together with --cluster is said before anything starts."""
+    """What cannot be combined with --cluster is said before anything starts."""
     if args.split and not args.cluster:
-        raise UsageError(f"--split {args.split} says how --cluster is used; give --cluster 2, say.")
+        raise UsageError(f"--split {args.split} needs --cluster; give --cluster 2, for example.")
     if not args.cluster:
         return
     for option, reason in NOT_OVER_TASKS.items():
         usual = getattr(DEFAULTS, option, False)
         if getattr(args, option, None) not in (None, usual):
             name = option.replace("_", "-")
-            raise UsageError(f"--cluster does not go together with --{name}: {reason}.")
+            raise UsageError(f"--cluster cannot be combined with --{name}: {reason}.")
 
 
 NOT_OVER_TASKS = {
@@ -130,7 +132,7 @@ def address(text: str) -> str:
     host, _, port = text.strip().rpartition(":")
     inside = host.startswith("[") and host.endswith("]")  # IPv6
     if not host or (":" in host and not inside) or not is_port(port):
-        raise UsageError(f"'{text}' is no address of a task; give it as HOST:PORT.")
+        raise UsageError(f"'{text}' is not the address of a task; give it as HOST:PORT.")
     return f"{host}:{port}"
 
 
@@ -161,8 +163,8 @@ def experiments(parser: argparse.ArgumentParser) -> None:
         const=EXPERIMENTS_S,
         type=command.count("number of seconds for experiments"),
         metavar="SECONDS",
-        help="run each of the largest ops once more in place, and say what that adds to a step "
-        f"(takes about {EXPERIMENTS_S} s where no number is given)",
+        help="run each of the most expensive ops a second time in place, and measure how much "
+        "that adds to a step (takes about {EXPERIMENTS_S} s by default)",
     )
 
 
@@ -181,8 +183,8 @@ def values(parser: argparse.ArgumentParser) -> None:
         "--no-values",
         dest="values",
         action="store_false",
-        help="do not record the values of one more step, which is not timed (all elements of a "
-        "tensor up to 64, of a larger one statistics; nothing where all have more than 1 GiB)",
+        help="do not record the tensor values of an extra, untimed step (all elements of tensors "
+        "up to 64 elements, statistics of larger ones; nothing if they exceed 1 GiB in total)",
     )
 
 
@@ -190,7 +192,7 @@ def even_if_busy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--even-if-busy",
         action="store_true",
-        help="show conclusions also where the machine was busy, marked; they may be false",
+        help="show conclusions, marked, even if the machine was busy; they may be wrong",
     )
 
 
@@ -207,16 +209,20 @@ def saved(parser: argparse.ArgumentParser) -> None:
     """What only a graph from a file needs."""
     group = parser.add_argument_group("for a graph from a file")
     add = group.add_argument
-    add("--signature", metavar="NAME", help="which of a SavedModel's signatures to run")
-    add("--loss", metavar="TENSOR", help="derive this tensor, by the variables behind it")
+    add("--signature", metavar="NAME", help="the signature of a SavedModel to run")
+    add(
+        "--loss",
+        metavar="TENSOR",
+        help="differentiate this tensor with respect to the variables that it depends on",
+    )
     add(
         "--feed",
         nargs="+",
         default=(),
         type=feed,
         metavar="NAME=FILE.npy",
-        help="feed a placeholder, an input of the signature or any other tensor from a file; "
-        "placeholders and inputs that are not named are fed made-up values",
+        help="feed a placeholder, an input of the signature or any other tensor from a file; all "
+        "other placeholders and inputs are fed made-up values",
     )
     add(
         "--shape",
@@ -224,14 +230,14 @@ def saved(parser: argparse.ArgumentParser) -> None:
         default=(),
         type=shape,
         metavar="NAME=1,224,224,3",
-        help="feed made-up values of this shape to a placeholder that leaves it open, or to any "
+        help="feed made-up values of this shape to a placeholder of unknown shape, or to any "
         "other tensor; NAME= is a scalar",
     )
     add(
         "--allow-side-effects",
         action="store_true",
-        help="run a graph whose ops may touch more than tensors: files, Python, other machines. "
-        "Where the kernel confines the process, it still reaches only what the next three name",
+        help="run a graph whose ops may have side effects: files, Python, other machines. If the "
+        "kernel confines the process, it can still reach only what the next three options allow",
     )
     for what in ("read", "write"):
         add(
@@ -242,13 +248,13 @@ def saved(parser: argparse.ArgumentParser) -> None:
             metavar="DIR",
             help=f"let the graph {what} files in these folders",
         )
-    add("--allow-network", action="store_true", help="let the graph speak to other machines")
+    add("--allow-network", action="store_true", help="let the graph connect to other machines")
     add(
         "--import-seconds",
         default=confined.IMPORT_S,
         type=command.count("number of seconds for the import"),
         metavar="N",
-        help="after which TensorFlow's import of the graph is given up, and the graph only parsed "
+        help="give up TensorFlow's import of the graph after this time, and only parse the graph "
         "(default: %(default)s)",
     )
 
@@ -257,7 +263,7 @@ def feed(text: str) -> tuple[str, str]:
     """An argparse type: `NAME=FILE`."""
     name, equals, file = text.partition("=")
     if not (name and equals and file):
-        raise UsageError(f"'{text}' is no feed; give it as NAME=FILE.npy.")
+        raise UsageError(f"'{text}' is not a feed; give it as NAME=FILE.npy.")
     return name, file
 
 
@@ -270,7 +276,7 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
         sizes = (-1,)
     if not (name and equals) or min(sizes, default=0) < 0:
         raise UsageError(
-            f"'{text}' is no shape; give it as NAME=1,224,224,3, or NAME= for a scalar."
+            f"'{text}' is not a shape; give it as NAME=1,224,224,3, or NAME= for a scalar."
         )
     return name, sizes
 

@@ -61,6 +61,7 @@ def parser(name: str, about: str | None) -> Parser:
     return Parser(
         prog=f"python -m tflab.{name}",
         description=about,
+        epilog="docs/glossary.md explains terms such as node, op, kernel and fate.",
         formatter_class=folding.HelpFormatter,
     )
 
@@ -187,7 +188,7 @@ def what_is_full(error: Exception) -> str | None:
 def what_is_too_large(error: Exception) -> str | None:
     if not isinstance(error, MemoryError):
         return None
-    return f"There is not enough memory for this{f': {error}' if str(error) else ''}."
+    return f"There is not enough memory{f': {error}' if str(error) else ''}."
 
 
 def to_nowhere() -> None:
@@ -250,7 +251,7 @@ def show(chatter: BinaryIO) -> None:
     lines = chatter.read().decode(errors="backslashreplace").splitlines()
     messages = Counter(line.rpartition("] ")[2] for line in lines if line.strip())
     if messages:
-        folding.say("What TensorFlow said meanwhile:", sys.stderr)
+        folding.say("TensorFlow's messages:", sys.stderr)
     for message, times in messages.items():
         again = f" ({times} times)" if times > 1 else ""
         folding.say(f"  {visible(message)}{again}", sys.stderr)

@@ -144,7 +144,7 @@ def rename(work: Path, final: Path) -> None:
                 raise
     if name != final:
         raise TflabError(
-            f"'{final}' was written by somebody else meanwhile; the result is in '{name}'."
+            f"'{final}' was written by another process meanwhile; the result is in '{name}'."
         )
 
 
@@ -156,8 +156,8 @@ def being_written(folder: Path, option: str) -> UsageError:
 
 def full(folder: Path, error: OSError) -> TflabError:
     return TflabError(
-        f"'{folder}' cannot be written: {error.strerror}. Nothing of it was kept; make room there, "
-        "or give another folder."
+        f"'{folder}' cannot be written: {error.strerror}. Nothing was written; free some space "
+        f"there, or give another folder."
     )
 
 

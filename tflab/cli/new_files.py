@@ -37,8 +37,8 @@ def write(path: Path, content: bytes, what: str) -> None:
             raise already_exists(path, what) from error
         if error.errno in command.NO_ROOM:
             raise TflabError(
-                f"The {what} '{path}' cannot be written: {error.strerror}. Nothing of it was kept; "
-                "make room there, or give another path."
+                f"The {what} '{path}' cannot be written: {error.strerror}. Nothing was written; "
+                f"free some space there, or give another path."
             ) from error
         raise unwritable(path, what, error) from error
     finally:

@@ -63,7 +63,7 @@ def run(argv: Sequence[str]) -> int:
     args = parser().parse_args(argv)
     names = named(parser(), argv, args)
     if args.fail_if_undecided and args.fail_if_slower is None:
-        raise UsageError("--fail-if-undecided goes with --fail-if-slower PERCENT; give both.")
+        raise UsageError("--fail-if-undecided needs --fail-if-slower PERCENT; give both.")
     if args.files:
         from tflab.compare import kept
 
@@ -71,12 +71,12 @@ def run(argv: Sequence[str]) -> int:
     for name in names:
         if name in OF_SEVERAL:
             raise UsageError(
-                f"{as_typed(name)} is for measurements that were kept; give their files, the usual "
-                "one first."
+                f"{as_typed(name)} compares saved measurements; give their files, the baseline "
+                f"first."
             )
     sizes = sorted(args.batch_sizes)
     if len(set(sizes)) < len(sizes):
-        raise UsageError(f"The batch sizes {sizes} hold one twice; give each once.")
+        raise UsageError(f"The batch sizes {sizes} contain duplicates; give each once.")
     if confinement.is_wanted(models.is_file(args.model)):
         return confinement.run("compare", argv, args, outputs(args))
     dumps.prepare()  # before the model imports TensorFlow

@@ -14,7 +14,7 @@ Tables = dict[int, tuple[OpStats, ...]]  # by batch size
 
 
 def under_a_roof(tabulate: Callable[[Peaks], Tables]) -> tuple[Tables, Peaks]:
-    """Tables by batch size, and the peaks of the machine that they are held against.
+    """Tables by batch size, and the peaks of the machine that they are compared with.
 
     Where a row is above its roof, that is measured once more: it may have been too low.
     """

@@ -57,14 +57,14 @@ def nothing(batch: Evidence) -> Diagnosis:
     """That no rule applies, with the numbers closest to it."""
     node = max(batch.nodes, key=lambda node: node.ns, default=None)
     op = (
-        f"the op that costs most, {node.name} ({node.op}), is "
+        f"the most expensive op, {node.name} ({node.op}), is "
         f"{percent(batch.cost_ns([node]) / batch.step_ns)} of it, and "
         if node
         else ""
     )
     sentence = (
-        f"No single thing stands out: of a step at batch {batch.batch_size} "
-        f"({time(batch.step_ns)}), {op}{percent(batch.outside_ns / batch.step_ns)} is outside of "
-        "all ops."
+        f"No single cause stands out: of a step at batch {batch.batch_size} "
+        f"({time(batch.step_ns)}), {op}{percent(batch.outside_ns / batch.step_ns)} is spent "
+        f"outside of ops."
     )
     return Diagnosis(sentence, 0, 0, batch.batch_size, "none")

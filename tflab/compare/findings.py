@@ -17,8 +17,8 @@ FIXED = 0.5  # a larger share of fixed cost is worth a sentence
 FITS = 0.1
 HELPS = 1.1  # a batch size has to bring at least this factor in images per second
 WITHHELD = (
-    "How times grow with the batch size, what is fixed cost, and which batch size or configuration "
-    "is faster, is withheld: this machine was busy."
+    "Fixed costs, growth with the batch size, and which batch size or configuration is faster are "
+    "withheld because the machine was busy."
 )
 
 
@@ -125,11 +125,13 @@ def throughput(
         if isfinite(high):
             told += f" [{low:.2f}, {high:.2f}] by {len(gains)} rounds"
         if high < 1:
-            sentence = f"fall to {told}: here a larger batch is a loss"
+            sentence = f"fall to {told}: a larger batch loses here"
         elif high < HELPS:
-            sentence = f"come to only {told}: here a larger batch no longer helps"
+            sentence = f"grow only to {told}: a larger batch no longer helps here"
         else:
-            sentence = f"come to {told}: whether a larger batch helps here cannot be told"
+            sentence = (
+                f"come to {told}: the measurement does not show whether a larger batch helps here"
+            )
         yield f"From batch {small} to {large} {unit}s per second {sentence}."
 
 
@@ -145,8 +147,8 @@ def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[s
         wall, ops = steps[size].untraced_ns.median, steps[size].ops_ns
         if wall > 2 * ops:
             yield (
-                f"At batch {size} an untraced step takes {time(wall)}, its ops together only "
-                f"{time(ops)}: for more than half of it no op runs."
+                f"At batch {size} an untraced step takes {time(wall)} but its ops only "
+                f"{time(ops)}: no op runs for more than half of the step."
             )
 
 
@@ -165,4 +167,4 @@ def configurations(configs: Sequence[ConfigTimes]) -> Iterator[str]:
                 f"{row.batch_size} ({time(row.untraced_ns.median)} against {time(default.median)})"
             )
     for config, parts in parts_of.items():
-        yield f"Against default, an untraced step under {config} takes {', '.join(parts)}."
+        yield f"Compared with default, an untraced step under {config} takes {', '.join(parts)}."

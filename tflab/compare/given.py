@@ -21,8 +21,8 @@ KEEP_S = 120.0  # after which no further process begins, but for the least that 
 def given(about: str | None) -> argparse.ArgumentParser:
     parser = command.parser("compare", about)
     add = parser.add_argument
-    add("files", nargs="*", metavar="FILE", help="measurements that --save kept, to be compared")
-    arguments.model(parser, models.MODELS, "lenet")
+    add("files", nargs="*", metavar="FILE", help="measurements written by --save, to compare")
+    arguments.model(parser, models.MODELS)
     arguments.batch_sizes(parser)
     add(
         "--phase",
@@ -42,29 +42,30 @@ def given(about: str | None) -> argparse.ArgumentParser:
         "--steps",
         type=command.count("number of steps"),
         metavar="N",
-        help="as many images as N steps of the largest batch take",
+        help="as many images as N steps at the largest batch size use",
     )
     add(
         "--trace-every",
         default=1,
         type=command.count("distance between traced steps"),
         metavar="N",
-        help="trace one step in N, which takes less time (default: 1, every step)",
+        help="trace only one step in N, which is faster (default: 1, every step)",
     )
     add(
         "--by",
         default="op",
         choices=row_labels.KEYS,
         type=command.one_of("grouping", row_labels.KEYS),
-        help="a row for each op type that ran, node, layer or source line (default: op)",
+        help="one row per op type, node, layer or source line (default: op)",
     )
     add(
         "--top",
         default=10,
         type=command.count("number of rows"),
         metavar="N",
-        help="rows shown as text (default: 10)",
+        help="number of rows shown (default: 10)",
     )
+    add("--full", action="store_true", help="show every table, not only the one screen")
     add(
         "--configs",
         nargs="+",
@@ -87,31 +88,31 @@ def given(about: str | None) -> argparse.ArgumentParser:
         default=THRESHOLD_PERCENT,
         type=percentage("threshold", 100),
         metavar="PERCENT",
-        help="in the plot of --by layer, bars are red whose share of the time of all ops is above "
-        "it (default: %(default)s)",
+        help="in the plot of --by layer, draw bars red whose share of the op time is above this "
+        "(default: %(default)s)",
     )
     add(
         "--save",
         type=command.file("measurement's file"),
         metavar="FILE",
-        help="keep the measurement in a new file, as NAME.json.gz; for that the step is also run "
-        f"in several processes, for about {KEEP_S:.0f} s",
+        help="save the measurement to a new file NAME.json.gz; this also runs the step in several "
+        "processes, for about {KEEP_S:.0f} s",
     )
     add(
         "--fail-if-slower",
         type=percentage("slowdown", 1_000),
         metavar="PERCENT",
-        help="of files: exit with 1 where one is proven to be slower than the first by more",
+        help="with files: exit with 1 if one is proven slower than the first by more than this",
     )
     add(
         "--fail-if-undecided",
         action="store_true",
-        help="with --fail-if-slower: exit with 3 where that cannot be told",
+        help="with --fail-if-slower: exit with 3 if the measurements do not decide it",
     )
     add(
         "--other-graph",
         action="store_true",
-        help="of files: compare them also where the model's graph is another",
+        help="with files: compare them even if their graphs differ",
     )
     add(
         "--cluster",
@@ -119,11 +120,11 @@ def given(about: str | None) -> argparse.ArgumentParser:
         default=(),
         type=arguments.tasks,
         metavar="TASKS",
-        help="instead: the same step on 1, 2 and 4 tasks, say, new processes on this machine or "
-        "HOST:PORT,HOST:PORT, at the largest batch size (for --steps N steps, by default 20)",
+        help="compare numbers of tasks instead, such as 1 2 4 (new processes on this machine, or "
+        "HOST:PORT,HOST:PORT), at the largest batch size (for --steps N steps, by default 20)",
     )
     arguments.way_to_split(parser)
-    arguments.without(parser, "switch graph passes off: without remapper no layer is fused")
+    arguments.without(parser, "switch these graph passes off; without remapper no ops are fused")
     arguments.soft_placement(parser)
     arguments.output_format(parser, FORMATS)
     arguments.data_dir(parser)

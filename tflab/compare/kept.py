@@ -29,12 +29,12 @@ def run(args: argparse.Namespace, named: Sequence[str]) -> int:
     for name in named:
         if name not in OPTIONS:
             raise UsageError(
-                f"{as_typed(name)} is for measuring, and '{args.files[0]}' was measured already; "
-                "give files alone, or none."
+                f"{as_typed(name)} applies to a new measurement, but '{args.files[0]}' is a saved "
+                f"one; give either files or measuring options."
             )
         if name in OF_SEVERAL and len(args.files) < 2:
             raise UsageError(
-                f"{as_typed(name)} takes two measurements or more, the usual one first."
+                f"{as_typed(name)} needs two or more measurements, the baseline first."
             )
     measurements = read_all(args.files)
     first, *others = measurements

@@ -64,7 +64,7 @@ def show(comparison: Comparison, args: argparse.Namespace, about: Mapping[str, A
         args.format,
         f"{comparison.model} by batch size",
         about,
-        view.blocks(comparison, args.top),
+        view.blocks(comparison, args.top, args.full),
         json=lambda: json.comparison(comparison, dict(about)),
         csv=lambda: csv.comparison(comparison),
     )

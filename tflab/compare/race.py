@@ -52,7 +52,7 @@ def run(
     split: str,
     budget_s: float = BUDGET_S,
 ) -> tuple[ConfigTimes, ...]:
-    """Untraced steps of every configuration at every batch size, each held against `default`.
+    """Untraced steps of every configuration at every batch size, each compared with `default`.
 
     After `budget_s` no further observation begins, but for the least that a verdict takes.
     """

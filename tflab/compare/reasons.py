@@ -67,9 +67,9 @@ def format_changes(batch: Evidence) -> Iterator[Reason]:
             batch,
             "format",
             cost_ns,
-            f"{part(batch, cost_ns)} is {counted(nodes)} at {places(nodes)} that move the channels "
-            f"of images to another axis beside ops that take them there, and compute nothing: "
-            f"{a_call(nodes)}. Try to keep all of it in one data format, that of the data.",
+            f"{part(batch, cost_ns)} is {counted(nodes)} at {places(nodes)} that only move the "
+            f"channels of images to another axis next to ops that use them there: "
+            f"{a_call(nodes)}. Try to keep the whole network in the data format of the input.",
             nodes,
         )
 
@@ -88,8 +88,8 @@ def movement(batch: Evidence) -> Iterator[Reason]:
                 batch,
                 "movement",
                 cost_ns,
-                f"{part(batch, cost_ns)} is {where} that move or convert data and compute nothing: "
-                f"{a_call(nodes)}. Try to do without, or with fewer and larger ones.",
+                f"{part(batch, cost_ns)} is {where} that only move or convert data: "
+                f"{a_call(nodes)}. Try to avoid them, or to use fewer and larger ones.",
                 nodes,
                 subject,
             )
@@ -144,7 +144,7 @@ def small_ops(batch: Evidence) -> Iterator[Reason]:
     loop = sum(node.calls for node in looped) > calls / 2
     blamed = looped if loop else nodes
     turns = max(round(node.calls) for node in blamed)
-    where = f", most of them in a loop, where a node runs up to {turns:,} times" if loop else ""
+    where = f", mostly in a loop, where a node runs up to {turns:,} times" if loop else ""
     line = largest_line(blamed)
     yield reason(
         batch,
@@ -152,8 +152,8 @@ def small_ops(batch: Evidence) -> Iterator[Reason]:
         cost_ns,
         f"{part(batch, cost_ns)} is {calls:,.0f} calls of small ops{where}"
         f"{f', above all {line}' if line else ''}: {time(sum(node.ns for node in nodes) / calls)} "
-        f"a call, and an op that only hands a value on takes {time(least)}. Try fewer and larger "
-        "ops: the same for a whole tensor at once, or XLA (--configs xla).",
+        f"a call, while an op that only passes on a value takes {time(least)}. Try fewer, larger "
+        f"ops (one op on a whole tensor), or XLA (--configs xla).",
         nodes,
     )
 
@@ -184,16 +184,16 @@ def one_op(batch: Evidence) -> Iterator[Reason]:
     known = roof is not None and roof <= 1
     reach = f", at {percent(roof)} of what this machine can do" if roof and known else ""
     advice = (
-        "Try another shape, data format or type for it, or another configuration (--configs)"
+        "Try another shape, data format or dtype for it, or another configuration (--configs)"
         if roof and roof < FAR
-        else "Try to give it less to do: whatever is done about the others, this stays"
+        else "Try to reduce its work; optimising other ops gains less"
     )
     yield reason(
         batch,
         "one op",
         cost_ns,
         f"{part(batch, cost_ns)} is one op, {node.name} ({node.op}){line}{calls}{reach}: it takes "
-        f"more than all others together. {advice}.",
+        f"longer than all other ops together. {advice}.",
         [node],
         node.name,
     )
@@ -213,9 +213,9 @@ def outside(batch: Evidence) -> Iterator[Reason]:
             "feeds",
             cost_ns,
             f"{part(batch, cost_ns)} is before the first op or after the last, and "
-            f"{size(batch.fed_bytes)} are fed to each step: only to read them once takes "
-            f"{time(batch.reading_ns)} at this machine's best. Try to feed less: only what is "
-            "used, in a smaller type, and what never changes as a variable.",
+            f"{size(batch.fed_bytes)} are fed to each step; reading them once takes at least "
+            f"{time(batch.reading_ns)} on this machine. Try to feed less: only what is used, in a "
+            f"smaller dtype, and keep constant data in a variable.",
         )
         return
     ratio = (
@@ -228,7 +228,7 @@ def outside(batch: Evidence) -> Iterator[Reason]:
         "session",
         cost_ns,
         f"{part(batch, cost_ns)} is before the first op or after the last: {ratio}with "
-        f"{size(batch.fed_bytes)} fed to it. Try a larger batch, or more than one step a call.",
+        f"{size(batch.fed_bytes)} fed to it. Try a larger batch, or several steps per call.",
     )
 
 

@@ -20,9 +20,9 @@ def warnings(scaling: Scaling) -> Iterable[str]:
     if quality.disturbed(scaling.quality) and scaling.quality:
         yield quality.sentence(scaling.quality)
     if scaling.interrupted:
-        yield "Interrupted: what follows was measured until then."
+        yield "Interrupted: these are the measurements up to that point."
     if scaling.failure:
-        yield f"Until this went wrong: {scaling.failure}"
+        yield f"These are the measurements up to this error: {scaling.failure}"
 
 
 def tables(scaling: Scaling) -> Iterable[Block]:

@@ -1,7 +1,7 @@
 """Step work: what was measured of a step, node by node, from which it is told why it is slow.
 
 What an op costs is its median call times its calls, as a share of the same of all ops, of the time
-in which ops ran: tracing makes small ops slower, so times of traced ops are never held against an
+in which ops ran: tracing makes small ops slower, so times of traced ops are never compared with an
 untraced step. What is neither in an op nor between ops is that of Python and the session.
 """
 
@@ -17,7 +17,7 @@ class Work:
 
     name: str
     op: str  # the type that ran
-    line: str  # of the program that made it; empty where nobody knows
+    line: str  # of the program that made it; empty if unknown
     calls: float  # a step
     call_ns: float  # median
     bytes: int | None  # of inputs and outputs of a call
@@ -33,7 +33,7 @@ class Work:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was measured of a step at one batch size."""
+    """Measurements of a step at one batch size."""
 
     batch_size: int
     steps: int  # traced

@@ -15,29 +15,62 @@ from tflab.views.abreast import chunks, steps_abreast
 from tflab.views.op_table import costs, legend, work
 
 BRIEF = 10  # rows of each table
+MORE = (
+    "More: --full (totals, calls, FLOPs, memory and the first step, for each batch size), --by "
+    "node, layer or line, docs/glossary.md (the terms)."
+)
 SIZES_ABREAST = 3  # that fit beside a name and a fit
 
 
-def blocks(comparison: Comparison, top: int = BRIEF) -> Iterable[Block]:
-    """All that the command prints; its option says how many rows of a table are shown."""
-    for block in parts(comparison, top):
+def blocks(comparison: Comparison, top: int = BRIEF, full: bool = True) -> Iterable[Block]:
+    """What the command prints, in full or for one screen; its option says how many rows of a table
+    are shown."""
+    for block in (parts if full else short)(comparison, top):
         yield replace(block, option="--top") if isinstance(block, Table) else block
 
 
+def short(comparison: Comparison, top: int) -> Iterator[Block]:
+    """What is most telling: the steps, the most expensive rows, and what was found."""
+    yield from head(comparison)
+    if len(comparison.batch_sizes) > 1:
+        for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
+            yield an_image(comparison, top, sizes)
+    else:
+        for batch in comparison.tables:
+            yield costs(comparison, batch, top)
+    yield from found(comparison)
+    yield MORE
+
+
 def parts(comparison: Comparison, top: int) -> Iterator[Block]:
-    yield from execution.busy(comparison.quality)
-    if comparison.interrupted:
-        yield "Partial: interrupted, what follows was measured until then."
-    if comparison.failure:
-        yield f"Partial: what follows was measured until a step failed. {comparison.failure}"
-    yield from diagnosis(comparison)
-    yield opening(comparison)
-    yield steps(comparison)
+    yield from head(comparison)
     yield units(comparison)
     yield from quiet(comparison)
     for table in (in_all, side_by_side, an_image) if len(comparison.batch_sizes) > 1 else ():
         for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
             yield table(comparison, top, sizes)
+    yield from found(comparison)
+    for batch in comparison.tables:
+        yield costs(comparison, batch, top)
+        yield work(comparison, batch, top)
+    yield legend(comparison)
+    yield cold(comparison)
+
+
+def head(comparison: Comparison) -> Iterator[Block]:
+    """What has to be known first: the machine, the reasons, and how long a step takes."""
+    yield from execution.busy(comparison.quality)
+    if comparison.interrupted:
+        yield "Partial: these are the measurements up to the interruption."
+    if comparison.failure:
+        yield f"Partial: these are the measurements up to a step that failed. {comparison.failure}"
+    yield from diagnosis(comparison)
+    yield opening(comparison)
+    yield steps(comparison)
+
+
+def found(comparison: Comparison) -> Iterator[Block]:
+    """Configurations and experiments where they were asked for, and the findings."""
     yield from configs(comparison)
     for batch, made in comparison.experiments.items():
         yield from experiments.blocks(made, {}, f" at batch {batch}", comparison.quality)
@@ -46,18 +79,13 @@ def parts(comparison: Comparison, top: int) -> Iterator[Block]:
             f"Findings, each computed from the tables{quality.mark(comparison.quality)}",
             (Frame("", "", comparison.findings),),
         )
-    for batch in comparison.tables:
-        yield costs(comparison, batch, top)
-        yield work(comparison, batch, top)
-    yield legend(comparison)
-    yield cold(comparison)
 
 
 def diagnosis(comparison: Comparison) -> Iterator[Strip]:
     """Why a step is slow, before any table; nothing where the machine was busy."""
     if comparison.diagnosis:
         sentences = tuple(reason.sentence for reason in comparison.diagnosis)
-        title = f"Why a step is slow, what costs most first{quality.mark(comparison.quality)}"
+        title = f"Why a step is slow (largest cost first){quality.mark(comparison.quality)}"
         yield Strip(title, (Frame("", "", sentences),))
 
 
@@ -68,13 +96,13 @@ def opening(comparison: Comparison) -> str:
     warm_up = "first step" if one_step else f"first {comparison.warmup} steps"
     sentences = [
         f"{comparison.model}, {comparison.phase}, {images} of {comparison.data} at each batch "
-        "size, each worked on untraced and traced in turn.",
+        f"size, each processed once untraced and once traced, alternating.",
         f"Warm: the {warm_up} of each batch size {'is' if one_step else 'are'} not counted.",
     ]
     if comparison.trace_every > 1:
         sentences.append(
-            f"One step in {comparison.trace_every:,} was traced: calls, totals and all that is "
-            "told of ops are those of the traced steps."
+            f"One step in {comparison.trace_every:,} was traced; calls, totals and all other "
+            f"numbers of ops come from the traced steps."
         )
     if comparison.without:
         sentences.append(f"Graph passes switched off: {', '.join(comparison.without)}.")
@@ -114,7 +142,7 @@ def mean_step(batch: int, steps: StepTimes) -> str:
 
 
 def quiet(comparison: Comparison) -> Iterator[str]:
-    """Of layers, which are held against one another, that the machine was quiet; that it was not
+    """Of layers, which are compared with one another, that the machine was quiet; that it was not
     stands above all numbers."""
     if comparison.by == "layer" and comparison.quality and comparison.quality.quiet:
         yield quality.verdict(comparison.quality)
@@ -123,9 +151,9 @@ def quiet(comparison: Comparison) -> Iterator[str]:
 def units(comparison: Comparison) -> str:
     """What each number of `steps` is of."""
     return (
-        f"Median, p10, p90 and mean are of untraced steps. {comparison.unit.capitalize()}s a "
-        "second: the batch size over the mean, which slow steps raise above the median. Ops: the "
-        "time of all ops in a traced step."
+        f"Median, p10, p90 and mean describe untraced steps. {comparison.unit.capitalize()}s per "
+        f"second: batch size divided by the mean, which slow steps raise above the median. Ops: "
+        f"total time of all ops in a traced step."
     )
 
 
@@ -134,7 +162,7 @@ def units(comparison: Comparison) -> str:
 
 def in_all(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """All calls of a row together."""
-    title = "In all at each batch size (and the number of calls)"
+    title = "Total at each batch size (and number of calls)"
     columns = at_each(sizes, "total", "calls")
     return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
 
@@ -228,8 +256,8 @@ def keys(comparison: Comparison) -> tuple[Column, ...]:
 def configs(comparison: Comparison) -> Iterator[Block]:
     """The untraced step with a column for each configuration of the runtime."""
     title = (
-        "The untraced step under other configurations, median, in processes of their own (times "
-        f"as long as default){quality.mark(comparison.quality)}"
+        "Median untraced step under other configurations, each in its own processes (ratio to "
+        f"default){quality.mark(comparison.quality)}"
     )
     yield from steps_abreast(title, comparison.configs)
     yield from basis(comparison)
@@ -240,13 +268,13 @@ def basis(comparison: Comparison) -> Iterator[str]:
     numbers = [row.verdict.observations for row in comparison.configs if row.verdict]
     if numbers:
         yield (
-            f"Each ratio is that of {plural(min(numbers), 'observation')}, medians of steps in "
-            "processes of their own, so that the default one differs from that of the other "
-            "tables. Where the observations are independent of one another, the interval of a "
-            "ratio holds the true one in 99 of 100 comparisons. "
-            "Alike: within 5 %. Cannot tell: too few observations, or too noisy a machine. The "
-            "more comparisons, the stricter each: where an interval barely excludes 1, the "
-            "verdict may still be `cannot tell`."
+            f"Each ratio is that of {plural(min(numbers), 'observation')}, each the median of "
+            f"steps in its own process, so the default differs from that in the other tables. If "
+            f"the observations are independent, the interval contains the true ratio in 99 of 100 "
+            f"comparisons. "
+            "Alike: within 5 %. Cannot tell: too few observations, or the machine is too noisy. "
+            "With more comparisons each test is stricter, so an interval that barely excludes 1 "
+            "may still be `cannot tell`."
         )
 
 
@@ -265,8 +293,8 @@ def cold(comparison: Comparison) -> Table:
         return f"{three_digits(row.self_ns / ns)} x" if ns else ""
 
     return Table(
-        f"Cold: the first step of all, at batch {batch}, took {cold_step}, a warm one "
-        f"{warm_step} (median); kernels and memory were set up",
+        f"Cold: the very first step, at batch {batch}, took {cold_step}, a warm one "
+        f"{warm_step} (median), because kernels and memory were set up",
         (
             op_table.key("node", 30),
             *op_table.columns(("type", "self"), {"self": "first run"}),

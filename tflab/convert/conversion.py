@@ -19,7 +19,7 @@ class Conversion:
     wall_ns: int
     time_ledger: tuple[Owner, ...]
     top_ops: Mapping[str, tuple[OpStats, ...]]  # by kind of track; shares are of that kind
-    critical_path: CriticalPath | None  # without a graph nobody knows
+    critical_path: CriticalPath | None  # unknown without a graph
     memory: Memory
 
 

@@ -24,15 +24,15 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     own = f", {starts:,} of them the executor's own ({trace.EXECUTOR})" if starts else ""
     yield (
         f"{plural(len(recorded.steps), 'step')} with {plural(len(recorded.runs), 'op run')}"
-        f"{own}. How long a session.run took is not in a RunMetadata: each step is taken from the "
-        "start of its first op to the end of its last one."
+        f"{own}. A RunMetadata does not say how long session.run took: a step is measured from "
+        f"the start of its first op to the end of its last."
     )
     yield from devices(conversion)
     if recorded.parameters:
         yield counted(recorded.parameters)
     yield steps(conversion)
     yield Table(
-        "Who owned the time of the steps",
+        "Where the time of the steps went",
         (
             Column("owner", lambda owner: owner.owner),
             Column("a step", lambda owner: time(owner.ns / len(recorded.steps)), right=True),
@@ -48,7 +48,7 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     if conversion.critical_path:
         yield from path(conversion, conversion.critical_path)
     else:
-        yield "The trace comes without its graph; with --graph there is also the critical path."
+        yield "The trace has no graph; with --graph the critical path is shown too."
     yield from execution.remembered(conversion.memory)
 
 
@@ -69,8 +69,8 @@ def devices(conversion: Conversion) -> Iterable[Block]:
     )
     if len({track.kind for track in all_tracks} - {tracks.REPEATS}) > 1:
         yield (
-            "Totals of different kinds do not add up: a launch ends before its kernel does, and a "
-            "thread that waits for a GPU waits for work that is counted there."
+            "Totals of different kinds overlap and must not be added: a launch ends before its "
+            "kernel, and a thread waits for GPU work that is counted there."
         )
 
 
@@ -151,7 +151,7 @@ def top(conversion: Conversion) -> Table:
     )
     kind = (Column("kind", lambda item: item[0]),) if several else ()
     return shortened(
-        "The nodes that cost most (self time)",
+        "The most expensive nodes (self time)",
         (node, op_type, *kind, *numbers),
         ranked(conversion),
         TOP,

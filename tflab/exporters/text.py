@@ -1,4 +1,4 @@
-"""Text for a terminal: as wide as that is, colour only where somebody looks at it."""
+"""Text for a terminal: as wide as that is, with colour only in a terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tflab.records import Stage
 from tflab.records.blocks import Block, Strip, Table, readable
 from tflab.views import stages
 
-WIDTH = 100  # of prose, and of everything where nobody says how wide the output is
+WIDTH = 100  # of prose, and of everything if the width of the output is unknown
 LEAST_WIDTH = 20
 INDENT = 2  # of tables
 STRIP_LINES = 4  # of text, at most, for one line of a frame
@@ -137,4 +137,4 @@ def show_table(out: Console, table: Table) -> None:
         out.print(Text(f"  {table.rest()}", style="dim"))
     if fitted.left_out:
         headers = ", ".join(fitted.left_out)
-        out.print(Text(f"  Left out, for want of room: {headers}.", style="dim"))
+        out.print(Text(f"  Columns omitted (terminal too narrow): {headers}.", style="dim"))

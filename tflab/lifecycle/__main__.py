@@ -72,7 +72,7 @@ def parser() -> argparse.ArgumentParser:
     defaults = Options()
     parser = command.parser("lifecycle", __doc__)
     add = parser.add_argument
-    arguments.model(parser, models.MODELS, "toy")
+    arguments.model(parser, models.MODELS)
     add(
         "--stage",
         default="all",
@@ -88,28 +88,29 @@ def parser() -> argparse.ArgumentParser:
         default=defaults.steps,
         type=command.count("number of steps"),
         metavar="N",
-        help="measured steps, traced and untraced each (default: %(default)s)",
+        help="number of traced and of untraced steps to measure (default: %(default)s)",
     )
     add(
         "--warmup",
         default=defaults.warmup,
         type=command.count("number of warm-up steps", 0),
         metavar="N",
-        help="steps before those, not measured (default: %(default)s)",
+        help="number of number of steps before those, not measured (default: %(default)s)",
     )
     arguments.devices(parser)
     arguments.cluster(parser)
     arguments.without(
-        parser, "run with these graph passes off, and compare: grappler, remapper, ..."
+        parser,
+        "switch these graph passes off and compare with the default: grappler, remapper, ...",
     )
     arguments.soft_placement(parser)
-    add("--xla", action="store_true", help="let XLA compile what it can, and show the code")
+    add("--xla", action="store_true", help="compile with XLA where possible, and show the code")
     add(
         "--fetch",
         nargs="+",
         default=(),
         metavar="NAME",
-        help="nodes to compute (default: a training step)",
+        help="nodes to compute (default: those of a training step)",
     )
     arguments.values(parser)
     add(
@@ -117,7 +118,7 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         default=(),
         metavar="SCOPE",
-        help="name scopes, and functions of the graph, to open in the frontend's tree",
+        help="name scopes and functions to show in full in the frontend stage",
     )
     arguments.experiments(parser)
     arguments.even_if_busy(parser)
@@ -126,15 +127,16 @@ def parser() -> argparse.ArgumentParser:
         "--logdir",
         type=command.folder("logdir"),
         metavar="DIR",
-        help="where TensorBoard finds the result (default, with execution: runs/<model>-<time>)",
+        help="folder of the results for TensorBoard (default, if ops are executed: "
+        "runs/<model>-<time>)",
     )
     add(
         "--to",
         choices=TO,
         type=command.one_of("other format", TO),
         metavar="F",
-        help="model-explorer: write the graph of each stage, and what its nodes took, into the "
-        "logdir, for Google's viewer of graphs",
+        help="model-explorer: write the graph of each stage and the times of its nodes into the "
+        "logdir, for Google's Model Explorer",
     )
     arguments.data_dir(parser)
     arguments.saved(parser)

@@ -1,4 +1,4 @@
-"""Differences: gradients held against something that knows nothing of gradients.
+"""Differences: gradients compared with something that knows nothing of gradients.
 
 The derivative of the loss by one weight is about (loss(w + h) - loss(w - h)) / 2h. In float32
 the rounding of the loss drowns that difference, so it is taken in a copy of the forward graph in

@@ -152,11 +152,9 @@ def resolve_one(graph: tf.Graph, name: str) -> str:
     if op is None:
         near = nearest(node_of(name), tuple(ops))
         hint = f" Did you mean '{near}'?" if near else ""
-        raise UsageError(f"There is no node '{name}' in the graph to fetch.{hint}")
+        raise UsageError(f"There is no node '{name}' to fetch in the graph.{hint}")
     if op.type == "Placeholder":
-        raise UsageError(
-            f"'{name}' is fed, so there is nothing to fetch; fetch what is made of it."
-        )
+        raise UsageError(f"'{name}' is fed, so it cannot be fetched; fetch a node that uses it.")
     if ":" not in name:
         return f"{name}:0" if op.outputs else name
     index = name.partition(":")[2]

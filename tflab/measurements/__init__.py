@@ -1,1 +1,1 @@
-"""Measurements that are kept: in files, read again, and held against one another."""
+"""Measurements that are kept: in files, read again, and compared with one another."""

@@ -1,4 +1,4 @@
-"""Contrast: measurements made elsewhere, or at other times, each held against the first of them.
+"""Contrast: measurements made elsewhere, or at other times, each compared with the first of them.
 
 An observation is a process: the median of its turns, which each have the median of their steps.
 """

@@ -27,7 +27,7 @@ def blocks(contrast: Contrast, top: int = BRIEF) -> Iterable[Block]:
 
 def parts(contrast: Contrast, top: int) -> Iterator[Block]:
     first = contrast.measurements[0]
-    yield f"{contrast.model}, {contrast.phase}: measurements held against '{first}', the first."
+    yield f"{contrast.model}, {contrast.phase}: measurements compared with '{first}', the first."
     yield made(contrast)
     yield from differing(contrast)
     yield from contrast.notes
@@ -57,7 +57,7 @@ def differing(contrast: Contrast) -> Iterator[Block]:
     if len(contrast.measurements) < 2:
         return
     if not contrast.differences:
-        yield "Machine, software, options, model and data are the same, as far as tflab looks."
+        yield "Machine, software, options, model and data are the same, as far as tflab checks."
         return
 
     def column(place: int) -> Column:
@@ -110,12 +110,12 @@ def in_order(rows: Sequence[RowTimes]) -> list[Key]:
 def basis(contrast: Contrast) -> str:
     """What the verdicts were told from."""
     return (
-        "Each ratio is of two independent samples, not of pairs: a process is one observation, and "
-        "what disturbed one measurement did not disturb the other. Its interval holds the true one "
-        "in 99 of 100 comparisons, as far as processes differ; what a machine changes of itself in "
-        f"between is not in it, so only what is proven to differ by more than "
+        "Each ratio compares two independent samples in which each process is one observation. "
+        "Its interval contains the true ratio in 99 of 100 comparisons, as far as processes "
+        "differ; it does not cover changes of the machine between the measurements. Therefore "
+        "only a proven difference of more than "
         f"{percent(DRIFT - 1)} is called slower or faster. Alike: within that. Cannot tell: too "
-        "few processes, or too noisy a machine. The more comparisons, the stricter each, so that "
-        "an interval that just leaves that out may not do. A percentage is the share of the time "
-        "of all rows; it stands where nothing is held against anything."
+        f"few processes, or the machine is too noisy. With more comparisons each test is "
+        f"stricter, so an interval that barely excludes 1 may still be `cannot tell`. Where no "
+        f"ratio is shown, the percentage is the row's share of the time of all rows."
     )

@@ -129,7 +129,7 @@ class Gradient:
 
 @dataclass(frozen=True)
 class GradientCheck:
-    """The gradient of the loss by one variable, held against central finite differences."""
+    """The gradient of the loss by one variable, compared with central finite differences."""
 
     tensor: str
     max_relative_error: float  # largest |analytic - numeric|, over the largest gradient looked at
@@ -226,14 +226,14 @@ class Execution(Shown):
     untried: tuple[Untried, ...] = ()  # ops that no experiment was made with
     one_by_one: Experiment | None = None  # what it adds to run a step's ops one by one
     interrupted: bool = False  # these are the steps until Ctrl-C
-    quality: Quality | None = None  # of the measurement; None where nobody looked
+    quality: Quality | None = None  # of the measurement; None if it was not judged
     # Of the step whose wall time is the median; None where the runtime gave no addresses
     buffers: Buffers | None = None
     values: tuple[Value, ...] = field(default=(), repr=False)  # of one step, in order of execution
     # What the program's tensors are by definition, in that step
     defined: tuple[Defined, ...] = field(default=(), repr=False, metadata={"json": None})
     not_finite: tuple[NotFinite, ...] = ()  # where NaN and Inf of that step came from
-    derivatives: tuple[FlowedDerivative, ...] = ()  # held against those values
+    derivatives: tuple[FlowedDerivative, ...] = ()  # compared with those values
     recorded_step: RecordedStep | None = None  # that they are of; None where none was asked for
     # What of that step can be drawn; None where no image was fed
     maps: Maps | None = field(default=None, repr=False, metadata={"json": None})

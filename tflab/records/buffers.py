@@ -93,7 +93,7 @@ class Buffers:
     step: int
     wall_ns: int
     buffers: tuple[Buffer, ...]  # in the order in which they were asked for
-    made: Amount  # tensors that ops made in memory of the step
+    made: Amount  # tensors that ops produced during the step
     passed_on: Amount  # of them in the memory of an input, unchanged
     in_place: Amount  # of them in the memory of an input, written over
     requested: Amount = field(metadata={"json": "asked_for"})  # buffers

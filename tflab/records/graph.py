@@ -40,7 +40,7 @@ class Node:
     op: str
     inputs: tuple[str, ...] = ()  # tensors, in the order of the op's arguments
     control_inputs: tuple[str, ...] = ()  # nodes that must have run before
-    device: str = ""  # "" until somebody asks for one or the placer assigns one
+    device: str = ""  # "" until one is requested or the placer assigns one
     outputs: tuple[Tensor, ...] = ()
     source: Source | None = None
     phase: str = FORWARD  # what it is there for: one of PHASES

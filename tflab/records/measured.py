@@ -67,7 +67,7 @@ class Peaks:
 @dataclass(frozen=True)
 class OpStats:
     """One row of a table of op statistics: a node, a type, a layer or a source line, over many
-    runs. Every table of ops is made of these, and None stands where nobody knows a value."""
+    runs. Every table of ops is made of these, and None means that a value is unknown."""
 
     key: str  # what the row is called
     ops: tuple[str, ...]  # the types that ran
@@ -184,7 +184,7 @@ class Comparison(Shown):
     # By batch size, where they were asked for
     experiments: Mapping[int, Experiments] = field(default_factory=dict)
     peaks: Peaks | None = None  # of the machine: what `roof_share` is a share of
-    quality: Quality | None = None  # of the measurement; None where nobody looked
+    quality: Quality | None = None  # of the measurement; None if it was not judged
     diagnosis: tuple[Diagnosis, ...] = ()  # why a step is slow, what costs most first
     unit: str = "image"  # what a row of its data is: "image" or "row"
     # Of several processes, where the measurement is to be kept

@@ -54,7 +54,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Contrast(Shown):
-    """Several measurements of one step, each held against the first."""
+    """Several measurements of one step, each compared with the first."""
 
     measurements: tuple[str, ...]  # what each is called
     when: tuple[str, ...]

@@ -64,7 +64,7 @@ class Capture:
 
 @dataclass(frozen=True)
 class Spread:
-    """A measured time: median and the middle eight tenths."""
+    """A measured time: median and the 10th to 90th percentile."""
 
     median: float
     p10: float

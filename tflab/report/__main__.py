@@ -45,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def parser() -> argparse.ArgumentParser:
     parser = command.parser("report", __doc__)
-    arguments.model(parser, models.MODELS, "lenet")
+    arguments.model(parser, models.MODELS)
     add = parser.add_argument
     add(
         "--out",
@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         "--logdir",
         type=command.folder("logdir"),
         metavar="DIR",
-        help="take the curves from this training, instead of training briefly",
+        help="take the curves from this training run instead of training briefly",
     )
     add(
         "--chapters",
@@ -81,7 +81,7 @@ def parser() -> argparse.ArgumentParser:
         default=selection.CONFIGS_S,
         type=command.count("number of seconds for configurations"),
         metavar="SECONDS",
-        help="after which no further comparison of them begins (default: %(default)s)",
+        help="start no further comparison of configurations after this time (default: %(default)s)",
     )
     add(
         "--with",
@@ -89,13 +89,13 @@ def parser() -> argparse.ArgumentParser:
         nargs="+",
         default=[],
         metavar="FILE",
-        help="a chapter that holds this machine against measurements that `compare --save` kept on "
-        "others, or before",
+        help="add a chapter that compares this machine with measurements that `compare --save` "
+        "kept elsewhere or earlier",
     )
     arguments.cluster(parser, "add a chapter on a step that runs")
     arguments.soft_placement(parser)
     arguments.even_if_busy(parser)
-    add("--force", action="store_true", help="replace a report that is there already")
+    add("--force", action="store_true", help="replace an existing report")
     arguments.data_dir(parser)
     return parser
 
@@ -170,8 +170,8 @@ def chapters_of(args: argparse.Namespace) -> Sequence[str]:
 
 
 GIVE = {
-    selection.ELSEWHERE: "compares with measurements that were kept; give their files --with.",
-    selection.TASKS: "shows a step that several tasks share; give --cluster 2, say.",
+    selection.ELSEWHERE: "compares with saved measurements; give their files with --with.",
+    selection.TASKS: "shows a step that several tasks share; give --cluster 2, for example.",
 }
 
 

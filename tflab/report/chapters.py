@@ -1,8 +1,9 @@
-"""The chapters of a report: each from what was measured, in the order of the lab."""
+"""The chapters of a report, each from what was measured."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from tflab.analysis import quality
 from tflab.compare import view
@@ -26,7 +27,7 @@ from tflab.units import plural
 from tflab.views import execution
 
 SMALL = selection.FORMULA
-SLOW = "slow"  # the chapter that is to be read first
+SLOW, ENVIRONMENT = "slow", "environment"
 
 
 def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) -> Report:
@@ -34,7 +35,13 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
     it has the chapters whose measurements are there."""
     left_out = tuple(name for name in names if lab.missing & {*selection.NEEDS[name]})
     names = tuple(name for name in names if name not in left_out)
-    chapters = tuple(chapter for name in in_order(lab, names) for chapter in CHAPTERS[name](lab))
+    chapters = tuple(
+        replace(
+            chapter, folded=name in selection.REFERENCE and not (name == ENVIRONMENT and busy(lab))
+        )
+        for name in in_order(lab, names)
+        for chapter in CHAPTERS[name](lab)
+    )
     if lab.soft_placement:
         chapters = tuple(map(recipes.with_soft_placement, chapters))
     return Report(
@@ -47,22 +54,28 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
 
 
 def in_order(lab: Lab, names: Sequence[str]) -> Sequence[str]:
-    """The chapters in order: the first goes to the end where its reasons are withheld."""
-    if lab.compared is None or not quality.disturbed(lab.compared.quality):
+    """The chapters in order. Of a busy machine the environment, which says so, comes first, and the
+    reasons, which are withheld, come last."""
+    if not busy(lab):
         return names
-    return sorted(names, key=lambda name: name == SLOW)
+    return sorted(names, key=lambda name: (name != ENVIRONMENT, name == SLOW))
+
+
+def busy(lab: Lab) -> bool:
+    return lab.compared is not None and quality.disturbed(lab.compared.quality)
 
 
 def about(model: str, names: Sequence[str]) -> str:
     graphs = [f"{SMALL}, small enough to follow by eye"] if "toy" in names else []
     graphs += [model] if "graph" in names and model != TOY else []
     if not graphs:
-        return f"What was measured of {model}; each chapter says how its numbers were obtained."
+        return f"Measurements of {model}. Each chapter says how its numbers were obtained."
     followed = f"two graphs: {graphs[0]}, and {graphs[1]}" if len(graphs) == 2 else graphs[0]
     if followed == graphs[0]:
         followed = followed.replace(", small", ", a graph that is small")
     return (
-        "What a framework does between a line of Python and the machine, followed through "
+        "This report follows what TensorFlow does between a line of Python and the machine, "
+        "through "
         f"{followed}. Each chapter says how its numbers were obtained."
     )
 
@@ -70,7 +83,7 @@ def about(model: str, names: Sequence[str]) -> str:
 def partial(left_out: Sequence[str]) -> str:
     """The end of a sentence on a report that was interrupted."""
     chapters = f" These chapters are missing: {', '.join(left_out)}." if left_out else ""
-    return f" Partial: interrupted, what follows was measured until then.{chapters}"
+    return f" Partial: these are the measurements up to the interruption.{chapters}"
 
 
 def slow(lab: Lab) -> Iterator[Chapter]:
@@ -83,8 +96,8 @@ def slow(lab: Lab) -> Iterator[Chapter]:
 
 
 def surroundings(lab: Lab) -> Iterator[Chapter]:
-    busy = execution.busy(lab.compared.quality) if lab.compared else ()
-    yield Chapter("Environment", (*busy, *environment(lab)))
+    warning = execution.busy(lab.compared.quality) if lab.compared else ()
+    yield Chapter("Environment", (*warning, *environment(lab)))
 
 
 def small_graph(lab: Lab) -> Iterator[Chapter]:
@@ -118,7 +131,7 @@ def training(lab: Lab) -> Iterator[Chapter]:
 def ops(lab: Lab) -> Iterator[Chapter]:
     if lab.walked and lab.compared:
         parts = tuple(step_chapters.top_ops(lab.walked, lab.compared))
-        yield Chapter("The ten ops that cost most", parts)
+        yield Chapter("The ten most expensive ops", parts)
 
 
 def batch_sizes(lab: Lab) -> Iterator[Chapter]:
@@ -165,15 +178,14 @@ def obtained(lab: Lab) -> Iterator[Chapter]:
     yield Chapter("How each number was obtained", tuple(methods(lab)))
 
 
-# By the names that `selection` has, in the order in which the lab has to be handed in
+# By the names that `selection` has, and in its order
 CHAPTERS: dict[str, Callable[[Lab], Iterator[Chapter]]] = {
-    SLOW: slow,
-    "environment": surroundings,
     "toy": small_graph,
     "devices": two_devices,
     "graph": graph,
     "network": network,
     "training": training,
+    SLOW: slow,
     "ops": ops,
     "batch-sizes": batch_sizes,
     "configurations": configurations,
@@ -182,6 +194,7 @@ CHAPTERS: dict[str, Callable[[Lab], Iterator[Chapter]]] = {
     "memory": memory,
     "roofline": roofline,
     "tasks": tasks,
+    ENVIRONMENT: surroundings,
     "methods": obtained,
 }
 
@@ -199,7 +212,7 @@ def environment(lab: Lab) -> Iterator[Part]:
     if lab.compared:
         sizes = ", ".join(map(str, lab.compared.batch_sizes))
         measured.append(("Batch sizes", f"{lab.compared.phase}, {sizes}"))
-    measured.append(("Graph passes", "all that the runtime has on by itself; XLA is off"))
+    measured.append(("Graph passes", "the runtime's defaults; XLA is off"))
     yield pairs("Configuration that was measured", measured)
 
 
@@ -230,10 +243,10 @@ def methods(lab: Lab) -> Iterator[Part]:
             tuple(rows),
         )
     yield (
-        "In turn: an untraced step, then a traced one, so that both see the same machine. The "
-        "untraced time is what a step takes; the traced one, which is longer, says of what. "
-        "Passes, devices and the graph that ran are read from the runtime's own dumps; what became "
-        "of a node is worked out from the graphs before and after each pass."
+        "In turn: untraced and traced steps alternate, so both run under the same conditions. The "
+        "untraced time is the time of a step; the traced time, which is longer, shows what it "
+        "consists of. Passes, devices and the graph that ran are read from the runtime's dumps. "
+        "The fate of each node is derived from the graphs before and after each pass."
     )
 
 

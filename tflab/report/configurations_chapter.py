@@ -17,12 +17,12 @@ def parts(comparison: Comparison, seconds: int) -> Iterator[Part]:
     """`seconds` is for how long they were compared."""
     names = tuple(dict.fromkeys(row.config for row in comparison.configs))
     if not names:
-        yield "No configuration was compared with that which the runtime has by itself."
+        yield "No configuration was compared with the default."
         return
     yield from execution.busy(comparison.quality)
     yield (
-        f"An untraced step of {comparison.phase}, once as the runtime is set by itself, and once "
-        f"with one setting changed; the weights and {comparison.unit}s are the same."
+        f"An untraced step of {comparison.phase}, with the runtime's defaults and with one "
+        f"setting changed; weights and {comparison.unit}s are the same."
     )
     yield Table(
         "What was changed",

@@ -53,7 +53,7 @@ class OneStep:
 
 @dataclass(frozen=True)
 class OverTasks:
-    """A model's step on several tasks of a cluster, held against this process alone."""
+    """A model's step on several tasks of a cluster, compared with this process alone."""
 
     clusters: tuple[Tasks, ...]  # one after the other, the most last
     split: str
@@ -79,7 +79,7 @@ class Lab:
     compared: Comparison | None
     toy_on_two: Walked | None = None  # devices; a walk up to the placement
     configs_s: int = 0  # for which configurations were compared
-    here: Measurement | None = None  # what is held against `others`
+    here: Measurement | None = None  # what is compared with `others`
     others: Mapping[str, Measurement] = field(default_factory=dict)  # kept ones, by their names
     tasks: OverTasks | None = None
     soft_placement: bool = False  # which every command that repeats a part needs then
@@ -133,6 +133,7 @@ Part = Block | Picture | Recipe | DrawnGraph | Beside
 class Chapter:
     title: str
     parts: tuple[Part, ...]
+    folded: bool = False  # in the page, until a reader opens it
 
 
 @dataclass(frozen=True)

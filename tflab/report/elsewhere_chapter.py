@@ -1,4 +1,4 @@
-"""The chapter of other machines and days: this report's steps held against kept measurements."""
+"""The chapter of other machines and days: this report's steps compared with kept measurements."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def parts(here: Measurement, others: Mapping[str, Measurement]) -> Iterator[Part
         yield f"These measurements cannot be compared. {error}"
         return
     yield (
-        "The same step, measured elsewhere or at another time: what differs comes first, then by "
-        "how much every step and op does."
+        "The same step, measured elsewhere or at another time. First what differs, then by how "
+        "much each step and op differs."
     )
     yield from view.parts(held, TOP)
     yield recipe(here)
@@ -30,8 +30,8 @@ def recipe(here: Measurement) -> Recipe:
     comparison, count = here.comparison, len(here.observed.processes)
     sizes = " ".join(map(str, comparison.batch_sizes))
     return Recipe(
-        f"{count} process{'' if count == 1 else 'es'} one after the other, each an observation of "
-        "its own. The command keeps such a measurement on another machine.",
+        f"{count} process{'' if count == 1 else 'es'} one after the other, each of which is one "
+        f"observation. The command saves such a measurement on another machine.",
         f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes} "
         "--save there.json.gz",
     )

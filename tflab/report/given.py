@@ -12,7 +12,7 @@ from tflab.records.options import BATCH_SIZES
 
 
 def measurements(paths: Sequence[str], model: str) -> Mapping[str, Measurement]:
-    """What a report can be held against. Raises UsageError, before anything is measured, for what
+    """What a report can be compared with. Raises UsageError, before anything is measured, for what
     it cannot."""
     from tflab.compare import kept
 
@@ -23,7 +23,7 @@ def measurements(paths: Sequence[str], model: str) -> Mapping[str, Measurement]:
             raise UsageError(f"'{name}' was measured of '{of.model}', not of '{model}'.")
         if (of.phase, of.by) != ("inference", "op") or not {*BATCH_SIZES} & {*of.batch_sizes}:
             raise UsageError(
-                f"'{name}' cannot be held against a report, which is of inference by op at batch "
+                f"'{name}' cannot be compared with a report, which is of inference by op at batch "
                 f"sizes {', '.join(map(str, BATCH_SIZES))}; it is of {of.phase} by {of.by} at "
                 f"{', '.join(map(str, of.batch_sizes))}."
             )

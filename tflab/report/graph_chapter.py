@@ -43,7 +43,7 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         yield placement.balance(placing)
         yield from placement.gone(placing)
     yield Recipe(
-        f"Colours and times in the drawing: {recipes.warm(step)} Times at each batch size in the "
+        f"Colours and times in the graph: {recipes.warm(step)} Times at each batch size in the "
         f"panel: traced steps, folded as they came.{recorded(step)}",
         f"{recipes.walking(walked)}\n"
         f"python -m tflab.follow {example(walked)} --model {walked.model}",
@@ -84,7 +84,7 @@ def ahead(step: Execution) -> str:
         return ""
     return (
         " Nothing is computed before the graph runs: the numbers in the drawing are those of "
-        f"{step.recorded_step.which}, recorded later and shown from the start."
+        f"{step.recorded_step.which}, recorded later."
     )
 
 

@@ -38,7 +38,7 @@ def sentences(
 def written(state: State) -> str:
     return (
         f"Follow the arrows down to {end(state.defined)}: each box is an op that a line of the "
-        "program has made, and none has computed anything yet."
+        f"program created. Nothing has been computed yet."
     )
 
 
@@ -60,15 +60,15 @@ def differentiated(state: State, chain_rule: str) -> str:
             "what comes from below by its factor."
         )
     return (
-        "Follow the arrows up beside the forward graph: each op has its derivative at its side, "
-        "multiplied with what comes from below. That is the chain rule."
+        "Follow the arrows up beside the forward graph: beside each op stands its derivative, "
+        "multiplied by the gradient from below. That is the chain rule."
     )
 
 
 def placed(state: State) -> str:
     devices = Counter(short_device(node.device) for node in state.defined)
     if len(devices) == 1:
-        return f"Each node now says where it will run: {next(iter(devices))}, all of them."
+        return f"Each node now shows where it will run: {next(iter(devices))}, all of them."
     counts = ", ".join(f"{plural(count, 'node')} on {name}" for name, count in devices.items())
     return f"The colours are devices: {counts}."
 
@@ -89,9 +89,9 @@ def rewritten(state: State) -> str:
 def ran(ns: Mapping[str, float]) -> str:
     spent = {name: amount for name, amount in ns.items() if amount}
     if not spent:
-        return "These are the nodes that ran."
+        return "These nodes ran."
     most = max(spent, key=spent.__getitem__)
     return (
-        f"The stronger its colour, the longer a node took; {most} took longest, "
+        f"The stronger the colour, the longer the node took; {most} took longest, "
         f"{time(spent[most])} in a traced step (median)."
     )

@@ -25,6 +25,7 @@ from tflab.letters import visible
 from tflab.records.blocks import Strip, Table
 from tflab.report import stops, viewer_data
 from tflab.report.contents import Beside, DrawnGraph, Picture, Recipe, Report
+from tflab.views import glossary
 
 # The last one changes what the others say, for narrow windows and for paper.
 STYLES = ("page.css", "viewer.css", "drawing.css", "present.css", "media.css")
@@ -45,6 +46,7 @@ SCRIPTS = (  # modules, each behind those that it imports
     "still.js",
     "scroller.js",
     "predict.js",
+    "folded.js",
     "start.js",
 )
 IMPORT = re.compile(r"^import \{[^}]*\} from [^;]*;\n", re.MULTILINE)
@@ -71,6 +73,7 @@ def page(report: Report) -> str:
         "anchor": anchor,
         "breakable": breakable,
         "commands": commands,
+        "hover": hover,
     }
     environment.tests |= {
         name: lambda part, kind=kind: isinstance(part, kind) for name, kind in PARTS.items()
@@ -144,6 +147,12 @@ def readable(value: Any) -> Any:
 def shown(value: Any) -> Any:
     """What the template writes: every text visible, what is markup already as it is."""
     return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def hover(term: str) -> Markup:
+    """The attribute that shows what a term means; nothing for other words."""
+    meaning = glossary.TERMS.get(term)
+    return Markup(' title="{}"').format(meaning) if meaning else Markup()
 
 
 def commands(text: str) -> Markup:

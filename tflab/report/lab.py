@@ -30,7 +30,7 @@ STEPS = 50  # measured ones of each walk
 EXPERIMENTS_S = 30  # for what the largest ops cost a step
 
 SWEEP_S = 60  # for inference at all batch sizes; a model that takes longer has fewer images
-KEEP_S = 60  # for processes that can be held against a kept measurement
+KEEP_S = 60  # for processes that can be compared with a kept measurement
 TRAINING_S = 180  # after which a training for the report is ended where it stands
 
 Announce = Callable[[str], None]  # gets the name of each part before it begins
@@ -192,7 +192,7 @@ def compare(
 
 
 def configurations(names: Sequence[str]) -> tuple[str, ...]:
-    """The default one and those that it is held against: where none is named, a GPU among them
+    """The default one and those that it is compared with: where none is named, a GPU among them
     if there is one."""
     usual = (*selection.CONFIGS, "gpu") if devices.gpus() else selection.CONFIGS
     return tuple(dict.fromkeys((DEFAULT, *(names or usual))))

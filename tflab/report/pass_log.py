@@ -45,11 +45,11 @@ def as_written(stage: Frontend) -> State:
 def with_gradients(before: Frontend, stage: Backward) -> State:
     old = {node.name: node for node in before.nodes}
     new = tuple(node for node in stage.nodes if old.get(node.name) != node)
-    about = "Each op's gradient function has added the nodes that derive it."
+    about = "Each op's gradient function added the nodes that compute its gradient."
     if stage.inferred:
         about = "The graph came with its gradients: nothing is added."
     elif not stage.added_nodes:
-        about = "Nothing to differentiate, nothing added."
+        about = "There is nothing to differentiate, so nothing was added."
     lines = tuple(grown(stage)) if stage.added_nodes else ()
     return State("backward", "With gradients", about, lines, (), new)
 
@@ -64,7 +64,7 @@ def grown(stage: Backward) -> Iterator[str]:
     if stage.gradient_checks:
         worst = max(check.max_relative_error for check in stage.gradient_checks)
         yield (
-            f"{plural(len(stage.gradient_checks), 'gradient')} held against finite differences: "
+            f"{plural(len(stage.gradient_checks), 'gradient')} compared with finite differences: "
             f"largest relative error {worst:.1e}"
         )
 

@@ -11,7 +11,7 @@ from tflab.units import plural
 
 def warm(step: Execution) -> str:
     return (
-        f"{plural(step.steps, 'untraced step')} and as many traced ones in turn, after "
+        f"{plural(step.steps, 'untraced step')} and as many traced ones, alternating, after "
         f"{plural(step.warmup_steps, 'warm-up step')} of each; batch size {step.batch_size}."
     )
 

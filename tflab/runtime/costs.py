@@ -109,7 +109,7 @@ def of_compiled(placed: Placement) -> dict[str, float | flop_counts.Unknown]:
 def moving(
     executed: Sequence[Node], user_nodes: Sequence[Node], ledger: Sequence[Fate]
 ) -> set[str]:
-    """The executed nodes that move or convert data and compute nothing: all of the user's nodes
+    """The executed nodes that only move or convert data: all of the user's nodes
     whose work they do are of such types, and not all of them only hand on."""
     type_of = {node.name: node.op for node in user_nodes}
     work = workers(ledger)

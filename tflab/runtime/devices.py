@@ -63,7 +63,7 @@ def assignments(
     user = {fate.name for fate in ledger}
     for node in executed:
         if node.name in made and node.name not in user:
-            reason = f"made there by the runtime ({made[node.name]})"
+            reason = f"created there by the runtime ({made[node.name]})"
             yield Assignment(node.name, node.device, reason)
         elif node.name in user:
             reason = reason_of(graph.get_operation_by_name(node.name), node.device)

@@ -11,7 +11,7 @@ CACHED = ("active_file", "inactive_file")  # pages of files, which are given bac
 
 
 def available() -> int | None:
-    """Bytes that are free on this machine, or in the container; None where nobody says."""
+    """Bytes that are free on this machine, or in the container; None if unknown."""
     free = [bytes_ for bytes_ in (free_of_machine(), free_of_container()) if bytes_ is not None]
     return min(free, default=None)
 

@@ -42,7 +42,7 @@ def beginning(average: float | None = None) -> Beginning:
 def since(start: Beginning) -> Load:
     """The load of a measurement that ends now.
 
-    The average counts who waits for any core of the machine, so it is held against all of them.
+    The average counts who waits for any core of the machine, so it is compared with all of them.
     """
     return Load(os.cpu_count() or 1, start.average, stolen_share(start.ticks, ticks()))
 

@@ -1,7 +1,7 @@
 """Effects: what a node would touch besides its tensors.
 
 A list of harmful ops can never be complete, so it is the other way about: a node is harmless where
-the definition of its type says so, or where somebody has looked and found it so (`reviewed_ops`).
+the definition of its type says so, or if it was reviewed (`reviewed_ops`).
 Everything else has an effect, if only that it is not known.
 """
 

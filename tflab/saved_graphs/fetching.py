@@ -102,7 +102,7 @@ def fetches_of(
     # Without placeholders: what is made of queues, files or iterators.
     brought = after(rest, {n.name for n in rest if not n.inputs and n.op not in QUIET})
     chosen = next((some for some in (within(sinks, fed), within(sinks, brought)) if some), sinks)
-    return tuple(f"{node.name}:0" for node in chosen[:LISTED]), "nobody takes their outputs"
+    return tuple(f"{node.name}:0" for node in chosen[:LISTED]), "nothing uses their outputs"
 
 
 def is_value(node: Node) -> bool:

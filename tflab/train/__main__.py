@@ -2,7 +2,7 @@
 
     python -m tflab.train --model lenet
 
-What is not given comes from the model's recipe. Ctrl-C saves and stops; --resume goes on from
+Options that you omit take the model's defaults. Ctrl-C saves and stops; --resume goes on from
 the last checkpoint, and says what that does not restore.
 """
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from tflab.train.epochs import Settings, TimedStep
     from tflab.train.trainer import Trainer
 
-MODEL, SEED = "lenet", 1
+SEED = 1
 SETTINGS = ("model", "batch_size", "epochs", "seed", "one_thread")  # options that are settings
 RECENT = 50  # steps; the progress bar shows their mean
 
@@ -47,42 +47,42 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--model",
         metavar="M",
-        help=f"{', '.join(models.MODELS)}, or package.module:function (default: {MODEL})",
+        help=f"{', '.join(models.MODELS)}, or package.module:function (default: {arguments.MODEL})",
     )
     add(
         "--epochs",
         type=command.count("number of epochs"),
         metavar="N",
-        help="times that every training image is learned from (default: the recipe's)",
+        help="number of passes over the training data (default: the model's)",
     )
     add(
         "--batch-size",
         type=command.count("batch size"),
         metavar="N",
-        help="images in a step (default: the recipe's)",
+        help="rows of data in a step (default: the model's)",
     )
     add(
         "--seed",
         type=command.count("seed", 0),
         metavar="N",
-        help=f"of the first weights and of the order of the images (default: {SEED})",
+        help=f"seed of the initial weights and of the order of the rows (default: {SEED})",
     )
     add(
         "--one-thread",
         action="store_true",
         default=None,
-        help="compute on one thread: the same weights, bit for bit, in every run here",
+        help="compute on one thread, so that every run on this machine gives identical weights",
     )
     add(
         "--resume",
         action="store_true",
-        help="go on with the training in --logdir, or else the newest of the model in runs/",
+        help="continue the training in --logdir, or the model's newest training in runs/",
     )
     add(
         "--logdir",
         type=command.folder("logdir"),
         metavar="DIR",
-        help="where TensorBoard finds the result (default: runs/<model>-train-<time>)",
+        help="folder of the results for TensorBoard (default: runs/<model>-train-<time>)",
     )
     arguments.cluster(parser)
     arguments.soft_placement(parser)
@@ -105,7 +105,9 @@ def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
     from tflab.train import history, runs
 
     if args.resume:
-        folder = runs.find_training(Path(args.logdir or logdirs.RUNS), args.model or MODEL)
+        folder = runs.find_training(
+            Path(args.logdir or logdirs.RUNS), args.model or arguments.MODEL
+        )
         saved = history.settings(folder / history.NAME)
         if not args.model:
             runs.check_own_model(folder, saved)
@@ -124,12 +126,12 @@ def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
         status = command.INTERRUPTED
     except LostTaskError as error:
         again = resuming(settings, folder, args.soft_placement)
-        raise LostTaskError(f"{error} To go on from the last checkpoint:  {again}") from error
+        raise LostTaskError(f"{error} To continue from the last checkpoint:  {again}") from error
     finally:
         with ending.held():
             show(folder)
     if status:
-        note(f"Interrupted. To go on:  {resuming(settings, folder, args.soft_placement)}")
+        note(f"Interrupted. To continue:  {resuming(settings, folder, args.soft_placement)}")
     return status
 
 
@@ -146,7 +148,7 @@ def prepare(
     from tflab.train.epochs import Settings
 
     given = {name: getattr(args, name) for name in SETTINGS if getattr(args, name) is not None}
-    model = args.model or (saved.model if saved else MODEL)
+    model = args.model or (saved.model if saved else arguments.MODEL)
     seed = given.get("seed", saved.seed if saved else SEED)
     function = models.find(model)
     from tflab.train import trainer

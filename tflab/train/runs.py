@@ -44,8 +44,8 @@ def find_training(root: Path, model: str) -> Path:
             if history.settings(path).model == model:
                 return path.parent
     raise UsageError(
-        f"There is no training of '{model}' in '{root}' to go on with; "
-        "leave out --resume to begin one."
+        f"There is no training of '{model}' in '{root}' to continue; leave out --resume to begin "
+        f"one."
     )
 
 

@@ -104,8 +104,7 @@ def recipe_of(name: str, model: Model) -> Recipe:
     """How to train a model. If it has only an optimizer, its learning rate is not known (nan)."""
     if model.loss is None:
         raise UsageError(
-            f"The model '{name}' has no loss, so there is nothing to train it for; "
-            "its Model needs a `loss`."
+            f"The model '{name}' has no loss, so it cannot be trained; its Model needs a `loss`."
         )
     if model.recipe is not None:
         return model.recipe

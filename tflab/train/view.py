@@ -87,10 +87,10 @@ def blocks(history: History) -> Iterable[Block]:
         history.epochs,
     )
     classified = any(not math.isnan(epoch.train_accuracy) for epoch in history.epochs)
-    means = "Loss and share of right answers are means" if classified else "The loss is a mean"
+    means = "Loss and accuracy are means" if classified else "The loss is a mean"
     yield (
-        f"{means} over all rows: of training as each batch came, before it was learned from; of "
-        "the test with the weights at the end of the epoch."
+        f"{means} over all rows: for training on each batch before its update; for the test with "
+        f"the weights at the end of the epoch."
     )
     if traced := traced_steps(history):
         yield f"{traced}: they are in the times and not in the rows a second."

@@ -18,13 +18,13 @@ def blocks(stage: Backward) -> Iterable[Block]:
     if not stage.added_nodes:
         why = stage.program.model.not_trained if stage.program else ""
         why = why or "The model has no loss or no optimiser, and its graph holds no gradients."
-        yield f"{why} Nothing to differentiate, nothing added."
+        yield f"{why} There is nothing to differentiate, so nothing was added."
         return
     yield from chain_rule.opening(stage)
     made = sum(len(gradient.nodes) for gradient in stage.gradients)
     yield (
         f"{plural(len(stage.added_nodes), 'node')} added to {len(stage.gradients):,}: {made} "
-        f"from gradient functions, {len(stage.shared_nodes)} that belong to no one forward op, "
+        f"from gradient functions, {len(stage.shared_nodes)} shared by several forward ops, "
         f"{len(stage.update_nodes)} from the optimiser. "
         "Still nothing is computed."
     )
@@ -33,12 +33,12 @@ def blocks(stage: Backward) -> Iterable[Block]:
     yield reasons(stage.gradients)
     new = [function for function in stage.functions if function.name in stage.added_functions]
     if new:
-        yield frontend.function_table("Functions that were added", new)
+        yield frontend.function_table("Functions added for the gradients", new)
     yield from gradient_checks(stage)
     if stage.processed:
         yield (
             f"What the optimiser gets for {', '.join(stage.processed)} is not the gradient of the "
-            "loss: other nodes change that first."
+            f"loss itself: other nodes change it first."
         )
 
 
@@ -68,7 +68,8 @@ def derived(stage: Backward) -> Table:
     types = {node.name: node.op for node in stage.nodes}
     with_gradient = [g for g in stage.gradients if g.nodes]
     return shortened(
-        "Forward ops, last first as differentiation met them, and what came from each",
+        "Forward ops in the order of differentiation (last first), and the nodes that each gave "
+        "rise to",
         (
             Column("forward node", lambda g: g.forward),
             Column("type", lambda g: g.op),
@@ -108,8 +109,8 @@ def gradient_checks(stage: Backward) -> Iterable[Block]:
         return
     worst = max(stage.gradient_checks, key=lambda check: check.max_relative_error)
     yield shortened(
-        f"Gradients against finite differences, taken in {worst.precision} on {stage.data}, at "
-        "weights a little off the first ones",
+        f"Gradients compared with finite differences in {worst.precision} on {stage.data}, at "
+        "weights slightly off the initial ones",
         (
             Column("variable", lambda check: check.tensor),
             Column("elements", lambda c: f"{c.elements} of {c.size:,}", right=True),

@@ -26,7 +26,7 @@ def blocks(buffers: Buffers | None) -> Iterable[Block]:
 def sharing(buffers: Buffers) -> Table:
     """From the tensors to the addresses that they lie at."""
     return Table(
-        "Where the tensors of the step of median length lay",
+        "Memory of the tensors in the median step",
         (
             Column("tensors and buffers", lambda row: row[0]),
             Column("count", lambda row: f"{row[1]:,}", right=True),
@@ -42,18 +42,18 @@ def amounts(buffers: Buffers) -> Iterable[tuple[str, int, int]]:
     def row(words: str, amount: Amount, sign: int = 1) -> tuple[str, int, int]:
         return words, amount.count, sign * amount.bytes
 
-    yield row("tensors that ops made in memory of the step", buffers.made)
-    yield row("  saved: passed on in an input's memory, unchanged", buffers.passed_on, -1)
-    yield row("  saved in place: written over an input", buffers.in_place, -1)
+    yield row("tensors that ops produced during the step", buffers.made)
+    yield row("  saved: output is the input's memory, unchanged", buffers.passed_on, -1)
+    yield row("  saved: written over an input (in place)", buffers.in_place, -1)
     rounding = rounded_up(buffers)
     if rounding:
         yield "  rounded up by allocators", buffers.requested.count, rounding
     yield row("requested, in buffers", buffers.requested)
-    yield row("  saved by reuse: at addresses of an earlier buffer", buffers.reused, -1)
+    yield row("  saved: memory of an earlier buffer, reused", buffers.reused, -1)
     yield row("distinct buffers", buffers.distinct)
-    yield row("besides, working memory of ops while they ran: no addresses", buffers.working)
+    yield row("also: temporary memory of running ops (no addresses)", buffers.working)
     if buffers.other.count:
-        yield row("besides, held longer, but in no output: no addresses", buffers.other)
+        yield row("also: memory kept longer, in no output (no addresses)", buffers.other)
 
 
 def rounded_up(buffers: Buffers) -> int:
@@ -98,13 +98,13 @@ def first(names: tuple[str, ...]) -> str:
 def kept_for_backward(buffers: Buffers) -> str:
     kept, every = buffers.for_backward, buffers.requested
     if not kept.count:
-        return "No buffer of a forward op was read last by a node of the backward pass."
+        return "No buffer of a forward op was last read by a node of the backward pass."
     verb = "was" if kept.count == 1 else "were"
     return (
         f"{kept.count:,} of {plural(every.count, 'buffer')}, {size(kept.bytes)} of "
-        f"{size(every.bytes)}, {verb} written by forward ops and read last by gradients or "
-        "updates: that memory stayed alive for the backward pass. Who reads what is inferred from "
-        "the graph that ran."
+        f"{size(every.bytes)}, {verb} written by forward ops and last read by gradients or "
+        f"updates, so that memory stayed allocated for the backward pass. The readers are "
+        f"inferred from the graph that ran."
     )
 
 
@@ -118,16 +118,18 @@ def peak(buffers: Buffers) -> str:
         parts.append(f"{size(at.other_bytes)} in no output")
     gap = at.unexplained_bytes
     remainder = (
-        f"{gap:+,} B that no allocation in the trace explains" if gap else "nothing is left over"
+        f"{gap:+,} B are not explained by any allocation in the trace"
+        if gap
+        else "nothing is missing"
     )
     return (
         f"Check: after {time(at.ns)} most was alive, {size(at.recorded_bytes)} by the allocators' "
-        f"own records: {', '.join(parts)}; {remainder}."
+        f"records: {', '.join(parts)}; {remainder}."
     )
 
 
 def releases(buffers: Buffers) -> Iterable[str]:
-    """Whether buffers were released when the graph lets expect it, and which that is unknown of."""
+    """Whether buffers were released when the graph implies it, and for which this is unknown."""
     freed = [item for item in buffers.buffers if item.until_ns is not None]
     late = buffers.unexpected
     if late:
@@ -135,14 +137,14 @@ def releases(buffers: Buffers) -> Iterable[str]:
         named = ", ".join(tensors[:NAMED])
         more = f" and {len(tensors) - NAMED:,} more" if len(tensors) > NAMED else ""
         yield (
-            f"Of {plural(len(freed), 'release')} {len(late):,} did not come while the op ran that "
-            f"reads the buffer last: those of {named}{more}. Who held them is not in the trace."
+            f"Of {plural(len(freed), 'release')} {len(late):,} came at another time than while "
+            f"the last reader ran: {named}{more}. The trace does not say what kept them."
         )
     else:
-        yield f"{plural(len(freed), 'release')}, each while the op ran that reads the buffer last."
+        yield f"{plural(len(freed), 'release')}, each while the last reader of the buffer ran."
     ordered = sum(item.freed_by == "order" for item in freed)
     if ordered:
         yield (
-            f"{plural(ordered, 'buffer')} had a twin of the same size from the same op: which "
-            "release is whose is inferred from their last readers."
+            f"{plural(ordered, 'buffer')} had the same size and came from the same op as another; "
+            f"which release belongs to which is inferred from their last readers."
         )

@@ -32,8 +32,8 @@ def opening(stage: Backward) -> Iterator[Block]:
         yield from steps(stage.chain_rule)
     if any(link.added_up for link in stage.chain_rule):
         yield (
-            "A sum stands where an op has used one value for several elements, such as the rows of "
-            "the batch: each has its say in that value's gradient."
+            "An op that uses one value for several elements, such as the rows of a batch, sums "
+            "their gradients."
         )
     written = (*stage.derivatives, *stage.partial_derivatives)
     if written:
@@ -106,14 +106,12 @@ def sentences(stage: Backward, way: Sequence[Link]) -> Iterator[str]:
         yield product(way, {known.variable: known.formula for known in stage.derivatives})
     else:
         yield (
-            "From the loss back, every op's gradient function turns the gradient by the op's "
-            "output into those by its inputs: one walk gives the gradients of all variables."
+            "Going back from the loss, each op's gradient function turns the gradient with "
+            "respect to its output into the gradients with respect to its inputs. One pass gives "
+            "the gradients of all variables."
         )
     if any(" by " in link.gradient for link in way):
-        yield (
-            "Where a value is used several times, the gradients that come back from its uses are "
-            "added up."
-        )
+        yield ("A value that is used several times receives the sum of the gradients of its uses.")
 
 
 def product(way: Sequence[Link], derivatives: Mapping[str, str]) -> str:
@@ -121,10 +119,11 @@ def product(way: Sequence[Link], derivatives: Mapping[str, str]) -> str:
     factors = ", ".join(f"{link.forward} by {link.factor}" for link in way)
     variable = way[-1].by
     whole = (
-        f"From the loss back, each op multiplies what comes in by its own derivative: {factors}."
+        f"Going back from the loss, each op multiplies the incoming gradient by its own "
+        f"derivative: {factors}."
     )
     if variable in derivatives:
-        whole += f" Put together: {total(variable)} = {derivatives[variable]}."
+        whole += f" Together: {total(variable)} = {derivatives[variable]}."
     return whole
 
 
@@ -192,7 +191,7 @@ def steps(links: Sequence[Link]) -> Iterator[Block]:
 
 def derivatives(known: Sequence[Derivative]) -> Table:
     return shortened(
-        "The derivatives, read off the graph, and their values for the first batch",
+        "The derivatives as formulas, and their values for the first batch",
         (
             Column("variable", lambda row: row.variable),
             Column("derivative", lambda row: row.formula, elastic=True, least=34),
@@ -236,7 +235,7 @@ def computing(stage: Backward) -> Iterator[Block]:
         for node in written[:LONGEST]
     )
     yield Strip(
-        "What the gradient nodes compute, and the line of TensorFlow that made each", frames
+        "What each gradient node computes, and the line of TensorFlow that created it", frames
     )
     if len(written) > LONGEST:
         yield f"... and {len(written) - LONGEST:,} more; the JSON has all of them."
@@ -244,7 +243,7 @@ def computing(stage: Backward) -> Iterator[Block]:
     if others := [types[node.name] for node in some if not node.formula]:
         yield f"{plural(len(others), 'node')} not written as a formula: {counted(others)}."
     if any(node.line is None for node in some):
-        yield "A node without a line comes from a file, which does not record it."
+        yield "Nodes without a line come from a file that does not record lines."
 
 
 def line(node: GradientNode) -> str:

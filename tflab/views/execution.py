@@ -20,14 +20,14 @@ def blocks(stage: Execution) -> Iterable[Block]:
     yield from values.not_finite(stage)
     yield from busy(stage.quality)
     if stage.failure:
-        yield f"Until a step failed: {stage.failure}"
+        yield f"These are the measurements up to a step that failed: {stage.failure}"
     if stage.interrupted:
-        yield "Interrupted: what follows was measured until then."
+        yield "Interrupted: these are the measurements up to that point."
     yield from values.blocks(stage)
     yield from flowed.blocks(stage.derivatives)
     yield (
-        f"{plural(stage.steps, 'untraced step')} and as many traced ones in turn, after "
-        f"{plural(stage.warmup_steps, 'warm-up step')} of each that are not counted. Batch size "
+        f"{plural(stage.steps, 'untraced step')} and as many traced ones, alternating, after "
+        f"{plural(stage.warmup_steps, 'warm-up step')} of each, which are not counted. Batch size "
         f"{stage.batch_size}, data: {stage.data}."
     )
     yield lengths(stage)
@@ -35,8 +35,8 @@ def blocks(stage: Execution) -> Iterable[Block]:
         yield raced(stage.race, stage.quality)
     yield owners(stage)
     yield from network.blocks(stage)
-    yield top_table("The op types that cost most", stage.top_types, stage, "op")
-    yield top_table("The nodes that cost most", stage.top_ops, stage, "node")
+    yield top_table("The most expensive op types", stage.top_types, stage, "op")
+    yield top_table("The most expensive nodes", stage.top_ops, stage, "node")
     yield from costs(stage)
     yield from parallel(stage)
     yield from remembered(stage.memory)
@@ -65,7 +65,7 @@ def lengths(stage: Execution) -> Table:
 def owners(stage: Execution) -> Table:
     """Every nanosecond of the traced steps, and what it belongs to."""
     return Table(
-        "Who owned the wall time of the traced steps",
+        "Where the wall time of the traced steps went",
         (
             Column("owner", lambda owner: owner.owner),
             Column("a step, mean", lambda owner: time(owner.ns / stage.steps), right=True),
@@ -83,7 +83,8 @@ def costs(stage: Execution) -> Iterable[Block]:
 
 
 NO_CHAIN = (
-    "No longest chain is shown: in this trace an op began before one that it waits for had ended."
+    "No longest chain is shown: in this trace an op began before an op that it depends on had "
+    "ended."
 )
 
 
@@ -92,12 +93,12 @@ def parallel(stage: Execution) -> Iterable[Block]:
     path = stage.critical_path
     chain = (
         f"The longest chain of dependent ops has {plural(len(path.nodes), 'op run')} and takes "
-        f"{time(path.ns)} in a traced step: a model in which every op has a processor."
+        f"{time(path.ns)} in a traced step; with one processor per op a step could not be faster."
     )
     if not path.nodes:
         chain = NO_CHAIN
     if quality.disturbed(stage.quality):
-        yield f"{chain} How much ran at once is withheld, for the machine was busy."
+        yield f"{chain} How much ran at once is withheld because the machine was busy."
         return
     if stage.step_times:
         yield from shaped(median_step(stage.step_times))
@@ -120,8 +121,8 @@ def shaped(step: StepTime) -> Iterable[Block]:
         yield (
             f"In the step of median length at most {plural(step.shape.most_at_once, 'op')} ran at "
             f"once, {step.shape.mean_at_once:.2f} on average. No op ran for "
-            f"{', '.join(none)}: the runtime itself may have worked meanwhile, so that is not idle "
-            "time."
+            f"{', '.join(none)}: the runtime itself may have been working, so this is not idle "
+            f"time."
         )
 
 
@@ -158,7 +159,7 @@ def raced(race: Race, judgement: Quality | None = None) -> str:
         f"{time(usual.p10)}, p90 {time(usual.p90)})."
     )
     if verdict.word == "withheld":
-        return f"{measured} Which of them is faster is withheld, for the machine was busy."
+        return f"{measured} Which of them is faster is withheld because the machine was busy."
     return (
         f"{measured} Without them a step takes {verdict.ratio:.2f} x as long "
         f"[{verdict.low:.2f}, {verdict.high:.2f}]{quality.mark(judgement)}, by "

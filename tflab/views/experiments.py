@@ -9,7 +9,7 @@ from tflab.records import Experiments, Quality
 from tflab.records.blocks import Block, Column, Table
 from tflab.units import plural, time
 
-WITHHELD = "What an op costs a step is withheld, for the machine was busy."
+WITHHELD = "What an op costs a step is withheld because the machine was busy."
 
 
 def blocks(
@@ -27,8 +27,8 @@ def blocks(
     own = Column("self a step, mean", lambda row: known(self_ns.get(row.name)), right=True, spare=2)
     if experiments.control:
         yield Table(
-            f"What an op costs a step{at}{quality.mark(judgement)}: run once more in place, it "
-            "adds",
+            f"What an op costs a step{at}{quality.mark(judgement)}: time added by running it a "
+            f"second time in place",
             (
                 Column("node", lambda row: row.name, elastic=True, name=True),
                 Column("type that ran", lambda row: row.op, spare=3),
@@ -41,18 +41,18 @@ def blocks(
         )
         observations = experiments.control.observations
         yield (
-            f"Median of {plural(observations, 'observation')}, each with sessions of its own in "
-            "which all of these steps took turns, untraced; from and to: the interval that holds "
-            "the true median in 95 of 100 experiments. The control is the unchanged step against "
-            "itself: what is not clear of it cannot be told from nothing."
+            f"Median of {plural(observations, 'observation')}, each in new sessions in which all "
+            f"of these steps alternate, untraced. From and to: the interval that contains the "
+            f"true median in 95 of 100 experiments. The control compares the unchanged step with "
+            f"itself: an op whose interval overlaps it may add nothing."
         )
     if experiments.one_by_one:
         yield (
-            "Ops one by one: the unchanged step where a single thread starts ops, each with all "
-            "processors. Where that adds less than nothing, it does not pay to run ops at once."
+            "Ops one by one: the unchanged step with a single thread that starts ops, each on all "
+            "processors. If this is negative, running ops in parallel does not pay."
         )
     for row in experiments.untried:
-        yield f"Not run once more{at}: {row.name} ({row.op}): {row.reason}."
+        yield f"Not repeated{at}: {row.name} ({row.op}): {row.reason}."
 
 
 def known(ns: float | None) -> str:

@@ -10,8 +10,8 @@ from tflab.views.chain_rule import first, total
 from tflab.views.words import LONGEST
 
 AT_RANDOM = (
-    "The variables start at random, otherwise in each session: what flowed here cannot be held "
-    "against what the backward stage computed."
+    "The variables start at random, otherwise in each session: what flowed here cannot be "
+    "compared with what the backward stage computed."
 )
 
 

@@ -74,9 +74,9 @@ def functions(stage: Frontend, expanded: Sequence[str]) -> Iterable[Block]:
     inside = sum(len(function.nodes) for function in stage.functions)
     unused = sum(not function.called_by for function in stage.functions)
     if len(stage.functions) == 1:
-        owner, rest = "its", "; nobody calls it."
+        owner, rest = "its", "; it is never called."
     else:
-        owner, rest = "their", f"; {unused:,} of them called by nobody."
+        owner, rest = "their", f"; {unused:,} of them are never called."
     yield (
         f"{plural(len(stage.functions), 'function')} with {plural(inside, 'node')} of {owner} own"
         + (rest if unused else ".")

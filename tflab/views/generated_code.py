@@ -36,13 +36,11 @@ def blocks(code: Generated, stage: Placement) -> Iterable[Block]:
     if frames:
         more = len(code.path) - len(frames)
         rest = f" ({plural(more, 'more operation')} in the listings)" if more else ""
-        beside = (
-            "" if ran(stage) else ", in code that XLA would generate: it did not run in this walk"
-        )
-        yield Strip(f"From the line to the instruction{beside}{rest}", tuple(frames))
+        beside = "" if ran(stage) else ", in code that XLA would generate (not run here)"
+        yield Strip(f"From source line to machine instruction{beside}{rest}", tuple(frames))
     yield (
-        "A walk to the last stage, or one with --logdir DIR, keeps the whole listings in its "
-        f"folder, under code/{code.cluster}."
+        "The complete listings are in the logdir of a walk through all stages, or of one with "
+        f"--logdir DIR, under code/{code.cluster}."
     )
     inferred = sorted({why for operation in code.path for why in operation.inferred})
     if code.fusions_inside:

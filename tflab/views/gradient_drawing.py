@@ -37,8 +37,8 @@ def drawing(stage: Backward) -> Table:
         for rails, node in zip(ascii_graph.draw(order), order, strict=True)
     ]
     return Table(
-        "The gradient graph, from the loss down to the updates "
-        "(-> leads to that gradient, = is it; in brackets: bookkeeping)",
+        "The gradient graph, from the loss down to the updates (-> a step towards that gradient, "
+        "= that gradient; in brackets: bookkeeping)",
         (
             Column("", lambda row: row.rails),
             Column("node", lambda row: row.name, elastic=True, name=True),

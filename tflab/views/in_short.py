@@ -94,7 +94,7 @@ def derived(stage: Backward) -> Iterator[Block]:
     if stage.inferred:
         yield "The graph came with its gradients; nothing was added."
     elif not stage.added_nodes:
-        yield "Nothing to differentiate, and nothing added."
+        yield "There is nothing to differentiate, so nothing was added."
     if rows := tuple(gradient_facts(stage)):
         yield facts(rows)
 
@@ -169,9 +169,9 @@ def executed(stage: Execution) -> Iterator[Block]:
     yield from values.not_finite(stage)
     yield from execution.busy(stage.quality)
     if stage.failure:
-        yield f"Until a step failed: {stage.failure}"
+        yield f"These are the measurements up to a step that failed: {stage.failure}"
     if stage.interrupted:
-        yield "Interrupted: what follows was measured until then."
+        yield "Interrupted: these are the measurements up to that point."
     yield facts(step_facts(stage))
     if stage.top_ops:
         columns = op_table.key("node"), *op_table.columns(("type", "self", "share"))

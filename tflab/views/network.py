@@ -44,7 +44,7 @@ def tasks(stage: Execution, network: Network) -> Table:
         return size(getattr(row, direction) / stage.steps)
 
     return Table(
-        "Compute against communication: each task's wall time of a step",
+        "Computation and communication: each task's wall time per step",
         (
             Column("task", lambda row: row.task),
             column("computing", "computing_ns"),
@@ -79,7 +79,8 @@ def slow(stage: Execution, network: Network) -> Iterable[str]:
 
 def tensors(stage: Execution, network: Network) -> Table:
     return shortened(
-        f"Tensors on the wire, by the receiving task's own record ({plural(stage.steps, 'step')})",
+        f"Tensors sent between tasks, recorded by the receiving task "
+        f"({plural(stage.steps, 'step')})",
         (
             Column("tensor", lambda row: row.tensor, elastic=True),
             Column("from", lambda row: row.from_task),

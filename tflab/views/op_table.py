@@ -22,7 +22,7 @@ NAMES = {"op": "type that ran", "node": "node", "layer": "layer", "line": "line"
 
 
 def known(value: float | None, write: Callable[[float], str]) -> str:
-    """Nothing where nobody knows the value."""
+    """Nothing if the value is unknown."""
     return "" if value is None else write(value)
 
 
@@ -191,40 +191,40 @@ def from_caches(peaks: Peaks) -> str:
         return ""
     smallest = peaks.levels[0].working_set_bytes
     return (
-        f" and up to {bandwidth(peaks, smallest):,.0f} GB/s from caches, where a call's inputs and "
-        "outputs fit into them"
+        f" and up to {bandwidth(peaks, smallest):,.0f} GB/s from caches if a call's inputs and "
+        f"outputs fit"
     )
 
 
 def legend(comparison: Comparison) -> str:
     """What the columns of the work are, where their names are too short for it."""
     sentences = (
-        "Asked for: bytes that the ops of a row asked their allocators for; peak: the most of "
-        "them alive at once. FLOPs are counted by the type and the shapes of what ran, a "
-        "multiply-add as two"
+        "Asked for: bytes that the ops of a row requested from their allocators; peak: the most "
+        "of these in use at once. FLOPs are counted from op type and shapes; a multiply-add "
+        "counts as two"
     )
     if comparison.uncovered:
         types = (f"{op} ({plural(nodes, 'node')})" for op, nodes in comparison.uncovered.items())
-        sentences += f". They are not known of {', '.join(types)}: rows with these have none"
+        sentences += f". They are unknown for {', '.join(types)}, so rows with these have none"
     if comparison.peaks:
         peaks = comparison.peaks
         sentences += (
-            ". The roof is what a short benchmark reached at that many FLOPs a byte: "
+            ". The roof is what a short benchmark reached at the same FLOPs per byte: "
             f"{roof(peaks)}{from_caches(peaks)}"
         )
     above = faster_than_roof(comparison)
     if above:
         sentences += (
-            f". Above: faster than that benchmark, as {above} was, so that the roof is too low and "
-            "shares of it are too high"
+            f". Above: faster than that benchmark, like {above} was, so the roof is too low and "
+            f"shares of it are too high"
         )
     if by_phase(comparison):
         sentences += (
             ". Forward, backward and updates add up to the total. Backward: the gradients of what "
-            "the line made. Updates: what is made of gradients, such as clipping and the "
-            "optimiser's ops; they belong to the line that makes the step or, where the model "
-            "leaves that to tflab, to the line that made the optimiser. Forward: all other ops. "
-            "The time of a fused op belongs to the line of the node whose name it bears"
+            "the line made. Updates: what uses the gradients, such as clipping and the "
+            "optimiser's ops; they are attributed to the line that creates the training step or, "
+            "if tflab creates it, to the line of the optimiser. Forward: all other ops. "
+            "The time of a fused op is attributed to the line of the node whose name it has"
         )
     return f"{sentences}."
 

@@ -29,7 +29,7 @@ def pass_log(stage: Placement) -> Strip:
             idle.append(step.name)
     if idle:
         frames.append(Frame(others(idle), "changed nothing", tuple(idle_names(idle, busy))))
-    return Strip("What each pass did to the graph, nodes before -> after", tuple(frames))
+    return Strip("What each pass did to the graph (nodes before -> after)", tuple(frames))
 
 
 def unreached(stage: Placement) -> set[str]:
@@ -56,7 +56,7 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
     """What a pass did here, a line for each kind of change."""
     pruned = [taken for taken in step.taken if taken.name in lost]
     if pruned:
-        yield f"{len(pruned):,} that the fetches do not need: {kinds(pruned, types)}"
+        yield f"{len(pruned):,} not needed by the fetches: {kinds(pruned, types)}"
     rest = [taken for taken in step.taken if taken.name not in lost]
     yield from fusions(step, lost)
     yield from grouped(rest, "folded", "folded into the constant")
@@ -70,12 +70,12 @@ def happened(step: Pass, lost: set[str], types: dict[str, str]) -> Iterable[str]
     if bypassed:
         first = bypassed[0]
         yield (
-            f"{len(bypassed):,} passed over ({kinds(bypassed, types)}): what used {first.name}, "
+            f"{len(bypassed):,} bypassed ({kinds(bypassed, types)}): what used {first.name}, "
             f"for example, now takes {first.into}"
         )
     dropped = [taken for taken in removed if not taken.into]
     if dropped:
-        yield f"{len(dropped):,} that nobody needed any more: {kinds(dropped, types)}"
+        yield f"{len(dropped):,} no longer needed: {kinds(dropped, types)}"
     taken_over = {taken.into for taken in rest}
     plain = [change for change in step.rewritten if change.name not in taken_over]
     if plain:

@@ -4,7 +4,7 @@ view of its own."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from tflab.records import Placement, Tensor, Toggle
 from tflab.records.blocks import Block, Column, Table, shortened
@@ -14,6 +14,12 @@ from tflab.views.words import FATES, LONGEST, counted, tensor
 
 NAMED = 100  # nodes of a graph that are named one by one
 MOST_KERNELS = 10  # rows; the JSON has every node
+ORIGINS = {  # one and several nodes that the runtime made
+    "constant_folding": ("folded constant", "folded constants"),
+    "feed": ("feed", "feeds"),
+    "fetch": ("fetch", "fetches"),
+    "transfer": ("end of a transfer", "ends of transfers"),
+}
 RUNTIMES = "(the runtime's)"  # where no node of that name was written
 
 
@@ -79,21 +85,33 @@ def gone(stage: Placement) -> Iterable[Table]:
 def balance(stage: Placement) -> str:
     """The sum that the nodes that run have to give."""
     executed = sum(fate.fate == "executed" for fate in stage.ledger)
-    sources = counted(origin.origin for origin in stage.origins)
-    folded = {fate.name for fate in stage.ledger if fate.fate == "folded"}
-    namesakes = sum(origin.name in folded for origin in stage.origins)
-    named = f"; {namesakes:,} with the name of a node that was folded into it" if namesakes else ""
+    made = ", ".join(created(stage))
     return (
-        f"{executed:,} executed under their own name + {len(stage.origins):,} that the runtime "
-        f"made ({sources}{named}) = {len(stage.nodes):,} that run."
+        f"{executed:,} executed under their own name + {len(stage.origins):,} made by the runtime"
+        + (f" ({made})" if made else "")
+        + f" = {len(stage.nodes):,} that run."
     )
+
+
+def created(stage: Placement) -> Iterator[str]:
+    """`2 folded constants (keeping the names of folded nodes)`, `2 feeds`, `1 fetch`."""
+    folded = {fate.name for fate in stage.ledger if fate.fate == "folded"}
+    origins: dict[str, list[str]] = {}
+    for origin in stage.origins:
+        origins.setdefault(origin.origin, []).append(origin.name)
+    for kind, names in sorted(origins.items(), key=lambda item: -len(item[1])):
+        count, kept = len(names), len(folded.intersection(names))
+        one, several = ORIGINS.get(kind, (f"by {kind}", f"by {kind}"))
+        words = one if count == 1 else several
+        some = "" if kept == count else f"{kept:,} of them "
+        yield f"{count:,} {words}" + (f", {some}with the name of a folded node" if kept else "")
 
 
 def reasons(stage: Placement) -> Table:
     """Why nodes are where they are; colocations and resources are one row each."""
     counts = Counter((short_device(row.device), general(row.reason)) for row in stage.assignments)
     return shortened(
-        "Why each node is where it is, by the rules of the placer",
+        "Why each node is on its device, by the placer's rules",
         (
             Column("device", lambda row: row[0][0]),
             Column("because", lambda row: row[0][1], elastic=True),
@@ -107,7 +125,7 @@ def reasons(stage: Placement) -> Table:
 def general(reason: str) -> str:
     if reason.startswith("colocated with"):
         return "colocated with another node"
-    return "it is where its resource is" if reason.startswith("where its resource") else reason
+    return "on the device of its resource" if reason.startswith("where its resource") else reason
 
 
 def toggled(toggle: Toggle) -> Block:
@@ -117,7 +135,7 @@ def toggled(toggle: Toggle) -> Block:
         f"{toggle.usual_node_count:,}"
     )
     if not toggle.changes:
-        return f"{title}. No node of the graph has another fate."
+        return f"{title}. The fate of every node is unchanged."
     changes: dict[tuple[str, str], list[str]] = {}
     for change in toggle.changes:
         changes.setdefault((change.usual, change.now), []).append(change.name)
@@ -153,7 +171,7 @@ def partitions(stage: Placement) -> Table:
 
 def transfers(stage: Placement) -> Table:
     return shortened(
-        "Transfers in every step; a tensor of 0 bytes only carries the order",
+        "Transfers in every step (a tensor of 0 bytes only enforces the order)",
         (
             Column("tensor", lambda t: t.tensor),
             Column("from", lambda t: short_device(t.from_device)),
@@ -188,7 +206,7 @@ def between_tasks(stage: Placement) -> str:
             within += transfer.bytes or 0
         else:
             wire += transfer.bytes or 0
-    return f" {size(wire)} of it goes over the wire between tasks, {size(within)} stays within one."
+    return f" {size(wire)} of it is sent between tasks, {size(within)} stays within a task."
 
 
 def kernels(stage: Placement) -> Table:
@@ -205,7 +223,8 @@ def kernels(stage: Placement) -> Table:
         counts.items(), key=lambda row: (row[0][0] == RUNTIMES, row[0][0] == row[0][1], -row[1])
     )
     return Table(
-        "Kernels, inferred: the registration of highest priority that fits device, types and label",
+        "Kernels (inferred: the registration with the highest priority that matches device, types "
+        "and label)",
         (
             Column("written", lambda row: row[0][0]),
             Column("runs as", lambda row: row[0][1]),

@@ -51,14 +51,14 @@ def not_finite(stage: Execution) -> Iterable[Block]:
     yield from map(origin, origins[:MOST_ORIGINS])
     if len(origins) > MOST_ORIGINS:
         more = len(origins) - MOST_ORIGINS
-        yield f"Origins beside these, each by itself: {more:,} ({IN_JSON} lists all)."
+        yield f"Other nodes that independently produced NaN or Inf: {more:,} ({IN_JSON} lists all)."
     yield consequence(step.not_finite)
     if step.reference_not_finite is not None:
         yield from difference(set(step.not_finite), set(step.reference_not_finite), origins)
 
 
 def origin(record: NotFinite) -> str:
-    """`Inf came from log (Log, model.py:12: ...), all of whose inputs were finite. ...`"""
+    """`Inf came from log (Log, model.py:12: ...), whose inputs were all finite. ...`"""
     what = "NaN" if not record.infinite else "NaN and Inf" if record.nan else "Inf"
     name = record.tensor if record.kind in (FED, VARIABLE) else record.node
     if record.tensor.rpartition(":")[2] not in ("0", record.tensor) and record.kind == COMPUTED:
@@ -76,14 +76,14 @@ def origin(record: NotFinite) -> str:
     it = f"{name} ({', '.join(about)})" if about else name
     # An origin takes what is finite, or what a constant of the program made infinite.
     infinite = any(math.isinf(one.min) or math.isinf(one.max) for one in record.entered)
-    inputs = "which took Inf of a constant" if infinite else "all of whose inputs were finite"
+    inputs = "which took Inf of a constant" if infinite else "whose inputs were all finite"
     sentence = ABOUT[record.kind].format(what=what, it=it, tensor=record.tensor, inputs=inputs)
     if record.call > 1:
         sentence += f", in its run number {record.call:,} of the step"
     sentence += f". Of its {plural(record.size, 'element')} {amounts(record)}"
     sentence += f": too large for {record.dtype}." if record.overflow else "."
     if record.entered:
-        sentence += f" What went in there: {'; '.join(map(entered, record.entered))}."
+        sentence += f" Its inputs: {'; '.join(map(entered, record.entered))}."
     return sentence
 
 

@@ -36,7 +36,7 @@ def tensor(output: Tensor) -> str:
 
 def roof(peaks: Peaks) -> str:
     """What a short benchmark reached; where the machine was busy, that it may do more."""
-    busy = " (the machine was busy meanwhile, and may do more)" if peaks.busy else ""
+    busy = " (measured while the machine was busy, so it may reach more)" if peaks.busy else ""
     return f"{peaks.gflops:,.0f} GFLOP/s, with {peaks.gigabytes_per_s:,.1f} GB/s from memory{busy}"
 
 

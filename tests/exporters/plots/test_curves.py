@@ -106,7 +106,7 @@ BLOCKS = replace(
 )
 
 
-def test_a_block_is_its_mean_at_its_middle_step_within_its_middle_eight_tenths():
+def test_a_block_is_its_mean_at_its_middle_step_from_the_10th_to_the_90th_percentile():
     drawn = curves.draw(BLOCKS)
     for axes, mean, low, high in zip(drawn.axes, (3.0, 0.75), (1.2, 0.62), (5.2, 0.9), strict=True):
         line = points(axes.lines[0])
@@ -118,7 +118,8 @@ def test_a_block_is_its_mean_at_its_middle_step_within_its_middle_eight_tenths()
         assert (box.y0, box.y1) == pytest.approx((low, high))
     assert caption(drawn) == (
         "Data: MNIST. Line: the batch that a step learned from, before its update (mean of 3 "
-        "steps, with their middle eight tenths). Points: all test data, with the weights at the "
+        "steps, with their 10th to 90th percentile). Points: all test data, with the weights at "
+        "the "
         "end of an epoch. The lower panel begins at 70 %; what lies below is cut off. The "
         "training was interrupted."
     )

@@ -329,7 +329,7 @@ def test_many_steps_are_put_together_in_blocks_and_the_caption_says_so():
     figure = drawn("curves", trained(600))
     line = points(figure.axes[0].lines[0])
     assert (len(line), line[0]) == (200, (2, pytest.approx((2 + 1 + 2 / 3) / 3)))
-    assert "mean of 3 steps, with their middle eight tenths" in caption(figure)
+    assert "mean of 3 steps, with their 10th to 90th percentile" in caption(figure)
 
 
 def test_the_title_says_how_good_it_became():

@@ -34,8 +34,8 @@ def draw(history: History) -> Figure:
     that classifies nothing has the loss only.
 
     A point of the training line is the mean of a block of steps, drawn at the block's middle, so
-    the line does not lag. The band is the middle eight tenths of each block. Losses that are not
-    finite are left out and counted in the caption.
+    the line does not lag. The band is the 10th to 90th percentile of each block. Losses that are
+    not finite are left out and counted in the caption.
     """
     if not history.steps:
         return style.message("Nothing was learned", f"{history.model} has not done a step.")
@@ -187,7 +187,8 @@ def headline(history: History) -> str:
 
 def caption(history: History, block: int, finite: int, lowest: float) -> str:
     """What the lines show, and what is not in the picture."""
-    line = "each step" if block == 1 else f"mean of {block} steps, with their middle eight tenths"
+    percentiles = "10th to 90th percentile"
+    line = "each step" if block == 1 else f"mean of {block} steps, with their {percentiles}"
     sentences = [
         f"Data: {history.data}.",
         f"Line: the batch that a step learned from, before its update ({line}).",

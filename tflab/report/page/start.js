@@ -6,6 +6,7 @@ import { Presenter } from "./present.js";
 import { still } from "./still.js";
 import { scroller } from "./scroller.js";
 import { predict } from "./predict.js";
+import { folded } from "./folded.js";
 
 const viewers = [.../** @type {NodeListOf<HTMLElement>} */ (document.querySelectorAll(".viewer"))].map((root) => {
   const viewer = new Viewer(root, JSON.parse(document.getElementById(root.dataset.source).textContent));
@@ -18,3 +19,4 @@ for (const root of /** @type {NodeListOf<HTMLElement>} */ (document.querySelecto
   still(root, JSON.parse(document.getElementById(root.dataset.source).textContent));
 }
 for (const element of document.querySelectorAll("main .scroll")) scroller(element);
+folded();
