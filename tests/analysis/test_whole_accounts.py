@@ -20,6 +20,7 @@ from tflab import datasets, lifecycle
 from tflab.analysis import ledger
 from tflab.lifecycle import backward, frontend, placement
 from tflab.records import Model, Options
+from tflab.views import words
 
 pytestmark = pytest.mark.tensorflow
 
@@ -74,7 +75,7 @@ def check(stage):
     passes = {step.name for step in stage.passes}
     assert [fate.name for fate in stage.ledger] == [node.name for node in stage.user_nodes]
     assert largest_count(fate.name for fate in stage.ledger) == 1
-    assert {fate.fate for fate in stage.ledger} <= set(ledger.FATES)
+    assert {fate.fate for fate in stage.ledger} <= set(words.FATES)
 
     running = [node.name for node in stage.nodes]
     own = [fate.name for fate in stage.ledger if fate.fate == "executed"]

@@ -86,7 +86,7 @@ def test_what_takes_too_much_memory_is_shown_and_not_run(tmp_path):
     graphs.write(tmp_path / "g.pb", graphs.graph_def(huge))
     status, out, err = command(tmp_path, "lifecycle", "--model", "g.pb")
     assert status == 1
-    assert "2 nodes, 1 edge" in out
+    assert "2 nodes and 1 edge" in out
     assert "tflab: 'x' takes 59.6 GiB" in err
 
 

@@ -550,7 +550,7 @@ def test_a_step_that_fails_is_one_sentence_and_status_1(model, said, capsys):
 def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
     assert run("--model tests.compare.test_command:bad_row --batch-sizes 4 16 --images 64") == 1
     out, err = capsys.readouterr()
-    said = "The runtime refused the step: indices[2] = 99 is not in [0, 10)"
+    said = "The runtime refused the step: indices[2] = 99 is not in [0, 10)."
     assert err.splitlines()[-1] == f"tflab: {said}"
     assert "Partial: these are the measurements up to a step that failed." in out
     found = comparison.compare("tests.compare.test_command:bad_row", (4, 16), images=64)

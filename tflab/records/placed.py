@@ -63,7 +63,7 @@ class Snapshot:
 
 @dataclass(frozen=True)
 class Fate:
-    """What became of a node of the user's graph. One of FATES, and exactly one."""
+    """What became of a node of the user's graph. Exactly one of `views.words.FATES`."""
 
     name: str
     fate: str
