@@ -81,11 +81,14 @@ def test_a_quick_test_that_imports_tensorflow_is_told_of_its_mark():
     )
 
 
-def test_every_dependency_stands_in_requirements_with_the_same_range():
-    listed = re.search(r"^dependencies = \[(.*?)^\]", read("pyproject.toml"), re.M | re.S)
-    dependencies = re.findall(r'"(.+?)"', listed.group(1))
-    assert dependencies
-    assert set(dependencies) <= set(read("requirements.txt").splitlines())
+def test_requirements_are_the_dependencies_and_both_extras_with_the_same_ranges():
+    lists = re.findall(
+        r"^(dependencies|test|dev) = \[(.*?)^\]", read("pyproject.toml"), re.M | re.S
+    )
+    assert [name for name, _ in lists] == ["dependencies", "test", "dev"]
+    declared = [range_ for _, lines in lists for range_ in re.findall(r'"(.+?)"', lines)]
+    required = [line for line in read("requirements.txt").splitlines() if line[:1] not in ("", "#")]
+    assert declared == required
 
 
 def read(name: str) -> str:
