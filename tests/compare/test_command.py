@@ -29,7 +29,8 @@ from tflab.analysis import memory, step_times
 from tflab.analysis.row_labels import KEYS, RUNTIME
 from tflab.cli import progress
 from tflab.compare import __main__ as compare
-from tflab.compare import amounts, batch_tables, comparison, findings, race, sweep
+from tflab.compare import batch_tables, comparison, findings, preparation, race, sweep
+from tflab.compare.comparison import RaceOptions, SweepOptions
 from tflab.datasets import Dataset
 from tflab.errors import UsageError
 from tflab.records import (
@@ -99,7 +100,10 @@ def lenet():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sweep.Measured, "fold", watched)
         patch.setattr(sweep, "run", once)
-        by = {key: comparison.compare("lenet", SIZES, by=key, images=IMAGES) for key in KEYS}
+        by = {
+            key: comparison.compare_batch_sizes("lenet", SIZES, SweepOptions(by=key, images=IMAGES))
+            for key in KEYS
+        }
     return SimpleNamespace(sweep=sweeps[0], step_stats=step_stats, by=by)
 
 
@@ -200,7 +204,9 @@ def test_traced_steps_are_spread_over_all_rounds():
 
 
 def test_counts_and_times_an_image_are_those_of_the_traced_steps():
-    found = comparison.compare("toy", (1, 16), by="node", images=64, trace_every=5)
+    found = comparison.compare_batch_sizes(
+        "toy", (1, 16), SweepOptions(by="node", images=64, trace_every=5)
+    )
     assert (found.images, found.trace_every) == (64, 5)
     assert {
         size: (steps.steps, steps.images, steps.untraced_steps)
@@ -336,7 +342,7 @@ def test_the_cold_step_is_in_no_row_and_shown_from_its_slowest_op_on(lenet):
     found = lenet.by["op"]
     times = [row.self_ns for row in found.cold]
     assert times == sorted(times, reverse=True)
-    assert len(times) == comparison.COLD
+    assert len(times) == preparation.COLD
     assert found.cold_step_ns > times[0]
     assert sum(row.cells[1].calls for row in found.rows) == len(lenet.by["node"].rows) * IMAGES
     assert SOURCE not in [row.key for row in found.cold]
@@ -349,9 +355,11 @@ def test_ops_of_the_cold_step_are_held_against_their_warm_mean(lenet):
 
 
 def test_the_cold_step_runs_the_same_ops_as_the_warm_ones(monkeypatch):
-    monkeypatch.setattr(comparison, "COLD", 1_000)
+    monkeypatch.setattr(preparation, "COLD", 1_000)
     options = Options(without=("remapper",))
-    found = comparison.compare("lenet", (16,), by="node", images=16, options=options)
+    found = comparison.compare_batch_sizes(
+        "lenet", (16,), SweepOptions(by="node", images=16), options=options
+    )
     warm = {row.key: row.ops for row in found.rows}
     assert {row.key: row.ops for row in found.cold} == warm
     assert warm["dense1/Relu"] == ("Relu",)
@@ -393,7 +401,9 @@ def test_the_peak_of_a_row_is_what_its_nodes_alone_had_alive(lenet, by, size):
 
 
 def test_training_runs_the_training_step_on_the_training_images():
-    found = comparison.compare("toy", (4, 16), phase="training", by="line", images=32)
+    found = comparison.compare_batch_sizes(
+        "toy", (4, 16), SweepOptions(phase="training", by="line", images=32)
+    )
     assert (found.phase, found.steps[16].images, found.steps[4].steps) == ("training", 32, 8)
     assert {row.key for row in found.rows} == {
         RUNTIME,
@@ -403,18 +413,28 @@ def test_training_runs_the_training_step_on_the_training_images():
 
 
 def test_training_without_a_number_takes_some_of_the_training_images(monkeypatch):
-    monkeypatch.setattr(amounts, "TRAINING_IMAGES", 64)
-    assert comparison.compare("toy", (16,), phase="training").steps[16].images == 64
+    monkeypatch.setattr(preparation, "TRAINING_IMAGES", 64)
+    assert (
+        comparison.compare_batch_sizes("toy", (16,), SweepOptions(phase="training"))
+        .steps[16]
+        .images
+        == 64
+    )
 
 
 def test_a_sweep_of_so_many_seconds_takes_no_more_images_than_there_is_time_for():
-    compared = comparison.compare("toy", (1, 16), sweep_s=1e-9)
+    compared = comparison.compare_batch_sizes("toy", (1, 16), SweepOptions(seconds=1e-9))
     assert {size: row.images for size, row in compared.steps.items()} == {1: 16, 16: 16}
-    assert comparison.compare("toy", (16,), images=48, sweep_s=100).steps[16].images == 48
+    assert (
+        comparison.compare_batch_sizes("toy", (16,), SweepOptions(images=48, seconds=100))
+        .steps[16]
+        .images
+        == 48
+    )
 
 
 def test_inference_without_a_number_takes_all_test_images():
-    assert comparison.compare("toy", (64,)).steps[64].images == 256
+    assert comparison.compare_batch_sizes("toy", (64,)).steps[64].images == 256
 
 
 def test_the_batch_sizes_share_the_seconds_of_the_experiments(monkeypatch):
@@ -425,7 +445,9 @@ def test_the_batch_sizes_share_the_seconds_of_the_experiments(monkeypatch):
         return Experiments((), None, ())
 
     monkeypatch.setattr(comparison.experiments, "run", run)
-    found = comparison.compare("toy", (1, 4, 16), images=32, options=Options(experiments=60))
+    found = comparison.compare_batch_sizes(
+        "toy", (1, 4, 16), SweepOptions(images=32), options=Options(experiments=60)
+    )
     assert asked == [(1, 20, "test"), (4, 20, "test"), (16, 20, "test")]
     assert [*found.experiments] == [1, 4, 16]
 
@@ -453,7 +475,7 @@ def interrupt(monkeypatch):
 
 def test_ctrl_c_keeps_what_was_measured_and_says_so(interrupt):
     interrupt(20)  # a round is 16 steps of batch 1 and one of batch 16
-    found = comparison.compare("toy", SIZES, by="node", images=64)
+    found = comparison.compare_batch_sizes("toy", SIZES, SweepOptions(by="node", images=64))
     assert found.interrupted
     assert {size: (steps.steps, steps.images) for size, steps in found.steps.items()} == {
         1: (18, 18),
@@ -465,7 +487,7 @@ def test_ctrl_c_keeps_what_was_measured_and_says_so(interrupt):
 
 def test_a_batch_size_that_was_not_reached_is_left_out(interrupt):
     interrupt(10)
-    found = comparison.compare("toy", SIZES, images=64)
+    found = comparison.compare_batch_sizes("toy", SIZES, SweepOptions(images=64))
     assert (found.interrupted, found.batch_sizes, [*found.steps]) == (True, (1,), [1])
 
 
@@ -553,19 +575,28 @@ def test_a_step_that_fails_half_way_keeps_what_was_measured(capsys):
     said = "The runtime refused the step: indices[2] = 99 is not in [0, 10)."
     assert err.splitlines()[-1] == f"tflab: {said}"
     assert "Partial: these are the measurements up to a step that failed." in out
-    found = comparison.compare("tests.compare.test_command:bad_row", (4, 16), images=64)
+    found = comparison.compare_batch_sizes(
+        "tests.compare.test_command:bad_row", (4, 16), SweepOptions(images=64)
+    )
     assert found.failure == said
     assert 0 < found.steps[4].images < 64
 
 
 def test_a_model_without_a_loss_has_no_training_to_compare():
     assert (
-        comparison.compare("tests.compare.test_command:good", (16,), images=64).steps[16].steps == 4
+        comparison.compare_batch_sizes(
+            "tests.compare.test_command:good", (16,), SweepOptions(images=64)
+        )
+        .steps[16]
+        .steps
+        == 4
     )
     with pytest.raises(
         UsageError, match=r"'tests\.compare\.test_command:good' has no loss to train with"
     ):
-        comparison.compare("tests.compare.test_command:good", (16,), phase="training")
+        comparison.compare_batch_sizes(
+            "tests.compare.test_command:good", (16,), SweepOptions(phase="training")
+        )
 
 
 # Wrong arguments
@@ -666,7 +697,9 @@ def short_race(monkeypatch):
 
 def test_configurations_are_measured_at_every_batch_size_against_default(short_race):
     configs = ("default", "no-grappler", "one-thread")
-    found = comparison.compare("toy", (4, 16), images=64, configs=configs).configs
+    found = comparison.compare_configurations(
+        "toy", (4, 16), SweepOptions(images=64), RaceOptions(configs)
+    ).configs
     assert [(row.batch_size, row.config) for row in found] == [
         (size, config) for size in (4, 16) for config in configs
     ]
@@ -680,7 +713,9 @@ def test_configurations_are_measured_at_every_batch_size_against_default(short_r
 def test_on_a_machine_that_was_busy_before_nothing_is_concluded_from_times(short_race):
     configs = ("default", "no-grappler")
     cores = os.cpu_count() or 1
-    busy = comparison.compare("toy", (4, 16), images=64, configs=configs, load_average=cores + 0.5)
+    busy = comparison.compare_configurations(
+        "toy", (4, 16), SweepOptions(images=64, load_average=cores + 0.5), RaceOptions(configs)
+    )
     assert busy.quality.reasons[0] == (
         f"the load average before the measurement was {cores}.50 on {plural(cores, 'core')}"
     )
@@ -721,7 +756,9 @@ def test_progress_counts_the_observations(short_race, monkeypatch):
         return items
 
     monkeypatch.setattr(progress, "track", track)
-    comparison.compare("toy", (16,), images=16, configs=("default", "no-grappler"))
+    comparison.compare_configurations(
+        "toy", (16,), SweepOptions(images=16), RaceOptions(("default", "no-grappler"))
+    )
     assert ("configurations", race.OBSERVATIONS) in labels
 
 
@@ -870,7 +907,7 @@ def few_rows() -> Model:
 
 def test_default_batches_that_are_too_large_are_said_to_be_the_default():
     with pytest.raises(UsageError) as error:
-        comparison.compare(f"{__name__}:few_rows", (1, 16, 64))
+        comparison.compare_batch_sizes(f"{__name__}:few_rows", (1, 16, 64))
     assert str(error.value).startswith(
         "A batch of 64, the largest of the default sizes, was to be taken, of 40 rows: "
     )
@@ -879,7 +916,7 @@ def test_default_batches_that_are_too_large_are_said_to_be_the_default():
 @pytest.mark.parametrize("sizes", [16, ()])
 def test_batch_sizes_that_are_no_sequence_are_a_sentence(sizes):
     with pytest.raises(UsageError) as error:
-        comparison.compare("toy", sizes)
+        comparison.compare_batch_sizes("toy", sizes)
     assert str(error.value) == (
         f"The batch sizes are {sizes!r}; give whole numbers from 1 on in a sequence, such as "
         "(1, 16, 64)."

@@ -9,6 +9,7 @@ import pytest
 from tests import planted
 from tflab.analysis import quality
 from tflab.compare import comparison
+from tflab.compare.comparison import SweepOptions
 from tflab.records import Diagnosis, Peaks
 from tflab.runtime import child, machine
 
@@ -37,7 +38,9 @@ def known_machine(monkeypatch):
 
 def diagnosed(build) -> tuple[Diagnosis, ...]:
     model = f"tests.planted:{build.__name__}"
-    return comparison.compare(model, (BATCH_SIZE,), images=planted.IMAGES).diagnosis
+    return comparison.compare_batch_sizes(
+        model, (BATCH_SIZE,), SweepOptions(images=planted.IMAGES)
+    ).diagnosis
 
 
 def line_of(build, text: str) -> str:

@@ -168,7 +168,7 @@ def test_a_users_own_flags_for_xla_stay():
 def test_traced_steps_log_nothing_once_it_is_prepared():
     program = (
         "from tflab.runtime import dumps; dumps.prepare()\n"
-        "from tflab.compare import comparison; comparison.compare('toy', (4,), images=64)"
+        "from tflab.compare import comparison; comparison.compare_batch_sizes('toy', (4,))"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True

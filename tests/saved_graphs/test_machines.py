@@ -6,7 +6,7 @@ import tensorflow.compat.v1 as tf1
 
 from tests import graphs
 from tests.saved_graphs.test_build import walk
-from tflab.compare.comparison import compare
+from tflab.compare.comparison import SweepOptions, compare_batch_sizes
 from tflab.errors import RefusedError
 from tflab.lifecycle import captures
 from tflab.records import Options
@@ -95,7 +95,7 @@ def test_a_graph_of_a_fixed_batch_size_says_so_and_is_measured_at_that_one(tmp_p
     ) in stages["frontend"].notes
     assert (stages["placement"].batch_size, stages["execution"].batch_size) == (2, 2)
     assert [c.batch_size for c in captures.take(stages["placement"], Options()).captured] == [2]
-    compared = compare(path, (1, 16, 64), images=8)
+    compared = compare_batch_sizes(path, (1, 16, 64), SweepOptions(images=8))
     assert (compared.batch_sizes, compared.failure) == ((2,), None)
     assert compared.steps[2].images == 8
 
@@ -108,14 +108,14 @@ def test_a_graph_from_a_file_is_captured_at_the_batch_size_that_was_asked_for(tm
 
 def test_a_batch_size_that_is_refused_leaves_the_others_compared(tmp_path):
     path = graphs.write(tmp_path / "g.pb", graphs.graph_def(at_most_16))
-    compared = compare(path, (1, 16, 64), images=70)
+    compared = compare_batch_sizes(path, (1, 16, 64), SweepOptions(images=70))
     assert compared.batch_sizes == (1, 16)
     assert compared.failure.startswith(
         "A batch of 64 is not compared. The runtime refused the step"
     )
     assert (compared.steps[1].images, compared.steps[16].images) == (70, 70)
     with pytest.raises(RefusedError, match="at most 16"):
-        compare(path, (32, 64), images=64)
+        compare_batch_sizes(path, (32, 64), SweepOptions(images=64))
 
 
 def exactly_16():
@@ -125,5 +125,5 @@ def exactly_16():
 
 def test_images_that_do_not_fill_the_last_batch_of_a_rigid_graph_are_left_out(tmp_path):
     path = graphs.write(tmp_path / "g.pb", graphs.graph_def(exactly_16))
-    compared = compare(path, (1, 16), images=70)
+    compared = compare_batch_sizes(path, (1, 16), SweepOptions(images=70))
     assert (compared.batch_sizes, compared.steps[16].images) == ((16,), 64)

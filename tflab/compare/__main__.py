@@ -39,6 +39,7 @@ from tflab.cli import (
     progress,
 )
 from tflab.compare import output
+from tflab.compare.configurations import DEFAULT
 from tflab.compare.given import KEEP_S, OF_SEVERAL, as_typed, given, named
 from tflab.errors import RefusedError, UsageError
 from tflab.measurements import files
@@ -138,22 +139,24 @@ def options_of(args: argparse.Namespace, saved: Saved) -> Options:
 def measured(args: argparse.Namespace, sizes: Sequence[int], options: Options) -> Comparison:
     from tflab.compare import comparison
 
-    return comparison.compare(
-        args.model,
-        tuple(sizes),
+    chosen = comparison.SweepOptions(
         phase=args.phase,
         by=args.by,
         images=args.images or (args.steps and args.steps * sizes[-1]),
         trace_every=args.trace_every,
-        configs=tuple(dict.fromkeys(["default", *args.configs])),
-        options=options,
         keep_s=KEEP_S if args.save else None,
+    )
+    configs = tuple(dict.fromkeys([DEFAULT, *args.configs]))
+    if len(configs) == 1:
+        return comparison.compare_batch_sizes(args.model, tuple(sizes), chosen, options=options)
+    return comparison.compare_configurations(
+        args.model, tuple(sizes), chosen, comparison.RaceOptions(configs), options=options
     )
 
 
 def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
     """Compare numbers of tasks in place of batch sizes."""
-    if args.plots or args.format == "csv" or args.configs != ["default"]:
+    if args.plots or args.format == "csv" or args.configs != [DEFAULT]:
         raise UsageError(
             "--cluster compares numbers of tasks, as text, JSON or Markdown; leave out --plots, "
             "--configs and --format csv."

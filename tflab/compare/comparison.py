@@ -1,199 +1,256 @@
-"""Comparison: one step at several batch sizes, from the sweep to rows, fits and findings."""
+"""Comparison: one step at several batch sizes, or also under several configurations, from the sweep
+to rows, fits and findings. Files of measurements are compared in `kept`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 from tflab.runtime import dumps, quiet
 
 dumps.prepare()  # before what follows imports TensorFlow
 quiet.load()
 
-from tflab import lifecycle
-from tflab.analysis import op_stats, op_table, quality
+from tflab.analysis import op_table, quality
 from tflab.cli import ending as signals
 from tflab.compare import (
-    amounts,
     batch_tables,
     diagnosis,
     evidence,
     findings,
     observing,
+    preparation,
     race,
     sweep,
     view,
 )
-from tflab.errors import UsageError
+from tflab.compare.preparation import Prepared, SweepOptions
+from tflab.compare.race import RaceOptions
 from tflab.exporters import notebook
 from tflab.lifecycle import experiments
 from tflab.records import (
-    Backward,
     Comparison,
     ConfigTimes,
     Diagnosis,
     Experiments,
     Load,
+    Observed,
     Options,
     Peaks,
     Placement,
     Quality,
     StepTimes,
 )
-from tflab.runtime import costs, elsewhere, load, measure, session, trace
-
-COLD = 5  # ops of the first step that are shown
+from tflab.runtime import costs, load, measure
 
 notebook.show_as(Comparison, view.blocks)
 
 
-def compare(
+@dataclass(frozen=True)
+class Measured:
+    """What was measured of a step, as far as it came."""
+
+    batches: Mapping[int, sweep.Measured]  # by batch size
+    tables: batch_tables.Tables
+    steps: Mapping[int, StepTimes]
+    peaks: Peaks
+    ending: measure.Ending
+    raced: tuple[ConfigTimes, ...] = ()
+    experiments: Mapping[int, Experiments] = field(default_factory=dict)
+    observed: Observed | None = None
+
+
+def compare_batch_sizes(
     model: str,
     batch_sizes: tuple[int, ...],
+    chosen: SweepOptions | None = None,
     *,
-    phase: str = "inference",
-    by: str = "op",
-    images: int | None = None,
-    trace_every: int = 1,
-    configs: Sequence[str] = ("default",),
-    configs_s: float = race.BUDGET_S,
-    sweep_s: float | None = None,
     options: Options | None = None,
-    load_average: float | None = None,
-    keep_s: float | None = None,
 ) -> Comparison:
     """Measure a model's step at each batch size and say what the numbers mean.
 
-    `images` counts from the start of the test split (training: of the training split). Of the
-    steps one in `trace_every` is traced; all counts and totals are those of the traced ones.
-    With `sweep_s` it takes as many of them as are over in about so many seconds.
-    After `configs_s` seconds no further observation of the configurations begins.
-    `load_average` is that of the machine before tflab itself kept it busy, where that was earlier.
-    With `keep_s` the step is also observed in several processes, of which none begins after so many
-    seconds: what it takes to be compared with measurements made elsewhere.
-    Raises UsageError where there are fewer images than a batch needs, TflabError when a step
-    fails.
+    Raises UsageError where there are fewer images than a batch needs, TflabError when a step fails.
     """
-    if isinstance(batch_sizes, int) or not batch_sizes:
-        raise UsageError(
-            f"The batch sizes are {batch_sizes!r}; give whole numbers from 1 on in a sequence, "
-            "such as (1, 16, 64)."
-        )
-    race.check(configs)
-    before = load.load_average() if load_average is None else load_average
-    options = options or Options()
     with signals.released():
-        *_, backward = lifecycle.walk(model, options, stop="backward")
-        assert isinstance(backward, Backward)
-        program = backward.program
-        batch_sizes = (program.model.fixed_batch,) if program.model.fixed_batch else batch_sizes
-        images = amounts.amount(backward, phase, batch_sizes, images)
-        placed, refused = amounts.placements(backward, phase, batch_sizes, images, options)
-        batch_sizes = tuple(size for size in batch_sizes if size in placed)
-        images = amounts.placeable(images, batch_sizes, placed)
-        split, smallest = amounts.SPLITS[phase], batch_sizes[0]
-        first = placed[smallest]
-        step = session.step_of(program, first.fetches)
-        if sweep_s is not None:
-            images = sweep.affordable(sweep_s, program, step, batch_sizes, images, options, split)
-            rests, _ = amounts.placements(backward, phase, batch_sizes, images, options, placed)
-            placed |= rests
-            images = amounts.placeable(images, batch_sizes, placed)
-        values = next(session.feed_batches(program, smallest, split))
-        job = measure.job_of(program, step, options)
-        start = load.beginning(before)
-        cold_step_ns, cold_runs = elsewhere.cold(job, values, smallest)
-    of_nodes = [run for run in cold_runs if run.name != trace.EXECUTOR]
-    cold = op_table.table(op_stats.fold(of_nodes), "node", steps=1, images=smallest)[:COLD]
-    types = {node.name: node.op for node in first.nodes}
-    swept = sweep.run(program, step, batch_sizes, images, options, split, types, trace_every)
-    done, ending = swept.batches, swept.ending
+        prepared = preparation.prepare(
+            model, batch_sizes, chosen or SweepOptions(), options or Options()
+        )
+    measured = swept(prepared)
+    measured = with_experiments(prepared, measured)
+    measured = with_processes(prepared, measured)
+    return concluded(prepared, measured)
+
+
+def compare_configurations(
+    model: str,
+    batch_sizes: tuple[int, ...],
+    chosen: SweepOptions | None = None,
+    configurations: RaceOptions | None = None,
+    *,
+    options: Options | None = None,
+) -> Comparison:
+    """Measure a model's step at each batch size, then untraced under each configuration as well.
+
+    Raises what `compare_batch_sizes` raises, and UsageError for a configuration that this machine
+    cannot have.
+    """
+    configurations = configurations or RaceOptions()
+    race.check(configurations.names)
+    with signals.released():
+        prepared = preparation.prepare(
+            model, batch_sizes, chosen or SweepOptions(), options or Options()
+        )
+    measured = swept(prepared)
+    measured = with_configurations(prepared, measured, configurations)
+    measured = with_experiments(prepared, measured)
+    measured = with_processes(prepared, measured)
+    return concluded(prepared, measured)
+
+
+def swept(prepared: Prepared) -> Measured:
+    """The step at each batch size, as tables."""
+    chosen, placed, images = prepared.chosen, prepared.placed, prepared.images
+    done = sweep.run(
+        prepared.program,
+        prepared.step,
+        prepared.batch_sizes,
+        images,
+        prepared.options,
+        prepared.split,
+        types_of(prepared.first),
+        chosen.trace_every,
+    )
 
     def tabulate(peaks: Peaks) -> batch_tables.Tables:
         return {
-            size: batch_tables.table(batch, placed[size], by, peaks, placed.get(images % size))
-            for size, batch in done.items()
+            size: batch_tables.table(
+                batch, placed[size], chosen.by, peaks, placed.get(images % size)
+            )
+            for size, batch in done.batches.items()
         }
 
     tables, peaks = batch_tables.under_a_roof(tabulate)
-    steps = {size: batch_tables.times(batch, tables[size]) for size, batch in done.items()}
-    warm = {node.name: node.mean_ns for node in done[smallest].accumulator.stats(types, {}, {})}
-    compared = batch_tables.side_by_side(tables, steps, by)
-    raced: tuple[ConfigTimes, ...] = ()
-    if len(configs) > 1 and ending == measure.Ending():
-        try:
-            with signals.released():
-                raced = race.run(program, step, configs, batch_sizes, options, split, configs_s)
-        except KeyboardInterrupt:
-            ending = measure.Ending(interrupted=True)  # the sweep is kept
+    steps = {size: batch_tables.times(batch, tables[size]) for size, batch in done.batches.items()}
+    return Measured(done.batches, tables, steps, peaks, done.ending)
+
+
+def with_configurations(
+    prepared: Prepared, measured: Measured, configurations: RaceOptions
+) -> Measured:
+    """And under each configuration; Ctrl-C keeps the sweep."""
+    if len(configurations.names) < 2 or measured.ending != measure.Ending():
+        return measured
+    try:
+        with signals.released():
+            raced = race.run(
+                prepared.program,
+                prepared.step,
+                configurations.names,
+                prepared.batch_sizes,
+                prepared.options,
+                prepared.split,
+                configurations.budget_s,
+            )
+    except KeyboardInterrupt:
+        return replace(measured, ending=measure.Ending(interrupted=True))
+    return replace(measured, raced=raced)
+
+
+def with_experiments(prepared: Prepared, measured: Measured) -> Measured:
+    """And with its largest ops once more, where seconds were given for that."""
+    options = prepared.options
+    if not options.experiments or measured.ending != measure.Ending():
+        return measured
+    seconds = max(1, options.experiments // len(measured.batches))
     made: dict[int, Experiments] = {}
-    if options.experiments and ending == measure.Ending():
-        share = replace(options, experiments=max(1, options.experiments // len(done)))
-        for size, batch in done.items():
-            of_size = once_more(batch, placed[size], replace(share, batch_size=size), split)
-            if of_size is None:
-                ending = measure.Ending(interrupted=True)
-                break
-            made[size] = of_size
-    observed = None
-    if keep_s is not None and not ending.interrupted:
-        of_sweep = (trace_every, done, tables)
-        observed, kept = observing.observe(program, step, options, split, *of_sweep, keep_s)
-        ending = ending if ending.failure else kept
-    judgement = judged(steps, placed, load.since(start), options.even_if_busy)
+    for size, batch in measured.batches.items():
+        share = replace(options, experiments=seconds, batch_size=size)
+        of_size = once_more(batch, prepared.placed[size], share, prepared.split)
+        if of_size is None:
+            return replace(measured, experiments=made, ending=measure.Ending(interrupted=True))
+        made[size] = of_size
+    return replace(measured, experiments=made)
+
+
+def with_processes(prepared: Prepared, measured: Measured) -> Measured:
+    """And in processes of its own, where the measurement is to be kept."""
+    chosen, ending = prepared.chosen, measured.ending
+    if chosen.keep_s is None or ending.interrupted:
+        return measured
+    observed, kept = observing.observe(
+        prepared.program,
+        prepared.step,
+        prepared.options,
+        prepared.split,
+        chosen.trace_every,
+        measured.batches,
+        measured.tables,
+        chosen.keep_s,
+    )
+    return replace(measured, observed=observed, ending=ending if ending.failure else kept)
+
+
+def concluded(prepared: Prepared, measured: Measured) -> Comparison:
+    """What was measured, with what it means."""
+    chosen, options, placed = prepared.chosen, prepared.options, prepared.placed
+    steps, ending, observed = measured.steps, measured.ending, measured.observed
+    during = load.since(prepared.beginning)
+    judgement = judged(steps, placed, during, options.even_if_busy)
     withheld = quality.disturbed(judgement)
-    if withheld:
-        raced = race.undecided(raced)
-    unit = program.dataset(split).unit
+    raced = race.undecided(measured.raced) if withheld else measured.raced
+    compared = batch_tables.side_by_side(measured.tables, steps, chosen.by)
+    smallest = measured.batches[prepared.batch_sizes[0]]
+    stats = smallest.accumulator.stats(types_of(prepared.first), {}, {})
+    warm = {node.name: node.mean_ns for node in stats}
+    dataset = prepared.program.dataset(prepared.split)
+    failures = [*prepared.refused, *([str(ending.failure)] if ending.failure else [])]
     return Comparison(
-        model=observing.without_folders(model) if observed else model,
-        phase=phase,
-        by=by,
-        data=program.dataset(split).name,
-        unit=unit,
+        model=observing.without_folders(prepared.model) if observed else prepared.model,
+        phase=chosen.phase,
+        by=chosen.by,
+        data=dataset.name,
+        unit=dataset.unit,
         warmup=options.warmup,
         batch_sizes=tuple(steps),
         rows=compared,
-        tables=tables,
+        tables=measured.tables,
         steps=steps,
         configs=raced,
-        findings=findings.sentences(compared, steps, by, raced, judgement, unit),
-        cold=cold,
-        cold_step_ns=cold_step_ns,
-        uncovered=costs.uncovered(first),
+        findings=findings.sentences(compared, steps, chosen.by, raced, judgement, dataset.unit),
+        cold=prepared.cold,
+        cold_step_ns=prepared.cold_step_ns,
+        uncovered=costs.uncovered(prepared.first),
         interrupted=ending.interrupted or signals.taken(),
-        failure=" ".join([*refused, *([str(ending.failure)] if ending.failure else [])]) or None,
-        images=images,
-        trace_every=trace_every,
+        failure=" ".join(failures) or None,
+        images=prepared.images,
+        trace_every=chosen.trace_every,
         without=options.without,
-        warm_ns={row.key: warm[row.key] for row in cold if row.key in warm},
-        experiments=made,
-        peaks=peaks,
+        warm_ns={row.key: warm[row.key] for row in prepared.cold if row.key in warm},
+        experiments=measured.experiments,
+        peaks=measured.peaks,
         quality=judgement,
-        diagnosis=() if withheld else diagnosed(done, placed, peaks, raced, made),
+        diagnosis=() if withheld else diagnosed(placed, replace(measured, raced=raced)),
         observed=observed,
     )
 
 
-def diagnosed(
-    done: Mapping[int, sweep.Measured],
-    placed: Mapping[int, Placement],
-    peaks: Peaks,
-    raced: Sequence[ConfigTimes],
-    made: Mapping[int, Experiments],
-) -> tuple[Diagnosis, ...]:
+def types_of(placed: Placement) -> dict[str, str]:
+    return {node.name: node.op for node in placed.nodes}
+
+
+def diagnosed(placed: Mapping[int, Placement], measured: Measured) -> tuple[Diagnosis, ...]:
     """Why a step is slow, from what was measured of every node at every batch size."""
     batches = [
         evidence.of_batch(
             batch,
             placed[size],
-            batch_tables.table(batch, placed[size], "node", peaks),
+            batch_tables.table(batch, placed[size], "node", measured.peaks),
             batch_tables.costs_of(placed[size]),
-            peaks,
+            measured.peaks,
         )
-        for size, batch in done.items()
+        for size, batch in measured.batches.items()
     ]
-    return diagnosis.diagnose(batches, raced, made)
+    return diagnosis.diagnose(batches, measured.raced, measured.experiments)
 
 
 def judged(
@@ -224,8 +281,7 @@ def once_more(
     batch: sweep.Measured, placed: Placement, options: Options, split: str
 ) -> Experiments | None:
     """What the largest ops of a batch size cost a step; None where Ctrl-C came."""
-    types = {node.name: node.op for node in placed.nodes}
-    stats = batch.accumulator.stats(types, {}, {})
+    stats = batch.accumulator.stats(types_of(placed), {}, {})
     nodes = op_table.table(stats, "node", batch.accumulator.steps, batch.rows)
     try:
         with signals.released():

@@ -20,6 +20,21 @@ KEEP_S = 120.0  # after which no further process begins, but for the least that 
 
 def given(about: str | None) -> argparse.ArgumentParser:
     parser = command.parser("compare", about)
+    add_sweep(parser)
+    add_race(parser)
+    add_output(parser)
+    add_files(parser)
+    add_cluster(parser)
+    arguments.without(parser, "switch graph passes off: without remapper no layer is fused")
+    arguments.soft_placement(parser)
+    arguments.output_format(parser, FORMATS)
+    arguments.data_dir(parser)
+    arguments.saved(parser)
+    return parser
+
+
+def add_sweep(parser: argparse.ArgumentParser) -> None:
+    """What is measured at each batch size, and what a row of a table is."""
     add = parser.add_argument
     add("files", nargs="*", metavar="FILE", help="measurements written by --save, to compare")
     arguments.model(parser, models.MODELS)
@@ -66,6 +81,11 @@ def given(about: str | None) -> argparse.ArgumentParser:
         help="number of rows shown (default: 10)",
     )
     add("--full", action="store_true", help="show every table, not only the one screen")
+
+
+def add_race(parser: argparse.ArgumentParser) -> None:
+    """What the step is compared with beside that."""
+    add = parser.add_argument
     add(
         "--configs",
         nargs="+",
@@ -76,6 +96,11 @@ def given(about: str | None) -> argparse.ArgumentParser:
     )
     arguments.experiments(parser)
     arguments.even_if_busy(parser)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """What is drawn and kept."""
+    add = parser.add_argument
     add(
         "--plots",
         type=command.folder("folder for plots"),
@@ -98,6 +123,11 @@ def given(about: str | None) -> argparse.ArgumentParser:
         help="save the measurement to a new file NAME.json.gz; this also runs the step in several "
         "processes, for about {KEEP_S:.0f} s",
     )
+
+
+def add_files(parser: argparse.ArgumentParser) -> None:
+    """How files of measurements are compared."""
+    add = parser.add_argument
     add(
         "--fail-if-slower",
         type=percentage("slowdown", 1_000),
@@ -114,6 +144,11 @@ def given(about: str | None) -> argparse.ArgumentParser:
         action="store_true",
         help="with files: compare them even if their graphs differ",
     )
+
+
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Over which tasks the step is compared with itself."""
+    add = parser.add_argument
     add(
         "--cluster",
         nargs="+",

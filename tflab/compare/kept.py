@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tflab import models
@@ -21,6 +21,14 @@ from tflab.records import Contrast, Measurement
 OPTIONS = ("files", "top", "format", "plots", "threshold", "fail_if_undecided", *OF_SEVERAL)
 
 notebook.show_as(Contrast, view.blocks)
+
+
+@dataclass(frozen=True)
+class FileOptions:
+    """How measurements are compared."""
+
+    other_graph: bool = False  # also where the model's graph is another
+    fail_if_slower: float | None = None  # a percentage; where it is proven, the gate fails
 
 
 def run(args: argparse.Namespace, named: Sequence[str]) -> int:
@@ -41,9 +49,7 @@ def run(args: argparse.Namespace, named: Sequence[str]) -> int:
     if not others:
         show_one(measurements[first], args)
         return 0
-    held = contrast.contrast(measurements, args.other_graph)
-    if args.fail_if_slower is not None:
-        held = replace(held, gate=gate.judge(measurements, held, args.fail_if_slower))
+    held = compare_files(measurements, FileOptions(args.other_graph, args.fail_if_slower))
     with output.plots_of(args) as folder:
         show(held, measurements, args)
         if folder:
@@ -53,6 +59,17 @@ def run(args: argparse.Namespace, named: Sequence[str]) -> int:
     if failure:
         raise failure
     return 0
+
+
+def compare_files(measurements: Named, chosen: FileOptions) -> Contrast:
+    """Each measurement against the first, by name.
+
+    Raises UsageError where they cannot be compared.
+    """
+    compared = contrast.contrast(measurements, chosen.other_graph)
+    if chosen.fail_if_slower is None:
+        return compared
+    return replace(compared, gate=gate.judge(measurements, compared, chosen.fail_if_slower))
 
 
 def read_all(paths: Sequence[str]) -> Named:

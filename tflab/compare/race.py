@@ -14,7 +14,7 @@ import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
 
 from tflab import datasets
@@ -35,6 +35,15 @@ ROUNDS = 12  # steps of each configuration at each batch size in a turn
 Times = Mapping[int, Sequence[int]]  # batch size -> ns of its steps
 Jobs = Mapping[str, measure.Job]  # by configuration
 Groups = Sequence[tuple[Mapping[str, str], Sequence[str]]]  # an environment, its configurations
+
+
+@dataclass(frozen=True)
+class RaceOptions:
+    """Which configurations are raced, and for how long: after `budget_s` seconds no further
+    observation begins, but for the least that a verdict takes."""
+
+    names: tuple[str, ...] = (DEFAULT,)  # that of `default` first
+    budget_s: float = BUDGET_S
 
 
 def check(configs: Sequence[str]) -> None:

@@ -14,6 +14,7 @@ from rich.console import Console
 from tflab import folders, lifecycle
 from tflab.cli import ending, environment
 from tflab.compare import comparison, observing
+from tflab.compare.comparison import RaceOptions, SweepOptions
 from tflab.compare.configurations import DEFAULT
 from tflab.errors import TflabError
 from tflab.follow import measurement, node_history
@@ -115,19 +116,9 @@ def parts(
     if "tasks" in needs and wanted.cluster:
         several = over_tasks.plan(model, wanted.cluster, wanted.split, options)
     walked = None
-    if "walk" in needs or (model == TOY and "toy" in needs):
-        announce(f"the life of {model}")
-        seconds = EXPERIMENTS_S if "experiments" in needs else 0
-        walking = replace(options, experiments=seconds)
-        for walked, names in walk(model, walking, "histories" in needs):
-            yield names | ({"toy"} if model == TOY else set()), "walked", walked
-    if "toy" in needs and model != TOY:
-        announce("the life of x*y + z")
-        for toy, names in walk(TOY, options, "histories" in needs):
-            yield (names - {"walk"}) | {"toy"}, "toy", toy
-    if "two devices" in needs:
-        announce("x*y + z on two devices")
-        yield {"two devices"}, "toy_on_two", place(TOY, replace(options, devices=2))
+    for names, field_name, value in walks(model, needs, options, announce):
+        walked = value if field_name == "walked" else walked
+        yield names, field_name, value
     if "training" in needs:
         curves, whole = wanted.trained, True
         if curves is None and has_loss(model, walked, options):
@@ -145,6 +136,25 @@ def parts(
     if several:
         announce(f"{model} on {over_tasks.called(wanted.cluster)}, cut by {wanted.split}")
         yield {"tasks"}, "tasks", over_tasks.measure(model, several, options)
+
+
+def walks(
+    model: str, needs: frozenset[str], options: Options, announce: Announce
+) -> Iterator[Measured]:
+    """The walks through the stages: of the model, and of the toy."""
+    if "walk" in needs or (model == TOY and "toy" in needs):
+        announce(f"the life of {model}")
+        seconds = EXPERIMENTS_S if "experiments" in needs else 0
+        walking = replace(options, experiments=seconds)
+        for walked, names in walk(model, walking, "histories" in needs):
+            yield names | ({"toy"} if model == TOY else set()), "walked", walked
+    if "toy" in needs and model != TOY:
+        announce("the life of x*y + z")
+        for toy, names in walk(TOY, options, "histories" in needs):
+            yield (names - {"walk"}) | {"toy"}, "toy", toy
+    if "two devices" in needs:
+        announce("x*y + z on two devices")
+        yield {"two devices"}, "toy_on_two", place(TOY, replace(options, devices=2))
 
 
 def of_comparison(compared: Comparison) -> set[str]:
@@ -172,19 +182,16 @@ def compare(
     if keep_s is not None:
         then += f", then in several processes for about {keep_s} s"
     announce(f"{wanted.model} at batch sizes {', '.join(map(str, BATCH_SIZES))}{then}")
-    compared = comparison.compare(
+    compared = comparison.compare_configurations(
         wanted.model,
         BATCH_SIZES,
-        configs=configs,
-        configs_s=wanted.configs_s,
-        sweep_s=SWEEP_S,
+        SweepOptions(seconds=SWEEP_S, load_average=load_average, keep_s=keep_s),
+        RaceOptions(configs, wanted.configs_s),
         options=Options(
             data_dir=wanted.data_dir,
             soft_placement=wanted.soft_placement,
             even_if_busy=wanted.even_if_busy,
         ),
-        load_average=load_average,
-        keep_s=keep_s,
     )
     if compared.failure:
         raise TflabError(compared.failure)

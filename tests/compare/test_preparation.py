@@ -1,10 +1,10 @@
-"""Amounts: whether a step trains."""
+"""Preparation: whether a step trains."""
 
 from types import SimpleNamespace
 
 import pytest
 
-from tflab.compare import amounts
+from tflab.compare import preparation
 from tflab.records import Node
 
 pytestmark = pytest.mark.tensorflow
@@ -31,4 +31,4 @@ NODES = (
 def test_a_step_trains_if_what_it_fetches_depends_on_updates(train_op, fetches, updates, trains):
     program = SimpleNamespace(train_op=train_op, model=SimpleNamespace(fetches=fetches))
     stage = SimpleNamespace(program=program, nodes=NODES, update_nodes=updates)
-    assert amounts.trains(stage) is trains
+    assert preparation.trains(stage) is trains

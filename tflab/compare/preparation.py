@@ -1,0 +1,190 @@
+"""Preparation: a model's step as a sweep needs it: its data, its graph at each batch size."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import lcm
+
+from tflab import lifecycle
+from tflab.analysis import ledger, op_stats, op_table
+from tflab.compare import sweep
+from tflab.errors import RefusedError, UsageError
+from tflab.lifecycle import placement
+from tflab.records import Backward, OpStats, Options, Placement, Program
+from tflab.records.options import BATCH_SIZES
+from tflab.runtime import elsewhere, load, measure, session, trace
+
+COLD = 5  # ops of the first step that are shown
+SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it works on
+TRAINING_IMAGES = 2_000  # of the training split: enough steps, and over in a few seconds
+
+
+@dataclass(frozen=True)
+class SweepOptions:
+    """What a sweep measures. Of the steps one in `trace_every` is traced; all counts and totals are
+    those of the traced ones."""
+
+    phase: str = "inference"
+    by: str = "op"  # what a row of the tables stands for
+    images: int | None = None  # from the start of the test split, or of the training split
+    seconds: float | None = None  # instead: as many images as take about so long
+    trace_every: int = 1
+    # Of the machine before tflab itself kept it busy, where that was earlier
+    load_average: float | None = None
+    # Also observe the step in several processes, of which none begins after so many seconds: what
+    # it takes to be compared with a measurement of another machine or day
+    keep_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A model's step, placed at each batch size, after its first run."""
+
+    model: str
+    chosen: SweepOptions
+    options: Options
+    program: Program
+    step: session.Step
+    split: str
+    batch_sizes: tuple[int, ...]  # those that the runtime took
+    refused: tuple[str, ...]  # a sentence for each batch size that it did not take
+    images: int
+    placed: Mapping[int, Placement]  # by batch size, also of the smaller batch at the end
+    beginning: load.Beginning
+    cold: tuple[OpStats, ...]  # the ops of the first step that took longest
+    cold_step_ns: int
+
+    @property
+    def first(self) -> Placement:
+        """The placement at the smallest batch size."""
+        return self.placed[self.batch_sizes[0]]
+
+
+def prepare(
+    model: str, batch_sizes: tuple[int, ...], chosen: SweepOptions, options: Options
+) -> Prepared:
+    """Build, differentiate and place a model's step at each batch size, and run it once.
+
+    Raises UsageError where there are fewer images than a batch needs, TflabError when a step fails.
+    """
+    if isinstance(batch_sizes, int) or not batch_sizes:
+        raise UsageError(
+            f"The batch sizes are {batch_sizes!r}; give whole numbers from 1 on in a sequence, "
+            "such as (1, 16, 64)."
+        )
+    before = load.load_average() if chosen.load_average is None else chosen.load_average
+    *_, backward = lifecycle.walk(model, options, stop="backward")
+    assert isinstance(backward, Backward)
+    program, phase, split = backward.program, chosen.phase, SPLITS[chosen.phase]
+    batch_sizes = (program.model.fixed_batch,) if program.model.fixed_batch else batch_sizes
+    images = amount(backward, phase, batch_sizes, chosen.images)
+    placed, refused = placements(backward, phase, batch_sizes, images, options)
+    batch_sizes = tuple(size for size in batch_sizes if size in placed)
+    images = placeable(images, batch_sizes, placed)
+    first = placed[batch_sizes[0]]
+    step = session.step_of(program, first.fetches)
+    if chosen.seconds is not None:
+        images = sweep.affordable(
+            chosen.seconds, program, step, batch_sizes, images, options, split
+        )
+        rests, _ = placements(backward, phase, batch_sizes, images, options, placed)
+        placed |= rests
+        images = placeable(images, batch_sizes, placed)
+    values = next(session.feed_batches(program, batch_sizes[0], split))
+    beginning = load.beginning(before)
+    job = measure.job_of(program, step, options)
+    cold_step_ns, cold_runs = elsewhere.cold(job, values, batch_sizes[0])
+    of_nodes = [run for run in cold_runs if run.name != trace.EXECUTOR]
+    cold = op_table.table(op_stats.fold(of_nodes), "node", steps=1, images=batch_sizes[0])[:COLD]
+    return Prepared(
+        model=model,
+        chosen=chosen,
+        options=options,
+        program=program,
+        step=step,
+        split=split,
+        batch_sizes=batch_sizes,
+        refused=refused,
+        images=images,
+        placed=placed,
+        beginning=beginning,
+        cold=cold,
+        cold_step_ns=cold_step_ns,
+    )
+
+
+def amount(backward: Backward, phase: str, batch_sizes: Sequence[int], images: int | None) -> int:
+    """How many images to work on at each batch size; UsageError where it cannot be."""
+    program = backward.program
+    if phase == "training" and not trains(backward):
+        lacks = "loss to train with" if program.model.loss is None else "optimiser to train with"
+        raise UsageError(f"The model '{program.name}' has no {lacks}; compare its inference.")
+    dataset = program.dataset(SPLITS[phase])
+    usual = min(TRAINING_IMAGES, dataset.size) if phase == "training" else dataset.size
+    count = images or usual
+    if not images and batch_sizes[-1] > usual:
+        largest = f"{batch_sizes[-1]:,}"
+        asked = (
+            f"A batch of {largest}, the largest of the default sizes, was to be taken"
+            if tuple(batch_sizes) == BATCH_SIZES
+            else f"A batch of {largest} was asked for"
+        )
+        raise UsageError(
+            f"{asked}, of {usual:,} {dataset.unit}s: those of the {dataset.split} split of "
+            f"{dataset.name} that are taken where no number is given. Give smaller batches with "
+            "--batch-sizes."
+        )
+    if count > dataset.size or batch_sizes[-1] > count:
+        raise UsageError(
+            f"{count:,} {dataset.unit}s were asked for, and batches of up to "
+            f"{batch_sizes[-1]:,}; the {dataset.split} split of {dataset.name} has "
+            f"{dataset.size:,}. Give a batch size and a number of {dataset.unit}s within that."
+        )
+    return count
+
+
+def trains(backward: Backward) -> bool:
+    """Whether a step of the program updates variables: by the model's optimiser, or because what
+    the model fetches depends on updates that it made itself."""
+    program = backward.program
+    if program.train_op:
+        return True
+    needed = ledger.nodes_needed(backward.nodes, program.model.fetches, ())
+    return not needed.isdisjoint(backward.update_nodes)
+
+
+def placements(
+    backward: Backward,
+    phase: str,
+    batch_sizes: Sequence[int],
+    images: int,
+    options: Options,
+    known: Collection[int] = (),
+) -> tuple[dict[int, Placement], tuple[str, ...]]:
+    """The graph that runs at each batch size, and for the smaller batch that the data end with,
+    but for sizes that are `known`; and a sentence for each batch size that the runtime refused.
+
+    Raises RefusedError where it refused all of them.
+    """
+    fetches = (backward.program.model.output.name,) if phase == "inference" else ()
+    rests = {images % size for size in batch_sizes} - {0}
+    placed: dict[int, Placement] = {}
+    refused: dict[int, RefusedError] = {}
+    for size in sorted(rests.union(batch_sizes).difference(known)):
+        sized = replace(options, batch_size=size, fetches=fetches)
+        try:
+            placed[size] = placement.place_once(backward, sized)
+        except RefusedError as error:
+            refused[size] = error
+    asked = [size for size in batch_sizes if size in refused]
+    if refused and not any(size in placed or size in known for size in batch_sizes):
+        raise refused[asked[0]]
+    return placed, tuple(f"A batch of {size} is not compared. {refused[size]}" for size in asked)
+
+
+def placeable(images: int, batch_sizes: Sequence[int], placed: Collection[int]) -> int:
+    """As many of the images as end with a batch that the runtime took, at all batch sizes."""
+    if all(images % size in (0, *placed) for size in batch_sizes):
+        return images
+    return max(images // lcm(*batch_sizes), 1) * lcm(*batch_sizes)
