@@ -83,37 +83,47 @@ def table(
     the roof is that of the mean bytes of a call that moves any. It can come out above 1, for the
     roof is what a short benchmark reached. Raises UsageError for another `by`.
     """
+    phases, sources = phases or {}, sources or {}
+    labels = labels_of(nodes, by, sources, ledger, phases, layers or {})
+    cost_of = {cost.name: cost for cost in costs}
+    parts = fused_parts(ledger, by, sources)
+    rows = []
+    for key, members in grouped(nodes, labels, by):
+        row = replace(
+            measured(key, members, steps, images, parts, phases, quantile, peak_bytes),
+            step_std_ns=of_steps(members, steps, step_std_ns, "std_ns"),
+            step_median_ns=of_steps(members, steps, step_median_ns, "median_ns"),
+        )
+        rows.append(with_work(row, members, steps, cost_of, peaks))
+    return with_shares(rows, code_of_lines(sources) if by == "line" else {})
+
+
+def fused_parts(ledger: Sequence[Fate], by: str, sources: Sources) -> dict[str, list[str]]:
+    """The user's nodes that were fused into each node, or, by line, their lines."""
+    parts = fused_into(ledger)
+    if by != "line":
+        return parts
+    lines = line_labels(sources)
+    return {into: [lines.get(name, NO_LINE) for name in parts[into]] for into in parts}
+
+
+def grouped(
+    nodes: Sequence[NodeStats], labels: Sequence[str], by: str
+) -> list[tuple[str, list[NodeStats]]]:
+    """The nodes of each row, in the order of their starts; the rows in the order of the table."""
     groups: dict[tuple[str, str], list[NodeStats]] = {}
-    phases = phases or {}
-    labels = labels_of(nodes, by, sources or {}, ledger, phases, layers or {})
     for label, node in zip(labels, nodes, strict=True):
         groups.setdefault((label, node.op if by == "node" else ""), []).append(node)
     for members in groups.values():
         members.sort(key=lambda node: (node.start_ns, node.name))
     labelled = ((label, members) for (label, _), members in groups.items())
-    ordered = sorted(labelled, key=by_start if by == "layer" else by_time)
-    cost_of = {cost.name: cost for cost in costs}
-    parts = fused_into(ledger)
-    if by == "line":
-        lines = line_labels(sources or {})
-        parts = {into: [lines.get(name, NO_LINE) for name in parts[into]] for into in parts}
-    rows = [
-        with_work(
-            replace(
-                measured(key, members, steps, images, parts, phases, quantile, peak_bytes),
-                step_std_ns=of_steps(members, steps, step_std_ns, "std_ns"),
-                step_median_ns=of_steps(members, steps, step_median_ns, "median_ns"),
-            ),
-            members,
-            steps,
-            cost_of,
-            peaks,
-        )
-        for key, members in ordered
-    ]
+    return sorted(labelled, key=by_start if by == "layer" else by_time)
+
+
+def with_shares(rows: Sequence[OpStats], code: Mapping[str, str]) -> tuple[OpStats, ...]:
+    """The rows with their shares of the time of all, and the code of those that are a line."""
     everything = sum(row.self_ns for row in rows) or 1
     so_far = accumulate(row.self_ns for row in rows)
-    code = code_of_lines(sources or {}) if by == "line" else {}
     return tuple(
         replace(
             row,

@@ -112,15 +112,8 @@ def read(files: Sequence[str], graph: str | None = None) -> Recorded:
             rows = by_device(len(steps), found, words)
             kept = tracks.without_repeats(rows)
             left_out.update({device: len(rows[device]) - len(kept[device]) for device in rows})
-            all_runs = [run for group in kept.values() for run in group]
-            own = [run for run in all_runs if possible(run)]
-            if not own:
-                raise TflabError(
-                    f"'{path}' has no op runs: a step is recorded with trace_level=FULL_TRACE."
-                )
-            if len(own) < len(all_runs):
-                wrong = plural(len(all_runs) - len(own), "op run")
-                notes.append(f"In '{path}' {wrong} with impossible times or sizes left out.")
+            own, note = possible_runs(path, [run for group in kept.values() for run in group])
+            notes += note
             steps.append(span(len(steps), own))
             labels.append(label)
             runs += own
@@ -143,6 +136,19 @@ def read(files: Sequence[str], graph: str | None = None) -> Recorded:
         transfers=tuple(sent),
         notes=tuple(notes),
     )
+
+
+def possible_runs(path: str, runs: Runs) -> tuple[Runs, list[str]]:
+    """The op runs whose times and sizes are possible, and a note where others are left out."""
+    kept = [run for run in runs if possible(run)]
+    if not kept:
+        raise TflabError(
+            f"'{path}' has no op runs: a step is recorded with trace_level=FULL_TRACE."
+        )
+    if len(kept) == len(runs):
+        return kept, []
+    wrong = plural(len(runs) - len(kept), "op run")
+    return kept, [f"In '{path}' {wrong} with impossible times or sizes left out."]
 
 
 def by_device(step: int, found: protos.Trace, words: decoded.Vocabulary) -> dict[str, Runs]:

@@ -68,6 +68,24 @@ def diagnose(content: bytes, published: Published, publication: Publication) -> 
         return f"is empty; {right}"
     if files.is_web_page(content):
         return f"is not an IDX file but a web page saved under that name; {right}"
+    if wrong := diagnose_header(content, published, publication, right):
+        return wrong
+    if len(content) < published.content_bytes:
+        return f"ends after {len(content)} of {published.content_bytes} bytes; fetch it again"
+    if len(content) > published.content_bytes:
+        return f"goes on after the {published.content_bytes} bytes that its header announces"
+    if hashlib.sha256(content).hexdigest() != published.sha256:
+        return (
+            "differs from the published file in some byte (its SHA-256 is another): damaged, "
+            "or of another data set with these names, like Fashion-MNIST; fetch it again"
+        )
+    return None
+
+
+def diagnose_header(
+    content: bytes, published: Published, publication: Publication, right: str
+) -> str | None:
+    """What is wrong with the header, its counts and its sizes, or None."""
     if len(content) < 4 or content[:3] != b"\0\0\x08" or content[3] not in KINDS:
         magic = bytes((0, 0, 8, len(published.shape)))
         return (
@@ -93,14 +111,5 @@ def diagnose(content: bytes, published: Published, publication: Publication) -> 
         return (
             f"holds images of {image[0]}x{image[1]} pixels; "
             f"those of MNIST have {published.shape[1]}x{published.shape[2]}"
-        )
-    if len(content) < published.content_bytes:
-        return f"ends after {len(content)} of {published.content_bytes} bytes; fetch it again"
-    if len(content) > published.content_bytes:
-        return f"goes on after the {published.content_bytes} bytes that its header announces"
-    if hashlib.sha256(content).hexdigest() != published.sha256:
-        return (
-            "differs from the published file in some byte (its SHA-256 is another): damaged, "
-            "or of another data set with these names, like Fashion-MNIST; fetch it again"
         )
     return None

@@ -184,6 +184,11 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"kernel of {kernel.op}, by registration: {kernel.constraints or 'needs none'}",)
         if kernel.on_gpu:
             yield (f"a GPU would use (not run): {kernel.on_gpu}",)
+    yield from code_lines(history)
+
+
+def code_lines(history: NodeHistory) -> Iterator[Line]:
+    """The code that XLA generated for a node."""
     if history.code:
         ran = history.fate is not None and history.fate.fate == "compiled"
         beside = "generated for it" if ran else "would generate for it; it did not run in this walk"

@@ -68,11 +68,21 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
+    parser = command.parser("lifecycle", __doc__)
+    arguments.model(parser, models.MODELS)
+    add_walk(parser)
+    add_step(parser)
+    add_output(parser)
+    arguments.data_dir(parser)
+    arguments.saved(parser)
+    return parser
+
+
+def add_walk(parser: argparse.ArgumentParser) -> None:
+    """How far to walk, and how many steps."""
     stages = (*STAGES, "all")
     defaults = Options()
-    parser = command.parser("lifecycle", __doc__)
     add = parser.add_argument
-    arguments.model(parser, models.MODELS)
     add(
         "--stage",
         default="all",
@@ -97,6 +107,11 @@ def parser() -> argparse.ArgumentParser:
         metavar="N",
         help="number of number of steps before those, not measured (default: %(default)s)",
     )
+
+
+def add_step(parser: argparse.ArgumentParser) -> None:
+    """Where and how a step runs, and what of it."""
+    add = parser.add_argument
     arguments.devices(parser)
     arguments.cluster(parser)
     arguments.without(
@@ -122,6 +137,11 @@ def parser() -> argparse.ArgumentParser:
     )
     arguments.experiments(parser)
     arguments.even_if_busy(parser)
+
+
+def add_output(parser: argparse.ArgumentParser) -> None:
+    """What is written, and where."""
+    add = parser.add_argument
     arguments.output_format(parser, FORMATS)
     add(
         "--logdir",
@@ -138,9 +158,6 @@ def parser() -> argparse.ArgumentParser:
         help="model-explorer: write the graph of each stage and the times of its nodes into the "
         "logdir, for Google's Model Explorer",
     )
-    arguments.data_dir(parser)
-    arguments.saved(parser)
-    return parser
 
 
 def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:

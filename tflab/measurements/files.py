@@ -137,6 +137,7 @@ def check(measurement: Measurement) -> None:
     """Raise WrongError where the parts do not belong together."""
     for wrong in (
         *of_comparison(measurement.comparison),
+        *of_configurations(measurement.comparison),
         *of_fingerprint(measurement.observed.fingerprint),
         *of_processes(measurement),
     ):
@@ -165,6 +166,10 @@ def of_comparison(comparison: Comparison) -> Iterator[str]:
         yield "has a row that never ran"
     if not {*comparison.experiments} <= {*sizes}:
         yield "has experiments of another batch size"
+
+
+def of_configurations(comparison: Comparison) -> Iterator[str]:
+    sizes = comparison.batch_sizes
     configs = {row.config for row in comparison.configs}
     pairs = [(row.batch_size, row.config) for row in comparison.configs]
     if sorted(pairs) != sorted((size, name) for size in sizes for name in configs):

@@ -80,20 +80,7 @@ def build(model: Any, name: str) -> Model:
     if not getattr(model, "inputs", None) or sum(value.nbytes for value in values) > MOST_BYTES:
         raise TflabError(f"The Keras model '{name}' cannot be called in a graph.")
     lines = dict(lines_of(model))
-    variables: list[Any] = []
-    paths = Counter[str]()
-    for variable, value in zip(own, values, strict=True):
-        path = variable.path
-        paths[path] += 1  # layers of nested models may have the same name
-        with private.on_line(lines.get(id(variable))):
-            variables.append(
-                tf1.get_variable(
-                    path if paths[path] == 1 else f"{path}_{paths[path] - 1}",
-                    initializer=value,
-                    trainable=variable.trainable,
-                    use_resource=True,
-                )
-            )
+    variables = in_graph(own, values, lines)
     inputs = [tf1.placeholder(t.dtype, t.shape, name=t.name) for t in model.inputs]
     structure = getattr(model, "input", model.inputs[0])  # a Sequential has none of its own
     fed = tf.nest.pack_sequence_as(structure, inputs)
@@ -137,6 +124,25 @@ def build(model: Any, name: str) -> Model:
         not_trained=not_trained,
         **rest,
     )
+
+
+def in_graph(own: Sequence[Any], values: Sequence[Any], lines: Mapping[int, Any]) -> list[Any]:
+    """Variables of the graph for those of Keras, with their values, names and lines."""
+    variables: list[Any] = []
+    paths = Counter[str]()
+    for variable, value in zip(own, values, strict=True):
+        path = variable.path
+        paths[path] += 1  # layers of nested models may have the same name
+        with private.on_line(lines.get(id(variable))):
+            variables.append(
+                tf1.get_variable(
+                    path if paths[path] == 1 else f"{path}_{paths[path] - 1}",
+                    initializer=value,
+                    trainable=variable.trainable,
+                    use_resource=True,
+                )
+            )
+    return variables
 
 
 def is_compiled(model: Any) -> bool:

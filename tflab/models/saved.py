@@ -69,7 +69,8 @@ def build(file: GraphFile, options: Saved) -> Model:
     fed, needed, unfed = what_is_fed(graph, graph_nodes, signature, asked, ends)
     handles = [tensor for tensor in fed if tensor.dtype in feeding.HANDLES]
     fed = [tensor for tensor in fed if tensor.dtype not in feeding.HANDLES]
-    start, unready, iterators = None, None, []
+    start, unready = None, None
+    iterators: list[str] = []
     try:
         columns, made_up = feeding.columns_of(graph, fed, needed, asked)
     except UsageError:
@@ -83,12 +84,7 @@ def build(file: GraphFile, options: Saved) -> Model:
         if not fetches:
             raise fetching.nothing_to_run(graph_nodes)
         feeding.refuse_handles(handles)
-        begun = [op.name for op in waiting.beginnings(graph, needed)]
-        needed = needed | nodes_needed(graph_nodes, begun, ())
-        waiting.refuse(graph, needed, {tensor.name for tensor in fed})
-        start = starting.start_of(file, graph, graph_nodes, needed)
-        start = replace(start, targets=(*start.targets, *begun))
-        iterators = [f"'{name}' is run once, to begin an iterator." for name in begun]
+        start, iterators = started(file, graph, graph_nodes, needed, fed)
     except TflabError as error:
         unready = error
     return Model(
@@ -111,6 +107,18 @@ def build(file: GraphFile, options: Saved) -> Model:
         captured=(),
         gate=None if options.side_effects else gate.Gate(file.name, options.allowed, paths).check,
     )
+
+
+def started(
+    file: GraphFile, graph: tf.Graph, graph_nodes: Sequence[Node], needed: set[str], fed: list[Any]
+) -> tuple[Start, list[str]]:
+    """What is run once before the first step, and a sentence for each iterator that it begins."""
+    begun = [op.name for op in waiting.beginnings(graph, needed)]
+    needed = needed | nodes_needed(graph_nodes, begun, ())
+    waiting.refuse(graph, needed, {tensor.name for tensor in fed})
+    start = starting.start_of(file, graph, graph_nodes, needed)
+    sentences = [f"'{name}' is run once, to begin an iterator." for name in begun]
+    return replace(start, targets=(*start.targets, *begun)), sentences
 
 
 def what_runs(

@@ -65,13 +65,8 @@ def prepare(
     with graph.as_default():
         rate = tf1.placeholder(tf.float32, [], name="learning_rate")
         count = tf1.train.get_or_create_global_step().assign_add(1, read_value=False)
-        with tf1.name_scope("accuracy"):
-            towers = len(tasks) if way == "batch" else 1
-            predicted = classes(training_scores(program, towers), labels)
-            right_counts = [
-                tf.reduce_sum(tf.cast(tf.equal(a, labels), tf.int32)) for a in predicted
-            ]
-            test_classes = classes(model.output, labels)
+        towers = len(tasks) if way == "batch" else 1
+        right_counts, test_classes = accuracy(program, labels, towers)
         try:
             optimizer = recipe.optimizer(rate)
         except Exception as error:
@@ -98,6 +93,17 @@ def prepare(
         saver=saver,
         options=options,
     )
+
+
+def accuracy(
+    program: Program, labels: tf.Tensor | None, towers: int
+) -> tuple[list[tf.Tensor], list[tf.Tensor]]:
+    """Nodes that count what is classified rightly in training, and that classify in a test; none
+    without labels."""
+    with tf1.name_scope("accuracy"):
+        predicted = classes(training_scores(program, towers), labels)
+        right = [tf.reduce_sum(tf.cast(tf.equal(found, labels), tf.int32)) for found in predicted]
+        return right, classes(program.model.output, labels)
 
 
 def recipe_of(name: str, model: Model) -> Recipe:

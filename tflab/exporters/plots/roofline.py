@@ -48,8 +48,44 @@ def draw(rows: Sequence[OpStats], peaks: Peaks) -> Figure:
     slopes = cache_slopes(peaks)
     words = caption(rows, drawn, bool(slopes))
     figure, (axes,) = style.canvas(headline(drawn, peaks), words, 4.6)
-    ridge = peaks.gflops / peaks.gigabytes_per_s
     points = [(row.intensity or 0.0, row.gflops or 0.0) for row in drawn]
+    set_axes(axes, peaks, slopes, points)
+    draw_roof(axes, peaks)
+    axes.scatter(
+        [x for x, _ in points],
+        [y for _, y in points],
+        s=[diameter(row) ** 2 for row in drawn],
+        color=style.SKY,
+        edgecolor=style.BLUE,
+        linewidth=1.2,
+        zorder=3,
+    )
+    style.settle(figure)
+    marks = [
+        label_placement.LabelledPoint(x, y, diameter(row) / 2, name)
+        for (x, y), row, name in zip(points, drawn, names(drawn), strict=True)
+    ]
+    slopes = slopes_with_room(axes, peaks, slopes)
+    draw_slopes(axes, peaks, slopes)
+    taken = name_parts(axes, peaks, parts_of_roof(axes, peaks, slopes), marks)
+    rates = (peaks.gigabytes_per_s, *(rate for _, rate in slopes))
+    lines = [
+        (x, min(peaks.gflops, x * rate))
+        for rate in rates
+        for x in np.geomspace(*axes.get_xlim(), 150)
+    ]
+    label_placement.place_labels(axes, marks, lines, taken)
+    return figure
+
+
+def set_axes(
+    axes: Axes,
+    peaks: Peaks,
+    slopes: Sequence[tuple[str, float]],
+    points: Sequence[tuple[float, float]],
+) -> None:
+    """Logarithmic axes with all points, the ridge and the tops of the slopes between them."""
+    ridge = peaks.gflops / peaks.gigabytes_per_s
     left = min(ridge, *(peaks.gflops / rate for _, rate in slopes), *(x for x, _ in points)) / 3
     right = max(ridge, *(x for x, _ in points)) * 4
     right = max(right, ridge * (ridge / left) ** WIDE)
@@ -60,53 +96,48 @@ def draw(rows: Sequence[OpStats], peaks: Peaks) -> Figure:
     axes.set_yscale("log")
     axes.set_xlim(left, right)
     axes.set_ylim(lowest, highest)
-    axes.plot(
-        (left, ridge, right),
-        (roof(peaks, left), peaks.gflops, peaks.gflops),
-        color=style.INK,
-        linewidth=1.8,
-    )
-    axes.scatter(
-        [x for x, _ in points],
-        [y for _, y in points],
-        s=[diameter(row) ** 2 for row in drawn],
-        color=style.SKY,
-        edgecolor=style.BLUE,
-        linewidth=1.2,
-        zorder=3,
-    )
     for axis in (axes.xaxis, axes.yaxis):
         axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
         axis.set_minor_locator(NullLocator())
     axes.set_xlabel("intensity: FLOPs a byte of inputs and outputs")
     axes.set_ylabel("GFLOP/s")
     axes.grid()
-    style.settle(figure)
-    marks = [
-        label_placement.LabelledPoint(x, y, diameter(row) / 2, name)
-        for (x, y), row, name in zip(points, drawn, names(drawn), strict=True)
-    ]
-    slopes = slopes_with_room(axes, peaks, slopes)
+
+
+def draw_roof(axes: Axes, peaks: Peaks) -> None:
+    left, right = axes.get_xlim()
+    axes.plot(
+        (left, peaks.gflops / peaks.gigabytes_per_s, right),
+        (roof(peaks, left), peaks.gflops, peaks.gflops),
+        color=style.INK,
+        linewidth=1.8,
+    )
+
+
+def draw_slopes(axes: Axes, peaks: Peaks, slopes: Sequence[tuple[str, float]]) -> None:
+    """What each cache delivers."""
+    left, _ = axes.get_xlim()
     for _, rate in slopes:
         top = peaks.gflops / rate
         axes.plot(
-            (left, top, ridge),
+            (left, top, peaks.gflops / peaks.gigabytes_per_s),
             (left * rate, peaks.gflops, peaks.gflops),
             color=style.INK,
             linewidth=0.6,
         )
-    parts = [
+
+
+def parts_of_roof(
+    axes: Axes, peaks: Peaks, slopes: Sequence[tuple[str, float]]
+) -> list[tuple[float, float, float, str]]:
+    """Each part of the roof: from which intensity to which, its GB/s, and its words."""
+    left, right = axes.get_xlim()
+    ridge = peaks.gflops / peaks.gigabytes_per_s
+    return [
         (left, ridge, peaks.gigabytes_per_s, f"memory delivers {peaks.gigabytes_per_s:.3g} GB/s"),
         (ridge, right, inf, f"the processor does {peaks.gflops:.3g} GFLOP/s"),
         *((left, peaks.gflops / rate, rate, words) for words, rate in slopes),
     ]
-    taken = name_parts(axes, peaks, parts, marks)
-    rates = (peaks.gigabytes_per_s, *(rate for _, rate in slopes))
-    lines = [
-        (x, min(peaks.gflops, x * rate)) for rate in rates for x in np.geomspace(left, right, 150)
-    ]
-    label_placement.place_labels(axes, marks, lines, taken)
-    return figure
 
 
 def has_place(row: OpStats) -> bool:
