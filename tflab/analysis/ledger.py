@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from tflab.records import Fate, Node, Origin, Pass, Taken, node_of
 
@@ -26,6 +27,52 @@ ROLES = {  # nodes that the runtime adds for itself, by type
     "_HostSend": "transfer",
     "_HostRecv": "transfer",
 }
+
+Graph = Mapping[str, Node]  # by name
+
+
+def fate_in_pass(
+    node: Node,
+    heir: str | None,
+    old: Graph,
+    new: Graph,
+    cluster: str | None,
+) -> str:
+    """What happened to a removed node, by who took it over and how that one changed."""
+    if heir is None:
+        return "removed"
+    if heir == cluster:
+        return "compiled"
+    was, now = old.get(heir), new[heir]
+    if now.op == "Const" and (was.op if was else node.op) != "Const":
+        return "folded"  # its value went into a constant that was made here
+    if was is None:  # into a node that was made here: a feed, a copy, or one that does more
+        return "removed" if now.op in ("_Arg", node.op) or is_inside(heir, node) else "fused"
+    if was.op != now.op:
+        return "fused"  # into a node that was rewritten to do the work of both
+    if was.op == node.op and heir not in map(node_of, node.inputs):
+        return "merged"  # with its twin
+    return "removed"  # its users take the value from where it came
+
+
+def is_inside(heir: str, call: Node) -> bool:
+    """Whether a node is one of those that a loop, a branch or a call was laid open into. It hands
+    out what these have computed, and does not do their work."""
+    return heir.removeprefix("Func/").startswith(f"{call.name}/")
+
+
+def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Taken]]) -> tuple[Pass, ...]:
+    """The passes, with the nodes that they relieved of their work: those that a later pass removed
+    because they are not needed. One that is fetched stays."""
+    whole = []
+    unneeded: set[str] = set()  # that the next pass to remove them removes without an heir
+    for step, candidates in zip(reversed(passes), reversed(relieved), strict=True):
+        lost = tuple(taken for taken in candidates if taken.name in unneeded)
+        whole.append(replace(step, taken=(*step.taken, *lost)))
+        unneeded = unneeded - {*step.added} - {taken.name for taken in step.taken}
+        gone = set(step.removed)
+        unneeded |= {taken.name for taken in step.taken if taken.name in gone and not taken.into}
+    return tuple(reversed(whole))
 
 
 def fates(

@@ -8,10 +8,10 @@ changes to the versions that each node had.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tflab.analysis import takeovers
-from tflab.records import FateChange, Node, Pass, Placement, Rewrite, Snapshot, Taken, Toggle
+from tflab.analysis import ledger, takeovers
+from tflab.records import FateChange, Node, Pass, Placement, Rewrite, Snapshot, Toggle
 from tflab.units import task_of
 
 PURPOSES = {
@@ -106,21 +106,7 @@ def compare(
             passes.append(step)  # else the first dump, which is just the user's graph
             relieved.append([*takeovers.reliefs(*graphs(before, after))] if step.rewired else [])
         before = after
-    return confirmed(passes, relieved)
-
-
-def confirmed(passes: Sequence[Pass], relieved: Sequence[Sequence[Taken]]) -> tuple[Pass, ...]:
-    """The passes, with the nodes that they relieved of their work: those that a later pass removed
-    because they are not needed. One that is fetched stays."""
-    whole = []
-    unneeded: set[str] = set()  # that the next pass to remove them removes without an heir
-    for step, candidates in zip(reversed(passes), reversed(relieved), strict=True):
-        lost = tuple(taken for taken in candidates if taken.name in unneeded)
-        whole.append(replace(step, taken=(*step.taken, *lost)))
-        unneeded = unneeded - {*step.added} - {taken.name for taken in step.taken}
-        gone = set(step.removed)
-        unneeded |= {taken.name for taken in step.taken if taken.name in gone and not taken.into}
-    return tuple(reversed(whole))
+    return ledger.confirmed(passes, relieved)
 
 
 def states(snapshots: Sequence[Snapshot]) -> Iterator[State]:

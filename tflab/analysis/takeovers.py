@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 
+from tflab.analysis.ledger import Graph, fate_in_pass
 from tflab.records import Node, Taken, node_of
 
-Graph = Mapping[str, Node]  # by name
 Users = Mapping[str, Sequence[tuple[str, int]]]  # node -> the nodes that take it, and as what input
 
 
@@ -34,7 +34,7 @@ def takeovers(old: Graph, new: Graph, clusters: Mapping[str, str]) -> Iterator[T
             heir = cluster if cluster in new else runners.get(name)
             heir = heir or taking_over.get(name)
             outputs = outputs_at_users(name, old, new, users)
-            yield Taken(name, fate_of(node, heir, old, new, cluster), heir, outputs)
+            yield Taken(name, fate_in_pass(node, heir, old, new, cluster), heir, outputs)
         elif new[name].op == "Const" != node.op:
             yield Taken(name, "folded", name)
         elif absorbed := absorber(node, old, new):
@@ -119,36 +119,6 @@ def heir_at_users(
     return None
 
 
-def fate_of(
-    node: Node,
-    heir: str | None,
-    old: Graph,
-    new: Graph,
-    cluster: str | None,
-) -> str:
-    """What happened to a removed node, by who took it over and how that one changed."""
-    if heir is None:
-        return "removed"
-    if heir == cluster:
-        return "compiled"
-    was, now = old.get(heir), new[heir]
-    if now.op == "Const" and (was.op if was else node.op) != "Const":
-        return "folded"  # its value went into a constant that was made here
-    if was is None:  # into a node that was made here: a feed, a copy, or one that does more
-        return "removed" if now.op in ("_Arg", node.op) or is_inside(heir, node) else "fused"
-    if was.op != now.op:
-        return "fused"  # into a node that was rewritten to do the work of both
-    if was.op == node.op and heir not in map(node_of, node.inputs):
-        return "merged"  # with its twin
-    return "removed"  # its users take the value from where it came
-
-
-def is_inside(heir: str, call: Node) -> bool:
-    """Whether a node is one of those that a loop, a branch or a call was laid open into. It hands
-    out what these have computed, and does not do their work."""
-    return heir.removeprefix("Func/").startswith(f"{call.name}/")
-
-
 def users_of(graph: Graph) -> Users:
     """The users of each node."""
     users: dict[str, list[tuple[str, int]]] = {}
@@ -182,7 +152,7 @@ def reliefs(old: Graph, new: Graph) -> Iterator[Taken]:
                 waiting.append(name)
     for name, heir in heir_of.items():
         outputs = outputs_at_users(name, old, new, users)
-        yield Taken(name, fate_of(old[name], heir, old, new, None), heir, outputs)
+        yield Taken(name, fate_in_pass(old[name], heir, old, new, None), heir, outputs)
 
 
 def switched_to(name: str, old: Graph, new: Graph, users: Users) -> str | None:
