@@ -25,7 +25,7 @@ def given(about: str | None) -> argparse.ArgumentParser:
     add_output(parser)
     add_files(parser)
     add_cluster(parser)
-    arguments.without(parser, "switch graph passes off: without remapper no layer is fused")
+    arguments.without(parser, "switch these graph passes off; without remapper no ops are fused")
     arguments.soft_placement(parser)
     arguments.output_format(parser, FORMATS)
     arguments.data_dir(parser)
@@ -159,12 +159,6 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         "HOST:PORT,HOST:PORT), at the largest batch size (for --steps N steps, by default 20)",
     )
     arguments.way_to_split(parser)
-    arguments.without(parser, "switch these graph passes off; without remapper no ops are fused")
-    arguments.soft_placement(parser)
-    arguments.output_format(parser, FORMATS)
-    arguments.data_dir(parser)
-    arguments.saved(parser)
-    return parser
 
 
 def named(
