@@ -3,13 +3,13 @@
     python -m benchmarks.mutants [analysis]
 
 mutmut plants them (a `<` for a `<=`, an argument left out, another word), in functions and methods
-without decorators. Each runs against the tests of its own room that need no TensorFlow. A mutant
+without decorators. Each runs against the tests of its own package that need no TensorFlow. A mutant
 that makes a test fail or hang is killed; those that are left say what no test looks at.
 
 Verdicts are kept in mutants/: what was interrupted goes on, and only functions that changed are
 tried again, and survivors after a change of code or tests. A killed mutant stays killed: remove
-mutants/ to start afresh. With all rooms the scores go to benchmarks/MUTANTS.md; with one they are
-only printed. The differences of all survivors are in mutants/<room>/survivors.txt.
+mutants/ to start afresh. With all packages the scores go to benchmarks/MUTANTS.md; with one they
+are only printed. The differences of all survivors are in mutants/<package>/survivors.txt.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ MEMORY = 4 * 2**30  # bytes of a process: a loop without an end is not to take t
 
 
 @dataclass(frozen=True)
-class Room:
+class Package:
     """Patterns of files below the repository; those that match nothing are passed over."""
 
     promise: float  # the share of its mutants that is to be killed, in percent
@@ -56,9 +56,9 @@ class Room:
 
 
 REPORTED = ("*chapter*", "panel", "pass_log", "pictures", "recipes")
-ROOMS = {
-    "analysis": Room(90, ("tflab/analysis/*.py",), ("tests/analysis/test_*.py",)),
-    "views": Room(
+PACKAGES = {
+    "analysis": Package(90, ("tflab/analysis/*.py",), ("tests/analysis/test_*.py",)),
+    "views": Package(
         80,
         (
             "tflab/views/*.py",
@@ -77,7 +77,7 @@ ROOMS = {
             *(f"tests/report/test_{name}.py" for name in REPORTED),
         ),
     ),
-    "exporters": Room(
+    "exporters": Package(
         80,
         ("tflab/exporters/*.py", "tflab/exporters/plots/*.py", "tflab/exporters/xspace/*.py"),
         (
@@ -154,7 +154,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("room", nargs="?", choices=ROOMS, help="default: all of them")
+    parser.add_argument("package", nargs="?", choices=PACKAGES, help="default: all of them")
     parser.add_argument(
         "--children",
         type=int,
@@ -163,9 +163,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         help="mutants that are tried at the same time (default: one for each CPU)",
     )
     args = parser.parse_args(argv)
-    names = [args.room] if args.room else list(ROOMS)
+    names = [args.package] if args.package else list(PACKAGES)
     try:
-        return measure(names, args.children, PAGE if args.room is None else None)
+        return measure(names, args.children, PAGE if args.package is None else None)
     except TflabError as error:
         print(f"mutants: {error}", file=sys.stderr)
         return 1
@@ -173,46 +173,46 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def measure(names: Sequence[str], children: int, page: Path | None) -> int:
     listed = equivalents(EQUIVALENT.read_text())
-    rooms = {name: verdicts(name, ROOMS[name], children) for name in names}
+    packages = {name: verdicts(name, PACKAGES[name], children) for name in names}
     shown = {
         name: differences(
             FOLDER / name, [m.name for m in mutants if m.status not in (*KILLED, UNTESTED)]
         )
-        for name, mutants in rooms.items()
+        for name, mutants in packages.items()
     }
-    everything = [mutant for mutants in rooms.values() for mutant in mutants]
+    everything = [mutant for mutants in packages.values() for mutant in mutants]
     diffs = {name: diff for own in shown.values() for name, diff in own.items()}
-    excused, stale = matched(listed, everything, diffs, whole=len(rooms) == len(ROOMS))
-    for room, own in shown.items():
-        untested = (f"# {m.name}: {UNTESTED}\n" for m in rooms[room] if m.status == UNTESTED)
+    excused, stale = matched(listed, everything, diffs, whole=len(packages) == len(PACKAGES))
+    for package, own in shown.items():
+        untested = (f"# {m.name}: {UNTESTED}\n" for m in packages[package] if m.status == UNTESTED)
         survivors = (diff for name, diff in own.items() if name not in excused)
-        (FOLDER / room / "survivors.txt").write_text("".join((*survivors, *untested)))
-    told = blocks(rooms, excused, stale)
+        (FOLDER / package / "survivors.txt").write_text("".join((*survivors, *untested)))
+    told = blocks(packages, excused, stale)
     out = text.console()
     for block in told:
         text.show_block(out, block)
     if page:
         page.write_text("\n\n".join(["# Mutants", *map(markdown.rendered, told)]) + "\n")
-    kept = all(score(n, rooms[n], excused).percent >= ROOMS[n].promise for n in names)
+    kept = all(score(n, packages[n], excused).percent >= PACKAGES[n].promise for n in names)
     return 0 if kept and not stale else 1
 
 
 def blocks(
-    rooms: Mapping[str, Sequence[Mutant]], excused: Iterable[str], stale: Sequence[Equivalent]
+    packages: Mapping[str, Sequence[Mutant]], excused: Iterable[str], stale: Sequence[Equivalent]
 ) -> list[Block]:
-    """A table of the rooms, one of the modules of each, and what is wrong with the list."""
+    """A table of the packages, one of the modules of each, and what is wrong with the list."""
     excused = set(excused)
     told: list[Block] = [
         "Small mistakes that mutmut plants in the code, one at a time, and how many of them the "
         "tests notice that need no TensorFlow. A score is the share that was killed of those that "
         "can be: benchmarks/equivalent_mutants.toml lists survivors that change nothing, with the "
         "reason. A mutant that never ends is killed too. To repeat it: make mutants; those that "
-        "survived are then in mutants, in survivors.txt of each room."
+        "survived are then in mutants, in survivors.txt of each package."
     ]
-    scores = tuple(score(name, mutants, excused) for name, mutants in rooms.items())
-    promised = Column("promised", lambda row: f"{ROOMS[row.label].promise:.0f} %", True)
-    told.append(Table("Rooms", (*columns("room"), promised), scores))
-    for name, mutants in rooms.items():
+    scores = tuple(score(name, mutants, excused) for name, mutants in packages.items())
+    promised = Column("promised", lambda row: f"{PACKAGES[row.label].promise:.0f} %", True)
+    told.append(Table("Packages", (*columns("package"), promised), scores))
+    for name, mutants in packages.items():
         modules = sorted({mutant.module for mutant in mutants})
         by_module = tuple(
             score(module, [mutant for mutant in mutants if mutant.module == module], excused)
@@ -273,8 +273,8 @@ def matched(
 ) -> tuple[set[str], list[Equivalent]]:
     """The names of the survivors that are listed, and the entries that match none.
 
-    Unless all rooms were tried as a `whole`, an entry of a function that was not tried may have
-    its survivor in another room: modules of two rooms may share a name.
+    Unless all packages were tried as a `whole`, an entry of a function that was not tried may have
+    its survivor in another package: modules of two packages may share a name.
     """
     survivors = {
         (mutant.where, *changed(diffs[mutant.name])): mutant.name
@@ -305,10 +305,10 @@ def changed(diff: str) -> tuple[str, str]:
     return before, after
 
 
-def verdicts(name: str, room: Room, children: int) -> list[Mutant]:
+def verdicts(name: str, package: Package, children: int) -> list[Mutant]:
     """Let mutmut try what has no verdict yet, and after a change what survived before it."""
     folder = FOLDER / name
-    prepare(folder, room)
+    prepare(folder, package)
     seen = folder / "seen"
     state = fingerprint()
     again = seen.is_file() and seen.read_text() != state
@@ -334,15 +334,19 @@ def verdicts(name: str, room: Room, children: int) -> list[Mutant]:
     return found
 
 
-def prepare(folder: Path, room: Room) -> None:
-    """A folder from which mutmut sees the project, with the settings of this room.
+def prepare(folder: Path, package: Package) -> None:
+    """A folder from which mutmut sees the project, with the settings of this package.
 
     mutmut takes its settings from one pyproject.toml, and writes to a folder beside it.
     """
-    tests = [name for name in files(room.tests) if not NOT_QUICK.search((ROOT / name).read_text())]
-    modules = [name for name in files(room.modules) if name not in files(room.apart)]
+    tests = [
+        name for name in files(package.tests) if not NOT_QUICK.search((ROOT / name).read_text())
+    ]
+    modules = [name for name in files(package.modules) if name not in files(package.apart)]
     if not modules or not tests:
-        raise TflabError(f"a room without modules or tests: {', '.join(room.modules + room.tests)}")
+        raise TflabError(
+            f"a package without modules or tests: {', '.join(package.modules + package.tests)}"
+        )
     settings = {
         "source_paths": ["tflab"],
         "only_mutate": modules,

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from tflab import __version__
 from tflab.cli import command, folding
 from tflab.errors import UsageError
-from tflab.letters import visible
+from tflab.escaping import visible
 
 COMMANDS = {
     "lifecycle": "follow a graph through the four stages of its life",

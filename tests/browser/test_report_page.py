@@ -8,8 +8,8 @@ import pytest
 from tests.report.test_drawing import STAGES
 from tests.report.test_html import EVIL
 from tflab.analysis import critical_path
+from tflab.escaping import visible
 from tflab.follow import measurement, node_history
-from tflab.letters import visible
 from tflab.records import Backward, Frontend, Gradient, Node, Options, Placement
 from tflab.records.blocks import Column, Table
 from tflab.report import drawing, guide, html, pass_log

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from tflab import folders
+from tflab import atomic
 from tflab.cli import command, ending
 
 BODY = """
 import subprocess, sys, time
-from tflab import folders
+from tflab import atomic
 from tflab.cli import command, ending
 def body():
-    with folders.temporary("work"), subprocess.Popen(["sleep", "60"]) as child, ending.child(child):
+    with atomic.temporary("work"), subprocess.Popen(["sleep", "60"]) as child, ending.child(child):
         try:
             print(child.pid, flush=True)
             time.sleep(60)
@@ -161,4 +161,4 @@ def test_four_runs_that_start_in_the_same_second_keep_their_results(tmp_path):
     results = [path for path in (tmp_path / "runs").iterdir() if path.is_dir()]
     assert len(results) == 4
     assert all(any(path.rglob("events.out.tfevents*")) for path in results)
-    assert not [*folders.temporary_in(tmp_path)]
+    assert not [*atomic.temporary_in(tmp_path)]

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.publication import GZIPPED, IDX, PIXELS, PUBLICATION, TRAIN, idx, isolate, write_all
-from tflab import doors
+from tflab import untrusted
 from tflab.datasets import mnist
 from tflab.errors import TflabError
 
@@ -139,7 +139,7 @@ def test_a_file_without_permission_is_named(tmp_path, monkeypatch):
     def refuse(path: Path):  # chmod would not stop root
         raise PermissionError(13, "Permission denied", str(path))
 
-    monkeypatch.setattr(doors, "opened", refuse)
+    monkeypatch.setattr(untrusted, "opened", refuse)
     with pytest.raises(TflabError) as error:
         mnist.load("train", folder)
     assert str(error.value) == (

@@ -17,8 +17,8 @@ from markdown_it import MarkdownIt
 
 from tflab import records
 from tflab.convert import conversion, op_runs, reading
+from tflab.escaping import visible
 from tflab.exporters import chrome_trace, csv, json, markdown, notebook, text, xspace
-from tflab.letters import visible
 from tflab.records import Capture, OpRun, StepTime
 from tflab.records import gradients as gradient_records
 from tflab.records.blocks import Column, Frame, Strip, Table

@@ -1,4 +1,4 @@
-"""Fuzz the doors for files of strangers: every input gives a result or one TflabError, and what
+"""Fuzz the readers of untrusted files: every input gives a result or one TflabError, and what
 the gate lets run touches nothing.
 
     python -m tests.fuzz [--seconds 60]

@@ -14,7 +14,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import graphs, planted
-from tflab import folders
+from tflab import atomic
 from tflab.datasets import Dataset
 from tflab.errors import RefusedError
 from tflab.lifecycle import backward, execution, frontend, placement, recorded_step, values
@@ -600,8 +600,8 @@ def test_the_folder_is_removed(walked, monkeypatch):
     monkeypatch.setattr(debugger, "read", watched)
     stage = execution.execute(walked("toy")["placement"], FEW)
     assert stage.values
-    assert {Path(folder).parent for folder in seen} == {folders.own()}
-    assert not any(path.name.startswith("values-") for path in folders.own().iterdir())
+    assert {Path(folder).parent for folder in seen} == {atomic.own()}
+    assert not any(path.name.startswith("values-") for path in atomic.own().iterdir())
 
 
 # XLA, which has to be asked for before TensorFlow is imported

@@ -126,7 +126,7 @@ test("a long name loses its outer scopes and keeps its last part", () => {
   assert.equal(shortened(`${"a".repeat(20)}/${"b".repeat(20)}`), `.../${"b".repeat(20)}`);
   assert.equal(shortened(`a/${"b".repeat(50)}`), `.../${"b".repeat(50)}`);
   const [a, b, c] = ["a".repeat(10), "b".repeat(18), "c".repeat(19)];
-  assert.equal(shortened(`${a}/${b}/${c}`), `.../${c}`); // .../b/c has 42 letters
+  assert.equal(shortened(`${a}/${b}/${c}`), `.../${c}`); // .../b/c has 42 characters
   assert.equal(shortened("b".repeat(50)), "b".repeat(50));
 });
 

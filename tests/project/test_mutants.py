@@ -5,7 +5,7 @@ import ast
 import pytest
 
 from benchmarks import mutants
-from benchmarks.mutants import Equivalent, Mutant, Room, Score
+from benchmarks.mutants import Equivalent, Mutant, Package, Score
 from tflab.errors import TflabError
 from tflab.records.blocks import Table
 
@@ -50,15 +50,15 @@ def test_a_name_that_mutmut_would_not_give_is_refused():
 def test_a_score_counts_every_verdict_and_leaves_out_what_is_equivalent():
     statuses = ("killed", "killed", "timeout", "segfault", "survived", "suspicious", "no tests")
     verdicts = [Mutant(f"m{number}", status) for number, status in enumerate(statuses)]
-    found = mutants.score("room", verdicts, {"m4", "m5", "another"})
+    found = mutants.score("package", verdicts, {"m4", "m5", "another"})
     assert found == Score(
-        "room", mutants=7, killed=2, timeouts=2, survived=2, untested=1, equivalent=2
+        "package", mutants=7, killed=2, timeouts=2, survived=2, untested=1, equivalent=2
     )
     assert found.percent == 80
 
 
 def test_a_room_of_nothing_but_equivalents_has_all_of_them():
-    assert mutants.score("room", [Mutant("m", "survived")], {"m"}).percent == 100
+    assert mutants.score("package", [Mutant("m", "survived")], {"m"}).percent == 100
 
 
 def test_a_change_is_told_by_its_lines_without_their_indentation():
@@ -75,7 +75,7 @@ def test_survivors_that_are_listed_are_excused_and_entries_without_one_are_told(
     diffs = {FATES: DIFF, verdicts[2].name: diff("a = 1", "a = 2")}
     killed = Equivalent("ledger.heir", "a = 0", "a = 1", "was killed since")
     elsewhere = Equivalent("ledger.fates", "a = 1", "a = 2", "of another function")
-    untried = Equivalent("ledger.render", "a = 1", "a = 2", "of another room's module ledger")
+    untried = Equivalent("ledger.render", "a = 1", "a = 2", "of another package's module ledger")
     listed = [FATES_ENTRY, killed, elsewhere, untried]
     stale = [killed, elsewhere]
     assert mutants.matched(listed, verdicts, diffs, whole=False) == ({FATES}, stale)
@@ -114,8 +114,8 @@ def functions(source: str, name: str) -> dict[str, str]:
 
 def test_every_entry_names_a_function_that_is_there_and_a_line_of_it():
     known: dict[str, list[str]] = {}
-    for room in mutants.ROOMS.values():
-        for pattern in room.modules:
+    for package in mutants.PACKAGES.values():
+        for pattern in package.modules:
             for path in mutants.ROOT.glob(pattern):
                 name = path.parent.name if path.stem == "__init__" else path.stem
                 for where, content in functions(path.read_text("utf-8"), name).items():
@@ -129,7 +129,7 @@ def test_every_entry_names_a_function_that_is_there_and_a_line_of_it():
 
 
 def test_the_page_has_a_table_of_rooms_and_one_of_the_modules_of_each(monkeypatch):
-    monkeypatch.setattr(mutants, "ROOMS", {"analysis": Room(90, (), ())})
+    monkeypatch.setattr(mutants, "PACKAGES", {"analysis": Package(90, (), ())})
     verdicts = [
         Mutant(ADD, "killed"),
         Mutant(FATES, "survived"),
@@ -139,14 +139,14 @@ def test_the_page_has_a_table_of_rooms_and_one_of_the_modules_of_each(monkeypatc
     told = mutants.blocks({"analysis": verdicts}, {FATES}, [FATES_ENTRY])
     tables = {block.title: block for block in told if isinstance(block, Table)}
     assert {title: list(table.cells()) for title, table in tables.items()} == {
-        "Rooms": [("analysis", "4", "1", "1", "1", "1", "1", "66.7 %", "90 %")],
+        "Packages": [("analysis", "4", "1", "1", "1", "1", "1", "66.7 %", "90 %")],
         "Modules of analysis": [
             ("tflab.analysis.ledger", "3", "0", "1", "1", "1", "1", "50.0 %"),
             ("tflab.analysis.op_stats", "1", "1", "0", "0", "0", "0", "100.0 %"),
         ],
     }
-    assert [column.header for column in tables["Rooms"].columns] == [
-        *("room", "mutants", "killed", "timeouts", "survived", "no tests"),
+    assert [column.header for column in tables["Packages"].columns] == [
+        *("package", "mutants", "killed", "timeouts", "survived", "no tests"),
         *("equivalent", "score", "promised"),
     ]
     assert told[-1] == (
@@ -156,36 +156,38 @@ def test_the_page_has_a_table_of_rooms_and_one_of_the_modules_of_each(monkeypatc
 
 
 def test_every_room_has_modules_and_quick_tests(tmp_path):
-    for name, room in mutants.ROOMS.items():
-        mutants.prepare(tmp_path / "mutants" / name, room)
+    for name, package in mutants.PACKAGES.items():
+        mutants.prepare(tmp_path / "mutants" / name, package)
         settings = mutants.tomllib.loads(
             (tmp_path / "mutants" / name / "pyproject.toml").read_text()
         )
         own = settings["tool"]["mutmut"]
-        assert set(own["only_mutate"]) == set(mutants.files(room.modules)) - set(room.apart)
+        assert set(own["only_mutate"]) == set(mutants.files(package.modules)) - set(package.apart)
         assert own["pytest_add_cli_args_test_selection"]
 
 
 def test_a_room_without_modules_is_refused(tmp_path):
     with pytest.raises(TflabError, match=r"tflab/nowhere/\*\.py"):
-        mutants.prepare(tmp_path / "room", Room(90, ("tflab/nowhere/*.py",), ("tests/test_*.py",)))
+        mutants.prepare(
+            tmp_path / "package", Package(90, ("tflab/nowhere/*.py",), ("tests/test_*.py",))
+        )
 
 
 def test_new_settings_start_a_room_afresh_and_the_same_do_not(tmp_path):
-    folder = tmp_path / "room"
-    room = mutants.ROOMS["analysis"]
-    mutants.prepare(folder, room)
+    folder = tmp_path / "package"
+    package = mutants.PACKAGES["analysis"]
+    mutants.prepare(folder, package)
     (folder / "seen").write_text("before")
-    mutants.prepare(folder, room)
+    mutants.prepare(folder, package)
     assert (folder / "seen").is_file()
-    mutants.prepare(folder, Room(90, ("tflab/errors.py",), room.tests))
+    mutants.prepare(folder, Package(90, ("tflab/errors.py",), package.tests))
     assert not (folder / "seen").exists()
 
 
 def test_a_copy_of_a_module_that_is_gone_goes_too(tmp_path):
-    copies = tmp_path / "room" / "mutants" / "tflab"
+    copies = tmp_path / "package" / "mutants" / "tflab"
     copies.mkdir(parents=True)
     (copies / "gone_long_ago.py").touch()
     (copies / "errors.py").touch()
-    mutants.prepare(tmp_path / "room", mutants.ROOMS["analysis"])
+    mutants.prepare(tmp_path / "package", mutants.PACKAGES["analysis"])
     assert [file.name for file in copies.iterdir()] == ["errors.py"]

@@ -12,8 +12,8 @@ import pytest
 
 from tests.records_by_hand import op_stats
 from tests.report.test_drawing import STAGES
+from tflab.escaping import visible
 from tflab.follow import node_history
-from tflab.letters import visible
 from tflab.records import Fate, Frontend, Node, NodeHistory, Touch, Transfer
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.report import drawing, html, viewer_data

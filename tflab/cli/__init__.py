@@ -1,1 +1,1 @@
-"""What every command shares: arguments, progress, output folders, and the one error door."""
+"""What every command shares: arguments, progress, output folders, and where errors leave."""

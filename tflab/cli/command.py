@@ -23,7 +23,7 @@ from typing import BinaryIO, NoReturn
 
 from tflab.cli import ending, folding
 from tflab.errors import RanDryError, RefusedError, TflabError, UsageError
-from tflab.letters import visible
+from tflab.escaping import visible
 
 # The packages that tflab needs, by the names under which they are imported.
 NEEDED = (
@@ -175,7 +175,7 @@ def interrupted(ended: ending.Ending) -> int:
 
 
 def what_is_full(error: Exception) -> str | None:
-    """That there is no room for what is written, to standard output or to a file."""
+    """That there is no space for what is written, to standard output or to a file."""
     if not isinstance(error, OSError) or error.errno not in NO_ROOM:
         return None
     try:
@@ -280,7 +280,7 @@ SIGNS = {
 
 
 def replaced(error: UnicodeError) -> tuple[str, int]:
-    """What is printed instead of letters that cannot be encoded, and where to go on."""
+    """What is printed instead of characters that cannot be encoded, and where to go on."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     return "".join(map(sign, error.object[error.start : error.end])), error.end

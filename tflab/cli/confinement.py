@@ -25,7 +25,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
-from tflab import folders
+from tflab import atomic
 from tflab.cli import confined, ending, folding, landlock
 from tflab.cli.confined import Rights
 from tflab.errors import TflabError
@@ -85,7 +85,7 @@ def run(
     allowed = getattr(args, "allow_read", ()), getattr(args, "allow_write", ())
     feeds = (file for _, file in getattr(args, "feed", ()))
     with ExitStack() as stack:
-        folder = stack.enter_context(folders.temporary("confined"))
+        folder = stack.enter_context(atomic.temporary("confined"))
         keep_fonts(folder)
         places = {option: enter(stack, context, folder) for option, context in outputs.items()}
         rights = Rights(

@@ -147,7 +147,7 @@ def watch(command: Ending, reading: socket.socket) -> None:
 
 def give_up(command: Ending, number: Signals) -> None:
     """End the process, whose main thread does not come back from TensorFlow."""
-    from tflab import folders
+    from tflab import atomic
 
     with suppress(Exception):
         for process in tuple(children):
@@ -158,7 +158,7 @@ def give_up(command: Ending, number: Signals) -> None:
         sys.stderr.write(LEFT.format(number.name))
         sys.stderr.flush()
     with suppress(Exception):
-        folders.remove_own(folders.own(), os.getpid())
+        atomic.remove_own(atomic.own(), os.getpid())
     os._exit(128 + number)
 
 

@@ -15,10 +15,10 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 
-from tflab import folders
+from tflab import atomic
 from tflab.cli import command, confined
 from tflab.errors import TflabError, UsageError
-from tflab.letters import visible
+from tflab.escaping import visible
 
 RUNS = Path("runs")
 
@@ -75,7 +75,7 @@ def new_run(given: str | None, model: str) -> Iterator[Run]:
             try:
                 run = Run(stack.enter_context(in_the_making(final, "--logdir")), final)
                 break
-            except folders.TakenError as error:
+            except atomic.TakenError as error:
                 if given and final == Path(given) and takable(final):
                     raise being_written(final, "--logdir") from error
         yield run
@@ -95,7 +95,7 @@ def new_folder(final: Path, option: str = "--logdir") -> Iterator[Path]:
     with ExitStack() as stack:
         try:
             work = stack.enter_context(in_the_making(final, option))
-        except folders.TakenError as error:
+        except atomic.TakenError as error:
             raise being_written(final, option) from error
         yield work
 
@@ -115,9 +115,9 @@ def in_the_making(final: Path, option: str) -> Iterator[Path]:
                 if place.exists() and not place.is_dir():
                     raise NotADirectoryError(errno.ENOTDIR, f"'{place}' is not a folder")
             final.parent.mkdir(parents=True, exist_ok=True)
-            work = stack.enter_context(folders.claimed(final))
+            work = stack.enter_context(atomic.claimed(final))
             if not takable(final):  # since its name was chosen
-                raise folders.TakenError(final)
+                raise atomic.TakenError(final)
         except OSError as error:
             raise unwritable(final, error, option) from error
         try:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tflab import folders
+from tflab import atomic
 from tflab.cli import command, confined, logdirs
 from tflab.errors import TflabError, UsageError
 
@@ -53,7 +53,7 @@ CONTENT = "content"
 def place(path: Path, what: str) -> Iterator[logdirs.Run]:
     """The place where a confined process writes a file, which then gets its name."""
     check(path, what)
-    with folders.temporary("file") as work:
+    with atomic.temporary("file") as work:
         yield logdirs.Run(work, path)
         write(path, (work / CONTENT).read_bytes(), what)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tflab.cli import folding
-from tflab.letters import visible
+from tflab.escaping import visible
 
 Item = TypeVar("Item")
 PATIENCE_S = 1.0  # nothing is drawn for what is over sooner

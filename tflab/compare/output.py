@@ -11,7 +11,7 @@ from typing import Any, TextIO
 
 from tflab.cli import confined, folding, logdirs
 from tflab.errors import UsageError
-from tflab.letters import visible
+from tflab.escaping import visible
 from tflab.records import Comparison
 
 

@@ -21,10 +21,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
-from tflab import folders
+from tflab import atomic
 from tflab.cli import command, ending, folding, logdirs
 from tflab.errors import TflabError, UsageError
-from tflab.letters import visible
+from tflab.escaping import visible
 from tflab.units import plural
 
 if TYPE_CHECKING:
@@ -104,13 +104,13 @@ def output(name: str | None) -> Iterator[TextIO]:
     final = Path(name)
     opened = gzip.open if final.suffix == ".gz" else open
     try:
-        with folders.claimed(final) as work:
+        with atomic.claimed(final) as work:
             half = work / "half"
             with opened(half, "xt", encoding="utf-8", newline="") as stream:
                 yield stream
             final.open("x").close()  # so that nothing is overwritten that was written meanwhile
             half.replace(final)
-    except folders.TakenError as error:
+    except atomic.TakenError as error:
         raise logdirs.being_written(final, "--out") from error
     except OSError as error:
         raise TflabError(f"'{name}' cannot be written: {error.strerror or error}.") from error

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from tflab import doors, units
+from tflab import units, untrusted
 from tflab.errors import TflabError
 
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5  # wire types; the old groups are not among them
@@ -76,7 +76,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 
 def content(file: BinaryIO, start: int, end: int) -> bytes:
-    if end - start > doors.LARGEST:
+    if end - start > untrusted.LARGEST:
         raise DamagedError(f"has a part of {units.size(end - start)}, and no part has over 2 GiB")
     file.seek(start)
     return file.read(end - start)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from tflab import doors
+from tflab import untrusted
 from tflab.convert.fields import DamagedError
 from tflab.errors import TflabError, UsageError
 
@@ -17,7 +17,7 @@ BUFFER = 1 << 16  # bytes of a file
 def opened(path: str) -> Iterator[BinaryIO]:
     """The file at a path; whatever is wrong with it as a sentence."""
     try:
-        with doors.opened(path, BUFFER) as file:
+        with untrusted.opened(path, BUFFER) as file:
             yield file
     except FileNotFoundError as error:
         raise UsageError(f"There is no file '{path}'.") from error

@@ -1,4 +1,4 @@
-"""The door for traces recorded anywhere: files of RunMetadata go in, records come out.
+"""The reader of traces recorded anywhere: files of RunMetadata go in, records come out.
 
 Each file is a step. How long its `session.run` took is not in a RunMetadata: a step is taken from
 the start of its first op to the end of its last one.

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tflab import doors
+from tflab import untrusted
 from tflab.datasets import Dataset, downloads, files
 from tflab.errors import TflabError, UsageError, reason
 
@@ -172,7 +172,7 @@ def from_archive(path: Path, names: Collection[str], called: str) -> list[bytes]
         if complaint := diagnose_archive(path):
             raise TflabError(f"{called} {complaint}.")
         with (
-            doors.opened(path) as file,
+            untrusted.opened(path) as file,
             # A stream, because seeking back is slow
             tarfile.open(fileobj=file, mode="r|gz") as archive,
         ):
@@ -190,7 +190,7 @@ def from_archive(path: Path, names: Collection[str], called: str) -> list[bytes]
 
 def diagnose_archive(path: Path) -> str | None:
     digest, size = hashlib.sha256(), 0
-    with doors.opened(path) as file:
+    with untrusted.opened(path) as file:
         beginning = file.peek(64)
         while chunk := file.read(downloads.CHUNK_BYTES):
             digest.update(chunk)

@@ -14,9 +14,9 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import BinaryIO
 
-from tflab import doors
+from tflab import untrusted
 from tflab.errors import TflabError, UsageError
-from tflab.letters import visible
+from tflab.escaping import visible
 
 # Where they are
 
@@ -85,7 +85,7 @@ def read(path: Path, limit: int, called: str) -> bytes:
     `called` names it in errors.
     """
     try:
-        with doors.opened(path) as file:
+        with untrusted.opened(path) as file:
             return unpack(file, limit)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise TflabError(

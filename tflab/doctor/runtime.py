@@ -12,7 +12,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from tflab import folders
+from tflab import atomic
 from tflab.doctor.checks import NOTE, Finding, sentence
 from tflab.errors import TflabError
 from tflab.runtime import child
@@ -67,7 +67,7 @@ def profile_plugin() -> Iterator[Finding]:
 def loaded() -> dict[str, Any]:
     """In a process of its own: load the plugin with TensorBoard's own loader."""
     answer: dict[str, Any] = {}
-    with folders.temporary("logdir") as empty:
+    with atomic.temporary("logdir") as empty:
         for key, function in (("plugin_error", profile_plugin_in), ("converter_error", convert)):
             try:
                 function(str(empty))

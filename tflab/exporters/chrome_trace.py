@@ -27,7 +27,7 @@ import numpy as np
 
 from tflab.analysis import flows, lanes, timeline
 from tflab.analysis.lanes import Level
-from tflab.letters import visible
+from tflab.escaping import visible
 from tflab.records import Capture, Node, OpRun, Transfer
 
 STEPS = "steps"

@@ -13,8 +13,8 @@ import re
 from math import isfinite
 from typing import Any
 
+from tflab.escaping import visible
 from tflab.exporters.json import OP_STATS, op_stats
-from tflab.letters import visible
 from tflab.records import Comparison, Contrast, Verdict
 
 # Also the wide forms of these signs, which some spreadsheets take for the narrow ones

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from tflab.letters import visible
+from tflab.escaping import visible
 from tflab.records import Stage
 from tflab.records.blocks import Block, Strip, Table
 from tflab.views import stages as views

@@ -15,9 +15,9 @@ from typing import Any
 import tensorflow.compat.v1 as tf1
 from PIL import Image
 
+from tflab.escaping import visible
 from tflab.exporters import plots, xspace
 from tflab.exporters.plots import files, mosaic
-from tflab.letters import visible
 from tflab.records import Capture, Execution, Maps, Placement, Program, Stage
 
 LARGE = 2**16  # bytes of one constant

@@ -16,8 +16,8 @@ from rich.rule import Rule
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from tflab.escaping import visible
 from tflab.exporters import fitting
-from tflab.letters import visible
 from tflab.records import Stage
 from tflab.records.blocks import Block, Strip, Table, readable
 from tflab.views import stages

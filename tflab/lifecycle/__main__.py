@@ -27,7 +27,7 @@ from tflab.cli import (
     progress,
 )
 from tflab.errors import TflabError, UsageError
-from tflab.letters import visible
+from tflab.escaping import visible
 from tflab.lifecycle import STAGES, output, walk
 from tflab.records import Execution, Frontend, Options, Stage
 from tflab.records.blocks import Block

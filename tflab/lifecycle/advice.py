@@ -15,7 +15,7 @@ from typing import Any
 
 from tflab import models
 from tflab.errors import LateError, RanDryError, RefusedError, TflabError, UnreadyError
-from tflab.letters import ended
+from tflab.escaping import ended
 from tflab.lifecycle import frontend, least_memory, placement
 from tflab.records import Options, Program
 from tflab.runtime import session

@@ -17,7 +17,7 @@ import tensorflow as tf
 from tflab import models
 from tflab.datasets import Dataset
 from tflab.errors import TflabError, reason
-from tflab.letters import ended
+from tflab.escaping import ended
 from tflab.lifecycle import split, towers
 from tflab.models import compiled, saved
 from tflab.records import Frontend, Model, Options, Program, Saved

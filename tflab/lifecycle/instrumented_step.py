@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
-from tflab import folders, xla
+from tflab import atomic, xla
 from tflab.errors import TflabError
 from tflab.records import Options, Program, Snapshot, Start
 from tflab.runtime import child, dumps, session
@@ -68,7 +68,7 @@ def run_here(
     notes = []
     with (
         session.fresh(graph, options) as live,
-        folders.temporary("graphs") as graphs,
+        atomic.temporary("graphs") as graphs,
     ):
         observed = over_tasks if options.cluster else in_process
         read = observed(live, start, step, values, metadata, Path(graphs))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from tflab import folders
+from tflab import atomic
 from tflab.analysis import not_finite as analysis
 from tflab.analysis import values as order
 from tflab.analysis.not_finite import Bad
@@ -137,11 +137,11 @@ def of_step(
     """The origins of a step with this batch and these values of the variables: by definition, and
     where that is finite, of the graph that runs. Raises TflabError where it cannot be recorded."""
     names = debugger.names_of(program.graph.as_graph_def())
-    if reason := debugger.refusal(names, 0, 0, os.fspath(folders.own())):
+    if reason := debugger.refusal(names, 0, 0, os.fspath(atomic.own())):
         raise TflabError(reason)
     about = known(program)
     for passes in (False, True):
-        with folders.temporary("reference") as folder:
+        with atomic.temporary("reference") as folder:
             ran = reference_step.run(
                 os.fspath(folder), program, step, batch, start, {}, options, passes
             )

@@ -16,7 +16,7 @@ from math import prod
 import numpy as np
 import tensorflow as tf
 
-from tflab import folders
+from tflab import atomic
 from tflab.analysis import feature_maps, flowed
 from tflab.analysis import values as analysis
 from tflab.cli import ending
@@ -62,10 +62,10 @@ def recorded(execution: Execution, placement: Placement, options: Options) -> Ex
     the reference step."""
     start = time.perf_counter_ns()
     needed = room(execution, placement)
-    if reason := debugger.refusal(names_of(placement), *needed, os.fspath(folders.own())):
+    if reason := debugger.refusal(names_of(placement), *needed, os.fspath(atomic.own())):
         raise TflabError(reason)
     program = placement.program
-    with folders.temporary("values") as place, folders.temporary("reference") as beside:
+    with atomic.temporary("values") as place, atomic.temporary("reference") as beside:
         ran = recorded_step.run(os.fspath(place), placement, options)
         about = not_finite.known(program)
         seen = read(ran)

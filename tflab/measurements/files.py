@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import tflab
-from tflab import doors
+from tflab import untrusted
 from tflab.analysis.row_labels import KEYS
 from tflab.cli import new_files
 from tflab.errors import UsageError
@@ -87,7 +87,7 @@ def read(path: str) -> Measurement:
 def json_of(path: str) -> bytes:
     """The JSON of a file, which is compressed or not."""
     try:
-        with doors.opened(path) as file:
+        with untrusted.opened(path) as file:
             content = file.read(MOST_BYTES + 1)
             zipped = content.startswith(GZIP)
             if not zipped:

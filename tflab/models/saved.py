@@ -18,7 +18,7 @@ from tflab.analysis import gradient_search
 from tflab.analysis.ledger import nodes_needed
 from tflab.cli import confined
 from tflab.errors import TflabError, UsageError
-from tflab.letters import ended
+from tflab.escaping import ended
 from tflab.records import Function, Model, Node, Saved, Start
 from tflab.runtime import functions, nodes, refusals
 from tflab.saved_graphs import (

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tflab.letters import visible
+from tflab.escaping import visible
 from tflab.records.shown import Shown
 
 
@@ -77,7 +77,7 @@ def shortened(title: str, columns: Sequence[Column], rows: Sequence[Any], most: 
 
 
 def readable(block: Block) -> Block:
-    """The block with every text in it visible: the door through which exporters take blocks."""
+    """The block with every text in it visible: exporters take all blocks through this."""
     if isinstance(block, str):
         return visible(block)
     if isinstance(block, Strip):

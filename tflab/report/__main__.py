@@ -21,11 +21,11 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tflab import folders, models
+from tflab import atomic, models
 from tflab.cli import arguments, command, confined, confinement, ending, folding, logdirs, progress
 from tflab.compare.configurations import CONFIGURATIONS
 from tflab.errors import UsageError
-from tflab.letters import visible
+from tflab.escaping import visible
 from tflab.records import History, Measurement
 from tflab.records.options import SPLITS
 from tflab.records.scaling import as_given
@@ -208,10 +208,10 @@ def free(force: bool) -> Path:
 
 def being_made(out: Path) -> bool:
     """Whether a report is being written there now, by a process that still runs."""
-    work = folders.unfinished(out / REPORT)
+    work = atomic.unfinished(out / REPORT)
     if not work.exists():
         return False
-    with folders.unheld(work) as dead:
+    with atomic.unheld(work) as dead:
         return not dead
 
 
@@ -237,8 +237,8 @@ def staging(out: Path, force: bool) -> Iterator[Path]:
         try:
             out.mkdir(parents=True, exist_ok=True)
             stack.callback(remove_if_empty, out if made else None)
-            work = stack.enter_context(folders.claimed(out / REPORT))
-        except folders.TakenError as error:
+            work = stack.enter_context(atomic.claimed(out / REPORT))
+        except atomic.TakenError as error:
             raise logdirs.being_written(out, "--out") from error
         except OSError as error:
             raise UsageError(

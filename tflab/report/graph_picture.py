@@ -22,7 +22,7 @@ from tflab.report.drawn import DIRECTIONS, Box, nodes_of
 from tflab.units import plural
 
 LETTERS = 6.8  # points
-LONGEST = 40  # letters of a label
+LONGEST = 40  # characters of a label
 PITCH = 0.4  # inches from row to row
 HEIGHT = 0.24  # inches of a box
 GAP, BETWEEN = 7.0, 30.0  # points between boxes of a row, and between tracks

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tflab.escaping import visible
 from tflab.exporters.markdown import escape, fenced, paragraph, rendered
 from tflab.exporters.plots import files
-from tflab.letters import visible
 from tflab.report import graph_picture
 from tflab.report.contents import Beside, DrawnGraph, Part, Picture, Recipe, Report
 from tflab.report.pass_log import changes

@@ -20,8 +20,8 @@ from xml.etree import ElementTree
 import jinja2
 from markupsafe import Markup, escape
 
+from tflab.escaping import visible
 from tflab.exporters.json import plain
-from tflab.letters import visible
 from tflab.records.blocks import Strip, Table
 from tflab.report import stops, viewer_data
 from tflab.report.contents import Beside, DrawnGraph, Picture, Recipe, Report

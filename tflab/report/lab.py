@@ -11,7 +11,7 @@ from typing import Any
 
 from rich.console import Console
 
-from tflab import folders, lifecycle
+from tflab import atomic, lifecycle
 from tflab.cli import ending, environment
 from tflab.compare import comparison, observing
 from tflab.compare.comparison import RaceOptions, SweepOptions
@@ -243,13 +243,13 @@ def train(model: str, options: Options) -> tuple[History, bool]:
 
     Also returns whether it came to this end: it did not where a signal came after its first step.
     """
-    with folders.temporary("training") as folder:
+    with atomic.temporary("training") as folder:
         logdir = folder / "run"
         command = [sys.executable, "-m", "tflab.train", "--model", model, "--epochs", str(EPOCHS)]
         command += ["--logdir", str(logdir)]
         command += ["--data-dir", options.data_dir] if options.data_dir else []
         command += ["--soft-placement"] if options.soft_placement else []
-        variables = {**os.environ, "TMPDIR": str(folders.own())}
+        variables = {**os.environ, "TMPDIR": str(atomic.own())}
         path, whole, status = logdir / history.NAME, True, 0
         with (
             subprocess.Popen(command, stdout=subprocess.DEVNULL, env=variables) as process,

@@ -21,7 +21,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-from tflab import folders
+from tflab import atomic
 from tflab.cli import ending
 from tflab.errors import TflabError
 from tflab.runtime import dumps
@@ -144,7 +144,7 @@ def command(function: str, *options: str) -> list[str]:
 def surroundings(environment: Mapping[str, str] | None) -> dict[str, str]:
     path = os.pathsep.join(entry or os.getcwd() for entry in sys.path)
     # What a child leaves behind is where this process removes it.
-    own = {"PYTHONPATH": path, "TMPDIR": os.fspath(folders.own())}
+    own = {"PYTHONPATH": path, "TMPDIR": os.fspath(atomic.own())}
     return {**os.environ, **(environment or {}), **own}
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from tflab import folders, xla
+from tflab import atomic, xla
 from tflab.errors import TflabError
 from tflab.records import Node, Snapshot
 from tflab.runtime import private
@@ -30,7 +30,7 @@ def prepare() -> Path | None:
     """
     if "tensorflow" in sys.modules:
         return None
-    folder = folders.own() / "xla"
+    folder = atomic.own() / "xla"
     folder.mkdir()
     for name, value in (DUMP_ENVIRONMENT | xla.environment(folder)).items():
         if name == "TF_CPP_MIN_LOG_LEVEL" and name in os.environ:

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import tensorflow.compat.v1 as tf1
 
-from tflab import datasets, doors
+from tflab import datasets, untrusted
 from tflab.records import Fingerprint, Program, Start
 from tflab.records.graph import reach
 from tflab.runtime import private, session
@@ -128,7 +128,7 @@ def held(value: Any) -> Iterator[bytes]:
     index = f"{value}.index"  # of a checkpoint: it has the checksum of every tensor
     names = [name for name in (index, value) if os.path.isfile(name)]
     for name in names[:1] or sorted(glob.glob(value)):  # in the oldest format, a pattern
-        yield doors.content(Path(name))
+        yield untrusted.content(Path(name))
 
 
 def fed(name: str, column: datasets.Column) -> str:

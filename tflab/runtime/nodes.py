@@ -1,4 +1,4 @@
-"""The door for graphs: a tf.Graph or a GraphDef goes in, `Node` records come out."""
+"""The reader of graphs: a tf.Graph or a GraphDef goes in, `Node` records come out."""
 
 from __future__ import annotations
 

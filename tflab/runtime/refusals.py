@@ -15,7 +15,7 @@ import tensorflow as tf
 
 from tflab.cli import confined
 from tflab.errors import LateError, RanDryError, RefusedError, WithheldError
-from tflab.letters import ended
+from tflab.escaping import ended
 from tflab.records import Options
 from tflab.runtime import health
 

@@ -1,4 +1,4 @@
-"""The door for traces: StepStats of a traced step go in, `OpRun` records come out.
+"""The reader of traces: StepStats of a traced step go in, `OpRun` records come out.
 
 Works on the protos as objects and imports no TensorFlow. The format is that of
 tensorflow/core/framework/step_stats.proto.

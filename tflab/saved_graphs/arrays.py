@@ -13,7 +13,7 @@ from typing import BinaryIO
 import numpy as np
 import tensorflow as tf
 
-from tflab import doors
+from tflab import untrusted
 from tflab.errors import UsageError
 from tflab.units import size
 
@@ -24,7 +24,7 @@ LATER_HEADER = np.lib.format.read_array_header_2_0  # 3.0 differs in its letters
 def load(name: str, file: str) -> np.ndarray:
     """The array to feed to `name`. Raises UsageError where the file does not hold one."""
     try:
-        with doors.opened(file) as stream:
+        with untrusted.opened(file) as stream:
             check_length(stream)
             values = np.load(stream, allow_pickle=False)
     except OSError as error:

@@ -19,9 +19,9 @@ import tensorflow.compat.v1 as tf1
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError
 
-from tflab import doors, folders
+from tflab import atomic, untrusted
 from tflab.errors import TflabError, UsageError, reason
-from tflab.letters import ended
+from tflab.escaping import ended
 from tflab.records import Lines
 from tflab.runtime import private, refusals
 from tflab.saved_graphs import keras_archives, lines
@@ -63,7 +63,7 @@ def read(path: Path) -> GraphFile:
             return read_saved_model(path)
         if not path.exists():
             raise UsageError(f"There is no file '{path}'. A graph is {KINDS}.")
-        content = doors.content(path)
+        content = untrusted.content(path)
     except OSError as error:
         raise TflabError(f"The graph '{path}' cannot be read: {error.strerror}.") from error
     if content.startswith(ZIP):
@@ -80,7 +80,7 @@ def read(path: Path) -> GraphFile:
 def read_saved_model(folder: Path) -> GraphFile:
     for name in ("saved_model.pb", "saved_model.pbtxt"):
         if (folder / name).is_file():
-            file = read_proto(folder / name, doors.content(folder / name))
+            file = read_proto(folder / name, untrusted.content(folder / name))
             if file.kind != "SavedModel":
                 raise UsageError(f"'{folder / name}' holds a {file.kind}, not a SavedModel.")
             return file
@@ -115,7 +115,7 @@ def exported(make: Callable[[], Any], given: str) -> GraphFile:
     `given` is what the user named. Keras builds and exports eagerly, which needs a thread of its
     own while a graph is being built in this one.
     """
-    folder = tempfile.mkdtemp(prefix="keras-", dir=folders.own())
+    folder = tempfile.mkdtemp(prefix="keras-", dir=atomic.own())
     with ThreadPoolExecutor(1) as eager:
         export = eager.submit(lambda: make().export(folder, format="tf_saved_model", verbose=False))
         export.result()

@@ -16,7 +16,7 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from tflab import folders
+from tflab import atomic
 from tflab.errors import TflabError, UsageError
 from tflab.runtime.free_memory import available
 from tflab.units import size
@@ -67,7 +67,7 @@ def weights_of(path: Path, archive: zipfile.ZipFile) -> Iterator[tuple[str, int]
         with zipfile.ZipFile(io.BytesIO(archive.read(PLAIN_WEIGHTS))) as arrays:
             yield from ((entry.filename, entry.file_size) for entry in arrays.infolist())
     if WEIGHTS in names:
-        with folders.temporary("keras") as folder:
+        with atomic.temporary("keras") as folder:
             file = Path(folder, WEIGHTS)
             with archive.open(WEIGHTS) as packed, file.open("wb") as unpacked:
                 shutil.copyfileobj(packed, unpacked)

@@ -15,7 +15,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from tflab import doors
+from tflab import untrusted
 from tflab.errors import TflabError
 from tflab.records import Lines, Source
 from tflab.runtime import private
@@ -35,7 +35,7 @@ def of_saved_model(folder: Path) -> Lines:
         return {}
     try:
         info = private.debug_info()
-        info.ParseFromString(doors.content(path))
+        info.ParseFromString(untrusted.content(path))
         return lines(info)
     except (DecodeError, OSError) as error:
         raise TflabError(

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from tflab import models
 from tflab.cli import arguments, command, ending, folding, logdirs, progress
 from tflab.errors import LostTaskError
-from tflab.letters import visible
+from tflab.escaping import visible
 from tflab.records.options import SPLITS
 from tflab.runtime import quiet
 

@@ -17,7 +17,7 @@ from io import FileIO
 from pathlib import Path
 from typing import Any, TypeVar
 
-from tflab import doors
+from tflab import untrusted
 from tflab.errors import TflabError
 from tflab.records import Epoch, History
 from tflab.train.epochs import Settings, TimedStep
@@ -112,7 +112,7 @@ def records(path: Path) -> Iterator[TimedStep | Epoch]:
 
 def whole_lines(path: Path) -> Iterator[bytes]:
     """The lines that are complete: a record's begins and ends with a brace."""
-    with doors.opened(path) as file:
+    with untrusted.opened(path) as file:
         for content in file:
             if content.endswith(b"}\n"):
                 yield content

@@ -13,19 +13,19 @@ from matplotlib.textpath import text_to_path
 
 from tflab import units
 from tflab.analysis import row_labels
+from tflab.escaping import visible
 from tflab.exporters import fitting
-from tflab.letters import visible
 
 FONT = "DejaVu Sans"  # it comes with matplotlib
 
 
 def short(name: str, most: int = 30) -> str:
-    """A name on one line, of at most `most` letters; a longer one loses its first scopes."""
+    """A name on one line, of at most `most` characters; a longer one loses its first scopes."""
     return fitting.short_name(visible(name), most)
 
 
 def distinct(names: Sequence[str], most: int) -> list[str]:
-    """Each name shortened to `most` letters, or to more where two would look the same."""
+    """Each name shortened to `most` characters, or to more where two would look the same."""
     shorter = [short(name, most) for name in names]
     if len(set(shorter)) == len(set(names)):
         return shorter

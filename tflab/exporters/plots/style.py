@@ -21,8 +21,8 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import MaxNLocator
 
+from tflab.escaping import visible
 from tflab.exporters.plots import lettering
-from tflab.letters import visible
 from tflab.units import SIZES, TIMES
 
 WIDTH = 7.5  # inches

@@ -14,8 +14,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from tflab.escaping import visible
 from tflab.exporters.xspace import wire
-from tflab.letters import visible
 
 PS = 1000  # picoseconds in a nanosecond
 COUNTERS = "_counters_"  # the name of a line whose events are drawn as curves

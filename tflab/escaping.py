@@ -1,4 +1,4 @@
-"""Letters: names of strangers, written so that nothing in them steers what they are shown on.
+"""Escaping: untrusted names, written so that nothing in them controls what shows them.
 
 A name may hold escape sequences, line ends and marks that turn the direction of writing. Each such
 character is written as its code: `\\x1b`, `\\u202e`. Nothing is dropped and nothing is taken for
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-# Letters that take no room or look like a space, which Unicode counts as printable
+# Characters that take no space or look like a space, which Unicode counts as printable
 UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
@@ -28,8 +28,8 @@ def visible(text: str) -> str:
     if text.isprintable() and not UNSEEN.search(text):
         return text
     return "".join(
-        letter if letter.isprintable() and not UNSEEN.match(letter) else code(letter)
-        for letter in text
+        character if character.isprintable() and not UNSEEN.match(character) else code(character)
+        for character in text
     )
 
 
@@ -38,8 +38,8 @@ def ended(sentence: str) -> str:
     return f"{sentence.rstrip(' .')}."
 
 
-def code(letter: str) -> str:
-    number = ord(letter)
+def code(character: str) -> str:
+    number = ord(character)
     if number < 0x100:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number < 0x10000 else f"\\U{number:08x}"

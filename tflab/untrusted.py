@@ -1,4 +1,4 @@
-"""Doors: a file of a stranger is opened here, if it is one, and read no further than it may be.
+"""Untrusted files: opened only if they are files, and read up to a limit.
 
 What is wrong is an OSError, whose `strerror` ends the sentence that a caller makes of it.
 """

@@ -1,4 +1,4 @@
-"""Folders in the making: each belongs to the process that made it, which holds its lock.
+"""Atomic folders: made under another name, renamed when complete; their process holds their lock.
 
 A lock goes with its process, however that ends. What nobody holds was left by a process that was
 killed, and the next one that works in the same place removes it.

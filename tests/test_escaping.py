@@ -1,4 +1,4 @@
-"""Letters: what would act or not be seen is written as its code, and two names stay two."""
+"""Escaping: what would act or not be seen is written as its code, and two names stay two."""
 
 import re
 
@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tflab.letters import visible
+from tflab.escaping import visible
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Doors: what is no file, or has too much in it, is said at once."""
+"""Untrusted files: what is no file, or has too much in it, is said at once."""
 
 import os
 import runpy
@@ -6,7 +6,7 @@ import socket
 
 import pytest
 
-from tflab import doors
+from tflab import untrusted
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def pipe(tmp_path):
 
 def test_a_pipe_is_not_waited_for(pipe):
     with pytest.raises(OSError) as error:
-        doors.opened(pipe)
+        untrusted.opened(pipe)
     assert error.value.strerror == "it is a pipe, and not a file"
 
 
@@ -26,26 +26,26 @@ def test_a_device_is_not_read_also_behind_a_link(place, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     os.symlink("/dev/zero", "link")
     with pytest.raises(OSError) as error:
-        doors.content(place)
+        untrusted.content(place)
     assert error.value.strerror == "it is a device, and not a file"
 
 
 def test_neither_a_folder_nor_a_socket_is_a_file(tmp_path, monkeypatch):
     with pytest.raises(IsADirectoryError) as error:
-        doors.opened(tmp_path)
+        untrusted.opened(tmp_path)
     assert error.value.strerror == "Is a directory"
     monkeypatch.chdir(tmp_path)
     with socket.socket(socket.AF_UNIX) as server:
         server.bind("socket")
         with pytest.raises(OSError):
-            doors.opened("socket")
+            untrusted.opened("socket")
 
 
 def test_on_windows_a_file_is_opened_for_its_bytes(tmp_path, monkeypatch):
     for name in ("O_NONBLOCK", "O_NOCTTY", "O_CLOEXEC"):
         monkeypatch.delattr(os, name)
     monkeypatch.setattr(os, "O_BINARY", os.O_SYNC, raising=False)
-    on_windows = runpy.run_path(doors.__file__)
+    on_windows = runpy.run_path(untrusted.__file__)
     assert on_windows["FLAGS"] == os.O_SYNC
     (tmp_path / "file").write_bytes(b"1\r\n\x1a2")
     assert on_windows["content"](tmp_path / "file") == b"1\r\n\x1a2"
@@ -57,15 +57,15 @@ def test_a_folder_that_may_not_be_opened_is_a_folder(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "open", refuse)  # as Windows does
     with pytest.raises(IsADirectoryError):
-        doors.opened(tmp_path)
+        untrusted.opened(tmp_path)
 
 
 def test_a_file_is_read_up_to_its_limit(tmp_path):
     path = tmp_path / "file"
     path.write_bytes(b"12345")
-    assert doors.content(path, largest=5) == b"12345"
+    assert untrusted.content(path, largest=5) == b"12345"
     with pytest.raises(OSError) as error:
-        doors.content(path, largest=4)
+        untrusted.content(path, largest=4)
     assert error.value.strerror == "it has 5 B, and at most 4 B are read"
 
 
@@ -74,5 +74,5 @@ def test_a_large_file_is_not_read(tmp_path):
     with path.open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(OSError) as error:
-        doors.content(path)
+        untrusted.content(path)
     assert error.value.strerror == "it has 1024 GiB, and at most 2.00 GiB are read"
