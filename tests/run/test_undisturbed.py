@@ -1,4 +1,4 @@
-"""A program that is watched behaves as without tflab: output, errors and exit status, byte for byte."""
+"""A watched program behaves as without tflab: output, errors and exit status, byte for byte."""
 
 import json
 import os

@@ -32,6 +32,7 @@ WAITING = 4  # traces that wait to be read
 # Of the budget, this share is for traced steps; sampling and timing take the rest.
 FOR_TRACES = 0.5
 FIRST_GUESS = 0.5  # what a trace adds to a step, as a share of it, before one was taken
+WARNING, ERROR = 1, 2  # of the runtime's log: dumps write below the one, traces below the other
 SOFTWARE_TRACE, FULL_TRACE = 1, 3  # of RunOptions.TraceLevel
 
 
@@ -181,8 +182,20 @@ class Recorder:
             step.group.add(took_ns, step, main)
             if step.group.calls >= self.next_stop:
                 self.next_stop += self.watcher.steps
-                self.stopped_by_steps = True
-                interrupt_main()
+                self.interrupt()
+
+    def interrupt(self) -> None:
+        """Interrupt the program, which ends without a traceback where it does not mind."""
+        hook = sys.excepthook
+
+        def quiet(kind: type[BaseException], *error: Any) -> None:
+            if not issubclass(kind, KeyboardInterrupt):
+                hook(kind, *error)
+
+        if not self.stopped_by_steps:
+            self.stopped_by_steps = True
+            sys.excepthook = quiet
+        interrupt_main()
 
     def begin(
         self, session: Any, options: Any, feeds: Any, fetches: Any, targets: Any, metadata: Any
@@ -266,7 +279,7 @@ class Recorder:
         assert self.log
         self.first_runs += 1
         step.dumps = self.first_runs if self.tracing.acquire(False) else 0
-        self.log.quiet()
+        self.log.quiet(WARNING)
         if step.dumps:
             self.dumps.begin()
 
@@ -278,7 +291,7 @@ class Recorder:
             step.trace = self.graphs_options, self.tracer.metadata()
         elif group.affords(self.share) and len(self.waiting) < WAITING:
             assert self.log
-            self.log.quiet()
+            self.log.quiet(ERROR)
             step.trace = self.traced_options, self.tracer.metadata()
             step.timed = False
 

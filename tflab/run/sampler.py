@@ -1,9 +1,8 @@
 """Sampler: each nanosecond of the main thread gets exactly one owner.
 
 The time within `session.run` is measured. All other time is sampled: a light thread looks every few
-milliseconds where the main thread is, and what passed outside of runs since it last saw the main
-thread outside belongs to what it sees. So the owners add up exactly, and single lines are known as
-well as samples know them.
+milliseconds where the main thread is, and what passed outside of runs belongs to what it sees. So
+the owners add up exactly, and single lines are known as well as samples know them.
 
 Until TensorFlow is there this imports nothing but built-in modules: the program's own files may
 have the names of others.
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 INTERVAL_S = 0.007  # between samples; not in step with anything that takes a round number of ms
 # Threads of Python take turns every so often. With the usual 5 ms, the sampler would get its turn
 # only where the program waits, and a loop's Python between two steps would never be seen.
-TURN_S = 0.0005
+TURN_S = 0.0001
 MOST_LINES = 10_000
 
 START = "start of Python"
@@ -67,6 +66,9 @@ class Sampler:
         self.owners: dict[str, int] = {START: perf_counter_ns() - start_ns}
         self.assigned_ns = self.owners[START]  # of the time outside of runs
         self.lines: dict[Line, int] = {}
+        self.looked = (0, perf_counter_ns())  # at the last look: ended runs (-1: in a run); when
+        self.mixed_ns = 0  # of the time outside of runs, that has no owner yet
+        self.weights: dict[tuple[str, Line | None], int] = {}  # ns between looks, for its owners
         self.tail: tuple[int, int] = (0, 0)  # runs that had ended, ns of Python since
         self.kinds: dict[str, int] = {}
         self.library = os.path.dirname(os.__file__) + os.sep
@@ -83,20 +85,30 @@ class Sampler:
         self.inside = (ended_ns + took_ns, 0, runs + (took_ns > 0))
 
     def sample(self) -> None:
-        """Look where the main thread is, and give what passed since then its owner."""
-        before = self.inside
+        """Look where the main thread is, and give what passed since the last look its owner.
+
+        Where runs began or ended meanwhile, what passed between them is only known as a sum. It is
+        shared out at the end among all that was seen at such moments.
+        """
+        state = self.inside
         now_ns = perf_counter_ns()
         frame = sys._current_frames().get(self.main)
-        if frame is None or before[1]:
-            return
-        owner, line = self.owner_of(frame)
-        if self.inside is before:  # else the main thread went on meanwhile
-            self.assign(owner, line, now_ns)
-
-    def assign(self, owner: str, line: Line | None, now_ns: int) -> None:
-        ended_ns, _, runs = self.inside
-        outside_ns = now_ns - self.start_ns - ended_ns
+        ended_ns, began_ns, runs = state
+        owner, line = self.owner_of(frame) if frame and not began_ns else ("", None)
+        if self.inside is not state:
+            return  # the main thread went on meanwhile
+        outside_ns = (began_ns or now_ns) - self.start_ns - ended_ns
         spent_ns, self.assigned_ns = outside_ns - self.assigned_ns, outside_ns
+        if owner and self.looked[0] == runs:
+            self.assign(owner, line, spent_ns, runs)
+        else:
+            self.mixed_ns += spent_ns
+            if owner:
+                seen = (owner, line)
+                self.weights[seen] = self.weights.get(seen, 0) + now_ns - self.looked[1]
+        self.looked = (-1 if began_ns else runs, now_ns)
+
+    def assign(self, owner: str, line: Line | None, spent_ns: int, runs: int) -> None:
         if owner != BETWEEN:
             self.owners[owner] = self.owners.get(owner, 0) + spent_ns
             return
@@ -145,12 +157,23 @@ class Sampler:
 
     def segment(self) -> dict[str, object]:
         """What is known so far; of owners nothing that is 0."""
-        tail = AFTER if self.inside[2] else BEFORE
-        totals = {**self.owners, tail: self.owners.get(tail, 0) + self.tail[1]}
+        runs = self.inside[2]
+        tail = AFTER if runs else BEFORE
+        owners = {**self.owners, tail: self.owners.get(tail, 0) + self.tail[1]}
+        lines = dict(self.lines)
+        weights, left_ns = dict(self.weights), self.mixed_ns
+        whole = sum(weights.values())
+        for (owner, line), weight in weights.items():
+            share_ns = self.mixed_ns * weight // whole
+            left_ns -= share_ns
+            owners[owner] = owners.get(owner, 0) + share_ns
+            if line is not None:
+                lines[line] = lines.get(line, 0) + share_ns
+        owners[BETWEEN] = owners.get(BETWEEN, 0) + left_ns
         return {
-            "owners": {owner: ns for owner, ns in totals.items() if ns},
-            "lines": dict(self.lines),
-            "runs": self.inside[2],
+            "owners": {owner: ns for owner, ns in owners.items() if ns},
+            "lines": lines,
+            "runs": runs,
         }
 
 

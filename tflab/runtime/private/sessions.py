@@ -159,7 +159,6 @@ class Log:
     tensorflow/libtensorflow_framework.so.2, TensorFlow 2.21.0.
     """
 
-    ERROR = 2  # of absl::LogSeverityAtLeast
     SPACE = "_ZN4absl12lts_20250814"  # with the release of Abseil
 
     def __init__(self, package: str) -> None:
@@ -182,14 +181,13 @@ class Log:
         self._quiet = 0  # how many want it to be quiet
         self._lock = allocate_lock()
 
-    def quiet(self) -> bool:
-        """From now on errors only, until `usual`. Returns whether it was not so before."""
+    def quiet(self, level: int) -> None:
+        """From now on no lines below a level of `absl::LogSeverityAtLeast`, until `usual`."""
         with self._lock:
             self._quiet += 1
             if self._quiet == 1:
                 self._before = self._level()
-                self._set(max(self._before, self.ERROR))
-            return self._quiet == 1
+            self._set(max(self._level(), level))
 
     def usual(self) -> None:
         with self._lock:
