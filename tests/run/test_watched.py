@@ -147,12 +147,13 @@ def test_the_lines_of_a_training_have_their_times(training):
     assert multiplying["update_ns"] == 0
     updating = lines[line_of("train = tf.train")]
     assert updating["update_ns"] > 0
-    # Python is interrupted where a loop begins anew
-    batch = lines[line_of("for number in range")]
-    assert batch["nodes"] == []
-    assert batch["code"] == "for number in range(20000):"
+    # Which of the two lines of the loop Python can be interrupted at is its own affair
+    loop = (line_of("for number in range"), line_of("total += number"))
+    batch = [lines[number] for number in loop if number in lines]
+    assert {line["code"] for line in batch} <= {"for number in range(20000):", "total += number"}
+    assert [line["nodes"] for line in batch] == [[]] * len(batch)
     python_ns = sum(line["python_ns"] for line in seen["lines"])
-    assert 0.5 * python_ns < batch["python_ns"] < python_ns
+    assert 0.5 * python_ns < sum(line["python_ns"] for line in batch) < python_ns
 
 
 def test_every_node_of_the_graph_has_one_fate(training):
