@@ -46,7 +46,7 @@ def test_between_runs_time_is_shared_out_by_what_was_seen_there(clock):
         clock.leave(60)
         clock.look(start + 70, line=BATCH if start == 120 else LOOP)
     clock.look(500, sampler.GRAPHS, None)
-    # Seen as a whole: the first 10 and the last 10. Of the other 140, one look in four was at BATCH.
+    # Seen as a whole: the first 10 and the last 10. Of the other 140, a quarter was at BATCH.
     segment = clock.segment()
     assert segment["lines"] == {LOOP: 10 + 105, BATCH: 35}
     assert segment["owners"] == {

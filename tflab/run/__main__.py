@@ -17,11 +17,13 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tflab import folders
-from tflab.cli import command
+from tflab.cli import command, new_files
 from tflab.errors import UsageError
+from tflab.records.watched import Watched
 from tflab.run import launch
 
 FORMATS = ("text", "json")
+WHAT = "measurement"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -83,6 +85,8 @@ def arguments(argv: Sequence[str] | None, read: list[argparse.Namespace]) -> int
     if args.module is None:
         check_script(args.script[0])
     launch.check()
+    if args.save:
+        new_files.check(Path(args.save), WHAT)
     read.append(args)
     return 0
 
@@ -98,30 +102,33 @@ def check_script(name: str) -> None:
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run the program and show what was seen; its exit status."""
+    """Run the program and show what was seen. The exit status is the program's."""
     settings = {"OVERHEAD": str(args.overhead), "STEPS": str(args.steps)}
     with folders.temporary("run") as folder:
         ended = launch.run(args.program, Path(folder), settings)
-        status = command.run(lambda: show(args, ended, Path(folder)))
-    return launch.leave(status)
+        from tflab.run import summary
+
+        segment = summary.read(Path(folder))
+        status = 0 if segment.get("stopped") else ended.status
+        seen = summary.watched(args.program, segment, ended.wall_ns, status)
+        shown = command.run(lambda: show(args, seen))
+    return launch.leave(status or shown)
 
 
-def show(args: argparse.Namespace, ended: launch.Ended, folder: Path) -> int:
+def show(args: argparse.Namespace, seen: Watched) -> int:
     from tflab.exporters import json, text
-    from tflab.run import summary, view
 
-    segment = summary.read(folder)
-    status = 0 if segment.get("stopped") else ended.status
-    seen = summary.watched(args.program, segment, ended.wall_ns, status)
-    if args.save:
-        Path(args.save).write_text(json.watched(seen))
     if args.format == "json":
         print(json.watched(seen))
     else:
+        from tflab.run import view
+
         out = text.console(sys.stderr)
         for block in view.blocks(seen, args.lines):
             text.show_block(out, block)
-    return status
+    if args.save:
+        new_files.write(Path(args.save), json.watched(seen).encode(), WHAT)
+    return 0
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
@@ -53,7 +54,6 @@ def run(program: Sequence[str], folder: Path, settings: Mapping[str, str]) -> En
     if "PYTHONPATH" in os.environ:
         given["PYTHONPATH"] = os.environ["PYTHONPATH"]
         path += [os.environ["PYTHONPATH"]] * bool(os.environ["PYTHONPATH"])
-    signals = PASSED_ON | {signal.SIGCHLD}
     start_ns = time.perf_counter_ns()
     given["START"] = str(start_ns)
     environment = {
@@ -70,17 +70,26 @@ def run(program: Sequence[str], folder: Path, settings: Mapping[str, str]) -> En
         env=environment,
         close_fds=False,
     )
+    wait(child)
+    wall_ns = time.perf_counter_ns() - start_ns
+    for number in handled:
+        signal.signal(number, signal.SIG_DFL)
+    return Ended(child.returncode, start_ns, wall_ns)
+
+
+def wait(child: subprocess.Popen[bytes]) -> None:
+    """Wait for the program's end, and pass on what somebody sends to this process meanwhile."""
+    if not hasattr(signal, "sigtimedwait"):
+        child.wait()
+        return
+    signals = PASSED_ON | {signal.SIGCHLD}
     signal.pthread_sigmask(signal.SIG_BLOCK, signals)
     while child.poll() is None:
         # Not for ever: the child may have ended before signals were blocked.
         came = signal.sigtimedwait(signals, 1.0)
         if came and came.si_signo in PASSED_ON and came.si_code == BY_A_PROCESS:
             child.send_signal(came.si_signo)
-    wall_ns = time.perf_counter_ns() - start_ns
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
-    for number in handled:
-        signal.signal(number, signal.SIG_DFL)
-    return Ended(child.returncode, start_ns, wall_ns)
 
 
 def own_flags() -> list[str]:
@@ -92,14 +101,15 @@ def own_flags() -> list[str]:
 
 def leave(status: int) -> int:
     """The exit status of this process; where a signal ended the program, it ends this one too."""
-    if status >= 0:
+    if status >= 0 or not hasattr(signal, "SIGKILL"):
         return status
     sys.stdout.flush()
     sys.stderr.flush()
-    import resource
+    with suppress(ImportError):
+        import resource
 
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left one, if any
-    if -status not in (signal.SIGKILL, signal.SIGSTOP):
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # the program has left one, if any
+    with suppress(OSError):  # there is no other way than the usual for SIGKILL
         signal.signal(-status, signal.SIG_DFL)
     os.kill(os.getpid(), -status)
     return 128 - status

@@ -36,7 +36,9 @@ ORDER = (
 
 def read(folder: Path) -> Mapping[str, Any]:
     """The last segment of a process, and nothing where it left none."""
-    faults = [file.read_text() for file in [folder / segments.FAULT] if file.exists()]
+    faults = [
+        file.read_text(encoding="utf-8") for file in [folder / segments.FAULT] if file.exists()
+    ]
     file = folder / segments.NAME
     if not file.exists():
         return {**NOTHING, "faults": faults}

@@ -44,9 +44,10 @@ class Watcher:
 
     def begin(self) -> None:
         atexit.register(self.finish)  # the first to register is the last to be called
-        os.register_at_fork(
-            before=self.pause, after_in_parent=self.resume, after_in_child=self.leave_alone
-        )
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self.pause, after_in_parent=self.resume, after_in_child=self.leave_alone
+            )
         sys.meta_path.insert(0, self.finder)
         sys.setswitchinterval(sampler.TURN_S)
         self.resume()

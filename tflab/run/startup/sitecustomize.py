@@ -30,7 +30,7 @@ def begin() -> None:
 
         watcher.begin(given)
     except Exception as error:  # the program runs all the same
-        with open(os.path.join(given["FOLDER"], "fault"), "w") as file:
+        with open(os.path.join(given["FOLDER"], "fault"), "w", encoding="utf-8") as file:
             file.write(f"{type(error).__name__}: {error}")
     finally:
         sys.path.remove(ROOT)
