@@ -62,12 +62,12 @@ def outside(seen: Watched) -> Iterator[str]:
     if not seen.dearest:
         return
     line, line_ns = seen.dearest
-    where = f"{line_ns / outside_ns:.0%} of it at {line}".replace("%", " %")
+    at_line = round(100 * line_ns / outside_ns)
     if within_ns:
-        share = f"{outside_ns / seen.process.wall_ns:.0%}".replace("%", " %")
-        yield f"{share} of its time passed outside session.run, {where}."
+        share = round(100 * outside_ns / seen.process.wall_ns)
+        yield f"{share} % of its time passed outside session.run, {at_line} % of it at {line}."
     else:
-        yield f"No session ran in its main thread; of its time {where}.".replace(" of it at", " at")
+        yield f"No session ran in its main thread; {at_line} % of its time passed at {line}."
 
 
 def is_run(owner: Owner) -> bool:
