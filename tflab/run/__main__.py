@@ -15,12 +15,15 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from tflab import folders
-from tflab.cli import command, new_files
+from tflab.cli import command
 from tflab.errors import UsageError
-from tflab.records.watched import Watched
 from tflab.run import launch
+
+if TYPE_CHECKING:
+    from tflab.records.watched import Watched
 
 FORMATS = ("text", "json")
 WHAT = "measurement"
@@ -86,6 +89,8 @@ def arguments(argv: Sequence[str] | None, read: list[argparse.Namespace]) -> int
         check_script(args.script[0])
     launch.check()
     if args.save:
+        from tflab.cli import new_files
+
         new_files.check(Path(args.save), WHAT)
     read.append(args)
     return 0
@@ -127,6 +132,8 @@ def show(args: argparse.Namespace, seen: Watched) -> int:
         for block in view.blocks(seen, args.lines):
             text.show_block(out, block)
     if args.save:
+        from tflab.cli import new_files
+
         new_files.write(Path(args.save), json.watched(seen).encode(), WHAT)
     return 0
 
