@@ -14,11 +14,11 @@ from pathlib import Path
 from tflab.analysis import ledger, passes
 from tflab.errors import TflabError
 from tflab.records import Node
-from tflab.runtime import dump_names, dumps, private
+from tflab.runtime import dumps, private
 
 GRAPPLER = ("meta_optimizer", 4)  # the file, and the detail of its log from which on it dumps
 NAMES = ("TF_DUMP_GRAPH_NAME_FILTER", "TF_DUMP_GRAPH_GROUPS", "TF_DUMP_GRAPH_FMT")
-OF_USERS = (dump_names.DUMP_FOLDER, *NAMES, "TF_CPP_VMODULE")
+OF_USERS = (dumps.DUMP_FOLDER, *NAMES, "TF_CPP_VMODULE")
 MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
 
 
@@ -39,9 +39,9 @@ class Dumps:
             return
         for file in self.files():  # of nobody's
             file.unlink(missing_ok=True)
-        os.putenv(dump_names.DUMP_FOLDER, str(self.fresh))
+        os.putenv(dumps.DUMP_FOLDER, str(self.fresh))
         for name in NAMES:
-            os.putenv(name, dump_names.DUMP_ENVIRONMENT[name])
+            os.putenv(name, dumps.DUMP_ENVIRONMENT[name])
         self.log.detail(*GRAPPLER)
 
     def end(self, group: int, keep: bool) -> None:

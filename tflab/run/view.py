@@ -117,7 +117,7 @@ def table_of_lines(seen: Watched) -> Table:
         Column("line", lambda line: f"{os.path.basename(line.file)}:{line.line}"),
         Column("forward", lambda line: time(line.forward_ns), right=True),
         Column("backward", lambda line: time(line.backward_ns), right=True),
-        Column("update", lambda line: time(line.update_ns), right=True),
+        Column("updates", lambda line: time(line.update_ns), right=True),
         Column("Python", lambda line: time(line.python_ns), right=True),
         Column("code", lambda line: line.code, elastic=True),
     )
