@@ -53,7 +53,7 @@ def lab(monkeypatch):
     monkeypatch.setattr(recorder.trace, "columns", lambda content, start: (["y"], [0], [10]))
     faults = []
     watcher = SimpleNamespace(
-        sampler=sampler.Sampler(0), folder="", overhead=5, steps=0, broke=faults.append
+        sampler=sampler.Sampler(0), folder="", overhead=5, steps=0, logdir=None, broke=faults.append
     )
     seen = recorder.Recorder(watcher)
     seen.log, seen.tracer, seen.dumps = Log(), Tracer(), Dumps()

@@ -171,22 +171,32 @@ ENDLESS = """
 import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
 session = tf.Session()
-doubled = tf.constant([1.0, 2.0]) * tf.placeholder_with_default(2.0, [])
+two = tf.placeholder(tf.float32, [])
+doubled = tf.multiply(tf.constant([1.0, 2.0]), two, name="mul")
 while True:
-    session.run(doubled)
+    session.run(doubled, {two: 2.0})
 """
 
 
 def test_steps_end_a_program_that_would_not_end(tmp_path):
     script = tmp_path / "endless.py"
     script.write_text(ENDLESS)
-    _, err, status = run(script, "--steps", "500", "--lines", log="2")
+    options = ("--save", str(tmp_path / "kept.json"), "--logdir", str(tmp_path / "logs"))
+    _, err, status = run(script, "--steps", "500", "--lines", *options, log="2")
     assert status == 0
     assert "KeyboardInterrupt" not in err
     assert "endless.py took " in err
     assert "; --steps interrupted it." in err
     assert re.search(r"steps of group 1 .* 499 runs, median ", err)
     assert len(err[err.index("\ntflab: ") :].partition("\nThe dearest")[0].splitlines()) <= 17
+    kept = json.loads((tmp_path / "kept.json").read_text())
+    assert (kept["stopped"], kept["exit_status"], kept["groups"][0]["calls"]) == (True, 0, 500)
+    assert err.endswith(f"tensorboard --logdir {tmp_path / 'logs'}\n")
+    assert {file.name for file in (tmp_path / "logs").iterdir()} == {
+        *("executed", "plugins", "written"),
+    }
+    (profile,) = (tmp_path / "logs").rglob("*.xplane.pb")
+    assert b"mul:Mul" in profile.read_bytes()
 
 
 def test_what_was_measured_is_kept_where_a_program_leaves_without_farewell(tmp_path):

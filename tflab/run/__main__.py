@@ -14,6 +14,7 @@ import argparse
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -31,10 +32,9 @@ WHAT = "measurement"
 
 def main(argv: Sequence[str] | None = None) -> int:
     read: list[argparse.Namespace] = []
-    status = command.run(lambda: arguments(argv, read))
-    if not read:
-        return status
-    return run(read[0])
+    with ExitStack() as outputs:
+        status = command.run(lambda: arguments(argv, read, outputs))
+        return launch.leave(run(read[0], outputs)) if read else status
 
 
 def parser() -> argparse.ArgumentParser:
@@ -58,6 +58,12 @@ def parser() -> argparse.ArgumentParser:
         help="of the program's time that watching may take (default: %(default)g)",
     )
     add("--lines", action="store_true", help="show the 15 dearest lines of the program")
+    add(
+        "--logdir",
+        type=command.folder("logdir"),
+        metavar="DIR",
+        help="write the largest group's graph, and some of its steps, for TensorBoard",
+    )
     add("--save", type=command.file("name of the file"), metavar="FILE", help="keep it as JSON")
     add(
         "--format",
@@ -80,7 +86,10 @@ def percent(text: str) -> float:
     return number
 
 
-def arguments(argv: Sequence[str] | None, read: list[argparse.Namespace]) -> int:
+def arguments(
+    argv: Sequence[str] | None, read: list[argparse.Namespace], outputs: ExitStack
+) -> int:
+    """Read the arguments, and see that all can be written that is asked for."""
     args = parser().parse_args(argv)
     args.program = ["-m", *args.module] if args.module is not None else args.script
     if args.program in ([], ["-m"]):
@@ -92,6 +101,12 @@ def arguments(argv: Sequence[str] | None, read: list[argparse.Namespace]) -> int
         from tflab.cli import new_files
 
         new_files.check(Path(args.save), WHAT)
+    args.place = None
+    if args.logdir:
+        from tflab.cli import logdirs
+
+        name = Path(args.program[args.module is not None]).stem
+        args.place = outputs.enter_context(logdirs.new_run(args.logdir, name))
     read.append(args)
     return 0
 
@@ -106,21 +121,23 @@ def check_script(name: str) -> None:
         raise UsageError(f"'{name}' is a folder without a __main__.py; give a Python file.")
 
 
-def run(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace, outputs: ExitStack) -> int:
     """Run the program and show what was seen. The exit status is the program's."""
     settings = {"OVERHEAD": str(args.overhead), "STEPS": str(args.steps)}
+    if args.place:
+        settings["LOGDIR"] = str(args.place.work.absolute())
     with folders.temporary("run") as folder:
         ended = launch.run(args.program, Path(folder), settings)
         from tflab.run import summary
 
         segment = summary.read(Path(folder))
-        status = 0 if segment.get("stopped") else ended.status
-        seen = summary.watched(args.program, segment, ended.wall_ns, status)
-        shown = command.run(lambda: show(args, seen))
-    return launch.leave(status or shown)
+    status = 0 if segment.get("stopped") else ended.status
+    seen = summary.watched(args.program, segment, ended.wall_ns, status)
+    shown = command.run(lambda: show(args, seen, outputs))
+    return status or shown
 
 
-def show(args: argparse.Namespace, seen: Watched) -> int:
+def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
     from tflab.exporters import json, text
 
     if args.format == "json":
@@ -135,6 +152,11 @@ def show(args: argparse.Namespace, seen: Watched) -> int:
         from tflab.cli import new_files
 
         new_files.write(Path(args.save), json.watched(seen).encode(), WHAT)
+    outputs.close()  # the logdir gets its name
+    if args.place:
+        from tflab.cli import logdirs
+
+        print(f"Open it in TensorBoard: {logdirs.opening_line(args.place.final)}", file=sys.stderr)
     return 0
 
 

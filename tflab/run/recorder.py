@@ -14,7 +14,7 @@ from _thread import allocate_lock, get_ident, interrupt_main
 from collections import deque
 from collections.abc import Callable, Mapping
 from glob import glob
-from time import perf_counter_ns
+from time import perf_counter_ns, time_ns
 from typing import Any
 
 from tflab.errors import TflabError
@@ -28,6 +28,7 @@ LARGE = 2_000  # nodes of a graph that are looked at once, at the end
 MOST_CODE = 200  # characters of a line
 KEPT_TIMES = 1001  # of a group, for its median
 MOST_NODES = 50_000  # of a graph whose ops are recorded
+MOST_SAMPLES = 16  # traced runs of a group that are kept, where a profile is asked for
 WAITING = 4  # traces that wait to be read
 # Of the budget, this share is for traced steps; sampling and timing take the rest.
 FOR_TRACES = 0.5
@@ -55,6 +56,9 @@ class Group:
         self.ops: dict[str, list[int]] = {}  # node -> runs and ns, in traced steps
         self.executed: bytes | None = None  # a RunMetadata with the graphs that ran, once asked for
         self.random = random.Random(number)
+        # For a profile, spread over the whole run: number, start (epoch), duration and trace
+        self.samples: list[tuple[int, int, int, bytes]] = []
+        self.stride = 1  # of the traced runs, one in so many is among them
 
     def add(self, took_ns: int, step: Step, main: bool) -> None:
         self.calls += 1
@@ -73,6 +77,13 @@ class Group:
             self.times.append(took_ns)
         elif (place := self.random.randrange(untraced)) < KEPT_TIMES:
             self.times[place] = took_ns
+
+    def sample(self, took_ns: int, content: bytes) -> None:
+        """Keep a traced run that has just ended; where there are many, every other one goes."""
+        if self.traced % self.stride == 0:
+            self.samples.append((self.calls, time_ns() - took_ns, took_ns, content))
+        if len(self.samples) > MOST_SAMPLES:
+            self.samples, self.stride = self.samples[::2], 2 * self.stride
 
     def usual_ns(self) -> int:
         """About what an untraced run takes."""
@@ -306,6 +317,8 @@ class Recorder:
                 group.executed = content
             else:
                 self.log.usual()
+                if content and self.watcher.logdir:
+                    group.sample(took_ns, content)
                 if content:
                     self.waiting.append((group, content, took_ns))
         if step.dumps is not None:
@@ -362,14 +375,20 @@ class Recorder:
         return self.nodes[id(graph)]
 
     def fates(self) -> dict[str, Any]:
-        """What became of the nodes of the graph at the first run of the largest group."""
+        """What became of the nodes of the graph at the first run of the largest group, whose
+        profile is written where it is asked for."""
         from tflab.runtime import nodes
 
         groups = [group for group in self.groups.values() if group.executed]
         if not groups:
             return {}
         group = max(groups, key=lambda group: (group.total_ns, group.cold_ns))
-        parts = self.tracer.parsed(group.executed or b"").partition_graphs
+        ran = self.tracer.parsed(group.executed or b"")
+        if self.watcher.logdir:
+            from tflab.run import profile
+
+            profile.write(self.watcher.logdir, group.graph, ran, group.samples, self.tracer.parsed)
+        parts = ran.partition_graphs
         executed = tuple(node for part in parts for node in nodes.from_graph_def(part, {}, {}))
         user_nodes = self.nodes_of(group.graph, None)
         try:

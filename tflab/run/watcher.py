@@ -27,12 +27,13 @@ FLUSH_SHARE = 100  # writing takes at most one part in so many of the time
 class Watcher:
     """The sampler, its thread, and the recorder of runs once TensorFlow is there."""
 
-    def __init__(self, folder: str, start_ns: int, overhead: float, steps: int) -> None:
-        self.folder = folder
-        self.overhead = overhead
-        self.steps = steps
+    def __init__(self, given: dict[str, str]) -> None:
+        self.folder = given["FOLDER"]
+        self.logdir = given.get("LOGDIR")
+        self.overhead = float(given["OVERHEAD"])
+        self.steps = int(given["STEPS"])
         self.process = os.getpid()
-        self.sampler = sampler.Sampler(start_ns)
+        self.sampler = sampler.Sampler(int(given["START"]))
         self.recorder: Any = None  # once TensorFlow is there; a Recorder
         self.faults: list[str] = []
         self.finder = Finder(self)
@@ -159,7 +160,5 @@ class Finder:
 
 
 def begin(given: dict[str, str]) -> None:
-    """Watch this process from now on."""
-    Watcher(
-        given["FOLDER"], int(given["START"]), float(given["OVERHEAD"]), int(given["STEPS"])
-    ).begin()
+    """Watch this process from now on, as `tflab.run.launch` was told."""
+    Watcher(given).begin()
