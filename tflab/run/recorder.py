@@ -157,7 +157,7 @@ class Recorder:
 
     def begin_watching(self) -> Recorder:
         try:
-            self.log = private.Log(sys.modules["tensorflow"].__path__[0])
+            self.log = private.Log()
             self.tracer = private.Tracing()
             level = FULL_TRACE if glob("/dev/nvidia[0-9]*") else SOFTWARE_TRACE
             self.traced_options = self.tracer.options(trace_level=level)

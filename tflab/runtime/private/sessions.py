@@ -10,9 +10,9 @@ from __future__ import annotations
 import ast
 import ctypes
 import inspect
-import os
 from _thread import allocate_lock
 from collections.abc import Callable
+from pathlib import Path
 from types import CodeType
 from typing import Any, Protocol
 
@@ -161,14 +161,17 @@ class Log:
 
     SPACE = "_ZN4absl12lts_20250814"  # with the release of Abseil
 
-    def __init__(self, package: str) -> None:
+    def __init__(self) -> None:
         with corner(
             "the level of the runtime's log",
             "libtensorflow_framework.so.2",
             "Runs are timed, but their ops and passes are not recorded.",
         ):
+            from tensorflow.python.client import session
+
+            package = Path(session.__file__).parents[2]
             try:
-                library = ctypes.PyDLL(os.path.join(package, "libtensorflow_framework.so.2"))
+                library = ctypes.PyDLL(str(package / "libtensorflow_framework.so.2"))
             except OSError as error:
                 raise AttributeError(str(error)) from error
             self._level = library[f"{self.SPACE}11MinLogLevelEv"]
