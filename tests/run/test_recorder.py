@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tflab.run import recorder, sampler
+from tflab.run import groups, recorder, sampler
 
 
 class Graph:
@@ -26,6 +26,9 @@ class Tracer:
 
     def metadata(self):
         return "buffer"
+
+    def content(self, options):
+        return options
 
     def taken(self, metadata):
         assert metadata == "buffer"
@@ -141,25 +144,28 @@ def test_times_of_traced_steps_are_not_among_those_of_the_median(lab):
         lab.seen.read_traces()
     (group,) = lab.seen.groups.values()
     assert set(group.times) == {100}
-    assert len(group.times) == recorder.KEPT_TIMES
+    assert len(group.times) == groups.KEPT_TIMES
     assert group.total_ns == 2_999 * 100 + 40 * group.traced
 
 
 def test_the_kept_times_are_of_the_whole_run():
-    group = recorder.Group(1, None, (), {})
+    group = groups.Group(1, None, (), {})
     for number in range(100_000):
         group.calls += 1
         group.keep(number)
-    assert len(group.times) == recorder.KEPT_TIMES
+    assert len(group.times) == groups.KEPT_TIMES
     assert sum(group.times) / len(group.times) == pytest.approx(50_000, rel=0.1)
 
 
 def test_a_step_with_wishes_of_its_own_is_left_alone(lab):
+    lab.seen.share = 0.0
     lab.run(90)
     lab.run(10)
-    assert lab.run(1_000, options="those of the program").trace is None
+    assert lab.run(1_000, options=b"those of the program").trace is None
     (group,) = lab.seen.groups.values()
     assert (group.calls, group.times, group.total_ns) == (3, [10], 1_010)
+    lab.run(30, options=b"")  # they ask for nothing
+    assert (group.calls, group.times, group.total_ns) == (4, [10, 30], 1_040)
 
 
 def test_traces_that_nobody_reads_are_not_heaped_up(lab):

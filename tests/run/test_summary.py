@@ -165,6 +165,21 @@ def test_many_owners_are_shown_as_the_largest_and_the_rest():
     assert table.rows[-1].about == "owner 1, owner 2, owner 3"
 
 
+def test_a_line_of_little_time_is_not_named():
+    little = Watched(**{**vars(WATCHED), "dearest": ("train.py:9", 55)})
+    assert [*view.outside(little)] == ["56 % of its time passed outside session.run."]
+    enough = Watched(**{**vars(WATCHED), "dearest": ("train.py:9", 56)})
+    assert "1 % of it at train.py:9." in next(view.outside(enough))
+    without = Watched(**{**vars(WATCHED), "dearest": None})
+    assert [*view.outside(without)] == ["56 % of its time passed outside session.run."]
+
+
+def test_lines_without_time_make_no_table():
+    lines = tuple(WatchedLine("a.py", 1, "x", ("x",), 0, 0, 0, 0) for _ in range(2))
+    blocks = view.blocks(Watched(**{**vars(WATCHED), "lines": lines, "fates": {}}), lines=True)
+    assert len([*blocks]) == 2
+
+
 def test_what_ended_a_program_is_said():
     def ending(**fields):
         return view.ending(Watched(**{**vars(WATCHED), **fields}))

@@ -39,8 +39,9 @@ def blocks(seen: Watched, lines: bool) -> Iterator[Block]:
     yield Table("Where the time went", OWNERS, tuple(rows(seen)), drawing=True)
     if seen.fates:
         yield fates(seen)
-    if lines:
-        yield table_of_lines(seen)
+    table = table_of_lines(seen)
+    if lines and table.rows:
+        yield table
     yield from seen.notes
 
 
@@ -59,15 +60,15 @@ def outside(seen: Watched) -> Iterator[str]:
     """`53 % of its time passed outside session.run, 31 % of it at train.py:88 next_batch.`"""
     within_ns = sum(owner.ns for owner in seen.process.owners if is_run(owner))
     outside_ns = seen.process.wall_ns - within_ns
-    if not seen.dearest:
-        return
-    line, line_ns = seen.dearest
-    at_line = round(100 * line_ns / outside_ns)
+    line, line_ns = seen.dearest or ("", 0)
+    at_line = f"{round(100 * line_ns / outside_ns)} % of"
+    told = 100 * line_ns >= outside_ns  # less than one percent says nothing
     if within_ns:
         share = round(100 * outside_ns / seen.process.wall_ns)
-        yield f"{share} % of its time passed outside session.run, {at_line} % of it at {line}."
-    else:
-        yield f"No session ran in its main thread; {at_line} % of its time passed at {line}."
+        where = f", {at_line} it at {line}" if told else ""
+        yield f"{share} % of its time passed outside session.run{where}."
+    elif told:
+        yield f"No session ran in its main thread; {at_line} its time passed at {line}."
 
 
 def is_run(owner: Owner) -> bool:

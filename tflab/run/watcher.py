@@ -146,7 +146,10 @@ class Watcher:
             self.flush(final=True)
         except BaseException as error:  # also Ctrl-C, which would be shown as a fault of atexit
             self.faults.append(f"{type(error).__name__}: {error}")
-            segments.write_fault(self.folder, self.faults[0])
+            try:  # noqa: SIM105  (the program may have a contextlib.py)
+                segments.write_fault(self.folder, self.faults[0])
+            except OSError:
+                pass  # the disk is full, say; the command says that it knows nothing
 
 
 class Finder:

@@ -140,10 +140,14 @@ class Tracing:
     def metadata(self) -> Any:
         return self._buffer()
 
+    def content(self, buffer: Any) -> bytes:
+        """What a buffer holds: of RunOptions that ask for nothing, nothing."""
+        return bytes(self._content(buffer))
+
     def taken(self, metadata: Any) -> bytes:
         """The RunMetadata that a run has written."""
         try:
-            return bytes(self._content(metadata))
+            return self.content(metadata)
         finally:
             self._release(metadata)
 
