@@ -165,6 +165,14 @@ def test_many_owners_are_shown_as_the_largest_and_the_rest():
     assert table.rows[-1].about == "owner 1, owner 2, owner 3"
 
 
+def test_the_steps_of_the_largest_group_are_always_shown():
+    owners = tuple(Owner(f"owner {number}", 100) for number in range(10))
+    steps = (Owner("steps of group 1", 5), Owner("steps of group 2", 7))
+    process = Process(1_012, owners + steps)
+    shown = [row.owner for row in view.rows(Watched(**{**vars(WATCHED), "process": process}))]
+    assert shown == [*(f"owner {number}" for number in range(5)), "steps of group 2", "all else"]
+
+
 def test_a_line_of_little_time_is_not_named():
     little = Watched(**{**vars(WATCHED), "dearest": ("train.py:9", 55)})
     assert [*view.outside(little)] == ["56 % of its time passed outside session.run."]

@@ -76,13 +76,16 @@ def is_run(owner: Owner) -> bool:
 
 
 def rows(seen: Watched) -> Iterator[Row]:
-    """The owners in the order of a program, the smallest of them together."""
+    """The owners in the order of a program: the steps of a group in any case, and the smallest
+    together."""
     wall_ns = seen.process.wall_ns
     about = {
         summary.name_of_steps(at): about_group(group) for at, group in enumerate(seen.groups, 1)
     }
     owners = seen.process.owners
-    largest = sorted(owners, key=lambda owner: -owner.ns)
+    steps = [owner for owner in owners if owner.owner.startswith(summary.STEPS)]
+    first = max(steps, key=lambda owner: owner.ns, default=None)
+    largest = sorted(owners, key=lambda owner: (owner is not first, -owner.ns))
     shown = {owner.owner for owner in (largest if len(owners) <= ROWS else largest[: ROWS - 1])}
     for owner in owners:
         if owner.owner in shown:
