@@ -24,7 +24,7 @@ from tflab.runtime import private, trace
 
 MOST_GROUPS = 100  # later ones are one group together
 MOST_GRAPHS = 16  # that are kept until the end
-LARGE = 2_000  # nodes of a graph that are looked at once, at the end
+LARGE = 1_000  # nodes of a graph that are looked at once, at the end
 MOST_CODE = 200  # characters of a line
 MOST_NODES = 50_000  # of a graph whose ops are recorded
 WAITING = 4  # traces that wait to be read

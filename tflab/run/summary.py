@@ -167,4 +167,6 @@ def notes_of(segment: Mapping[str, Any]) -> Iterable[str]:
             if seen
             else "The process ended before anything was written down."
         )
+    if segment.get("forked"):
+        yield "What the program forked are processes of their own, which were not watched."
     yield from segment.get("notes", ())

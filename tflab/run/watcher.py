@@ -37,7 +37,7 @@ class Watcher:
         self.recorder: Any = None  # once TensorFlow is there; a Recorder
         self.faults: list[str] = []
         self.finder = Finder(self)
-        self.running = self.stopping = False
+        self.running = self.stopping = self.forked = False
         self.wake = _thread.allocate_lock()  # that the thread waits for between two samples
         self.ended = _thread.allocate_lock()  # that the thread holds
         self.finish_ns = 0  # when the program had ended
@@ -63,7 +63,12 @@ class Watcher:
         _thread.start_new_thread(self.loop, ())
 
     def pause(self) -> None:
-        """Stop the thread: a process that is forked has no other threads but the one that forks."""
+        """The process forks: of its threads only the one that forks is in the child."""
+        self.forked = True
+        self.stop()
+
+    def stop(self) -> None:
+        """End the thread, and wait for its end."""
         if self.running:
             self.stopping = True
             self.wake.release()
@@ -128,6 +133,7 @@ class Watcher:
             "until_ns": perf_counter_ns() - self.sampler.start_ns,
             "final": final,
             "faults": self.faults,
+            "forked": self.forked,
             **self.sampler.segment(),
             **recorded,
             "own_ns": perf_counter_ns() - self.finish_ns if final else 0,
@@ -138,7 +144,7 @@ class Watcher:
         if os.getpid() != self.process:
             return
         try:
-            self.pause()
+            self.stop()
             self.sampler.sample()
             self.finish_ns = perf_counter_ns()
             if self.recorder:
