@@ -107,6 +107,18 @@ def test_a_step_of_a_callable_is_a_call_of_its_own(lab):
     assert lab.seen.calls == {}
 
 
+def test_dumps_of_two_first_runs_at_once_belong_to_neither(lab):
+    feeds = {"x:0": SimpleNamespace(shape=(1,))}
+    call = lab.seen.enter()
+    step = lab.seen.begin(lab.session, None, feeds, ["one"], [], None)
+    thread = threading.Thread(target=lab.run, args=(500,), kwargs={"fetch": "other"})
+    thread.start()
+    thread.join()
+    lab.seen.end(step)
+    lab.seen.leave(call)
+    assert lab.seen.dumps.kept == [(1, False)]
+
+
 def test_a_call_within_a_call_counts_once(lab):
     call = lab.seen.enter()
     lab.run(10)

@@ -64,11 +64,23 @@ def test_python_after_the_last_run_is_told_from_that_between_runs(clock):
         clock.leave(10)
         clock.look(start + 20)  # 10 after it, which was not seen as a whole
         clock.look(start + 50)
+        clock.look(start + 60)
     assert clock.segment()["owners"] == {
         sampler.START: 100,
-        sampler.BETWEEN: (100 + 10) + 30 + (50 + 10),
-        sampler.AFTER: 30,
+        sampler.BETWEEN: (100 + 10) + 40 + (40 + 10),
+        sampler.AFTER: 40,
     }
+
+
+def test_a_look_that_had_to_wait_stands_for_the_time_since_the_one_before(clock):
+    """A library that does not let go of Python for long is seen once, at its end."""
+    for start, waited, line in ((110, 70, LOOP), (200, 700, BATCH)):
+        clock.enter(start)
+        clock.look(start)
+        clock.leave(10)
+        clock.look(start + waited, line=line)
+    # Around the runs: 10 + 60 + 20 + 690, by looks 70 and 700 after those before them
+    assert clock.segment()["lines"] == {LOOP: 780 * 70 // 770, BATCH: 780 * 700 // 770}
 
 
 def test_a_call_that_runs_nothing_is_pythons_time(clock):
