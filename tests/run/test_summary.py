@@ -82,7 +82,7 @@ WATCHED = Watched(
     stood_in=(),
     exit_status=0,
     fates={"executed": 3, "unreached": 1},
-    dearest=("train.py:9 next_batch", 200),
+    costliest=("train.py:9 next_batch", 200),
     stopped=False,
     notes=(),
 )
@@ -99,7 +99,7 @@ def test_a_process_that_left_nothing_is_not_seen(tmp_path):
     seen = summary.watched(("x.py",), summary.read(tmp_path), 700, -9)
     assert seen.process == Process(700, (Owner("not seen", 700),))
     assert seen.notes == ("The process ended before anything was written down.",)
-    assert seen.dearest is None
+    assert seen.costliest is None
 
 
 def test_of_a_process_that_was_killed_the_last_segment_counts(tmp_path):
@@ -174,11 +174,11 @@ def test_the_steps_of_the_largest_group_are_always_shown():
 
 
 def test_a_line_of_little_time_is_not_named():
-    little = Watched(**{**vars(WATCHED), "dearest": ("train.py:9", 55)})
+    little = Watched(**{**vars(WATCHED), "costliest": ("train.py:9", 55)})
     assert [*view.outside(little)] == ["56 % of its time passed outside session.run."]
-    enough = Watched(**{**vars(WATCHED), "dearest": ("train.py:9", 56)})
+    enough = Watched(**{**vars(WATCHED), "costliest": ("train.py:9", 56)})
     assert "1 % of it at train.py:9." in next(view.outside(enough))
-    without = Watched(**{**vars(WATCHED), "dearest": None})
+    without = Watched(**{**vars(WATCHED), "costliest": None})
     assert [*view.outside(without)] == ["56 % of its time passed outside session.run."]
 
 

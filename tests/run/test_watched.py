@@ -153,7 +153,7 @@ def test_the_lines_of_a_training_have_their_times(training):
     assert {line["code"] for line in batch} <= {"for number in range(20000):", "total += number"}
     assert [line["nodes"] for line in batch] == [[]] * len(batch)
     python_ns = sum(line["python_ns"] for line in seen["lines"])
-    assert 0.5 * python_ns < sum(line["python_ns"] for line in batch) < python_ns
+    assert 0.2 * python_ns < sum(line["python_ns"] for line in batch) < python_ns
 
 
 def test_every_node_of_the_graph_has_one_fate(training):
@@ -188,7 +188,7 @@ def test_steps_end_a_program_that_would_not_end(tmp_path):
     assert "endless.py took " in err
     assert "; --steps interrupted it." in err
     assert re.search(r"steps of group 1 .* 499 runs, median ", err)
-    assert len(err[err.index("\ntflab: ") :].partition("\nThe dearest")[0].splitlines()) <= 17
+    assert len(err[err.index("\ntflab: ") :].partition("\nThe costliest")[0].splitlines()) <= 17
     kept = json.loads((tmp_path / "kept.json").read_text())
     assert (kept["stopped"], kept["exit_status"], kept["groups"][0]["calls"]) == (True, 0, 500)
     assert err.endswith(f"tensorboard --logdir {tmp_path / 'logs'}\n")

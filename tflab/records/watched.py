@@ -53,10 +53,10 @@ class Watched:
     program: tuple[str, ...]  # as it was given
     groups: tuple[Group, ...]
     process: Process
-    lines: tuple[WatchedLine, ...]  # the dearest first
+    lines: tuple[WatchedLine, ...]  # the costliest first
     stood_in: tuple[str, ...]  # what tflab put in the place of something that TensorFlow had
     exit_status: int  # negative: the signal that ended it
     fates: Mapping[str, int]  # nodes of the graph of the largest group, by fate
-    dearest: tuple[str, int] | None  # where most time outside of runs was spent: place, ns
+    costliest: tuple[str, int] | None  # where most time outside of runs was spent: place, ns
     stopped: bool  # by --steps
     notes: tuple[str, ...]  # what was not watched, and why

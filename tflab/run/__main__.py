@@ -57,7 +57,7 @@ def parser() -> argparse.ArgumentParser:
         metavar="PERCENT",
         help="of the program's time that watching may take (default: %(default)g)",
     )
-    add("--lines", action="store_true", help="show the 15 dearest lines of the program")
+    add("--lines", action="store_true", help="show the 15 costliest lines of the program")
     add(
         "--logdir",
         type=command.folder("logdir"),

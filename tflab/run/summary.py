@@ -54,7 +54,7 @@ def watched(
     groups = segment.get("groups", ())
     owners = ledger(segment, groups, wall_ns)
     python = {line: ns for line, ns in segment["lines"].items() if line}
-    dearest = max(python.items(), key=lambda item: item[1], default=None)
+    costliest = max(python.items(), key=lambda item: item[1], default=None)
     stopped = bool(segment.get("stopped"))
     return Watched(
         program=tuple(program),
@@ -64,7 +64,7 @@ def watched(
         stood_in=(),
         exit_status=status,
         fates=segment.get("fates", {}).get("counts", {}),
-        dearest=(place(*dearest[0]), dearest[1]) if dearest else None,
+        costliest=(place(*costliest[0]), costliest[1]) if costliest else None,
         stopped=stopped,
         notes=tuple(notes_of(segment)),
     )

@@ -1,4 +1,4 @@
-"""How a watched program reads: where its time went, on half a screen, and its dearest lines."""
+"""How a watched program reads: where its time went, on half a screen, and its costliest lines."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def outside(seen: Watched) -> Iterator[str]:
     """`53 % of its time passed outside session.run, 31 % of it at train.py:88 next_batch.`"""
     within_ns = sum(owner.ns for owner in seen.process.owners if is_run(owner))
     outside_ns = seen.process.wall_ns - within_ns
-    line, line_ns = seen.dearest or ("", 0)
+    line, line_ns = seen.costliest or ("", 0)
     at_line = f"{round(100 * line_ns / outside_ns)} % of"
     told = 100 * line_ns >= outside_ns  # less than one percent says nothing
     if within_ns:
@@ -116,7 +116,7 @@ def fates(seen: Watched) -> str:
 
 
 def table_of_lines(seen: Watched) -> Table:
-    dearest = [line for line in seen.lines if summary.total_ns(line)]
+    costliest = [line for line in seen.lines if summary.total_ns(line)]
     columns: Sequence[Column] = (
         Column("line", lambda line: f"{os.path.basename(line.file)}:{line.line}"),
         Column("forward", lambda line: time(line.forward_ns), right=True),
@@ -125,7 +125,7 @@ def table_of_lines(seen: Watched) -> Table:
         Column("Python", lambda line: time(line.python_ns), right=True),
         Column("code", lambda line: line.code, elastic=True),
     )
-    return shortened("The dearest lines, over all runs", columns, dearest, LINES)
+    return shortened("The costliest lines, over all runs", columns, costliest, LINES)
 
 
 def time(ns: int) -> str:
