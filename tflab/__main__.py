@@ -17,6 +17,7 @@ COMMANDS = {
     "compare": "what the ops of a step cost at several batch sizes",
     "follow": "one node through every stage",
     "report": "the whole lab as one page",
+    "run": "a program as it is, watched from its first line to its last",
     "convert": "traces recorded anywhere, for TensorBoard, Perfetto and spreadsheets",
     "worker": "a task of a cluster, for other machines",
     "doctor": "what does not work here, and what to do about it",

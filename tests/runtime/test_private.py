@@ -29,7 +29,7 @@ def private_uses(source):
         yield from (name for name in modules if name.startswith(NOT_PUBLIC))
         if isinstance(node, ast.Attribute):
             own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
-            public = ast.unparse(node) == "os._exit"
+            public = ast.unparse(node) in ("os._exit", "sys._current_frames")
             if not own and not public and re.match(r"_[^_]", node.attr):
                 yield ast.unparse(node)
         if isinstance(node, ast.Call) and ast.unparse(node.func) in ("getattr", "hasattr"):

@@ -15,6 +15,7 @@ from dataclasses import fields, is_dataclass
 from typing import Any
 
 from tflab.records import Comparison, Contrast, NodeHistory, OpStats, Stage, edge_count
+from tflab.records.watched import Watched
 from tflab.views import stages as views
 
 # What is written of op statistics: the field that holds them -> key -> attribute of OpStats
@@ -92,6 +93,11 @@ def contrast(contrast: Contrast, environments: Mapping[str, Any]) -> str:
 def node_history(model: str, environment: dict[str, Any], history: NodeHistory) -> str:
     """The contract of `follow --format json`: all that is known of one node."""
     return document(model=model, environment=environment, life=history)
+
+
+def watched(seen: Watched) -> str:
+    """The contract of `run --format json`: the groups of runs, the ledger, and the lines."""
+    return document(**plain(seen))
 
 
 def op_stats(row: OpStats, within: str) -> dict[str, Any]:

@@ -39,11 +39,14 @@ from tflab.runtime.private.op_types import (
     op_def,
     registered_kernels,
 )
+from tflab.runtime.private.sessions import Log, Tracing, tensor_name, watch
 from tflab.runtime.private.steps import compiled_step, ctrl_c_kept, shared_step
 
 __all__ = [
     "CHECKED",
     "DEBUG_NODES",
+    "Log",
+    "Tracing",
     "compiled_on",
     "compiled_step",
     "constructed",
@@ -71,5 +74,7 @@ __all__ = [
     "set_device",
     "shared_step",
     "stand_in",
+    "tensor_name",
     "traced_graphs",
+    "watch",
 ]

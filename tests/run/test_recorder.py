@@ -1,0 +1,213 @@
+"""The recorder: runs by group, traces within a budget, and nothing that grows with the steps."""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+
+from tflab.run import groups, recorder, sampler
+
+
+class Graph:
+    def get_operations(self):
+        return []
+
+
+class Log:
+    def quiet(self, level):
+        pass
+
+    def usual(self):
+        pass
+
+
+class Tracer:
+    """Takes traces of one op, `y`, which took 10 ns; the clock goes on by `longer` meanwhile."""
+
+    def metadata(self):
+        return "buffer"
+
+    def content(self, options):
+        return options
+
+    def taken(self, metadata):
+        assert metadata == "buffer"
+        return b"trace"
+
+
+class Dumps:
+    def __init__(self):
+        self.kept = []
+
+    def begin(self):
+        pass
+
+    def end(self, group, keep):
+        self.kept.append((group, keep))
+
+
+@pytest.fixture
+def lab(monkeypatch):
+    """A recorder with a clock of the test's, and `run` that runs a step of so many ns."""
+    clock = SimpleNamespace(ns=0)
+    for module in (recorder, sampler):
+        monkeypatch.setattr(module, "perf_counter_ns", lambda: clock.ns)
+    monkeypatch.setattr(recorder.private, "tensor_name", str)
+    monkeypatch.setattr(recorder.trace, "columns", lambda content, start: (["y"], [0], [10]))
+    faults = []
+    watcher = SimpleNamespace(
+        sampler=sampler.Sampler(0), folder="", overhead=5, steps=0, logdir=None, broke=faults.append
+    )
+    seen = recorder.Recorder(watcher)
+    seen.log, seen.tracer, seen.dumps = Log(), Tracer(), Dumps()
+    seen.traced_options, seen.graphs_options = "traced", "graphs"
+    session = SimpleNamespace(graph=Graph())
+
+    def run(ns, rows=1, fetch="loss", longer=0, options=None, outer=True):
+        call = seen.enter() if outer else None
+        feeds = {"x:0": SimpleNamespace(shape=(rows,))}
+        step = seen.begin(session, options, feeds, [fetch], [], None)
+        clock.ns += ns + (longer if step and step.trace and step.trace[0] == "traced" else 0)
+        seen.end(step)
+        seen.leave(call)
+        return step
+
+    return SimpleNamespace(seen=seen, run=run, faults=faults, clock=clock, session=session)
+
+
+def test_a_group_is_what_is_fetched_and_the_shapes_that_are_fed(lab):
+    for ns, rows, fetch in ((90, 1, "loss"), (10, 1, "loss"), (70, 2, "loss"), (5, 1, "other")):
+        lab.run(ns, rows, fetch)
+    groups = lab.seen.groups.values()
+    assert [(g.fetches, g.feeds, g.calls, g.cold_ns, g.total_ns, g.times) for g in groups] == [
+        (("loss",), {"x:0": "(1,)"}, 2, 90, 10, [10]),
+        (("loss",), {"x:0": "(2,)"}, 1, 70, 0, []),
+        (("other",), {"x:0": "(1,)"}, 1, 5, 0, []),
+    ]
+    assert lab.seen.dumps.kept == [(1, True), (2, True), (3, True)]
+    assert [group.executed for group in groups] == [b"trace"] * 3
+
+
+def test_the_time_of_the_main_thread_is_in_its_ledger_and_that_of_others_is_not(lab):
+    lab.run(90)
+    lab.run(10)
+    thread = threading.Thread(target=lab.run, args=(500,))
+    thread.start()
+    thread.join()
+    (group,) = lab.seen.groups.values()
+    assert (group.calls, group.total_ns, group.main_ns) == (3, 510, [90, 10])
+    assert lab.seen.sampler.inside == (100, 0, 2)
+
+
+def test_a_step_of_a_callable_is_a_call_of_its_own(lab):
+    lab.run(90, outer=False)
+    lab.run(10, outer=False)
+    (group,) = lab.seen.groups.values()
+    assert (group.calls, group.cold_ns, group.total_ns) == (2, 90, 10)
+    assert lab.seen.calls == {}
+
+
+def test_dumps_of_two_first_runs_at_once_belong_to_neither(lab):
+    feeds = {"x:0": SimpleNamespace(shape=(1,))}
+    call = lab.seen.enter()
+    step = lab.seen.begin(lab.session, None, feeds, ["one"], [], None)
+    thread = threading.Thread(target=lab.run, args=(500,), kwargs={"fetch": "other"})
+    thread.start()
+    thread.join()
+    lab.seen.end(step)
+    lab.seen.leave(call)
+    assert lab.seen.dumps.kept == [(1, False)]
+
+
+def test_a_call_within_a_call_counts_once(lab):
+    call = lab.seen.enter()
+    lab.run(10)
+    lab.clock.ns += 5
+    lab.seen.leave(call)
+    (group,) = lab.seen.groups.values()
+    assert (group.calls, group.cold_ns) == (1, 15)
+
+
+def test_traces_take_their_share_of_the_time_spread_over_all_of_it(lab):
+    """A traced step takes 40 ns longer; half of 5 percent of the time is for that."""
+    traced = []
+    for step in range(10_000):
+        if lab.run(100, longer=40).trace:
+            traced.append(step)
+        lab.seen.read_traces()
+    (group,) = lab.seen.groups.values()
+    assert traced[0] == 0  # which asks what runs, and traces nothing
+    assert group.traced == len(traced) - 1
+    assert group.spent_ns == 40 * group.traced
+    assert 0.024 < group.spent_ns / group.total_ns <= 0.025
+    halves = [sum(step < 5_000 for step in traced), sum(step >= 5_000 for step in traced)]
+    assert halves[1] == pytest.approx(halves[0], rel=0.05)
+    assert group.ops == {"y": [group.traced, 10 * group.traced]}
+
+
+def test_nothing_is_traced_where_that_may_cost_nothing(lab):
+    lab.seen.share = 0.0
+    assert [bool(lab.run(100).trace) for _ in range(100)] == [True] + [False] * 99
+
+
+def test_times_of_traced_steps_are_not_among_those_of_the_median(lab):
+    for _ in range(3_000):
+        lab.run(100, longer=40)
+        lab.seen.read_traces()
+    (group,) = lab.seen.groups.values()
+    assert set(group.times) == {100}
+    assert len(group.times) == groups.KEPT_TIMES
+    assert group.total_ns == 2_999 * 100 + 40 * group.traced
+
+
+def test_the_kept_times_are_of_the_whole_run():
+    group = groups.Group(1, None, (), {})
+    for number in range(100_000):
+        group.calls += 1
+        group.keep(number)
+    assert len(group.times) == groups.KEPT_TIMES
+    assert sum(group.times) / len(group.times) == pytest.approx(50_000, rel=0.1)
+
+
+def test_a_step_with_wishes_of_its_own_is_left_alone(lab):
+    lab.seen.share = 0.0
+    lab.run(90)
+    lab.run(10)
+    assert lab.run(1_000, options=b"those of the program").trace is None
+    (group,) = lab.seen.groups.values()
+    assert (group.calls, group.times, group.total_ns) == (3, [10], 1_010)
+    lab.run(30, options=b"")  # they ask for nothing
+    assert (group.calls, group.times, group.total_ns) == (4, [10, 30], 1_040)
+
+
+def test_traces_that_nobody_reads_are_not_heaped_up(lab):
+    for _ in range(10_000):
+        lab.run(100)
+    assert len(lab.seen.waiting) == recorder.WAITING
+
+
+def test_groups_have_an_end(lab):
+    for rows in range(500):
+        lab.run(10, rows)
+    assert len(lab.seen.groups) == recorder.MOST_GROUPS + 1
+    assert lab.seen.groups["others"].calls == 400
+    assert sum(group.calls for group in lab.seen.groups.values()) == 500
+
+
+def test_steps_interrupt_the_program_again_and_again(lab, monkeypatch):
+    interrupted = []
+    monkeypatch.setattr(recorder, "interrupt_main", lambda: interrupted.append(lab.calls))
+    monkeypatch.setattr(recorder.sys, "excepthook", recorder.sys.excepthook)
+    lab.seen.watcher.steps = lab.seen.next_stop = 3
+    for lab.calls in range(1, 8):
+        lab.run(10)
+    assert interrupted == [3, 6]
+    assert lab.seen.stopped_by_steps
+
+
+def test_a_fault_of_tflab_is_noted_and_the_step_runs(lab):
+    lab.session.graph = None
+    assert lab.run(10) is None
+    (fault,) = lab.faults
+    assert isinstance(fault, AttributeError)
+    assert lab.seen.sampler.inside == (0, 0, 0)

@@ -1,0 +1,135 @@
+"""The sampler: each nanosecond has one owner, whatever the moments at which it looks."""
+
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from tflab.run import sampler
+
+LOOP = ("train.py", 7, "loop")
+BATCH = ("train.py", 3, "next_batch")
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A sampler that began at 0, was there at 100, and sees what the test says."""
+    now = SimpleNamespace(ns=100, place=(sampler.BETWEEN, LOOP))
+    monkeypatch.setattr(sampler, "perf_counter_ns", lambda: now.ns)
+    seen = sampler.Sampler(0)
+    monkeypatch.setattr(seen, "owner_of", lambda frame: now.place)
+
+    def look(ns, owner=sampler.BETWEEN, line=LOOP):
+        now.ns, now.place = ns, (owner, line)
+        seen.sample()
+
+    seen.look = look
+    return seen
+
+
+def test_what_passes_without_runs_belongs_to_what_is_seen(clock):
+    clock.look(130, sampler.IMPORTS, None)
+    clock.look(150)
+    clock.look(160, line=BATCH)
+    assert clock.segment() == {
+        "owners": {sampler.START: 100, sampler.IMPORTS: 30, sampler.BEFORE: 30},
+        "lines": {LOOP: 20, BATCH: 10},
+        "runs": 0,
+    }
+
+
+def test_between_runs_time_is_shared_out_by_what_was_seen_there(clock):
+    clock.look(110)
+    for start in (120, 220, 320, 420):  # each lasts 60, and 40 pass before the next
+        clock.enter(start)
+        clock.look(start + 30)
+        clock.leave(60)
+        clock.look(start + 70, line=BATCH if start == 120 else LOOP)
+    clock.look(500, sampler.GRAPHS, None)
+    # Seen as a whole: the first 10 and the last 10. Of the other 140, a quarter was at BATCH.
+    segment = clock.segment()
+    assert segment["lines"] == {LOOP: 10 + 105, BATCH: 35}
+    assert segment["owners"] == {
+        sampler.START: 100,
+        sampler.BEFORE: 10,
+        sampler.BETWEEN: 140,
+        sampler.GRAPHS: 10,
+    }
+    assert sum(segment["owners"].values()) == 500 - 4 * 60
+
+
+def test_python_after_the_last_run_is_told_from_that_between_runs(clock):
+    for start in (200, 300):
+        clock.enter(start)
+        clock.leave(10)
+        clock.look(start + 20)  # 10 after it, which was not seen as a whole
+        clock.look(start + 50)
+        clock.look(start + 60)
+    assert clock.segment()["owners"] == {
+        sampler.START: 100,
+        sampler.BETWEEN: (100 + 10) + 40 + (40 + 10),
+        sampler.AFTER: 40,
+    }
+
+
+def test_a_look_that_had_to_wait_stands_for_the_time_since_the_one_before(clock):
+    """A library that does not let go of Python for long is seen once, at its end."""
+    for start, waited, line in ((110, 70, LOOP), (200, 700, BATCH)):
+        clock.enter(start)
+        clock.look(start)
+        clock.leave(10)
+        clock.look(start + waited, line=line)
+    # Around the runs: 10 + 60 + 20 + 690, by looks 70 and 700 after those before them
+    assert clock.segment()["lines"] == {LOOP: 780 * 70 // 770, BATCH: 780 * 700 // 770}
+
+
+def test_a_call_that_runs_nothing_is_pythons_time(clock):
+    clock.enter(110)
+    clock.leave(0)
+    clock.look(120)
+    assert clock.segment()["owners"] == {sampler.START: 100, sampler.BEFORE: 20}
+
+
+def test_a_long_run_is_nobodys_but_its_own(clock):
+    clock.enter(110)
+    clock.look(5_000)
+    clock.look(10_000)
+    assert sum(clock.segment()["owners"].values()) == 110
+
+
+def code(file, name="f"):
+    return SimpleNamespace(co_filename=file, co_name=name)
+
+
+def frames(*files):
+    """A stack, the innermost frame first."""
+    frame = None
+    for number, file in enumerate(reversed(files)):
+        frame = SimpleNamespace(f_code=code(file), f_lineno=number, f_back=frame)
+    return frame
+
+
+TF = "/lib/site-packages/tensorflow/python/"
+
+
+@pytest.mark.parametrize(
+    ("stack", "owner", "line"),
+    [
+        (["train.py"], sampler.BETWEEN, 0),
+        (["/lib/site-packages/numpy/core.py", "train.py"], sampler.BETWEEN, 0),
+        (["<string>", "train.py"], sampler.BETWEEN, 0),
+        ([sys.modules["os"].__file__, "model.py", "train.py"], sampler.BETWEEN, 1),
+        ([f"{TF}framework/ops.py", "train.py"], sampler.GRAPHS, None),
+        ([f"{TF}framework/ops.py", f"{TF}training/saver.py", "train.py"], sampler.GRAPHS, None),
+        ([f"{TF}training/saver.py", "train.py"], sampler.SAVING, None),
+        ([f"{TF}ops/gen_math_ops.py", f"{TF}ops/math_ops.py", "a.py"], sampler.EAGER, None),
+        ([f"{TF}framework/op_def.py", f"{TF}ops/gen_math_ops.py"], sampler.GRAPHS, None),
+        (["<frozen importlib._bootstrap>", "train.py"], sampler.IMPORTS, None),
+        (["<frozen importlib._bootstrap>", f"{TF}__init__.py"], sampler.IMPORT_TENSORFLOW, None),
+        (["model.py", "<frozen importlib._bootstrap>", "train.py"], sampler.BETWEEN, 2),
+        ([], sampler.BETWEEN, None),
+    ],
+)
+def test_a_stack_has_an_owner_and_a_line(stack, owner, line):
+    seen = sampler.Sampler(0).owner_of(frames(*stack))
+    assert seen == (owner, None if line is None else (stack[-1 - line], line, "f"))

@@ -1,0 +1,197 @@
+"""What the program's process left becomes records, and these what one reads: worked out by hand."""
+
+import ast
+
+from tflab.records.timed import Owner
+from tflab.records.watched import Group, Process, Watched, WatchedLine
+from tflab.run import sampler, segments, summary, view
+
+MATMUL = ("/code/train.py", 3, "y = tf.matmul(x, w)")
+MINIMIZE = ("/code/train.py", 5, "train = optimizer.minimize(loss)")
+SEGMENT = {
+    "until_ns": 9_900,
+    "final": True,
+    "faults": [],
+    "owners": {"start of Python": 100, "Python between steps": 300, "import of TensorFlow": 2_000},
+    "lines": {("/code/train.py", 9, "next_batch"): 200, ("/code/train.py", 5, "<module>"): 70},
+    "runs": 5,
+    "stopped": False,
+    "notes": [],
+    "groups": [
+        {
+            "graph": 1,
+            "fetches": ("init",),
+            "feeds": {},
+            "calls": 1,
+            "cold_ns": 500,
+            "total_ns": 0,
+            "main_ns": (500, 0),
+            "traced": 0,
+            "times": [],
+            "ops": {},
+        },
+        {
+            "graph": 1,
+            "fetches": ("loss:0", "train"),
+            "feeds": {"x:0": "(8, 4)"},
+            "calls": 5,
+            "cold_ns": 900,
+            "total_ns": 4_000,
+            "main_ns": (900, 3_000),
+            "traced": 2,
+            "times": [700, 1_000, 900],
+            "ops": {"y": 100, "y_grad": 300, "w/update": 50, "_SOURCE": 7, "loss": 20},
+        },
+    ],
+    "graphs": [
+        [
+            ("x", "forward", None),
+            ("y", "forward", MATMUL),
+            ("y_grad", "backward", MATMUL),
+            ("w/update", "update", MINIMIZE),
+        ]
+    ],
+    "fates": {"group": 2, "counts": {"executed": 3, "unreached": 1}},
+    "own_ns": 150,
+}
+GROUPS = (
+    Group("graph 1", ("init",), {}, 1, None, 500, 0, 0),
+    Group("graph 1", ("loss:0", "train"), {"x:0": "(8, 4)"}, 5, 900.0, 900, 4_000, 2),
+)
+WATCHED = Watched(
+    program=("train.py", "--epochs", "3"),
+    groups=GROUPS,
+    process=Process(
+        10_000,
+        (
+            Owner("start of Python", 100),
+            Owner("import of TensorFlow", 2_000),
+            Owner("first runs", 1_400),
+            Owner("steps of group 2", 3_000),
+            Owner("Python between steps", 300),
+            Owner("tflab", 150),
+            Owner("end of Python", 3_050),
+        ),
+    ),
+    lines=(
+        # 4 runs but the first, of which 2 were traced
+        WatchedLine("/code/train.py", 3, MATMUL[2], ("y", "y_grad"), 200, 600, 0, 0),
+        WatchedLine("/code/train.py", 9, "", (), 0, 0, 0, 200),
+        WatchedLine("/code/train.py", 5, MINIMIZE[2], ("w/update",), 0, 0, 100, 70),
+    ),
+    stood_in=(),
+    exit_status=0,
+    fates={"executed": 3, "unreached": 1},
+    costliest=("train.py:9 next_batch", 200),
+    stopped=False,
+    notes=(),
+)
+
+
+def test_a_segment_becomes_a_record(tmp_path):
+    segments.write(str(tmp_path), SEGMENT)
+    assert ast.literal_eval((tmp_path / segments.NAME).read_text()) == SEGMENT
+    segment = summary.read(tmp_path)
+    assert summary.watched(("train.py", "--epochs", "3"), segment, 10_000, 0) == WATCHED
+
+
+def test_a_process_that_left_nothing_is_not_seen(tmp_path):
+    seen = summary.watched(("x.py",), summary.read(tmp_path), 700, -9)
+    assert seen.process == Process(700, (Owner("not seen", 700),))
+    assert seen.notes == ("The process ended before anything was written down.",)
+    assert seen.costliest is None
+
+
+def test_of_a_process_that_was_killed_the_last_segment_counts(tmp_path):
+    segments.write(str(tmp_path), {**SEGMENT, "final": False, "own_ns": 0, "fates": {}})
+    seen = summary.watched(("x.py",), summary.read(tmp_path), 10_000, -9)
+    assert seen.process.owners[-1] == Owner("not seen", 3_200)
+    assert sum(owner.ns for owner in seen.process.owners) == 10_000
+    assert seen.notes == ("The process ended without Python's leave: it is known until 0.0 s.",)
+
+
+def test_a_fault_of_tflab_is_said(tmp_path):
+    segments.write_fault(str(tmp_path), "KeyError: 'x'")
+    seen = summary.watched(("x.py",), summary.read(tmp_path), 700, 0)
+    assert seen.notes == ("tflab stopped watching by a fault of its own: KeyError: 'x'",)
+
+
+def test_a_program_without_runs_has_python_in_one_piece():
+    segment = {**SEGMENT, "runs": 0, "groups": [], "owners": {sampler.BEFORE: 5_000}}
+    owners = summary.ledger(segment, [], 10_000)
+    assert owners == (Owner("Python", 5_000), Owner("tflab", 150), Owner("end of Python", 4_850))
+
+
+def test_the_end_of_a_program_reads_like_this():
+    said, table, fates, lines = view.blocks(WATCHED, lines=True)
+    # Outside of the first runs and the steps: 10,000 - 1,400 - 3,000 = 5,600
+    assert said == (
+        "tflab: train.py took 10.0 us and ended with exit status 0. 56 % of its time passed "
+        "outside session.run, 4 % of it at train.py:9 next_batch."
+    )
+    assert list(table.cells()) == [
+        ("start of Python", "100 ns", "1.0 %", ""),
+        ("import of TensorFlow", "2.00 us", "20.0 %", ""),
+        ("first runs", "1.40 us", "14.0 %", ""),
+        ("steps of group 2", "3.00 us", "30.0 %", "4 runs, median 900 ns, 2 traced: loss:0, train"),
+        ("Python between steps", "300 ns", "3.0 %", ""),
+        ("tflab", "150 ns", "1.5 %", ""),
+        ("end of Python", "3.05 us", "30.5 %", ""),
+    ]
+    assert fates == (
+        "Of the 4 nodes of the graph, at the first run of the largest group: 3 executed and "
+        "1 unreached."
+    )
+    assert list(lines.cells()) == [
+        ("train.py:3", "200 ns", "600 ns", "", "", "y = tf.matmul(x, w)"),
+        ("train.py:9", "", "", "", "200 ns", ""),
+        ("train.py:5", "", "", "100 ns", "70 ns", "train = optimizer.minimize(loss)"),
+    ]
+
+
+def test_many_owners_are_shown_as_the_largest_and_the_rest():
+    owners = tuple(Owner(f"owner {number}", number) for number in range(1, 10))
+    seen = Watched(("-m", "m"), (), Process(45, owners), (), (), 3, {}, ("m.py:1", 9), False, ())
+    said, table = view.blocks(seen, lines=False)
+    assert said == (
+        "tflab: m took 45 ns and ended with exit status 3. No session ran in its main thread; "
+        "20 % of its time passed at m.py:1."
+    )
+    assert [row.owner for row in table.rows] == [
+        *(f"owner {number}" for number in range(4, 10)),
+        "all else",
+    ]
+    assert table.rows[-1].ns == 1 + 2 + 3
+    assert table.rows[-1].about == "owner 1, owner 2, owner 3"
+
+
+def test_the_steps_of_the_largest_group_are_always_shown():
+    owners = tuple(Owner(f"owner {number}", 100) for number in range(10))
+    steps = (Owner("steps of group 1", 5), Owner("steps of group 2", 7))
+    process = Process(1_012, owners + steps)
+    shown = [row.owner for row in view.rows(Watched(**{**vars(WATCHED), "process": process}))]
+    assert shown == [*(f"owner {number}" for number in range(5)), "steps of group 2", "all else"]
+
+
+def test_a_line_of_little_time_is_not_named():
+    little = Watched(**{**vars(WATCHED), "costliest": ("train.py:9", 55)})
+    assert [*view.outside(little)] == ["56 % of its time passed outside session.run."]
+    enough = Watched(**{**vars(WATCHED), "costliest": ("train.py:9", 56)})
+    assert "1 % of it at train.py:9." in next(view.outside(enough))
+    without = Watched(**{**vars(WATCHED), "costliest": None})
+    assert [*view.outside(without)] == ["56 % of its time passed outside session.run."]
+
+
+def test_lines_without_time_make_no_table():
+    lines = tuple(WatchedLine("a.py", 1, "x", ("x",), 0, 0, 0, 0) for _ in range(2))
+    blocks = view.blocks(Watched(**{**vars(WATCHED), "lines": lines, "fates": {}}), lines=True)
+    assert len([*blocks]) == 2
+
+
+def test_what_ended_a_program_is_said():
+    def ending(**fields):
+        return view.ending(Watched(**{**vars(WATCHED), **fields}))
+
+    assert ending(exit_status=-15) == "train.py took 10.0 us and was ended by signal 15."
+    assert ending(stopped=True) == "train.py took 10.0 us; --steps interrupted it."
+    assert ending(program=("-m", "package.train")).startswith("package.train took ")

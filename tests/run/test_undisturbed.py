@@ -1,0 +1,203 @@
+"""A watched program behaves as without tflab: output, errors and exit status, byte for byte."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tflab.run import launch
+
+pytestmark = pytest.mark.slow
+
+SURROUNDINGS = """
+import os, sys, threading
+print(__name__, __file__, sys.argv, sys.path, sys.flags)
+print([thread.name for thread in threading.enumerate()])
+print(sorted(os.environ.items()))
+print("json" in sys.modules, "types" in sys.modules, sys.stdin.read())
+"""
+CHAINED = """
+def inner():
+    return {}["key"]
+try:
+    inner()
+except KeyError as error:
+    raise ValueError("twice") from error
+"""
+LATE = """
+import atexit, threading, time
+atexit.register(lambda: print("at exit"))
+threading.Thread(target=lambda: (time.sleep(0.2), print("in a thread"))).start()
+print("the last line")
+"""
+CHILDREN = """
+import multiprocessing, os, subprocess, sys
+if __name__ == "__main__":
+    print(os.waitpid(os.fork() or os._exit(5), 0)[1], flush=True)
+    child = multiprocessing.Process(target=print, args=("in a child",))
+    child.start(); child.join()
+    shown = "import os; print(sorted(os.environ.items()))"
+    subprocess.run([sys.executable, "-c", shown])
+    if os.fork() == 0:
+        sys.exit(print("a fork that ends like a program"))
+    os.wait()
+"""
+REPLACED = """
+import io, sys
+exec("print('executed')")
+sys.stdout = io.StringIO()
+print("into nowhere")
+sys.stderr.write("an error\\n")
+sys.stderr = None
+"""
+INTERRUPTED = """
+import signal
+try:
+    signal.raise_signal(signal.SIGINT)
+except KeyboardInterrupt:
+    print("caught", flush=True)
+signal.raise_signal(signal.SIGINT)
+"""
+HOOKED = """
+import sys
+sys.excepthook = lambda kind, error, frames: print(kind, error, frames.tb_frame.f_back)
+raise RuntimeError("hooked")
+"""
+PROGRAMS = {
+    "surroundings": SURROUNDINGS,
+    "a status": "import sys; sys.exit(3)",
+    "a message": "import sys; sys.exit('that is all')",
+    "a chained exception": CHAINED,
+    "a syntax error": "x = 1\nprint(x\n",
+    "threads and atexit": LATE,
+    "children": CHILDREN,
+    "replaced streams": REPLACED,
+    "an interruption": INTERRUPTED,
+    "a hook": HOOKED,
+    "no farewell": "import os; print('lost'); os.write(1, b'kept'); os._exit(7)",
+    "a signal": "import os, signal; print('lost'); os.kill(os.getpid(), signal.SIGTERM)",
+    "a kill": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+    "another program": "import os, sys; os.execv(sys.executable, [sys.executable, '-c', '1/0'])",
+    "a file with the name of a module": "import signal, random; print(signal.own, random.own)",
+    "a file that cannot be decoded": b"print('\xff')\n",
+}
+
+
+def run(*words, folder, given=b"given"):
+    environment = {name: text for name, text in os.environ.items() if name != "TFLAB_OFFLINE"}
+    environment["PYTHONPATH"] = os.getcwd()
+    command = [sys.executable, *words]
+    done = subprocess.run(
+        command, cwd=folder, env=environment, input=given, capture_output=True, timeout=100
+    )
+    return done.stdout, done.stderr, done.returncode
+
+
+def both(*words, folder, options=()):
+    """What a program does by itself, and watched, without what tflab says; and what it says."""
+    out, err, status = run("-m", "tflab.run", *options, *words, folder=folder)
+    err, mark, said = err.rpartition(b"\ntflab: ")
+    return run(*words, folder=folder), (out, err, status), (mark + said).decode()
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_watched_program_does_the_same(name, tmp_path):
+    program = PROGRAMS[name]
+    (tmp_path / "own").mkdir()  # where Python looks for what the program imports, and not tflab
+    script = tmp_path / "own" / "program.py"
+    script.write_bytes(program if isinstance(program, bytes) else program.encode())
+    for shadow in ("signal", "random") if "name of a module" in name else ():
+        (tmp_path / "own" / f"{shadow}.py").write_text("own = 'of the program'")
+    plain, watched, said = both("own/program.py", "--epochs", "3", folder=tmp_path)
+    assert watched == plain
+    assert said.startswith("\ntflab: program.py took ")
+    assert ("the program forked" in said) is (name == "children")
+
+
+def test_a_module_and_pythons_own_options_are_passed_on(tmp_path):
+    (tmp_path / "package").mkdir()
+    (tmp_path / "package" / "__main__.py").write_text(SURROUNDINGS)
+    words = ("-m", "package", "--lines", "-m", "x")
+    plain = run("-X", "dev", *words, folder=tmp_path)
+    out, err, status = run("-X", "dev", "-m", "tflab.run", *words, folder=tmp_path)
+    assert (out, err.rpartition(b"\ntflab: ")[0], status) == plain
+
+
+def test_a_signal_to_the_command_goes_on_to_the_program(tmp_path):
+    script = tmp_path / "waits.py"
+    script.write_text("import time\nprint('ready', flush=True)\ntime.sleep(60)\n")
+    command = [sys.executable, "-m", "tflab.run", str(script)]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    for number in (signal.SIGTERM, signal.SIGINT):
+        with subprocess.Popen(command, **pipes) as process:
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(0.2)
+            process.send_signal(number)
+            _, err = process.communicate(timeout=50)
+            assert process.returncode == -number
+        assert f"was ended by signal {number:d}." in err
+        assert ("KeyboardInterrupt" in err) is (number == signal.SIGINT)
+
+
+def test_the_ledger_of_a_program_without_tensorflow_adds_up(tmp_path):
+    script = tmp_path / "busy.py"
+    busy = "import time\ndef work():\n    end = time.time() + 0.5\n"
+    script.write_text(f"{busy}    while time.time() < end:\n        pass\nwork()\n")
+    out, _, _ = run("-m", "tflab.run", "--format", "json", "busy.py", folder=tmp_path)
+    seen = json.loads(out)
+    owners = {owner["owner"]: owner["ns"] for owner in seen["process"]["owners"]}
+    assert sum(owners.values()) == seen["process"]["wall_ns"]
+    assert {"start of Python", "Python", "end of Python"} <= set(owners)
+    assert 0.4e9 < owners["Python"] < seen["process"]["wall_ns"]
+    assert seen["lines"][0]["line"] == 4
+    assert seen["lines"][0]["code"] == "while time.time() < end:"
+    assert seen["lines"][0]["python_ns"] > 0.3e9
+    assert seen["groups"] == []
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["nosuch.py"], "There is no script 'nosuch.py'."),
+        (["folder"], "'folder' is a folder without a __main__.py; give a Python file."),
+        ([], "There is no program to run; give the name of a Python file."),
+        (["-m"], "There is no program to run; give the name of a Python file."),
+        (["--overhead", "101", "x.py"], "has to be a number of percent, 0 to 100."),
+        (["--steps", "0", "x.py"], "it has to be a whole number from 1 on."),
+    ],
+)
+def test_bad_input_is_a_sentence(words, sentence, tmp_path):
+    (tmp_path / "folder").mkdir()
+    out, err, status = run("-m", "tflab.run", *words, folder=tmp_path)
+    assert (out, status) == (b"", 2)
+    assert err.decode().startswith("tflab: ")
+    assert sentence in err.decode()
+    assert err.count(b"\n") == 1
+
+
+def test_python_without_its_environment_is_refused(tmp_path):
+    (tmp_path / "x.py").write_text("")
+    command = [sys.executable, "-E", "-m", "tflab.run", str(tmp_path / "x.py")]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "A program is not watched under python -E" in done.stderr
+
+
+def test_a_fault_of_tflab_is_one_line_and_the_program_goes_on(tmp_path):
+    (tmp_path / "program.py").write_text("print('done')")
+    environment = {f"{launch.PREFIX}OVERHEAD": "much"}  # which no launcher would give
+    environment |= {f"{launch.PREFIX}{name}": "0" for name in ("START", "STEPS")}
+    environment[f"{launch.PREFIX}FOLDER"] = str(tmp_path)
+    startup = os.path.join(os.path.dirname(launch.__file__), "startup")
+    done = subprocess.run(
+        [sys.executable, str(tmp_path / "program.py")],
+        env={**os.environ, **environment, "PYTHONPATH": startup},
+        capture_output=True,
+        text=True,
+    )
+    assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
+    assert (tmp_path / "fault").read_text().startswith("ValueError: could not convert string")

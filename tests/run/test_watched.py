@@ -1,0 +1,248 @@
+"""What is seen of programs that use TensorFlow, and that they do not feel it."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+
+pytestmark = [pytest.mark.slow, pytest.mark.tensorflow]
+
+STEPS = 300
+TRAINING = f"""
+import threading, traceback
+import numpy as np
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+
+def next_batch(random):
+    total = 0
+    for number in range(20000):
+        total += number
+    return random.rand(8, 4)
+
+x = tf.placeholder(tf.float32, [None, 4], name="x")
+w = tf.get_variable("w", [4, 3], initializer=tf.ones_initializer())
+y = tf.matmul(x, w, name="y")
+loss = tf.reduce_mean(tf.square(y - 1), name="loss")
+train = tf.train.GradientDescentOptimizer(0.01).minimize(loss, name="train")
+wrong = tf.Assert(loss < 0, [loss], name="wrong")
+random = np.random.RandomState(1)
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    for step in range({STEPS}):
+        value, _ = session.run([loss, train], {{x: next_batch(random)}})
+    print("%.6f" % value)
+    called = session.make_callable(loss, [x])
+    print("%.6f" % called(np.ones([2, 4])))
+    print("%.6f" % session.make_callable(tf.reduce_sum(w))())
+    other = threading.Thread(target=lambda: session.run(y, {{x: np.ones([1, 4])}}))
+    other.start()
+    other.join()
+    options = tf.RunOptions(trace_level=tf.RunOptions.SOFTWARE_TRACE)
+    metadata = tf.RunMetadata()
+    session.run(y, {{x: np.ones([1, 4])}}, options=options, run_metadata=metadata)
+    print(len(metadata.step_stats.dev_stats), len(metadata.partition_graphs))
+    handle = session.partial_run_setup([y, loss], [x])
+    print(session.partial_run(handle, loss, {{x: np.zeros([1, 4])}}))
+    for fetch, feeds in ((wrong, {{x: np.ones([1, 4])}}), (loss, {{x: [[1.0]]}}), (loss, {{}})):
+        try:
+            session.run(fetch, feeds)
+        except Exception:
+            print(traceback.format_exc())
+    session.run(wrong, {{x: np.ones([1, 4])}})
+"""
+# Time and thread of a line of the log, and other numbers that are new each time
+STAMP = re.compile(r"^([A-Z]\d{4}) \S+ +\d+ (\S+)|(Key hash:) \d+", re.M)
+OF_TESTS = re.compile("TF_|XLA_")  # what the tests ask of the runtime
+ADDRESS = re.compile(r"0x[0-9a-f]+")
+
+
+def run(script, *options, watched=True, log="0"):
+    command = [sys.executable, *(("-m", "tflab.run", *options) if watched else ()), str(script)]
+    usual = {name: text for name, text in os.environ.items() if not OF_TESTS.match(name)}
+    environment = {**usual, "PYTHONPATH": os.getcwd(), "TF_CPP_MIN_LOG_LEVEL": log}
+    done = subprocess.run(
+        command, cwd=script.parent, env=environment, capture_output=True, text=True, timeout=300
+    )
+    return done.stdout, done.stderr, done.returncode
+
+
+def seen_in(out):
+    """What the program wrote, and the object after it."""
+    program, mark, text = out.rpartition('{\n "program"')
+    return program, json.loads(mark + text)
+
+
+def without_stamps(text):
+    return ADDRESS.sub("0x", STAMP.sub(r"\1 \2 \3", text))
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory):
+    script = tmp_path_factory.mktemp("training") / "train.py"
+    script.write_text(TRAINING)
+    out, err, status = run(script, "--format", "json")
+    program, seen = seen_in(out)
+    return script, (program, err, status), seen
+
+
+def line_of(text):
+    return 1 + TRAINING[: TRAINING.index(text)].count("\n")
+
+
+def test_a_training_does_not_feel_that_it_is_watched(training):
+    """Its values, tracebacks, log and exit status are the same."""
+    script, (out, err, status), seen = training
+    plain_out, plain_err, plain_status = run(script, watched=False)
+    assert without_stamps(out) == without_stamps(plain_out)
+    assert without_stamps(err) == without_stamps(plain_err)
+    assert status == plain_status == seen["exit_status"] == 1
+
+
+def test_each_nanosecond_of_a_training_has_one_owner(training):
+    *_, seen = training
+    owners = seen["process"]["owners"]
+    assert sum(owner["ns"] for owner in owners) == seen["process"]["wall_ns"]
+    assert all(owner["ns"] > 0 for owner in owners)
+    names = [owner["owner"] for owner in owners]
+    assert len(names) == len(set(names))
+    assert {"import of TensorFlow", "first runs", "steps of group 2", "tflab"} <= {*names}
+    by_name = {owner["owner"]: owner["ns"] for owner in owners}
+    # Each batch takes a millisecond or so of Python, where nothing else happens
+    assert by_name["Python between steps"] > STEPS * 0.2e6
+    assert by_name["steps of group 2"] == seen["groups"][1]["total_ns"]
+
+
+def test_runs_are_grouped_and_each_is_counted(training):
+    *_, seen = training
+    assert [(group["fetches"], group["calls"], group["feeds"]) for group in seen["groups"]] == [
+        (["init"], 1, {}),
+        (["loss:0", "train"], STEPS, {"x:0": "(8, 4)"}),
+        (["loss:0"], 1, {"x:0": "(2, 4)"}),
+        (["Sum:0"], 1, {}),
+        (["y:0"], 2, {"x:0": "(1, 4)"}),
+        (["loss:0"], 1, {}),
+        (["wrong/AssertGuard/Identity"], 2, {"x:0": "(1, 4)"}),
+        (["loss:0"], 1, {}),
+    ]
+    largest = seen["groups"][1]
+    assert largest["graph"] == "graph 1"
+    assert 1 <= largest["traced"] < STEPS
+    assert 0 < largest["median_ns"] < largest["cold_ns"]
+    assert largest["median_ns"] * STEPS < 3 * largest["total_ns"]
+
+
+def test_the_lines_of_a_training_have_their_times(training):
+    script, _, seen = training
+    lines = {line["line"]: line for line in seen["lines"] if line["file"] == str(script)}
+    multiplying = lines[line_of("y = tf.matmul")]
+    assert multiplying["code"] == 'y = tf.matmul(x, w, name="y")'
+    assert "y" in multiplying["nodes"]
+    assert "gradients/y_grad/MatMul_1" in multiplying["nodes"]
+    assert multiplying["forward_ns"] > 0
+    assert multiplying["backward_ns"] > 0
+    assert multiplying["update_ns"] == 0
+    updating = lines[line_of("train = tf.train")]
+    assert updating["update_ns"] > 0
+    # Which of the two lines of the loop Python can be interrupted at is its own affair
+    loop = (line_of("for number in range"), line_of("total += number"))
+    batch = [lines[number] for number in loop if number in lines]
+    assert {line["code"] for line in batch} <= {"for number in range(20000):", "total += number"}
+    assert [line["nodes"] for line in batch] == [[]] * len(batch)
+    python_ns = sum(line["python_ns"] for line in seen["lines"])
+    assert 0.2 * python_ns < sum(line["python_ns"] for line in batch) < python_ns
+
+
+def test_every_node_of_the_graph_has_one_fate(training):
+    """Those of the step that trains: what only starts the variables is not reached."""
+    *_, seen = training
+    assert seen["notes"] == []
+    assert sum(seen["fates"].values()) == len(
+        {node for line in seen["lines"] for node in line["nodes"]}
+    )
+    assert seen["fates"]["executed"] > 5
+    assert seen["fates"]["unreached"] > 5
+
+
+ENDLESS = """
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+session = tf.Session()
+two = tf.placeholder(tf.float32, [])
+doubled = tf.multiply(tf.constant([1.0, 2.0]), two, name="mul")
+while True:
+    session.run(doubled, {two: 2.0})
+"""
+
+
+def test_steps_end_a_program_that_would_not_end(tmp_path):
+    script = tmp_path / "endless.py"
+    script.write_text(ENDLESS)
+    options = ("--save", str(tmp_path / "kept.json"), "--logdir", str(tmp_path / "logs"))
+    _, err, status = run(script, "--steps", "500", "--lines", *options, log="2")
+    assert status == 0
+    assert "KeyboardInterrupt" not in err
+    assert "endless.py took " in err
+    assert "; --steps interrupted it." in err
+    assert re.search(r"steps of group 1 .* 499 runs, median ", err)
+    assert len(err[err.index("\ntflab: ") :].partition("\nThe costliest")[0].splitlines()) <= 17
+    kept = json.loads((tmp_path / "kept.json").read_text())
+    assert (kept["stopped"], kept["exit_status"], kept["groups"][0]["calls"]) == (True, 0, 500)
+    assert err.endswith(f"tensorboard --logdir {tmp_path / 'logs'}\n")
+    assert {file.name for file in (tmp_path / "logs").iterdir()} == {
+        *("executed", "plugins", "written"),
+    }
+    (profile,) = (tmp_path / "logs").rglob("*.xplane.pb")
+    assert b"mul:Mul" in profile.read_bytes()
+
+
+def test_what_was_measured_is_kept_where_a_program_leaves_without_farewell(tmp_path):
+    script = tmp_path / "leaves.py"
+    script.write_text(
+        f"import os, time\n{ENDLESS}".replace(
+            "while True:", "end = time.time() + 5\nwhile time.time() < end:"
+        )
+        + "os._exit(9)\n"
+    )
+    out, _, status = run(script, "--format", "json", log="2")
+    _, seen = seen_in(out)
+    assert status == seen["exit_status"] == 9
+    assert seen["groups"][0]["calls"] > 100
+    owners = {owner["owner"]: owner["ns"] for owner in seen["process"]["owners"]}
+    assert sum(owners.values()) == seen["process"]["wall_ns"]
+    assert owners["not seen"] > 0
+    assert "without Python's leave" in seen["notes"][0]
+
+
+FUNCTION = """
+import tensorflow as tf
+
+@tf.function
+def doubled(x):
+    return x * 2
+
+total = 0
+for number in range(200):
+    for again in range(20000):
+        total += again
+    doubled(tf.constant(1.0))
+print(float(doubled(tf.constant(2.0))))
+"""
+
+
+def test_a_program_of_version_2_has_its_ledger_and_its_python_lines(tmp_path):
+    script = tmp_path / "function.py"
+    script.write_text(FUNCTION)
+    out, err, status = run(script, "--format", "json")
+    program, seen = seen_in(out)
+    _, plain_err, _ = run(script, watched=False)
+    assert (program, status) == ("4.0\n", 0)
+    assert without_stamps(err) == without_stamps(plain_err)
+    owners = {owner["owner"]: owner["ns"] for owner in seen["process"]["owners"]}
+    assert sum(owners.values()) == seen["process"]["wall_ns"]
+    assert owners["Python"] > 0.1e9
+    assert seen["groups"] == []
+    assert seen["lines"][0]["line"] in (10, 11)

@@ -1,0 +1,151 @@
+"""Sessions tell a watcher of their runs, and nobody else notices."""
+
+import traceback
+
+import numpy as np
+import pytest
+
+from tests.runtime.test_private import lost
+from tflab.runtime import private
+from tflab.runtime.private import sessions
+
+
+class Divider:
+    def divide(self, above, below):
+        """Divide two numbers."""
+        return [
+            above
+            / below,
+        ]  # fmt: skip
+
+
+def test_told_functions_keep_their_lines_and_columns(monkeypatch):
+    told = []
+    watcher = type("Watcher", (), {"first": told.append, "last": told.append})
+    monkeypatch.setitem(globals(), sessions.WATCHER, watcher)
+    plain = Divider.divide.__code__
+    code = sessions.told(
+        Divider.divide, f"{sessions.WATCHER}.first('first')", f"{sessions.WATCHER}.last('last')"
+    )
+
+    def failure():
+        with pytest.raises(ZeroDivisionError) as error:
+            Divider().divide(1, 0)
+        return traceback.format_exception(error.value)[-4:]
+
+    before = failure()
+    monkeypatch.setattr(Divider.divide, "__code__", code)
+    assert failure() == before
+    assert Divider().divide(6, 3) == [2]
+    assert told == ["first", "last"] * 2
+    assert (code.co_filename, code.co_firstlineno) == (plain.co_filename, plain.co_firstlineno)
+    assert Divider.divide.__doc__ == "Divide two numbers."
+
+
+class Noting:
+    """A watcher that notes what it is told."""
+
+    def __init__(self):
+        self.noted = []
+        self.trace = None
+
+    def enter(self):
+        self.noted.append("enter")
+        return "call"
+
+    def leave(self, call):
+        self.noted.append(("leave", call))
+
+    def begin(self, session, options, feeds, fetches, targets, metadata):
+        names = [private.tensor_name(output) for output in (*feeds, *fetches, *targets)]
+        self.noted.append(("begin", names, options, metadata))
+        return self
+
+    def begin_compiled(self, session):
+        self.noted.append("begin compiled")
+
+    def end(self, step):
+        self.noted.append(("end", step is self))
+
+
+@pytest.fixture
+def session():
+    import tensorflow.compat.v1 as tf
+
+    with tf.Graph().as_default(), tf.Session() as session:
+        x = tf.placeholder(tf.float32, [2], name="x")
+        tf.multiply(x, 3.0, name="y")
+        yield session
+
+
+@pytest.mark.tensorflow
+def test_a_watcher_is_told_of_each_run_until_it_is_stopped(session):
+    watcher = Noting()
+    stop = private.watch(watcher)
+    try:
+        assert session.run("y:0", {"x:0": [1, 2]}).tolist() == [3, 6]
+    finally:
+        stop()
+    session.run("y:0", {"x:0": [1, 2]})
+    assert watcher.noted == [
+        "enter",
+        ("begin", ["x:0", "y:0"], None, None),
+        ("end", True),
+        ("leave", "call"),
+    ]
+
+
+@pytest.mark.tensorflow
+def test_compiled_steps_are_told_of(session):
+    watcher = Noting()
+    step = private.compiled_step(session, ["x:0"], ["y:0"], [], None)
+    stop = private.watch(watcher)
+    try:
+        step(np.float32([1, 2]))
+    finally:
+        stop()
+    assert watcher.noted == ["begin compiled", ("end", False)]
+
+
+@pytest.mark.tensorflow
+def test_a_watcher_can_ask_for_a_trace(session):
+    tracing, watcher = private.Tracing(), Noting()
+    metadata = tracing.metadata()
+    watcher.trace = tracing.options(trace_level=1, output_partition_graphs=True), metadata
+    stop = private.watch(watcher)
+    try:
+        session.run("y:0", {"x:0": [1, 2]})
+    finally:
+        stop()
+    seen = tracing.parsed(tracing.taken(metadata))
+    assert "y" in {
+        row.node_name for device in seen.step_stats.dev_stats for row in device.node_stats
+    }
+    assert "y" in {node.name for graph in seen.partition_graphs for node in graph.node}
+
+
+@pytest.mark.tensorflow
+def test_the_log_is_as_before_once_all_who_wanted_it_quiet_are_done():
+    log = private.Log()
+    before = log._level()
+    log.quiet(1)
+    log.quiet(2)
+    assert log._level() == 2
+    log.usual()
+    log.usual()
+    assert log._level() == before
+
+
+@pytest.mark.tensorflow
+def test_a_corner_that_is_gone_is_a_sentence(monkeypatch):
+    from tensorflow.python.client import pywrap_tf_session, session
+
+    with monkeypatch.context() as other:
+        other.setattr(private.Log, "SPACE", "_ZN4absl12lts_20990101")
+        lost(private.Log, "The level of the runtime's log")
+    monkeypatch.delattr(pywrap_tf_session, "TF_NewBufferFromString")
+    lost(private.Tracing, "The traces of a session")
+    run = session.BaseSession.run.__code__
+    monkeypatch.delattr(session.BaseSession, "_call_tf_sessionprun")
+    lost(lambda: private.watch(Noting()), "The runs of a session")
+    assert session.BaseSession.run.__code__ is run

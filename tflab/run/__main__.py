@@ -1,0 +1,164 @@
+"""Run a program as it is, and see where its time went, from its first line to its last.
+
+    python -m tflab.run train.py --epochs 3
+    python -m tflab.run --lines -m package.training
+
+The program behaves as without tflab. After its end tflab says on standard error where the time of
+the process went, which runs of graphs it saw, and what became of the nodes of the graph. With
+--format json that is an object on standard output, after all that the program has written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tflab import atomic
+from tflab.cli import command
+from tflab.errors import UsageError
+from tflab.run import launch
+
+if TYPE_CHECKING:
+    from tflab.records.watched import Watched
+
+FORMATS = ("text", "json")
+WHAT = "measurement"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    read: list[argparse.Namespace] = []
+    with ExitStack() as outputs:
+        status = command.run(lambda: arguments(argv, read, outputs))
+        return launch.leave(run(read[0], outputs)) if read else status
+
+
+def parser() -> argparse.ArgumentParser:
+    parser = command.parser("run", __doc__)
+    parser.usage = "%(prog)s [options] SCRIPT|-m MODULE [its arguments]"
+    add = parser.add_argument
+    add("script", nargs=argparse.REMAINDER, metavar="SCRIPT", help="a Python file, its arguments")
+    add("-m", dest="module", nargs=argparse.REMAINDER, metavar="MODULE", help="or a module")
+    add(
+        "--steps",
+        default=0,
+        type=command.count("number of steps"),
+        metavar="N",
+        help="interrupt the program after N runs of one kind, for one that would not end",
+    )
+    add(
+        "--overhead",
+        default=5.0,
+        type=percent,
+        metavar="PERCENT",
+        help="of the program's time that watching may take (default: %(default)g)",
+    )
+    add("--lines", action="store_true", help="show the 15 costliest lines of the program")
+    add(
+        "--logdir",
+        type=command.folder("logdir"),
+        metavar="DIR",
+        help="write the largest group's graph, and some of its steps, for TensorBoard",
+    )
+    add("--save", type=command.file("name of the file"), metavar="FILE", help="keep it as JSON")
+    add(
+        "--format",
+        default="text",
+        choices=FORMATS,
+        type=command.one_of("format", FORMATS),
+        help="text on standard error, or JSON on standard output (default: %(default)s)",
+    )
+    return parser
+
+
+def percent(text: str) -> float:
+    """An argparse type: a share of the program's time."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number <= 100:
+        raise UsageError(f"The overhead is '{text}'; it has to be a number of percent, 0 to 100.")
+    return number
+
+
+def arguments(
+    argv: Sequence[str] | None, read: list[argparse.Namespace], outputs: ExitStack
+) -> int:
+    """Read the arguments, and see that all can be written that is asked for."""
+    args = parser().parse_args(argv)
+    args.program = ["-m", *args.module] if args.module is not None else args.script
+    if args.program in ([], ["-m"]):
+        raise UsageError("There is no program to run; give the name of a Python file.")
+    if args.module is None:
+        check_script(args.script[0])
+    launch.check()
+    if args.save:
+        from tflab.cli import new_files
+
+        new_files.check(Path(args.save), WHAT)
+    args.place = None
+    if args.logdir:
+        from tflab.cli import logdirs
+
+        name = Path(args.program[args.module is not None]).stem
+        args.place = outputs.enter_context(logdirs.new_run(args.logdir, name))
+    read.append(args)
+    return 0
+
+
+def check_script(name: str) -> None:
+    """Raise UsageError where there is nothing that Python could run."""
+    if name == "-":
+        return
+    if not os.path.lexists(name):
+        raise UsageError(f"There is no script '{name}'.")
+    if os.path.isdir(name) and not os.path.exists(os.path.join(name, "__main__.py")):
+        raise UsageError(f"'{name}' is a folder without a __main__.py; give a Python file.")
+
+
+def run(args: argparse.Namespace, outputs: ExitStack) -> int:
+    """Run the program and show what was seen. The exit status is the program's."""
+    settings = {"OVERHEAD": str(args.overhead), "STEPS": str(args.steps)}
+    if args.place:
+        settings["LOGDIR"] = str(args.place.work.absolute())
+    with atomic.temporary("run") as folder:
+        ended = launch.run(args.program, Path(folder), settings)
+        from tflab.run import summary
+
+        segment = summary.read(Path(folder))
+    status = 0 if segment.get("stopped") else ended.status
+    seen = summary.watched(args.program, segment, ended.wall_ns, status)
+    shown = command.run(lambda: show(args, seen, outputs))
+    return status or shown
+
+
+def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
+    from tflab.exporters import json, text
+
+    if args.format == "json":
+        print(json.watched(seen))
+    else:
+        from tflab.run import view
+
+        out = text.console(sys.stderr)
+        for block in view.blocks(seen, args.lines):
+            text.show_block(out, block)
+    if args.save:
+        from tflab.cli import new_files
+
+        new_files.write(Path(args.save), json.watched(seen).encode(), WHAT)
+    outputs.close()  # the logdir gets its name
+    if args.place:
+        from tflab.cli import logdirs
+
+        print(f"Open it in TensorBoard: {logdirs.opening_line(args.place.final)}", file=sys.stderr)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

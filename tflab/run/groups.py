@@ -1,0 +1,109 @@
+"""Groups: runs of sessions that do the same, in sums and samples that do not grow with the runs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping
+from time import time_ns
+from typing import Any
+
+KEPT_TIMES = 1001  # of a group, for its median
+MOST_SAMPLES = 16  # traced runs of a group that are kept, where a profile is asked for
+FIRST_GUESS = 0.5  # what a trace adds to a step, as a share of it, before one was taken
+
+
+class Group:
+    """Runs that do the same."""
+
+    def __init__(self, number: int, graph: Any, fetches: tuple[str, ...], feeds: Mapping[str, str]):
+        self.number = number
+        self.graph = graph  # None where it is not kept
+        self.fetches = fetches
+        self.feeds = feeds  # tensor -> shape
+        self.calls = 0
+        self.cold_ns = 0  # the first run
+        self.total_ns = 0  # of all runs but the first
+        self.main_ns = [0, 0]  # in the main thread: first run, others
+        self.traced = 0
+        self.traced_ns = 0
+        self.spent_ns = 0  # by tracing: what steps took longer, and reading the traces
+        self.times: list[int] = []  # a random sample of the untraced runs but the first
+        self.ops: dict[str, list[int]] = {}  # node -> runs and ns, in traced steps
+        self.executed: bytes | None = None  # a RunMetadata with the graphs that ran, once asked for
+        self.random = random.Random(number)
+        # For a profile, spread over the whole run: number, start (epoch), duration and trace
+        self.samples: list[tuple[int, int, int, bytes]] = []
+        self.stride = 1  # of the traced runs, one in so many is among them
+
+    def add(self, took_ns: int, step: Step, main: bool) -> None:
+        self.calls += 1
+        if step.first:
+            self.cold_ns = took_ns
+        else:
+            self.total_ns += took_ns
+            if step.timed:
+                self.keep(took_ns)
+        self.main_ns[not step.first] += took_ns * main
+
+    def keep(self, took_ns: int) -> None:
+        """Algorithm R of Vitter, "Random sampling with a reservoir" (1985)."""
+        untraced = self.calls - 1 - self.traced
+        if len(self.times) < KEPT_TIMES:
+            self.times.append(took_ns)
+        elif (place := self.random.randrange(untraced)) < KEPT_TIMES:
+            self.times[place] = took_ns
+
+    def sample(self, took_ns: int, content: bytes) -> None:
+        """Keep a traced run that has just ended; where there are many, every other one goes."""
+        if self.traced % self.stride == 0:
+            self.samples.append((self.calls, time_ns() - took_ns, took_ns, content))
+        if len(self.samples) > MOST_SAMPLES:
+            self.samples, self.stride = self.samples[::2], 2 * self.stride
+
+    def usual_ns(self) -> int:
+        """About what an untraced run takes."""
+        times = self.times[-9:]
+        return sorted(times)[len(times) // 2] if times else self.cold_ns
+
+    def segment(self, graphs: list[Any]) -> dict[str, object]:
+        return {
+            "graph": graphs.index(self.graph) + 1 if self.graph is not None else 0,
+            "fetches": self.fetches,
+            "feeds": self.feeds,
+            "calls": self.calls,
+            "cold_ns": self.cold_ns,
+            "total_ns": self.total_ns,
+            "main_ns": tuple(self.main_ns),
+            "traced": self.traced,
+            "times": list(self.times),
+            "ops": {name: ns for name, (_, ns) in list(self.ops.items())},
+        }
+
+    def affords(self, share: float) -> bool:
+        """Whether another traced step is within this share of the group's time."""
+        cost_ns = self.spent_ns / self.traced if self.traced else FIRST_GUESS * self.usual_ns()
+        return self.spent_ns + cost_ns <= share * self.total_ns
+
+
+class Step:
+    """One run: its group, and the buffers of its trace."""
+
+    __slots__ = ("call", "dumps", "first", "group", "owned", "timed", "trace")
+
+    def __init__(self, group: Group, call: Call, first: bool, owned: bool) -> None:
+        self.group, self.call, self.first, self.owned = group, call, first, owned
+        self.timed = True  # what it takes is what a run of the group takes untraced
+        self.trace: tuple[Any, Any] | None = None  # options and metadata of tflab's own
+        # The number of the first run whose graphs are dumped, 0 where another one's are; None where
+        # it is no first run.
+        self.dumps: int | None = None
+
+
+class Call:
+    """A call from Python, which ends in a step, or in none."""
+
+    __slots__ = ("start_ns", "step")
+
+    def __init__(self, start_ns: int) -> None:
+        self.start_ns = start_ns
+        self.step: Step | None = None

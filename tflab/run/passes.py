@@ -1,0 +1,91 @@
+"""Passes: what the runtime writes down at the program's own first runs, and what became of nodes.
+
+The runtime writes when it builds a step, which is at its first run; later runs cost what they do
+without. It is asked for it during the first runs alone.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable
+from pathlib import Path
+
+from tflab.analysis import ledger, passes
+from tflab.errors import TflabError
+from tflab.records import Node
+from tflab.runtime import dumps, private
+
+GRAPPLER = ("meta_optimizer", 4)  # the file, and the detail of its log from which on it dumps
+NAMES = ("TF_DUMP_GRAPH_NAME_FILTER", "TF_DUMP_GRAPH_GROUPS", "TF_DUMP_GRAPH_FMT")
+OF_USERS = (dumps.DUMP_FOLDER, *NAMES, "TF_CPP_VMODULE")
+MOST_BYTES = 100 * 2**20  # of dumps that are kept until the end
+
+
+class Dumps:
+    """What the runtime writes of its graphs, that of each group of runs in a folder of its own."""
+
+    def __init__(self, folder: str, log: private.Log) -> None:
+        self.fresh, self.log = Path(folder, "dumps"), log
+        self.kept_bytes = 0
+        # Where the program's user wants dumps, they are not touched.
+        self.wanted = not any(name in os.environ for name in OF_USERS)
+        if self.wanted:
+            self.fresh.mkdir()
+
+    def begin(self) -> None:
+        """From now on the runtime writes. The program's Python does not see the variables."""
+        if not self.wanted:
+            return
+        for file in self.files():  # of nobody's
+            file.unlink(missing_ok=True)
+        os.putenv(dumps.DUMP_FOLDER, str(self.fresh))
+        for name in NAMES:
+            os.putenv(name, dumps.DUMP_ENVIRONMENT[name])
+        self.log.detail(*GRAPPLER)
+
+    def end(self, group: int, keep: bool) -> None:
+        """What was written since is of this group, where it is of it alone."""
+        if not self.wanted:
+            return
+        self.log.detail(GRAPPLER[0], 0)
+        for name in NAMES:  # children of the program are not to write anything
+            os.unsetenv(name)
+        files = self.files()
+        size = sum(file.stat().st_size for file in files)
+        if files and keep and self.kept_bytes + size <= MOST_BYTES:
+            self.kept_bytes += size
+            folder = self.of(group)
+            folder.mkdir()
+            for file in files:
+                file.rename(folder / file.name)
+
+    def files(self) -> list[Path]:
+        return [*self.fresh.iterdir()]
+
+    def of(self, group: int) -> Path:
+        return self.fresh.with_name(f"dumps-{group}")
+
+    def fates(
+        self,
+        group: int,
+        nodes: tuple[Node, ...],
+        executed: tuple[Node, ...],
+        fetches: Iterable[str],
+        feeds: Iterable[str],
+    ) -> dict[str, int]:
+        """How many nodes of the program's graph met which fate at the first run of a group; none
+        where nothing was written. Raises TflabError where the account does not close."""
+        folder = self.of(group)
+        if not folder.is_dir() or not executed:
+            return {}
+        steps = passes.compare(nodes, dumps.read(folder), executed)
+        fates = ledger.fates(nodes, steps, executed, fetches, feeds)
+        origins = ledger.origins(fates, steps, executed)
+        unknown = [origin.name for origin in origins if origin.origin == "unknown"]
+        if unknown:
+            raise TflabError(
+                f"What became of the nodes is not shown: it is not known where {len(unknown)} of "
+                f"those that ran come from, {unknown[0]} among them."
+            )
+        return dict(Counter(fate.fate for fate in fates))

@@ -1,0 +1,313 @@
+"""Recorder: what is told of the runs of sessions, by groups of those that do the same.
+
+A group is a graph, what is fetched, and the shapes that are fed. Every run is timed. Of a group the
+first run is kept apart, because the runtime builds the step in it; of the others some are traced,
+as many as the budget allows, spread over the whole time of the program. Nothing grows with the
+number of runs.
+"""
+
+from __future__ import annotations
+
+import sys
+from _thread import allocate_lock, get_ident, interrupt_main
+from collections import deque
+from collections.abc import Callable
+from glob import glob
+from time import perf_counter_ns
+from typing import Any
+
+from tflab.errors import TflabError
+from tflab.records import Node
+from tflab.run.groups import Call, Group, Step
+from tflab.run.passes import Dumps
+from tflab.runtime import private, trace
+
+MOST_GROUPS = 100  # later ones are one group together
+MOST_GRAPHS = 16  # that are kept until the end
+LARGE = 1_000  # nodes of a graph that are looked at once, at the end
+MOST_CODE = 200  # characters of a line
+MOST_NODES = 50_000  # of a graph whose ops are recorded
+WAITING = 4  # traces that wait to be read
+# Of the budget, this share is for traced steps; sampling and timing take the rest.
+FOR_TRACES = 0.5
+WARNING, ERROR = 1, 2  # of the runtime's log: dumps write below the one, traces below the other
+SOFTWARE_TRACE, FULL_TRACE = 1, 3  # of RunOptions.TraceLevel
+
+
+class Recorder:
+    """What `private.watch` tells of runs. Nothing that it is told raises anything."""
+
+    def __init__(self, watcher: Any) -> None:
+        self.watcher, self.sampler = watcher, watcher.sampler
+        self.main = watcher.sampler.main
+        self.groups: dict[Any, Group] = {}
+        self.started: set[int] = set()  # groups whose first run has begun
+        self.first_runs = 0
+        self.graphs: list[Any] = []
+        self.calls: dict[int, Call] = {}  # by thread
+        self.waiting: deque[tuple[Group, bytes, int]] = deque()
+        self.tracing = allocate_lock()  # that the first run holds whose graphs are dumped
+        self.share = FOR_TRACES * watcher.overhead / 100
+        self.next_stop = watcher.steps or sys.maxsize
+        self.stopped_by_steps = False
+        self.notes: list[str] = []
+        self.nodes: dict[int, tuple[Node, ...]] = {}  # by the graph's id
+        self.stop: Callable[[], None] = lambda: None
+        self.log: private.Log | None = None
+
+    def begin_watching(self) -> Recorder:
+        try:
+            self.log = private.Log()
+            self.tracer = private.Tracing()
+            level = FULL_TRACE if glob("/dev/nvidia[0-9]*") else SOFTWARE_TRACE
+            self.traced_options = self.tracer.options(trace_level=level)
+            self.graphs_options = self.tracer.options(output_partition_graphs=True)
+            self.dumps = Dumps(self.watcher.folder, self.log)
+        except TflabError as error:
+            self.log = None
+            self.notes.append(str(error))
+        self.stop = private.watch(self)
+        return self
+
+    def enter(self) -> Call | None:
+        """A call begins; None where it is part of another one of its thread."""
+        thread = get_ident()
+        if thread in self.calls:
+            return None
+        now_ns = perf_counter_ns()
+        if thread == self.main:
+            self.sampler.enter(now_ns)
+        call = self.calls[thread] = Call(now_ns)
+        return call
+
+    def leave(self, call: Call | None) -> None:
+        if call is None:
+            return
+        took_ns = perf_counter_ns() - call.start_ns
+        thread = get_ident()
+        self.calls.pop(thread, None)
+        step, main = call.step, thread == self.main
+        if main:
+            self.sampler.leave(took_ns if step else 0)
+        if step:
+            step.group.add(took_ns, step, main)
+            if step.group.calls >= self.next_stop:
+                self.next_stop += self.watcher.steps
+                self.interrupt()
+
+    def interrupt(self) -> None:
+        """Interrupt the program, which ends without a traceback where it does not mind."""
+        hook = sys.excepthook
+
+        def quiet(kind: type[BaseException], *error: Any) -> None:
+            if not issubclass(kind, KeyboardInterrupt):
+                hook(kind, *error)
+
+        if not self.stopped_by_steps:
+            self.stopped_by_steps = True
+            sys.excepthook = quiet
+        interrupt_main()
+
+    def begin(
+        self, session: Any, options: Any, feeds: Any, fetches: Any, targets: Any, metadata: Any
+    ) -> Step | None:
+        """A step begins, in a call or as one of its own."""
+        try:
+            shapes = [(tensor, value.shape) for tensor, value in feeds.items()]
+            key = (tuple(fetches), tuple(targets), tuple(shapes))
+            group = self.groups.get(key) or self.new_group(key, session)
+            step = self.new_step(group)
+            # MonitoredSession gives each run options that ask for nothing
+            own = options is not None and not (self.log and self.tracer.content(options) == b"")
+            step.timed = not own
+            if self.log and group.graph is not None:
+                if step.first:
+                    self.begin_first(step)
+                if not own:
+                    self.trace(step)
+            return step
+        except Exception as error:
+            self.watcher.broke(error)
+            return None
+
+    def begin_part(self, session: Any, fetches: Any) -> Step | None:
+        try:
+            key = ("a part of a run", *fetches)
+            group = self.groups.get(key) or self.new_group((tuple(fetches), (), ()), session, key)
+            return self.new_step(group)
+        except Exception as error:
+            self.watcher.broke(error)
+            return None
+
+    def begin_compiled(self, session: Any) -> Step | None:
+        try:
+            key = ("compiled", id(session.graph))
+            group = self.groups.get(key) or self.new_group(((), (), ()), session, key)
+            return self.new_step(group)
+        except Exception as error:
+            self.watcher.broke(error)
+            return None
+
+    def end(self, step: Step | None) -> None:
+        if step is None:
+            return
+        if step.trace or step.dumps is not None:
+            try:
+                self.take(step)
+            except Exception as error:
+                self.watcher.broke(error)
+        if step.owned:
+            self.leave(step.call)
+
+    def new_step(self, group: Group) -> Step:
+        thread = get_ident()
+        owned = thread not in self.calls
+        call = self.enter() if owned else self.calls[thread]
+        assert call is not None
+        first = group.number not in self.started
+        self.started.add(group.number)
+        step = call.step = Step(group, call, first, owned)
+        return step
+
+    def new_group(self, names: Any, session: Any, key: Any = None) -> Group:
+        key = names if key is None else key
+        if len(self.groups) >= MOST_GROUPS:
+            return self.groups.setdefault("others", Group(len(self.groups) + 1, None, (), {}))
+        graph = session.graph
+        if graph not in self.graphs:
+            small = len(graph.get_operations()) <= MOST_NODES
+            if len(self.graphs) < MOST_GRAPHS and small:
+                self.graphs.append(graph)
+            else:
+                graph = None
+        fetches, targets, shapes = names
+        feeds = {private.tensor_name(tensor): str(shape) for tensor, shape in shapes}
+        names = tuple(map(private.tensor_name, (*fetches, *targets)))
+        group = self.groups[key] = Group(len(self.groups) + 1, graph, names, feeds)
+        return group
+
+    def begin_first(self, step: Step) -> None:
+        """Let the runtime write what its passes do, where no other step does so at the moment."""
+        assert self.log
+        self.first_runs += 1
+        step.dumps = self.first_runs if self.tracing.acquire(False) else 0
+        self.log.quiet(WARNING)
+        if step.dumps:
+            self.dumps.begin()
+
+    def trace(self, step: Step) -> None:
+        """Let the step be traced, where its group affords it; its first run tells what runs."""
+        group = step.group
+        if group.executed is None:
+            group.executed = b""
+            step.trace = self.graphs_options, self.tracer.metadata()
+        elif group.affords(self.share) and len(self.waiting) < WAITING:
+            assert self.log
+            self.log.quiet(ERROR)
+            step.trace = self.traced_options, self.tracer.metadata()
+            step.timed = False
+
+    def take(self, step: Step) -> None:
+        """What a step has left behind that has ended, or failed."""
+        assert self.log
+        group = step.group
+        if step.trace:
+            took_ns = perf_counter_ns() - step.call.start_ns
+            content = self.tracer.taken(step.trace[1])
+            if step.timed:
+                group.executed = content
+            else:
+                self.log.usual()
+                if content and self.watcher.logdir:
+                    group.sample(took_ns, content)
+                if content:
+                    self.waiting.append((group, content, took_ns))
+        if step.dumps is not None:
+            if step.dumps:
+                self.dumps.end(group.number, keep=step.dumps == self.first_runs)
+                self.tracing.release()
+            self.log.usual()
+
+    def read_traces(self) -> None:
+        """Add up the traces that wait. Another thread does this than those that run steps."""
+        while self.waiting:
+            group, content, took_ns = self.waiting.popleft()
+            began_ns = perf_counter_ns()
+            rows = trace.columns(content, 0)
+            if rows is None:
+                rows = trace.durations(self.tracer.parsed(content).step_stats, 0)
+            for name, _, spent_ns in zip(*rows, strict=True):
+                op = group.ops.setdefault(name, [0, 0])
+                op[0] += 1
+                op[1] += spent_ns
+            group.traced += 1
+            group.traced_ns += took_ns
+            longer_ns = max(0, took_ns - group.usual_ns())
+            group.spent_ns += longer_ns + perf_counter_ns() - began_ns
+
+    def segment(self, final: bool) -> dict[str, object]:
+        """The groups of runs, the nodes of their graphs, and their fates in the largest."""
+        self.read_traces()
+        most = None if final else LARGE
+        graphs = [self.nodes_of(graph, most) for graph in self.graphs]
+        return {
+            "stopped": self.stopped_by_steps,
+            "groups": [group.segment(self.graphs) for group in list(self.groups.values())],
+            "graphs": [[line_of(node) for node in nodes] for nodes in graphs],
+            "fates": self.fates() if final else {},
+            "notes": self.notes,
+        }
+
+    def nodes_of(self, graph: Any, most: int | None) -> tuple[Node, ...]:
+        """The nodes of a graph with their lines; as they were known before where there are more
+        than `most` now, or the program is at work on it."""
+        from tflab.runtime import nodes
+
+        known = self.nodes.get(id(graph), ())
+        count = len(graph.get_operations())
+        if count == len(known) or (most is not None and count > most):
+            return known
+        try:
+            self.nodes[id(graph)] = nodes.from_graph(graph)
+        except Exception:
+            if most is None:
+                raise
+            return known
+        return self.nodes[id(graph)]
+
+    def fates(self) -> dict[str, Any]:
+        """What became of the nodes of the graph at the first run of the largest group, whose
+        profile is written where it is asked for."""
+        from tflab.runtime import nodes
+
+        groups = [group for group in self.groups.values() if group.executed]
+        if not groups:
+            return {}
+        group = max(groups, key=lambda group: (group.total_ns, group.cold_ns))
+        ran = self.tracer.parsed(group.executed or b"")
+        if self.watcher.logdir:
+            from tflab.run import profile
+
+            profile.write(self.watcher.logdir, group.graph, ran, group.samples, self.tracer.parsed)
+        parts = ran.partition_graphs
+        executed = tuple(node for part in parts for node in nodes.from_graph_def(part, {}, {}))
+        user_nodes = self.nodes_of(group.graph, None)
+        try:
+            counts = self.dumps.fates(
+                group.number, user_nodes, executed, group.fetches, group.feeds
+            )
+        except TflabError as error:
+            self.notes.append(str(error))
+            return {}
+        return {"group": group.number, "counts": counts}
+
+
+def line_of(node: Node) -> tuple[str, str, tuple[str, int, str] | None]:
+    """Name, phase, and the line that made it."""
+    made = node.source
+    return node.name, node.phase, (made.file, made.line, made.code[:MOST_CODE]) if made else None
+
+
+def begin(watcher: Any) -> Recorder:
+    """Record the runs of this process from now on. TensorFlow's session is there already."""
+    return Recorder(watcher).begin_watching()

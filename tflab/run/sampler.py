@@ -1,0 +1,184 @@
+"""Sampler: each nanosecond of the main thread gets exactly one owner.
+
+The time within `session.run` is measured. All other time is sampled: a light thread looks every few
+milliseconds where the main thread is, and what passed outside of runs belongs to what it sees. So
+the owners add up exactly, and single lines are known as well as samples know them.
+
+Until TensorFlow is there this imports nothing but built-in modules: the program's own files may
+have the names of others.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import sys
+from time import perf_counter_ns
+
+TYPE_CHECKING = False  # that of `typing`, which is not imported
+if TYPE_CHECKING:
+    from types import FrameType
+
+INTERVAL_S = 0.007  # between samples; not in step with anything that takes a round number of ms
+# Threads of Python take turns every so often. With the usual 5 ms, the sampler would get its turn
+# only where the program waits, and a loop's Python between two steps would never be seen.
+TURN_S = 0.0001
+MOST_LINES = 10_000
+
+START = "start of Python"
+IMPORT_TENSORFLOW = "import of TensorFlow"
+IMPORTS = "other imports"
+GRAPHS = "building graphs"
+EAGER = "eager ops and functions"
+SAVING = "summaries and checkpoints"
+DATA = "waiting for data"
+BEFORE = "Python before the first step"
+BETWEEN = "Python between steps"
+AFTER = "Python after the last step"
+
+PROGRAM, LIBRARY, IMPORTLIB, TENSORFLOW = range(4)  # kinds of files
+PACKAGES = ("site-packages", "dist-packages")
+OF_TENSORFLOW = ("tensorflow", "keras", "tf_keras")
+# Within TensorFlow, by the end of the file of the innermost frame; all else builds graphs
+OWNERS = (
+    ("eager/execute.py", EAGER),
+    ("eager/context.py", EAGER),
+    ("ops/iterator_ops.py", DATA),
+    ("training/saver.py", SAVING),
+    ("summary/writer/writer.py", SAVING),
+    ("summary/writer/event_file_writer.py", SAVING),
+    ("checkpoint/checkpoint.py", SAVING),
+    ("lib/io/file_io.py", SAVING),
+    ("lib/io/tf_record.py", SAVING),
+)
+Line = tuple[str, int, str]  # file, line, function
+
+
+class Sampler:
+    """The time of the main thread by owner, and that of Python by line."""
+
+    def __init__(self, start_ns: int) -> None:
+        self.start_ns = start_ns
+        self.main = _thread.get_ident()
+        # Of the main thread: ns in runs that ended, the start of the one that runs (0: none runs),
+        # and how many ended. One object, so that another thread never sees half of a change.
+        self.inside: tuple[int, int, int] = (0, 0, 0)
+        self.owners: dict[str, int] = {START: perf_counter_ns() - start_ns}
+        self.assigned_ns = self.owners[START]  # of the time outside of runs
+        self.lines: dict[Line, int] = {}
+        self.looked = (0, perf_counter_ns())  # at the last look: ended runs (-1: in a run); when
+        self.mixed_ns = 0  # of the time outside of runs, that has no owner yet
+        self.weights: dict[tuple[str, Line | None], int] = {}  # ns between looks, for its owners
+        self.tail: tuple[int, int] = (0, 0)  # runs that had ended, ns of Python since
+        self.kinds: dict[str, int] = {}
+        self.library = os.path.dirname(os.__file__) + os.sep
+        self.own = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+    def enter(self, now_ns: int) -> None:
+        """The main thread begins a run."""
+        ended_ns, _, runs = self.inside
+        self.inside = (ended_ns, now_ns, runs)
+
+    def leave(self, took_ns: int) -> None:
+        """The run that the main thread began has ended. One that ran nothing took 0 ns."""
+        ended_ns, _, runs = self.inside
+        self.inside = (ended_ns + took_ns, 0, runs + (took_ns > 0))
+
+    def sample(self) -> None:
+        """Look where the main thread is, and give what passed since the last look its owner.
+
+        Where runs began or ended meanwhile, what passed between them is only known as a sum. It is
+        shared out at the end among all that was seen at such moments.
+        """
+        state = self.inside
+        now_ns = perf_counter_ns()
+        frame = sys._current_frames().get(self.main)
+        ended_ns, began_ns, runs = state
+        owner, line = self.owner_of(frame) if frame and not began_ns else ("", None)
+        if self.inside is not state:
+            return  # the main thread went on meanwhile
+        outside_ns = (began_ns or now_ns) - self.start_ns - ended_ns
+        spent_ns, self.assigned_ns = outside_ns - self.assigned_ns, outside_ns
+        if owner and self.looked[0] == runs:
+            self.assign(owner, line, spent_ns, runs)
+        else:
+            self.mixed_ns += spent_ns
+            if owner:
+                seen = (owner, line)
+                self.weights[seen] = self.weights.get(seen, 0) + now_ns - self.looked[1]
+        self.looked = (-1 if began_ns else runs, now_ns)
+
+    def assign(self, owner: str, line: Line | None, spent_ns: int, runs: int) -> None:
+        if owner != BETWEEN:
+            self.owners[owner] = self.owners.get(owner, 0) + spent_ns
+            return
+        if line is not None and (line in self.lines or len(self.lines) < MOST_LINES):
+            self.lines[line] = self.lines.get(line, 0) + spent_ns
+        if not runs:
+            self.owners[BEFORE] = self.owners.get(BEFORE, 0) + spent_ns
+        elif runs == self.tail[0]:
+            self.tail = (runs, self.tail[1] + spent_ns)
+        else:  # there was a run since: what passed before it was between steps
+            self.owners[BETWEEN] = self.owners.get(BETWEEN, 0) + self.tail[1]
+            self.tail = (runs, spent_ns)
+
+    def owner_of(self, frame: FrameType | None) -> tuple[str, Line | None]:
+        """Whom the time at this frame belongs to, and the innermost line of the program."""
+        importing = tensorflow = False
+        owner = None
+        while frame is not None:
+            file = frame.f_code.co_filename
+            kind = self.kinds.get(file)
+            if kind is None:
+                kind = self.kinds[file] = self.kind_of(file)
+            if kind == PROGRAM:
+                break
+            if kind == IMPORTLIB:
+                importing = True
+            elif kind == TENSORFLOW:
+                owner = owner if tensorflow else special_owner(file)
+                tensorflow = True
+            frame = frame.f_back
+        line = (file, frame.f_lineno, frame.f_code.co_name) if frame else None
+        if importing:
+            return (IMPORT_TENSORFLOW if tensorflow else IMPORTS), None
+        return (owner or GRAPHS, None) if tensorflow else (BETWEEN, line)
+
+    def kind_of(self, file: str) -> int:
+        if file.startswith("<frozen importlib"):
+            return IMPORTLIB
+        parts = file.split(os.sep)
+        package = next((at for at, part in enumerate(parts) if part in PACKAGES), None)
+        if package is not None:
+            return TENSORFLOW if parts[package + 1] in OF_TENSORFLOW else LIBRARY
+        # Code of no file, such as that of `exec`, counts to the line that runs it.
+        library = file.startswith((self.library, self.own, "<"))
+        return LIBRARY if library else PROGRAM
+
+    def segment(self) -> dict[str, object]:
+        """What is known so far; of owners nothing that is 0."""
+        runs = self.inside[2]
+        tail = AFTER if runs else BEFORE
+        owners = {**self.owners, tail: self.owners.get(tail, 0) + self.tail[1]}
+        lines = dict(self.lines)
+        weights, left_ns = dict(self.weights), self.mixed_ns
+        whole = sum(weights.values())
+        for (owner, line), weight in weights.items():
+            share_ns = self.mixed_ns * weight // whole
+            left_ns -= share_ns
+            owners[owner] = owners.get(owner, 0) + share_ns
+            if line is not None:
+                lines[line] = lines.get(line, 0) + share_ns
+        owners[BETWEEN] = owners.get(BETWEEN, 0) + left_ns
+        return {
+            "owners": {owner: ns for owner, ns in owners.items() if ns},
+            "lines": lines,
+            "runs": runs,
+        }
+
+
+def special_owner(file: str) -> str | None:
+    name = file.rsplit(os.sep, 1)[1]
+    if name.startswith("gen_") and name.endswith("_ops.py"):
+        return EAGER  # it calls the runtime by itself; a graph's op would be made further inside
+    return next((owner for end, owner in OWNERS if file.endswith(end)), None)

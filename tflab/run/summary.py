@@ -1,0 +1,172 @@
+"""Summary: what the program's process left, as records. No TensorFlow in here."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from tflab.records.graph import BACKWARD, FORWARD, UPDATE
+from tflab.records.timed import Owner
+from tflab.records.watched import Group, Process, Watched, WatchedLine
+from tflab.run import sampler, segments
+
+FIRST_RUNS = "first runs"
+STEPS = "steps of group"
+END = "end of Python"
+MOST_CODE = 200  # characters of a line
+OWN = "tflab"
+REST = "not seen"
+NOTHING: Mapping[str, Any] = {"owners": {}, "lines": {}, "own_ns": 0, "final": False, "faults": []}
+# In the order of a program
+ORDER = (
+    sampler.START,
+    sampler.IMPORT_TENSORFLOW,
+    sampler.IMPORTS,
+    sampler.BEFORE,
+    sampler.GRAPHS,
+    sampler.EAGER,
+    FIRST_RUNS,
+)
+
+
+def read(folder: Path) -> Mapping[str, Any]:
+    """The last segment of a process, and nothing where it left none."""
+    faults = [
+        file.read_text(encoding="utf-8") for file in [folder / segments.FAULT] if file.exists()
+    ]
+    file = folder / segments.NAME
+    if not file.exists():
+        return {**NOTHING, "faults": faults}
+    text = file.read_text(encoding="utf-8", errors="surrogateescape")
+    segment = ast.literal_eval(text)
+    return {**segment, "faults": [*faults, *segment["faults"]]}
+
+
+def watched(
+    program: Sequence[str], segment: Mapping[str, Any], wall_ns: int, status: int
+) -> Watched:
+    """The record of a process that took so long and ended with this status."""
+    groups = segment.get("groups", ())
+    owners = ledger(segment, groups, wall_ns)
+    python = {line: ns for line, ns in segment["lines"].items() if line}
+    costliest = max(python.items(), key=lambda item: item[1], default=None)
+    stopped = bool(segment.get("stopped"))
+    return Watched(
+        program=tuple(program),
+        groups=tuple(map(group_of, groups)),
+        process=Process(wall_ns, owners),
+        lines=lines_of(groups, segment.get("graphs", ()), python),
+        stood_in=(),
+        exit_status=status,
+        fates=segment.get("fates", {}).get("counts", {}),
+        costliest=(place(*costliest[0]), costliest[1]) if costliest else None,
+        stopped=stopped,
+        notes=tuple(notes_of(segment)),
+    )
+
+
+def ledger(
+    segment: Mapping[str, Any], groups: Iterable[Mapping[str, Any]], wall_ns: int
+) -> tuple[Owner, ...]:
+    """Every nanosecond of the process with its one owner; nothing that owns none."""
+    owners = dict(segment["owners"])
+    if not segment.get("runs") and sampler.BEFORE in owners:
+        owners["Python"] = owners.pop(sampler.BEFORE)
+    owners[FIRST_RUNS] = sum(group["main_ns"][0] for group in groups)
+    steps = {name_of_steps(at): group["main_ns"][1] for at, group in enumerate(groups, 1)}
+    known = {name: owners.pop(name) for name in ORDER if name in owners}
+    owners = {**known, **steps, **owners, OWN: segment["own_ns"]}
+    rest_ns = wall_ns - sum(owners.values())
+    owners[END if segment["final"] else REST] = rest_ns
+    return tuple(Owner(owner, ns) for owner, ns in owners.items() if ns)
+
+
+def name_of_steps(group: int) -> str:
+    return f"{STEPS} {group}"
+
+
+def group_of(group: Mapping[str, Any]) -> Group:
+    return Group(
+        graph=f"graph {group['graph']}" if group["graph"] else "other graphs",
+        fetches=tuple(group["fetches"]),
+        feeds=group["feeds"],
+        calls=group["calls"],
+        median_ns=float(median(group["times"])) if group["times"] else None,
+        cold_ns=group["cold_ns"],
+        total_ns=group["total_ns"],
+        traced=group["traced"],
+    )
+
+
+def lines_of(
+    groups: Iterable[Mapping[str, Any]],
+    graphs: Sequence[Sequence[tuple[str, str, Any]]],
+    python: Mapping[sampler.Line, int],
+) -> tuple[WatchedLine, ...]:
+    """The lines that made nodes of graphs that ran, or that took time of their own."""
+    spent: dict[tuple[str, int], dict[str, int]] = {}
+    names: dict[tuple[str, int], dict[str, None]] = {}
+    code: dict[tuple[str, int], str] = {}
+    for graph in graphs:
+        for name, _, line in graph:
+            if line:
+                names.setdefault(line[:2], {})[name] = None
+                code[line[:2]] = line[2]
+    for group in groups:
+        graph = graphs[group["graph"] - 1] if group["graph"] else ()
+        of_node = {name: (phase, line[:2]) for name, phase, line in graph if line}
+        for name, traced_ns in group["ops"].items():
+            if name in of_node:
+                phase, line = of_node[name]
+                all_ns = round(traced_ns * (group["calls"] - 1) / group["traced"])
+                by_phase = spent.setdefault(line, dict.fromkeys((FORWARD, BACKWARD, UPDATE), 0))
+                by_phase[phase] += all_ns
+    own: dict[tuple[str, int], int] = {}
+    for file, number, _ in python:
+        key = (file, number)
+        own[key] = own.get(key, 0) + python[file, number, _]
+    keys = dict.fromkeys([*names, *own])
+    lines = [
+        WatchedLine(
+            file=key[0],
+            line=key[1],
+            code=code.get(key) or linecache.getline(*key).strip()[:MOST_CODE],
+            nodes=tuple(names.get(key, ())),
+            forward_ns=spent.get(key, {}).get(FORWARD, 0),
+            backward_ns=spent.get(key, {}).get(BACKWARD, 0),
+            update_ns=spent.get(key, {}).get(UPDATE, 0),
+            python_ns=own.get(key, 0),
+        )
+        for key in keys
+    ]
+    return tuple(sorted(lines, key=lambda line: (-total_ns(line), line.file, line.line)))
+
+
+def total_ns(line: WatchedLine) -> int:
+    return line.forward_ns + line.backward_ns + line.update_ns + line.python_ns
+
+
+def place(file: str, line: int, function: str) -> str:
+    """`train.py:88 next_batch`; a module's own code has no function."""
+    name = "" if function.startswith("<") else f" {function}"
+    return f"{os.path.basename(file)}:{line}{name}"
+
+
+def notes_of(segment: Mapping[str, Any]) -> Iterable[str]:
+    if segment["faults"]:
+        yield f"tflab stopped watching by a fault of its own: {segment['faults'][0]}"
+    elif not segment["final"]:
+        seen = segment.get("until_ns")
+        yield (
+            f"The process ended without Python's leave: it is known until {seen / 1e9:.1f} s."
+            if seen
+            else "The process ended before anything was written down."
+        )
+    if segment.get("forked"):
+        yield "What the program forked are processes of their own, which were not watched."
+    yield from segment.get("notes", ())

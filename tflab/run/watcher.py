@@ -1,0 +1,173 @@
+"""Watcher: what tflab does in the process of the program.
+
+It begins before the program, sees the import of TensorFlow, and leaves what was measured in a
+folder of the command that waits: every few seconds, and at the end of the process. Whatever goes
+wrong in here ends the watching, and not the program.
+"""
+
+from __future__ import annotations
+
+import _thread
+import atexit
+import os
+import sys
+from time import perf_counter_ns
+
+from tflab.run import sampler, segments
+
+TYPE_CHECKING = False  # that of `typing`, which is not imported
+if TYPE_CHECKING:
+    from typing import Any
+
+SESSION = "tensorflow.python.client.session"
+FLUSH_S = 3.0
+FLUSH_SHARE = 100  # writing takes at most one part in so many of the time
+
+
+class Watcher:
+    """The sampler, its thread, and the recorder of runs once TensorFlow is there."""
+
+    def __init__(self, given: dict[str, str]) -> None:
+        self.folder = given["FOLDER"]
+        self.logdir = given.get("LOGDIR")
+        self.overhead = float(given["OVERHEAD"])
+        self.steps = int(given["STEPS"])
+        self.process = os.getpid()
+        self.sampler = sampler.Sampler(int(given["START"]))
+        self.recorder: Any = None  # once TensorFlow is there; a Recorder
+        self.faults: list[str] = []
+        self.finder = Finder(self)
+        self.running = self.stopping = self.forked = False
+        self.wake = _thread.allocate_lock()  # that the thread waits for between two samples
+        self.ended = _thread.allocate_lock()  # that the thread holds
+        self.finish_ns = 0  # when the program had ended
+        self.flush_at_ns = perf_counter_ns() + int(FLUSH_S * 1e9)
+
+    def begin(self) -> None:
+        atexit.register(self.finish)  # the first to register is the last to be called
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(
+                before=self.pause, after_in_parent=self.resume, after_in_child=self.leave_alone
+            )
+        sys.meta_path.insert(0, self.finder)
+        sys.setswitchinterval(sampler.TURN_S)
+        self.resume()
+
+    def resume(self) -> None:
+        """Start the thread. It is none of the module `threading`, which does not list it."""
+        if self.running or os.getpid() != self.process:
+            return
+        self.running, self.stopping = True, False
+        self.wake.acquire(blocking=False)
+        self.ended.acquire()
+        _thread.start_new_thread(self.loop, ())
+
+    def pause(self) -> None:
+        """The process forks: of its threads only the one that forks is in the child."""
+        self.forked = True
+        self.stop()
+
+    def stop(self) -> None:
+        """End the thread, and wait for its end."""
+        if self.running:
+            self.stopping = True
+            self.wake.release()
+            self.ended.acquire()
+            self.ended.release()
+            self.running = False
+
+    def leave_alone(self) -> None:
+        """In a child that was forked: it is not watched."""
+        self.running = False
+        if self.recorder:
+            self.recorder.stop()
+
+    def loop(self) -> None:
+        try:
+            while not self.stopping:
+                self.wake.acquire(timeout=sampler.INTERVAL_S)
+                if not self.stopping:
+                    self.sampler.sample()
+                    if self.recorder:
+                        self.recorder.read_traces()
+                    if self.recorder and perf_counter_ns() > self.flush_at_ns:
+                        self.flush()
+        except Exception as error:
+            self.broke(error)
+        finally:
+            self.ended.release()
+
+    def broke(self, error: Exception) -> None:
+        """Note a fault of tflab's own, and watch no longer."""
+        if not self.faults:
+            self.faults.append(f"{type(error).__name__}: {error}")
+        self.stopping = True
+        if self.recorder:
+            self.recorder.stop()
+
+    def see_import(self) -> None:
+        """Python looks for a module; by then that of sessions may be there."""
+        try:
+            session = sys.modules.get(SESSION)
+            if hasattr(session, "InteractiveSession"):  # its last class
+                sys.meta_path.remove(self.finder)
+                from tflab.run import recorder
+
+                self.recorder = recorder.begin(self)
+        except Exception as error:
+            if self.finder in sys.meta_path:
+                sys.meta_path.remove(self.finder)
+            self.broke(error)
+
+    def flush(self, final: bool = False) -> None:
+        """Write what was measured so far."""
+        began_ns = perf_counter_ns()
+        segments.write(self.folder, self.segment(final))
+        took_ns = perf_counter_ns() - began_ns
+        self.flush_at_ns = began_ns + max(int(FLUSH_S * 1e9), FLUSH_SHARE * took_ns)
+
+    def segment(self, final: bool) -> dict[str, object]:
+        """What is known; with `final` the main thread waits for it, and all is read."""
+        recorded = self.recorder.segment(final) if self.recorder else {}
+        return {
+            "until_ns": perf_counter_ns() - self.sampler.start_ns,
+            "final": final,
+            "faults": self.faults,
+            "forked": self.forked,
+            **self.sampler.segment(),
+            **recorded,
+            "own_ns": perf_counter_ns() - self.finish_ns if final else 0,
+        }
+
+    def finish(self) -> None:
+        """At the end of the process: stop, and write all."""
+        if os.getpid() != self.process:
+            return
+        try:
+            self.stop()
+            self.sampler.sample()
+            self.finish_ns = perf_counter_ns()
+            if self.recorder:
+                self.recorder.stop()
+            self.flush(final=True)
+        except BaseException as error:  # also Ctrl-C, which would be shown as a fault of atexit
+            self.faults.append(f"{type(error).__name__}: {error}")
+            try:  # noqa: SIM105  (the program may have a contextlib.py)
+                segments.write_fault(self.folder, self.faults[0])
+            except OSError:
+                pass  # the disk is full, say; the command says that it knows nothing
+
+
+class Finder:
+    """Finds no module, but is asked for each that is imported."""
+
+    def __init__(self, watcher: Watcher) -> None:
+        self.watcher = watcher
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:
+        self.watcher.see_import()
+
+
+def begin(given: dict[str, str]) -> None:
+    """Watch this process from now on, as `tflab.run.launch` was told."""
+    Watcher(given).begin()

@@ -1,0 +1,208 @@
+"""Sessions that are watched: code that begins and ends what runs a graph, and tells a watcher.
+
+All ways to run a graph end in a few functions of `BaseSession`. They are not wrapped, because a
+wrapper would stand in every traceback. They get new code: that of TensorFlow, in its own file and
+on its own lines, with a call of the watcher before and after it.
+"""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import inspect
+from _thread import allocate_lock
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType
+from typing import Any, Protocol
+
+from tflab.runtime.private.corner import corner
+
+FILE = "tensorflow/python/client/session.py"
+WATCHER = "__tflab__"  # the name of the watcher in that module
+NOTED = "tflab_noted"  # the local variable that goes from the first call to the second
+
+# Of BaseSession: the first call, its result and what it may change; the second call
+RUN = (f"{NOTED} = {WATCHER}.enter()", f"{WATCHER}.leave({NOTED})")
+STEP = (
+    f"{NOTED} = {WATCHER}.begin(self, options, feed_dict, fetch_list, target_list, run_metadata)\n"
+    f"if {NOTED} and {NOTED}.trace: options, run_metadata = {NOTED}.trace",
+    f"{WATCHER}.end({NOTED})",
+)
+PARTIAL = (f"{NOTED} = {WATCHER}.begin_part(self, fetch_list)", f"{WATCHER}.end({NOTED})")
+COMPILED = (f"{NOTED} = {WATCHER}.begin_compiled(self._session)", f"{WATCHER}.end({NOTED})")
+
+
+class Watched(Protocol):
+    """What is told of runs. Nothing of it raises anything; what `begin` returns goes to `end`."""
+
+    def enter(self) -> Any: ...
+
+    def leave(self, noted: Any) -> None: ...
+
+    def begin(self, session: Any, options: Any, feeds: Any, *names: Any) -> Any: ...
+
+    def begin_part(self, session: Any, fetches: Any) -> Any: ...
+
+    def begin_compiled(self, session: Any) -> Any: ...
+
+    def end(self, noted: Any) -> None: ...
+
+
+def watch(watcher: Watched) -> Callable[[], None]:
+    """Let the watcher be told of all runs of all sessions; returns what ends that.
+
+    `BaseSession.run`, `_call_tf_sessionrun`, `_call_tf_sessionprun` and `BaseSession._Callable` in
+    tensorflow/python/client/session.py, TensorFlow 2.21.0.
+    """
+    with corner("the runs of a session", FILE, "Programs run without being watched."):
+        from tensorflow.python.client import session
+
+        base = session.BaseSession
+        functions = {
+            base.run: RUN,
+            base._call_tf_sessionrun: STEP,
+            base._call_tf_sessionprun: PARTIAL,
+            base._Callable.__call__: COMPILED,
+        }
+        before = {function: function.__code__ for function in functions}
+        watched = {function: told(function, *calls) for function, calls in functions.items()}
+    setattr(session, WATCHER, watcher)
+    for function, code in watched.items():
+        function.__code__ = code
+
+    def stop() -> None:
+        for function, code in before.items():
+            function.__code__ = code
+
+    return stop
+
+
+def told(function: Any, first: str, last: str) -> CodeType:
+    """The function's code between two calls, on the lines and columns that it had."""
+    code = function.__code__
+    lines, number = inspect.getsourcelines(code)
+    tree = ast.parse("".join(["if True:\n", *lines]))  # under which a method may be indented
+    ast.increment_lineno(tree, number - 2)
+    definition = next(node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    documented = ast.get_docstring(definition) is not None
+    body = definition.body[documented:]
+    guarded = ast.Try(body=body, handlers=[], orelse=[], finalbody=on_line(number, last))
+    ast.copy_location(guarded, body[0])
+    definition.body[documented:] = [*on_line(number, first), guarded]
+    made: dict[str, Any] = {}
+    exec(compile(tree, code.co_filename, "exec", dont_inherit=True), made)
+    return made[function.__name__].__code__
+
+
+def on_line(number: int, source: str) -> list[ast.stmt]:
+    """The statements, as if all of them stood on this line."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt | ast.expr):
+            node.lineno = node.end_lineno = number
+    return tree.body
+
+
+def tensor_name(output: Any) -> str:
+    """The name of a tensor (`loss:0`) of which the client has the TF_Output, or of an operation.
+
+    `TF_OperationName` in tensorflow/python/client/pywrap_tf_session.py, TensorFlow 2.21.0.
+    """
+    from tensorflow.python.client import pywrap_tf_session as client
+
+    oper = getattr(output, "oper", None)
+    if oper is None:
+        return client.TF_OperationName(output)
+    return f"{client.TF_OperationName(oper)}:{output.index}"
+
+
+class Tracing:
+    """The buffers by which the client of a session asks for a trace and gets it.
+
+    tensorflow/python/client/pywrap_tf_session.py, TensorFlow 2.21.0.
+    """
+
+    def __init__(self) -> None:
+        with corner("the traces of a session", FILE, "Runs are timed without them."):
+            from tensorflow.core.protobuf import config_pb2
+            from tensorflow.python.client import pywrap_tf_session as client
+
+            self._options, self._parsed = config_pb2.RunOptions, config_pb2.RunMetadata.FromString
+            self._filled = client.TF_NewBufferFromString
+            self._buffer, self._content = client.TF_NewBuffer, client.TF_GetBuffer
+            self._release = client.TF_DeleteBuffer
+
+    def options(self, **fields: Any) -> Any:
+        """RunOptions with these fields, for any number of runs."""
+        return self._filled(self._options(**fields).SerializeToString())
+
+    def metadata(self) -> Any:
+        return self._buffer()
+
+    def content(self, buffer: Any) -> bytes:
+        """What a buffer holds: of RunOptions that ask for nothing, nothing."""
+        return bytes(self._content(buffer))
+
+    def taken(self, metadata: Any) -> bytes:
+        """The RunMetadata that a run has written."""
+        try:
+            return self.content(metadata)
+        finally:
+            self._release(metadata)
+
+    def parsed(self, content: bytes) -> Any:
+        return self._parsed(content)
+
+
+class Log:
+    """The runtime's log. A trace and a dump of graphs write lines into it, which the program would
+    not have written; and Grappler dumps its graphs where its file logs in detail.
+
+    `MinLogLevel`, `SetMinLogLevel` and `log_internal::PrependVModule` of Abseil, in
+    tensorflow/libtensorflow_framework.so.2, TensorFlow 2.21.0.
+    """
+
+    SPACE = "_ZN4absl12lts_20250814"  # with the release of Abseil
+
+    def __init__(self) -> None:
+        with corner(
+            "the level of the runtime's log",
+            "libtensorflow_framework.so.2",
+            "Runs are timed, but their ops and passes are not recorded.",
+        ):
+            from tensorflow.python.client import session
+
+            package = Path(session.__file__).parents[2]
+            try:
+                library = ctypes.PyDLL(str(package / "libtensorflow_framework.so.2"))
+            except OSError as error:
+                raise AttributeError(str(error)) from error
+            self._level = library[f"{self.SPACE}11MinLogLevelEv"]
+            self._set = library[f"{self.SPACE}14SetMinLogLevelENS0_18LogSeverityAtLeastE"]
+            self._detail = library[
+                f"{self.SPACE}12log_internal14PrependVModule"
+                "ESt17basic_string_viewIcSt11char_traitsIcEEi"
+            ]
+        self._before = 0
+        self._quiet = 0  # how many want it to be quiet
+        self._lock = allocate_lock()
+
+    def quiet(self, level: int) -> None:
+        """From now on no lines below a level of `absl::LogSeverityAtLeast`, until `usual`."""
+        with self._lock:
+            self._quiet += 1
+            if self._quiet == 1:
+                self._before = self._level()
+            self._set(max(self._level(), level))
+
+    def usual(self) -> None:
+        with self._lock:
+            self._quiet -= 1
+            if not self._quiet:
+                self._set(self._before)
+
+    def detail(self, file: str, level: int) -> None:
+        """How much a file of the runtime's source logs: `meta_optimizer`, 4."""
+        name = file.encode()
+        self._detail(ctypes.c_size_t(len(name)), ctypes.c_char_p(name), level)
