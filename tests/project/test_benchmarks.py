@@ -36,6 +36,13 @@ def test_start_up_is_held_against_the_import_of_tensorflow(page):
     assert len(table) == 3
 
 
+def test_a_watched_program_is_compared_with_the_plain_one(page):
+    plain, watched = rows(page, "Training LeNet in a plain script")
+    assert (plain[0], plain[2], watched[0]) == ("python", "1.00", "tflab.run")
+    assert re.fullmatch(RATIO, watched[2])
+    assert len(plain) == len(watched) == 5
+
+
 def test_a_pass_is_timed_untraced_and_with_all_and_some_of_its_steps_traced(page):
     table = rows(page, "50 images of .* through LeNet")
     assert [(row[0], row[3:]) for row in table] == [
