@@ -25,7 +25,7 @@ OF_LINUX = {
     *("/dev/nvidiactl", "/dev/nvidia[0-9]*"),
 }
 # What these do is done only where the kernel is Linux and has Landlock
-WITH_LANDLOCK = {"cli/landlock.py", "cli/confined.py", "cli/confinement.py"}
+WITH_LANDLOCK = {"cli/landlock.py", "cli/seccomp.py", "cli/confined.py", "cli/confinement.py"}
 PLACE = re.compile(r"/(?:proc|dev|sys|tmp|etc|usr|bin|home)(?:/[^ ]*|$)")
 DATES = re.compile(r"%-[dmHIMSj]|%[HI]:%M")  # no such dates on Windows; no colon in a file's name
 TEXTS = {"open": 3, "read_text": 0, "write_text": 1}  # where the encoding stands, without a name

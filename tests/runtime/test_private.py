@@ -28,7 +28,7 @@ def private_uses(source):
             modules = []
         yield from (name for name in modules if name.startswith(NOT_PUBLIC))
         if isinstance(node, ast.Attribute):
-            own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+            own = ast.unparse(node.value) in ("self", "cls", "super()")
             public = ast.unparse(node) in ("os._exit", "sys._current_frames")
             if not own and not public and re.match(r"_[^_]", node.attr):
                 yield ast.unparse(node)
