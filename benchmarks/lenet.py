@@ -49,10 +49,10 @@ class Steps:
             self.traced(*values, run_metadata=session.Unparsed())
 
     def fold(
-        self, count: int, every: int = 1, into: sweep.Measured | None = None
-    ) -> sweep.Measured:
+        self, count: int, every: int = 1, into: sweep.MeasuredBatch | None = None
+    ) -> sweep.MeasuredBatch:
         """So many steps at batch 1, of which one in `every` is traced and folded."""
-        measured = into or sweep.Measured(1, count)
+        measured = into or sweep.MeasuredBatch(1, count)
         runner = measure.Runner(self.untraced, self.traced)
         for number, values in enumerate(self.batches(1, count)):
             turn = measure.Turn(values, 1, number // every, traced=number % every == 0)
@@ -62,7 +62,7 @@ class Steps:
         measured.settle()
         return measured
 
-    def table(self, measured: sweep.Measured) -> tuple[OpStats, ...]:
+    def table(self, measured: sweep.MeasuredBatch) -> tuple[OpStats, ...]:
         accumulator = measured.accumulator
         nodes = accumulator.stats(self.types, {}, {})
         return op_table.table(

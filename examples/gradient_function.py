@@ -55,7 +55,7 @@ def gradient_by_hand(formula: str) -> tuple[object, ...]:
         slopes = [
             gradient_check.slope(loss, values[x], element, h) for element in range(by_hand.size)
         ]
-    name, _ = gradient_functions.of(output.op)
+    name, _ = gradient_functions.registered(output.op)
     types = counted(op.type for op in made)
     return (
         formula,

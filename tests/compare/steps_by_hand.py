@@ -19,7 +19,7 @@ def work(name: str, us: float, calls: float = 1, **said) -> Work:
         "bytes": None,
         "roof_share": None,
         "moves": False,
-        "turns": False,
+        "moves_channels": False,
         "hands_on": False,
     }
     return Work(name, calls=calls, call_ns=1_000 * us, **unsaid | said)

@@ -51,7 +51,7 @@ from tflab.records import (
     Tensor,
 )
 from tflab.records.timed import Holder, LiveBytes
-from tflab.runtime import child, dumps, elsewhere, machine, plans
+from tflab.runtime import child, dumps, machine, own_process, plans
 from tflab.units import plural
 
 pytestmark = pytest.mark.tensorflow
@@ -85,7 +85,7 @@ def known_machine():
 def lenet():
     """LeNet, swept once: the sweep, its StepStats by batch size, and a comparison by each key."""
     step_stats, sweeps = defaultdict(list), []
-    sweep_run, fold = sweep.run, sweep.Measured.fold
+    sweep_run, fold = sweep.run, sweep.MeasuredBatch.fold
 
     def watched(measured, turn, step, recorded, types):
         if turn.traced:
@@ -98,7 +98,7 @@ def lenet():
         return sweeps[0]
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sweep.Measured, "fold", watched)
+        patch.setattr(sweep.MeasuredBatch, "fold", watched)
         patch.setattr(sweep, "run", once)
         by = {
             key: comparison.compare_batch_sizes("lenet", SIZES, SweepOptions(by=key, images=IMAGES))
@@ -228,7 +228,7 @@ def row_of(key: str, **values) -> OpStats:
 
 
 def test_every_field_of_the_steps_of_a_batch_size():
-    measured = sweep.Measured(
+    measured = sweep.MeasuredBatch(
         batch_size=4,
         planned_rows=22,  # six steps, of which the last has two rows
         rounds=(range(2), range(2, 5), range(5, 6), range(6, 9)),
@@ -461,14 +461,14 @@ def interrupt(monkeypatch):
 
     def when(step):
         steps = iter(range(1, step))
-        fold = sweep.Measured.fold
+        fold = sweep.MeasuredBatch.fold
 
         def folding(measured, turn, *args):
             if turn.traced and next(steps, None) is None:
                 raise KeyboardInterrupt
             fold(measured, turn, *args)
 
-        monkeypatch.setattr(sweep.Measured, "fold", folding)
+        monkeypatch.setattr(sweep.MeasuredBatch, "fold", folding)
 
     return when
 
@@ -509,7 +509,7 @@ def test_ctrl_c_among_the_configurations_keeps_the_sweep(monkeypatch, capsys):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(elsewhere, "untraced_here", interrupted)
+    monkeypatch.setattr(own_process, "untraced_here", interrupted)
     line = "--model toy --batch-sizes 16 --images 64 --configs no-grappler --format json"
     assert run(line) == 130
     out, err = capsys.readouterr()

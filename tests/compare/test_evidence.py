@@ -68,7 +68,7 @@ def test_every_field_of_the_evidence():
     )
     fates = tuple(Fate(name, "executed", None, name) for name in ("t", "c"))
     placed = Placement(None, ran, user_nodes=user, ledger=fates)
-    batch = sweep.Measured(4, 24, untraced_ns=[900, 700, 800], traced_ns=[950, 1_100, 900])
+    batch = sweep.MeasuredBatch(4, 24, untraced_ns=[900, 700, 800], traced_ns=[950, 1_100, 900])
     batch.ops_span_ns += [600, 500, 650]
     batch.accumulator.steps = 3
     rows = (

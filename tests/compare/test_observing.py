@@ -99,7 +99,7 @@ def test_the_processes_that_have_ended_are_kept(
         return processes.observed_here(*args[1:])
 
     monkeypatch.setattr(processes.child, "call", call)
-    monkeypatch.setattr("tflab.runtime.elsewhere.cold", lambda job, values, size: (1_000, []))
+    monkeypatch.setattr("tflab.runtime.own_process.cold", lambda job, values, size: (1_000, []))
     path = tmp_path / "a.json.gz"
     line = f"--model toy --batch-sizes 4 --images 8 --save {path}"
     assert compare.main(line.split()) == status

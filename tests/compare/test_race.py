@@ -9,7 +9,7 @@ import pytest
 
 from tflab.compare import race
 from tflab.records import Spread
-from tflab.runtime import elsewhere
+from tflab.runtime import own_process
 
 pytestmark = pytest.mark.tensorflow
 OWN = {"TF_OVERRIDE_GLOBAL_THREADPOOL": "1"}
@@ -43,7 +43,7 @@ def processes(monkeypatch):
 
         yield process()
 
-    monkeypatch.setattr(elsewhere, "untraced", untraced)
+    monkeypatch.setattr(own_process, "untraced", untraced)
     monkeypatch.setattr(race, "TURNS", 4)
     return log
 

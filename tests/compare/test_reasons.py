@@ -61,7 +61,7 @@ def test_two_lines_are_two_reasons_and_the_one_that_costs_more_is_first():
 
 
 def test_transposes_between_data_formats_are_one_reason_whatever_their_lines():
-    one, two, three = transposes(turns=True)
+    one, two, three = transposes(moves_channels=True)
     nodes = [one, replace(two, line="mine.py:21"), replace(three, line="")]
     assert only(step(*COMPUTING, *nodes)) == Diagnosis(
         "30.0 % of a median step at batch 16 (300 us of 1.00 ms) is 3 ops of type Transpose at "
@@ -83,7 +83,7 @@ def test_beyond_three_lines_the_others_are_counted():
 
 
 def test_a_single_transpose_into_a_format_may_be_what_it_takes():
-    turned = work("t", 300, op="Transpose", line="mine.py:19", moves=True, turns=True)
+    turned = work("t", 300, op="Transpose", line="mine.py:19", moves=True, moves_channels=True)
     assert only(step(*COMPUTING, turned)).kind == "movement"
 
 

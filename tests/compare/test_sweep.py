@@ -26,7 +26,7 @@ def measured(monkeypatch):
     first = recorded("a", 5, 10)
     monkeypatch.setattr(sweep, "WAITING_BYTES", len(first.serialized))
     monkeypatch.setattr(sweep, "KEPT", 1)
-    steps = sweep.Measured(2, 6)
+    steps = sweep.MeasuredBatch(2, 6)
     turn = measure.Turn((np.zeros(2),), 2, traced=True)
     steps.fold(turn, StepTime(0, 1, 100), first, {"a": "Op"})
     monkeypatch.setattr(sweep, "WAITING_BYTES", 2**18)
@@ -52,7 +52,7 @@ def test_every_trace_is_folded_in_the_end_also_one_of_a_run_without_duration(mea
 
 
 def test_an_untraced_step_is_only_its_time():
-    steps = sweep.Measured(2, 6)
+    steps = sweep.MeasuredBatch(2, 6)
     steps.fold(measure.Turn((np.zeros(2),), 2), StepTime(0, 1, 100), None, {})
     assert (steps.untraced_ns, steps.rows, len(steps.waiting)) == ([100], 0, 0)
 

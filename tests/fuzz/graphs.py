@@ -18,14 +18,14 @@ except ImportError:  # seeds can be written without it
     from tflab.exporters import text
     from tflab.records import Frontend
     from tflab.runtime import functions, nodes
-    from tflab.saved_graphs import formats, gate, reach
+    from tflab.saved_graphs import formats, permissions, reach
     from tflab.views import stages
 else:
     with atheris.instrument_imports(include=["tflab"]):
         from tflab.exporters import text
         from tflab.records import Frontend
         from tflab.runtime import functions, nodes
-        from tflab.saved_graphs import formats, gate, reach
+        from tflab.saved_graphs import formats, permissions, reach
         from tflab.views import stages
 
 OPENED = 3  # functions whose bodies are drawn
@@ -52,8 +52,8 @@ def read(path: Path) -> None:
     file = formats.read(path)
     found = nodes.from_graph_def(file.graph_def, {}, {})
     names = [node.name for node in found]
-    tuple(gate.effects(reach.reached(file.graph_def, names)))
-    gate.locked(file.graph_def)
+    tuple(permissions.effects(reach.reached(file.graph_def, names)))
+    permissions.locked(file.graph_def)
     called = functions.of_graph_def(file.graph_def)
     out = text.console(StringIO())
     stage = Frontend(None, found, functions=called)

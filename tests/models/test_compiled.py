@@ -203,7 +203,7 @@ def test_a_compiled_file_trains_with_its_loss_and_its_optimiser(loss, tmp_path):
     )
     assert "ResourceApplyAdam" in {node.op for node in backward.nodes}
     assert {node.source for node in frontend.nodes} == {None}
-    assert frontend.program.model.gate is not None
+    assert frontend.program.model.check_run is not None
 
 
 def test_a_file_whose_loss_cannot_be_loaded_says_what_it_is_compiled_with(tmp_path):

@@ -20,10 +20,10 @@ from tflab.records.blocks import Table
 from tflab.report import __main__ as report
 from tflab.report import (
     chapters,
-    given,
     graph_chapter,
     handout,
     html,
+    inputs,
     pass_log,
     selection,
     step_chapters,
@@ -59,30 +59,30 @@ def training(folder, *lines):
 
 def test_a_folder_that_is_no_training_is_refused(tmp_path):
     with pytest.raises(UsageError, match=r"is not that of a training: there is no history\.jsonl"):
-        given.training(str(tmp_path), "lenet")
+        inputs.training(str(tmp_path), "lenet")
 
 
 def test_a_training_before_its_first_epoch_is_refused(tmp_path):
     logdir = training(tmp_path / "run", HEADER, STEP)
     with pytest.raises(UsageError, match="has not finished an epoch"):
-        given.training(logdir, "lenet")
+        inputs.training(logdir, "lenet")
 
 
 def test_a_training_of_another_model_is_refused(tmp_path):
     logdir = training(tmp_path / "run", HEADER, STEP, vars(EPOCH))
     with pytest.raises(UsageError, match="is of 'lenet', not of 'toy'; give --model lenet"):
-        given.training(logdir, "toy")
+        inputs.training(logdir, "toy")
 
 
 def test_a_training_that_is_done_is_read(tmp_path):
     logdir = training(tmp_path / "run", HEADER, STEP, vars(EPOCH))
-    assert given.training(logdir, "lenet").epochs == (EPOCH,)
+    assert inputs.training(logdir, "lenet").epochs == (EPOCH,)
 
 
 def test_a_file_that_is_no_history_is_refused(tmp_path):
     logdir = training(tmp_path / "run", {"model": 3})
     with pytest.raises(UsageError, match=r"Line 1 of .* is not as a training writes it"):
-        given.training(logdir, "lenet")
+        inputs.training(logdir, "lenet")
 
 
 def test_a_report_that_is_there_already_stays(tmp_path):
@@ -265,8 +265,8 @@ def measured(monkeypatch):
         done.append(("train", name))
         return None, True
 
-    def compare(name, sizes, **kwargs):
-        done.append(("compare", name, kwargs["configs"], kwargs["configs_s"]))
+    def compare(name, sizes, chosen, configurations, **_):
+        done.append(("compare", name, configurations.names, configurations.budget_s))
         return COMPARED
 
     for function in (walk, place, train):
@@ -283,7 +283,7 @@ def measured(monkeypatch):
     monkeypatch.setattr(measuring.over_tasks, "plan", plan)
     monkeypatch.setattr(measuring.over_tasks, "measure", over_tasks)
     monkeypatch.setattr(measuring, "has_loss", lambda *_: True)
-    monkeypatch.setattr(measuring.comparison, "compare", compare)
+    monkeypatch.setattr(measuring.comparison, "compare_configurations", compare)
     monkeypatch.setattr(measuring.hardware, "inspected", list)
     monkeypatch.setattr(measuring.devices, "gpus", list)
 
@@ -352,7 +352,8 @@ def test_a_signal_within_a_walk_keeps_its_steps(measured, monkeypatch):
 
 def test_a_signal_within_a_comparison_keeps_what_it_has(measured, monkeypatch):
     partial = replace(COMPARED, interrupted=True, configs=())
-    monkeypatch.setattr(measuring().comparison, "compare", lambda *_, **__: partial)
+    comparison = measuring().comparison
+    monkeypatch.setattr(comparison, "compare_configurations", lambda *_, **__: partial)
     lab, _ = measured("lenet", "times", "batch-sizes", "configurations", "tasks", cluster=2)
     assert (lab.interrupted, lab.walked, lab.compared) == (True, "lenet", partial)
     assert lab.missing == {"configurations", "tasks"}

@@ -9,7 +9,7 @@ from tests.report.lab_by_hand import LAB, shown
 from tflab.errors import UsageError
 from tflab.measurements import contrast, files, view
 from tflab.report import __main__ as report
-from tflab.report import chapters, elsewhere_chapter, given, selection
+from tflab.report import chapters, elsewhere_chapter, inputs, selection
 from tflab.report.contents import Recipe
 
 THERE = measurement(factor=0.5, environment={**HERE, "GPUs": "1 x Some GPU"})
@@ -90,7 +90,7 @@ def test_what_is_no_match_is_refused_before_anything_is_measured(tmp_path, chang
     path = tmp_path / "there.json.gz"
     files.write(path, changed(measurement(), **changes))
     with pytest.raises(UsageError) as error:
-        given.measurements([str(path)], "lenet")
+        inputs.measurements([str(path)], "lenet")
     assert str(error.value) == sentence
     assert report.main(["--with", str(path), "--out", str(tmp_path / "out")]) == 2
     assert not (tmp_path / "out").exists()
@@ -99,4 +99,4 @@ def test_what_is_no_match_is_refused_before_anything_is_measured(tmp_path, chang
 def test_what_fits_is_read_under_its_name(tmp_path):
     path = tmp_path / "there.json.gz"
     files.write(path, THERE)
-    assert given.measurements([str(path)], "lenet") == {"there": THERE}
+    assert inputs.measurements([str(path)], "lenet") == {"there": THERE}

@@ -10,7 +10,7 @@ import tensorflow.compat.v1 as tf1
 from tests import graphs, strangers
 from tests.saved_graphs.test_feeds import fed, made_up, walk, written
 from tflab import datasets
-from tflab.saved_graphs import flat, gate
+from tflab.saved_graphs import flat, permissions
 
 pytestmark = pytest.mark.tensorflow
 
@@ -68,11 +68,11 @@ def test_what_could_touch_files_has_no_kernel_where_it_is_only_looked_at():
     graph_def = graphs.graph_def(build)
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(graph_def, name="")
-    laid_out = flat.of(graph, [op.name for op in graph.get_operations()], [])
+    laid_out = flat.flatten(graph, [op.name for op in graph.get_operations()], [])
     (reader,) = [node for node in laid_out.graph_def.node if node.op == "ReadFile"]
-    assert gate.LOCK in reader.attr
+    assert permissions.LOCK in reader.attr
     inside = [n for f in laid_out.graph_def.library.function for n in f.node_def]
-    assert all(gate.LOCK in node.attr for node in inside if node.op == "ReadFile")
+    assert all(permissions.LOCK in node.attr for node in inside if node.op == "ReadFile")
 
 
 # Strings that are decoded

@@ -11,7 +11,7 @@ from tflab.errors import RefusedError
 from tflab.lifecycle import captures
 from tflab.records import Options
 from tflab.runtime import refusals
-from tflab.saved_graphs import elsewhere
+from tflab.saved_graphs import remote_devices
 
 pytestmark = pytest.mark.tensorflow
 
@@ -53,9 +53,9 @@ def test_only_the_machine_is_taken_out_of_the_name_of_a_device():
         "/job:worker/replica:0/task:0/device:GPU:1": "/job:worker/replica:0/task:0",
         "nonsense:": "'nonsense:'",
     }
-    assert {name: elsewhere.machine(name) for name in names} == names
-    assert elsewhere.local("/job:worker/replica:0/task:0/gpu:1") == "/device:GPU:1"
-    assert elsewhere.local("/job:ps/task:1") == elsewhere.local("nonsense:") == ""
+    assert {name: remote_devices.machine(name) for name in names} == names
+    assert remote_devices.local("/job:worker/replica:0/task:0/gpu:1") == "/device:GPU:1"
+    assert remote_devices.local("/job:ps/task:1") == remote_devices.local("nonsense:") == ""
 
 
 def test_advice_that_was_followed_is_not_given_again():

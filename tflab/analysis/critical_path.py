@@ -29,7 +29,7 @@ Parents = Mapping[str, Sequence[str]]  # node -> the nodes that it waits for
 
 
 @dataclass
-class Link:
+class ChainNode:
     """A run of a node, and the runs that it waits for, by their places in the order of starts."""
 
     run: OpRun
@@ -91,10 +91,10 @@ def path_of_step(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRu
     )
 
 
-def linked(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRun]) -> list[Link]:
+def linked(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRun]) -> list[ChainNode]:
     """The runs of a step in the order of their starts, each with those that it waits for."""
     rank = {name: place for place, name in enumerate(in_order(parents))}
-    links = [Link(run) for run in sorted(runs, key=lambda run: (run.start_ns, rank[run.name]))]
+    links = [ChainNode(run) for run in sorted(runs, key=lambda run: (run.start_ns, rank[run.name]))]
     places: dict[str, list[int]] = {}
     for place, link in enumerate(links):
         places.setdefault(link.run.name, []).append(place)
@@ -121,7 +121,7 @@ def linked(parents: Parents, kinds: Mapping[str, str], runs: Iterable[OpRun]) ->
     return links
 
 
-def join(link: Link, before: Link, place: int, place_before: int) -> None:
+def join(link: ChainNode, before: ChainNode, place: int, place_before: int) -> None:
     """Let a run wait for another, which has to have ended."""
     ended_ns = before.run.start_ns + before.run.duration_ns
     if place_before < place and ended_ns <= link.run.start_ns + OVERLAP_NS:

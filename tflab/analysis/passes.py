@@ -117,7 +117,7 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[State]:
     for name, members in rounds(snapshots):
         first = members[0]
         if first.group == "post_partitioning" and first.moment == "before" and not sent:
-            sent = elsewhere(last, [node for member in members for node in member.nodes])
+            sent = on_other_tasks(last, [node for member in members for node in member.nodes])
         parts = {} if first.partition is None else {p: n for p, n in parts.items() if p}
         parts |= {snapshot.partition: snapshot.nodes for snapshot in members}
         nodes = next(iter(parts.values()))
@@ -131,7 +131,7 @@ def states(snapshots: Sequence[Snapshot]) -> Iterator[State]:
         last = nodes
 
 
-def elsewhere(whole: Iterable[Node], part: Iterable[Node]) -> tuple[Node, ...]:
+def on_other_tasks(whole: Iterable[Node], part: Iterable[Node]) -> tuple[Node, ...]:
     """The nodes of the whole graph that are on tasks of which the part has no node."""
     here = {task_of(node.device) for node in part}
     return tuple(node for node in whole if node.device and task_of(node.device) not in here)

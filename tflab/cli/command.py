@@ -139,7 +139,7 @@ def run(body: Callable[[], int]) -> int:
                     ending.taken()
                 return ended.status(status)
             finally:
-                with ending.held():
+                with ending.deferred():
                     sys.stdout.flush()  # so that a closed pipe is not taken for a failure
         except TflabError as error:
             if ended.signal:  # which may have ended a process that this one waited for

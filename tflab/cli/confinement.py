@@ -1,6 +1,6 @@
 """Confinement: a command on a graph from a file works in a process that the kernel confines first.
 
-The rules of `saved_graphs.gate` understand a graph; this does not need to. The process reads
+The rules of `saved_graphs.permissions` understand a graph; this does not need to. The process reads
 Python, its packages and the graph, writes a temporary folder and the results that the user asked
 for, and has no network. `run` starts it, watches it, and puts the results in their place.
 """
@@ -91,7 +91,7 @@ def run(
         rights = Rights(
             readable=(
                 *installed(),
-                *beside(Path(args.model)),
+                *model_files(Path(args.model)),
                 *feeds,
                 *readable,
                 *allowed[0],
@@ -250,7 +250,7 @@ def is_package_folder(path: str) -> bool:
     return bool(path) and os.path.isdir(path) and not os.path.samefile(path, os.getcwd())
 
 
-def beside(model: Path) -> Iterator[str]:
+def model_files(model: Path) -> Iterator[str]:
     """A SavedModel's folder; of a single file, itself and the checkpoints beside it."""
     yield str(model)
     if model.is_file():

@@ -1,8 +1,8 @@
 """Ending: SIGINT, SIGTERM and SIGHUP end a command, which keeps what it has measured.
 
-A signal raises KeyboardInterrupt; while `held` is open it waits, and loops look for it by `check`.
-It also goes on waiting until the exception has arrived: one that is raised in the middle of an
-import, or of a destructor, gets lost there.
+A signal raises KeyboardInterrupt; while `deferred` is open it waits, and loops look for it by
+`check`. It also goes on waiting until the exception has arrived: one that is raised in the middle
+of an import, or of a destructor, gets lost there.
 Python sees a signal only between two of its own instructions. A step of TensorFlow can take long,
 so a thread that the signal wakes (`signal.set_wakeup_fd`) cancels what runs, and ends the process
 where that does not help.
@@ -51,7 +51,7 @@ class Ending:
 
     signal: Signals | None = None  # the first that came
     at: float = 0.0  # when, by time.monotonic
-    held: int = 0  # contexts that let a signal wait
+    deferred: int = 0  # contexts that let a signal wait
     waiting: bool = False  # a signal that came, and has not arrived
     seen: threading.Event = field(default_factory=threading.Event)  # by Python
     cancels: list[Callable[[], Any]] = field(default_factory=list)  # of what runs now
@@ -72,7 +72,7 @@ class Ending:
             for process in tuple(children):
                 process.terminate()
         self.waiting = True
-        if not (first and self.held):
+        if not (first and self.deferred):
             raise SignalError
 
 
@@ -163,37 +163,37 @@ def give_up(command: Ending, number: Signals) -> None:
 
 
 @contextmanager
-def held() -> Iterator[None]:
+def deferred() -> Iterator[None]:
     """While this is open, a signal waits; it raises KeyboardInterrupt at the end, unless `taken`.
     A second one does not wait."""
     with ExitStack() as stack:
         command = current or stack.enter_context(as_by_ctrl_c())
-        command.held += 1
+        command.deferred += 1
         try:
             yield
         finally:
-            command.held -= 1
-        if not command.held and command.waiting:
+            command.deferred -= 1
+        if not command.deferred and command.waiting:
             command.waiting = False
             raise KeyboardInterrupt
 
 
 @contextmanager
 def released() -> Iterator[None]:
-    """While this is open within `held`, signals do not wait."""
+    """While this is open within `deferred`, signals do not wait."""
     if current is None:
         yield
         return
     check()
-    command, depth = current, current.held
-    command.held = 0
+    command, depth = current, current.deferred
+    command.deferred = 0
     try:
         yield
     except KeyboardInterrupt:
         command.waiting = False
         raise
     finally:
-        command.held = depth
+        command.deferred = depth
 
 
 def came() -> bool:

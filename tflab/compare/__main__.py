@@ -39,14 +39,14 @@ from tflab.cli import (
     progress,
 )
 from tflab.compare import output
+from tflab.compare.command_line import KEEP_S, OF_SEVERAL, as_typed, build_parser, named
 from tflab.compare.configurations import DEFAULT
-from tflab.compare.given import KEEP_S, OF_SEVERAL, as_typed, given, named
 from tflab.errors import RefusedError, UsageError
 from tflab.measurements import files
 from tflab.records import Comparison, Options, Saved
 from tflab.records.options import SPLITS
 from tflab.records.scaling import Scaling
-from tflab.runtime import dumps, quiet
+from tflab.runtime import dumps, quiet_import
 from tflab.units import plural
 
 SCALING_STEPS = 20  # at each number of tasks
@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def parser() -> argparse.ArgumentParser:
-    return given(__doc__)
+    return build_parser(__doc__)
 
 
 def run(argv: Sequence[str]) -> int:
@@ -89,7 +89,7 @@ def run(argv: Sequence[str]) -> int:
     if args.save and not confined.CONFINED:
         new_files.check(Path(args.save), files.WHAT)
     options = options_of(args, saved)
-    with progress.phase(args.model), ending.held():
+    with progress.phase(args.model), ending.deferred():
         with output.plots_of(args) as folder:
             comparison = measured(args, sizes, options)
             output.show(comparison, args, environment.describe())
@@ -161,7 +161,7 @@ def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
             "--cluster compares numbers of tasks, as text, JSON or Markdown; leave out --plots, "
             "--configs and --format csv."
         )
-    quiet.load()
+    quiet_import.load()
     from tflab.compare import scaling
 
     options = Options(
@@ -176,7 +176,7 @@ def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
     with progress.phase(args.model):
         series = scaling.measure(args.model, args.phase, args.cluster, options)
     result = scaling.compare(args.model, args.phase, series, options)
-    with ending.held():
+    with ending.deferred():
         show_scaling(result, args)
     if result.failure:
         raise RefusedError(result.failure)

@@ -27,7 +27,7 @@ def under_a_roof(tabulate: Callable[[Peaks], Tables]) -> tuple[Tables, Peaks]:
 
 
 def table(
-    batch: sweep.Measured,
+    batch: sweep.MeasuredBatch,
     placed: Placement,
     by: str,
     peaks: Peaks,
@@ -80,7 +80,9 @@ def of_walk(ran: Execution, placed: Placement, peaks: Peaks) -> tuple[OpStats, .
     )
 
 
-def mean_costs(batch: sweep.Measured, placed: Placement, last: Placement | None) -> Iterator[Costs]:
+def mean_costs(
+    batch: sweep.MeasuredBatch, placed: Placement, last: Placement | None
+) -> Iterator[Costs]:
     """What a call of each node does, as the mean over the steps: the last may be a smaller one."""
     whole = costs_of(placed)
     shorter = costs_of(last) if last and batch.rows % batch.batch_size else whole
@@ -108,7 +110,7 @@ def peak_bytes(runs: Mapping[str, Sequence[OpRun]], nodes: Iterable[str]) -> int
     return memory.memory(run for name in nodes for run in runs.get(name, ())).peak_bytes
 
 
-def times(batch: sweep.Measured, rows: Sequence[OpStats]) -> StepTimes:
+def times(batch: sweep.MeasuredBatch, rows: Sequence[OpStats]) -> StepTimes:
     held = memory.memory(batch.runs, batch.kept)
     worked_on = min(len(batch.untraced_ns) * batch.batch_size, batch.planned_rows)
     return StepTimes(
@@ -125,7 +127,7 @@ def times(batch: sweep.Measured, rows: Sequence[OpStats]) -> StepTimes:
     )
 
 
-def round_rates(batch: sweep.Measured) -> Iterator[float]:
+def round_rates(batch: sweep.MeasuredBatch) -> Iterator[float]:
     """The images a second of each round that was measured whole."""
     for times, steps in zip(batch.untraced_rounds(), batch.rounds, strict=False):
         if len(times) == len(steps):

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from tflab.runtime import dumps, quiet
+from tflab.runtime import dumps, quiet_import
 
 dumps.prepare()  # before what follows imports TensorFlow
-quiet.load()
+quiet_import.load()
 
 from tflab.analysis import op_table, quality
 from tflab.cli import ending as signals
@@ -47,10 +47,10 @@ notebook.show_as(Comparison, view.blocks)
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredStep:
     """What was measured of a step, as far as it came."""
 
-    batches: Mapping[int, sweep.Measured]  # by batch size
+    batches: Mapping[int, sweep.MeasuredBatch]  # by batch size
     tables: batch_tables.Tables
     steps: Mapping[int, StepTimes]
     peaks: Peaks
@@ -107,7 +107,7 @@ def compare_configurations(
     return concluded(prepared, measured)
 
 
-def swept(prepared: Prepared) -> Measured:
+def swept(prepared: Prepared) -> MeasuredStep:
     """The step at each batch size, as tables."""
     chosen, placed, images = prepared.chosen, prepared.placed, prepared.images
     done = sweep.run(
@@ -131,12 +131,12 @@ def swept(prepared: Prepared) -> Measured:
 
     tables, peaks = batch_tables.under_a_roof(tabulate)
     steps = {size: batch_tables.times(batch, tables[size]) for size, batch in done.batches.items()}
-    return Measured(done.batches, tables, steps, peaks, done.ending)
+    return MeasuredStep(done.batches, tables, steps, peaks, done.ending)
 
 
 def with_configurations(
-    prepared: Prepared, measured: Measured, configurations: RaceOptions
-) -> Measured:
+    prepared: Prepared, measured: MeasuredStep, configurations: RaceOptions
+) -> MeasuredStep:
     """And under each configuration; Ctrl-C keeps the sweep."""
     if len(configurations.names) < 2 or measured.ending != measure.Ending():
         return measured
@@ -156,7 +156,7 @@ def with_configurations(
     return replace(measured, raced=raced)
 
 
-def with_experiments(prepared: Prepared, measured: Measured) -> Measured:
+def with_experiments(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
     """And with its largest ops once more, where seconds were given for that."""
     options = prepared.options
     if not options.experiments or measured.ending != measure.Ending():
@@ -172,7 +172,7 @@ def with_experiments(prepared: Prepared, measured: Measured) -> Measured:
     return replace(measured, experiments=made)
 
 
-def with_processes(prepared: Prepared, measured: Measured) -> Measured:
+def with_processes(prepared: Prepared, measured: MeasuredStep) -> MeasuredStep:
     """And in processes of its own, where the measurement is to be kept."""
     chosen, ending = prepared.chosen, measured.ending
     if chosen.keep_s is None or ending.interrupted:
@@ -190,7 +190,7 @@ def with_processes(prepared: Prepared, measured: Measured) -> Measured:
     return replace(measured, observed=observed, ending=ending if ending.failure else kept)
 
 
-def concluded(prepared: Prepared, measured: Measured) -> Comparison:
+def concluded(prepared: Prepared, measured: MeasuredStep) -> Comparison:
     """What was measured, with what it means."""
     chosen, options, placed = prepared.chosen, prepared.options, prepared.placed
     steps, ending, observed = measured.steps, measured.ending, measured.observed
@@ -238,7 +238,7 @@ def types_of(placed: Placement) -> dict[str, str]:
     return {node.name: node.op for node in placed.nodes}
 
 
-def diagnosed(placed: Mapping[int, Placement], measured: Measured) -> tuple[Diagnosis, ...]:
+def diagnosed(placed: Mapping[int, Placement], measured: MeasuredStep) -> tuple[Diagnosis, ...]:
     """Why a step is slow, from what was measured of every node at every batch size."""
     batches = [
         evidence.of_batch(
@@ -278,7 +278,7 @@ def judged(
 
 
 def once_more(
-    batch: sweep.Measured, placed: Placement, options: Options, split: str
+    batch: sweep.MeasuredBatch, placed: Placement, options: Options, split: str
 ) -> Experiments | None:
     """What the largest ops of a batch size cost a step; None where Ctrl-C came."""
     stats = batch.accumulator.stats(types_of(placed), {}, {})

@@ -16,7 +16,7 @@ WITHIN_IMAGES = ((0, 1, 3, 2), (0, 2, 1, 3))  # may come to the same shape
 
 
 def of_batch(
-    batch: sweep.Measured,
+    batch: sweep.MeasuredBatch,
     placed: Placement,
     rows: Sequence[OpStats],
     cost_of: Mapping[str, Costs],
@@ -47,7 +47,7 @@ def of_batch(
                 bytes=cost_of[row.key].bytes if row.key in cost_of else None,
                 roof_share=row.roof_share,
                 moves=row.key in movers,
-                turns=row.key in turned,
+                moves_channels=row.key in turned,
                 hands_on=set(row.ops) <= flop_counts.HAND_ON,
             )
             for row in rows

@@ -10,7 +10,7 @@ from pathlib import Path
 from tflab import models
 from tflab.cli import environment
 from tflab.compare import output
-from tflab.compare.given import OF_SEVERAL, as_typed
+from tflab.compare.command_line import OF_SEVERAL, as_typed
 from tflab.errors import UsageError
 from tflab.exporters import csv, formats, json, notebook
 from tflab.measurements import contrast, files, gate, over_time, view

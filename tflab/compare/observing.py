@@ -32,7 +32,7 @@ def observe(
     options: Options,
     split: str,
     trace_every: int,
-    batches: Mapping[int, sweep.Measured],
+    batches: Mapping[int, sweep.MeasuredBatch],
     tables: Tables,
     budget_s: float,
 ) -> tuple[Observed, measure.Ending]:

@@ -13,7 +13,7 @@ from tflab.errors import RefusedError, UsageError
 from tflab.lifecycle import placement
 from tflab.records import Backward, OpStats, Options, Placement, Program
 from tflab.records.options import BATCH_SIZES
-from tflab.runtime import elsewhere, load, measure, session, trace
+from tflab.runtime import load, measure, own_process, session, trace
 
 COLD = 5  # ops of the first step that are shown
 SPLITS = {"inference": "test", "training": "train"}  # phase -> the data it works on
@@ -94,7 +94,7 @@ def prepare(
     values = next(session.feed_batches(program, batch_sizes[0], split))
     beginning = load.beginning(before)
     job = measure.job_of(program, step, options)
-    cold_step_ns, cold_runs = elsewhere.cold(job, values, batch_sizes[0])
+    cold_step_ns, cold_runs = own_process.cold(job, values, batch_sizes[0])
     of_nodes = [run for run in cold_runs if run.name != trace.EXECUTOR]
     cold = op_table.table(op_stats.fold(of_nodes), "node", steps=1, images=batch_sizes[0])[:COLD]
     return Prepared(

@@ -18,7 +18,7 @@ from tflab.analysis import verdicts
 from tflab.analysis.accumulator import Accumulator
 from tflab.cli import progress
 from tflab.records import Process
-from tflab.runtime import child, elsewhere, measure, plans, trace
+from tflab.runtime import child, measure, own_process, plans, trace
 
 MOST = 10  # processes, where the time allows
 A_PROCESS_S = 4.0  # of turns, after which none begins
@@ -34,7 +34,7 @@ def run(
 ) -> Iterator[Process]:
     """Process after process, each as it ends; after `budget_s` none begins, but for the least that
     a verdict takes. Raises TflabError where a step fails."""
-    packed = elsewhere.packed(job)
+    packed = own_process.packed(job)
     rows = [datasets.head(column, UNTRACED * max(keys)) for column in columns]
     numbers = plans.observations(verdicts.LEAST, budget_s, MOST)
     for _ in progress.track("processes", numbers, MOST):
@@ -75,10 +75,10 @@ class Seen:
 
 
 def observed_here(
-    job: elsewhere.Packed, columns: Sequence[datasets.Column], keys: Keys, seconds: float
+    job: own_process.Packed, columns: Sequence[datasets.Column], keys: Keys, seconds: float
 ) -> Process:
     """All turns of this process, in each session at least one and at most TURNS."""
-    ready = elsewhere.unpacked(job)
+    ready = own_process.unpacked(job)
     seen = {size: Seen() for size in keys}
     batches = {size: endless(columns, size) for size in keys}
     start = time.monotonic()

@@ -23,7 +23,7 @@ from tflab.cli import progress
 from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
 from tflab.errors import UsageError
 from tflab.records import ConfigTimes, Options, Program, Verdict
-from tflab.runtime import devices, elsewhere, measure, plans, session
+from tflab.runtime import devices, measure, own_process, plans, session
 
 OBSERVATIONS = 10  # of each configuration, where the time allows
 BUDGET_S = 300.0  # after which no further observation begins
@@ -100,7 +100,7 @@ def observations(
     """The times of every configuration, from processes that lived side by side and took turns,
     each time until `most_s` are over.
 
-    Those of a `default` beside another configuration are `beside` it.
+    Those of a `default` beside another configuration are `default_beside` it.
     """
     for number in numbers:
         with ExitStack() as stack:
@@ -108,7 +108,7 @@ def observations(
             for environment, names in groups:
                 # No configuration is always the first whose session is made.
                 shuffled = random.Random(number).sample(names, len(names))
-                process = elsewhere.untraced(
+                process = own_process.untraced(
                     [jobs[name] for name in shuffled],
                     *(rows, batch_sizes, ROUNDS, A_SESSION, environment),
                 )
@@ -119,14 +119,14 @@ def observations(
             by_name = dict(zip(names, of_jobs, strict=True))
             if DEFAULT in names and environment:
                 usual = by_name.pop(DEFAULT)
-                times |= {beside(name): usual for name in by_name}
+                times |= {default_beside(name): usual for name in by_name}
             times |= by_name
         yield times
 
 
 def in_turn(
-    processes: Sequence[Iterator[elsewhere.Times]], seed: int, most_s: float
-) -> list[elsewhere.Times]:
+    processes: Sequence[Iterator[own_process.Times]], seed: int, most_s: float
+) -> list[own_process.Times]:
     """The times of the jobs of each process: turn after turn, all of them in an order drawn anew,
     until there are TURNS or the time is over."""
     measured = [next(process) for process in processes]  # all are ready before the first begins
@@ -142,7 +142,7 @@ def in_turn(
     return measured
 
 
-def beside(config: str) -> str:
+def default_beside(config: str) -> str:
     return f"{DEFAULT} beside {config}"
 
 
@@ -155,7 +155,7 @@ def judged(
     found = verdicts.verdicts(
         [
             [
-                ratio(times[config][size], times.get(beside(config), times[default])[size])
+                ratio(times[config][size], times.get(default_beside(config), times[default])[size])
                 for times in observed
             ]
             for size, config in pairs

@@ -60,7 +60,7 @@ def part(batch: Evidence, cost_ns: float) -> str:
 
 def format_changes(batch: Evidence) -> Iterator[Reason]:
     """Images are turned between channels last and channels first."""
-    nodes = [node for node in batch.nodes if node.turns]
+    nodes = [node for node in batch.nodes if node.moves_channels]
     cost_ns = batch.cost_ns(nodes)
     if len(nodes) > 1 and cost_ns > MOVEMENT * batch.step_ns:
         yield reason(

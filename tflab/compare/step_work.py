@@ -23,7 +23,9 @@ class Work:
     bytes: int | None  # of inputs and outputs of a call
     roof_share: float | None  # of what this machine can do at most
     moves: bool  # copies, fills or converts data, and computes nothing
-    turns: bool  # moves the channels of images to another axis, beside an op that knows the axis
+    moves_channels: (
+        bool  # moves the channels of images to another axis, beside an op that knows the axis
+    )
     hands_on: bool  # passes a buffer on: that is what running any op costs
 
     @property

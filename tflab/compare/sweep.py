@@ -18,7 +18,7 @@ KEPT = 3  # traced steps of each batch size, all of whole batches, whose op runs
 
 
 @dataclass
-class Measured:
+class MeasuredBatch:
     """What was measured at one batch size, as far as it came."""
 
     batch_size: int
@@ -95,7 +95,7 @@ def span_of(names: Sequence[str], starts: Sequence[int], durations: Sequence[int
 
 @dataclass(frozen=True)
 class Sweep:
-    batches: Mapping[int, Measured]  # by batch size; only where a step was traced
+    batches: Mapping[int, MeasuredBatch]  # by batch size; only where a step was traced
     ending: measure.Ending
 
 
@@ -118,7 +118,7 @@ def run(
     cut = (place for place, column in enumerate(columns) if not isinstance(column, datasets.Whole))
     batched = next(cut, None)
     batches = {
-        size: Measured(size, rows, batched, plans.steps_of_rounds(rows, batch_sizes, size))
+        size: MeasuredBatch(size, rows, batched, plans.steps_of_rounds(rows, batch_sizes, size))
         for size in batch_sizes
     }
 

@@ -45,7 +45,7 @@ def short(comparison: Comparison, top: int) -> Iterator[Block]:
 def parts(comparison: Comparison, top: int) -> Iterator[Block]:
     yield from head(comparison)
     yield units(comparison)
-    yield from quiet(comparison)
+    yield from quiet_machine(comparison)
     for table in (in_all, side_by_side, an_image) if len(comparison.batch_sizes) > 1 else ():
         for sizes in chunks(comparison.batch_sizes, SIZES_ABREAST):
             yield table(comparison, top, sizes)
@@ -141,7 +141,7 @@ def mean_step(batch: int, steps: StepTimes) -> str:
     return time(1e9 * batch / steps.mean_images_per_second) if steps.mean_images_per_second else ""
 
 
-def quiet(comparison: Comparison) -> Iterator[str]:
+def quiet_machine(comparison: Comparison) -> Iterator[str]:
     """Of layers, which are compared with one another, that the machine was quiet; that it was not
     stands above all numbers."""
     if comparison.by == "layer" and comparison.quality and comparison.quality.quiet:

@@ -121,7 +121,7 @@ def write_text(stream: TextIO, recorded: Recorded) -> None:
     from tflab.exporters import text
 
     blocks = list(view.blocks(conversion.convert(recorded)))
-    with ending.held():
+    with ending.deferred():
         text.show_blocks(blocks, stream)
 
 
@@ -129,14 +129,14 @@ def write_json(stream: TextIO, recorded: Recorded) -> None:
     from tflab.convert import conversion, op_runs
 
     converted = conversion.convert(recorded)
-    with ending.held():  # half a document is none
+    with ending.deferred():  # half a document is none
         op_runs.write_json(stream, converted)
 
 
 def write_csv(stream: TextIO, recorded: Recorded) -> None:
     from tflab.convert import op_runs
 
-    with ending.held():
+    with ending.deferred():
         op_runs.write_csv(stream, recorded)
 
 

@@ -64,7 +64,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     whose = f"{args.model} (--model names another)"
     stages: list[Stage] = []
     followed = None
-    with progress.phase(args.model), ending.held():
+    with progress.phase(args.model), ending.deferred():
         try:
             with ending.released():
                 stages.extend(lifecycle.walk(args.model, options, stop="placement"))

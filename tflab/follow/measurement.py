@@ -110,7 +110,7 @@ def measured(stages: Sequence[Stage], batch_sizes: Sequence[int], options: Optio
 
 def swept(
     program: Program, walked: Placement, sizes: Sequence[int], options: Options
-) -> tuple[Mapping[int, sweep.Measured], dict[int, str], bool]:
+) -> tuple[Mapping[int, sweep.MeasuredBatch], dict[int, str], bool]:
     """The steps of these batch sizes, why one of them failed, and whether Ctrl-C came.
 
     All batch sizes take turns in one session. Where one fails before it was measured at all, the
@@ -122,7 +122,7 @@ def swept(
     failures: dict[int, str] = {}
     while sizes:
         rows = min(max(MOST_ROWS, max(sizes)), STEPS * max(sizes), available)
-        batches: Mapping[int, sweep.Measured] = {}
+        batches: Mapping[int, sweep.MeasuredBatch] = {}
         try:
             rows = sweep.affordable(MOST_S, program, step, sizes, rows, options, "train")
             done = sweep.run(program, step, sizes, rows, options, "train", types)

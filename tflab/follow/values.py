@@ -108,7 +108,7 @@ def gradient(own: Sequence[Value], computed: Sequence[Sequence[Defined]]) -> Def
     return None
 
 
-def of(history: NodeHistory) -> Value | None:
+def only_value(history: NodeHistory) -> Value | None:
     """What a node computes that has one output."""
     return history.values[0] if len(history.values) == 1 else None
 

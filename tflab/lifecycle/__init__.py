@@ -15,11 +15,11 @@ def walk(model: str, options: Options | None = None, stop: str = STAGES[-1]) -> 
     Raises TflabError when a stage cannot be done.
     """
     # Not above: a command that leaves the work to a confined process needs none of it
-    from tflab.runtime import dumps, quiet
+    from tflab.runtime import dumps, quiet_import
     from tflab.views.stages import name
 
     dumps.prepare()  # before the stages import TensorFlow
-    quiet.load()
+    quiet_import.load()
     from tflab.lifecycle import stages
 
     for stage in stages.through(model, options or Options(), runs=stop in STAGES[2:]):

@@ -171,14 +171,14 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     if confinement.is_wanted(models.is_file(args.model)):
         run_folder = {"--logdir": logdirs.new_run(args.logdir, args.model)}
         return confinement.run("lifecycle", argv, args, run_folder if is_kept(args, stop) else {})
-    from tflab.runtime import dumps, quiet
+    from tflab.runtime import dumps, quiet_import
 
     dumps.prepare()
     # A wrong name is an error before a folder is made, or a task started
     models.find(args.model, arguments.saved_of(args))
     if not args.cluster:
         return run_on(args, stop, ())
-    quiet.load()
+    quiet_import.load()
     from tflab.runtime import cluster
 
     with cluster.tasks(args.cluster) as addresses:
@@ -212,7 +212,7 @@ def run_on(args: argparse.Namespace, stop: str, tasks: tuple[str, ...]) -> int:
     stages: list[Stage] = []
     run_folder = logdirs.new_run(args.logdir, args.model) if is_kept(args, stop) else nullcontext()
     began = time.monotonic()
-    with run_folder as place, progress.phase(args.model), ending.held():
+    with run_folder as place, progress.phase(args.model), ending.deferred():
         try:
             show(args, walk(args.model, options, stop), stages)
         except KeyboardInterrupt:
@@ -259,7 +259,7 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
             print(DOCUMENTS[args.format](args, stages, error), flush=True)
 
     try:
-        with ending.held(), ending.shown_by(lambda: document("interrupted")):
+        with ending.deferred(), ending.shown_by(lambda: document("interrupted")):
             for number, stage in enumerate(released(walked), 1):
                 stages.append(stage)
                 if confined.CONFINED and args.format != "text":
@@ -272,7 +272,7 @@ def show(args: argparse.Namespace, walked: Iterator[Stage], stages: list[Stage])
                 text.show_block(out, MORE)
             document(None)
     except (TflabError, KeyboardInterrupt) as failure:
-        with ending.held():
+        with ending.deferred():
             document(str(failure) or "interrupted")
         raise
 

@@ -240,7 +240,9 @@ def gradients_of(
     needed = reach([program.loss.op.name], makers(forward))
     trained = trained_nodes(program, forward)
     for node in forward:
-        function, registered = gradient_functions.of(program.graph.get_operation_by_name(node.name))
+        function, registered = gradient_functions.registered(
+            program.graph.get_operation_by_name(node.name)
+        )
         reason = None
         if node.name not in derived:
             if node.name not in needed:

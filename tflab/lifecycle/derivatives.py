@@ -90,7 +90,7 @@ def size_of(variable: Any) -> int:
 
 
 @dataclass(frozen=True)
-class Run:
+class Gradients:
     """One run of the gradients; each by the variable's name."""
 
     values: dict[str, np.ndarray]
@@ -102,7 +102,7 @@ class Run:
 
 def computed(
     program: Program, pairs: Mapping[str, Any], names: Iterable[str], options: Options
-) -> Run:
+) -> Gradients:
     """The gradients of the first batch by the graph, and by finite differences, with the variables
     and with what the formulas name."""
     batch = next(session.feed_batches(program, options.batch_size))
@@ -122,7 +122,7 @@ def computed(
         values, named = live.run((tensors, fetches), feeds)
         losses, seconds = gradient_check.losses_of(live, program.loss.name, feeds)
     setters = {name: variable.setter for name, variable in variables.items()}
-    run = Run(
+    run = Gradients(
         values={name: np.asarray(value) for name, value in values.items()},
         slopes={},
         starts={name: first[setters[name]] for name in pairs if name in setters},
@@ -132,7 +132,7 @@ def computed(
     count = sum(map(len, elements.values()))
     if gradient_check.unfit(losses) or gradient_check.affordable(count, seconds) < count:
         return run
-    again = gradient_check.Run(graph, program.loss.name, options, feeds, variables, first)
+    again = gradient_check.Loss(graph, program.loss.name, options, feeds, variables, first)
     return replace(run, slopes=gradient_check.differences(again, elements)[0])
 
 

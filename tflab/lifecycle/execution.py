@@ -86,7 +86,7 @@ def execute(placement: Placement, options: Options) -> Execution:
 
     Raises TflabError when a step fails. On Ctrl-C the steps until then are kept.
     """
-    with signals.held():
+    with signals.deferred():
         execution = measure_steps(placement, options)
         return replace(execution, interrupted=True) if signals.taken() else execution
 

@@ -22,7 +22,7 @@ from tflab.lifecycle import split, towers
 from tflab.models import compiled, saved
 from tflab.records import Frontend, Model, Options, Program, Saved
 from tflab.runtime import functions, nodes, private
-from tflab.saved_graphs import formats, gate
+from tflab.saved_graphs import formats, permissions
 
 ROWS_OF_NOTHING = 2**16  # a model that is fed nothing runs with any batch size
 SEED = 1  # of the graph: the same weights in every run
@@ -106,8 +106,8 @@ def from_keras(
         except TflabError as error:
             why = str(error)
         else:
-            asked = gate.Gate(name).check if models.is_file(name) else None
-            return replace(model, gate=asked), graph
+            asked = permissions.Permissions(name).check if models.is_file(name) else None
+            return replace(model, check_run=asked), graph
     file = formats.exported(lambda: keras_model, name)
     graph = tf.Graph()
     model = call_model(name, lambda: saved.build(file, options.of_file), graph)

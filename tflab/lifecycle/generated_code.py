@@ -49,7 +49,7 @@ def own_bytes(kernel: xla.Kernel) -> int:
     return kernel.code.size_bytes if kernel.code and kernel.function == kernel.name else 0
 
 
-def code_of(link: links.Link) -> Machined:
+def code_of(link: links.CodeLink) -> Machined:
     return Machined(
         node=link.node,
         hlo=f"{link.operation.opcode} in {link.kernel}",

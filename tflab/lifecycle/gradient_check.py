@@ -75,7 +75,7 @@ def check(
     elements = {
         name: chosen(gradient, count, rng) for name, gradient in zip(names, gradients, strict=True)
     }
-    run = Run(graph, program.loss.name, options, feeds, variables, values)
+    run = Loss(graph, program.loss.name, options, feeds, variables, values)
     slopes, dtype = differences(run, elements)
     return tuple(
         compare(name, gradient, elements[name], slopes[name], dtype)
@@ -84,7 +84,7 @@ def check(
 
 
 @dataclass(frozen=True)
-class Run:
+class Loss:
     """A loss that can be computed: its graph, what is fed, and the values of variables."""
 
     graph: tf.Graph
@@ -109,7 +109,7 @@ def affordable(elements: int, seconds: float) -> int:
 
 
 def differences(
-    run: Run, elements: Mapping[str, np.ndarray]
+    run: Loss, elements: Mapping[str, np.ndarray]
 ) -> tuple[dict[str, np.ndarray], tf.DType]:
     """The central differences of a loss by these elements of each variable, and the precision in
     which they were taken: that of the widest copy of the graph that runs."""

@@ -10,7 +10,7 @@ import tensorflow as tf
 from tflab.runtime import private
 
 
-def of(op: tf.Operation) -> tuple[str | None, bool]:
+def registered(op: tf.Operation) -> tuple[str | None, bool]:
     """The registered gradient function as `_MulGrad (math_grad.py:1404)`, and whether the type
     has an entry in the registry at all; an entry may say "not differentiable"."""
     try:

@@ -32,7 +32,7 @@ def read(frontend: Frontend, options: Options) -> Backward:
             Gradient(
                 node.name,
                 node.op,
-                gradient_functions.of(program.graph.get_operation_by_name(node.name))[0],
+                gradient_functions.registered(program.graph.get_operation_by_name(node.name))[0],
                 tuple(made[node.name]),
             )
             for node in frontend.nodes

@@ -20,7 +20,7 @@ PLACING = ("pre_placement", "placer", "post_placement")  # groups of passes that
 
 
 @dataclass(frozen=True)
-class Observed:
+class Instrumented:
     """What the runtime wrote down of one step."""
 
     metadata: Any  # RunMetadata: the graphs that ran, one per device, and the tensors they made
@@ -29,7 +29,7 @@ class Observed:
     notes: tuple[str, ...] = ()  # what could not be read, and why
 
 
-def run(program: Program, step: session.Step, options: Options) -> Observed:
+def run(program: Program, step: session.Step, options: Options) -> Instrumented:
     """Run one step and keep what the runtime says of it: graphs, passes, generated code.
 
     Where TensorFlow was loaded before it could be made to dump, the step runs in a process
@@ -43,7 +43,7 @@ def run(program: Program, step: session.Step, options: Options) -> Observed:
     return child.call("tflab.lifecycle.instrumented_step:run_graph_def", *args)
 
 
-def run_graph_def(graph_def: bytes, *args: Any) -> Observed:
+def run_graph_def(graph_def: bytes, *args: Any) -> Instrumented:
     """`run_here` for a graph that comes from another process."""
     graph = tf.Graph()
     with graph.as_default():
@@ -57,7 +57,7 @@ def run_here(
     step: session.Step,
     values: Sequence[np.ndarray],
     options: Options,
-) -> Observed:
+) -> Instrumented:
     """Run the step in this process, one that `dumps.prepare` has prepared for it."""
     metadata = tf1.RunMetadata()
     generated = dumps.prepare()
@@ -77,7 +77,7 @@ def run_here(
             modules = xla.read(generated) if options.xla else ()
         except TflabError as error:
             notes.append(str(error))
-    return Observed(metadata, snapshots, modules, tuple(notes))
+    return Instrumented(metadata, snapshots, modules, tuple(notes))
 
 
 Reader = Callable[[], Iterable[Snapshot]]

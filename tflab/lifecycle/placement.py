@@ -103,7 +103,7 @@ def recognised(backward: Backward) -> tuple[str, ...]:
 def generated_code(
     program: Program,
     fetches: tuple[str, ...],
-    observed: instrumented_step.Observed,
+    observed: instrumented_step.Instrumented,
     options: Options,
 ) -> tuple[tuple[Generated, ...], tuple[str, ...]]:
     """What XLA generated for the step, with --xla; of a small graph, for the output alone.

@@ -136,9 +136,9 @@ def set_to(live: tf1.Session, program: Program, readers: Mapping[str, str], star
             )
         setters[name] = op
     feeds = {op.inputs[1]: start[name] for name, op in setters.items()}
-    if program.model.gate:
+    if program.model.check_run:
         fed = [tensor.name for tensor in feeds]
-        program.model.gate(program.graph, [op.name for op in setters.values()], fed, ())
+        program.model.check_run(program.graph, [op.name for op in setters.values()], fed, ())
     live.run(list(setters.values()), feeds)
 
 

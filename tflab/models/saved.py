@@ -22,11 +22,11 @@ from tflab.escaping import ended
 from tflab.records import Function, Model, Node, Saved, Start
 from tflab.runtime import functions, nodes, refusals
 from tflab.saved_graphs import (
-    elsewhere,
     feeding,
     fetching,
-    gate,
+    permissions,
     recursion,
+    remote_devices,
     sparse_inputs,
     starting,
     waiting,
@@ -56,9 +56,9 @@ def build(file: GraphFile, options: Saved) -> Model:
     """
     graph = tf.compat.v1.get_default_graph()
     graph_def, moved = (
-        elsewhere.here(file.graph_def) if options.soft_placement else (file.graph_def, "")
+        remote_devices.here(file.graph_def) if options.soft_placement else (file.graph_def, "")
     )
-    graph_def, paths = gate.with_paths(graph_def, starting.table_initialisation(file).feeds)
+    graph_def, paths = permissions.with_paths(graph_def, starting.table_initialisation(file).feeds)
     import_graph(replace(file, graph_def=graph_def), graph, options, paths)
     graph_nodes = nodes.from_graph(graph)
     signature = fetching.signature_of(file, options.signature)
@@ -87,6 +87,8 @@ def build(file: GraphFile, options: Saved) -> Model:
         start, iterators = started(file, graph, graph_nodes, needed, fed)
     except TflabError as error:
         unready = error
+    notes = notes_of(file, fetches, why, start, moved, fixed, made_up)
+    permitted = permissions.Permissions(file.name, options.allowed, paths)
     return Model(
         output=output_of(graph, graph_nodes, fetches),
         feeds={tensor: feeding.label(tensor) for tensor in fed},
@@ -94,18 +96,14 @@ def build(file: GraphFile, options: Saved) -> Model:
         loss=loss,
         fetches=fetches,
         parameters=parameters(graph, graph_nodes, loss, fed),
-        notes=(
-            *notes_of(file, fetches, why, start, moved, fixed, made_up),
-            *unfed,
-            *iterators,
-        ),
+        notes=(*notes, *unfed, *iterators),
         start=start,
         lines=file.lines,
         made_up=tuple(feeding.label(t) for t in fed if t.name not in asked.files),
         unready=unready,
         fixed_batch=fixed and fixed[1],
         captured=(),
-        gate=None if options.side_effects else gate.Gate(file.name, options.allowed, paths).check,
+        check_run=None if options.side_effects else permitted.check,
     )
 
 
@@ -212,7 +210,7 @@ def import_graph(
     graph_def = (
         file.graph_def
         if options.side_effects
-        else gate.locked(file.graph_def, options.allowed, paths)
+        else permissions.locked(file.graph_def, options.allowed, paths)
     )
     try:
         with graph.as_default():

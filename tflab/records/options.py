@@ -59,7 +59,7 @@ class Model:
     not_trained: str = ""  # why it has no loss or no optimiser, where that needs a reason
     unready: TflabError | None = None  # why no step of it can run, and what would help
     # Asked before a run: (graph, what is to run, what is fed, what of that holds a path of tflab's)
-    gate: Callable[[Any, Iterable[str], Collection[str], Collection[str]], None] | None = None
+    check_run: Callable[[Any, Iterable[str], Collection[str], Collection[str]], None] | None = None
     # The values of variables with which the data were made: what training has to find
     fixed_batch: int | None = None  # rows of every step, where the graph allows no other number
     captured: tuple[int, ...] = BATCH_SIZES  # batch sizes for TensorBoard beside the one asked for
@@ -76,7 +76,7 @@ class Saved:
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()  # (tensor, the shape to feed)
     fetches: tuple[str, ...] = ()  # what to run instead of the graph's own choice
     side_effects: bool = False  # whether it may touch more than tensors
-    allowed: tuple[str, ...] = ()  # the effects that it may have otherwise, as the gate says them
+    allowed: tuple[str, ...] = ()  # the effects that it may have otherwise, by `Effect.what`
     soft_placement: bool = False  # whether devices of other machines are taken for those of this
 
 

@@ -29,7 +29,7 @@ from tflab.escaping import visible
 from tflab.records import History, Measurement
 from tflab.records.options import SPLITS
 from tflab.records.scaling import as_given
-from tflab.report import given, selection
+from tflab.report import inputs, selection
 from tflab.runtime import dumps
 
 if TYPE_CHECKING:
@@ -109,12 +109,12 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         return confinement.run("report", argv, args, {"--out": place}, readable)
     dumps.prepare()  # before the model imports TensorFlow
     models.find(args.model)
-    kept = given.measurements(args.others, args.model)
+    kept = inputs.measurements(args.others, args.model)
     names = selection.chosen(chapters_of(args), args.model)
-    trained = given.training(args.logdir, args.model) if args.logdir else None
+    trained = inputs.training(args.logdir, args.model) if args.logdir else None
     granted = confined.output("--out")
     out = granted[1] if granted else Path(args.out) if args.out else free(args.force)
-    with progress.phase("report"), ending.held():
+    with progress.phase("report"), ending.deferred():
         with staging(out, args.force) as folder:
             lab = measured(args, names, trained, kept)
             write(lab, args, names, folder)

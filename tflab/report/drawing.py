@@ -179,12 +179,22 @@ def tracks(forward: Sequence[Box], waits: Waits, homes: Homes, anchors: Anchors)
     ladder = ((), *layering.rows(forward, waits))
     return (
         Box("forward/", "Forward", ladder, framed=False),
-        Box("backward/", "Backward", beside(ladder, 1, True, waits, homes, anchors), framed=False),
-        Box("update/", "Updates", beside(ladder, 2, False, waits, homes, anchors), framed=False),
+        Box(
+            "backward/",
+            "Backward",
+            place_beside(ladder, 1, True, waits, homes, anchors),
+            framed=False,
+        ),
+        Box(
+            "update/",
+            "Updates",
+            place_beside(ladder, 2, False, waits, homes, anchors),
+            framed=False,
+        ),
     )
 
 
-def beside(
+def place_beside(
     ladder: Sequence[Row], track: int, up: bool, waits: Waits, homes: Homes, anchors: Anchors
 ) -> tuple[Row, ...]:
     """The rows of another track: each box beside the forward box that it belongs to."""

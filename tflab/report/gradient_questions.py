@@ -29,7 +29,7 @@ def questions(walked: Walked) -> Iterator[Question]:
 def row_of_product(walked: Walked) -> Iterator[Question]:
     """What a row adds to a gradient that is a sum over the batch of products."""
     for history in walked.histories.values():
-        node, own = history.meaning, values.of(history)
+        node, own = history.meaning, values.only_value(history)
         if history.op != "Mul" or node is None or not node.formula or node.complete:
             continue
         factors = [factor(name, walked) for name in history.inputs]
@@ -63,7 +63,7 @@ def factor(tensor: str, walked: Walked) -> tuple[str, tuple[float, ...]] | None:
     if history is None:
         return None
     name = history.meaning.towards if history.meaning else history.name
-    value = values.of(history)
+    value = values.only_value(history)
     return (name, numbers_of(value)) if name and value else None
 
 

@@ -11,7 +11,7 @@ from tflab.records import Frontend, Options
 from tflab.records.options import BATCH_SIZES
 from tflab.records.scaling import Tasks
 from tflab.report.contents import OneStep, OverTasks
-from tflab.runtime import quiet
+from tflab.runtime import quiet_import
 from tflab.units import plural
 
 STEPS = 20  # at each number of tasks
@@ -55,7 +55,7 @@ def measure(model: str, begun: OverTasks, options: Options) -> OverTasks:
 
     Raises KeyboardInterrupt as soon as it was interrupted.
     """
-    quiet.load()
+    quiet_import.load()
     from tflab.compare import scaling
 
     clusters, phase = begun.clusters, begun.phase

@@ -116,11 +116,11 @@ def weights(nodes: Iterable[Any], start: Start) -> str | None:
         if node.attr["value"].tensor.dtype != tf1.string.as_datatype_enum
     ]
     given: Mapping[str, Any] = start.feeds
-    parts += [name.encode() + part for name in sorted(given) for part in held(given[name])]
+    parts += [name.encode() + part for name in sorted(given) for part in start_bytes(given[name])]
     return digest(parts) if parts else None
 
 
-def held(value: Any) -> Iterator[bytes]:
+def start_bytes(value: Any) -> Iterator[bytes]:
     """A value that variables or tables start with; of the name of a file, what is in that."""
     if not isinstance(value, str):
         yield np.asarray(value).tobytes()

@@ -137,9 +137,9 @@ def function(
     ]
     for node_def in definition.node_def:
         node = nodes.from_node_def(node_def, makers, shapes, signatures)
-        body.append(replace(node, inputs=tuple(map(names.of, node.inputs))))
+        body.append(replace(node, inputs=tuple(map(names.name_of, node.inputs))))
     results = (definition.ret.get(arg.name, "") for arg in definition.signature.output_arg)
-    returns = tuple(names.of(result) for result in results if result)
+    returns = tuple(names.name_of(result) for result in results if result)
     return Function(definition.signature.name, called_by, tuple(body), returns)
 
 
@@ -205,7 +205,7 @@ class Names:
         self.signatures = signatures
         self.starts: dict[str, dict[str, int]] = {}  # node -> argument -> its first output
 
-    def of(self, tensor: str) -> str:
+    def name_of(self, tensor: str) -> str:
         node, *rest = tensor.split(":")
         if rest and node in self.by_name:
             start = self.outputs(node).get(rest[0])

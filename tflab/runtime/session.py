@@ -107,8 +107,8 @@ def start_of(program: Program) -> Start:
     Raises EffectsError where that may touch more than tensors and is not allowed to.
     """
     start = program.model.start or Start(initializers(program.graph))
-    if program.model.gate:
-        program.model.gate(program.graph, start.targets, start.feeds, start.feeds)
+    if program.model.check_run:
+        program.model.check_run(program.graph, start.targets, start.feeds, start.feeds)
     return start
 
 
@@ -154,8 +154,8 @@ def step_of(program: Program, fetches: Sequence[str]) -> Step:
     Raises EffectsError where it may touch more than tensors and is not allowed to.
     """
     feeds = tuple(sorted(tensor.name for tensor in program.model.feeds))
-    if program.model.gate:
-        program.model.gate(program.graph, fetches, feeds, ())
+    if program.model.check_run:
+        program.model.check_run(program.graph, fetches, feeds, ())
     return Step(
         feeds=feeds,
         fetches=tuple(name for name in fetches if ":" in name),

@@ -106,7 +106,7 @@ def columns_of(
     given = {name: arrays.load(name, file) for name, file in asked.files.items()}
     for tensor in fed:
         arrays.check_shape(tensor, asked.files, given)
-    laid_out = flat.of(graph, needed, fed)
+    laid_out = flat.flatten(graph, needed, fed)
     sparse = sparse_inputs.among(laid_out, fed, asked.tensors)
     shapes, fitted = shapes_of(laid_out, fed, asked, given, sparse)
     of_sparse = {name: one for one in sparse for name in one.names}

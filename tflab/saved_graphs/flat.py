@@ -14,7 +14,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tflab.runtime import private
-from tflab.saved_graphs import gate
+from tflab.saved_graphs import permissions
 from tflab.saved_graphs.reach import PLAIN_CALLS, node_of
 
 MOST = 50_000  # nodes, and calls that are laid out; calls beyond them stay calls
@@ -39,7 +39,7 @@ class Flat:
         return self.graph.get_tensor_by_name(f"{self.fed[fed]}:0")
 
 
-def of(graph: tf.Graph, needed: Collection[str], fed: Collection[tf.Tensor]) -> Flat:
+def flatten(graph: tf.Graph, needed: Collection[str], fed: Collection[tf.Tensor]) -> Flat:
     """The nodes that are needed, with what is fed as placeholders. Functions are left alone where
     TensorFlow does not take what they were laid out to."""
     graph_def = graph.as_graph_def()
@@ -170,7 +170,7 @@ class Layout:
             copy.CopyFrom(node)
             del copy.input[:]
             copy.input.extend(map(self.resolved, node.input))
-        return gate.shut(made)
+        return permissions.shut(made)
 
     def resolved(self, tensor: str) -> str:
         seen = {tensor}

@@ -23,7 +23,7 @@ from tflab.cli import arguments, command, ending, folding, logdirs, progress
 from tflab.errors import LostTaskError
 from tflab.escaping import visible
 from tflab.records.options import SPLITS
-from tflab.runtime import quiet
+from tflab.runtime import quiet_import
 
 if TYPE_CHECKING:
     from rich.progress import Progress
@@ -94,7 +94,7 @@ def run(args: argparse.Namespace) -> int:
     arguments.check_cluster(args)
     if not args.cluster:
         return run_on(args, ())
-    quiet.load()
+    quiet_import.load()
     from tflab.runtime import cluster
 
     with cluster.tasks(args.cluster) as tasks:
@@ -128,7 +128,7 @@ def run_on(args: argparse.Namespace, tasks: tuple[str, ...]) -> int:
         again = resuming(settings, folder, args.soft_placement)
         raise LostTaskError(f"{error} To continue from the last checkpoint:  {again}") from error
     finally:
-        with ending.held():
+        with ending.deferred():
             show(folder)
     if status:
         note(f"Interrupted. To continue:  {resuming(settings, folder, args.soft_placement)}")

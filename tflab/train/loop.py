@@ -33,7 +33,7 @@ PAUSE_S = 10.0  # between checkpoints within an epoch: how much work a kill may 
 
 
 @dataclass(frozen=True)
-class Run:
+class RunningTraining:
     """A training that is going on."""
 
     trainer: Trainer
@@ -69,12 +69,14 @@ def train(
         graph = trainer.program.graph
         config = config_of(settings, trainer.options)
         live = stack.enter_context(session.fresh(graph, trainer.options, config))
-        stack.enter_context(ending.held())
+        stack.enter_context(ending.deferred())
         batch_size = settings.batch_size
         untraced = start or trainer.options.cluster
         traced = None if untraced else tracing.begin_tracing(trainer, live, folder, batch_size)
         kept = finder.Kept(trainer, live)
-        run = Run(trainer, settings, folder, live, history_file, event_files, kept, traced)
+        run = RunningTraining(
+            trainer, settings, folder, live, history_file, event_files, kept, traced
+        )
         if start:
             checkpoints.restore(trainer.saver, live, start)
         else:
@@ -106,7 +108,7 @@ def config_of(settings: Settings, options: Options) -> tf1.ConfigProto:
     return config
 
 
-def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
+def epoch_steps(run: RunningTraining, epoch: int, done: int) -> Iterator[TimedStep]:
     """Run the steps of an epoch, except for those among the first `done` of the training."""
     settings, trainer = run.settings, run.trainer
     step_once = trainer.train.callable(run.live)
@@ -152,7 +154,7 @@ def epoch_steps(run: Run, epoch: int, done: int) -> Iterator[TimedStep]:
         yield step
 
 
-def batches(run: Run) -> finder.Batch:
+def batches(run: RunningTraining) -> finder.Batch:
     """What each step is fed, by its number in the whole training, from 0."""
     settings = run.settings
     columns = list(session.feed_columns(run.trainer.program, "train").values())
@@ -166,13 +168,13 @@ def batches(run: Run) -> finder.Batch:
     return batch
 
 
-def rate_of(run: Run, before: int) -> float:
+def rate_of(run: RunningTraining, before: int) -> float:
     """The learning rate of a step."""
     settings = run.settings
     return float(run.trainer.recipe.rate(before, settings.epoch_steps, settings.steps))
 
 
-def finish_epoch(run: Run, steps: Sequence[TimedStep]) -> Epoch:
+def finish_epoch(run: RunningTraining, steps: Sequence[TimedStep]) -> Epoch:
     """Evaluate on the test data, record the epoch, and save a checkpoint."""
     weights = finite_weights(run, steps[-1].step)
     result = evaluation.evaluate(run.trainer, run.live)
@@ -188,7 +190,7 @@ def finish_epoch(run: Run, steps: Sequence[TimedStep]) -> Epoch:
     return epoch
 
 
-def save(run: Run, step: int) -> None:
+def save(run: RunningTraining, step: int) -> None:
     """Save a checkpoint, after flushing the event files up to this step."""
     finite_weights(run, step)
     with writing(run.folder, step):
@@ -196,7 +198,7 @@ def save(run: Run, step: int) -> None:
         checkpoints.save(run.trainer.saver, run.live, run.folder / checkpoints.FOLDER, step)
 
 
-def finite_weights(run: Run, step: int) -> dict[str, np.ndarray]:
+def finite_weights(run: RunningTraining, step: int) -> dict[str, np.ndarray]:
     """All weights by name. Raises TflabError where one of them is not finite."""
     weights = run.live.run({weight.op.name: weight for weight in run.trainer.weights})
     for name, values in weights.items():
@@ -205,17 +207,17 @@ def finite_weights(run: Run, step: int) -> dict[str, np.ndarray]:
     return weights
 
 
-def keep(run: Run, step: int) -> None:
+def keep(run: RunningTraining, step: int) -> None:
     """Copy the variables. Raises TflabError where one of them is not finite."""
     if not run.trainer.options.cluster and (name := run.kept.copy(step)):
         raise no_number(run, name, step)
 
 
-def no_number(run: Run, name: str, step: int) -> TflabError:
+def no_number(run: RunningTraining, name: str, step: int) -> TflabError:
     return divergence(run, f"after step {step:,} not all of '{name}' are finite numbers", step)
 
 
-def divergence(run: Run, what: str, steps: int) -> TflabError:
+def divergence(run: RunningTraining, what: str, steps: int) -> TflabError:
     """What is not finite after so many steps, and where that came from."""
     return TflabError(
         f"The training diverged: {what}. {finder.find(run.kept, batches(run), steps)} The "

@@ -21,7 +21,7 @@ class ExpressionIds:
     def __init__(self) -> None:
         self.known: dict[tuple[object, ...], int] = {}
 
-    def of(self, opcode: str, *operands: object) -> int:
+    def number(self, opcode: str, *operands: object) -> int:
         if opcode in ("fmul", "fadd"):
             operands = tuple(sorted(operands, key=str))  # a * b is b * a
         return self.known.setdefault((opcode, *operands), len(self.known))
@@ -31,16 +31,16 @@ def hlo_expressions(operations: Iterable[Operation], numbers: ExpressionIds) -> 
     """The expression that each operation of a fusion computes, element by element."""
     ids: dict[str, int] = {}
     for op in operations:
-        ids[op.name] = numbers.of("HLO", op.name)  # equal to no other
+        ids[op.name] = numbers.number("HLO", op.name)  # equal to no other
         operands = [ids.get(name, ids[op.name]) for name in op.operands]
         if op.opcode == "parameter":
-            ids[op.name] = numbers.of("argument", *op.operands)
+            ids[op.name] = numbers.number("argument", *op.operands)
         elif op.opcode == "constant" and (value := float32_bits("".join(op.operands))) is not None:
-            ids[op.name] = numbers.of("constant", value)
+            ids[op.name] = numbers.number("constant", value)
         elif op.opcode in MOVES and len(operands) == 1:
             ids[op.name] = operands[0]
         elif op.opcode in ARITHMETIC:
-            ids[op.name] = numbers.of(ARITHMETIC[op.opcode], *operands)
+            ids[op.name] = numbers.number(ARITHMETIC[op.opcode], *operands)
     return ids
 
 
@@ -63,12 +63,12 @@ def llvm_expressions(function: LlvmFunction, numbers: ExpressionIds) -> dict[str
 
     def value(operand: str) -> int:
         literal = float32_bits(operand.removeprefix("splat (").rstrip(")").rpartition(" ")[2])
-        return ids.get(operand, numbers.of("constant", operand if literal is None else literal))
+        return ids.get(operand, numbers.number("constant", operand if literal is None else literal))
 
     for line in function.body:
-        ids[line.name] = numbers.of("LLVM", line.name)  # equal to no other
+        ids[line.name] = numbers.number("LLVM", line.name)  # equal to no other
         if line.operands:
-            ids[line.name] = numbers.of(line.opcode, *map(value, line.operands))
+            ids[line.name] = numbers.number(line.opcode, *map(value, line.operands))
         elif match := SPLAT.match(line.text):
             ids[line.name] = value(match[1] or match[2])
         elif match := GET_POINTER.match(line.text):
@@ -84,7 +84,7 @@ def llvm_expressions(function: LlvmFunction, numbers: ExpressionIds) -> dict[str
             elif match[1] == "ptr" and base == "arguments" and offset % 16 == 0:
                 pointers[line.name] = ("argument", offset // 16)
             elif match[1] != "ptr" and base == "argument":
-                ids[line.name] = numbers.of("argument", str(offset))
+                ids[line.name] = numbers.number("argument", str(offset))
     return ids
 
 

@@ -13,7 +13,7 @@ from tflab.xla.listings import Code, Instruction, LlvmFunction, LlvmInstruction,
 
 
 @dataclass(frozen=True)
-class Link:
+class CodeLink:
     """One arithmetic operation, from the graph node to the processor's instructions.
 
     `inferred` lists the connections that the dump does not state, and how they were inferred. Where
@@ -47,7 +47,7 @@ NO_ARITHMETIC = (
 )
 
 
-def arithmetic_links(module: Module) -> tuple[Link, ...]:
+def arithmetic_links(module: Module) -> tuple[CodeLink, ...]:
     """Each float multiply, add, subtract and divide of the cluster, with its instructions.
 
     An HLO operation and an LLVM instruction are linked when both compute the same expression of the
@@ -61,7 +61,7 @@ def arithmetic_links(module: Module) -> tuple[Link, ...]:
     )
 
 
-def links_of_kernel(kernel: Kernel, function: LlvmFunction, code: Code) -> Iterator[Link]:
+def links_of_kernel(kernel: Kernel, function: LlvmFunction, code: Code) -> Iterator[CodeLink]:
     numbers = expressions.ExpressionIds()
     hlo_ids = expressions.hlo_expressions(kernel.operations, numbers)
     llvm_ids = expressions.llvm_expressions(function, numbers)
@@ -89,7 +89,7 @@ def links_of_kernel(kernel: Kernel, function: LlvmFunction, code: Code) -> Itera
         chosen = exact or [i for i in unlinked if i.opcode == ARITHMETIC[op.opcode]]
         of_chosen = kinds(chosen)
         rivals = unlinked_ops if of_chosen & kinds(unlinked) else ()
-        yield Link(
+        yield CodeLink(
             node=op.node,
             operation=op,
             kernel=kernel.name,

@@ -86,5 +86,5 @@ def test_rows_are_messages_one_after_another():
 def test_the_same_bytes_stand_in_every_row():
     rows = wire.same(b"xyz", 2)
     assert (rows.encoded(), rows.lengths.tolist()) == (b"xyzxyz", [3, 3])
-    both = wire.beside([rows, wire.varints(np.array([1, 2]))])
+    both = wire.concatenated([rows, wire.varints(np.array([1, 2]))])
     assert (both.encoded(), both.lengths.tolist()) == (b"xyz\x01xyz\x02", [4, 4])

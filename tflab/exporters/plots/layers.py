@@ -59,7 +59,7 @@ def draw(
     axes.set_ylim(len(rows) - 0.4, -0.7)
     for place, row in enumerate(rows):
         bar(axes, place, row, row.share > threshold)
-    beside(axes, -1, {header: header for header in COLUMNS}, style.FAINT)
+    write_numbers(axes, -1, {header: header for header in COLUMNS}, style.FAINT)
     axes.axvline(
         threshold * sum(row.step_ns for row in rows),
         color=style.INK,
@@ -105,14 +105,14 @@ def bar(axes: Axes, place: int, row: OpStats, marked: bool) -> None:
             capsize=2.5,
         )
     weight = "bold" if marked else "normal"
-    beside(axes, place, numbers, style.INK, weight)
+    write_numbers(axes, place, numbers, style.INK, weight)
 
 
 def wide() -> bool:
     return style.width() >= style.WIDTH
 
 
-def beside(
+def write_numbers(
     axes: Axes, place: float, numbers: Mapping[str, str], color: str, weight: str = "normal"
 ) -> None:
     """The numbers that are known, by their headers, right of the panel."""

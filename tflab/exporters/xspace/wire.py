@@ -81,14 +81,14 @@ def varints(values: np.ndarray) -> Rows:
 
 def numbers(number: int, values: np.ndarray) -> Rows:
     """A field that holds a whole number, in each row."""
-    return beside([same(varint(number << 3 | VARINT), len(values)), varints(values)])
+    return concatenated([same(varint(number << 3 | VARINT), len(values)), varints(values)])
 
 
 def nested(number: int, fields: Sequence[Rows]) -> Rows:
     """A field that holds a message of these fields, in each row."""
-    body = beside(fields)
+    body = concatenated(fields)
     tag = same(varint(number << 3 | LENGTH), len(body.lengths))
-    return beside([tag, varints(body.lengths), body])
+    return concatenated([tag, varints(body.lengths), body])
 
 
 def same(content: bytes, rows: int) -> Rows:
@@ -99,7 +99,7 @@ def same(content: bytes, rows: int) -> Rows:
     return Rows((block,), np.full(rows, len(content)))
 
 
-def beside(fields: Sequence[Rows]) -> Rows:
+def concatenated(fields: Sequence[Rows]) -> Rows:
     """Fields that follow one another in the message."""
     blocks = tuple(block for rows in fields for block in rows.blocks)
     return Rows(blocks, np.sum([rows.lengths for rows in fields], axis=0))

@@ -1,4 +1,4 @@
-"""The gate: nothing that a run would reach touches a file without leave, whatever leads to it."""
+"""Permissions: no run reaches a file without leave, whatever in the graph leads to it."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tflab.cli import confinement
 from tflab.errors import EffectsError
 from tflab.records import Options, Saved
 from tflab.runtime import session
-from tflab.saved_graphs import formats, gate, reach
+from tflab.saved_graphs import formats, permissions, reach
 
 pytestmark = pytest.mark.tensorflow
 
@@ -252,7 +252,7 @@ def through_a_variable(*more, alias=None):
     )
     graph.node.extend([alias] if alias else [])
     nodes = reach.reached(graph, ["read"], ["path:0"], ["path:0"])
-    return [effect.what for effect in gate.effects(nodes)]
+    return [effect.what for effect in permissions.effects(nodes)]
 
 
 def test_a_path_goes_through_a_variable_that_holds_nothing_else():
@@ -301,7 +301,7 @@ def test_a_variable_without_a_shared_name_has_other_handles_in_functions():
 
     def effects():
         nodes = reach.reached(graph, ["read"], ["path:0"], ["path:0"])
-        return [effect.what for effect in gate.effects(nodes)]
+        return [effect.what for effect in permissions.effects(nodes)]
 
     assert effects() == []
     function = graph.library.function.add()
@@ -328,7 +328,9 @@ def test_a_path_is_followed_through_thousands_of_nodes_and_calls():
         call.attr["f"].func.name = f"f{number + 1}"
 
     def effects(given):
-        return [e.node for e in gate.effects(reach.reached(graph, ["call"], ["path:0"], given))]
+        return [
+            e.node for e in permissions.effects(reach.reached(graph, ["call"], ["path:0"], given))
+        ]
 
     assert effects(["path:0"]) == []
     assert effects([]) == ["f2999/read"]
@@ -349,7 +351,7 @@ def test_an_argument_of_several_tensors_does_not_pass_a_path_to_its_neighbour():
 
     def effects():
         nodes = reach.reached(graph, ["call"], ["own:0"], ["own:0"])
-        return [effect.node for effect in gate.effects(nodes)]
+        return [effect.node for effect in permissions.effects(nodes)]
 
     assert effects() == ["f/read"]
     function.signature.input_arg[0].number_attr = ""
@@ -428,7 +430,7 @@ def test_what_follows_from_constants_is_known():
         *(("both", "Add", ("read", "x")), ("random", "RandomUniform", ("c",))),
         *(("a", "Identity", ("b",)), ("b", "Identity", ("a",))),
     )
-    assert [node.name for node in gate.early(graph)] == ["c", "read"]
+    assert [node.name for node in permissions.early(graph)] == ["c", "read"]
 
 
 def test_a_function_that_a_constant_goes_into_is_locked_with_its_reader():
@@ -439,11 +441,11 @@ def test_a_function_that_a_constant_goes_into_is_locked_with_its_reader():
     function.signature.input_arg.add(name="path", type=tf.string.as_datatype_enum)
     function.node_def.add(name="read", op="ReadFile", input=["path"])
     before = graph.SerializeToString(deterministic=True)
-    locked = gate.locked(graph)
-    assert gate.LOCK in locked.library.function[0].node_def[0].attr
+    locked = permissions.locked(graph)
+    assert permissions.LOCK in locked.library.function[0].node_def[0].attr
     assert graph.SerializeToString(deterministic=True) == before
     graph.node[1].input[0] = "x"
-    assert gate.locked(graph) is graph
+    assert permissions.locked(graph) is graph
 
 
 def test_a_path_of_tflabs_own_is_followed_into_functions_but_not_through_other_ops():
@@ -461,7 +463,7 @@ def test_a_path_of_tflabs_own_is_followed_into_functions_but_not_through_other_o
 
     def effects(target):
         nodes = reach.reached(graph, [target], ["path:0"], ["path:0"])
-        return [effect.node for effect in gate.effects(nodes)]
+        return [effect.node for effect in permissions.effects(nodes)]
 
     assert effects("call") == []
     assert effects("again") == ["restore/read"]

@@ -1,7 +1,7 @@
-"""Gate: a graph from a file runs what touches tensors alone; more than that, its user has to allow.
+"""Permissions: a graph from a file runs ops that touch tensors alone; its user may allow more.
 
 Behind it, `cli.confinement` keeps the process from what it was not given, whatever the graph does.
-The gate is asked when something is about to run, about all that the run would reach. What may read
+They are checked when something is about to run, about all that the run would reach. What may read
 a file all the same is fed the path by tflab: that of the checkpoint beside the graph, or that of an
 asset within its folder. The graph chooses neither, and only ops that read get through with it.
 """
@@ -23,8 +23,8 @@ LISTED = 5  # effects that a message lists
 LOCK = "_kernel"  # of kernels, the runtime takes one with this label, and there is none
 
 
-class Gate:
-    """The gate of a graph: asked once about each run."""
+class Permissions:
+    """What a graph may do: checked once for each run."""
 
     def __init__(
         self, name: str, allowed: Collection[str] = (), paths: Collection[str] = ()

@@ -18,7 +18,7 @@ OF_SEVERAL = ("fail_if_slower", "other_graph")  # options that take several file
 KEEP_S = 120.0  # after which no further process begins, but for the least that a verdict takes
 
 
-def given(about: str | None) -> argparse.ArgumentParser:
+def build_parser(about: str | None) -> argparse.ArgumentParser:
     parser = command.parser("compare", about)
     add_sweep(parser)
     add_race(parser)

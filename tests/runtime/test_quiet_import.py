@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests import versions
-from tflab.runtime import quiet
+from tflab.runtime import quiet_import
 
 ROOT = Path(__file__).parents[2]
 NOTE = "I0000 00:00:17.5 1 port.cc:153] oneDNN custom operations are on.\n"
@@ -19,7 +19,10 @@ SAID = BEFORE + NOTE + CUDA + ERROR + "no log line\n"
 
 
 def test_notes_are_left_out_and_errors_are_not():
-    assert quiet.worth_saying(SAID, quiet.NOTES, gpu=False) == [ERROR, "no log line\n"]
+    assert quiet_import.worth_saying(SAID, quiet_import.NOTES, gpu=False) == [
+        ERROR,
+        "no log line\n",
+    ]
 
 
 FACTORY = "Unable to register cuFFT factory: Attempting to register factory for plugin cuFFT\n"
@@ -32,15 +35,19 @@ def test_what_older_versions_say_of_gpus_at_every_import_is_a_note():
         "2026-01-02 03:04:05.678901: I tensorflow/core/util/port.cc:153] oneDNN is on.\n",
         "2026-01-02 03:04:05.678901: E external/other.cc:1] the library is broken\n",
     ]
-    assert quiet.worth_saying("".join(said), quiet.NOTES, gpu=True) == said[3:]
+    assert quiet_import.worth_saying("".join(said), quiet_import.NOTES, gpu=True) == said[3:]
 
 
 def test_a_machine_with_a_gpu_hears_that_it_cannot_be_used():
-    assert quiet.worth_saying(SAID, quiet.NOTES, gpu=True) == [CUDA, ERROR, "no log line\n"]
+    assert quiet_import.worth_saying(SAID, quiet_import.NOTES, gpu=True) == [
+        CUDA,
+        ERROR,
+        "no log line\n",
+    ]
 
 
 def test_where_the_import_fails_all_is_shown():
-    assert "".join(quiet.worth_saying(SAID, None, gpu=False)) == SAID
+    assert "".join(quiet_import.worth_saying(SAID, None, gpu=False)) == SAID
 
 
 def python(code, **environment):
@@ -73,6 +80,6 @@ def test_an_import_that_fails_shows_what_was_said(tmp_path):
         f"import os\nos.write(2, {NOTE!r}.encode())\nraise ImportError('no such symbol')\n"
     )
     path = f"{tmp_path}{os.pathsep}{ROOT}"
-    status, said = python("from tflab.runtime import quiet; quiet.load()", PYTHONPATH=path)
+    status, said = python("from tflab.runtime import quiet_import; quiet_import.load()", PYTHONPATH=path)
     assert status == 1
     assert said.startswith(NOTE) and said.endswith("ImportError: no such symbol\n")

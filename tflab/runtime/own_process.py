@@ -55,7 +55,7 @@ def untraced(
     many turns the sessions are made anew."""
     ready = list(map(packed, jobs))
     with child.stream(
-        "tflab.runtime.elsewhere:untraced_here",
+        "tflab.runtime.own_process:untraced_here",
         *(ready, columns, tuple(batch_sizes), rounds, turns),
         environment=environment,
     ) as stream:
@@ -105,7 +105,7 @@ def cold(job: measure.Job, values: measure.Values, batch_size: int) -> tuple[int
     In this process everything has run before. The job has the options of the warm steps: otherwise
     other ops would run, and not be comparable.
     """
-    return child.call("tflab.runtime.elsewhere:cold_here", packed(job), values, batch_size)
+    return child.call("tflab.runtime.own_process:cold_here", packed(job), values, batch_size)
 
 
 def cold_here(job: Packed, values: measure.Values, batch_size: int) -> tuple[int, list[OpRun]]:
