@@ -80,6 +80,7 @@ def test_an_import_that_fails_shows_what_was_said(tmp_path):
         f"import os\nos.write(2, {NOTE!r}.encode())\nraise ImportError('no such symbol')\n"
     )
     path = f"{tmp_path}{os.pathsep}{ROOT}"
-    status, said = python("from tflab.runtime import quiet_import; quiet_import.load()", PYTHONPATH=path)
+    load = "from tflab.runtime import quiet_import; quiet_import.load()"
+    status, said = python(load, PYTHONPATH=path)
     assert status == 1
     assert said.startswith(NOTE) and said.endswith("ImportError: no such symbol\n")
