@@ -14,7 +14,7 @@ import pytest
 
 from tflab.doctor import __main__ as doctor
 from tflab.doctor import checks as checkup
-from tflab.doctor import logdir, packages, runtime
+from tflab.doctor import packages, runtime, surroundings
 from tflab.doctor import surroundings as around
 from tflab.doctor.checks import NOTE, WRONG, Check, Finding
 from tflab.errors import TflabError
@@ -334,7 +334,7 @@ def put(folder: Path, *names: str, content: bytes = b"x") -> Path:
 
 
 def problems(folder: Path) -> list[Finding]:
-    return list(logdir.problems(str(folder)))
+    return list(surroundings.logdir_problems(str(folder)))
 
 
 def test_traces_in_their_place_are_no_problem(tmp_path):
@@ -555,7 +555,7 @@ def test_a_logdir_that_is_not_there_is_a_wrong_argument(tmp_path, capsys):
 def test_a_logdir_adds_its_check():
     assert checkup.checks() == checkup.CHECKS
     (more,) = checkup.checks("runs")[len(checkup.CHECKS) :]
-    assert (more.function, more.args) == ("logdir:problems", ("runs",))
+    assert (more.function, more.args) == ("surroundings:logdir_problems", ("runs",))
 
 
 def test_every_check_can_be_carried_out_here(monkeypatch, tmp_path):

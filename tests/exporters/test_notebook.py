@@ -3,7 +3,7 @@
 from html.parser import HTMLParser
 
 from tflab.exporters import notebook
-from tflab.records import Frontend, Node, shown
+from tflab.records import Frontend, Node, blocks
 from tflab.records.blocks import Column, Frame, Strip, Table
 from tflab.records.options import Program
 from tflab.views import stages
@@ -114,10 +114,10 @@ def test_rows_are_plain_dicts_for_a_data_frame():
 
 def test_a_record_is_shown_as_the_blocks_of_its_view(monkeypatch):
     html: dict = {}
-    monkeypatch.setattr(shown, "HTML", html)
+    monkeypatch.setattr(blocks, "HTML", html)
     monkeypatch.setattr(notebook, "HTML", html)
 
-    class Result(shown.Shown):
+    class Result(blocks.Shown):
         name = "a & b"
 
     assert Result()._repr_html_() is None

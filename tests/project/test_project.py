@@ -31,7 +31,6 @@ WITHOUT_TENSORFLOW = (
     "convert.reading",
     "convert.conversion",
     "compare.kept",
-    "measurements.over_time",
     "measurements.view",
     "exporters.chrome_trace",
     "exporters.xspace",

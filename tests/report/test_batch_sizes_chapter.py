@@ -9,13 +9,13 @@ from tests.report.lab_by_hand import COMPARED, SWEPT, shown
 from tests.shown import layout
 from tflab.compare import view
 from tflab.records.blocks import Frame, Strip
-from tflab.report import batch_sizes_chapter
+from tflab.report import comparison_chapters
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
 
 def test_the_batch_sizes_are_handed_in_then_told_in_full():
-    assert shown(batch_sizes_chapter.parts(COMPARED)) == [
+    assert shown(comparison_chapters.batch_sizes(COMPARED)) == [
         [
             "lenet, inference: what was found at each batch size",
             ("batch", "a step, median", "mean", "images a second", "found"),
@@ -82,20 +82,20 @@ def test_the_batch_sizes_are_handed_in_then_told_in_full():
 
 
 def test_a_comparison_that_found_nothing_has_no_findings():
-    parts = list(batch_sizes_chapter.parts(replace(COMPARED, findings=())))
+    parts = list(comparison_chapters.batch_sizes(replace(COMPARED, findings=())))
     assert not [part for part in parts if isinstance(part, Strip)]
 
 
 def test_on_a_busy_machine_batch_sizes_are_not_held_against_one_another():
-    assert "take" in batch_sizes_chapter.finding_at(COMPARED, 16).partition(";")[2]
+    assert "take" in comparison_chapters.finding_at(COMPARED, 16).partition(";")[2]
     assert (
-        batch_sizes_chapter.finding_at(replace(COMPARED, quality=BUSY), 16)
-        == (batch_sizes_chapter.finding_at(COMPARED, 16).partition(";")[0])
+        comparison_chapters.finding_at(replace(COMPARED, quality=BUSY), 16)
+        == (comparison_chapters.finding_at(COMPARED, 16).partition(";")[0])
     )
 
 
 def test_numbers_of_batch_sizes_stand_right_and_findings_give_way():
-    assert layout(batch_sizes_chapter.table(COMPARED)) == [
+    assert layout(comparison_chapters.table(COMPARED)) == [
         *("batch right", "a step, median right", "mean right"),
         *("images a second right", "found gives way to 16"),
     ]
@@ -103,9 +103,9 @@ def test_numbers_of_batch_sizes_stand_right_and_findings_give_way():
 
 def test_what_is_no_image_is_a_row():
     rows = replace(COMPARED, unit="row")
-    *_, recipe = batch_sizes_chapter.parts(rows)
+    *_, recipe = comparison_chapters.batch_sizes(rows)
     assert recipe.how.startswith(
         "64,192 rows of points at each batch size, untraced and traced in "
     )
-    assert "rows a second" in [column.header for column in batch_sizes_chapter.table(rows).columns]
-    assert "x the rows of batch" in batch_sizes_chapter.finding_at(rows, 16)
+    assert "rows a second" in [column.header for column in comparison_chapters.table(rows).columns]
+    assert "x the rows of batch" in comparison_chapters.finding_at(rows, 16)

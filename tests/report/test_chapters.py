@@ -14,9 +14,8 @@ from tests.shown import grid, layout
 from tflab.records import Diagnosis
 from tflab.records.blocks import Frame, Strip
 from tflab.report import (
-    batch_sizes_chapter,
     chapters,
-    configurations_chapter,
+    comparison_chapters,
     graph_chapter,
     selection,
     step_chapters,
@@ -158,8 +157,8 @@ def test_each_chapter_holds_what_its_title_says():
         ("The life of lenet", shown(graph_chapter.parts(LINEAR, "lenet"))),
         ("Loss and accuracy", shown(training_chapter.parts(LAB))),
         ("The ten most expensive ops", shown(step_chapters.top_ops(LINEAR, COMPARED))),
-        ("Batch sizes", shown(batch_sizes_chapter.parts(COMPARED))),
-        ("Configurations", shown(configurations_chapter.parts(COMPARED, 0))),
+        ("Batch sizes", shown(comparison_chapters.batch_sizes(COMPARED))),
+        ("Configurations", shown(comparison_chapters.configurations(COMPARED, 0))),
         ("Where a step's time goes", shown(step_chapters.times(LINEAR))),
         ("Memory", shown(step_chapters.memory(LINEAR))),
         ("Roofline", shown(step_chapters.roofline(COMPARED))),

@@ -6,12 +6,12 @@ from tests.records_by_hand import BUSY, BUSY_LINE
 from tests.report.lab_by_hand import COMPARED, RACED, shown
 from tests.shown import layout
 from tflab.compare import view
-from tflab.report import configurations_chapter
+from tflab.report import comparison_chapters
 from tflab.report.contents import Recipe
 
 
 def test_configurations_are_said_then_compared_and_the_command_tells_more():
-    assert shown(configurations_chapter.parts(RACED, 60)) == [
+    assert shown(comparison_chapters.configurations(RACED, 60)) == [
         "An untraced step of inference, with the runtime's defaults and with one setting changed; "
         "weights and images are the same.",
         [
@@ -44,7 +44,7 @@ def test_on_a_busy_machine_no_configuration_wins():
         for row in RACED.configs
     ]
     busy = replace(RACED, quality=BUSY, configs=tuple(withheld))
-    first, *_, table, _, _ = shown(configurations_chapter.parts(busy, 60))
+    first, *_, table, _, _ = shown(comparison_chapters.configurations(busy, 60))
     assert first == BUSY_LINE
     assert table[2:4] == [
         ("4", "1.10 ms", "2.20 ms (withheld)"),
@@ -53,11 +53,11 @@ def test_on_a_busy_machine_no_configuration_wins():
 
 
 def test_without_another_configuration_it_says_so():
-    assert list(configurations_chapter.parts(COMPARED, 60)) == [
+    assert list(comparison_chapters.configurations(COMPARED, 60)) == [
         "No configuration was compared with the default."
     ]
 
 
 def test_what_a_configuration_means_gives_way():
-    _, table, *_ = configurations_chapter.parts(RACED, 60)
+    _, table, *_ = comparison_chapters.configurations(RACED, 60)
     assert layout(table) == ["configuration", "what it means gives way to 16"]

@@ -10,7 +10,7 @@ from itertools import islice
 from tflab import datasets
 from tflab.analysis.accumulator import Accumulator
 from tflab.records import OpRun, Options, Program, StepTime
-from tflab.records.observed import Turns
+from tflab.records.measured import Turns
 from tflab.runtime import measure, plans, session, trace
 
 WAITING_BYTES = 2**18  # of traces that are folded together

@@ -7,13 +7,15 @@ model or a model function it is loaded; nothing is run.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
+from tflab import untrusted
 from tflab.convert import event_files, protos
-from tflab.convert.files import opened
-from tflab.errors import UsageError
+from tflab.convert.fields import DamagedError
+from tflab.errors import TflabError, UsageError
 
 
 def read(name: str) -> list[Any]:
@@ -78,3 +80,20 @@ def built(function: Any) -> Any:
             pairs = model.optimizer.compute_gradients(model.loss)
             model.optimizer.apply_gradients(pairs, name="train")
     return graph.as_graph_def()
+
+
+BUFFER = 1 << 16  # bytes of a file
+
+
+@contextmanager
+def opened(path: str) -> Iterator[BinaryIO]:
+    """The file at a path; whatever is wrong with it as a sentence."""
+    try:
+        with untrusted.opened(path, BUFFER) as file:
+            yield file
+    except FileNotFoundError as error:
+        raise UsageError(f"There is no file '{path}'.") from error
+    except OSError as error:
+        raise UsageError(f"'{path}' cannot be read: {error.strerror or error}.") from error
+    except DamagedError as error:
+        raise TflabError(f"'{path}' {error}.") from error

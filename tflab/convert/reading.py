@@ -21,7 +21,7 @@ from tflab.analysis.parameters import Parameters
 from tflab.cli import progress
 from tflab.convert import decoded, event_files, graphs, protos
 from tflab.convert.fields import DamagedError
-from tflab.convert.files import opened
+from tflab.convert.graphs import opened
 from tflab.errors import TflabError, UsageError
 from tflab.records import Capture, Node, OpRun, StepTime, Transfer
 from tflab.runtime import trace

@@ -44,7 +44,7 @@ CHECKS = (
     Check("Variables", "surroundings:variables", needed=False),
     Check("Folders", "surroundings:folders"),
 )
-LOGDIR = Check("Logdir", "logdir:problems")
+LOGDIR = Check("Logdir", "surroundings:logdir_problems")
 AT_ONCE = 2  # checks that run in parallel; some wait for a process of their own
 INSTALL = "Install what tflab needs: python -m pip install -r requirements.txt"
 REPORT = "If all else works, please report it: then it is a mistake in tflab."

@@ -1,11 +1,12 @@
-"""Surroundings: the system, data, variables and folders."""
+"""Surroundings: the system, data, variables, folders and logdirs."""
 
 from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tflab.cli import confinement
@@ -13,6 +14,7 @@ from tflab.cli.logdirs import RUNS
 from tflab.datasets import files, mnist
 from tflab.doctor.checks import NOTE, Finding
 from tflab.errors import TflabError
+from tflab.units import plural
 
 VARIABLES = ("TFLAB_DATA_DIR", "TFLAB_OFFLINE", "TFLAB_ARTEFACTS")  # that tflab reads
 
@@ -64,3 +66,66 @@ def folders() -> Iterator[Finding]:
         except OSError as error:
             found = f"{path} cannot be written: {error.strerror}"
             yield Finding("Folders", what, found, advice)
+
+
+PLACE = ("plugins", "profile")
+EVENTS = "events.out.tfevents"
+TRACE = ".xplane.pb"
+CACHES = "*op_stats*.pb"  # of the Profile plugin, which does not check their age (xprof 2.24)
+
+
+def logdir_problems(logdir: str) -> Iterator[Finding]:
+    folder = Path(logdir)
+    inside = list(files_below(folder))
+    traces = [path for path in inside if path.name.endswith(TRACE)]
+    if not traces and not any(EVENTS in path.name for path in inside):
+        found = "holds nothing that TensorBoard shows: no event files, no profiles"
+        advice = f"Write a run into it: python -m tflab.lifecycle --logdir {quoted(folder)}"
+        yield Finding("Logdir", logdir, found, advice)
+    for path in inside:
+        if not path.is_file():
+            found = "is no file; TensorBoard would wait for what comes out of it"
+            yield Finding("Logdir", relative(path, folder), found, f"rm {quoted(path)}")
+    placed = [path for path in traces if path.relative_to(folder).parts[-4:-2] == PLACE]
+    yield from misplaced(folder, [path for path in traces if path not in placed])
+    for path in placed:
+        if path.is_file() and not path.stat().st_size:
+            yield Finding("Logdir", relative(path, folder), "is empty", "Record the trace again.")
+    for run in dict.fromkeys(path.parent for path in placed):
+        yield from stale(run, folder)
+
+
+def misplaced(folder: Path, traces: Iterable[Path]) -> Iterator[Finding]:
+    """Traces that TensorBoard does not see, one finding for each folder with any."""
+    for where in dict.fromkeys(path.parent for path in traces):
+        whole = where.resolve()
+        if whole.parts[-3:-1] == PLACE:
+            advice = f"The logdir is too deep: tensorboard --logdir {quoted(whole.parents[2])}"
+        else:
+            target = quoted(folder / Path(*PLACE) / whole.name)
+            advice = f"mkdir -p {target} && mv {quoted(where)}/*{TRACE} {target}"
+        found = f"has traces, but not in {'/'.join(PLACE)}/<run>: no profile data will be found"
+        yield Finding("Logdir", relative(where, folder), found, advice)
+
+
+def stale(run: Path, folder: Path) -> Iterator[Finding]:
+    newest = max(path.stat().st_mtime_ns for path in run.glob(f"*{TRACE}"))
+    old = [path for path in sorted(run.glob(CACHES)) if path.stat().st_mtime_ns < newest]
+    if old:
+        found = f"{plural(len(old), 'cache')} older than the trace: Profile may show other numbers"
+        yield Finding("Logdir", relative(run, folder), found, f"rm {' '.join(map(quoted, old))}")
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """All files below a folder, sorted; links are not followed."""
+    for place, places, names in os.walk(folder):
+        places.sort()
+        yield from (Path(place, name) for name in sorted(names))
+
+
+def relative(path: Path, folder: Path) -> str:
+    return os.fspath(path.relative_to(folder)) if path != folder else os.fspath(folder)
+
+
+def quoted(path: Path) -> str:
+    return shlex.quote(os.fspath(path))

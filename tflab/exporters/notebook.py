@@ -7,8 +7,7 @@ from typing import Any
 
 import jinja2
 
-from tflab.records.blocks import Block, Strip, Table, readable
-from tflab.records.shown import HTML
+from tflab.records.blocks import HTML, Block, Strip, Table, readable
 
 CELLS = jinja2.Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True).from_string(
     """

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tflab.errors import TflabError
+from tflab.records.blocks import Shown
 from tflab.records.buffers import Buffer, Buffers
 from tflab.records.cluster import Network, Received
 from tflab.records.gradients import Derivative, FlowedDerivative, GradientCall, GradientNode, Link
@@ -35,11 +36,14 @@ from tflab.records.measured import (
     Comparison,
     ConfigTimes,
     Costs,
+    Fingerprint,
     Fit,
     Level,
     NodeStats,
+    Observed,
     OpStats,
     Peaks,
+    Process,
     StepTimes,
 )
 from tflab.records.measurements import (
@@ -53,7 +57,6 @@ from tflab.records.measurements import (
     RowTimes,
 )
 from tflab.records.node_history import Became, NodeHistory, Touch
-from tflab.records.observed import Fingerprint, Observed, Process
 from tflab.records.options import SWITCHES, Model, Options, Program, Recipe, Saved, Start
 from tflab.records.placed import (
     Assignment,
@@ -72,7 +75,6 @@ from tflab.records.placed import (
     Transfer,
 )
 from tflab.records.quality import Diagnosis, Load, Quality
-from tflab.records.shown import Shown
 from tflab.records.timed import (
     Allocation,
     Capture,

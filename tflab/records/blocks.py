@@ -11,7 +11,16 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tflab.escaping import visible
-from tflab.records.shown import Shown
+
+HTML: dict[type, Callable[[Any], str]] = {}  # filled by the commands, which know record and view
+
+
+class Shown:
+    """A result that a notebook shows as sentences and tables, once a command has said how."""
+
+    def _repr_html_(self) -> str | None:
+        html = HTML.get(type(self))
+        return html(self) if html else None
 
 
 @dataclass(frozen=True)

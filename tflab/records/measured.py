@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tflab.records.observed import Observed
+from tflab.records.blocks import Shown
 from tflab.records.quality import Diagnosis, Quality
-from tflab.records.shown import Shown
 from tflab.records.timed import LiveBytes, Spread
 from tflab.records.verdicts import Experiments, Verdict
 
@@ -189,3 +188,37 @@ class Comparison(Shown):
     unit: str = "image"  # what a row of its data is: "image" or "row"
     # Of several processes, where the measurement is to be kept
     observed: Observed | None = field(default=None, repr=False, metadata={"json": None})
+
+
+Turns = tuple[tuple[int, ...], ...]  # ns of the steps of each turn or round, in their order
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What tells one model and its data from another, without the names of files."""
+
+    graph: str  # digest of the nodes that the step needs: types, edges, attributes that matter
+    nodes: int
+    edges: int
+    ops: Mapping[str, int]  # type -> number of nodes
+    feeds: tuple[str, ...]  # `images:0 float32 [?, 32, 32, 1]`
+    data: str  # digest of what is fed: size, and first rows of the split
+    weights: str | None  # digest of constants and given values; None where a run draws them anew
+
+
+@dataclass(frozen=True)
+class Process:
+    """A process of its own: all of its steps together are one observation. By batch size."""
+
+    untraced_ns: Mapping[int, Turns]
+    traced_ns: Mapping[int, Turns]
+    rows_ns: Mapping[int, Mapping[str, float]]  # key of a row -> its time in a traced step, median
+
+
+@dataclass(frozen=True)
+class Observed:
+    fingerprint: Fingerprint
+    # By batch size, the steps that the tables are of, which all ran in one process
+    untraced_ns: Mapping[int, Turns]
+    traced_ns: Mapping[int, Turns]
+    processes: tuple[Process, ...]

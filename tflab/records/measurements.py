@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tflab.records.measured import Comparison, ConfigTimes
-from tflab.records.observed import Observed
-from tflab.records.shown import Shown
+from tflab.records.blocks import Shown
+from tflab.records.measured import Comparison, ConfigTimes, Observed
 from tflab.records.verdicts import Verdict
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tflab.records.blocks import Shown
 from tflab.records.buffers import Buffer
 from tflab.records.gradients import GradientNode
 from tflab.records.graph import Source, Tensor
 from tflab.records.measured import OpStats
 from tflab.records.placed import Assignment, Fate, Kernel, Machined, Origin
-from tflab.records.shown import Shown
 from tflab.records.values import Defined, Value
 
 

@@ -10,12 +10,10 @@ from tflab.compare import view
 from tflab.records import Comparison
 from tflab.records.blocks import Column, Table
 from tflab.report import (
-    batch_sizes_chapter,
-    configurations_chapter,
-    elsewhere_chapter,
+    comparison_chapters,
+    contents,
     graph_chapter,
     questions,
-    recipes,
     selection,
     step_chapters,
     tasks_chapter,
@@ -43,7 +41,7 @@ def report(lab: Lab, command: str, names: Sequence[str] = selection.CHAPTERS) ->
         for chapter in CHAPTERS[name](lab)
     )
     if lab.soft_placement:
-        chapters = tuple(map(recipes.with_soft_placement, chapters))
+        chapters = tuple(map(contents.with_soft_placement, chapters))
     return Report(
         title=f"The life of {SMALL if lab.model == TOY else lab.model}",
         about=about(lab.model, names) + (partial(left_out) if lab.interrupted else ""),
@@ -92,7 +90,7 @@ def slow(lab: Lab) -> Iterator[Chapter]:
         return
     parts: list[Part] = [*execution.busy(lab.compared.quality), *view.diagnosis(lab.compared)]
     if parts:
-        yield Chapter("Why a step is slow", (*parts, recipes.swept(lab.compared)))
+        yield Chapter("Why a step is slow", (*parts, contents.swept(lab.compared)))
 
 
 def surroundings(lab: Lab) -> Iterator[Chapter]:
@@ -136,19 +134,19 @@ def ops(lab: Lab) -> Iterator[Chapter]:
 
 def batch_sizes(lab: Lab) -> Iterator[Chapter]:
     if lab.compared:
-        yield Chapter("Batch sizes", tuple(batch_sizes_chapter.parts(lab.compared)))
+        yield Chapter("Batch sizes", tuple(comparison_chapters.batch_sizes(lab.compared)))
 
 
 def configurations(lab: Lab) -> Iterator[Chapter]:
     if lab.compared:
-        parts = tuple(configurations_chapter.parts(lab.compared, lab.configs_s))
+        parts = tuple(comparison_chapters.configurations(lab.compared, lab.configs_s))
         yield Chapter("Configurations", parts)
 
 
 def elsewhere(lab: Lab) -> Iterator[Chapter]:
     """Where there is a measurement to be compared with."""
     if lab.here and lab.others:
-        parts = tuple(elsewhere_chapter.parts(lab.here, lab.others))
+        parts = tuple(comparison_chapters.elsewhere(lab.here, lab.others))
         yield Chapter("On another machine, or another day", parts)
 
 

@@ -4,7 +4,7 @@ commands and drawn graphs."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from tflab.records import (
     Comparison,
@@ -19,6 +19,7 @@ from tflab.records import (
 from tflab.records.blocks import Block
 from tflab.records.scaling import Scaling, Tasks
 from tflab.report.drawn import Drawing
+from tflab.units import plural
 
 TOP = 10  # rows of a table of ops
 EPOCHS = 2  # of a training for the report: enough for curves, and over in seconds
@@ -154,3 +155,38 @@ class Report:
     command: str
     chapters: tuple[Chapter, ...]
     questions: tuple[Question, ...] = ()
+
+
+def warm(step: Execution) -> str:
+    return (
+        f"{plural(step.steps, 'untraced step')} and as many traced ones, alternating, after "
+        f"{plural(step.warmup_steps, 'warm-up step')} of each; batch size {step.batch_size}."
+    )
+
+
+def walking(walked: Walked) -> str:
+    return f"python -m tflab.lifecycle --model {walked.model} --steps {walked.execution.steps}"
+
+
+def swept(comparison: Comparison) -> Recipe:
+    rows = max(step.images for step in comparison.steps.values())
+    return Recipe(
+        f"{plural(rows, comparison.unit)} of {comparison.data} at each batch size, untraced "
+        f"and traced in turn; the first {comparison.warmup} steps of each are not counted.",
+        f"python -m tflab.compare --model {comparison.model} "
+        f"--batch-sizes {' '.join(map(str, comparison.batch_sizes))}",
+    )
+
+
+SOFTLY = " --soft-placement"
+
+
+def with_soft_placement(chapter: Chapter) -> Chapter:
+    """The chapter of a model that runs nowhere without it: each command needs it, too."""
+    parts = (
+        replace(part, command=part.command.replace("\n", f"{SOFTLY}\n") + SOFTLY)
+        if isinstance(part, Recipe)
+        else part
+        for part in chapter.parts
+    )
+    return replace(chapter, parts=tuple(parts))

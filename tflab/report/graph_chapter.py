@@ -8,7 +8,7 @@ from tflab import models
 from tflab.analysis import critical_path
 from tflab.records import Backward, Execution, Placement, Source, Stage
 from tflab.records.blocks import Column, Table
-from tflab.report import drawing, recipes
+from tflab.report import contents, drawing
 from tflab.report.contents import Beside, DrawnGraph, Part, Recipe, Walked
 from tflab.units import plural, short_device, time
 from tflab.views import chain_rule, flowed, placement, values
@@ -43,9 +43,9 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         yield placement.balance(placing)
         yield from placement.gone(placing)
     yield Recipe(
-        f"Colours and times in the graph: {recipes.warm(step)} Times at each batch size in the "
+        f"Colours and times in the graph: {contents.warm(step)} Times at each batch size in the "
         f"panel: traced steps, folded as they came.{recorded(step)}",
-        f"{recipes.walking(walked)}\n"
+        f"{contents.walking(walked)}\n"
         f"python -m tflab.follow {example(walked)} --model {walked.model}",
     )
 

@@ -10,7 +10,7 @@ from tflab.analysis import step_times
 from tflab.compare import view
 from tflab.exporters import plots
 from tflab.records import Comparison, Maps, Probabilities
-from tflab.report import graph_chapter, pictures, recipes
+from tflab.report import contents, graph_chapter, pictures
 from tflab.report.contents import TOP, Part, Recipe, Walked
 from tflab.runtime import trace
 from tflab.units import plural
@@ -23,14 +23,14 @@ def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
     yield pictures.picture("top_ops", plots.top_ops.draw, step.top_ops)
     heading = "A training step's nodes" if trains(walked) else "A step's nodes"
     yield execution.top_table(heading, step.top_ops, step, "node")
-    yield Recipe(recipes.warm(step), recipes.walking(walked))
+    yield Recipe(contents.warm(step), contents.walking(walked))
     yield from execution.costs(step)
     if step.control:
-        yield Recipe("Untraced, in turn.", f"{recipes.walking(walked)} --experiments")
+        yield Recipe("Untraced, in turn.", f"{contents.walking(walked)} --experiments")
     for size in compared.batch_sizes:
         yield view.costs(compared, size, TOP)
     yield from fewer_rows(compared)
-    yield recipes.swept(compared)
+    yield contents.swept(compared)
 
 
 def trains(walked: Walked) -> bool:
@@ -72,7 +72,7 @@ def times(walked: Walked) -> Iterator[Part]:
     runs = [run for run in step.runs if run.step == middle.step and run.name != trace.EXECUTOR]
     yield pictures.picture("timeline", plots.timeline.draw, runs, middle, step.critical_path)
     yield from execution.parallel(step)
-    yield Recipe(recipes.warm(step), recipes.walking(walked))
+    yield Recipe(contents.warm(step), contents.walking(walked))
 
 
 def memory(walked: Walked) -> Iterator[Part]:
@@ -84,8 +84,8 @@ def memory(walked: Walked) -> Iterator[Part]:
         yield pictures.picture("buffers", plots.buffers.draw, step.buffers)
     yield from buffers.blocks(step.buffers)
     yield Recipe(
-        f"From what each op asked its allocators for in traced steps. {recipes.warm(step)}",
-        recipes.walking(walked),
+        f"From what each op asked its allocators for in traced steps. {contents.warm(step)}",
+        contents.walking(walked),
     )
 
 
@@ -130,7 +130,7 @@ def network(walked: Walked, maps: Maps) -> Iterator[Part]:
     yield Recipe(
         "Every tensor is read from one step that the runtime's debugger recorded, and that is not "
         "among the timed ones. Where a line says softmax, tflab has taken it of the scores.",
-        recipes.walking(walked),
+        contents.walking(walked),
     )
 
 

@@ -11,7 +11,7 @@ from tflab.compare import scaling_view
 from tflab.exporters import plots
 from tflab.records import Network, Partition, Placement
 from tflab.records.scaling import as_given
-from tflab.report import over_tasks, pictures, recipes
+from tflab.report import contents, over_tasks, pictures
 from tflab.report.contents import OneStep, OverTasks, Part, Recipe
 from tflab.runtime import trace
 from tflab.units import plural, short_task, size, task_of
@@ -53,7 +53,7 @@ def one_step(model: str, made: OverTasks, shown: OneStep) -> Iterator[Part]:
     yield pictures.picture("tasks", plots.tasks.draw, runs, step.wires, middle, path, transfers)
     yield execution.owners(step)
     yield from network.blocks(step)
-    yield Recipe(recipes.warm(step), walking(model, made, shown))
+    yield Recipe(contents.warm(step), walking(model, made, shown))
 
 
 def in_order(placing: Placement) -> Placement:

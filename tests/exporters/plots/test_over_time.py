@@ -6,9 +6,9 @@ import pytest
 
 from tests.measurements_by_hand import measurement
 from tests.pictures import caption, points, ticks, title, words
+from tflab.compare.kept import lines
 from tflab.exporters.plots import over_time
 from tflab.measurements import contrast
-from tflab.measurements.over_time import lines
 from tflab.records import Line, Point
 
 BOTH = {"a": measurement(), "b": measurement(factor=1.5, when="2026-03-09T07:05:00Z")}

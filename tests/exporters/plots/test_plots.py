@@ -30,7 +30,7 @@ from tflab.exporters.plots import (
     style,
     timeline,
 )
-from tflab.measurements import contrast, over_time
+from tflab.measurements import contrast
 from tflab.records import (
     Compared,
     Comparison,
@@ -145,7 +145,7 @@ CURVE = LiveBytes(
 
 def over_time_of(*kept):
     measurements = dict(zip("ab", kept, strict=False))
-    return over_time.lines(measurements, contrast.contrast(measurements))
+    return kept.lines(measurements, contrast.contrast(measurements))
 
 
 OVER_TIME = over_time_of(measurement(), measurement(factor=1.5))

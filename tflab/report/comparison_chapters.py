@@ -1,0 +1,143 @@
+"""The chapters of comparisons: batch sizes, configurations, and other machines and days."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from tflab.analysis import quality
+from tflab.compare import view
+from tflab.compare.configurations import CONFIGURATIONS, DEFAULT
+from tflab.errors import UsageError
+from tflab.exporters import plots
+from tflab.measurements import contrast
+from tflab.measurements import view as contrast_view
+from tflab.records import Comparison, Measurement
+from tflab.records.blocks import Column, Frame, Strip, Table
+from tflab.report import contents, pictures
+from tflab.report.contents import TOP, Part, Recipe
+from tflab.units import percent, plural, time
+from tflab.views import execution
+
+
+def configurations(comparison: Comparison, seconds: int) -> Iterator[Part]:
+    """`seconds` is for how long they were compared."""
+    names = tuple(dict.fromkeys(row.config for row in comparison.configs))
+    if not names:
+        yield "No configuration was compared with the default."
+        return
+    yield from execution.busy(comparison.quality)
+    yield (
+        f"An untraced step of {comparison.phase}, with the runtime's defaults and with one "
+        f"setting changed; weights and {comparison.unit}s are the same."
+    )
+    yield Table(
+        "What was changed",
+        (
+            Column("configuration", lambda name: name),
+            Column("what it means", lambda name: CONFIGURATIONS[name].about, elastic=True),
+        ),
+        names,
+    )
+    yield from view.configs(comparison)
+    yield configurations_recipe(comparison, names, seconds)
+
+
+def configurations_recipe(comparison: Comparison, names: tuple[str, ...], seconds: int) -> Recipe:
+    number = min(row.verdict.observations for row in comparison.configs if row.verdict)
+    others = " ".join(name for name in names if name != DEFAULT)
+    sizes = " ".join(map(str, comparison.batch_sizes))
+    return Recipe(
+        f"{plural(number, 'observation')}, each in new processes that take turns; after "
+        f"{plural(seconds, 'second')} none began but for those that a verdict takes. The command "
+        "takes longer and tells more.",
+        f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes} "
+        f"--configs {others}",
+    )
+
+
+def batch_sizes(comparison: Comparison) -> Iterator[Part]:
+    yield table(comparison)
+    yield pictures.picture("batch_sizes", plots.batch_sizes.draw, comparison)
+    if len(comparison.batch_sizes) > 1:
+        yield view.side_by_side(comparison, TOP)
+    if comparison.findings:
+        yield Strip(
+            f"Findings, each computed from the tables{quality.mark(comparison.quality)}",
+            (Frame("", "", comparison.findings),),
+        )
+    yield view.steps(comparison)
+    yield view.units(comparison)
+    yield view.cold(comparison)
+    yield contents.swept(comparison)
+
+
+def table(comparison: Comparison) -> Table:
+    """One row for each batch size, and what was found there."""
+
+    def step(size: int) -> float:
+        return comparison.steps[size].untraced_ns.median
+
+    def mean(size: int) -> str:
+        return view.mean_step(size, comparison.steps[size])
+
+    def rate(size: int) -> str:
+        return f"{comparison.steps[size].mean_images_per_second:,.0f}"
+
+    return Table(
+        f"{comparison.model}, {comparison.phase}: what was found at each batch size",
+        (
+            Column("batch", lambda size: str(size), right=True),
+            Column("a step, median", lambda size: time(step(size)), right=True),
+            Column("mean", mean, right=True),
+            Column(f"{comparison.unit}s a second", rate, right=True),
+            Column("found", lambda size: finding_at(comparison, size), elastic=True),
+        ),
+        comparison.batch_sizes,
+    )
+
+
+def finding_at(comparison: Comparison, size: int) -> str:
+    """`_FusedConv2D takes 41.0 % of the op time, 158 us a call; a step takes 2.3 x as long ...`"""
+    rows = [row for row in comparison.rows if size in row.cells]
+    largest = max(rows, key=lambda row: row.cells[size].share)
+    cell = largest.cells[size]
+    words = (
+        f"{largest.key} takes {percent(cell.share)} of the op time, {time(cell.mean_ns)} a call on "
+        "average"
+    )
+    before = max((smaller for smaller in comparison.batch_sizes if smaller < size), default=None)
+    if before is None or quality.disturbed(comparison.quality):
+        return words
+    longer = comparison.steps[size].untraced_ns.median / comparison.steps[before].untraced_ns.median
+    return (
+        f"{words}; {size / before:g} x the {comparison.unit}s of batch {before} take "
+        f"{longer:.1f} x as long, by medians"
+    )
+
+
+HERE = "this report"  # what its own measurement is called
+
+
+def elsewhere(here: Measurement, others: Mapping[str, Measurement]) -> Iterator[Part]:
+    try:
+        held = contrast.contrast({HERE: here, **others})
+    except UsageError as error:
+        yield f"These measurements cannot be compared. {error}"
+        return
+    yield (
+        "The same step, measured elsewhere or at another time. First what differs, then by how "
+        "much each step and op differs."
+    )
+    yield from contrast_view.parts(held, TOP)
+    yield elsewhere_recipe(here)
+
+
+def elsewhere_recipe(here: Measurement) -> Recipe:
+    comparison, count = here.comparison, len(here.observed.processes)
+    sizes = " ".join(map(str, comparison.batch_sizes))
+    return Recipe(
+        f"{count} process{'' if count == 1 else 'es'} one after the other, each of which is one "
+        f"observation. The command saves such a measurement on another machine.",
+        f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes} "
+        "--save there.json.gz",
+    )
