@@ -440,7 +440,6 @@ def test_every_field_of_the_backward_stage():
                 "value": 0.25,
                 "difference": None,
                 "checked": 0.0,
-                "unwritten": [],
             },
         ],
         "partial_derivatives": [
@@ -450,7 +449,6 @@ def test_every_field_of_the_backward_stage():
                 "value": [1.5, None],
                 "difference": 1e-8,
                 "checked": 3e-8,
-                "unwritten": ["dL/dx"],
             },
         ],
     }

@@ -72,7 +72,7 @@ def test_a_step_that_fails_while_it_is_measured_begins_anew_without_it(stages, m
     monkeypatch.setattr(session, "timed_step", failing)
     timed = measurement.measured(stages, (2, 4, 16), Options(batch_size=16))
     assert list(timed.tables) == [2, 16]
-    assert timed.untimed == {4: "The runtime refused the step: not four"}
+    assert timed.untimed == {4: "The runtime refused the step: not four."}
     assert timed.failed
 
 

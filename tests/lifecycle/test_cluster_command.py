@@ -42,7 +42,7 @@ def tasks_of(parent):
 
 
 def test_a_walk_over_two_tasks_leaves_a_profile_of_three_hosts_and_a_chart(tmp_path):
-    done = python(*TOY, "--cluster", "2", "--logdir", str(tmp_path / "run"))
+    done = python(*TOY, "--full", "--cluster", "2", "--logdir", str(tmp_path / "run"))
     assert (done.returncode, done.stderr) == (0, "")
     assert "no op running, a tensor on its way between tasks (network)" in done.stdout
     assert "Clocks, by the messages of the steps against the client's: task 0 " in done.stdout
@@ -103,7 +103,7 @@ def walked_by_batch(addresses, logdir, capsys):
 # SIGTERM goes to the whole group, as that of `timeout` does
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_no_task_is_left_after_a_signal(number, tmp_path):
-    command = [*TOY[:-1], "100000", "--cluster", "1", "--logdir", str(tmp_path / "run")]
+    command = [*TOY[:-1], "100000", "--full", "--cluster", "1", "--logdir", str(tmp_path / "run")]
     with subprocess.Popen(
         [sys.executable, *command],
         stdout=subprocess.PIPE,

@@ -60,7 +60,7 @@ class Derivative:
     checked: float  # largest |value - the formula, evaluated on the same batch and variables|
     # The gradients in the formula that stand there by name (`dL/d(MatMul)`): how those are computed
     # is not written as a formula
-    unwritten: tuple[str, ...]
+    unwritten: tuple[str, ...] = field(metadata={"json": None})
     # Of the graph as it was written, that is this derivative
     tensor: str = field(metadata={"json": None})
     # The variable's own value in that run; None where it could not be read
