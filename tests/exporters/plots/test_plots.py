@@ -143,8 +143,8 @@ CURVE = LiveBytes(
 )
 
 
-def over_time_of(*kept):
-    measurements = dict(zip("ab", kept, strict=False))
+def over_time_of(*made):
+    measurements = dict(zip("ab", made, strict=False))
     return kept.lines(measurements, contrast.contrast(measurements))
 
 
