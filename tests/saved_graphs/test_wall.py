@@ -11,7 +11,7 @@ import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import graphs
-from tests.saved_graphs import test_gate as attacks
+from tests.saved_graphs import test_permissions as attacks
 from tflab.cli import confinement
 
 NEEDED = pytest.mark.skipif(not confinement.is_available(), reason="This kernel has no Landlock.")

@@ -23,6 +23,7 @@ from tests.maps_by_hand import IMAGES, MAPS
 from tests.measurements_by_hand import measurement
 from tests.pictures import caption, plain, points, title
 from tests.records_by_hand import op_at_size, op_stats, op_total
+from tflab.compare import kept
 from tflab.exporters import plots
 from tflab.exporters.plots import (
     files,
@@ -143,8 +144,8 @@ CURVE = LiveBytes(
 )
 
 
-def over_time_of(*kept):
-    measurements = dict(zip("ab", kept, strict=False))
+def over_time_of(*made):
+    measurements = dict(zip("ab", made, strict=False))
     return kept.lines(measurements, contrast.contrast(measurements))
 
 
