@@ -210,9 +210,9 @@ def test_a_file_whose_loss_cannot_be_loaded_says_what_it_is_compiled_with(tmp_pa
     path = saved(tmp_path, of_mine, "rmsprop")
     frontend, backward = stages_of(path)
     said = (
-        f"'{path}' is compiled with the loss 'of_mine' and the optimiser 'RMSprop', and tflab runs "
-        "the inference that Keras exports of it. These cannot be loaded: Could not locate function "
-        "'of_mine'."
+        f"'{path}' is compiled with the loss 'of_mine' and the optimiser 'RMSprop', so tflab runs "
+        "the inference graph that Keras exports for it. These cannot be loaded: Could not locate "
+        "function 'of_mine'."
     )
     assert frontend.notes[-1] == said
     (block,) = stages.blocks(backward)
@@ -245,8 +245,8 @@ def test_a_file_of_which_fetches_are_chosen_says_what_it_is_compiled_with(tmp_pa
     chosen = Saved(fetches=("StatefulPartitionedCall_1:0",))
     frontend, _ = stages_of(path, saved=chosen)
     assert frontend.notes[-1] == (
-        f"'{path}' is compiled with the loss 'mse' and the optimiser 'Adam', and tflab runs the "
-        "inference that Keras exports of it."
+        f"'{path}' is compiled with the loss 'mse' and the optimiser 'Adam', so tflab runs the "
+        "inference graph that Keras exports for it."
     )
 
 
@@ -273,11 +273,12 @@ def test_a_model_that_cannot_be_called_in_a_graph_says_why_it_is_exported():
     frontend, backward = stages_of(f"{__name__}:uncallable")
     *_, why, said = frontend.notes
     assert why.endswith(
-        "ValueError: Exception encountered when calling InFunctions.call(). It is exported instead."
+        "ValueError: Exception encountered when calling InFunctions.call(). Its exported graph is "
+        "used instead."
     )
     assert said.endswith(
-        "is compiled with the loss 'mse' and the optimiser 'SGD', and tflab runs the inference "
-        "that Keras exports of it."
+        "is compiled with the loss 'mse' and the optimiser 'SGD', so tflab runs the inference "
+        "graph that Keras exports for it."
     )
     assert list(stages.blocks(backward)) == [
         f"{said} There is nothing to differentiate, so nothing was added."

@@ -126,7 +126,6 @@ def test_an_array_of_another_shape_is_refused_with_both_shapes(tmp_path):
         )
     assert str(error.value) == (
         f"'{tmp_path / 'x.npy'}' has the shape [20, 5], and 'serving_default_x:0' takes [any, 4]; "
-        ""
         "feed it an array of that shape."
     )
 
@@ -430,9 +429,9 @@ def test_gradients_of_a_file_agree_with_finite_differences(build, parameter, tmp
 @pytest.mark.parametrize(
     ("build", "reason"),
     [
-        (lambda: tf.nn.dropout(graphs.dense()[1], 0.5), "the loss differs each time"),
-        (lambda: tf.math.log(-1 - graphs.dense()[1]), "the loss came out as nan"),
-        (lambda: tf.cast(graphs.dense()[1], tf.float16), "type float16 is too coarse"),
+        (lambda: tf.nn.dropout(graphs.dense()[1], 0.5), "the loss differs from run to run"),
+        (lambda: tf.math.log(-1 - graphs.dense()[1]), "the loss is nan"),
+        (lambda: tf.cast(graphs.dense()[1], tf.float16), "type float16 is too imprecise"),
     ],
 )
 def test_gradients_that_cannot_be_checked_say_why(build, reason, tmp_path):

@@ -332,7 +332,7 @@ def test_a_step_that_fails_on_made_up_values_says_what_to_try(tmp_path):
         walk(written(tmp_path, strangers.hidden), "placement")
     assert str(error.value) == (
         "The runtime refused the step: Matrix size-incompatible: In[0]: [16,1], In[1]: [6,2] 0 0. "
-        "What it was fed is made up: 'x' (float32 [16, 1]). Give --feed x=FILE.npy, or --shape "
+        "It was fed made-up values: 'x' (float32 [16, 1]). Give --feed x=FILE.npy, or --shape "
         "x=16,6 for made-up values."
     )
     assert "placement" in walk(tmp_path / "g.pb", "placement", shapes=(("x", (16, 6)),))
@@ -348,7 +348,7 @@ def test_a_shape_that_does_not_help_is_not_advised(tmp_path):
 
     with pytest.raises(RefusedError) as error:
         walk(written(tmp_path, build), "placement", fetches=("y",))
-    assert str(error.value).endswith("What it was fed is made up: 'x' (float32 [16]).")
+    assert str(error.value).endswith("It was fed made-up values: 'x' (float32 [16]).")
 
 
 def test_other_shapes_of_a_scalar_have_one_row_and_begin_with_what_the_runtime_named():

@@ -22,8 +22,8 @@ VARIABLES = ("TFLAB_DATA_DIR", "TFLAB_OFFLINE", "TFLAB_ARTEFACTS")  # that tflab
 def system() -> Iterator[Finding]:
     """Whether graphs from files can be confined; docs/elsewhere.md has what else differs."""
     if not confinement.is_available():
-        found = "no Landlock: only rules about ops protect your files, not the kernel"
-        advice = "Take Linux 5.13 or later, or run only graphs that you trust."
+        found = "no Landlock: rules about ops protect your files, but the kernel does not"
+        advice = "Use Linux 5.13 or later, or run only graphs that you trust."
         yield Finding("System", "graphs from files", found, advice, NOTE)
 
 
@@ -37,9 +37,12 @@ def data() -> Iterator[Finding]:
             mnist.read_split(folder, split)
     except TflabError as error:
         if given:
-            yield Finding("Data", "MNIST", str(error), f"{advice} Or unset it.")
+            yield Finding("Data", "MNIST", str(error), f"{advice} Or unset the variable.")
             return
-        found = "not here: the first use downloads it; without a network, other images stand in"
+        found = (
+            "not on this machine: the first use downloads it; without a network, other images "
+            "replace it"
+        )
         yield Finding("Data", "MNIST", found, advice, NOTE)
 
 
@@ -50,14 +53,18 @@ def variables() -> Iterator[Finding]:
             nearest = difflib.get_close_matches(name, VARIABLES, n=1)
             hint = f"Did you mean {nearest[0]}? " if nearest else ""
             advice = f"{hint}It reads {', '.join(VARIABLES)}."
-            yield Finding("Variables", name, "tflab knows no such variable", advice, NOTE)
+            yield Finding("Variables", name, "tflab has no such variable", advice, NOTE)
 
 
 def folders() -> Iterator[Finding]:
     """Folders for runs and temporary files that cannot be written."""
     for what, path, advice in (
-        ("runs", RUNS.absolute(), "Work in a folder of your own, or give --logdir."),
-        ("temporary files", Path(tempfile.gettempdir()), "Set TMPDIR to a folder of your own."),
+        ("runs", RUNS.absolute(), "Use a folder that you may write to, or give --logdir."),
+        (
+            "temporary files",
+            Path(tempfile.gettempdir()),
+            "Set TMPDIR to a folder that you may write to.",
+        ),
     ):
         there = next(place for place in (path, *path.parents) if place.exists())
         try:
