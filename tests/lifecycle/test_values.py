@@ -531,8 +531,8 @@ def test_a_node_whose_name_leads_out_of_the_folder_is_not_recorded(monkeypatch):
     monkeypatch.setattr(recorded_step, "run", lambda *args: written.append(args))
     stage = executed(model(lambda x: tf.tanh(x, name="a/../../../out")))
     assert stage.recorded_step.notes == (
-        "The values of a step were not recorded. The runtime would make the path of a file from "
-        "the name 'a/../../../out'.",
+        "The values of a step were not recorded. The runtime would use the name 'a/../../../out' "
+        "as the path of a file.",
     )
     assert (stage.values, stage.recorded_step.ns, written) == ((), None, [])
     assert stage.steps == 1

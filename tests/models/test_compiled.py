@@ -137,7 +137,7 @@ def test_an_embedding_with_moments_has_no_stand_in_for_its_steps_would_differ(tw
     with tf.Graph().as_default():
         made = compiled.build(model, "model")
     assert made.optimizer is None
-    assert "is known to make the same steps" in made.notes[1]
+    assert "that makes the same steps" in made.notes[1]
     by_tf1, expected = by_tflab(model, twin()), by_keras(model)
     table = model.variables[0].path
     assert np.abs(by_tf1[table] - expected[table]).max() > 1e-3
@@ -197,9 +197,9 @@ def test_a_compiled_file_trains_with_its_loss_and_its_optimiser(loss, tmp_path):
     path = saved(tmp_path, loss)
     frontend, backward = stages_of(path)
     assert frontend.notes[1] == (
-        "It trains with its compiled loss. In place of its optimiser, Adam of Keras, which does "
-        "not run in such a graph, it has AdamOptimizer of tf.compat.v1.train, which makes the same "
-        "steps. Its moments start at 0."
+        "It trains with its compiled loss. Its optimiser, Adam of Keras, does not run in such a "
+        "graph. AdamOptimizer of tf.compat.v1.train replaces it and makes the same steps. Its "
+        "moments start at 0."
     )
     assert "ResourceApplyAdam" in {node.op for node in backward.nodes}
     assert {node.source for node in frontend.nodes} == {None}
@@ -224,7 +224,7 @@ def test_nothing_but_losses_and_optimisers_of_keras_is_loaded(tmp_path):
     rewritten(path, lambda config: config["compile_config"]["loss"].update(module="keras.ops"))
     frontend, _ = stages_of(str(path))
     assert frontend.notes[-1].endswith(
-        " These cannot be loaded: 'MeanSquaredError' is not of Keras."
+        " These cannot be loaded: 'MeanSquaredError' is not part of Keras."
     )
 
 

@@ -21,7 +21,7 @@ def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhe
     held = contrast.contrast({"this report": measurement(), "gpu": THERE})
     assert parts == shown(view.parts(held, 10))
     assert [
-        "What differs",
+        "Differences",
         ("", "this report", "gpu"),
         ("GPUs", "none", "1 x Some GPU"),
         0,

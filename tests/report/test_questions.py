@@ -16,8 +16,8 @@ RUN = Question(
     (),
     "nodes",
     "10",
-    "Fates of the others: 1 removed, 1 fused, 1 folded, 1 unreached. The runtime added 2 nodes that "
-    "also ran.",
+    "Fates of the others: 1 removed, 1 fused, 1 folded, 1 unreached. The runtime added 2 nodes "
+    "that also ran.",
 )
 GOES = Question(
     "Which of these nodes of lenet will not be in the graph that runs?",

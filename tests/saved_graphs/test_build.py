@@ -125,8 +125,8 @@ def test_an_array_of_another_shape_is_refused_with_both_shapes(tmp_path):
             feeds=(("serving_default_x", str(tmp_path / "x.npy")),),
         )
     assert str(error.value) == (
-        f"'{tmp_path / 'x.npy'}' has the shape [20, 5], and 'serving_default_x:0' takes [any, 4]; "
-        "feed it an array of that shape."
+        f"'{tmp_path / 'x.npy'}' has the shape [20, 5], but 'serving_default_x:0' takes [any, 4]. "
+        "Feed it an array of that shape."
     )
 
 
@@ -246,7 +246,7 @@ def test_a_function_that_returns_a_keras_model_is_a_model():
     stages = walk("tests.graphs:lstm", stop="execution")
     assert closes(stages["placement"])
     assert stages["frontend"].notes[0] == (
-        "'tests.graphs:lstm' is a Keras model; it is called in this graph, with its own values."
+        "'tests.graphs:lstm' is a Keras model. It is called in this graph, with its own values."
     )
     assert set(stages["frontend"].program.layers.values()) >= {"embedding", "lstm"}
 
@@ -370,7 +370,7 @@ def test_damaged_lines_are_told_with_what_goes_without_them(with_lines, tmp_path
     folder = tmp_path / "copy"
     shutil.copytree(with_lines, folder)
     (folder / lines.BESIDE).write_bytes(b"\xff")
-    with pytest.raises(TflabError, match=r"lines of the nodes .* Without that file the graph is"):
+    with pytest.raises(TflabError, match=r"lines of the nodes .* To show the graph without lines"):
         walk(folder, "frontend")
     (folder / lines.BESIDE).unlink()
     assert not [node for node in walk(folder, "frontend")["frontend"].nodes if node.source]

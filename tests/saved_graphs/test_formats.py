@@ -57,7 +57,7 @@ def test_what_is_no_graph_is_refused(content, message, tmp_path):
 def test_an_archive_of_something_else_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.keras", "w") as archive:
         archive.writestr("../../readme", "hello")
-    with pytest.raises(UsageError, match="not of a Keras model"):
+    with pytest.raises(UsageError, match="not a Keras model"):
         formats.read(tmp_path / "a.keras")
     assert [path.name for path in tmp_path.iterdir()] == ["a.keras"]
 
@@ -95,9 +95,8 @@ def test_weights_that_declare_more_than_there_is_memory_for_are_not_read(tmp_pat
     with pytest.raises(UsageError) as error:
         formats.read(path)
     assert str(error.value) == (
-        f"'{path}' declares 1024 GiB of weights ('layers/dense/vars/0' has 1024 GiB), and 1.00 "
-        f"GiB of "
-        "memory are free. Load it where there is more."
+        f"'{path}' declares 1024 GiB of weights ('layers/dense/vars/0' has 1024 GiB), but 1.00 "
+        "GiB of memory are free. Load it on a machine with more memory."
     )
 
 

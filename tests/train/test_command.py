@@ -91,7 +91,7 @@ def far():
 def test_another_device_trains_where_that_is_allowed(here, capsys):
     line = ("--model", "tests.train.test_command:far", "--epochs", "1")
     status, _, err = called(capsys, *line)
-    assert (status, err.count("Give --soft-placement to let another device do it.")) == (1, 1)
+    assert (status, err.count("Give --soft-placement to run it on another device.")) == (1, 1)
     status, *_ = called(capsys, *line, "--soft-placement", "--logdir", "softly")
     assert (status, len(history.read(here / "softly" / history.NAME).epochs)) == (0, 1)
 
