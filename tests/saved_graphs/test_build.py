@@ -195,7 +195,7 @@ def test_a_device_that_is_not_here_is_refused_or_passed_over(tmp_path):
 @pytest.mark.parametrize(
     ("nodes", "reason"),
     [
-        ([("a", "Addons>Foo", ())], "type 'Addons>Foo', which TensorFlow .* comes from Addons"),
+        ([("a", "Addons>Foo", ())], "type 'Addons>Foo', which TensorFlow .* belongs to Addons"),
         ([("a", "Identity", ("b",)), ("b", "Identity", ("a",))], "cycle"),
         ([("a", "NoOp", ()), ("a", "NoOp", ())], "not unique"),
         ([("a", "Identity", ("gone",))], "Unknown input node 'gone'"),

@@ -154,7 +154,7 @@ def test_the_refusal_is_one_sentence_on_the_command_line(tmp_path, capsys):
     option = "--allow-write FOLDER" if confinement.is_available() else "--allow-side-effects"
     said = (
         f"tflab: Running '{path}' may affect more than tensors: write (WriteFile) writes files. "
-        f"If you trust it, give {option}."
+        f"Give {option} if you trust it."
         f"\n"
     )
     for command in ("lifecycle", "compare", "follow out"):

@@ -147,6 +147,6 @@ def refusal(name: str, found: tuple[Effect, ...]) -> str:
     if EVERYTHING in needed or not confinement.is_available():
         needed = [EVERYTHING]
     return (
-        f"Running '{name}' may affect more than tensors: {effects_text(found[:LISTED])}{more}. If "
-        f"you trust it, give {' '.join(needed)}."
+        f"Running '{name}' may affect more than tensors: {effects_text(found[:LISTED])}{more}. "
+        f"Give {' '.join(needed)} if you trust it."
     )
