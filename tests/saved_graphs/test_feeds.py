@@ -210,7 +210,7 @@ def test_a_shape_that_is_wrong_as_well_is_found_before_it_is_advised(tmp_path):
 
 def test_what_cannot_be_fed_within_a_loop_is_not_advised(tmp_path):
     path = written(tmp_path, strangers.queued_in_a_loop)
-    with pytest.raises(TflabError, match=r"nothing that runs fills 'batches'\.$"):
+    with pytest.raises(TflabError, match=r"no op in the step fills 'batches'\.$"):
         walk(path, "placement")
 
 
@@ -224,7 +224,7 @@ def test_what_still_waits_for_ever_is_not_advised(tmp_path, monkeypatch):
     monkeypatch.setattr(advice, "TRIED_S", 2)
     path = written(tmp_path, build)
     began = time.monotonic()
-    with pytest.raises(TflabError, match=r"nothing that runs fills 'batches'\.$"):
+    with pytest.raises(TflabError, match=r"no op in the step fills 'batches'\.$"):
         walk(path, "placement")
     assert 2 <= time.monotonic() - began < 30
 
@@ -377,7 +377,9 @@ def test_of_what_was_fed_only_what_was_made_up_is_doubted(tmp_path):
         tf.matmul(a, shapeless, name="y")
 
     np.save(tmp_path / "a.npy", np.ones([20, 5], np.float32))
-    with pytest.raises(RefusedError, match=r"made up: 'b' \(float32 \[16\]\)\. Give --feed b="):
+    with pytest.raises(
+        RefusedError, match=r"made-up values: 'b' \(float32 \[16\]\)\. Give --feed b="
+    ):
         walk(written(tmp_path, build), "placement", feeds=(("a:0", str(tmp_path / "a.npy")),))
 
 
@@ -402,7 +404,7 @@ def test_a_graph_that_would_have_to_be_fed_a_handle_is_shown_and_not_run(dtype, 
 
     path = written(tmp_path, build)
     assert [node.name for node in walk(path, "backward")["backward"].nodes] == ["x", "y"]
-    with pytest.raises(TflabError, match=f"^'x' has to be fed a {dtype.name}, which is no array"):
+    with pytest.raises(TflabError, match=f"^'x' must be fed a {dtype.name}, which is not an array"):
         walk(path, "placement")
 
 

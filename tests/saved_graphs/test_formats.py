@@ -67,7 +67,7 @@ def test_an_archive_that_unpacks_to_far_more_than_it_has_is_not_unpacked(tmp_pat
         archive.writestr("config.json", "{}")
         archive.writestr("model.weights.h5", bytes(65 * 2**20))
     with pytest.raises(
-        UsageError, match=r"unpacks from 6\d\.\d KiB to 65.0 MiB, which is no model"
+        UsageError, match=r"unpacks from 6\d\.\d KiB to 65.0 MiB, so Keras did not write it"
     ):
         formats.read(tmp_path / "a.keras")
 
@@ -103,7 +103,7 @@ def test_weights_that_declare_more_than_there_is_memory_for_are_not_read(tmp_pat
 def test_weights_that_fit_to_the_last_byte_are_for_keras(tmp_path, monkeypatch):
     path = keras_archive(tmp_path / "a.keras", lambda file: file.create_dataset("w", (256,), "f4"))
     monkeypatch.setattr(keras_archives, "available", lambda: 1023)
-    with pytest.raises(UsageError, match=r"declares 1.00 KiB of weights .* and 1023 B of memory"):
+    with pytest.raises(UsageError, match=r"declares 1.00 KiB of weights .* but 1023 B of memory"):
         keras_archives.check(path)
     monkeypatch.setattr(keras_archives, "available", lambda: 1024)
     keras_archives.check(path)
@@ -128,7 +128,7 @@ def virtual(file):
 @pytest.mark.parametrize("fill", [beside, outside, virtual], ids=lambda fill: fill.__name__)
 def test_weights_that_would_be_read_from_other_files_are_refused(fill, tmp_path):
     path = keras_archive(tmp_path / "a.keras", fill)
-    with pytest.raises(UsageError, match=f"'{path}' takes weights from other files: '[w/]' leads"):
+    with pytest.raises(UsageError, match=f"'{path}' takes weights from other files: '[w/]' points"):
         formats.read(path)
 
 

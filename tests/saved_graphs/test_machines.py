@@ -91,7 +91,7 @@ def test_a_graph_of_a_fixed_batch_size_says_so_and_is_measured_at_that_one(tmp_p
     stages = walk(path, "execution")
     assert (
         "The graph has a fixed batch size: the first dimension of 'x' is 2, so each step has "
-        "{rows:,} rows."
+        "2 rows."
     ) in stages["frontend"].notes
     assert (stages["placement"].batch_size, stages["execution"].batch_size) == (2, 2)
     assert [c.batch_size for c in captures.take(stages["placement"], Options()).captured] == [2]

@@ -90,7 +90,7 @@ def hdf5_arrays(path: Path, file: Path) -> list[tuple[str, int]]:
             claimed.append((name, prod(item.shape or (0,)) * item.dtype.itemsize))
         if foreign:
             raise UsageError(
-                f"'{path}' takes weights from other files: '{name or '/'}' is a link out of it. "
+                f"'{path}' takes weights from other files: '{name or '/'}' points outside it. "
                 "Save it with Keras again."
             )
 
