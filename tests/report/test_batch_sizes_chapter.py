@@ -103,16 +103,7 @@ def test_numbers_of_batch_sizes_stand_right_and_findings_give_way():
 
 def test_what_is_no_image_is_a_row():
     rows = replace(COMPARED, unit="row")
-<<<<<<< HEAD
     *_, recipe = comparison_chapters.batch_sizes(rows)
-    assert recipe.how.startswith(
-        "64,192 rows of points at each batch size, untraced and traced in "
-    )
+    assert recipe.how.startswith("64,192 rows of points at each batch size, untraced and traced ")
     assert "rows a second" in [column.header for column in comparison_chapters.table(rows).columns]
     assert "x the rows of batch" in comparison_chapters.finding_at(rows, 16)
-=======
-    *_, recipe = batch_sizes_chapter.parts(rows)
-    assert recipe.how.startswith("64,192 rows of points at each batch size, untraced and traced ")
-    assert "rows a second" in [column.header for column in batch_sizes_chapter.table(rows).columns]
-    assert "x the rows of batch" in batch_sizes_chapter.finding_at(rows, 16)
->>>>>>> 5368b96 (Plain sentences in lifecycle, follow, train, datasets, doctor, worker and the report)

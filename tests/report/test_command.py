@@ -58,13 +58,8 @@ def training(folder, *lines):
 
 
 def test_a_folder_that_is_no_training_is_refused(tmp_path):
-<<<<<<< HEAD
     with pytest.raises(UsageError, match=r"is not that of a training: there is no history\.jsonl"):
         inputs.training(str(tmp_path), "lenet")
-=======
-    with pytest.raises(UsageError, match=r"is not from a training: it has no history\.jsonl"):
-        given.training(str(tmp_path), "lenet")
->>>>>>> 5368b96 (Plain sentences in lifecycle, follow, train, datasets, doctor, worker and the report)
 
 
 def test_a_training_before_its_first_epoch_is_refused(tmp_path):
@@ -86,13 +81,8 @@ def test_a_training_that_is_done_is_read(tmp_path):
 
 def test_a_file_that_is_no_history_is_refused(tmp_path):
     logdir = training(tmp_path / "run", {"model": 3})
-<<<<<<< HEAD
     with pytest.raises(UsageError, match=r"Line 1 of .* is not as a training writes it"):
         inputs.training(logdir, "lenet")
-=======
-    with pytest.raises(UsageError, match=r"Line 1 of .* is not in the format of a training log"):
-        given.training(logdir, "lenet")
->>>>>>> 5368b96 (Plain sentences in lifecycle, follow, train, datasets, doctor, worker and the report)
 
 
 def test_a_report_that_is_there_already_stays(tmp_path):

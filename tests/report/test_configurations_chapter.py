@@ -11,15 +11,9 @@ from tflab.report.contents import Recipe
 
 
 def test_configurations_are_said_then_compared_and_the_command_tells_more():
-<<<<<<< HEAD
     assert shown(comparison_chapters.configurations(RACED, 60)) == [
         "An untraced step of inference, with the runtime's defaults and with one setting "
         "changed. All use the same weights and images.",
-=======
-    assert shown(configurations_chapter.parts(RACED, 60)) == [
-        "An untraced step of inference, with the runtime's defaults and with one setting "
-        "changed. All use the same weights and images.",
->>>>>>> 5368b96 (Plain sentences in lifecycle, follow, train, datasets, doctor, worker and the report)
         [
             "What was changed",
             ("configuration", "what it means"),

@@ -86,12 +86,12 @@ def logdir_problems(logdir: str) -> Iterator[Finding]:
     inside = list(files_below(folder))
     traces = [path for path in inside if path.name.endswith(TRACE)]
     if not traces and not any(EVENTS in path.name for path in inside):
-        found = "holds nothing that TensorBoard shows: no event files, no profiles"
+        found = "contains nothing that TensorBoard shows: no event files, no profiles"
         advice = f"Write a run into it: python -m tflab.lifecycle --logdir {quoted(folder)}"
         yield Finding("Logdir", logdir, found, advice)
     for path in inside:
         if not path.is_file():
-            found = "is no file; TensorBoard would wait for what comes out of it"
+            found = "is not a regular file; TensorBoard would wait for data from it"
             yield Finding("Logdir", relative(path, folder), found, f"rm {quoted(path)}")
     placed = [path for path in traces if path.relative_to(folder).parts[-4:-2] == PLACE]
     yield from misplaced(folder, [path for path in traces if path not in placed])
@@ -107,7 +107,10 @@ def misplaced(folder: Path, traces: Iterable[Path]) -> Iterator[Finding]:
     for where in dict.fromkeys(path.parent for path in traces):
         whole = where.resolve()
         if whole.parts[-3:-1] == PLACE:
-            advice = f"The logdir is too deep: tensorboard --logdir {quoted(whole.parents[2])}"
+            advice = (
+                "The logdir is a subfolder of the right one: tensorboard --logdir "
+                f"{quoted(whole.parents[2])}"
+            )
         else:
             target = quoted(folder / Path(*PLACE) / whole.name)
             advice = f"mkdir -p {target} && mv {quoted(where)}/*{TRACE} {target}"

@@ -43,15 +43,9 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         yield placement.balance(placing)
         yield from placement.gone(placing)
     yield Recipe(
-<<<<<<< HEAD
         f"Colours and times in the graph: {contents.warm(step)} Times at each batch size in the "
         f"panel: statistics of traced steps.{recorded(step)}",
         f"{contents.walking(walked)}\n"
-=======
-        f"Colours and times in the graph: {recipes.warm(step)} Times at each batch size in the "
-        f"panel: statistics of traced steps.{recorded(step)}",
-        f"{recipes.walking(walked)}\n"
->>>>>>> 5368b96 (Plain sentences in lifecycle, follow, train, datasets, doctor, worker and the report)
         f"python -m tflab.follow {example(walked)} --model {walked.model}",
     )
 

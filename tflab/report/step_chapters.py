@@ -26,15 +26,10 @@ def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
     yield Recipe(contents.warm(step), contents.walking(walked))
     yield from execution.costs(step)
     if step.control:
-<<<<<<< HEAD
-        yield Recipe("Untraced steps, alternating with traced ones.",
-            f"{contents.walking(walked)} --experiments")
-=======
         yield Recipe(
             "Untraced steps, alternating with traced ones.",
-            f"{recipes.walking(walked)} --experiments",
+            f"{contents.walking(walked)} --experiments",
         )
->>>>>>> 5368b96 (Plain sentences in lifecycle, follow, train, datasets, doctor, worker and the report)
     for size in compared.batch_sizes:
         yield view.costs(compared, size, TOP)
     yield from fewer_rows(compared)
@@ -90,15 +85,9 @@ def memory(walked: Walked) -> Iterator[Part]:
         yield pictures.picture("buffers", plots.buffers.draw, step.buffers)
     yield from buffers.blocks(step.buffers)
     yield Recipe(
-<<<<<<< HEAD
         "Computed from the memory that each op requested from its allocators in traced steps. "
         f"{contents.warm(step)}",
         contents.walking(walked),
-=======
-        "Computed from the memory that each op requested from its allocators in traced steps. "
-        f"{recipes.warm(step)}",
-        recipes.walking(walked),
->>>>>>> 5368b96 (Plain sentences in lifecycle, follow, train, datasets, doctor, worker and the report)
     )
 
 
@@ -142,15 +131,9 @@ def network(walked: Walked, maps: Maps) -> Iterator[Part]:
         )
     yield pictures.picture("feature_maps", plots.feature_maps.draw, maps)
     yield Recipe(
-<<<<<<< HEAD
         "Every tensor is read from one step that the runtime's debugger recorded and that was "
         "not timed. If a line says softmax, tflab computed it from the scores.",
         contents.walking(walked),
-=======
-        "Every tensor is read from one step that the runtime's debugger recorded and that was "
-        "not timed. If a line says softmax, tflab computed it from the scores.",
-        recipes.walking(walked),
->>>>>>> 5368b96 (Plain sentences in lifecycle, follow, train, datasets, doctor, worker and the report)
     )
 
 

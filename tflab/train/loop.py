@@ -213,13 +213,8 @@ def keep(run: RunningTraining, step: int) -> None:
         raise no_number(run, name, step)
 
 
-<<<<<<< HEAD
 def no_number(run: RunningTraining, name: str, step: int) -> TflabError:
     return divergence(run, f"after step {step:,} '{name}' has values that are not finite", step)
-=======
-def no_number(run: Run, name: str, step: int) -> TflabError:
-    return divergence(run, f"after step {step:,} '{name}' has values that are not finite", step)
->>>>>>> 5368b96 (Plain sentences in lifecycle, follow, train, datasets, doctor, worker and the report)
 
 
 def divergence(run: RunningTraining, what: str, steps: int) -> TflabError:
