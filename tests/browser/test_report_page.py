@@ -93,7 +93,7 @@ def test_a_click_shows_a_history_from_its_line_to_its_time(viewer, artefacts):
     for words in (
         "takes images, conv1/Conv2D/ReadVariableOp",
         "): fused into conv1/Relu",
-        "its work was done by conv1/Relu",
+        "its computation was done by conv1/Relu",
         "device CPU:0",
     ):
         assert words in text
@@ -285,7 +285,7 @@ def test_a_search_opens_what_the_node_is_in(viewer):
     search.fill("no such node")
     search.press("Enter")
     result = viewer.locator("[data-part=search-result]")
-    assert result.inner_text() == "No node has this in its name."
+    assert result.inner_text() == "No node has this text in its name."
 
 
 def test_the_keyboard_goes_along_the_edges(viewer, page):
@@ -798,7 +798,7 @@ def test_a_gradient_node_says_what_it_computes_and_bookkeeping_is_dim(toy):
     assert panel.locator(".aside").inner_text().startswith("bookkeeping (broadcasting): ")
     dim = toy.locator("svg .box.bookkeeping")
     assert 0 < dim.count() < toy.locator("svg .box.node.kind-gradient").count()
-    assert toy.get_by_text("bookkeeping: computes nothing of a gradient").is_visible()
+    assert toy.get_by_text("bookkeeping: not part of a formula").is_visible()
 
 
 def test_a_presentation_of_the_gradients_opens_with_their_chain_rule(page, tmp_path, walked):

@@ -61,7 +61,7 @@ def test_what_the_gate_lets_through_still_reads_and_writes_nothing_outside(place
     assert (status, "sesame" in out + err) == (1, False)
     assert err.endswith(
         f"tflab: The runtime refused the step: {secret}; Permission denied. Give --allow-read "
-        f"{secret.parent} if you trust the graph with it.\n"
+        f"{secret.parent} if you trust the graph.\n"
     )
     assert not list((place / "work").glob("runs/*"))
     status, out, err = command(

@@ -862,10 +862,11 @@ def test_json_goes_to_standard_output_and_nothing_to_standard_error(tmp_path, tr
     )
     # Except the one line that says that these are not the data one would expect.
     stood_in = (
-        "Using the digits of scikit-learn, not MNIST; set TFLAB_DATA_DIR to a folder with its four "
-        f"files. {tmp_path}/tflab/mnist lacks train-images-idx3-ubyte, train-labels-idx1-ubyte, "
-        "t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (looked for as is and with .gz). "
-        "TFLAB_OFFLINE forbids a download.\n"
+        "Using the digits of scikit-learn, not MNIST; set TFLAB_DATA_DIR to a folder with its "
+        f"four files. {tmp_path}/tflab/mnist lacks train-images-idx3-ubyte, "
+        "train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (looked for as "
+        "named and with .gz). "
+        "TFLAB_OFFLINE forbids downloads.\n"
     )
     said = "" if training_data.name == "MNIST" else stood_in
     assert (done.returncode, without_progress(done.stderr)) == (0, said)

@@ -191,7 +191,7 @@ def test_a_damaged_file_exits_with_2(folder, capsys, option):
     (folder / "cut.json.gz").write_bytes((folder / "usual.json.gz").read_bytes()[:-100])
     status, out, err = run(capsys, f"usual.json.gz cut.json.gz{option}")
     assert (status, out) == (2, "")
-    assert err == "tflab: 'cut.json.gz' is cut short: it ends in the middle; copy it again.\n"
+    assert err == "tflab: 'cut.json.gz' is incomplete: it ends in the middle. Copy it again.\n"
 
 
 def test_a_newer_file_exits_with_2(folder, capsys):

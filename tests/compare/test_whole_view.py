@@ -313,7 +313,7 @@ def test_the_blocks_come_in_the_order_of_a_readers_questions():
         "What an op costs a step at batch 4: time added by running it a second time in place",
         "Median of 5",
         "Not repeated at",
-        "Findings, each computed from the tables",
+        "Findings, computed from the tables",
         "Batch 4: the time it took, the most expensive first",
         "Batch 4: the work it did in a step, in the same order",
         "Batch 16: the time it took, the most expensive first",
@@ -329,7 +329,7 @@ def test_one_screen_has_the_steps_the_most_expensive_rows_and_what_was_found():
     shown = list(map(read, view.blocks(COMPARISON, 10, full=False)))
     an_image = read(view.an_image(COMPARISON, 10, COMPARISON.batch_sizes))
     assert shown == [*whole[:2], an_image, *whole[6:14], view.MORE]
-    assert gist(shown[-2]) == "Findings, each computed from the tables"
+    assert gist(shown[-2]) == "Findings, computed from the tables"
 
 
 def test_one_batch_size_on_one_screen_is_its_most_expensive_rows():
@@ -371,7 +371,10 @@ def test_a_single_warm_up_step_is_one():
 @pytest.mark.parametrize(
     "change, sentence",
     [
-        ({"interrupted": True}, "Partial: these are the measurements up to the interruption."),
+        (
+            {"interrupted": True},
+            "Partial: these are the measurements up to the interruption.",
+        ),
         (
             {"failure": "It broke."},
             "Partial: these are the measurements up to a step that failed. It broke.",
@@ -395,7 +398,7 @@ def test_below_the_steps_it_says_what_each_number_is_of():
 def test_the_findings_are_one_strip():
     strips = [block for block in view.blocks(COMPARISON, 10) if isinstance(block, Strip)]
     assert [(strip.title, strip.frames[0].lines) for strip in strips] == [
-        ("Findings, each computed from the tables", ("One finding.", "And another."))
+        ("Findings, computed from the tables", ("One finding.", "And another."))
     ]
 
 

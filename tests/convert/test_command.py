@@ -310,7 +310,7 @@ def test_nothing_is_ever_overwritten(run, folder, to, existing):
     before = sorted(folder.iterdir())
     status, out, err = run(f"cpu.pbtxt --to {to} --out {existing}")
     assert (status, out) == (2, "")
-    assert err == f"tflab: '{existing}' exists already; give --out the name of something new.\n"
+    assert err == f"tflab: '{existing}' exists already; give --out a new name.\n"
     assert sorted(folder.iterdir()) == before
     assert (folder / "graph.pb").read_text() == GRAPH
 
@@ -331,10 +331,10 @@ def test_a_failure_leaves_nothing_behind(run, folder, to):
     [
         ("none.pb", 2, "There is no file 'none.pb'."),
         (".", 2, "'.' cannot be read: Is a directory."),
-        ("graph.pb", 2, "'graph.pb' holds a GraphDef and not a trace; give it as --graph"),
+        ("graph.pb", 2, "'graph.pb' is a GraphDef, not a trace. Give it as --graph"),
         ("gpu --graph gpu", 2, "'gpu' is not a GraphDef"),
         ("cut", 1, "'cut' is cut off after 6 bytes: 2,147,483,647 bytes are missing."),
-        ("empty", 2, "'empty' is empty; give what run_metadata.SerializeToString() returned"),
+        ("empty", 2, "'empty' is empty; give the output of run_metadata.SerializeToString()"),
         ("cpu.pbtxt --to pdf", 2, "No format named 'pdf'. Choose from text, json, csv, xspace"),
         ("cpu.pbtxt --to xspace", 2, "An xspace goes into a logdir of TensorBoard; name one with"),
         ("gpu --to model-explorer", 2, "What Model Explorer reads goes into a folder; name one"),
@@ -349,7 +349,7 @@ def test_a_failure_leaves_nothing_behind(run, folder, to):
             2,
             "The folder 'graph.pb/logs' cannot be written: 'graph.pb' is not a folder. Give --out ",
         ),
-        ("cpu.pbtxt later --to chrome", 2, "The steps lie 578 days apart, too many for one time"),
+        ("cpu.pbtxt later --to chrome", 2, "The steps are 578 days apart, too far for one time"),
         ("", 2, "The following arguments are required: RUN_METADATA."),
     ],
 )
@@ -373,7 +373,7 @@ def test_what_was_left_out_is_told_beside_the_result(run, folder):
     status, out, err = run("odd --to json")
     assert (status, err) == (
         0,
-        "tflab: In 'odd' 1 op run with impossible times or sizes left out.\n",
+        "tflab: In 'odd' 1 op run with impossible times or sizes omitted.\n",
     )
     assert json.loads(out)["notes"] == [err.removeprefix("tflab: ").strip()]
 

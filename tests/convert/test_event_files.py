@@ -84,7 +84,9 @@ def test_an_event_that_is_still_being_written_is_not_there_yet(read):
 
 
 def test_an_event_file_without_traces_is_named_as_one(read):
-    with pytest.raises(UsageError, match="is an event file of TensorBoard without traces; those"):
+    with pytest.raises(
+        UsageError, match=r"is an event file of TensorBoard without traces\. FileWriter"
+    ):
         read(VERSION + GRAPH)
 
 
@@ -104,7 +106,7 @@ PLANE = b"\x08\x01\x12\x09/host:CPU\x1a\x04\x12\x02up"
         (field(1, PLANE[2:]), "is an XSpace"),
         (b'{\n "traceEvents": [\n  {"ph": "X"', "is a timeline in JSON; open it in ui.perfetto"),
         (b'[{"name": "a", "ph": "X"}]', "is a timeline in JSON"),
-        (b"\x1f\x8b\x08\x00", "is compressed with gzip; unpack it first"),
+        (b"\x1f\x8b\x08\x00", "is compressed with gzip. Decompress it first"),
     ],
 )
 def test_what_people_take_for_a_trace_is_named_as_what_it_is(head, what, read):

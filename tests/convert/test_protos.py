@@ -132,14 +132,14 @@ def test_a_file_that_is_cut_off_is_refused():
 def test_what_is_no_row_among_the_rows_is_refused():
     number = STEP_STATS[2:10] + b"\x20\x05" + STEP_STATS[10:]  # a field of the wrong wire type
     file = io.BytesIO(b"\x0a" + bytes([len(number)]) + number)
-    with pytest.raises(DamagedError, match="something else where a row should begin"):
+    with pytest.raises(DamagedError, match="other data where a row should start"):
         [list(stats) for _, stats in protos.read_trace(file, "StepStats", False).devices]
 
 
 def test_a_row_that_is_longer_than_its_device_is_refused():
     longer = bytearray(TRACE)
     longer[TRACE.index(b"\x12") + 1] += 100
-    with pytest.raises(DamagedError, match="a part is longer than its whole"):
+    with pytest.raises(DamagedError, match="a part is longer than the message around it"):
         rows(bytes(longer))
 
 

@@ -212,7 +212,7 @@ def test_a_graph_of_something_else_is_refused(read):
 # What cannot have been
 
 
-LEFT_OUT = "0.pb' 1 op run with impossible times or sizes left out."
+LEFT_OUT = "0.pb' 1 op run with impossible times or sizes omitted."
 
 
 @pytest.mark.parametrize(
@@ -250,7 +250,7 @@ def test_wrong_files_are_refused_in_a_sentence(read):
     assert "is not a RunMetadata" in refusal(read, b"\x89PNG\r\n\x1a\n")
     assert "is not a RunMetadata" in refusal(read, "Dear diary,\n")
     assert "is empty" in refusal(read, b"")
-    assert "holds a GraphDef and not a trace" in refusal(read, GRAPH)
+    assert "is a GraphDef, not a trace" in refusal(read, GRAPH)
     assert "has no op runs" in refusal(read, text((CPU, [])))
     assert "has no op runs" in refusal(read, b"\x0a\x00")
     assert "has no op runs" in refusal(read, text(("/host:CPU", [row("a", 1, 1)])))

@@ -88,8 +88,8 @@ def shown(table: Table) -> tuple:
 def test_steps_of_a_cpu_and_a_gpu_are_told():
     assert told(conversion.convert(RECORDED)) == [
         "3 steps with 16 op runs, 2 of them the executor's own (_SOURCE). A RunMetadata does not "
-        "say how long session.run took: a step is measured from the start of its first op to the "
-        "end of its last.",
+        "contain the time of session.run, so a step is measured from the start of its first op "
+        "to the end of its last.",
         (
             "What was recorded",
             ("device", "its rows are", "op runs", "total", "left out"),
@@ -102,7 +102,7 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             0,
         ),
         "Totals of different kinds overlap and must not be added: a launch ends before its "
-        "kernel, and a thread waits for GPU work that is counted there.",
+        "kernel, and a thread waits for GPU work that is counted elsewhere.",
         (
             "The steps",
             (
@@ -142,8 +142,8 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             0,
         ),
         "The longest chain of a step has 2 op runs and takes 80.0 us: a model in which every op "
-        "has a processor. A node in a loop is in it once for each iteration. All ops together are "
-        "1.50 x as much work. While any of them ran, 1.14 ran at once on average.",
+        "has its own processor. A node in a loop occurs in it once for each iteration. All ops "
+        "together take 1.50 x as long. While any op ran, 1.14 ran at once on average.",
         (
             "The critical path",
             ("node", "type that ran", "took", "share"),
@@ -174,7 +174,7 @@ def test_steps_of_a_cpu_alone_are_told_without_kinds():
         tracks=(Track(CPU, tracks.OPS, 528, 7_654_321, 0),),
     )
     first, devices, steps, owners, top, graphless = told(conversion.convert(recorded))
-    assert first.startswith("44 steps with 528 op runs. A RunMetadata does not say how long")
+    assert first.startswith("44 steps with 528 op runs. A RunMetadata does not contain the time")
     assert devices == (
         "What was recorded",
         ("device", "its rows are", "op runs", "total"),
@@ -206,7 +206,7 @@ def test_steps_of_a_cpu_alone_are_told_without_kinds():
         ("n04", "Op4", "44", "1.17 ms", "26.5 us", "7.6 %"),
         ("n03", "Op3", "44", "1.12 ms", "25.5 us", "7.3 %"),
     ]
-    assert graphless == ("The trace has no graph; with --graph the critical path is shown too.")
+    assert graphless == ("The trace has no graph. With --graph, the critical path is shown too.")
 
 
 def test_what_steps_add_up_to_is_worked_out_kind_by_kind():
@@ -289,31 +289,30 @@ WHOLE = Parameters(2, 16, 2, 16, 0, 0, False)
     [
         (
             WHOLE,
-            "16 parameters: the elements of the 2 variables that updates of the graph train.",
+            "16 parameters: the elements of the 2 variables that the updates in the graph train.",
         ),
         (
             Parameters(8, 50, 2, 16, 0, 1, True),
-            "16 parameters: the elements of the 2 variables that updates of the graph train, "
-            "beside 6 variables with 34 elements that they do not train. 1 variable of unknown "
-            "shape could not be counted. It is the graph that ran, without the variables that "
-            "these steps did not use.",
-        ),
-        (
-            Parameters(1, 1, 0, 0, 0, 0, False),
-            "1 parameter, if all are trained: the elements of the 1 variable of the graph, in "
-            "which no update op says which are.",
-        ),
-        (
-            Parameters(5, 90, 2, None, 3, 0, True),
-            "The number of parameters is not known. The graph has no loss, and without it "
-            "3 variables may be trained or may be the state of an optimiser. Record a step that "
-            "fetches the loss, too. It is the graph that ran, without the variables that these "
+            "16 parameters: the elements of the 2 variables that the updates in the graph train, "
+            "and 6 variables with 34 elements that they do not train. 1 variable of unknown "
+            "shape could not be counted. This graph ran, so it lacks the variables that these "
             "steps did not use.",
         ),
         (
+            Parameters(1, 1, 0, 0, 0, 0, False),
+            "1 parameter, if all are trained: the elements of the 1 variable in the graph. It "
+            "has no updates that show which are trained.",
+        ),
+        (
+            Parameters(5, 90, 2, None, 3, 0, True),
+            "The number of parameters is not known. The graph has no loss, so 3 variables may be "
+            "trained, or may be the state of an optimiser. Record a step that also fetches the "
+            "loss. This graph ran, so it lacks the variables that these steps did not use.",
+        ),
+        (
             Parameters(0, 0, 0, 0, 0, 0, True),
-            "The graph has no variables, so no parameters are counted: weights that were frozen "
-            "are constants like any other.",
+            "The graph has no variables, so no parameters are counted: frozen weights are "
+            "ordinary constants.",
         ),
     ],
 )

@@ -103,8 +103,8 @@ def test_missing_files_of_the_split_are_listed(tmp_path):
     with pytest.raises(TflabError) as error:
         cifar10.load("train", folder)
     assert str(error.value) == (
-        f"{folder} lacks data_batch_1.bin, data_batch_2.bin (looked for as is, with .gz, "
-        "in cifar-10-batches-bin and in cifar-10-binary.tar.gz)."
+        f"{folder} lacks data_batch_1.bin, data_batch_2.bin (looked for as named, with .gz, in "
+        "cifar-10-batches-bin and in cifar-10-binary.tar.gz)."
     )
 
 
@@ -129,8 +129,8 @@ def test_the_version_for_python_is_refused_and_never_unpickled(tmp_path, name):
         cifar10.load("train", tmp_path / "data")
     assert str(error.value).startswith(f"{tmp_path / 'data'} lacks data_batch_1.bin, data_batch_2")
     assert str(error.value).endswith(
-        " The pickled version for Python is there: it is never opened, since a pickle can run any "
-        "code. Take the binary version, cifar-10-binary.tar.gz."
+        " The pickled version for Python is there, but tflab never opens it, because a pickle can "
+        "run any code. Use the binary version, cifar-10-binary.tar.gz."
     )
     assert not mark.exists()
 
@@ -159,20 +159,23 @@ def test_an_unknown_split_is_refused():
 # Damaged files
 
 DAMAGES = {
-    "empty": (b"", f"ends after 0 of {SIZE} bytes; fetch it again."),
-    "too short": (FILES[FIRST][:-1], f"ends after {SIZE - 1} of {SIZE} bytes; fetch it again."),
+    "empty": (b"", f"ends after 0 of {SIZE} bytes; download it again."),
+    "too short": (FILES[FIRST][:-1], f"ends after {SIZE - 1} of {SIZE} bytes; download it again."),
     "too long": (
         FILES[FIRST] + b"\n",
-        f"goes on after {SIZE} bytes; 2 images belong under this name.",
+        f"has more than {SIZE} bytes; 2 images belong in a file of this name.",
     ),
     "web page": (
         b"<!DOCTYPE html>",
-        "is a web page saved under that name; 2 images belong under this name.",
+        "is a web page saved under this name; 2 images belong in a file of this name.",
     ),
-    "swapped": (FILES["test_batch.bin"], "looks swapped: it is test_batch.bin."),
+    "swapped": (
+        FILES["test_batch.bin"],
+        "seems to be swapped with another file: it is test_batch.bin.",
+    ),
     "another byte": (
         FILES[FIRST][:-1] + bytes([FILES[FIRST][-1] ^ 1]),
-        "differs from the published file in some byte (its MD5 is another); fetch it again.",
+        "differs from the published file (its MD5 differs); download it again.",
     ),
 }
 
@@ -188,12 +191,15 @@ def test_a_damaged_file_is_diagnosed(tmp_path, content, complaint):
 DAMAGED_ARCHIVES = {
     "too short": (
         ARCHIVE[:-1],
-        f"has {len(ARCHIVE) - 1} bytes instead of {len(ARCHIVE)}; fetch it again.",
+        f"has {len(ARCHIVE) - 1} bytes instead of {len(ARCHIVE)}; download it again.",
     ),
-    "web page": (b"<html>Sign in</html>", "is a web page saved under that name; fetch it again."),
+    "web page": (
+        b"<html>Sign in</html>",
+        "is a web page saved under this name; download it again.",
+    ),
     "another byte": (
         ARCHIVE[:-1] + bytes([ARCHIVE[-1] ^ 1]),
-        "differs from the published archive (its SHA-256 is another); fetch it again.",
+        "differs from the published archive (its SHA-256 differs); download it again.",
     ),
 }
 
@@ -218,8 +224,8 @@ def test_a_damaged_file_in_the_archive_is_named(tmp_path, monkeypatch):
     with pytest.raises(TflabError) as error:
         cifar10.load("train", folder)
     assert str(error.value) == (
-        f"{folder / cifar10.ARCHIVE}: {FIRST} ends after {SIZE - 1} of {SIZE} bytes; "
-        "fetch it again."
+        f"{folder / cifar10.ARCHIVE}: {FIRST} ends after {SIZE - 1} of {SIZE} bytes; download it "
+        "again."
     )
 
 
@@ -229,7 +235,7 @@ def test_a_file_that_is_missing_in_the_archive_is_named(tmp_path, monkeypatch):
     folder = write(tmp_path / "data", {cifar10.ARCHIVE: archive})
     with pytest.raises(TflabError) as error:
         cifar10.load("train", folder)
-    assert str(error.value) == (f"{folder / cifar10.ARCHIVE} lacks {FIRST}; fetch it again.")
+    assert str(error.value) == (f"{folder / cifar10.ARCHIVE} lacks {FIRST}; download it again.")
 
 
 # The download
@@ -271,7 +277,7 @@ def test_a_spoiled_download_leaves_no_file_and_is_told(host, tmp_path, capsys):
     assert cached_files(tmp_path) == []
     assert capsys.readouterr().err.splitlines()[-1] == (
         f"{NOT_CIFAR10} {cifar10.ADDRESS}{cifar10.ARCHIVE} has {len(ARCHIVE) // 2} bytes instead "
-        f"of {len(ARCHIVE)}; fetch it again."
+        f"of {len(ARCHIVE)}; download it again."
     )
 
 
@@ -301,7 +307,7 @@ def test_offline_made_up_images_stand_in_and_one_line_says_so(tmp_path, capsys):
     assert capsys.readouterr() == (
         "",
         f"{NOT_CIFAR10} {tmp_path}/cache/tflab/cifar10 lacks {', '.join(NAMES)} "
-        "(looked for as is and with .gz). TFLAB_OFFLINE forbids a download.\n",
+        "(looked for as named and with .gz). TFLAB_OFFLINE forbids downloads.\n",
     )
 
 

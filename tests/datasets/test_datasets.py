@@ -58,13 +58,13 @@ def test_a_batch_that_cannot_be_cut_is_refused_at_the_call(batch_size):
     with pytest.raises(TflabError) as error:
         batches(rows(5), batch_size)
     assert str(error.value) == (
-        f"A batch of {batch_size} cannot be cut from the 5 rows of rows (train); "
-        "choose a batch size from 1 to 5."
+        f"A batch of {batch_size} cannot be taken from the 5 rows of rows (train); choose a batch "
+        "size from 1 to 5."
     )
 
 
 def test_columns_of_different_lengths_are_no_data_set():
-    with pytest.raises(TflabError, match=r"these have rows \{'x': 2, 'y': 3\}"):
+    with pytest.raises(TflabError, match=r"these have the lengths \{'x': 2, 'y': 3\}"):
         Dataset("odd", "train", {"x": np.zeros(2), "y": np.zeros(3)})
 
 

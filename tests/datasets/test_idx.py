@@ -16,56 +16,58 @@ from tflab.errors import TflabError
 IMAGES = IDX["t10k-images-idx3-ubyte"]
 SIZE = len(IMAGES)
 ZIPPED = GZIPPED["t10k-images-idx3-ubyte"]
-BELONG = "3 images belong under this name"
+BELONG = "3 images belong in a file of this name"
 DAMAGES = {
     "empty": (b"", f"is empty; {BELONG}."),
     "empty gzip": (gzip.compress(b""), f"is empty; {BELONG}."),
     "web page": (
         b"\n<!DOCTYPE html><title>Sign in</title>",
-        f"is not an IDX file but a web page saved under that name; {BELONG}.",
+        f"is a web page saved under this name, not an IDX file; {BELONG}.",
     ),
     "random bytes": (
         b"\x80\x04\x95\x10 pickled",
-        "is not an IDX file: it begins with the bytes 80 04 95 10 "
-        f"instead of 00 00 08 03; {BELONG}.",
+        "is not an IDX file: it starts with the bytes 80 04 95 10 instead of 00 00 08 03; "
+        f"{BELONG}.",
     ),
     "three bytes": (
         b"\0\0\x08",
-        f"is not an IDX file: it begins with the bytes 00 00 08 instead of 00 00 08 03; {BELONG}.",
+        f"is not an IDX file: it starts with the bytes 00 00 08 instead of 00 00 08 03; {BELONG}.",
     ),
     "half a header": (IMAGES[:9], f"ends after 9 bytes, within its header; {BELONG}."),
     "labels": (
         IDX["t10k-labels-idx1-ubyte"],
-        f"looks swapped: it holds labels (magic number 2049), but {BELONG}.",
+        "seems to be swapped with another file: it contains labels (magic number 2049), but "
+        f"{BELONG}.",
     ),
     "training file": (
         IDX["train-images-idx3-ubyte"],
-        f"looks swapped: it holds the 5 images of the training file, but {BELONG}.",
+        "seems to be swapped with another file: it contains the 5 images of the training file, "
+        f"but {BELONG}.",
     ),
-    "another number": (idx(PIXELS[:4]), f"holds 4 images, but {BELONG}."),
+    "another number": (idx(PIXELS[:4]), f"contains 4 images, but {BELONG}."),
     "another image size": (
         idx(PIXELS[:3, :20, :24]),
-        "holds images of 20x24 pixels; those of MNIST have 28x28.",
+        "contains images of 20x24 pixels; those of MNIST have 28x28.",
     ),
-    "too short": (IMAGES[:-1], f"ends after {SIZE - 1} of {SIZE} bytes; fetch it again."),
+    "too short": (IMAGES[:-1], f"ends after {SIZE - 1} of {SIZE} bytes; download it again."),
     "too long": (
         IMAGES + b"\n",
-        f"goes on after the {SIZE} bytes that its header announces.",
+        f"has more than the {SIZE} bytes that its header announces.",
     ),
     "another byte": (
         IMAGES[:-1] + bytes([IMAGES[-1] ^ 1]),
-        "differs from the published file in some byte (its SHA-256 is another): damaged, "
-        "or of another data set with these names, like Fashion-MNIST; fetch it again.",
+        "differs from the published file (its SHA-256 differs): it is damaged, or belongs to "
+        "another data set that uses these names, such as Fashion-MNIST; download it again.",
     ),
     "truncated gzip": (
         ZIPPED[:-20],
         "is a truncated or damaged gzip file (Compressed file ended before the end-of-stream "
-        "marker was reached); fetch it again.",
+        "marker was reached); download it again.",
     ),
     "damaged gzip": (
         ZIPPED[:-8] + bytes(8),
-        "is a truncated or damaged gzip file (CRC check failed "
-        f"0x0 != {hex(zlib.crc32(IMAGES))}); fetch it again.",
+        "is a truncated or damaged gzip file (CRC check failed 0x0 != "
+        f"{hex(zlib.crc32(IMAGES))}); download it again.",
     ),
 }
 
@@ -93,22 +95,22 @@ def test_a_damaged_file_is_diagnosed(tmp_path, content, complaint):
             "train",
             "train-images-idx3-ubyte",
             "t10k-images-idx3-ubyte",
-            "looks swapped: it holds the 3 images of the test file, "
-            "but 5 images belong under this name.",
+            "seems to be swapped with another file: it contains the 3 images of the test file, "
+            "but 5 images belong in a file of this name.",
         ),
         (
             "test",
             "t10k-labels-idx1-ubyte",
             "train-labels-idx1-ubyte",
-            "looks swapped: it holds the 5 labels of the training file, "
-            "but 3 labels belong under this name.",
+            "seems to be swapped with another file: it contains the 5 labels of the training "
+            "file, but 3 labels belong in a file of this name.",
         ),
         (
             "train",
             "train-labels-idx1-ubyte",
             "train-images-idx3-ubyte",
-            "looks swapped: it holds images (magic number 2051), "
-            "but 5 labels belong under this name.",
+            "seems to be swapped with another file: it contains images (magic number 2051), but "
+            "5 labels belong in a file of this name.",
         ),
     ],
 )
@@ -154,7 +156,7 @@ def test_a_gzip_bomb_is_read_no_further_than_the_file_may_be_long(tmp_path):
     bomb.write_bytes(gzip.compress(IDX[TRAIN[0]] + bytes(50_000_000), compresslevel=1))
     tracemalloc.start()
     try:
-        with pytest.raises(TflabError, match=r"gz goes on after the 3936 bytes that its header"):
+        with pytest.raises(TflabError, match=r"gz has more than the 3936 bytes that its header"):
             mnist.load("train", folder)
         assert tracemalloc.get_traced_memory()[1] < 1_000_000
     finally:

@@ -114,8 +114,8 @@ def test_missing_files_of_the_split_are_listed(small, tmp_path):
     with pytest.raises(TflabError) as error:
         mnist.load("train", folder)
     assert str(error.value) == (
-        f"{folder} lacks train-images-idx3-ubyte, train-labels-idx1-ubyte "
-        "(looked for as is and with .gz)."
+        f"{folder} lacks train-images-idx3-ubyte, train-labels-idx1-ubyte (looked for as named "
+        "and with .gz)."
     )
 
 
@@ -172,10 +172,10 @@ def test_offline_the_digits_stand_in_and_one_line_says_so(tmp_path, capsys):
     ]
     assert capsys.readouterr() == (
         "",
-        f"{NOT_MNIST} {tmp_path}/cache/tflab/mnist lacks "
-        "train-images-idx3-ubyte, train-labels-idx1-ubyte, t10k-images-idx3-ubyte, "
-        "t10k-labels-idx1-ubyte (looked for as is and with .gz). "
-        "TFLAB_OFFLINE forbids a download.\n",
+        f"{NOT_MNIST} {tmp_path}/cache/tflab/mnist lacks train-images-idx3-ubyte, "
+        "train-labels-idx1-ubyte, t10k-images-idx3-ubyte, t10k-labels-idx1-ubyte (looked for as "
+        "named and with .gz). "
+        "TFLAB_OFFLINE forbids downloads.\n",
     )
 
 
@@ -207,7 +207,7 @@ def test_a_damaged_cache_is_told_when_it_cannot_be_mended(small, tmp_path, capsy
     assert mnist.load("train").stands_in_for == "MNIST"
     assert capsys.readouterr().err == (
         f"{NOT_MNIST} {damaged} is empty; "
-        "5 images belong under this name. TFLAB_OFFLINE forbids a download.\n"
+        "5 images belong in a file of this name. TFLAB_OFFLINE forbids downloads.\n"
     )
 
 
@@ -223,7 +223,7 @@ def test_a_cache_without_an_absolute_path_is_not_used(small, monkeypatch, capsys
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
     assert mnist.load("train").stands_in_for == "MNIST"
     assert capsys.readouterr().err == (
-        f"{NOT_MNIST} The cache here is no absolute path; set XDG_CACHE_HOME to one.\n"
+        f"{NOT_MNIST} The cache here is not an absolute path; set XDG_CACHE_HOME to one.\n"
     )
 
 

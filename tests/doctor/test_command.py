@@ -61,7 +61,7 @@ def test_what_a_required_package_misses_is_wrong(installed, monkeypatch):
     done = SimpleNamespace(stdout=f"{line}\n{others}\n")
     monkeypatch.setattr(subprocess, "run", lambda *_, **__: done)
     assert list(packages.agreement()) == [
-        Finding("Packages", "their agreement", line, checkup.INSTALL)
+        Finding("Packages", "compatibility", line, checkup.INSTALL)
     ]
 
 
@@ -79,7 +79,8 @@ def test_two_packages_that_provide_the_profile_plugin_are_wrong(monkeypatch):
         Finding(
             "Packages",
             "Profile plugin",
-            "tensorboard-plugin-profile 2.13.1 and xprof 2.24.2 provide it and do not mix",
+            "tensorboard-plugin-profile 2.13.1 and xprof 2.24.2 provide it and cannot be "
+            "installed together",
             "python -m pip uninstall tensorboard-plugin-profile && "
             "python -m pip install --force-reinstall xprof",
         )
@@ -139,8 +140,8 @@ def test_only_a_driver_without_a_gpu_is_worth_a_note(
     note = Finding(
         "TensorFlow",
         "GPU",
-        "TensorFlow sees none, though a driver of NVIDIA's is loaded",
-        'For steps on it: python -m pip install "tensorflow[and-cuda]"',
+        "TensorFlow sees none, although an NVIDIA driver is loaded",
+        'To use it: python -m pip install "tensorflow[and-cuda]"',
         NOTE,
     )
     assert list(runtime.tensorflow()) == ([note] if driver and "CPU" in devices[0] else [])
@@ -160,12 +161,12 @@ GENCODE = "Detected incompatible Protobuf Gencode/Runtime versions when loading 
         (
             f"raise TypeError({GENCODE!r})",
             f"TypeError: {GENCODE}",
-            "TensorFlow was made for a newer protobuf: python -m pip install --upgrade protobuf",
+            "TensorFlow needs a newer protobuf: python -m pip install --upgrade protobuf",
         ),
         (
             "import os; os.kill(os.getpid(), 4)",
             "The process that ran tflab.doctor.runtime:imported ended with status -4 (SIGILL).",
-            "Most likely the processor lacks instructions (AVX); run it on another machine.",
+            "The processor probably lacks instructions (AVX); use another machine.",
         ),
     ],
 )
@@ -256,11 +257,14 @@ def test_a_given_folder_without_mnist_is_wrong(mnist, tmp_path, monkeypatch):
     put(tmp_path, "cache/tflab/mnist/whole")
     monkeypatch.setenv("TFLAB_DATA_DIR", str(tmp_path))
     lacks = f"{tmp_path} lacks whole (train)."
-    assert list(around.data()) == [Finding("Data", "MNIST", lacks, f"{PUT} Or unset it.")]
+    assert list(around.data()) == [Finding("Data", "MNIST", lacks, f"{PUT} Or unset the variable.")]
 
 
 def test_mnist_that_is_not_here_is_worth_a_note(mnist):
-    found = "not here: the first use downloads it; without a network, other images stand in"
+    found = (
+        "not on this machine: the first use downloads it; without a network, other images replace "
+        "it"
+    )
     assert list(around.data()) == [Finding("Data", "MNIST", found, PUT, NOTE)]
 
 
@@ -282,7 +286,7 @@ def test_a_misspelt_variable_is_told_with_the_right_one(variables):
         Finding(
             "Variables",
             "TFLAB_DATADIR",
-            "tflab knows no such variable",
+            "tflab has no such variable",
             "Did you mean TFLAB_DATA_DIR? It reads TFLAB_DATA_DIR, TFLAB_OFFLINE, TFLAB_ARTEFACTS.",
             NOTE,
         )
@@ -297,8 +301,8 @@ def test_a_linux_without_landlock_does_not_confine_graphs(monkeypatch):
         Finding(
             "System",
             "graphs from files",
-            "no Landlock: only rules about ops protect your files, not the kernel",
-            "Take Linux 5.13 or later, or run only graphs that you trust.",
+            "no Landlock: rules about ops protect your files, but the kernel does not",
+            "Use Linux 5.13 or later, or run only graphs that you trust.",
             NOTE,
         )
     ]
@@ -317,8 +321,10 @@ def test_folders_that_cannot_be_written_are_wrong(tmp_path, monkeypatch):
     monkeypatch.setattr(tempfile, "tempdir", str(path))
     found = f"{path} cannot be written: Not a directory"
     assert list(around.folders()) == [
-        Finding("Folders", "runs", found, "Work in a folder of your own, or give --logdir."),
-        Finding("Folders", "temporary files", found, "Set TMPDIR to a folder of your own."),
+        Finding("Folders", "runs", found, "Use a folder that you may write to, or give --logdir."),
+        Finding(
+            "Folders", "temporary files", found, "Set TMPDIR to a folder that you may write to."
+        ),
     ]
 
 
@@ -372,7 +378,10 @@ def test_a_logdir_that_is_too_deep_is_told_with_the_right_one(tmp_path, deep):
     put(tmp_path, "plugins/profile/first/host.xplane.pb")
     (finding,) = problems(tmp_path / deep)
     assert finding.verdict == WRONG
-    assert finding.advice == f"The logdir is too deep: tensorboard --logdir {tmp_path}"
+    assert (
+        finding.advice
+        == f"The logdir is a subfolder of the right one: tensorboard --logdir {tmp_path}"
+    )
 
 
 def test_an_empty_trace_is_wrong(tmp_path):
@@ -400,7 +409,7 @@ def test_a_cache_older_than_its_trace_is_wrong_and_a_younger_one_fine(tmp_path):
 def test_what_is_no_file_would_make_tensorboard_wait(tmp_path):
     put(tmp_path, "events.out.tfevents.1.vm")
     os.mkfifo(tmp_path / "pipe")
-    found = "is no file; TensorBoard would wait for what comes out of it"
+    found = "is not a regular file; TensorBoard would wait for data from it"
     assert problems(tmp_path) == [Finding("Logdir", "pipe", found, f"rm {tmp_path}/pipe")]
 
 
@@ -410,7 +419,7 @@ def test_an_empty_logdir_is_wrong_and_one_with_event_files_alone_is_fine(tmp_pat
         Finding(
             "Logdir",
             str(tmp_path),
-            "holds nothing that TensorBoard shows: no event files, no profiles",
+            "contains nothing that TensorBoard shows: no event files, no profiles",
             f"Write a run into it: python -m tflab.lifecycle --logdir {tmp_path}",
         )
     ]
@@ -465,7 +474,7 @@ def test_what_is_needed_and_wrong_is_status_1(world, capsys):
     out, err = capsys.readouterr()
     assert [line.rstrip() for line in out.splitlines()] == [
         "",
-        "What is wrong, and what to do",
+        "Problems, and what to do about them",
         "  Packages: xprof",
         "      missing",
         "      Install it.",
@@ -483,13 +492,13 @@ def test_what_is_needed_and_wrong_is_status_1(world, capsys):
 def test_notes_alone_are_status_0(world, capsys):
     world(FOUND[1:])
     assert doctor.main([]) == 0
-    assert capsys.readouterr().out.endswith("\nAll that tflab needs works, with 1 note.\n")
+    assert capsys.readouterr().out.endswith("\nEverything that tflab needs works, with 1 note.\n")
 
 
 def test_without_problems_it_says_that_all_works(world, capsys):
     world([])
     assert doctor.main([]) == 0
-    assert capsys.readouterr().out.strip() == "All that tflab needs works."
+    assert capsys.readouterr().out.strip() == "Everything that tflab needs works."
 
 
 def test_json_has_every_finding(world, capsys):
@@ -530,7 +539,7 @@ def test_a_check_that_cannot_be_carried_out_is_a_finding(needed, verdict, monkey
             "Variables",
             "variables",
             "cannot be checked: PermissionError: not here",
-            "If all else works, please report it: then it is a mistake in tflab.",
+            "If everything else works, please report it: it is a bug in tflab.",
             verdict,
         ),
     )
@@ -547,8 +556,9 @@ def test_a_logdir_that_is_not_there_is_a_wrong_argument(tmp_path, capsys):
     assert doctor.main(["--logdir", str(tmp_path / "none")]) == 2
     assert capsys.readouterr() == (
         "",
-        f"tflab: The logdir '{tmp_path / 'none'}' is not there; give --logdir the folder of a "
-        "run, or of several.\n",
+        f"tflab: The logdir '{tmp_path / 'none'}' does not exist; give --logdir a folder with one "
+        "or several runs."
+        "\n",
     )
 
 

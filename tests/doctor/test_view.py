@@ -28,7 +28,7 @@ FINDINGS = (
 def test_what_is_wrong_and_what_is_worth_a_note_are_told_apart_with_their_advice():
     assert list(doctor.blocks(FINDINGS)) == [
         Strip(
-            "What is wrong, and what to do",
+            "Problems, and what to do about them",
             (
                 Frame("Packages: xprof", "", ("2.20.1 (required: >=2.22)", "Install xprof.")),
                 Frame("Data: MNIST", "", ("lacks a file", "Put it there.")),
@@ -48,9 +48,9 @@ def test_what_is_wrong_and_what_is_worth_a_note_are_told_apart_with_their_advice
 @pytest.mark.parametrize(
     "verdicts, said",
     [
-        ([], "All that tflab needs works."),
-        ([NOTE], "All that tflab needs works, with 1 note."),
-        ([NOTE, NOTE], "All that tflab needs works, with 2 notes."),
+        ([], "Everything that tflab needs works."),
+        ([NOTE], "Everything that tflab needs works, with 1 note."),
+        ([NOTE, NOTE], "Everything that tflab needs works, with 2 notes."),
         ([NOTE, WRONG], "1 thing is wrong: see above what to do."),
         ([WRONG, NOTE, WRONG, WRONG], "3 things are wrong: see above what to do."),
     ],
@@ -95,7 +95,7 @@ def test_a_check_that_fails_names_what_it_looked_at(monkeypatch):
             "TensorBoard",
             "profile plugin",
             "cannot be checked: MemoryError",
-            "If all else works, please report it: then it is a mistake in tflab.",
+            "If everything else works, please report it: it is a bug in tflab.",
         ),
     )
 
@@ -103,9 +103,12 @@ def test_a_check_that_fails_names_what_it_looked_at(monkeypatch):
 @pytest.mark.parametrize(
     "error, advice",
     [
-        ("ImportError: cannot import name 'descriptor' from 'google.protobuf'", "do not agree"),
+        (
+            "ImportError: cannot import name 'descriptor' from 'google.protobuf'",
+            "protobuf conflict",
+        ),
         ("TypeError: Descriptors cannot be created directly.", "protobuf is too new"),
-        ("ImportError: numpy.core.multiarray failed to import", "NumPy do not agree"),
+        ("ImportError: numpy.core.multiarray failed to import", "NumPy conflict"),
         ("It ended with status -4.", "lacks instructions"),
         ("It ended with status -9.", "It was killed"),
         ("It did not end within 90 s.", "Try again"),

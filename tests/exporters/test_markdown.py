@@ -96,7 +96,7 @@ def test_every_line_of_a_page_of_stages():
         *("# The life of le\\_net", "", MACHINE, ""),
         *("## 1. Frontend: Python calls become nodes", "", *LINES, ""),
         *("## 2. Frontend: Python calls become nodes", "", *LINES, ""),
-        *("**It ended here:** No kernel for a\\_b.", ""),
+        *("**Stopped here:** No kernel for a\\_b.", ""),
     ]
 
 
@@ -177,4 +177,4 @@ def test_a_page_begins_with_the_machine_and_goes_on_with_each_stage():
 
 def test_a_page_ends_with_the_error_that_ended_it():
     page = markdown.render("toy", ENVIRONMENT, [], error="No kernel for <Op>.")
-    assert page.splitlines()[-1] == "**It ended here:** No kernel for \\<Op\\>."
+    assert page.splitlines()[-1] == "**Stopped here:** No kernel for \\<Op\\>."

@@ -18,14 +18,14 @@ def sentences(*buffers, carrier="conv") -> list:
 def test_who_asked_for_the_memory_worked_in_it_and_read_it_last_is_said():
     assert sentences(CONV) == [
         (
-            "its output conv lay in 96.0 KiB at 0x7f1000000000, from 2.00 us to 51.0 us of the "
+            "its output conv was in 96.0 KiB at 0x7f1000000000, from 2.00 us to 51.0 us of the "
             "step",
             (),
             "",
         ),
-        ("in that memory worked in place ", ("tanh", "grads/tanh_grad"), ""),
+        ("worked in place in that memory: ", ("tanh", "grads/tanh_grad"), ""),
         (
-            "that memory was read last by ",
+            "the last reader of that memory was ",
             ("grads/conv_grad",),
             ": it stayed alive for the backward pass",
         ),
@@ -35,36 +35,36 @@ def test_who_asked_for_the_memory_worked_in_it_and_read_it_last_is_said():
 def test_who_had_it_before_and_who_got_it_is_said():
     assert sentences(replace(MASK, before=("x", "y:1")), carrier="pool") == [
         (
-            "its output pool:1 lay in 32.0 KiB at 0x7f1000030000, from 13.0 us to 33.0 us "
+            "its output pool:1 was in 32.0 KiB at 0x7f1000030000, from 13.0 us to 33.0 us "
             "(inferred) of the step",
             (),
             "",
         ),
-        ("that memory had been of ", ("x", "y:1"), ""),
+        ("that memory was used before by ", ("x", "y:1"), ""),
         (
-            "that memory was read last by ",
+            "the last reader of that memory was ",
             ("grads/pool_grad",),
             ": it stayed alive for the backward pass",
         ),
-        ("then it went to ", ("grads/conv_grad", "grads/b:1", "c"), ""),
+        ("then it was reused by ", ("grads/conv_grad", "grads/b:1", "c"), ""),
     ]
 
 
 def test_one_who_worked_in_place_says_whose_memory_it_was():
     first, others, last = sentences(CONV, carrier="grads/tanh_grad")
     assert first == (
-        "worked in place: its output lay in 96.0 KiB at 0x7f1000000000, requested by ",
+        "worked in place: its output was in 96.0 KiB at 0x7f1000000000, requested by ",
         ("conv",),
         "",
     )
-    assert others == ("in that memory worked in place ", ("tanh",), "")
+    assert others == ("worked in place in that memory: ", ("tanh",), "")
     assert last[1] == ("grads/conv_grad",)
 
 
 def test_a_node_of_a_loop_that_worked_there_again_and_again_is_named_once():
     looped = replace(CONV, in_place=CONV.in_place * 2)
     assert sentences(looped)[1] == (
-        "in that memory worked in place ",
+        "worked in place in that memory: ",
         ("tanh", "grads/tanh_grad"),
         "",
     )
@@ -81,12 +81,16 @@ def test_one_who_passed_it_on_says_so():
 
 def test_what_is_kept_has_no_end_and_what_nobody_read_no_reader():
     assert sentences(LOSS, carrier="loss") == [
-        ("its output loss lay in 4 B at 0x7f0f00000000, from 21.0 us of the step on", (), ""),
-        ("that memory was read last by ", ("keep",), ""),
+        (
+            "its output loss was in 4 B at 0x7f0f00000000, from 21.0 us to the end of the step",
+            (),
+            "",
+        ),
+        ("the last reader of that memory was ", ("keep",), ""),
     ]
     assert sentences(NEVER, carrier="shape") == [
         (
-            "its output shape lay in 8 B at 0x7f0f00000004, from 22.0 us to 22.5 us of the step",
+            "its output shape was in 8 B at 0x7f0f00000004, from 22.0 us to 22.5 us of the step",
             (),
             "",
         ),
@@ -95,18 +99,18 @@ def test_what_is_kept_has_no_end_and_what_nobody_read_no_reader():
 
 def test_of_very_many_buffers_the_first_are_told_of():
     assert sentences(*[NEVER] * 4)[-1] == sentences(NEVER)[0]
-    assert sentences(*[NEVER] * 6)[4:] == [("and so on: 2 buffers more", (), "")]
+    assert sentences(*[NEVER] * 6)[4:] == [("and 2 buffers more", (), "")]
 
 
 def test_a_history_shows_them_as_lines_with_links():
     (*_, section) = view.sections(replace(PLAIN, buffers=(GRAD,), carrier="grads/conv_grad"))
     assert section.lines[-3:] == (
         (
-            "its output grads/conv_grad lay in 48.0 KiB at 0x7f1000030000, from 42.0 us to 62.0 us "
-            "of the step",
+            "its output grads/conv_grad was in 48.0 KiB at 0x7f1000030000, from 42.0 us to 62.0 "
+            "us of the step",
         ),
-        ("that memory had been of ", NodeLink("pool", "pool:1")),
-        ("that memory was read last by ", NodeLink("update", "update")),
+        ("that memory was used before by ", NodeLink("pool", "pool:1")),
+        ("the last reader of that memory was ", NodeLink("update", "update")),
     )
 
 

@@ -54,7 +54,7 @@ BACKWARD = Backward(
     (X, MATMUL, RELU, SEED, RELU_GRAD, TRAIN),
     gradients=(
         Gradient("relu", "Relu", "_ReluGrad (nn_grad.py:1)", ("gradients/relu_grad",)),
-        Gradient("x", "Placeholder", None, (), "no trainable variable is behind it"),
+        Gradient("x", "Placeholder", None, (), "it does not depend on a trainable variable"),
     ),
     update_nodes=("train",),
 )
@@ -171,7 +171,7 @@ def test_a_forward_node_and_its_gradient_know_each_other(histories):
     assert histories["relu"].gradient_nodes == ("gradients/relu_grad",)
     assert histories["relu"].gradient_function == "_ReluGrad (nn_grad.py:1)"
     assert histories["gradients/relu_grad"].derived_from == "relu"
-    assert histories["x"].no_gradient == "no trainable variable is behind it"
+    assert histories["x"].no_gradient == "it does not depend on a trainable variable"
 
 
 def test_a_node_knows_who_takes_its_outputs(histories):

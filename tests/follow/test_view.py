@@ -111,11 +111,8 @@ HISTORY = NodeHistory(
     slack_ns=2_400.0,
 )
 PLAIN = NodeHistory("x", "Placeholder", "runtime", None, (), (), ())
-MODEL = (
-    "longest chain of dependent ops by median traced times: a model in which every op has a "
-    "processor"
-)
-SLACK = (f"slack 2.40 us beside the {MODEL}",)
+MODEL = "by median traced times: a model in which every op has its own processor"
+SLACK = (f"not on the critical path, with a slack of 2.40 us {MODEL}",)
 
 
 def lines(history):
@@ -176,9 +173,9 @@ def test_the_history_of_a_fused_node_in_parts():
                 ),
                 ("lives on in ", relu, ": device and kernel are that node's"),
                 ("device CPU:1: the default device",),
-                ("kernel of _FusedConv2D, by registration: label 'mkl'",),
+                ("kernel registered for _FusedConv2D: label 'mkl'",),
                 ("a GPU would use (not run): GPU: cuDNN",),
-                ("code that XLA would generate for it; it did not run in this walk:",),
+                ("code that XLA would generate for it; it did not run here:",),
                 (Code("HLO      add in fusion"),),
                 (Code("LLVM     fadd a"),),
                 (Code("         fadd b   (1 more like it)"),),
@@ -196,7 +193,7 @@ def test_the_history_of_a_fused_node_in_parts():
             "execution",
             "Executed",
             "",
-            (("its work was done by ", relu, ", which ran as _FusedConv2D"), SLACK),
+            (("its computation was done by ", relu, ", which ran as _FusedConv2D"), SLACK),
         ),
     )
 
@@ -234,14 +231,14 @@ def test_the_history_of_a_fused_node_as_text():
                     "does the work of bias:0, twin too",
                     "lives on in relu: device and kernel are that node's",
                     "device CPU:1: the default device",
-                    "kernel of _FusedConv2D, by registration: label 'mkl'",
+                    "kernel registered for _FusedConv2D: label 'mkl'",
                     "a GPU would use (not run): GPU: cuDNN",
                 ),
             ),
             Frame(
                 "4  Executed",
                 "",
-                ("its work was done by relu, which ran as _FusedConv2D", *SLACK),
+                ("its computation was done by relu, which ran as _FusedConv2D", *SLACK),
             ),
         ),
     )
@@ -272,7 +269,7 @@ def test_a_node_above_the_roof_is_said_to_be_there_and_not_how_far():
     times = {batch: replace(row, roof_share=7.83) for batch, row in HISTORY.times.items()}
     title, _, *rows, _ = grid(view.times(replace(HISTORY, times=times)))
     assert title == (
-        "A call in warm, traced steps, all of relu (above: above the roof measured here)"
+        "A call in warm, traced steps, all of relu (above: faster than the roof measured here)"
     )
     assert [row[-1] for row in rows] == ["above", "above"]
 
@@ -297,7 +294,7 @@ def test_a_node_without_a_line_is_written_by_a_program_or_read_from_a_file():
 def test_a_node_that_ran_itself_gives_its_outputs_where_they_are_others():
     ran = replace(HISTORY, carrier="conv")
     made = ("made float32 [16, 3]",)
-    waited = (f"on the {MODEL}",)
+    waited = (f"on the critical path {MODEL}",)
     assert view.sections(ran)[-1].about == "as _FusedConv2D"
     assert list(view.execution_lines(ran)) == [made, SLACK]
     assert list(view.execution_lines(replace(ran, critical=True))) == [made, waited]
@@ -321,15 +318,15 @@ def test_of_a_folded_or_removed_node_nobody_did_the_work_in_the_step():
         )
         for fate in ("folded", "removed", "merged")
     )
-    assert folded[0] == "it was computed before the steps; its value is in "
-    assert removed[0] == "it did not run; what used it took its value from "
-    assert merged[0] == "its work was done by "
+    assert folded[0] == "it was computed before the steps; its value is stored in "
+    assert removed[0] == "it did not run; its consumers took the value from "
+    assert merged[0] == "its computation was done by "
 
 
 def test_a_removed_node_was_passed_over_or_needed_by_nothing():
     of = [Fate("a", "removed", "a pass", "b"), Fate("a", "removed", "a pass", None)]
     assert list(map(view.fate_words, of)) == [
-        "removed: what used it takes its value from another node",
+        "removed: its consumers take its value from another node",
         "bypassed, or no longer used",
     ]
 
@@ -339,7 +336,7 @@ def test_a_history_says_why_there_is_no_gradient_and_no_kernel():
     assert list(view.backward_lines(blank)) == [("no gradient: is not to be shown",)]
     kernel = replace(HISTORY.kernel, constraints="", on_gpu=None)
     assert list(view.placement_lines(replace(PLAIN, kernel=kernel))) == [
-        ("kernel of _FusedConv2D, by registration: needs none",)
+        ("kernel registered for _FusedConv2D: needs none",)
     ]
 
 

@@ -79,7 +79,7 @@ def test_a_task_that_a_user_started_says_where_it_listens_is_used_and_left_runni
             assert first.startswith("A task of TensorFlow ")
             assert first.endswith(", open to this machine only.\n")
             assert second == (
-                "What comes over the wire is neither encrypted nor authenticated. Ctrl-C ends it.\n"
+                "Its connections are neither encrypted nor authenticated. Ctrl-C ends the task.\n"
             )
             addresses = f"{two_tasks[0]},{re.search(r'127[.]0[.]0[.]1:[0-9]+', first)[0]}"
             for name in "ab":
@@ -112,7 +112,7 @@ def test_no_task_is_left_after_a_signal(number, tmp_path):
         start_new_session=True,
     ) as running:
         for line in running.stdout:
-            if "Kernels, inferred" in line:
+            if "Kernels (inferred" in line:
                 break
         (task,) = tasks_of(running.pid)
         time.sleep(3)  # into the steps

@@ -424,7 +424,7 @@ def fail(tmp_path, monkeypatch, capsys):
         ("--experiments 0", "The number of seconds for experiments is '0'; it has to be a whole n"),
         (
             "--experiments --stage placement",
-            "--experiments runs steps, and a walk to the placement stage runs none; give --stage",
+            "--experiments runs steps, and stages up to placement run none. Give --stage",
         ),
         ("--nonsense", "Unrecognized arguments: --nonsense. See `python -m tflab.lifecycle --he"),
         ("--logdir /dev/null/logs", "The logdir '/dev/null/logs' cannot be written: '/dev/null'"),
@@ -440,7 +440,10 @@ def test_a_wrong_argument_is_an_error_before_anything_runs(args, complaint, fail
     "function, complaint",
     [
         ("raises", r"failed while it built its graph \(.*broken.py:3\): ValueError: this model is"),
-        ("returns_nothing", "returned NoneType; a model function returns a tflab.records.Model."),
+        (
+            "returns_nothing",
+            "returned NoneType; a model function must return a tflab.records.Model.",
+        ),
     ],
 )
 def test_a_model_that_cannot_be_built_is_a_failed_run(function, complaint, fail):
@@ -466,7 +469,7 @@ def test_a_fetch_that_is_not_in_the_graph_leaves_the_stages_before_it(fail, tmp_
 def test_a_batch_larger_than_the_data_is_refused_before_a_stage_is_printed(stage, fail, tmp_path):
     args = ("--stage", stage, "--logdir", str(tmp_path / "logs" / "toy"))
     status, words, printed = fail("--batch-size", "2000", *args)
-    assert_one_sentence(words, "A batch of 2000 cannot be cut from the 1024 rows of points of 3x")
+    assert_one_sentence(words, "A batch of 2000 cannot be taken from the 1024 rows of points of 3x")
     assert (status, printed) == (2, "")
 
 

@@ -227,7 +227,7 @@ def test_an_eager_tensor_is_refused():
 
 @pytest.mark.parametrize("value, kind", [(None, "NoneType"), (7, "int"), (np.ones(2), "ndarray")])
 def test_what_is_no_model_is_refused_by_its_type(value, kind):
-    assert_refused(lambda: value, f"The model 'mine' returned {kind}; a model function returns a")
+    assert_refused(lambda: value, f"The model 'mine' returned {kind}; a model function must r")
 
 
 def test_a_tensor_is_no_model():

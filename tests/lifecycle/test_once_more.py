@@ -65,7 +65,7 @@ def test_both_graphs_compute_the_same():
 @pytest.mark.parametrize(
     "name, reason",
     [
-        ("_arg_images_0_0", "the runtime made it, so the program has nothing to copy"),
+        ("_arg_images_0_0", "the runtime made it, so the program has no node to copy"),
         ("conv1/Conv2D", None),
     ],
 )
@@ -76,7 +76,7 @@ def test_what_cannot_be_run_twice_says_why(walked, name, reason):
 def test_an_update_is_not_run_twice(walked):
     placement = walked("lenet")["placement"]
     update = next(node for node in placement.user_nodes if node.op.startswith("ResourceApply"))
-    reason = f"{update.op} changes something or is random, so twice is not once more"
+    reason = f"{update.op} changes state or is random, so its copy would not do the same work"
     assert once_more.refusal([update.name], placement) == reason
 
 

@@ -192,8 +192,8 @@ def test_a_node_is_fetched_by_its_first_output_and_run_where_it_has_none(walked)
     "model, name, complaint",
     [
         ("toy", "mull", "There is no node 'mull' to fetch in the graph. Did you mean 'mul'?"),
-        ("toy", "add:1", "'add:1' cannot be fetched: the outputs of 'add' are numbered from 0"),
-        ("toy", "add:x", "'add:x' cannot be fetched: the outputs of 'add' are numbered from 0"),
+        ("toy", "add:1", "'add:1' cannot be fetched: 'add' has 1 output, numbered from 0."),
+        ("toy", "add:x", "'add:x' cannot be fetched: 'add' has 1 output, numbered from 0."),
         ("lenet", "conv1/Rely", "There is no node 'conv1/Rely' to fetch in the graph. Did you"),
         ("lenet", "Conv2D", "There is no node 'Conv2D' to fetch in the graph. Did you mean 'conv1"),
         ("lenet", "Conv2d", "There is no node 'Conv2d' to fetch in the graph. Did you mean 'conv1"),

@@ -429,7 +429,7 @@ def test_what_a_function_draws_at_random_is_not_compared():
     defined = by_name(stage.defined)
     assert "beside:0" in defined and "after:0" not in defined
     (note,) = stage.recorded_step.notes
-    assert "depend on numbers that are drawn anew in each run" in note
+    assert "depend on random numbers that differ in each run" in note
 
 
 def test_variables_that_start_at_random_have_the_same_values_in_both_steps():
@@ -487,8 +487,8 @@ def test_what_runs_as_one_is_not_seen_inside():
 
     stage = executed(model(compiled))
     assert stage.recorded_step.notes == (
-        "What flows inside 1 node that run others as one was not seen, only what goes in and "
-        "comes out: PartitionedCall.",
+        "Values inside functions and clusters were not recorded, only their inputs and outputs (1 "
+        "node: PartitionedCall).",
     )
     assert stage.not_finite[0].op == "PartitionedCall"
 
@@ -509,8 +509,8 @@ def test_another_graph_than_the_one_measured_is_noted(walked):
     variables = len([node for node in ran.nodes if node.op == "VarHandleOp"])
     notes = list(values.notes_of(ran, measured, FEW))
     assert notes[-1] == (
-        "The graph that was recorded is not the one that was measured: 2 of its nodes have another "
-        "name or type."
+        "The recorded graph differs from the measured one: 2 of its nodes have a different name "
+        "or op."
     )
     assert len(notes) == 2 and notes[0].startswith(f"The values of {variables} variables were not")
 
@@ -531,8 +531,8 @@ def test_a_node_whose_name_leads_out_of_the_folder_is_not_recorded(monkeypatch):
     monkeypatch.setattr(recorded_step, "run", lambda *args: written.append(args))
     stage = executed(model(lambda x: tf.tanh(x, name="a/../../../out")))
     assert stage.recorded_step.notes == (
-        "The values of a step were not recorded. The runtime would make the path of a file from "
-        "the name 'a/../../../out'.",
+        "The values of a step were not recorded. The runtime would use the name 'a/../../../out' "
+        "as the path of a file.",
     )
     assert (stage.values, stage.recorded_step.ns, written) == ((), None, [])
     assert stage.steps == 1
@@ -622,7 +622,7 @@ def compiled():
 def test_with_xla_it_is_said_that_clusters_are_not_seen_inside(compiled):
     (note,) = compiled["recorded_step"]["notes"]
     assert note.startswith("What flows inside ")
-    assert note.endswith(" Without --xla its nodes are seen.")
+    assert note.endswith(" Without --xla these nodes are recorded.")
     assert "xla_run" in note
 
 

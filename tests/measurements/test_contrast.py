@@ -83,8 +83,8 @@ def test_of_a_busy_machine_no_winner_is_told():
     assert words(found) == ["withheld", "withheld"]
     assert {row.verdict.word for row in found.rows if row.verdict} == {"withheld"}
     assert found.notes == (
-        "The machine of 'b' was busy while it measured: one thing was wrong; another too.",
-        "What is faster or slower is withheld: measure again on a quiet machine.",
+        "The machine of 'b' was busy during the measurement: one thing was wrong; another too.",
+        "Verdicts are withheld. Measure again on a quiet machine.",
     )
 
 
@@ -92,12 +92,12 @@ def test_of_too_few_processes_it_says_that_there_is_not_enough_to_tell():
     found = held(measurement(US[:2], 1.2))
     assert words(found) == ["cannot tell", "cannot tell"]
     assert found.notes == (
-        "Not enough to tell: 'b' was measured in 2 processes, and a verdict takes 3. Measure again "
-        "with --save.",
+        "Not enough to tell: 'b' was measured in 2 processes, and a verdict requires 3. Measure "
+        "again with --save.",
     )
 
 
-# What differs
+# Differences
 
 
 def test_only_what_differs_is_told_machine_first():
@@ -107,7 +107,7 @@ def test_only_what_differs_is_told_machine_first():
     )
     other = of_graph(changed(measurement(US[:3]), images=160), data="abc", weights="def")
     assert held(other).differences == (
-        Difference("Weights", ("drawn anew in each run", "def")),
+        Difference("Weights", ("random in each run", "def")),
         Difference("Data", ("MNIST (fedcba9876543210)", "MNIST (abc)")),
         Difference("Rows", ("80", "160")),
     )
@@ -125,11 +125,10 @@ DIFFERS = "0 Placeholder instead of 1, 1 Relu instead of 0, 2 Conv2D instead of 
 
 def test_another_graph_is_refused_with_what_differs_and_what_allows_it():
     assert refused(LARGER) == (
-        f"'a' and 'b' are of different models: {DIFFERS}. Give --other-graph where that is what is "
-        "to be compared."
+        f"'a' and 'b' are of different models: {DIFFERS}. To compare them, give --other-graph."
     )
     other = changed(of_graph(measurement(), graph="2"), model="convnet")
-    assert "models: lenet and convnet; the same types of ops, but other edges" in refused(other)
+    assert "models: lenet and convnet; the same ops, but other edges" in refused(other)
     assert held(LARGER, other_graph=True).notes == (
         f"The graph of 'b' differs from that of 'a': {DIFFERS}.",
     )
@@ -150,8 +149,8 @@ def test_types_that_one_graph_alone_has_are_named_first_then_the_largest_differe
 def test_the_same_fingerprint_of_other_ops_is_refused():
     other = of_graph(measurement(), ops={"Conv2D": 2, "Placeholder": 1})
     assert refused(other) == (
-        "'a' and 'b' have the same fingerprint of the graph, 0123456789abcdef, but other ops: one "
-        "of the two was changed by hand. Measure it again."
+        "'a' and 'b' have the same graph fingerprint, 0123456789abcdef, but different ops: one of "
+        "the files was edited. Measure it again."
     )
 
 
@@ -173,18 +172,18 @@ def test_data_of_another_shape_are_refused():
 
 def test_another_phase_or_grouping_or_no_common_batch_size_is_refused():
     assert refused(changed(measurement(), phase="training")) == (
-        "'a' and 'b' differ in their phase: inference and training. Measure one of them again, as "
-        "the other was."
+        "'a' and 'b' differ in their phase: inference and training. Measure one of them again "
+        "with the options of the other."
     )
     assert "grouping of rows (--by): op and layer" in refused(changed(measurement(), by="layer"))
     only = changed(measurement(), batch_sizes=(64,))
-    assert refused(only) == ("'a' and 'b' have no batch size in common: theirs are 4, 16 and 64.")
+    assert refused(only) == ("'a' and 'b' have no batch size in common: they have 4, 16 and 64.")
 
 
 def test_a_batch_size_that_only_one_has_is_left_out_and_said():
     found = held(changed(OTHER, batch_sizes=(4,)))
     assert {row.batch_size for row in (*found.steps, *found.rows)} == {4}
-    assert found.notes == ("Batch 16 of 'a' was not measured everywhere, and is left out.",)
+    assert found.notes == ("Batch 16 of 'a' was not measured in every file, and is omitted.",)
 
 
 def test_two_measurements_without_a_common_op_have_their_steps_compared():
@@ -215,7 +214,7 @@ def test_two_measurements_without_a_common_op_have_their_steps_compared():
 
 def test_what_is_partial_is_said():
     assert held(changed(OTHER, interrupted=True)).notes == (
-        "'b' is partial: it ended before all was measured.",
+        "'b' is partial: the measurement ended early.",
     )
 
 
@@ -284,7 +283,7 @@ def test_what_is_printed_of_two_measurements():
             "",
         ],
         [
-            "What differs",
+            "Differences",
             ("", "a", "b"),
             ("GPUs", "none", "1 x Some GPU"),
             ("TF_ENABLE_ONEDNN_OPTS", "not set", "0"),
@@ -323,7 +322,7 @@ def test_rows_beyond_the_top_are_counted_and_many_measurements_take_several_tabl
     headers = [table[1] for table in tables if table[0].startswith("Batch 4")]
     assert headers == [("type that ran", "a", "b", "c"), ("type that ran", "a", "d")]
     assert tables[-1][-1] == "... and 1 more (--top shows more)"
-    assert [table[1][1:] for table in tables if table[0] == "What differs"] == [
+    assert [table[1][1:] for table in tables if table[0] == "Differences"] == [
         ("a", "b", "c"),
         ("a", "d"),
     ]

@@ -59,7 +59,9 @@ def test_a_file_that_was_unpacked_is_read_as_well(tmp_path):
 def test_a_file_that_was_unpacked_and_is_too_large_or_cut_is_refused(tmp_path, monkeypatch):
     text = gzip.decompress(files.packed(RICH))
     (tmp_path / "a.json").write_bytes(text[:-10])
-    assert refused(tmp_path / "a.json")[1].startswith("'FILE' is no measurement, for it holds no")
+    assert refused(tmp_path / "a.json")[1].startswith(
+        "'FILE' is not a measurement, because it is not"
+    )
     monkeypatch.setattr(files, "MOST_BYTES", 2**10)
     monkeypatch.setattr(files, "MOST_TEXT", 2**12)
     assert refused(tmp_path / "a.json")[1].startswith("'FILE' has more than 0 MiB")
@@ -138,16 +140,16 @@ def zipped(content: bytes) -> bytes:
         (b"", f"'FILE' is empty; {GIVE}."),
         (
             b"\x80\x04K\x01.",  # a pickle
-            f"'FILE' is no measurement, for it holds no JSON; {GIVE}.",
+            f"'FILE' is not a measurement, because it is not JSON; {GIVE}.",
         ),
-        (b'{"kind": "mine"}', f"'FILE' is no measurement; {GIVE}."),
+        (b'{"kind": "mine"}', f"'FILE' is not a measurement; {GIVE}."),
         (
             zipped(b"\x80\x04K\x01."),
-            f"'FILE' is no measurement, for it holds no JSON; {GIVE}.",
+            f"'FILE' is not a measurement, because it is not JSON; {GIVE}.",
         ),
-        (zipped(b"[" * 100_000), f"'FILE' is no measurement, for it holds no JSON; {GIVE}."),
-        (zipped(b"[1]"), f"'FILE' is no measurement; {GIVE}."),
-        (zipped(b'{"kind": "mine"}'), f"'FILE' is no measurement; {GIVE}."),
+        (zipped(b"[" * 100_000), f"'FILE' is not a measurement, because it is not JSON; {GIVE}."),
+        (zipped(b"[1]"), f"'FILE' is not a measurement; {GIVE}."),
+        (zipped(b'{"kind": "mine"}'), f"'FILE' is not a measurement; {GIVE}."),
     ],
 )
 def test_what_is_no_measurement_is_a_sentence(tmp_path, content, sentence):
@@ -159,8 +161,8 @@ def test_a_file_of_a_newer_tflab_is_a_sentence_that_names_both(tmp_path):
     packed(tmp_path / "a", {"kind": files.KIND, "format": 3, "tflab": "9.0"})
     assert refused(tmp_path / "a") == (
         UsageError,
-        "'FILE' was written by a newer tflab 9.0, in format 3; this one is "
-        f"{__version__} and reads formats up to 2. Install the newer one, or measure again.",
+        f"'FILE' was written by a newer tflab 9.0, in format 3; this is {__version__}, which "
+        "reads formats up to 2. Install the newer version, or measure again.",
     )
 
 
@@ -169,7 +171,7 @@ def test_a_file_that_was_cut_is_a_sentence(tmp_path, share):
     whole = files.packed(RICH)
     (tmp_path / "a").write_bytes(whole[: int(share * len(whole))])
     kind, sentence = refused(tmp_path / "a")
-    assert sentence == "'FILE' is cut short: it ends in the middle; copy it again."
+    assert sentence == "'FILE' is incomplete: it ends in the middle. Copy it again."
     assert kind is UsageError
 
 
@@ -201,7 +203,7 @@ def content_of(kept) -> dict:
 @pytest.mark.parametrize(
     ("place", "value", "wrong"),
     [
-        (("when",), "yesterday", "when is no time such as 2026-03-01T12:00:00Z"),
+        (("when",), "yesterday", "when is not a time such as 2026-03-01T12:00:00Z"),
         (("comparison", "images"), "80", "comparison.images is not a whole number"),
         (("comparison", "images"), True, "comparison.images is not a whole number"),
         (("comparison", "images"), -1, "comparison.images is below zero"),
@@ -209,10 +211,10 @@ def content_of(kept) -> dict:
         (
             ("comparison", "cold_step_ns"),
             2**60,
-            "comparison.cold_step_ns is a number out of all bounds",
+            "comparison.cold_step_ns is a number outside the permitted range",
         ),
         (("comparison", "interrupted"), 0, "comparison.interrupted is neither true nor false"),
-        (("comparison", "model"), 7, "comparison.model is not a text"),
+        (("comparison", "model"), 7, "comparison.model is not a string"),
         (("comparison", "model"), "a" * 10_001, "comparison.model is a text of 10,001 characters"),
         (("comparison", "model"), "\ud800", "comparison.model holds half a character"),
         (("comparison", "rows"), {}, "comparison.rows is not a list"),
@@ -231,7 +233,7 @@ def content_of(kept) -> dict:
         (
             ("comparison", "steps", "04"),
             {},
-            "comparison.steps has the key '04', which is no batch size",
+            "comparison.steps has the key '04', which is not a batch size",
         ),
         # rows that are called as fields are whose values may be without an end, or below zero
         (
@@ -247,17 +249,17 @@ def content_of(kept) -> dict:
         (
             ("observed", "processes", 0, "untraced_ns", "4"),
             [[1, 0]],
-            "its content has a process with a step that takes no time",
+            "its content has a process with a step of zero or negative time",
         ),
         (
             ("observed", "processes"),
             [],
-            "its content has no process, and so no observation that can be compared",
+            "its content has no process, so it has no observation to compare",
         ),
         (
             ("observed", "fingerprint", "ops", "Conv2D"),
             7,
-            "its content has a fingerprint of 3 nodes, whose ops are 9",
+            "its content has a fingerprint of 3 nodes, but 9 ops",
         ),
         (
             ("observed", "fingerprint", "weights"),
@@ -268,17 +270,17 @@ def content_of(kept) -> dict:
         (
             ("observed", "processes", 1, "untraced_ns", "4"),
             [[1, 1, 1]],
-            "it was changed, for its checksum is that of other content",
+            "it was changed: its checksum does not match its content",
         ),
         (
             ("observed", "fingerprint", "graph"),
             "fedcba9876543210",
-            "it was changed, for its checksum is that of other content",
+            "it was changed: its checksum does not match its content",
         ),
         (
             ("checksum",),
             "0" * 64,
-            "it was changed, for its checksum is that of other content",
+            "it was changed: its checksum does not match its content",
         ),
     ],
 )
@@ -291,7 +293,7 @@ def test_a_wrong_value_is_named_with_its_place(tmp_path, place, value, wrong):
     packed(tmp_path / "a", content)
     assert refused(tmp_path / "a") == (
         UsageError,
-        f"'FILE' is not as tflab writes it: {wrong}. Measure again, or copy it.",
+        f"'FILE' is not in the format that tflab writes: {wrong}. Measure again, or copy it again.",
     )
 
 
@@ -354,15 +356,15 @@ def test_what_is_changed_anywhere_is_refused_in_a_sentence_or_can_be_shown(tmp_p
 def test_no_two_parts_of_a_comparison_may_disagree(tmp_path):
     """Each of these has all types right."""
     wrong = {
-        "batch sizes that do not rise": {"batch_sizes": (16, 4)},
-        "rows by something else": {"by": "colour"},
-        "a step that takes no time": {
+        "batch sizes that are not ascending": {"batch_sizes": (16, 4)},
+        "rows by something other": {"by": "colour"},
+        "a step of zero or negative time": {
             "steps": {**STEPS, 4: replace(STEPS[4], untraced_ns=Spread(0, 0, 0))}
         },
         "a row without a batch size": {"rows": (replace(COMPARISON.rows[0], cells={}),)},
         "a row that never ran": {"cold": (replace(TABLES[4][0], calls=0),)},
         "configurations that were not": {"configs": RICH.comparison.configs[:1]},
-        "no default among them": {
+        "not the default one": {
             "configs": tuple(replace(row, config="xla") for row in RICH.comparison.configs[::2])
         },
     }

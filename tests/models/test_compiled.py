@@ -137,7 +137,7 @@ def test_an_embedding_with_moments_has_no_stand_in_for_its_steps_would_differ(tw
     with tf.Graph().as_default():
         made = compiled.build(model, "model")
     assert made.optimizer is None
-    assert "is known to make the same steps" in made.notes[1]
+    assert "that makes the same steps" in made.notes[1]
     by_tf1, expected = by_tflab(model, twin()), by_keras(model)
     table = model.variables[0].path
     assert np.abs(by_tf1[table] - expected[table]).max() > 1e-3
@@ -197,9 +197,9 @@ def test_a_compiled_file_trains_with_its_loss_and_its_optimiser(loss, tmp_path):
     path = saved(tmp_path, loss)
     frontend, backward = stages_of(path)
     assert frontend.notes[1] == (
-        "It trains with its compiled loss. In place of its optimiser, Adam of Keras, which does "
-        "not run in such a graph, it has AdamOptimizer of tf.compat.v1.train, which makes the same "
-        "steps. Its moments start at 0."
+        "It trains with its compiled loss. Its optimiser, Adam of Keras, does not run in such a "
+        "graph. AdamOptimizer of tf.compat.v1.train replaces it and makes the same steps. Its "
+        "moments start at 0."
     )
     assert "ResourceApplyAdam" in {node.op for node in backward.nodes}
     assert {node.source for node in frontend.nodes} == {None}
@@ -210,9 +210,9 @@ def test_a_file_whose_loss_cannot_be_loaded_says_what_it_is_compiled_with(tmp_pa
     path = saved(tmp_path, of_mine, "rmsprop")
     frontend, backward = stages_of(path)
     said = (
-        f"'{path}' is compiled with the loss 'of_mine' and the optimiser 'RMSprop', and tflab runs "
-        "the inference that Keras exports of it. These cannot be loaded: Could not locate function "
-        "'of_mine'."
+        f"'{path}' is compiled with the loss 'of_mine' and the optimiser 'RMSprop', so tflab runs "
+        "the inference graph that Keras exports for it. These cannot be loaded: Could not locate "
+        "function 'of_mine'."
     )
     assert frontend.notes[-1] == said
     (block,) = stages.blocks(backward)
@@ -224,7 +224,7 @@ def test_nothing_but_losses_and_optimisers_of_keras_is_loaded(tmp_path):
     rewritten(path, lambda config: config["compile_config"]["loss"].update(module="keras.ops"))
     frontend, _ = stages_of(str(path))
     assert frontend.notes[-1].endswith(
-        " These cannot be loaded: 'MeanSquaredError' is not of Keras."
+        " These cannot be loaded: 'MeanSquaredError' is not part of Keras."
     )
 
 
@@ -245,8 +245,8 @@ def test_a_file_of_which_fetches_are_chosen_says_what_it_is_compiled_with(tmp_pa
     chosen = Saved(fetches=("StatefulPartitionedCall_1:0",))
     frontend, _ = stages_of(path, saved=chosen)
     assert frontend.notes[-1] == (
-        f"'{path}' is compiled with the loss 'mse' and the optimiser 'Adam', and tflab runs the "
-        "inference that Keras exports of it."
+        f"'{path}' is compiled with the loss 'mse' and the optimiser 'Adam', so tflab runs the "
+        "inference graph that Keras exports for it."
     )
 
 
@@ -273,11 +273,12 @@ def test_a_model_that_cannot_be_called_in_a_graph_says_why_it_is_exported():
     frontend, backward = stages_of(f"{__name__}:uncallable")
     *_, why, said = frontend.notes
     assert why.endswith(
-        "ValueError: Exception encountered when calling InFunctions.call(). It is exported instead."
+        "ValueError: Exception encountered when calling InFunctions.call(). Its exported graph is "
+        "used instead."
     )
     assert said.endswith(
-        "is compiled with the loss 'mse' and the optimiser 'SGD', and tflab runs the inference "
-        "that Keras exports of it."
+        "is compiled with the loss 'mse' and the optimiser 'SGD', so tflab runs the inference "
+        "graph that Keras exports for it."
     )
     assert list(stages.blocks(backward)) == [
         f"{said} There is nothing to differentiate, so nothing was added."

@@ -445,7 +445,7 @@ def test_a_function_of_any_module_is_a_model_without_an_edit(tmp_path, monkeypat
 
 INSTEAD = (
     "Or save what it computes with tf.saved_model.save(..., "
-    "options=tf.saved_model.SaveOptions(save_debug_info=True)), which keeps the lines, and name "
+    "options=tf.saved_model.SaveOptions(save_debug_info=True)), which keeps the lines, and give "
     "that folder."
 )
 CHOICE = (
@@ -462,21 +462,21 @@ CHOICE = (
         ("", f"No model named ''. {CHOICE}"),
         (
             "tflab.models.toy",
-            "'tflab.models.toy' is a module; say which of its functions builds the model: "
+            "'tflab.models.toy' is a module. Name the function that builds the model: "
             "tflab.models.toy:FUNCTION.",
         ),
         ("no.pb", "There is no file or folder 'no.pb'; give the path of a saved graph."),
         ("no/such", "There is no file or folder 'no/such'; give the path of a saved graph."),
         (
             "no/such.py:build",
-            "'no/such.py' is a file; name the module instead, such as such:build, from the folder "
-            "that it is in. The function takes no arguments and returns a tflab.records.Model or a "
+            "'no/such.py' is a file. Give the module instead, such as such:build, run from its "
+            "folder. The function takes no arguments and returns a tflab.records.Model or a "
             f"Keras model. {INSTEAD}",
         ),
         (
             "train.py",
-            "'train.py' is a file; name the module instead, such as train:build, from the folder "
-            "that it is in. The function takes no arguments and returns a tflab.records.Model or a "
+            "'train.py' is a file. Give the module instead, such as train:build, run from its "
+            "folder. The function takes no arguments and returns a tflab.records.Model or a "
             f"Keras model. {INSTEAD}",
         ),
         (":build", f"No model named ':build'. {CHOICE}"),
@@ -531,7 +531,7 @@ def no_models(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("of_images", "wants arguments (images, labels); a model function takes none."),
+        ("of_images", "takes arguments (images, labels), but a model function must take none."),
         ("traced", "is a tf.function, which is traced with its arguments."),
     ],
 )
@@ -549,6 +549,6 @@ def test_a_keras_model_in_place_of_a_function_is_taken_as_it_is(no_models):
     name = f"{no_models}:model"
     built = frontend.build((name, models.find(name)), Options())
     assert built.notes[0] == (
-        f"'{name}' is a Keras model; it is called in this graph, with its own values."
+        f"'{name}' is a Keras model. It is called in this graph, with its own values."
     )
     assert built.program.model.output.shape.as_list() == [None, 3]

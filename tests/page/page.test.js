@@ -207,7 +207,7 @@ test("a box has the colour of its time and of its fate", () => {
 test("an edge from Backward to Forward says which node was kept for which", () => {
   const of = graphOf({ standIns: [{ node: NODE["gradients/ones"], replaced: "one", by: "merger" }] });
   const edge = { a: BOX["layer gradients"], b: BOX.loss, pairs: [[NODE["gradients/ones"], NODE.loss]] };
-  const words = "loss takes gradients/ones: merger found it equal to one and kept one of them.";
+  const words = "loss takes gradients/ones: merger found it equal to one, and kept one of the two.";
   assert.deepEqual(standInNotes(of, [edge, edge]), [words]);
   assert.deepEqual(standInNotes(of, [{ ...edge, a: edge.b, b: edge.a }]), []);
 });

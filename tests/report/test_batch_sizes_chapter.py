@@ -17,7 +17,7 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 def test_the_batch_sizes_are_handed_in_then_told_in_full():
     assert shown(comparison_chapters.batch_sizes(COMPARED)) == [
         [
-            "lenet, inference: what was found at each batch size",
+            "lenet, inference: findings at each batch size",
             ("batch", "a step, median", "mean", "images a second", "found"),
             (
                 *("4", "1.20 ms", "1.35 ms", "2,957"),
@@ -26,12 +26,12 @@ def test_the_batch_sizes_are_handed_in_then_told_in_full():
             (
                 *("16", "3.00 ms", "3.19 ms", "5,013"),
                 "MaxPool takes 75.0 % of the op time, 960 us a call on average; 4 x the images "
-                "of batch 4 take 2.5 x as long, by medians",
+                "of batch 4 take 2.5 x as long (medians)",
             ),
             (
                 *("64", "8.00 ms", "8.36 ms", "7,654"),
-                "Softmax takes 50.0 % of the op time, 1.30 ms a call on average; 4 x the "
-                "images of batch 16 take 2.7 x as long, by medians",
+                "Softmax takes 50.0 % of the op time, 1.30 ms a call on average; 4 x the images "
+                "of batch 16 take 2.7 x as long (medians)",
             ),
             0,
         ],
@@ -45,7 +45,7 @@ def test_the_batch_sizes_are_handed_in_then_told_in_full():
             0,
         ],
         Strip(
-            "Findings, each computed from the tables",
+            "Findings, computed from the tables",
             (Frame("", "", ("The first finding.", "The last finding.")),),
         ),
         [
@@ -104,8 +104,6 @@ def test_numbers_of_batch_sizes_stand_right_and_findings_give_way():
 def test_what_is_no_image_is_a_row():
     rows = replace(COMPARED, unit="row")
     *_, recipe = comparison_chapters.batch_sizes(rows)
-    assert recipe.how.startswith(
-        "64,192 rows of points at each batch size, untraced and traced in "
-    )
+    assert recipe.how.startswith("64,192 rows of points at each batch size, untraced and traced ")
     assert "rows a second" in [column.header for column in comparison_chapters.table(rows).columns]
     assert "x the rows of batch" in comparison_chapters.finding_at(rows, 16)

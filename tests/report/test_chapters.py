@@ -101,8 +101,8 @@ def test_a_report_that_was_interrupted_has_the_chapters_that_were_measured_and_s
     report = chapters.report(lab, "", ("graph", "ops", "batch-sizes", "memory"))
     assert titles(report) == ["The life of lenet", "Memory"]
     assert report.about.endswith(
-        " Partial: these are the measurements up to the interruption. These chapters are missing: "
-        "ops, batch-sizes."
+        " Partial: these are the measurements up to the interruption. These chapters "
+        "are missing: ops, batch-sizes."
     )
     whole = chapters.report(replace(LAB, interrupted=True), "", ("graph",))
     assert whole.about.endswith(" Partial: these are the measurements up to the interruption.")
@@ -200,10 +200,10 @@ METHODS = [
 def test_it_closes_with_how_each_number_was_obtained():
     assert shown(chapters.methods(LAB)) == [
         [*METHODS, ("Loss and accuracy", "1,205", "0", "untraced but for 5"), 0],
-        "In turn: untraced and traced steps alternate, so both run under the same conditions. The "
-        "untraced time is the time of a step; the traced time, which is longer, shows what it "
-        "consists of. Passes, devices and the graph that ran are read from the runtime's dumps. "
-        "The fate of each node is derived from the graphs before and after each pass.",
+        "In turn: untraced and traced steps alternate, so both run under the same conditions. "
+        "The untraced time is the time of a step; the traced time, which is longer, shows its "
+        "parts. Passes, devices and the graph that ran are read from the runtime's dumps. The "
+        "fate of each node is derived from the graphs before and after each pass.",
     ]
 
 

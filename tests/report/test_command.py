@@ -203,7 +203,7 @@ def chapter(whole, title):
 
 def test_a_model_without_a_loss_leaves_training_out_and_says_so(whole):
     training = chapter(whole, "Loss and accuracy")
-    assert training.parts == ("lenet has no loss, so there is nothing to train.",)
+    assert training.parts == ("lenet has no loss, so it cannot be trained.",)
 
 
 def test_page_and_handout_hold_the_same_tables(whole, tmp_path):
@@ -211,7 +211,7 @@ def test_page_and_handout_hold_the_same_tables(whole, tmp_path):
     parts = [part for chapter in whole.chapters for part in chapter.parts]
     tables = [part for part in parts if isinstance(part, Table)]
     titles = [table.title for table in tables]
-    assert "lenet, inference: what was found at each batch size" in titles
+    assert "lenet, inference: findings at each batch size" in titles
     for table in tables:
         cells = [cell for row in table.cells() for cell in row]
         for text in (table.title, *cells):
@@ -241,7 +241,7 @@ def test_the_panel_of_a_fused_convolution_goes_from_its_line_to_its_time(lab, wh
     )
     assert "tf.nn.conv2d(images, kernel" in text
     assert re.search(r"remapper \(pass \d+\): fused into conv1/Relu", text)
-    assert "its work was done by conv1/Relu" in text
+    assert "its computation was done by conv1/Relu" in text
     run = critical_path.median_per_step(lab.walked.execution.runs)
     (box,) = (box for box in data["boxes"] if box["node"] is not None and named(box) == RELU)
     assert box["time"] == units.time(run[RELU])
@@ -456,10 +456,10 @@ def test_a_life_begins_with_what_there_is_of_the_graph(lab):
     placing = lab.toy.placement
     stayed = [fate.fate for fate in placing.ledger].count("executed")
     program, first, *_ = graph_chapter.parts(lab.toy, "x*y + z")
-    assert program.title == "The program, line by line, and the nodes that each line made"
+    assert program.title == "The program line by line, with the nodes that each line made"
     assert first.startswith(
         f"x*y + z was written as {len(lab.toy.stages[0].nodes)} nodes. With its gradients and "
-        f"updates it has {len(placing.user_nodes)}. The runtime left {stayed} of them, beside "
+        f"updates it has {len(placing.user_nodes)}. The runtime left {stayed} of them, and added "
         f"{len(placing.nodes) - stayed} nodes of its own. A step took "
     )
     assert "the gradients flow up beside it" in first

@@ -12,8 +12,8 @@ from tflab.report.contents import Recipe
 
 def test_configurations_are_said_then_compared_and_the_command_tells_more():
     assert shown(comparison_chapters.configurations(RACED, 60)) == [
-        "An untraced step of inference, with the runtime's defaults and with one setting changed; "
-        "weights and images are the same.",
+        "An untraced step of inference, with the runtime's defaults and with one setting "
+        "changed. All use the same weights and images.",
         [
             "What was changed",
             ("configuration", "what it means"),
@@ -31,8 +31,9 @@ def test_configurations_are_said_then_compared_and_the_command_tells_more():
         ],
         *view.basis(RACED),
         Recipe(
-            "7 observations, each in new processes that take turns; after 60 seconds none began "
-            "but for those that a verdict takes. The command takes longer and tells more.",
+            "7 observations, each in new processes that take turns. After 60 seconds none "
+            "started, except those that a verdict requires. The command takes longer and shows "
+            "more.",
             "python -m tflab.compare --model lenet --batch-sizes 4 64 --configs xla",
         ),
     ]

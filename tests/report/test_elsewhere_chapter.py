@@ -21,13 +21,13 @@ def test_what_differs_comes_first_then_steps_and_ops_then_how_to_measure_elsewhe
     held = contrast.contrast({"this report": measurement(), "gpu": THERE})
     assert parts == shown(view.parts(held, 10))
     assert [
-        "What differs",
+        "Differences",
         ("", "this report", "gpu"),
         ("GPUs", "none", "1 x Some GPU"),
         0,
     ] in parts
     assert last == Recipe(
-        "5 processes one after the other, each of which is one observation. The command saves "
+        "5 processes one after the other; each process is one observation. The command saves "
         "such a measurement on another machine.",
         "python -m tflab.compare --model lenet --batch-sizes 4 16 --save there.json.gz",
     )
@@ -78,11 +78,11 @@ def test_the_command_that_repeats_a_report_names_its_files():
 @pytest.mark.parametrize(
     ("changes", "sentence"),
     [
-        ({"model": "convnet"}, "'there' was measured of 'convnet', not of 'lenet'."),
+        ({"model": "convnet"}, "'there' is a measurement of 'convnet', not of 'lenet'."),
         (
             {"phase": "training"},
-            "'there' cannot be compared with a report, which is of inference by op at batch sizes "
-            "1, 16, 64; it is of training by op at 4, 16.",
+            "'there' cannot be compared with a report: a report measures inference by op at "
+            "batch sizes 1, 16, 64, and this is training by op at 4, 16.",
         ),
     ],
 )

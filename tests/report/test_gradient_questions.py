@@ -35,7 +35,7 @@ WAY = Question(
     ("larger", "smaller"),
     "",
     "larger",
-    "The step goes against the gradient: after it y was 1.25.",
+    "The step moves against the gradient: after it, y was 1.25.",
 )
 
 

@@ -26,9 +26,9 @@ pytestmark = pytest.mark.usefixtures("undrawn")
 def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
     assert shown(graph_chapter.parts(LINEAR, "a linear model")) == [
         "a linear model was written as 7 nodes. With its gradients and updates it has 14. The "
-        "runtime left 10 of them, beside 2 nodes of its own. A step took 4.10 ms for a batch of 16 "
-        "(the median of 3 untraced steps). Forward flows down on the left; the gradients flow up "
-        "beside it, each at the layer that it derives; the updates of the variables stand on the "
+        "runtime left 10 of them, and added 2 nodes of its own. A step took 4.10 ms for a batch "
+        "of 16 (the median of 3 untraced steps). Forward flows down on the left; the gradients "
+        "flow up beside it, each next to its layer; the updates of the variables are on the "
         "right.",
         DrawnGraph(
             name="a linear model",
@@ -60,7 +60,7 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
         ],
         Recipe(
             f"Colours and times in the graph: {WARM} Times at each batch size in the panel: "
-            "traced steps, folded as they came.",
+            "statistics of traced steps.",
             f"{WALKING}\npython -m tflab.follow matmul --model lenet",
         ),
     ]
@@ -69,15 +69,15 @@ def test_the_life_of_a_graph_is_its_sizes_its_drawing_and_its_account():
 def test_the_life_of_a_graph_without_gradients_or_passes_says_nothing_of_them():
     parts = shown(graph_chapter.parts(TOY, "x*y + z"))
     assert parts[0] == (
-        "x*y + z was written as 2 nodes. The runtime left 1 of them, beside 2 nodes of its own. "
-        "A step took 62.0 us for a batch of 5 (the median of 7 untraced steps). Data flow down."
+        "x*y + z was written as 2 nodes. The runtime left 1 of them, and added 2 nodes of its "
+        "own. A step took 62.0 us for a batch of 5 (the median of 7 untraced steps). Data flow "
+        "down."
     )
     assert parts[2:] == [
         Recipe(
             "Colours and times in the graph: 7 untraced steps and as many traced ones, "
             "alternating, after 4 warm-up steps of each; batch size 5. Times at each batch size "
-            "in the panel: "
-            "traced steps, folded as they came.",
+            "in the panel: statistics of traced steps.",
             "python -m tflab.lifecycle --model toy --steps 7\npython -m tflab.follow x --model toy",
         )
     ]
@@ -95,7 +95,7 @@ def test_a_short_program_is_shown_line_by_line_with_the_nodes_of_each():
     walked = replace(LINEAR, stages=(replace(STAGES[0], nodes=nodes), *STAGES[1:]))
     assert shown(graph_chapter.lines(walked)) == [
         [
-            "The program, line by line, and the nodes that each line made",
+            "The program line by line, with the nodes that each line made",
             ("line", "code", "nodes"),
             ("model.py:4", "c = a * b", "a, mul"),
             ("model.py:5", "loss = tf.reduce_mean(c)", "loss/axis, loss"),
@@ -112,8 +112,7 @@ def test_a_graph_with_gradients_that_nobody_applies_tells_of_those_alone():
     derived = replace(LINEAR, histories=histories)
     assert graph_chapter.sizes(derived) == "written as 7 nodes. With its gradients it has 14"
     assert graph_chapter.layout(derived) == (
-        "Forward flows down on the left; the gradients flow up beside it, each at the layer that "
-        "it derives."
+        "Forward flows down on the left; the gradients flow up beside it, each next to its layer."
     )
 
 
@@ -143,7 +142,7 @@ def test_the_life_of_a_graph_says_where_its_variables_moved_and_its_chain_rule()
     parts = shown(graph_chapter.parts(walked, "a model"))
     about, drawn, rule, _, steps, _, path, derivatives, wrong, *_, recipe = parts
     assert about.endswith(
-        " Nothing is computed before the graph runs: the numbers in the drawing are those of the "
+        " Nothing is computed before the graph runs: the numbers in the drawing come from the "
         "first, recorded later."
     )
     assert rule == "The chain rule, for this graph: dL/dw = dL/dw. L is loss = mean(w)."

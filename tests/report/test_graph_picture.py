@@ -121,9 +121,9 @@ def test_an_arrow_leads_from_the_nearest_side_to_the_nearest_side(source, target
 
 def test_it_says_how_many_nodes_are_not_in_the_graph_that_runs():
     figure = figure_of(STAGES)
-    assert title(figure) == "g: 11 nodes and what became of them"
+    assert title(figure) == "g: 11 nodes and their fates"
     assert caption(figure) == (
-        "Scopes are closed, with the number of their nodes. 2 nodes are not in the graph that "
-        "runs: a box of which none is left is dashed."
+        "Scopes are closed and show their number of nodes. 2 nodes are not in the graph that "
+        "runs: a box with no node left is dashed."
     )
-    assert caption(figure_of(LONGER[:2])) == "Scopes are closed, with the number of their nodes."
+    assert caption(figure_of(LONGER[:2])) == "Scopes are closed and show their number of nodes."

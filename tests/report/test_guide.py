@@ -13,16 +13,16 @@ def test_each_state_has_a_sentence_on_what_to_look_at():
     assert list(guide.sentences(STATES, NS)) == [
         "Follow the arrows down to loss: each box is an op that a line of the program created. "
         "Nothing has been computed yet.",
-        "Follow the arrows up beside the forward graph: beside each op stands its derivative, "
+        "Follow the arrows up beside the forward graph: beside each op is its derivative, "
         "multiplied by the gradient from below. That is the chain rule.",
-        "Each node now shows where it will run: CPU:0, all of them.",
-        "Look for what goes (1 node) and what changes (2 nodes): remapper fuses neighbouring ops "
-        "into one kernel.",
-        "Look for what goes (2 nodes) and what changes (1 node): constant_folding computes in "
-        "advance everything that depends only on constants.",
-        "Look for what goes (1 node) and what changes (1 node): feeds_and_fetches prunes the "
-        "graph to the fetches, and adds nodes for feeds and fetches.",
-        "The stronger the colour, the longer the node took; relu took longest, 7.00 us in a "
+        "Each node now shows its device: all run on CPU:0.",
+        "Look for what is removed (1 node) and what changes (2 nodes): remapper fuses "
+        "neighbouring ops into one kernel.",
+        "Look for what is removed (2 nodes) and what changes (1 node): constant_folding computes "
+        "in advance everything that depends only on constants.",
+        "Look for what is removed (1 node) and what changes (1 node): feeds_and_fetches prunes "
+        "the graph to the fetches, and adds nodes for feeds and fetches.",
+        "The stronger the colour, the longer the node took. relu took longest: 7.00 us in a "
         "traced step (median).",
     ]
 
@@ -39,14 +39,14 @@ def test_a_pass_that_only_rewires_or_is_not_known_is_said_to():
         "Look at the arrows: remapper fuses neighbouring ops into one kernel."
     )
     unknown = replace(STATES[3], title="a_pass, iteration 2", about="", touched=())
-    assert guide.rewritten(unknown) == "Look for what goes (1 node): this is a_pass."
+    assert guide.rewritten(unknown) == "Look for what is removed (1 node): this is a_pass."
 
 
 def test_a_model_without_a_loss_has_the_same_drawing_again():
     state = replace(STATES[1], defined=(), about="There is no loss.")
     assert (
         guide.differentiated(state, "dL/dy = 1")
-        == "The drawing is the one before. There is no loss."
+        == "The drawing is the same as before. There is no loss."
     )
 
 
@@ -57,8 +57,8 @@ def test_where_no_node_was_timed_none_took_longest():
 def test_the_gradients_open_with_the_chain_rule_of_this_graph():
     gradients = list(guide.sentences(STATES, NS, "dL/dy = dL/d(mul) * d(mul)/dy"))[1]
     assert gradients == (
-        "dL/dy = dL/d(mul) * d(mul)/dy: follow the arrows up. Beside each op stand the nodes that "
-        "multiply what comes from below by its factor."
+        "dL/dy = dL/d(mul) * d(mul)/dy: follow the arrows up. Beside each op are the nodes that "
+        "multiply the gradient from below by its factor."
     )
 
 

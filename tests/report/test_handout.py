@@ -70,9 +70,9 @@ A sentence.
 
 ![x\*y](report_files/graph-1.png)
 
-In [report.html](report.html) its nodes can be clicked; these are its states.
+In [report.html](report.html) you can click its nodes; its states are listed here.
 
-**What became of the graph, step by step**
+**The changes of the graph, step by step**
 
 | step | nodes before | after | what happened |
 | --- | ---: | ---: | --- |

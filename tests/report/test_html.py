@@ -277,7 +277,7 @@ def test_a_picture_stands_in_the_page_as_svg_with_attributes_for_styles():
 
 def test_a_plot_with_anything_but_shapes_is_refused():
     for evil in ("script", "foreignObject", "a", "style"):
-        with pytest.raises(ValueError, match=f"A plot holds a <{evil}>"):
+        with pytest.raises(ValueError, match=f"A plot contains a <{evil}>"):
             html.inline(f"<svg><g><{evil}/></g></svg>")
 
 
@@ -287,7 +287,7 @@ def test_an_image_in_a_plot_has_its_pixels_with_it():
     for evil in ("https://example.org/x.png", "x.png", "data:image/svg+xml;base64,aa"):
         for name in ("href", "xlink:href"):
             image = f'<image {name}="{evil}"/>'
-            with pytest.raises(ValueError, match="A plot holds an image from elsewhere"):
+            with pytest.raises(ValueError, match="A plot contains an image from another site"):
                 html.inline(f'<svg xmlns:xlink="http://www.w3.org/1999/xlink">{image}</svg>')
 
 
@@ -433,7 +433,11 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                     "about": "",
                     "state": None,
                     "lines": [
-                        ["its work was done by ", {"node": 1, "text": "b"}, ", which ran as _Op"]
+                        [
+                            "its computation was done by ",
+                            {"node": 1, "text": "b"},
+                            ", which ran as _Op",
+                        ]
                     ],
                 },
             ],
@@ -556,7 +560,8 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "stage": "placement",
                 "title": "remapper",
                 "about": "fuses",
-                "look": "Look for what goes (2 nodes) and what changes (1 node): remapper fuses.",
+                "look": "Look for what is removed (2 nodes) and what changes (1 node): remapper "
+                "fuses.",
                 "lines": ("fused", "added"),
                 "gone": [0, 3],
                 "touched": [1],

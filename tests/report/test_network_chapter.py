@@ -21,7 +21,7 @@ def lab(maps):
 def test_the_chapter_has_a_picture_its_reading_and_its_recipe():
     walked = lab(MAPS).walked
     reading, picture, recipe = step_chapters.network(walked, MAPS)
-    assert reading.startswith("From the top down the image goes through the layers: ")
+    assert reading.startswith("From top to bottom, the image passes through the layers: ")
     assert isinstance(picture, Picture) and picture.name == "feature_maps"
     assert picture.caption.startswith("The network reads the first image as 1, with 62.5 %; its ")
     assert "The first step after the initialisation, without" in picture.caption
@@ -37,9 +37,9 @@ def test_of_a_mean_cross_entropy_it_says_where_the_gradients_begin():
     maps = replace(MAPS, probabilities=replace(SCORES, gradient=gradient))
     _, scores, *_ = step_chapters.network(lab(maps).walked, maps)
     assert scores == (
-        "The last row is where it begins: the gradient by a score is its probability, less 1 for "
-        "the label (2), over the images of the batch. Against it, the score of the label goes up "
-        "and every other goes down."
+        "The gradient starts in the last row: the gradient with respect to a score is its "
+        "probability, minus 1 for the label (2), divided by the number of images in the batch. A "
+        "step against it raises the score of the label and lowers all others."
     )
     for other in ({"gradient": -gradient}, {"gradient": None}, {"label": None}, {"computed": True}):
         maps = replace(MAPS, probabilities=replace(SCORES, **{"gradient": gradient, **other}))

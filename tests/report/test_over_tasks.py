@@ -113,7 +113,7 @@ def test_a_model_that_cannot_be_cut_is_refused_before_anything_is_measured(tmp_p
     words = "--model tests.planted:without_a_problem --cluster 2 --split batch --chapters tasks"
     assert report.main([*words.split(), "--out", str(tmp_path / "out")]) == 2
     assert capsys.readouterr().err == (
-        "tflab: --split batch cuts the rows that are fed, and averages a loss; the model "
+        "tflab: --split batch divides the fed rows and averages the loss, but the model "
         "'tests.planted:without_a_problem' has no loss. Give --split layers.\n"
     )
     assert not (tmp_path / "out").exists()
@@ -134,7 +134,7 @@ def test_a_report_over_two_tasks_has_its_chapter_and_its_picture(tmp_path, capsy
     out = tmp_path / "out"
     words = f"--model toy --cluster 2 --chapters tasks --out {out}"
     assert report.main(words.split()) == 0
-    assert "toy on 2 tasks, cut by layers" in capsys.readouterr().err
+    assert "toy on 2 tasks, split by layers" in capsys.readouterr().err
     page = (out / "report.md").read_text()
     assert re.findall("^## .*", page, re.M) == ["## One step over several tasks"]
     tables = re.findall(r"^\*\*(.*?)[,:*]", page, re.M)

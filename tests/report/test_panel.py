@@ -55,7 +55,7 @@ def test_links_go_to_nodes_and_states_by_their_numbers():
         [{"state": 4, "text": "remapper"}, " (pass 7): fused", " into ", RELU],
     ]
     assert executed["lines"][0] == [
-        *("its work was done by ", RELU, ", which ran as _FusedConv2D"),
+        *("its computation was done by ", RELU, ", which ran as _FusedConv2D"),
     ]
 
 

@@ -79,7 +79,7 @@ BACKWARD = Backward(
     gradients=(
         Gradient("relu", "Relu", "_ReluGrad", ("relu_grad",)),
         Gradient("matmul", "MatMul", "_MatMulGrad", ("w_grad",)),
-        Gradient("x", "Placeholder", None, (), "no trainable variable is behind it"),
+        Gradient("x", "Placeholder", None, (), "it does not depend on a trainable variable"),
     ),
     gradient_checks=CHECKS,
     variable_count=5,
@@ -229,7 +229,7 @@ STAGES = (FRONTEND, BACKWARD, PLACEMENT, EXECUTION)
 WRITTEN = State(
     stage="frontend",
     title="Written",
-    about="The program's lines have become nodes. Nothing is computed yet.",
+    about="The lines of the program have become nodes. Nothing is computed yet.",
     lines=("7 nodes, 8 edges",),
     gone=(),
     defined=FORWARD,
@@ -239,7 +239,7 @@ DIFFERENTIATED = State(
     title="With gradients",
     about="Each op's gradient function added the nodes that compute its gradient.",
     lines=(
-        "4 nodes to derive 2 ops, 3 nodes to update 5 variables",
+        "4 nodes to differentiate 2 ops, 3 nodes to update 5 variables",
         "3 gradients compared with finite differences: largest relative error 4.1e-06",
     ),
     gone=(),
@@ -333,12 +333,12 @@ def test_a_model_without_a_loss_has_an_empty_state_that_says_why():
 
 def test_a_graph_that_came_with_gradients_is_not_said_to_have_no_loss():
     state = pass_log.with_gradients(FRONTEND, Backward(None, FORWARD, inferred=True))
-    assert state.about == "The graph came with its gradients: nothing is added."
+    assert state.about == "The graph already has its gradients: nothing was added."
 
 
 def test_gradients_that_were_not_checked_are_not_said_to_have_been():
     assert list(pass_log.grown(replace(BACKWARD, gradient_checks=()))) == [
-        "4 nodes to derive 2 ops, 3 nodes to update 5 variables"
+        "4 nodes to differentiate 2 ops, 3 nodes to update 5 variables"
     ]
 
 
@@ -432,15 +432,15 @@ def test_the_graph_of_each_state_is_the_one_before_with_its_changes():
 
 def test_the_changes_say_of_every_state_what_it_left_and_what_happened():
     assert grid(pass_log.changes(pass_log.states(STAGES))) == [
-        "What became of the graph, step by step",
+        "The changes of the graph, step by step",
         ("step", "nodes before", "after", "what happened"),
         ("Written", "0", "7", "7 nodes, 8 edges"),
         (
             "With gradients",
             "7",
             "14",
-            "4 nodes to derive 2 ops, 3 nodes to update 5 variables; 3 gradients compared with "
-            "finite differences: largest relative error 4.1e-06",
+            "4 nodes to differentiate 2 ops, 3 nodes to update 5 variables; 3 gradients compared "
+            "with finite differences: largest relative error 4.1e-06",
         ),
         ("placer", "14", "14", "2 nodes given a device"),
         (

@@ -12,12 +12,12 @@ from tflab.report import questions
 from tflab.report.contents import Question
 
 RUN = Question(
-    "lenet has 14 nodes when the runtime gets it. How many of these will run?",
+    "lenet has 14 nodes when the runtime receives it. How many of these will run?",
     (),
     "nodes",
     "10",
-    "The passes took the others: 1 removed, 1 fused, 1 folded, 1 unreached. 2 nodes more that ran "
-    "were the runtime's own.",
+    "Fates of the others: 1 removed, 1 fused, 1 folded, 1 unreached. The runtime added 2 nodes "
+    "that also ran.",
 )
 GOES = Question(
     "Which of these nodes of lenet will not be in the graph that runs?",
@@ -41,13 +41,12 @@ LARGE = Question(
     "It took 50.0 % of it, 1.30 ms a call on average; _FusedConv2D took 12.5 %.",
 )
 LONGER = Question(
-    "How many times as long as a step of lenet at batch 4 will one at 64 take?",
+    "A step of lenet at batch 64 takes how many times as long as one at batch 4?",
     (),
     "x",
     "6.7",
     "1.20 ms and 8.00 ms, untraced medians: 16 x the images took 6.7 x the time; inferred: more "
-    "images share what a step and its ops cost whatever "
-    "their batch is.",
+    "images share the fixed cost of a step and its ops.",
 )
 
 

@@ -57,8 +57,8 @@ def test_the_ten_nodes_and_the_ten_types_that_cost_most():
             *map(type_row, range(1, 11)),
             2,
         ],
-        "A table has fewer than 10 rows where no more types of op ran: 2 types at batch 4, 2 types "
-        "at batch 16.",
+        "A table has fewer than 10 rows if fewer types of op ran: 2 types at batch 4, 2 types at "
+        "batch 16.",
         SWEPT,
     ]
 
@@ -91,15 +91,13 @@ def test_tables_of_ten_types_do_not_explain_their_rows():
 
 def test_the_report_says_why_some_numbers_are_of_training_and_others_of_inference():
     assert step_chapters.phases(LINEAR) == (
-        "The graphs, their nodes, times and memory are those of a training step, because only that "
-        "goes through all stages: it has gradients, and updates of the variables. What is compared "
-        "by batch size or configuration is inference: each of them works on the same rows with "
-        "the same weights, so nothing else differs; a training step would change the weights "
-        "from one to the next."
+        "The graphs, their nodes, times and memory are from a training step, because only a "
+        "training step goes through all stages: it has gradients, and updates of the variables. "
+        "The comparisons of batch sizes and configurations measure inference: all use the same "
+        "rows and weights, so nothing else differs. A training step would change the weights from "
+        "step to step."
     )
-    assert step_chapters.phases(TOY) == (
-        "toy is not trained here: all numbers are those of inference."
-    )
+    assert step_chapters.phases(TOY) == ("toy is not trained here: all numbers are from inference.")
 
 
 def test_the_nodes_of_a_model_that_does_not_train_are_those_of_a_step():
@@ -147,7 +145,8 @@ def test_the_memory_of_a_step_is_its_curve_and_who_held_it():
         "of median length had most alive after 6.00 us: 5.00 KiB, allocated by 4 ops, the "
         "largest parts by relu (2.00 KiB, still running), read (1.50 KiB), loss (1.00 KiB).",
         Recipe(
-            f"From what each op asked its allocators for in traced steps. {WARM}",
+            "Computed from the memory that each op requested from its allocators in traced "
+            f"steps. {WARM}",
             WALKING,
         ),
     ]
@@ -177,9 +176,9 @@ def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
     assert list(step_chapters.roofline(COMPARED)) == [
         ("roofline", ("roofline", ROWS, PEAKS)),
         Recipe(
-            "Inference at batch 64. FLOPs are counted from shapes, bytes are those of all inputs "
-            "and outputs. The roof is this machine's, by a benchmark of 3 seconds: 215 GFLOP/s, "
-            "with 38.7 GB/s from memory.",
+            "Inference at batch 64. FLOPs are counted from shapes; bytes are those of all inputs "
+            "and outputs. The roof of this machine was measured by a benchmark of 3 seconds: 215 "
+            "GFLOP/s, with 38.7 GB/s from memory.",
             "python -m tflab.compare --model lenet --batch-sizes 64",
         ),
     ]
@@ -187,7 +186,7 @@ def test_the_roofline_is_that_of_the_largest_batch_below_this_machines_roof():
 
 def test_without_peaks_of_this_machine_there_is_no_roofline():
     assert list(step_chapters.roofline(replace(COMPARED, peaks=None))) == [
-        "There is no roof: this machine's peaks were not measured."
+        "No roof is drawn, because the peaks of this machine were not measured."
     ]
 
 

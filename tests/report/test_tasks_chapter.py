@@ -39,8 +39,8 @@ MADE = OverTasks(
     shown=OneStep(2, PLACED, RAN, NETWORK),
 )
 SCALED = Recipe(
-    "20 untraced steps and as many traced ones in turn, at each number of tasks; new sessions and, "
-    "on this machine, new tasks for each.",
+    "20 untraced steps and as many traced ones, alternating, at each number of tasks, each with "
+    "new sessions and, on this machine, new tasks.",
     "python -m tflab.compare --model lenet --phase training --batch-sizes 64 --steps 20 --cluster "
     "1 2 --split layers",
 )
@@ -57,8 +57,8 @@ def test_first_what_is_where_and_what_is_sent():
             ("task 0 CPU:0", "2", "_FusedMatMul, Mean"),
             0,
         ],
-        "A step sends 3 tensors over the wire, 64.0 KiB in all; one of 0 bytes only carries the "
-        "order.",
+        "A step sends 3 tensors over the wire, 64.0 KiB in all. A tensor of 0 bytes only "
+        "enforces an order.",
     ]
 
 

@@ -35,9 +35,9 @@ def test_a_training_is_its_curves_and_all_of_its_epochs():
             0,
         ],
         Recipe(
-            "Trained for this report. Losses and accuracies are means over rows; the test reads "
-            "all test rows at the end of each epoch. Steps 4 to 8 were traced: they are in the "
-            "time and not in the rows a second.",
+            "Trained for this report. Losses and accuracies are means over rows; the test uses "
+            "all test rows at the end of each epoch. Steps 4 to 8 were traced: the time includes "
+            "traced steps, the rows a second do not.",
             "python -m tflab.train --model lenet --epochs 3 --batch-size 50 --seed 9",
         ),
     ]
@@ -52,7 +52,7 @@ def test_a_training_that_was_read_says_from_where_and_one_that_broke_off_that_it
 
 def test_a_model_without_a_loss_says_that_there_is_nothing_to_train():
     assert list(training_chapter.parts(replace(LAB, history=None))) == [
-        "lenet has no loss, so there is nothing to train."
+        "lenet has no loss, so it cannot be trained."
     ]
 
 

@@ -69,8 +69,8 @@ def test_a_port_in_use_is_said():
         with pytest.raises(UsageError) as error:
             server.start(f"127.0.0.1:{port}")
     assert str(error.value) == (
-        f"No task can listen at 127.0.0.1:{port}: the port is in use; give another, or 0 for a "
-        "free one."
+        f"No task can listen at 127.0.0.1:{port}: the port is in use; give another, or 0 for any "
+        "free port."
     )
 
 
@@ -112,7 +112,7 @@ def test_a_server_of_another_kind_is_said():
             health.check(1, address)
         web.shutdown()
     assert str(error.value) == (
-        f"Task 1 of the cluster, {address}, is no task: a server of another kind answers there. "
+        f"Task 1 of the cluster, {address}, is not a task: another kind of server answers there. "
         f"Start it there with `python -m tflab.worker {address}`."
     )
 
@@ -133,7 +133,7 @@ def test_the_same_task_at_two_addresses_is_said(two_tasks):
 def test_this_machine_is_reached_by_the_address_of_the_route_to_a_task():
     assert server.host_towards("127.0.0.1:1") == "127.0.0.1"
     assert cluster.client_host(["127.0.0.1:1", "localhost:2"]) == "127.0.0.1"
-    with pytest.raises(TflabError, match=r"^No route leads from this machine to 255\.255\."):
+    with pytest.raises(TflabError, match=r"^This machine has no route to 255\.255\."):
         cluster.client_host(["127.0.0.1:1", "255.255.255.255:2", "127.0.0.1:3"])
 
 
@@ -165,19 +165,19 @@ def test_a_task_of_another_version_is_said(two_tasks, monkeypatch):
 def test_a_server_that_is_not_tflab_s_is_said():
     spec = tf.train.ClusterSpec({"mine": ["127.0.0.1:0"]})
     other = tf.distribute.Server(spec, job_name="mine", task_index=0)
-    with pytest.raises(TflabError, match="answers, but is no task of tflab"):
+    with pytest.raises(TflabError, match="answers, but is not a task of tflab"):
         health.check(0, other.target.removeprefix(server.SCHEME))
 
 
 def test_a_task_that_does_not_begin_in_time_is_ended(monkeypatch):
     monkeypatch.setattr(cluster, "START_S", 0.05)
     before = children()
-    with pytest.raises(TflabError, match=r"^Task 0 of the cluster did not begin within 0\.05 s\.$"):
+    with pytest.raises(TflabError, match=r"^Task 0 of the cluster did not start within 0\.05 s\.$"):
         cluster.tasks(1).__enter__()
     assert children() == before
 
 
 def test_a_task_that_fails_before_it_begins_says_why(monkeypatch):
     monkeypatch.setattr(cluster, "LOCAL", "192.0.2.1")
-    with pytest.raises(TflabError, match=r"ended before it began, with status 2: tflab: No task"):
+    with pytest.raises(TflabError, match=r"ended during start-up, with status 2: tflab: No task"):
         cluster.tasks(1).__enter__()

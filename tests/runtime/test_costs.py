@@ -244,7 +244,7 @@ def test_feeds_that_do_not_fit_are_refused(feeds):
     with graph.as_default():
         x = tf1.placeholder(tf.float32, [None, 6], name="x")
         tf.matmul(x, tf.ones([6, 5]), name="y")
-    with pytest.raises(TflabError, match=r"does not take feeds of these shapes: \S"):
+    with pytest.raises(TflabError, match=r"does not accept feeds of these shapes: \S"):
         costs.concrete(graph, feeds)
 
 

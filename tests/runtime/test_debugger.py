@@ -37,7 +37,7 @@ def free(monkeypatch):
 def test_a_name_that_is_no_good_path_is_refused(name, free):
     assert not debugger.is_safe(name)
     reason = debugger.refusal(["fine", name], 1, 1, "/tmp")
-    assert reason.startswith("The runtime would make the path of a file from the name '")
+    assert reason.startswith("The runtime would use the name '")
     assert len(reason) < 150
 
 
@@ -51,10 +51,10 @@ def test_tensors_that_are_too_many_or_too_large_are_refused(free):
     largest, most = debugger.MOST_BYTES, debugger.MOST_FILES
     assert debugger.refusal((), largest, most, "/tmp") == ""
     assert debugger.refusal((), largest + 2**25, 1, "/tmp") == (
-        "Its tensors have 1.03 GiB, and at most 1.00 GiB are written."
+        "Its tensors have 1.03 GiB, but tflab records at most 1.00 GiB."
     )
     assert debugger.refusal((), 1, most + 1, "/tmp") == (
-        "It computes 10,001 tensors, and at most 10,000 are written."
+        "It computes 10,001 tensors, but tflab records at most 10,000."
     )
 
 
@@ -62,7 +62,7 @@ def test_where_there_is_no_room_for_twice_as_much_it_is_refused(free):
     free(20 * MB + 2 * 10 * debugger.FILE_BYTES)
     assert debugger.refusal((), 10 * MB, 10, "/here") == ""
     assert debugger.refusal((), 11 * MB, 10, "/here") == (
-        "It wants 22.1 MiB of room, and /here has 20.1 MiB."
+        "It needs 22.1 MiB of disk space, and /here has 20.1 MiB."
     )
 
 

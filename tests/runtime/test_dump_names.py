@@ -80,9 +80,9 @@ def test_another_name_of_a_dump_is_a_sentence(monkeypatch):
     with pytest.raises(TflabError) as error:
         dumps.dump_name("placer_input.pbtxt")
     assert str(error.value) == (
-        "The moment of a graph dump cannot be had as in TensorFlow 2.21.0 "
+        "The moment of a graph dump cannot be used as in TensorFlow 2.21.0 "
         "(tensorflow/core/util/debug_data_dumper.cc): a dump is called 'placer_input.pbtxt'. This "
-        "is TensorFlow 2.22.0. Placement works without the way through the passes. All works with "
+        "is TensorFlow 2.22.0. Placement works without the pass log. Everything works with "
         "tensorflow==2.21.0."
     )
 
@@ -90,7 +90,7 @@ def test_another_name_of_a_dump_is_a_sentence(monkeypatch):
 def test_no_dumps_at_all_are_a_sentence(monkeypatch):
     monkeypatch.setattr(environment, "version", lambda package: "2.22.0")
     assert str(dumps.no_dumps()) == (
-        "The graph dumps of the runtime cannot be had as in TensorFlow 2.21.0 "
+        "The graph dumps of the runtime cannot be used as in TensorFlow 2.21.0 "
         "(tensorflow/core/util/debug_data_dumper.cc): it wrote none. This is TensorFlow 2.22.0. "
-        "Placement works without the way through the passes. All works with tensorflow==2.21.0."
+        "Placement works without the pass log. Everything works with tensorflow==2.21.0."
     )

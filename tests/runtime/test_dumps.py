@@ -26,7 +26,7 @@ def test_a_folder_without_dumps_is_a_sentence(tmp_path):
     with pytest.raises(TflabError) as error:
         dumps.read(tmp_path)
     assert str(error.value).startswith(
-        "The graph dumps of the runtime cannot be had as in TensorFlow 2.21.0 "
+        "The graph dumps of the runtime cannot be used as in TensorFlow 2.21.0 "
     )
 
 

@@ -131,9 +131,13 @@ def test_what_is_fused_into_a_product_counts_too():
     [
         ("CumulativeLogsumexp", {}, "there is no formula for it"),
         ("ApplyFtrl", {"multiply_linear_by_lr": True}, "there is no formula for it"),
-        ("TopKV2", {}, "how many comparisons it makes depends on the values"),
-        ("BlockLSTMV2", {}, "how many steps it runs is a value, and only its shapes are known"),
-        ("RandomUniform", {}, "how many operations a random number takes depends on its generator"),
+        ("TopKV2", {}, "the number of comparisons depends on the values"),
+        ("BlockLSTMV2", {}, "its number of steps is a value, and only shapes are known"),
+        (
+            "RandomUniform",
+            {},
+            "the number of operations for a random number depends on the generator",
+        ),
         ("_XlaRun", {}, "there is no formula for it"),
         ("_FusedMatMul", {"fused_ops": ["Quantize"]}, "no formula for Quantize"),
         ("_MklConv2DBackpropFilterWithBias", {}, "there is no formula for it"),

@@ -48,7 +48,7 @@ def test_steps_until_a_task_died_are_kept_and_none_begins_without_it(pool, monke
 
     monkeypatch.setattr(execution.Measured, "observe", dies_meanwhile)
     executed = execution.execute(stage, options)
-    said = f"A step over 2 tasks was given up: task 0 ({pool[1]}) is gone."
+    said = f"A step over 2 tasks was abandoned: task 0 ({pool[1]}) is gone."
     assert (executed.steps, executed.failure) == (3, said)
     assert sum(owner.ns for owner in executed.time_ledger) == executed.wall_ns
     with pytest.raises(LostTaskError) as error:
@@ -86,7 +86,7 @@ def test_a_task_that_dies_while_it_computes_is_named_and_the_steps_before_are_ke
     monkeypatch.setattr(execution.Measured, "observe", dies_in_a_long_step)
     executed = execution.execute(stage, options)
     assert executed.steps == 2
-    assert executed.failure == (f"A step over 2 tasks was given up: task 0 ({pool[2]}) is gone.")
+    assert executed.failure == (f"A step over 2 tasks was abandoned: task 0 ({pool[2]}) is gone.")
 
 
 def kill_while_it_computes(address):
@@ -123,7 +123,7 @@ def test_a_task_that_stands_still_in_a_step_is_named_after_its_time_limit(pool, 
     assert 4 <= time.monotonic() - stopped[0] < 60
     assert executed.steps == 3
     assert executed.failure == (
-        f"A step over 2 tasks was given up: task 1 ({pool[3]}) does not answer."
+        f"A step over 2 tasks was abandoned: task 1 ({pool[3]}) does not answer."
     )
 
 
@@ -189,13 +189,13 @@ def test_a_task_that_was_started_anew_has_forgotten_its_part(two_tasks, monkeypa
     monkeypatch.setitem(health.INCARNATIONS, two_tasks[1], 5)  # of the one before
     forgotten = tf.errors.AbortedError(None, None, "Session handle is not found: d7fd99f71ae75903.")
     assert str(refusals.refused(forgotten, Options(cluster=two_tasks), tf1.Graph())) == (
-        f"A step over 2 tasks was given up: task 1 ({two_tasks[1]}) was started anew."
+        f"A step over 2 tasks was abandoned: task 1 ({two_tasks[1]}) was restarted."
     )
     health.check_all(two_tasks)  # for a new session it is as good as any
     assert health.lost(two_tasks) == []
     assert str(refusals.refused(forgotten, Options(cluster=two_tasks), tf1.Graph())) == (
-        "A step over 2 tasks was given up: another command began to use one of them, and a task "
-        "serves one command at a time. Start tasks for each."
+        "A step over 2 tasks was abandoned: another command started to use one of them, and a "
+        "task serves one command at a time. Start separate tasks for each command."
     )
 
 

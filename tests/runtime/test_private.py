@@ -98,8 +98,8 @@ def lost(call, what):
     with pytest.raises(TflabError) as error:
         call()
     sentence = str(error.value)
-    assert sentence.startswith(f"{what} cannot be had as in TensorFlow 2.21.0 (")
-    assert sentence.endswith(" All works with tensorflow==2.21.0.")
+    assert sentence.startswith(f"{what} cannot be used as in TensorFlow 2.21.0 (")
+    assert sentence.endswith(" Everything works with tensorflow==2.21.0.")
 
 
 def op(graph, name):

@@ -29,9 +29,9 @@ def test_a_header_that_claims_more_than_there_is_is_refused_before_reading(
     with pytest.raises(UsageError) as error:
         arrays.load("x", str(tmp_path / "a.npy"))
     assert str(error.value).startswith(
-        f"'{tmp_path}/a.npy' cannot be fed to 'x': its header claims"
+        f"'{tmp_path}/a.npy' cannot be fed to 'x': its header declares"
     )
-    assert str(error.value).endswith(", and 16 B follow it.")
+    assert str(error.value).endswith(", but 16 B follow.")
 
 
 @pytest.mark.parametrize("version", [(1, 0), (2, 0), (3, 0)])

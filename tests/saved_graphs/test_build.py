@@ -125,9 +125,8 @@ def test_an_array_of_another_shape_is_refused_with_both_shapes(tmp_path):
             feeds=(("serving_default_x", str(tmp_path / "x.npy")),),
         )
     assert str(error.value) == (
-        f"'{tmp_path / 'x.npy'}' has the shape [20, 5], and 'serving_default_x:0' takes [any, 4]; "
-        ""
-        "feed it an array of that shape."
+        f"'{tmp_path / 'x.npy'}' has the shape [20, 5], but 'serving_default_x:0' takes [any, 4]. "
+        "Feed it an array of that shape."
     )
 
 
@@ -196,7 +195,7 @@ def test_a_device_that_is_not_here_is_refused_or_passed_over(tmp_path):
 @pytest.mark.parametrize(
     ("nodes", "reason"),
     [
-        ([("a", "Addons>Foo", ())], "type 'Addons>Foo', which TensorFlow .* comes from Addons"),
+        ([("a", "Addons>Foo", ())], "type 'Addons>Foo', which TensorFlow .* belongs to Addons"),
         ([("a", "Identity", ("b",)), ("b", "Identity", ("a",))], "cycle"),
         ([("a", "NoOp", ()), ("a", "NoOp", ())], "not unique"),
         ([("a", "Identity", ("gone",))], "Unknown input node 'gone'"),
@@ -247,7 +246,7 @@ def test_a_function_that_returns_a_keras_model_is_a_model():
     stages = walk("tests.graphs:lstm", stop="execution")
     assert closes(stages["placement"])
     assert stages["frontend"].notes[0] == (
-        "'tests.graphs:lstm' is a Keras model; it is called in this graph, with its own values."
+        "'tests.graphs:lstm' is a Keras model. It is called in this graph, with its own values."
     )
     assert set(stages["frontend"].program.layers.values()) >= {"embedding", "lstm"}
 
@@ -371,7 +370,7 @@ def test_damaged_lines_are_told_with_what_goes_without_them(with_lines, tmp_path
     folder = tmp_path / "copy"
     shutil.copytree(with_lines, folder)
     (folder / lines.BESIDE).write_bytes(b"\xff")
-    with pytest.raises(TflabError, match=r"lines of the nodes .* Without that file the graph is"):
+    with pytest.raises(TflabError, match=r"lines of the nodes .* To show the graph without lines"):
         walk(folder, "frontend")
     (folder / lines.BESIDE).unlink()
     assert not [node for node in walk(folder, "frontend")["frontend"].nodes if node.source]
@@ -430,9 +429,9 @@ def test_gradients_of_a_file_agree_with_finite_differences(build, parameter, tmp
 @pytest.mark.parametrize(
     ("build", "reason"),
     [
-        (lambda: tf.nn.dropout(graphs.dense()[1], 0.5), "the loss differs each time"),
-        (lambda: tf.math.log(-1 - graphs.dense()[1]), "the loss came out as nan"),
-        (lambda: tf.cast(graphs.dense()[1], tf.float16), "type float16 is too coarse"),
+        (lambda: tf.nn.dropout(graphs.dense()[1], 0.5), "the loss differs from run to run"),
+        (lambda: tf.math.log(-1 - graphs.dense()[1]), "the loss is nan"),
+        (lambda: tf.cast(graphs.dense()[1], tf.float16), "type float16 is too imprecise"),
     ],
 )
 def test_gradients_that_cannot_be_checked_say_why(build, reason, tmp_path):

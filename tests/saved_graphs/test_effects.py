@@ -55,7 +55,7 @@ def test_a_type_that_a_new_version_brings_is_judged_by_its_definition(definition
 
 
 def test_a_type_that_nobody_knows_is_not_harmless():
-    assert effects.of_type("Addons>Foo", None) == "is of a type that TensorFlow does not know"
+    assert effects.of_type("Addons>Foo", None) == "has an op that TensorFlow does not know"
 
 
 def test_no_type_is_called_harmless_and_gated():
@@ -87,7 +87,7 @@ def test_what_needed_no_review_is_not_listed():
         ("SnapshotDatasetV2", "writes files"),
         ("Skipgram", "reads files"),
         ("DTensorRestoreV2", "reads files"),
-        ("RegisterDatasetV2", "speaks to other machines"),
+        ("RegisterDatasetV2", "connects to other machines"),
         ("EagerPyFunc", "calls Python"),
         ("XlaCustomCallV2", "runs a program that is not in the graph"),
         ("Abort", "ends the process"),

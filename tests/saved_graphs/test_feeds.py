@@ -76,7 +76,7 @@ def test_a_graph_with_nothing_to_run_is_shown_and_refused_where_it_would_run(tmp
     assert [node.name for node in next(stages).nodes] == ["one"]
     assert next(stages).gradients == ()
     with pytest.raises(
-        TflabError, match=r"nothing to run .* is taken by another node\. Give --fetch one\.$"
+        TflabError, match=r"nothing to run .* is used by another node\. Give --fetch one\.$"
     ):
         next(stages)
     assert walk(path, "placement", fetches=("one",))["placement"].fetches == ("one:0",)
@@ -141,7 +141,7 @@ def test_what_the_user_feeds_goes_before_an_input_that_is_made_of_it(served, tmp
     np.save(tmp_path / "x.npy", np.zeros([20, 4], np.float32))
     given = {"feeds": (("x", str(tmp_path / "x.npy")),)}
     assert list(fed(served, signature="middle", **given)) == ["x:0"]
-    with pytest.raises(UsageError, match="'x:0' is fed for nothing: what runs"):
+    with pytest.raises(UsageError, match="'x:0' is fed in vain: the fetches"):
         walk(served, signature="middle", fetches=("rows",), **given)
     shapes = {"shapes": (("examples", (5,)),)}
     assert list(fed(served, signature="middle", **shapes)) == ["examples:0"]
@@ -156,7 +156,7 @@ def test_an_input_of_a_signature_that_cannot_be_fed_is_told(served, monkeypatch)
     monkeypatch.setattr(tf.Graph, "is_feedable", lambda graph, tensor: tensor.name != "x:0")
     notes = walk(served, signature="middle")["frontend"].notes
     assert "The input 'x' of its signature, 'x:0', cannot be fed." in notes
-    with pytest.raises(UsageError, match="'x' cannot be fed: TensorFlow does not let it"):
+    with pytest.raises(UsageError, match="'x' cannot be fed, because TensorFlow does not allow it"):
         walk(served, signature="middle", shapes=(("x", (5, 4)),))
 
 
@@ -172,8 +172,8 @@ def test_a_queue_that_nobody_fills_is_told_at_once_with_what_to_feed(tmp_path):
     with pytest.raises(TflabError) as error:
         walk(path, "placement")
     assert str(error.value) == (
-        "'dequeue' would wait for ever: nothing that runs fills 'batches'. Give "
-        "--feed dequeue:0=FILE.npy dequeue:1=FILE.npy, or --shape dequeue:0=16,4 dequeue:1=16 for "
+        "'dequeue' would wait for ever: no op in the step fills 'batches'. Give --feed "
+        "dequeue:0=FILE.npy dequeue:1=FILE.npy, or --shape dequeue:0=16,4 dequeue:1=16 for "
         "made-up values."
     )
     shapes = (("dequeue:0", (16, 4)), ("dequeue:1", (16,)))
@@ -210,7 +210,7 @@ def test_a_shape_that_is_wrong_as_well_is_found_before_it_is_advised(tmp_path):
 
 def test_what_cannot_be_fed_within_a_loop_is_not_advised(tmp_path):
     path = written(tmp_path, strangers.queued_in_a_loop)
-    with pytest.raises(TflabError, match=r"nothing that runs fills 'batches'\.$"):
+    with pytest.raises(TflabError, match=r"no op in the step fills 'batches'\.$"):
         walk(path, "placement")
 
 
@@ -224,7 +224,7 @@ def test_what_still_waits_for_ever_is_not_advised(tmp_path, monkeypatch):
     monkeypatch.setattr(advice, "TRIED_S", 2)
     path = written(tmp_path, build)
     began = time.monotonic()
-    with pytest.raises(TflabError, match=r"nothing that runs fills 'batches'\.$"):
+    with pytest.raises(TflabError, match=r"no op in the step fills 'batches'\.$"):
         walk(path, "placement")
     assert 2 <= time.monotonic() - began < 30
 
@@ -237,13 +237,13 @@ def test_what_a_loop_sets_in_each_iteration_is_not_fetched(tmp_path):
 
     path = written(tmp_path, build)
     assert runs(path) == ("while/Exit:0", "y:0")
-    with pytest.raises(UsageError, match="'while/square' is within a loop, which sets it in each"):
+    with pytest.raises(UsageError, match="'while/square' is in a loop, which sets it in each"):
         walk(path, fetches=("while/square",))
 
 
 def test_a_staging_area_that_nobody_fills_is_told(tmp_path):
     path = written(tmp_path, strangers.staged)
-    with pytest.raises(TflabError, match=r"'taken' would wait for ever: nothing .* fills 'area'"):
+    with pytest.raises(TflabError, match=r"'taken' would wait for ever: no op .* fills 'area'"):
         walk(path, "placement")
 
 
@@ -257,8 +257,8 @@ def test_an_iterator_is_begun_where_nothing_has_to_be_fed_for_it(tmp_path):
     with pytest.raises(TflabError) as error:
         walk(path, "placement")
     assert str(error.value) == (
-        "'next' would fail: nothing that runs begins 'IteratorV2'. Give --feed next:0=FILE.npy, "
-        "or --shape next:0=8,4 for made-up values."
+        "'next' would fail: no op in the step initialises 'IteratorV2'. Give --feed "
+        "next:0=FILE.npy, or --shape next:0=8,4 for made-up values."
     )
     assert "placement" in walk(path, "placement", shapes=(("next:0", (8, 4)),))
 
@@ -332,7 +332,7 @@ def test_a_step_that_fails_on_made_up_values_says_what_to_try(tmp_path):
         walk(written(tmp_path, strangers.hidden), "placement")
     assert str(error.value) == (
         "The runtime refused the step: Matrix size-incompatible: In[0]: [16,1], In[1]: [6,2] 0 0. "
-        "What it was fed is made up: 'x' (float32 [16, 1]). Give --feed x=FILE.npy, or --shape "
+        "It was fed made-up values: 'x' (float32 [16, 1]). Give --feed x=FILE.npy, or --shape "
         "x=16,6 for made-up values."
     )
     assert "placement" in walk(tmp_path / "g.pb", "placement", shapes=(("x", (16, 6)),))
@@ -348,7 +348,7 @@ def test_a_shape_that_does_not_help_is_not_advised(tmp_path):
 
     with pytest.raises(RefusedError) as error:
         walk(written(tmp_path, build), "placement", fetches=("y",))
-    assert str(error.value).endswith("What it was fed is made up: 'x' (float32 [16]).")
+    assert str(error.value).endswith("It was fed made-up values: 'x' (float32 [16]).")
 
 
 def test_other_shapes_of_a_scalar_have_one_row_and_begin_with_what_the_runtime_named():
@@ -377,13 +377,17 @@ def test_of_what_was_fed_only_what_was_made_up_is_doubted(tmp_path):
         tf.matmul(a, shapeless, name="y")
 
     np.save(tmp_path / "a.npy", np.ones([20, 5], np.float32))
-    with pytest.raises(RefusedError, match=r"made up: 'b' \(float32 \[16\]\)\. Give --feed b="):
+    with pytest.raises(
+        RefusedError, match=r"made-up values: 'b' \(float32 \[16\]\)\. Give --feed b="
+    ):
         walk(written(tmp_path, build), "placement", feeds=(("a:0", str(tmp_path / "a.npy")),))
 
 
 def test_an_array_without_rows_is_refused(tmp_path):
     np.save(tmp_path / "x.npy", np.ones([0, 5], np.float32))
-    with pytest.raises(UsageError, match=r"x.npy' has no rows to feed to 'x:0'; give it some."):
+    with pytest.raises(
+        UsageError, match=r"x.npy' has no rows to feed to 'x:0'. Give an array with rows."
+    ):
         walk(written(tmp_path, strangers.in_a_function), feeds=(("x", str(tmp_path / "x.npy")),))
 
 
@@ -400,7 +404,7 @@ def test_a_graph_that_would_have_to_be_fed_a_handle_is_shown_and_not_run(dtype, 
 
     path = written(tmp_path, build)
     assert [node.name for node in walk(path, "backward")["backward"].nodes] == ["x", "y"]
-    with pytest.raises(TflabError, match=f"^'x' has to be fed a {dtype.name}, which is no array"):
+    with pytest.raises(TflabError, match=f"^'x' must be fed a {dtype.name}, which is not an array"):
         walk(path, "placement")
 
 

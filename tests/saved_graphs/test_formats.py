@@ -57,7 +57,7 @@ def test_what_is_no_graph_is_refused(content, message, tmp_path):
 def test_an_archive_of_something_else_is_refused(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.keras", "w") as archive:
         archive.writestr("../../readme", "hello")
-    with pytest.raises(UsageError, match="not of a Keras model"):
+    with pytest.raises(UsageError, match="not a Keras model"):
         formats.read(tmp_path / "a.keras")
     assert [path.name for path in tmp_path.iterdir()] == ["a.keras"]
 
@@ -67,7 +67,7 @@ def test_an_archive_that_unpacks_to_far_more_than_it_has_is_not_unpacked(tmp_pat
         archive.writestr("config.json", "{}")
         archive.writestr("model.weights.h5", bytes(65 * 2**20))
     with pytest.raises(
-        UsageError, match=r"unpacks from 6\d\.\d KiB to 65.0 MiB, which is no model"
+        UsageError, match=r"unpacks from 6\d\.\d KiB to 65.0 MiB, so Keras did not write it"
     ):
         formats.read(tmp_path / "a.keras")
 
@@ -95,16 +95,15 @@ def test_weights_that_declare_more_than_there_is_memory_for_are_not_read(tmp_pat
     with pytest.raises(UsageError) as error:
         formats.read(path)
     assert str(error.value) == (
-        f"'{path}' declares 1024 GiB of weights ('layers/dense/vars/0' has 1024 GiB), and 1.00 "
-        f"GiB of "
-        "memory are free. Load it where there is more."
+        f"'{path}' declares 1024 GiB of weights ('layers/dense/vars/0' has 1024 GiB), but 1.00 "
+        "GiB of memory are free. Load it on a machine with more memory."
     )
 
 
 def test_weights_that_fit_to_the_last_byte_are_for_keras(tmp_path, monkeypatch):
     path = keras_archive(tmp_path / "a.keras", lambda file: file.create_dataset("w", (256,), "f4"))
     monkeypatch.setattr(keras_archives, "available", lambda: 1023)
-    with pytest.raises(UsageError, match=r"declares 1.00 KiB of weights .* and 1023 B of memory"):
+    with pytest.raises(UsageError, match=r"declares 1.00 KiB of weights .* but 1023 B of memory"):
         keras_archives.check(path)
     monkeypatch.setattr(keras_archives, "available", lambda: 1024)
     keras_archives.check(path)
@@ -129,7 +128,7 @@ def virtual(file):
 @pytest.mark.parametrize("fill", [beside, outside, virtual], ids=lambda fill: fill.__name__)
 def test_weights_that_would_be_read_from_other_files_are_refused(fill, tmp_path):
     path = keras_archive(tmp_path / "a.keras", fill)
-    with pytest.raises(UsageError, match=f"'{path}' takes weights from other files: '[w/]' leads"):
+    with pytest.raises(UsageError, match=f"'{path}' takes weights from other files: '[w/]' points"):
         formats.read(path)
 
 

@@ -32,7 +32,7 @@ def on_a_cluster():
 
 def test_soft_placement_is_enough_for_devices_of_other_machines(tmp_path):
     path = graphs.write(tmp_path / "g.pb", graphs.graph_def(on_a_cluster))
-    with pytest.raises(RefusedError, match="Give --soft-placement to let another device do it"):
+    with pytest.raises(RefusedError, match="Give --soft-placement to run it on another device"):
         walk(path)
     stages = walk(path, "execution", soft_placement=True)
     assert {node.device.rpartition("/")[2] for node in stages["placement"].nodes} == {
@@ -40,7 +40,7 @@ def test_soft_placement_is_enough_for_devices_of_other_machines(tmp_path):
     }
     (note,) = [text for text in stages["frontend"].notes if text.startswith("Soft placement")]
     assert "/job:worker/replica:0/task:0" in note and "/job:ps/task:1" in note
-    assert note.endswith("and run on this machine.")
+    assert note.endswith("and run on this machine instead.")
 
 
 def test_only_the_machine_is_taken_out_of_the_name_of_a_device():
@@ -62,7 +62,7 @@ def test_advice_that_was_followed_is_not_given_again():
     message = "Cannot assign a device for operation x: it was explicitly assigned to /device:NPU:0"
     error = tf.errors.InvalidArgumentError(None, None, message)
     assert str(refusals.refused(error, Options(), tf.Graph())).endswith(
-        " Give --soft-placement to let another device do it."
+        " Give --soft-placement to run it on another device."
     )
     assert str(refusals.refused(error, Options(soft_placement=True), tf.Graph())).endswith(
         "/device:NPU:0."
@@ -90,8 +90,8 @@ def test_a_graph_of_a_fixed_batch_size_says_so_and_is_measured_at_that_one(tmp_p
     path = graphs.write(tmp_path / "g.pb", graphs.graph_def(of_two_rows))
     stages = walk(path, "execution")
     assert (
-        "The graph leaves no batch size open: the first dimension of 'x' is 2, which is taken for "
-        "the rows of each step."
+        "The graph has a fixed batch size: the first dimension of 'x' is 2, so each step has "
+        "2 rows."
     ) in stages["frontend"].notes
     assert (stages["placement"].batch_size, stages["execution"].batch_size) == (2, 2)
     assert [c.batch_size for c in captures.take(stages["placement"], Options()).captured] == [2]

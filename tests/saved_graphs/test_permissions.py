@@ -153,8 +153,9 @@ def test_the_refusal_is_one_sentence_on_the_command_line(tmp_path, capsys):
     path = behind_an_initialiser(tmp_path, tmp_path / "harm")
     option = "--allow-write FOLDER" if confinement.is_available() else "--allow-side-effects"
     said = (
-        f"tflab: Running '{path}' may touch more than tensors: write (WriteFile) writes files. "
-        f"Give {option} if you trust it.\n"
+        f"tflab: Running '{path}' may affect more than tensors: write (WriteFile) writes files. "
+        f"Give {option} if you trust it."
+        f"\n"
     )
     for command in ("lifecycle", "compare", "follow out"):
         assert main([*command.split(), "--model", path]) == 2

@@ -99,7 +99,7 @@ def test_what_a_file_holds_is_in_no_message(build, tmp_path):
         list(lifecycle.walk(path, Options(steps=1, saved=Saved(side_effects=True))))
     assert SECRET not in str(error.value)
     assert not {str(byte) for byte in SECRET.encode()} & set(str(error.value).split())
-    assert "What it said is not repeated, because with --allow-side-effects" in str(error.value)
+    assert "Its message is not shown, because with --allow-side-effects" in str(error.value)
 
 
 def test_the_node_and_the_kind_of_error_are_said(tmp_path):
@@ -108,8 +108,8 @@ def test_the_node_and_the_kind_of_error_are_said(tmp_path):
         list(lifecycle.walk(path, Options(steps=1, saved=Saved(side_effects=True))))
     assert str(error.value) == (
         "The runtime refused the step: 'StringToNumber' (StringToNumber) ended in "
-        "InvalidArgumentError. What it said is not repeated, because with --allow-side-effects it "
-        "may quote a file. TensorFlow itself shows it."
+        "InvalidArgumentError. Its message is not shown, because with --allow-side-effects it may "
+        "quote a file. TensorFlow itself shows it."
     )
 
 
@@ -165,6 +165,6 @@ def test_an_import_that_reads_says_nothing_of_what_it_read(tmp_path):
     with pytest.raises(TflabError) as error:
         list(lifecycle.walk(path, Options(steps=1, saved=Saved(side_effects=True))))
     assert str(error.value) == (
-        f"The graph '{path}' cannot be imported: to know a shape, TensorFlow read what does not "
-        "fit. Leave out the --allow options to see the graph."
+        f"The graph '{path}' cannot be imported: to infer a shape, TensorFlow read a value that "
+        "does not fit. To see the graph, omit the --allow options."
     )

@@ -76,8 +76,8 @@ def test_a_graph_that_would_end_the_process_is_shown_and_not_imported(tmp_path):
     shown = next(walk(str(path), Options(), "frontend"))
     assert [node.name for node in shown.nodes] == ["x", "call"]
     said = (
-        f"The graph '{path}' cannot be imported: its functions call one another in a circle, "
-        "which has no end: 'f'."
+        f"The graph '{path}' cannot be imported: its functions call one another in an endless "
+        "cycle: 'f'."
     )
     assert shown.blocked == said
     with pytest.raises(TflabError) as error:

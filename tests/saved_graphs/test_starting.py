@@ -61,8 +61,8 @@ def test_a_checkpoint_that_nothing_restores_is_said_not_to_be_read(tmp_path):
     _, notes = started(bare, "w/Read/ReadVariableOp:0")
     assert notes[-2] == (
         "5 variables have the values of the initialisers. The checkpoint "
-        f"'{tmp_path / 'meta' / 'model'}' beside it was not read: the file names no op that "
-        "restores it, as a MetaGraphDef does."
+        f"'{tmp_path / 'meta' / 'model'}' beside it was not read, because the file "
+        "does not name an op that restores it, as a MetaGraphDef does."
     )
 
 
@@ -130,12 +130,12 @@ def test_a_saver_that_takes_its_path_from_no_string_is_shown_and_said(tensor, wr
     with pytest.raises(TflabError) as error:
         next(stages)
     assert str(error.value) == (
-        f"'{path}' says that the path of its files goes to '{tensor}', {wrong}; it would have to "
-        "be one string. Save it again, or only look at it with --stage frontend."
+        f"'{path}' says that '{tensor}' takes the path of its files, {wrong}; it must be one "
+        "string. Save it again, or show only its graph with --stage frontend."
     )
 
 
 def test_a_saver_whose_restoring_node_is_not_there_is_said(tmp_path):
     path = with_saver_of(tmp_path, restore_op_name="gone")
-    with pytest.raises(TflabError, match=r"says that 'gone' restores or initialises it, and its"):
+    with pytest.raises(TflabError, match=r"says that 'gone' restores or initialises it, but its"):
         list(lifecycle.walk(path))

@@ -110,7 +110,7 @@ def test_a_damaged_checkpoint_is_refused_in_a_sentence(folder, file, harm):
         trained(graph_of(), folder, start=checkpoints.newest(folder))
     start, end = str(error.value).split(": ", 1)
     assert start == f"The checkpoint '{folder / 'step-3'}' cannot be restored"
-    assert end.endswith(". Begin anew without --resume.")
+    assert end.endswith(". To start again, omit --resume.")
 
 
 @pytest.mark.parametrize("names", [["step-4.data-00000-of-00001"], ["step-4.index.tempstate456"]])
@@ -127,10 +127,10 @@ def momentum(rate):
 @pytest.mark.parametrize(
     "other, said",
     [
-        (graph_of((3, 5)), "of 'weights' it has [3, 4], and the network has [3, 5]"),
+        (graph_of((3, 5)), "it has [3, 4] for 'weights', and the network has [3, 5]"),
         (
             graph_of(optimizer=momentum),
-            "of 'weights/Momentum' it has nothing, and the network has [3, 4]",
+            "it has nothing for 'weights/Momentum', and the network has [3, 4]",
         ),
     ],
 )
@@ -138,6 +138,6 @@ def test_a_checkpoint_of_another_network_is_refused_with_what_differs(folder, ot
     with pytest.raises(TflabError) as error:
         trained(other, folder, start=checkpoints.newest(folder))
     assert str(error.value) == (
-        f"The checkpoint '{folder / 'step-3'}' cannot be restored: {said}. Begin anew without "
+        f"The checkpoint '{folder / 'step-3'}' cannot be restored: {said}. To start again, omit "
         "--resume."
     )

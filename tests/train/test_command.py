@@ -50,7 +50,7 @@ def test_a_training_tells_every_epoch_and_where_to_see_more(here, capsys):
     status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine")
     assert (status, err) == (0, "")
     assert " ".join(out.split()).startswith(
-        f"{MODEL} on noise: 3 epochs of 70 rows in 5 steps of up to 16, tested on 30 others. "
+        f"{MODEL} on noise: 3 epochs of 70 rows in 5 steps of up to 16, tested on 30 other rows. "
         "Seed 1. Epoch 1 of 3: loss "
     )
     assert re.findall(r"\nEpoch (\d) of 3: loss ", out) == ["1", "2", "3"]
@@ -91,7 +91,7 @@ def far():
 def test_another_device_trains_where_that_is_allowed(here, capsys):
     line = ("--model", "tests.train.test_command:far", "--epochs", "1")
     status, _, err = called(capsys, *line)
-    assert (status, err.count("Give --soft-placement to let another device do it.")) == (1, 1)
+    assert (status, err.count("Give --soft-placement to run it on another device.")) == (1, 1)
     status, *_ = called(capsys, *line, "--soft-placement", "--logdir", "softly")
     assert (status, len(history.read(here / "softly" / history.NAME).epochs)) == (0, 1)
 
@@ -109,7 +109,7 @@ def test_a_finished_training_is_told_again_and_left_as_it_is(here, capsys):
     called(capsys, "--model", MODEL, "--logdir", "mine")
     before = {path: path.stat().st_mtime_ns for path in Path("mine").rglob("*")}
     status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine", "--resume")
-    assert (status, err) == (0, "Going on in 'mine': 15 of 15 steps are done.\n")
+    assert (status, err) == (0, "Continuing in 'mine': 15 of 15 steps are done.\n")
     assert "Epoch" not in out
     assert f"{MODEL} on noise, batch 16, seed 1\n" in out
     assert {path: path.stat().st_mtime_ns for path in Path("mine").rglob("*")} == before
@@ -121,9 +121,10 @@ def test_every_setting_that_differs_is_told(here, capsys):
     status, out, err = called(capsys, "--model", MODEL, "--logdir", "mine", "--resume", *changed)
     assert (status, out) == (2, "")
     assert err == (
-        "tflab: The training in 'mine' goes on as it began, or not at all: batch size: seen 16, "
-        "now given 35; epochs: seen 3, now given 4; seed: seen 1, now given 2. The learning rate "
-        "of every step depends on the number of epochs. Begin anew without --resume.\n"
+        "tflab: The training in 'mine' can continue only with the same settings: batch size: 16 "
+        "before, 3 now5; epochs: 3 before, 4 now; seed: 1 before, 2 now. The learning rate of "
+        "every step depends on the number of epochs. To start again, omit --resume."
+        "\n"
     )
 
 
@@ -136,17 +137,16 @@ def test_every_setting_that_differs_is_told(here, capsys):
         ),
         (
             ("--model", MODEL, "--batch-size", "71"),
-            "A batch of 71 cannot be cut from the 70 training rows of noise; "
-            "choose a batch size from 1 to 70.",
+            "A batch of 71 cannot be taken from the 70 training rows of noise; choose a batch "
+            "size from 1 to 70.",
         ),
         (
             ("--resume",),
-            "There is no training of 'toy' in 'runs' to continue; leave out --resume to begin one.",
+            "There is no training of 'toy' in 'runs' to continue. Omit --resume to start one.",
         ),
         (
             ("--resume", "--logdir", "nowhere", "--model", "toy"),
-            "There is no training of 'toy' in 'nowhere' to continue; leave out --resume to begin "
-            "one.",
+            "There is no training of 'toy' in 'nowhere' to continue. Omit --resume to start one.",
         ),
         (
             ("--model", MODEL, "--logdir", "file/mine"),
@@ -266,7 +266,7 @@ def test_one_thread_and_the_same_seed_give_the_same_weights(processes):
 def test_a_kill_in_a_checkpoint_leaves_a_training_that_goes_on(processes):
     _, outcome = processes
     assert outcome["in checkpoint"][0] == -signal.SIGKILL
-    assert re.search(r"Going on in 'runs/stopped': \d+ of 15 steps", outcome["Ctrl-C"][2])
+    assert re.search(r"Continuing in 'runs/stopped': \d+ of 15 steps", outcome["Ctrl-C"][2])
 
 
 def test_an_interrupt_shows_what_there_is_and_how_to_go_on(processes):
@@ -284,7 +284,7 @@ def test_after_two_stops_every_step_and_epoch_is_recorded_once(processes):
     folder, outcome = processes
     status, _, err = outcome["resumed"]
     assert status == 0
-    assert err.startswith("Going on in 'runs/stopped': ")
+    assert err.startswith("Continuing in 'runs/stopped': ")
     kept = history.read(folder / "runs/stopped" / history.NAME)
     assert [step.step for step in kept.steps] == list(range(1, 16))
     assert [epoch.step for epoch in kept.epochs] == [5, 10, 15]

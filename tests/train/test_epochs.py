@@ -46,8 +46,8 @@ def test_a_batch_that_cannot_be_cut_is_refused(batch_size):
     with pytest.raises(UsageError) as error:
         Settings("m", "d", 10, 4, batch_size, 3, 7, False)
     assert str(error.value) == (
-        f"A batch of {batch_size:,} cannot be cut from the 10 training rows of d; "
-        "choose a batch size from 1 to 10."
+        f"A batch of {batch_size:,} cannot be taken from the 10 training rows of d; choose a "
+        "batch size from 1 to 10."
     )
 
 

@@ -26,7 +26,7 @@ def message(folder, function):
     with pytest.raises(TflabError) as error:
         list(trained(folder, function))
     text = str(error.value)
-    end = f" The checkpoints from before are kept in '{folder / checkpoints.FOLDER}'."
+    end = f" The earlier checkpoints are kept in '{folder / checkpoints.FOLDER}'."
     assert text.endswith(end)
     return text.removesuffix(end)
 
@@ -74,8 +74,8 @@ def test_what_does_not_happen_again_is_said_so(folder):
         columns = session.feed_columns(trainer.program, "train").values()
         fed = [*(column[:16] for column in columns), np.float32(0.01)]
         assert finder.find(kept, lambda number: fed, 3) == (
-            "When the last 3 steps were repeated, all stayed finite: sums are added up in another "
-            "order each time, or other numbers drawn."
+            "When the last 3 steps were repeated, all values stayed finite: the order of "
+            "additions or the random numbers differ from run to run."
         )
 
 

@@ -158,7 +158,7 @@ def test_another_file_is_told_from_a_history(tmp_path, content):
     with pytest.raises(TflabError) as error:
         history.read(path)
     assert str(error.value) == (
-        f"Line 1 of '{path}' is not as a training writes it: it should hold {HEADER}."
+        f"Line 1 of '{path}' is not in the format of a training log: it should contain {HEADER}."
     )
 
 
@@ -166,7 +166,7 @@ def test_another_file_is_told_from_a_history(tmp_path, content):
 def test_a_line_in_the_middle_that_cannot_be_read_is_named(path, line):
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join([*lines[:2], f"{line}\n", *lines[2:]]))
-    with pytest.raises(TflabError, match=r"^Line 3 of .* is not as a training writes it"):
+    with pytest.raises(TflabError, match=r"^Line 3 of .* is not in the format of a training log"):
         history.read(path)
 
 

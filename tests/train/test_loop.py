@@ -306,9 +306,9 @@ def test_weights_that_are_no_numbers_are_never_saved(folder):
     with pytest.raises(TflabError) as error:
         list(trained(folder, sgd(lambda step, *_: math.inf if step == 9 else 0.01)))
     assert str(error.value) == (
-        "The training diverged: after step 10 not all of 'weights' are finite numbers. In step 10: "
-        "Inf was fed: learning_rate:0. Of its 1 element 1 is infinite. The checkpoints from before "
-        f"are kept in '{folder / checkpoints.FOLDER}'."
+        "The training diverged: after step 10 'weights' has values that are not finite. In step "
+        "10: Inf was fed: learning_rate:0. Of its 1 element 1 is infinite. The earlier "
+        f"checkpoints are kept in '{folder / checkpoints.FOLDER}'."
     )
     assert steps_in(folder) == [5]
     assert len(history.read(folder / history.NAME).epochs) == 1
@@ -344,8 +344,8 @@ def test_a_disk_without_room_ends_it_and_what_was_saved_stays(
         list(records)
     small_disk(resource.RLIM_INFINITY)
     assert str(error.value).endswith(
-        f"cannot be written to '{folder}': {reason}. "
-        "What was saved before is whole, and --resume goes on from there."
+        f"cannot be written to '{folder}': {reason}. The data saved before are complete; --resume "
+        "continues from them."
     )
     assert steps_in(folder)[0] == 5
     list(trained(folder))

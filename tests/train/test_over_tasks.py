@@ -75,7 +75,7 @@ def test_a_training_goes_on_after_a_task_was_killed_in_a_step(
         assert train.main([*MINE, "--cluster", f"{two_tasks[0]},{address}"]) == 1
         assert time.monotonic() - start < 60
     assert capsys.readouterr().err.endswith(
-        f"tflab: A step over 2 tasks was given up: task 1 ({address}) is gone. {ON}\n"
+        f"tflab: A step over 2 tasks was abandoned: task 1 ({address}) is gone. {ON}\n"
     )
     monkeypatch.setattr(loop, "finish_epoch", usual)
     assert train.main([*FOUND, "--cluster", ",".join(two_tasks)]) == 0

@@ -68,8 +68,7 @@ def test_without_a_training_of_the_model_there_is_nothing_to_go_on_with(tmp_path
     with pytest.raises(UsageError) as error:
         runs.find_training(tmp_path, "toy")
     assert str(error.value) == (
-        f"There is no training of 'toy' in '{tmp_path}' to continue; leave out --resume to begin "
-        f"one."
+        f"There is no training of 'toy' in '{tmp_path}' to continue. Omit --resume to start one."
     )
 
 
@@ -78,8 +77,8 @@ def test_a_file_does_not_decide_what_is_imported():
     with pytest.raises(UsageError) as error:
         runs.check_own_model(Path("mine"), replace(SETTINGS, model="os:abort"))
     assert str(error.value) == (
-        "The training in 'mine' is of 'os:abort', which is not one of tflab's own models; "
-        "give --model 'os:abort' as well."
+        "The training in 'mine' is of 'os:abort', which is not a built-in model. Give --model "
+        "'os:abort' as well."
     )
 
 
@@ -95,9 +94,9 @@ def test_every_difference_is_told():
     with pytest.raises(UsageError) as error:
         runs.check_same_settings(Path("mine"), SETTINGS, now)
     assert str(error.value) == (
-        "The training in 'mine' goes on as it began, or not at all: data: seen points, now given "
-        "other points; train rows: seen 1024, now given 1000; seed: seen 1, now given 2. Begin "
-        "anew without --resume."
+        "The training in 'mine' can continue only with the same settings: data: points before, "
+        "other points now; train rows: 1024 before, 1000 now; seed: 1 before, 2 now. To start "
+        "again, omit --resume."
     )
 
 
@@ -107,22 +106,22 @@ def test_another_number_of_epochs_is_told_why_it_is_another_training():
             Path("mine"), SETTINGS, replace(SETTINGS, epochs=SETTINGS.epochs + 1)
         )
     assert str(error.value) == (
-        "The training in 'mine' goes on as it began, or not at all: epochs: seen "
-        f"{SETTINGS.epochs}, now given {SETTINGS.epochs + 1}. The learning rate of every step "
-        "depends on the number of epochs. Begin anew without --resume."
+        "The training in 'mine' can continue only with the same settings: epochs: "
+        f"{SETTINGS.epochs} before, {SETTINGS.epochs + 1} now. The learning rate of every step "
+        "depends on the number of epochs. To start again, omit --resume."
     )
 
 
 def test_it_starts_from_the_newest_checkpoint_and_says_what_that_restores(tmp_path, ready):
-    going_on = f"Going on in '{tmp_path}': "
+    going_on = f"Continuing in '{tmp_path}': "
     start, note = runs.checkpoint_to_resume(tmp_path, SETTINGS)
     assert (start, note) == (None, f"{going_on}0 of 80 steps are done.")
     saved(tmp_path, ready, 16, 32)
     start, note = runs.checkpoint_to_resume(tmp_path, SETTINGS)
     assert start.step == 32
     assert note == (
-        f"{going_on}32 of 80 steps are done. Restored: all variables, and the order of the rows. "
-        "Not restored: random numbers that ops draw, as for dropout, begin anew."
+        f"{going_on}32 of 80 steps are done. Restored: all variables and the order of the rows. "
+        "Not restored: the state of random ops, such as dropout, which start again."
     )
 
 

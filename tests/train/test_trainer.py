@@ -178,12 +178,12 @@ def test_an_optimizer_alone_is_a_recipe_with_a_rate_of_its_own():
     [
         (
             {"loss": None},
-            "The model 'mine' has no loss, so it cannot be trained; its Model needs a `loss`.",
+            "The model 'mine' cannot be trained: its Model has no `loss`.",
         ),
         (
             {"recipe": None},
-            "The model 'mine' does not say how it is trained; its Model needs a `recipe`, "
-            "or at least an `optimizer`.",
+            "The model 'mine' cannot be trained: its Model needs a `recipe`, or at least an "
+            "`optimizer`.",
         ),
     ],
 )

@@ -30,7 +30,7 @@ def printed(history) -> str:
 def test_the_plan_says_what_is_trained_on_what_and_how():
     assert view.plan_line(SETTINGS) == (
         "lenet on MNIST: 8 epochs of 60,000 rows in 469 steps of up to 128, tested on 10,000 "
-        "others. Seed 1, one thread."
+        "other rows. Seed 1, one thread."
     )
 
 
@@ -108,7 +108,7 @@ def test_an_interrupted_training_says_so():
 def test_a_training_without_a_whole_epoch_has_no_table():
     step = TimedStep(1, 2.0, 0.5, 0.1, 0.01)
     history = replace(HISTORY, epochs=(), steps=(step, step))
-    assert printed(history) == "\nNo epoch was finished; 2 steps were done.\n"
+    assert printed(history) == "\nNo epoch finished; 2 steps were done.\n"
 
 
 def test_a_training_is_told_whole():
@@ -124,8 +124,8 @@ def test_a_training_is_told_whole():
         0,
     ]
     assert note == (
-        "Loss and accuracy are means over all rows: for training on each batch before its update; "
-        "for the test with the weights at the end of the epoch."
+        "Loss and accuracy are means over all rows: in training on each batch before its update, "
+        "in the test with the weights at the end of the epoch."
     )
 
 
@@ -135,7 +135,7 @@ def test_a_training_is_told_whole():
 def test_a_training_says_which_steps_the_rate_leaves_out(numbers, said):
     steps = tuple(TimedStep(n, 2, 1, 0.1, 0.01, traced=n in numbers) for n in range(1, 11))
     *_, note = view.blocks(replace(HISTORY, steps=steps))
-    assert note == f"{said}: they are in the times and not in the rows a second."
+    assert note == f"{said}: the times include traced steps, the rows a second do not."
 
 
 def test_a_long_training_has_a_row_for_every_epoch():
@@ -157,7 +157,7 @@ def test_a_training_where_only_some_epochs_have_right_answers_shows_those():
 def test_the_plan_counts_the_last_step_which_is_smaller_and_is_silent_about_all_threads():
     settings = Settings("toy", "points", 1_001, 503, 100, 1, 7, False)
     assert view.plan_line(settings) == (
-        "toy on points: 1 epoch of 1,001 rows in 11 steps of up to 100, tested on 503 others. "
+        "toy on points: 1 epoch of 1,001 rows in 11 steps of up to 100, tested on 503 other rows. "
         "Seed 7."
     )
 

@@ -32,10 +32,10 @@ ADDED = (
     Node("train/apply", "ResourceApplyGradientDescent"),
     Node("train", "NoOp"),
 )
-NO_VARIABLE = "no trainable variable is behind it"
+NO_VARIABLE = "it does not depend on a trainable variable"
 GRADIENTS = (
     Gradient("x", "Placeholder", None, (), NO_VARIABLE),
-    Gradient("w", "VarHandleOp", None, (), "it has no inputs, so the gradient ends here"),
+    Gradient("w", "VarHandleOp", None, (), "it has no inputs, so its gradient goes no further"),
     Gradient(
         "mul",
         "Mul",
@@ -96,8 +96,8 @@ def test_the_view_tells_what_came_from_which_op_what_did_not_and_whether_it_is_r
         [
             "Forward ops without gradient nodes, and why",
             ("because", "nodes", "which"),
-            ("no trainable variable is behind it", "3", "x, labels, print"),
-            ("it has no inputs, so the gradient ends here", "1", "w"),
+            ("it does not depend on a trainable variable", "3", "x, labels, print"),
+            ("it has no inputs, so its gradient goes no further", "1", "w"),
             ("its gradient is passed on", "1", "mul/Read"),
             "",
         ],

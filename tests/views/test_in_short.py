@@ -43,7 +43,7 @@ DERIVED = Backward(
     gradients=(
         Gradient("mul", "Mul", "_MulGrad", ("a", "b")),
         Gradient("exp", "Exp", "_ExpGrad", ("c",)),
-        Gradient("x", "Placeholder", None, (), "no trainable variable is behind it"),
+        Gradient("x", "Placeholder", None, (), "it does not depend on a trainable variable"),
     ),
     gradient_nodes=(
         GradientNode("a", "", None, False, True, "shape", None),

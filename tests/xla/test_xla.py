@@ -297,14 +297,14 @@ def test_listings_get_names_that_stay_in_their_folder(tmp_path):
 
 
 def test_an_empty_dump_says_that_nothing_was_compiled(tmp_path):
-    with pytest.raises(TflabError, match="XLA has compiled nothing"):
+    with pytest.raises(TflabError, match="XLA compiled nothing"):
         xla.read(tmp_path)
-    with pytest.raises(TflabError, match="XLA has compiled nothing"):
+    with pytest.raises(TflabError, match="XLA compiled nothing"):
         xla.read(tmp_path / "missing")
 
 
 def test_a_dump_of_another_version_is_refused(tmp_path):
-    with pytest.raises(TflabError, match="no machine code for any"):
+    with pytest.raises(TflabError, match="no machine code for"):
         xla.read(dump(tmp_path))
     with pytest.raises(TflabError, match="without an entry"):
         xla.read(dump(tmp_path, hlo="module @stablehlo {}"))

@@ -76,7 +76,7 @@ def found(comparison: Comparison) -> Iterator[Block]:
         yield from experiments.blocks(made, {}, f" at batch {batch}", comparison.quality)
     if comparison.findings:
         yield Strip(
-            f"Findings, each computed from the tables{quality.mark(comparison.quality)}",
+            f"Findings, computed from the tables{quality.mark(comparison.quality)}",
             (Frame("", "", comparison.findings),),
         )
 

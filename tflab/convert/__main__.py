@@ -45,9 +45,9 @@ def parser() -> argparse.ArgumentParser:
     add(
         "--graph",
         metavar="GRAPH",
-        help="the graph of what ran, for arrows, the critical path, the parameters and Model "
-        "Explorer: whatever --model of the other commands takes (default: the partition graphs in "
-        "the traces)",
+        help="the graph that ran, for arrows, the critical path, the parameters and Model "
+        "Explorer: anything that --model of the other commands takes (default: the partition "
+        "graphs in the traces)",
     )
     add(
         "--to",
@@ -56,14 +56,14 @@ def parser() -> argparse.ArgumentParser:
         type=command.one_of("format", tuple(WRITERS)),
         help="default: text",
     )
-    add("--out", metavar="PATH", help="where to write; what exists is never overwritten")
+    add("--out", metavar="PATH", help="where to write; existing files are never overwritten")
     return parser
 
 
 def run(args: argparse.Namespace) -> int:
     if args.out is not None and (not args.out or os.path.lexists(args.out)):
         what = f"'{args.out}' exists already" if args.out else "The name of the output is empty"
-        raise UsageError(f"{what}; give --out the name of something new.")
+        raise UsageError(f"{what}; give --out a new name.")
     if args.to in FOLDERS:
         if args.out is None:
             raise UsageError(f"{FOLDERS[args.to]}; name one with --out.")
@@ -89,8 +89,8 @@ def read(args: argparse.Namespace) -> Recorded:
     apart = max(starts) - min(starts)
     if args.to in ("xspace", "chrome") and apart > LONGEST_NS:
         raise UsageError(
-            f"The steps lie {plural(apart // DAY_NS, 'day')} apart, too many for one time axis; "
-            "convert them one by one."
+            f"The steps are {plural(apart // DAY_NS, 'day')} apart, too far for one time axis. "
+            "Convert them one by one."
         )
     return recorded
 

@@ -50,7 +50,7 @@ def write(folder: Path, recorded: Recorded) -> Iterator[str]:
     if received:
         yield (
             f"{plural(received, 'row')} of the traces {be(received)} tensors on the wire "
-            f"({decoded.RPC}), of no node: not in the picture."
+            f"({decoded.RPC}), which belong to no node and are not in the graph."
         )
 
 

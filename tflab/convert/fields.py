@@ -15,7 +15,7 @@ from tflab.errors import TflabError
 VARINT, FIXED64, LENGTH, FIXED32 = 0, 1, 2, 5  # wire types; the old groups are not among them
 HEADER = 20  # bytes: a tag and a length take no more
 PIECE = 1 << 18  # bytes of a trace that are parsed at once
-LONGER = "a part is longer than its whole"
+LONGER = "a part is longer than the message around it"
 
 
 class DamagedError(TflabError):
@@ -57,7 +57,7 @@ def fields(file: BinaryIO, start: int, end: int) -> Iterator[tuple[int, int, int
             elif wire in (FIXED64, FIXED32):
                 position = begin + (8 if wire == FIXED64 else 4)
             else:
-                raise DamagedError(f"has no field at byte {position:,}, where one should begin")
+                raise DamagedError(f"has no field at byte {position:,}, where one should start")
         yield tag >> 3, wire, begin, position
 
 
@@ -77,7 +77,7 @@ def varint(data: bytes, at: int) -> tuple[int, int]:
 
 def content(file: BinaryIO, start: int, end: int) -> bytes:
     if end - start > untrusted.LARGEST:
-        raise DamagedError(f"has a part of {units.size(end - start)}, and no part has over 2 GiB")
+        raise DamagedError(f"has a part of {units.size(end - start)}, but the limit is 2 GiB")
     file.seek(start)
     return file.read(end - start)
 
@@ -103,7 +103,7 @@ def whole_part(data: bytes) -> int:
     try:
         while True:
             if data[at] & 0x87 != LENGTH:
-                raise DamagedError("has something else where a row should begin")
+                raise DamagedError("has other data where a row should start")
             size, begin = data[at + 1], at + 2
             if size > 127 and data[begin] < 128:  # two bytes, as for most rows
                 size, begin = size & 127 | data[begin] << 7, at + 3

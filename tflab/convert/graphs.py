@@ -40,8 +40,9 @@ def read(name: str) -> list[Any]:
 def partition_graphs(name: str, graphs: list[Any]) -> list[Any]:
     if not graphs:
         raise UsageError(
-            f"'{name}' is not a GraphDef; give what graph.as_graph_def().SerializeToString() "
-            "returned, or its text, or what --model of the other commands takes."
+            f"'{name}' is not a GraphDef. Give the output of "
+            "graph.as_graph_def().SerializeToString(), its text form, or anything that --model of "
+            "the other commands takes."
         )
     return graphs
 

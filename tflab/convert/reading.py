@@ -29,7 +29,7 @@ from tflab.units import plural
 
 LATEST_NS = 2**62  # the year 2116: what is later does not fit into the formats of other tools
 MOST_BYTES = 2**48  # 256 TB: no op asks for more
-WANTED = "give what run_metadata.SerializeToString() returned, or its text"
+WANTED = "give the output of run_metadata.SerializeToString(), or its text form"
 
 Runs = list[OpRun]
 
@@ -142,13 +142,11 @@ def possible_runs(path: str, runs: Runs) -> tuple[Runs, list[str]]:
     """The op runs whose times and sizes are possible, and a note where others are left out."""
     kept = [run for run in runs if possible(run)]
     if not kept:
-        raise TflabError(
-            f"'{path}' has no op runs: a step is recorded with trace_level=FULL_TRACE."
-        )
+        raise TflabError(f"'{path}' has no op runs. Record the step with trace_level=FULL_TRACE.")
     if len(kept) == len(runs):
         return kept, []
     wrong = plural(len(runs) - len(kept), "op run")
-    return kept, [f"In '{path}' {wrong} with impossible times or sizes left out."]
+    return kept, [f"In '{path}' {wrong} with impossible times or sizes omitted."]
 
 
 def by_device(step: int, found: protos.Trace, words: decoded.Vocabulary) -> dict[str, Runs]:
@@ -217,8 +215,8 @@ def traces_in(path: str) -> Iterator[tuple[str, protos.Trace]]:
             yield tagged.tag, protos.read_trace(tagged.metadata, "RunMetadata", False)
         if tagged is None:
             raise UsageError(
-                f"'{path}' is an event file of TensorBoard without traces; those are in it where a "
-                "FileWriter's add_run_metadata was called."
+                f"'{path}' is an event file of TensorBoard without traces. "
+                "FileWriter.add_run_metadata adds them."
             )
 
 
@@ -230,7 +228,7 @@ def message_in(path: str, file: BinaryIO) -> tuple[str, bool]:
     name, text = protos.recognised(file)
     if name == "GraphDef":
         raise UsageError(
-            f"'{path}' holds a GraphDef and not a trace; give it as --graph, beside a RunMetadata."
+            f"'{path}' is a GraphDef, not a trace. Give it as --graph, together with a RunMetadata."
         )
     if not name:
         what = "is not a RunMetadata" if file.seek(0, 2) else "is empty"
@@ -251,7 +249,7 @@ TIMELINE = re.compile(rb'\s*[\[{].*"(traceEvents|ph)"\s*:', re.DOTALL)
 def other_kind(head: bytes) -> str | None:
     """What a file is by its beginning, as the end of a sentence; None where that is not known."""
     if head.startswith(b"\x1f\x8b"):
-        return f"is compressed with gzip; unpack it first: {STEP_WANTED}"
+        return f"is compressed with gzip. Decompress it first: {STEP_WANTED}"
     if PLANE.match(head):
         return (
             "is an XSpace, as TensorBoard's profiler writes it; open its logdir in TensorBoard "
@@ -260,6 +258,6 @@ def other_kind(head: bytes) -> str | None:
     if TIMELINE.match(head):
         return (
             "is a timeline in JSON; open it in ui.perfetto.dev or chrome://tracing. "
-            f"{STEP_WANTED}, of which it was made"
+            f"{STEP_WANTED}, from which it was made"
         )
     return None

@@ -23,9 +23,9 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     starts = sum(run.name == trace.EXECUTOR for run in recorded.runs)
     own = f", {starts:,} of them the executor's own ({trace.EXECUTOR})" if starts else ""
     yield (
-        f"{plural(len(recorded.steps), 'step')} with {plural(len(recorded.runs), 'op run')}"
-        f"{own}. A RunMetadata does not say how long session.run took: a step is measured from "
-        f"the start of its first op to the end of its last."
+        f"{plural(len(recorded.steps), 'step')} with {plural(len(recorded.runs), 'op run')}{own}. "
+        "A RunMetadata does not contain the time of session.run, so a step is measured from the "
+        "start of its first op to the end of its last."
     )
     yield from devices(conversion)
     if recorded.parameters:
@@ -48,7 +48,7 @@ def blocks(conversion: Conversion) -> Iterable[Block]:
     if conversion.critical_path:
         yield from path(conversion, conversion.critical_path)
     else:
-        yield "The trace has no graph; with --graph the critical path is shown too."
+        yield "The trace has no graph. With --graph, the critical path is shown too."
     yield from execution.remembered(conversion.memory)
 
 
@@ -70,7 +70,7 @@ def devices(conversion: Conversion) -> Iterable[Block]:
     if len({track.kind for track in all_tracks} - {tracks.REPEATS}) > 1:
         yield (
             "Totals of different kinds overlap and must not be added: a launch ends before its "
-            "kernel, and a thread waits for GPU work that is counted there."
+            "kernel, and a thread waits for GPU work that is counted elsewhere."
         )
 
 
@@ -78,34 +78,34 @@ def counted(parameters: Parameters) -> str:
     """The parameters of the graph, and what was counted to say so."""
     if not parameters.variables:
         return (
-            "The graph has no variables, so no parameters are counted: weights that were frozen "
-            "are constants like any other."
+            "The graph has no variables, so no parameters are counted: frozen weights are "
+            "ordinary constants."
         )
     trained, others = parameters.trained_variables, variables_but_trained(parameters)
     if parameters.trained_elements is None:
         undecided = plural(parameters.undecided_variables, "variable")
         text = (
-            f"The number of parameters is not known. The graph has no loss, and without it "
-            f"{undecided} may be trained or may be the state of an optimiser. Record a step that "
-            "fetches the loss, too."
+            f"The number of parameters is not known. The graph has no loss, so {undecided} may be "
+            "trained, or may be the state of an optimiser. Record a step that also fetches the "
+            "loss."
         )
     elif trained:
         text = (
             f"{plural(parameters.trained_elements, 'parameter')}: the elements of the "
-            f"{plural(trained, 'variable')} that updates of the graph train"
+            f"{plural(trained, 'variable')} that the updates in the graph train"
         )
-        text += f", beside {others} that they do not train." if others else "."
+        text += f", and {others} that they do not train." if others else "."
     else:
         text = (
             f"{plural(parameters.elements, 'parameter')}, if all are trained: the elements of the "
-            f"{plural(parameters.variables, 'variable')} of the graph, in which no update op "
-            "says which are."
+            f"{plural(parameters.variables, 'variable')} in the graph. It has no updates that "
+            "show which are trained."
         )
     if parameters.without_shape:
         without = plural(parameters.without_shape, "variable")
         text += f" {without} of unknown shape could not be counted."
     if parameters.ran:
-        text += " It is the graph that ran, without the variables that these steps did not use."
+        text += " This graph ran, so it lacks the variables that these steps did not use."
     return text
 
 
@@ -165,9 +165,9 @@ def path(conversion: Conversion, critical: CriticalPath) -> Iterable[Block]:
         return
     yield (
         f"The longest chain of a step has {plural(len(critical.nodes), 'op run')} and takes "
-        f"{time(critical.ns)}: a model in which every op has a processor. A node in a loop is in "
-        f"it once for each iteration. All ops together are {critical.parallelism:.2f} x as much "
-        f"work. While any of them ran, {critical.achieved_parallelism:.2f} ran at once on average."
+        f"{time(critical.ns)}: a model in which every op has its own processor. A node in a loop "
+        f"occurs in it once for each iteration. All ops together take {critical.parallelism:.2f} "
+        f"x as long. While any op ran, {critical.achieved_parallelism:.2f} ran at once on average."
     )
     types = {run.name: run.op for run in conversion.recorded.runs}
     yield shortened(

@@ -67,7 +67,10 @@ class Dataset:
     def __post_init__(self) -> None:
         rows = {name: len(column) for name, column in self.columns.items()}
         if len(set(rows.values())) != 1:
-            raise TflabError(f"The columns of a data set are equally long; these have rows {rows}.")
+            raise TflabError(
+                "The columns of a data set must have the same length; these have the lengths "
+                f"{rows}."
+            )
 
     @property
     def unit(self) -> str:
@@ -104,7 +107,7 @@ def batches(
     """
     if not 1 <= batch_size <= dataset.size:
         raise UsageError(
-            f"A batch of {batch_size} cannot be cut from the {dataset.size} rows of "
+            f"A batch of {batch_size} cannot be taken from the {dataset.size} rows of "
             f"{dataset.name} ({dataset.split}); choose a batch size from 1 to {dataset.size}."
         )
     return _cut(dataset, batch_size, seed)  # a generator; the error above is raised at the call

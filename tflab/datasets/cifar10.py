@@ -30,8 +30,8 @@ FOLDER = "cifar-10-batches-bin"  # in the archive, and where a user has unpacked
 # Of the version for Python: archive, folder and two of its files
 PICKLED = ("cifar-10-python.tar.gz", "cifar-10-batches-py", "data_batch_1", "test_batch")
 NOT_OPENED = (
-    " The pickled version for Python is there: it is never opened, since a pickle can run any "
-    f"code. Take the binary version, {ARCHIVE}."
+    " The pickled version for Python is there, but tflab never opens it, because a pickle can run "
+    f"any code. Use the binary version, {ARCHIVE}."
 )
 BATCHES = {  # file -> its MD5, for each split
     "train": {
@@ -110,8 +110,8 @@ def read_split(folder: Path, split: str) -> list[bytes]:
         return from_archive(folder / ARCHIVE, BATCHES[split], str(folder / ARCHIVE))
     raise UsageError(
         f"{folder} lacks {', '.join(n for n in BATCHES[split] if not files.locate(folder, n))} "
-        f"(looked for as is, with .gz, in {FOLDER} and in {ARCHIVE})."
-        f"{NOT_OPENED if holds_pickles(folder) else ''}"
+        f"(looked for as named, with .gz, in {FOLDER} and in "
+        f"{ARCHIVE}).{NOT_OPENED if holds_pickles(folder) else ''}"
     )
 
 
@@ -142,19 +142,19 @@ def verified(content: bytes, name: str, called: str) -> bytes:
 
 def diagnose(content: bytes, name: str) -> str | None:
     """What is wrong with the content of a file and what it should be, or None."""
-    right = f"{BATCH_BYTES // RECORD_BYTES} images belong under this name"
+    right = f"{BATCH_BYTES // RECORD_BYTES} images belong in a file of this name"
     if files.is_web_page(content):
-        return f"is a web page saved under that name; {right}"
+        return f"is a web page saved under this name; {right}"
     if len(content) < BATCH_BYTES:
-        return f"ends after {len(content)} of {BATCH_BYTES} bytes; fetch it again"
+        return f"ends after {len(content)} of {BATCH_BYTES} bytes; download it again"
     if len(content) > BATCH_BYTES:
-        return f"goes on after {BATCH_BYTES} bytes; {right}"
+        return f"has more than {BATCH_BYTES} bytes; {right}"
     digest = hashlib.md5(content, usedforsecurity=False).hexdigest()
     published = {md5: file for batches in BATCHES.values() for file, md5 in batches.items()}
     if digest not in published:
-        return "differs from the published file in some byte (its MD5 is another); fetch it again"
+        return "differs from the published file (its MD5 differs); download it again"
     if published[digest] != name:
-        return f"looks swapped: it is {published[digest]}"
+        return f"seems to be swapped with another file: it is {published[digest]}"
     return None
 
 
@@ -181,10 +181,10 @@ def from_archive(path: Path, names: Collection[str], called: str) -> list[bytes]
                     contents[name_of_member[member.name]] = part.read(BATCH_BYTES + 1)
     except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
         raise TflabError(
-            f"{called} cannot be unpacked: {reason(error)}; fetch it again."
+            f"{called} cannot be unpacked: {reason(error)}; download it again."
         ) from error
     if missing := [name for name in names if name not in contents]:
-        raise TflabError(f"{called} lacks {', '.join(missing)}; fetch it again.")
+        raise TflabError(f"{called} lacks {', '.join(missing)}; download it again.")
     return [verified(contents[name], name, f"{called}: {name}") for name in names]
 
 
@@ -196,11 +196,11 @@ def diagnose_archive(path: Path) -> str | None:
             digest.update(chunk)
             size += len(chunk)
     if files.is_web_page(beginning):
-        return "is a web page saved under that name; fetch it again"
+        return "is a web page saved under this name; download it again"
     if size != ARCHIVE_BYTES:
-        return f"has {size} bytes instead of {ARCHIVE_BYTES}; fetch it again"
+        return f"has {size} bytes instead of {ARCHIVE_BYTES}; download it again"
     if digest.hexdigest() != ARCHIVE_SHA256:
-        return "differs from the published archive (its SHA-256 is another); fetch it again"
+        return "differs from the published archive (its SHA-256 differs); download it again"
     return None
 
 

@@ -34,7 +34,7 @@ def cached(folder: Path, read: Callable[[Path], Content], fill: Callable[[Path],
         return read(folder)
     except TflabError as reason:
         if os.environ.get("TFLAB_OFFLINE", "0") not in ("", "0"):
-            raise TflabError(f"{reason} TFLAB_OFFLINE forbids a download.") from reason
+            raise TflabError(f"{reason} TFLAB_OFFLINE forbids downloads.") from reason
     if failure := fill_once(folder, fill):
         raise TflabError(failure)
     return read(folder)

@@ -44,7 +44,7 @@ def given_folder(data_dir: str | Path | None, wanted: str) -> Path | None:
 def cache_folder(name: str) -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     if not os.path.isabs(base):  # also "~/.cache" itself, where the user has no home
-        raise TflabError(f"The cache {base} is no absolute path; set XDG_CACHE_HOME to one.")
+        raise TflabError(f"The cache {base} is not an absolute path; set XDG_CACHE_HOME to one.")
     return Path(base, "tflab", name)
 
 
@@ -53,7 +53,7 @@ def require(folder: Path, names: Iterable[str]) -> list[Path]:
     paths = {name: locate(folder, name) for name in names}
     missing = [name for name, path in paths.items() if path is None]
     if missing:
-        raise UsageError(f"{folder} lacks {', '.join(missing)} (looked for as is and with .gz).")
+        raise UsageError(f"{folder} lacks {', '.join(missing)} (looked for as named and with .gz).")
     return [path for path in paths.values() if path]
 
 
@@ -89,7 +89,7 @@ def read(path: Path, limit: int, called: str) -> bytes:
             return unpack(file, limit)
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise TflabError(
-            f"{called} is a truncated or damaged gzip file ({error}); fetch it again."
+            f"{called} is a truncated or damaged gzip file ({error}); download it again."
         ) from error
     except OSError as error:
         raise TflabError(

@@ -63,21 +63,21 @@ def diagnose(content: bytes, published: Published, publication: Publication) -> 
 
     The checksum alone would be enough; the checks before it tell the user which mistake was made.
     """
-    right = f"{published.shape[0]} {published.kind} belong under this name"
+    right = f"{published.shape[0]} {published.kind} belong in a file of this name"
     if not content:
         return f"is empty; {right}"
     if files.is_web_page(content):
-        return f"is not an IDX file but a web page saved under that name; {right}"
+        return f"is a web page saved under this name, not an IDX file; {right}"
     if wrong := diagnose_header(content, published, publication, right):
         return wrong
     if len(content) < published.content_bytes:
-        return f"ends after {len(content)} of {published.content_bytes} bytes; fetch it again"
+        return f"ends after {len(content)} of {published.content_bytes} bytes; download it again"
     if len(content) > published.content_bytes:
-        return f"goes on after the {published.content_bytes} bytes that its header announces"
+        return f"has more than the {published.content_bytes} bytes that its header announces"
     if hashlib.sha256(content).hexdigest() != published.sha256:
         return (
-            "differs from the published file in some byte (its SHA-256 is another): damaged, "
-            "or of another data set with these names, like Fashion-MNIST; fetch it again"
+            "differs from the published file (its SHA-256 differs): it is damaged, or belongs to "
+            "another data set that uses these names, such as Fashion-MNIST; download it again"
         )
     return None
 
@@ -89,12 +89,15 @@ def diagnose_header(
     if len(content) < 4 or content[:3] != b"\0\0\x08" or content[3] not in KINDS:
         magic = bytes((0, 0, 8, len(published.shape)))
         return (
-            f"is not an IDX file: it begins with the bytes {content[:4].hex(' ')} "
-            f"instead of {magic.hex(' ')}; {right}"
+            f"is not an IDX file: it starts with the bytes {content[:4].hex(' ')} instead of "
+            f"{magic.hex(' ')}; {right}"
         )
     axes = content[3]
     if axes != len(published.shape):
-        return f"looks swapped: it holds {KINDS[axes]} (magic number {2048 + axes}), but {right}"
+        return (
+            f"seems to be swapped with another file: it contains {KINDS[axes]} (magic number "
+            f"{2048 + axes}), but {right}"
+        )
     if len(content) < published.header_bytes:
         return f"ends after {len(content)} bytes, within its header; {right}"
     count, *image = struct.unpack_from(f">{axes}I", content, 4)
@@ -103,13 +106,13 @@ def diagnose_header(
             if count == images.shape[0]:
                 belongs = "training" if split == "train" else split
                 return (
-                    f"looks swapped: it holds the {count} {published.kind} "
-                    f"of the {belongs} file, but {right}"
+                    f"seems to be swapped with another file: it contains the {count} "
+                    f"{published.kind} of the {belongs} file, but {right}"
                 )
-        return f"holds {count} {published.kind}, but {right}"
+        return f"contains {count} {published.kind}, but {right}"
     if tuple(image) != published.shape[1:]:
         return (
-            f"holds images of {image[0]}x{image[1]} pixels; "
-            f"those of MNIST have {published.shape[1]}x{published.shape[2]}"
+            f"contains images of {image[0]}x{image[1]} pixels; those of MNIST have "
+            f"{published.shape[1]}x{published.shape[2]}"
         )
     return None

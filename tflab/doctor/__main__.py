@@ -35,7 +35,7 @@ def parser() -> argparse.ArgumentParser:
         "--logdir",
         type=command.folder("logdir"),
         metavar="DIR",
-        help="check also whether TensorBoard will find what is in it",
+        help="also check whether TensorBoard will find its contents",
     )
     arguments.output_format(parser, FORMATS)
     return parser
@@ -43,9 +43,9 @@ def parser() -> argparse.ArgumentParser:
 
 def run(args: argparse.Namespace) -> int:
     if args.logdir and not os.path.isdir(args.logdir):
-        about = "is no folder" if os.path.exists(args.logdir) else "is not there"
+        about = "is not a folder" if os.path.exists(args.logdir) else "does not exist"
         raise UsageError(
-            f"The logdir '{args.logdir}' {about}; give --logdir the folder of a run, or of several."
+            f"The logdir '{args.logdir}' {about}; give --logdir a folder with one or several runs."
         )
     found = [one for part in checks.findings(checks.checks(args.logdir)) for one in part]
     works = all(finding.verdict != WRONG for finding in found)
@@ -71,7 +71,7 @@ def show(found: Sequence[Finding]) -> None:
 
 
 def blocks(found: Sequence[Finding]) -> Iterator[Block]:
-    for verdict, title in ((WRONG, "What is wrong, and what to do"), (NOTE, "Notes")):
+    for verdict, title in ((WRONG, "Problems, and what to do about them"), (NOTE, "Notes")):
         frames = tuple(
             Frame(f"{finding.subject}: {finding.looked_at}", "", (finding.found, finding.advice))
             for finding in found
@@ -87,7 +87,9 @@ def summary(verdicts: Sequence[str]) -> str:
     if wrong:
         verb = "is" if wrong == 1 else "are"
         return f"{plural(wrong, 'thing')} {verb} wrong: see above what to do."
-    return "All that tflab needs works" + (f", with {plural(notes, 'note')}." if notes else ".")
+    return "Everything that tflab needs works" + (
+        f", with {plural(notes, 'note')}." if notes else (".")
+    )
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ CHECKS = (
 LOGDIR = Check("Logdir", "surroundings:logdir_problems")
 AT_ONCE = 2  # checks that run in parallel; some wait for a process of their own
 INSTALL = "Install what tflab needs: python -m pip install -r requirements.txt"
-REPORT = "If all else works, please report it: then it is a mistake in tflab."
+REPORT = "If everything else works, please report it: it is a bug in tflab."
 
 
 def checks(logdir: str | None = None) -> tuple[Check, ...]:

@@ -65,7 +65,7 @@ def agreement() -> Iterator[Finding]:
     check = [sys.executable, "-m", "pip", "check", "--disable-pip-version-check"]
     for line in subprocess.run(check, capture_output=True, text=True).stdout.splitlines():
         if line.partition(" ")[0].lower() in names:
-            yield Finding("Packages", "their agreement", line, INSTALL)
+            yield Finding("Packages", "compatibility", line, INSTALL)
 
 
 def profile_plugins() -> Iterator[Finding]:
@@ -76,4 +76,9 @@ def profile_plugins() -> Iterator[Finding]:
         named = " and ".join(f"{name} {packages[name]}" for name in sorted(packages))
         extra = " ".join(sorted(packages.keys() - {"xprof"}))
         advice = f"python -m pip uninstall {extra} && python -m pip install --force-reinstall xprof"
-        yield Finding("Packages", "Profile plugin", f"{named} provide it and do not mix", advice)
+        yield Finding(
+            "Packages",
+            "Profile plugin",
+            f"{named} provide it and cannot be installed together",
+            advice,
+        )

@@ -21,12 +21,12 @@ SECONDS = 90  # time limit; an import takes 2 to 5, much more on a busy machine
 NVIDIA = Path("/dev/nvidiactl")  # exists where a driver of NVIDIA's is loaded
 REINSTALL = "python -m pip install --force-reinstall -r requirements.txt"
 REMEDIES = {  # a part of an error message -> what helps
-    "gencode": "TensorFlow was made for a newer protobuf: python -m pip install --upgrade protobuf",
-    "protobuf": "TensorFlow and protobuf do not agree: python -m pip install --upgrade protobuf",
+    "gencode": "TensorFlow needs a newer protobuf: python -m pip install --upgrade protobuf",
+    "protobuf": "TensorFlow and protobuf conflict: python -m pip install --upgrade protobuf",
     "Descriptors cannot": "protobuf is too new: python -m pip install -r requirements.txt",
-    "numpy": "TensorFlow and NumPy do not agree: python -m pip install -r requirements.txt",
-    "status -4": "Most likely the processor lacks instructions (AVX); run it on another machine.",
-    "status -9": "It was killed, most likely for want of memory; close other programs.",
+    "numpy": "TensorFlow and NumPy conflict: python -m pip install -r requirements.txt",
+    "status -4": "The processor probably lacks instructions (AVX); use another machine.",
+    "status -9": "It was killed, probably because memory ran out; close other programs.",
     "did not end": "Try again when the machine is less busy.",
 }
 
@@ -37,8 +37,8 @@ def tensorflow() -> Iterator[Finding]:
     if error := answer.get("error"):
         yield Finding("TensorFlow", "import", error, remedy(error))
     elif NVIDIA.exists() and not any("GPU" in name for name in answer["devices"]):
-        found = "TensorFlow sees none, though a driver of NVIDIA's is loaded"
-        advice = 'For steps on it: python -m pip install "tensorflow[and-cuda]"'
+        found = "TensorFlow sees none, although an NVIDIA driver is loaded"
+        advice = 'To use it: python -m pip install "tensorflow[and-cuda]"'
         yield Finding("TensorFlow", "GPU", found, advice, NOTE)
 
 
@@ -88,7 +88,7 @@ def profile_plugin_in(logdir: str) -> Any:
         context = base_plugin.TBContext(logdir=logdir, flags=parser.parse_args([]))
         if plugin := loader.load(context):
             return plugin
-    raise TflabError("TensorBoard gets no plugin: its loader is missing or gives up")
+    raise TflabError("TensorBoard loads no plugin: the loader is missing or fails")
 
 
 def convert(folder: str) -> None:

@@ -22,8 +22,8 @@ VARIABLES = ("TFLAB_DATA_DIR", "TFLAB_OFFLINE", "TFLAB_ARTEFACTS")  # that tflab
 def system() -> Iterator[Finding]:
     """Whether graphs from files can be confined; docs/elsewhere.md has what else differs."""
     if not confinement.is_available():
-        found = "no Landlock: only rules about ops protect your files, not the kernel"
-        advice = "Take Linux 5.13 or later, or run only graphs that you trust."
+        found = "no Landlock: rules about ops protect your files, but the kernel does not"
+        advice = "Use Linux 5.13 or later, or run only graphs that you trust."
         yield Finding("System", "graphs from files", found, advice, NOTE)
 
 
@@ -37,9 +37,12 @@ def data() -> Iterator[Finding]:
             mnist.read_split(folder, split)
     except TflabError as error:
         if given:
-            yield Finding("Data", "MNIST", str(error), f"{advice} Or unset it.")
+            yield Finding("Data", "MNIST", str(error), f"{advice} Or unset the variable.")
             return
-        found = "not here: the first use downloads it; without a network, other images stand in"
+        found = (
+            "not on this machine: the first use downloads it; without a network, other images "
+            "replace it"
+        )
         yield Finding("Data", "MNIST", found, advice, NOTE)
 
 
@@ -50,14 +53,18 @@ def variables() -> Iterator[Finding]:
             nearest = difflib.get_close_matches(name, VARIABLES, n=1)
             hint = f"Did you mean {nearest[0]}? " if nearest else ""
             advice = f"{hint}It reads {', '.join(VARIABLES)}."
-            yield Finding("Variables", name, "tflab knows no such variable", advice, NOTE)
+            yield Finding("Variables", name, "tflab has no such variable", advice, NOTE)
 
 
 def folders() -> Iterator[Finding]:
     """Folders for runs and temporary files that cannot be written."""
     for what, path, advice in (
-        ("runs", RUNS.absolute(), "Work in a folder of your own, or give --logdir."),
-        ("temporary files", Path(tempfile.gettempdir()), "Set TMPDIR to a folder of your own."),
+        ("runs", RUNS.absolute(), "Use a folder that you may write to, or give --logdir."),
+        (
+            "temporary files",
+            Path(tempfile.gettempdir()),
+            "Set TMPDIR to a folder that you may write to.",
+        ),
     ):
         there = next(place for place in (path, *path.parents) if place.exists())
         try:
@@ -79,12 +86,12 @@ def logdir_problems(logdir: str) -> Iterator[Finding]:
     inside = list(files_below(folder))
     traces = [path for path in inside if path.name.endswith(TRACE)]
     if not traces and not any(EVENTS in path.name for path in inside):
-        found = "holds nothing that TensorBoard shows: no event files, no profiles"
+        found = "contains nothing that TensorBoard shows: no event files, no profiles"
         advice = f"Write a run into it: python -m tflab.lifecycle --logdir {quoted(folder)}"
         yield Finding("Logdir", logdir, found, advice)
     for path in inside:
         if not path.is_file():
-            found = "is no file; TensorBoard would wait for what comes out of it"
+            found = "is not a regular file; TensorBoard would wait for data from it"
             yield Finding("Logdir", relative(path, folder), found, f"rm {quoted(path)}")
     placed = [path for path in traces if path.relative_to(folder).parts[-4:-2] == PLACE]
     yield from misplaced(folder, [path for path in traces if path not in placed])
@@ -100,7 +107,10 @@ def misplaced(folder: Path, traces: Iterable[Path]) -> Iterator[Finding]:
     for where in dict.fromkeys(path.parent for path in traces):
         whole = where.resolve()
         if whole.parts[-3:-1] == PLACE:
-            advice = f"The logdir is too deep: tensorboard --logdir {quoted(whole.parents[2])}"
+            advice = (
+                "The logdir is a subfolder of the right one: tensorboard --logdir "
+                f"{quoted(whole.parents[2])}"
+            )
         else:
             target = quoted(folder / Path(*PLACE) / whole.name)
             advice = f"mkdir -p {target} && mv {quoted(where)}/*{TRACE} {target}"

@@ -25,7 +25,7 @@ def render(
         parts.append(f"## {number}. {escape(views.title(stage))}")
         parts += map(rendered, blocks(stage))
     if error:
-        parts.append(f"**It ended here:** {escape(error)}")
+        parts.append(f"**Stopped here:** {escape(error)}")
     return "\n\n".join(parts) + "\n"
 
 

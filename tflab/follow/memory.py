@@ -16,35 +16,35 @@ def sentences(history: NodeHistory) -> Iterator[Sentence]:
     for buffer in history.buffers[:MOST]:
         yield from of_buffer(buffer, history.carrier or history.name)
     if len(history.buffers) > MOST:
-        yield f"and so on: {plural(len(history.buffers) - MOST, 'buffer')} more", (), ""
+        yield f"and {plural(len(history.buffers) - MOST, 'buffer')} more", (), ""
 
 
 def of_buffer(buffer: Buffer, node: str) -> Iterator[Sentence]:
     """What there is to say of a buffer that an output of the node lay in."""
     place = f"{size(buffer.bytes)} at {buffer.address:#x}"
     if buffer.node == node:
-        yield f"its output {buffer.tensor} lay in {place}, {lived(buffer)}", (), ""
+        yield f"its output {buffer.tensor} was in {place}, {lived(buffer)}", (), ""
     elif any(use.node == node for use in buffer.in_place):
-        yield f"worked in place: its output lay in {place}, requested by ", (buffer.tensor,), ""
+        yield f"worked in place: its output was in {place}, requested by ", (buffer.tensor,), ""
     else:
         yield f"passed its input on: {place}, requested by ", (buffer.tensor,), ""
     if buffer.before:
-        yield "that memory had been of ", buffer.before, ""
+        yield "that memory was used before by ", buffer.before, ""
     others = dict.fromkeys(use.node for use in buffer.in_place if use.node != node)  # of a loop
     if others:
-        yield "in that memory worked in place ", tuple(others), ""
+        yield "worked in place in that memory: ", tuple(others), ""
     if buffer.last_reader:
         kept = buffer.backward_ns is not None
         behind = ": it stayed alive for the backward pass" if kept else ""
-        yield "that memory was read last by ", (buffer.last_reader,), behind
+        yield "the last reader of that memory was ", (buffer.last_reader,), behind
     if buffer.after:
-        yield "then it went to ", buffer.after, ""
+        yield "then it was reused by ", buffer.after, ""
 
 
 def lived(buffer: Buffer) -> str:
     """`from 138 us to 2.02 ms of the step`; which of several releases is its, may be inferred."""
     start = time(buffer.from_ns)
     if buffer.until_ns is None:
-        return f"from {start} of the step on"
+        return f"from {start} to the end of the step"
     inferred = " (inferred)" if buffer.freed_by == "order" else ""
     return f"from {start} to {time(buffer.until_ns)}{inferred} of the step"

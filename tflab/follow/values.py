@@ -21,8 +21,8 @@ from tflab.views import values as view
 CARRIED = ("fused", "compiled", "merged")  # fates of a node whose work another one does
 MOST = 4  # inputs or outputs of a node whose values are shown
 
-ALONE = "in a step without graph passes (no tensor of the graph that ran held it)"
-OTHER = "under this name something else ran, with other inputs"
+ALONE = "in a step without graph passes (no tensor of the graph that ran has this value)"
+OTHER = "a node with this name ran, but with other inputs"
 
 Sentence = tuple[str, tuple[str, ...], str]  # words, nodes, and words behind them
 

@@ -25,7 +25,7 @@ KINDS = {
     "runtime": "made by the runtime",
 }
 READ = "read from a file"  # where the file does not say which line made the node
-PASSED_OVER = "removed: what used it takes its value from another node"
+PASSED_OVER = "removed: its consumers take its value from another node"
 CHANGES = {"moved": "given its device", "rewired": "its inputs changed"}
 PREPOSITIONS = {
     "fused": "into",
@@ -181,7 +181,7 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
         yield (f"device {short_device(history.assignment.device)}: {history.assignment.reason}",)
     if history.kernel:
         kernel = history.kernel
-        yield (f"kernel of {kernel.op}, by registration: {kernel.constraints or 'needs none'}",)
+        yield (f"kernel registered for {kernel.op}: {kernel.constraints or 'needs none'}",)
         if kernel.on_gpu:
             yield (f"a GPU would use (not run): {kernel.on_gpu}",)
     yield from code_lines(history)
@@ -191,7 +191,7 @@ def code_lines(history: NodeHistory) -> Iterator[Line]:
     """The code that XLA generated for a node."""
     if history.code:
         ran = history.fate is not None and history.fate.fate == "compiled"
-        beside = "generated for it" if ran else "would generate for it; it did not run in this walk"
+        beside = "generated for it" if ran else "would generate for it; it did not run here"
         yield (f"code that XLA {beside}:",)
     for operation in history.code:
         for step in steps(operation):
@@ -231,14 +231,14 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
     yield from ((sentence,) for sentence in untimed(history))
     if history.critical:
         yield (
-            "on the longest chain of dependent ops by median traced times: a model in which "
-            "every op has a processor",
+            "on the critical path by median traced times: a model in which every op has its own "
+            "processor",
         )
     elif history.slack_ns is not None:
         slack = time(history.slack_ns)
         yield (
-            f"slack {slack} beside the longest chain of dependent ops by median traced times: a "
-            "model in which every op has a processor",
+            f"not on the critical path, with a slack of {slack} by median traced times: a model "
+            "in which every op has its own processor",
         )
     for before, tensors, after in memory.sentences(history):
         yield tuple(part for part in (before, *links(tensors), after) if part)
@@ -259,16 +259,16 @@ def done_by(history: NodeHistory) -> Line:
     """What the carrier was to the node: of a folded or removed one it does no work."""
     fate = history.fate.fate if history.fate else ""
     if fate == "folded":
-        return ("it was computed before the steps; its value is in ",)
+        return ("it was computed before the steps; its value is stored in ",)
     if fate == "removed":
-        return ("it did not run; what used it took its value from ",)
-    return ("its work was done by ",)
+        return ("it did not run; its consumers took the value from ",)
+    return ("its computation was done by ",)
 
 
 def times(history: NodeHistory) -> Table:
     whose = "" if history.carrier == history.name else f", all of {history.carrier}"
     is_above = any((row.roof_share or 0) > 1 for row in history.times.values())
-    note = " (above: above the roof measured here)" if is_above else ""
+    note = " (above: faster than the roof measured here)" if is_above else ""
     measured = op_table.columns(op_table.ONE_NODE, {"requested": "memory"})
     return Table(
         f"A call in warm, traced steps{whose}{note}",

@@ -88,10 +88,10 @@ def add_walk(parser: argparse.ArgumentParser) -> None:
         default="all",
         type=command.one_of("stage", stages),
         metavar="S",
-        help=f"show this stage in full, and walk no further: {', '.join(STAGES)} "
-        "(default: all, in short)",
+        help=f"show this stage in full, and stop after it: {', '.join(STAGES)} (default: all "
+        "stages, in short)",
     )
-    add("--full", action="store_true", help="show every stage in full, not in short")
+    add("--full", action="store_true", help="show every stage in full")
     arguments.batch_size(parser)
     add(
         "--steps",
@@ -105,7 +105,7 @@ def add_walk(parser: argparse.ArgumentParser) -> None:
         default=defaults.warmup,
         type=command.count("number of warm-up steps", 0),
         metavar="N",
-        help="number of number of steps before those, not measured (default: %(default)s)",
+        help="number of steps to run first, without measuring them (default: %(default)s)",
     )
 
 
@@ -119,7 +119,11 @@ def add_step(parser: argparse.ArgumentParser) -> None:
         "switch these graph passes off and compare with the default: grappler, remapper, ...",
     )
     arguments.soft_placement(parser)
-    add("--xla", action="store_true", help="compile with XLA where possible, and show the code")
+    add(
+        "--xla",
+        action="store_true",
+        help="compile with XLA where possible, and show the generated code",
+    )
     add(
         "--fetch",
         nargs="+",
@@ -147,8 +151,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "--logdir",
         type=command.folder("logdir"),
         metavar="DIR",
-        help="folder of the results for TensorBoard (default, if ops are executed: "
-        "runs/<model>-<time>)",
+        help="folder of the results for TensorBoard (default, if steps run: runs/<model>-<time>)",
     )
     add(
         "--to",
@@ -165,8 +168,8 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
     stop = STAGES[-1] if args.stage == "all" else args.stage
     if args.experiments and stop != STAGES[-1]:
         raise UsageError(
-            f"--experiments runs steps, and a walk to the {stop} stage runs none; give --stage "
-            f"{STAGES[-1]}, or leave it out."
+            f"--experiments runs steps, and stages up to {stop} run none. Give --stage "
+            f"{STAGES[-1]}, or omit --stage."
         )
     if confinement.is_wanted(models.is_file(args.model)):
         run_folder = {"--logdir": logdirs.new_run(args.logdir, args.model)}

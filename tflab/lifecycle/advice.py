@@ -41,7 +41,7 @@ def with_advice(error: TflabError, program: Program, options: Options) -> TflabE
             f"'{feeding.label(tensor)}' ({tensor.dtype.base_dtype.name} {list(shape)})"
             for tensor, shape in doubted[:LISTED]
         )
-        text += f" What it was fed is made up: {described}."
+        text += f" It was fed made-up values: {described}."
         names = [feeding.label(doubted[0][0])]
     if helpful:
         text += f" {advised(names, options, helpful)}"
@@ -123,7 +123,7 @@ def attempt(model: str, options: Options) -> tuple[TflabError | None, Program | 
     except TflabError as error:
         return error, program
     except MemoryError:
-        return TflabError("it needs more memory than there is"), program
+        return TflabError("it needs more memory than is available"), program
     return None, program
 
 

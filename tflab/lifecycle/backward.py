@@ -38,13 +38,13 @@ from tflab.records.graph import BACKWARD, UPDATE, after, makers, reach
 from tflab.runtime import functions, nodes, private
 
 NOT_NEEDED = "the loss does not depend on it"
-NO_VARIABLE = "no trainable variable is behind it"
-NOT_REGISTERED = "no gradient function is registered for its type"
-NO_INPUTS = "it has no inputs, so the gradient ends here"
-NOT_DIFFERENTIABLE = "its type is registered as not differentiable"
-PASSED_ON = "its gradient function passes the gradient on"
-NOT_CALLED = "no gradient comes back to it"
-NONE_MADE = "its gradient function makes no node of its own"
+NO_VARIABLE = "it does not depend on a trainable variable"
+NOT_REGISTERED = "no gradient function is registered for its op"
+NO_INPUTS = "it has no inputs, so its gradient goes no further"
+NOT_DIFFERENTIABLE = "its op is registered as not differentiable"
+PASSED_ON = "its gradient function passes the gradient on unchanged"
+NOT_CALLED = "no gradient reaches it"
+NONE_MADE = "its gradient function adds no node"
 
 
 def differentiate(frontend: Frontend, options: Options) -> Backward:

@@ -51,7 +51,8 @@ def take(
         too_small = [size for size in sizes if size < len(options.cluster)]
         sizes = tuple(size for size in sizes if size not in too_small)
         left_out += tuple(
-            f"A batch of {size} is not captured: it cannot be cut for {len(options.cluster)} tasks."
+            f"A batch of {size} is not captured: it cannot be split over {len(options.cluster)} "
+            "tasks."
             for size in too_small
         )
     if execution is not None:

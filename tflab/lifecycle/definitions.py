@@ -45,8 +45,8 @@ def reference_of(
         return reference_step.run(folder, placement.program, step, batch, start, drawn, options), ()
     except (TflabError, OSError) as error:
         return None, (
-            f"Nothing was compared with a step without graph passes, which could not be recorded: "
-            f"{error}",
+            "No value was compared with a step without graph passes, because that step could not "
+            f"be recorded: {error}",
         )
 
 
@@ -99,8 +99,9 @@ def compared(placement: Placement, ran: recorded_step.Ran, reference: recorded_s
             )
             defined.append(Defined(**vars(value), held_by=holder))
     notes = (
-        f"{plural(left_out, 'tensor')} depend on numbers that are drawn anew in each run: what the "
-        f"program means by them was not compared ({', '.join(sorted(anew)[:LISTED])}).",
+        f"{plural(left_out, 'tensor')} depend on random numbers that differ in each run, so "
+        "their values were not compared with those of the program "
+        f"({', '.join(sorted(anew)[:LISTED])}).",
     )
     return Both(tuple(defined), agrees, notes if left_out else ())
 

@@ -142,7 +142,8 @@ def measure_steps(placement: Placement, options: Options) -> Execution:
 
 LEFT_OUT = (
     "Values of a step and addresses of buffers are not recorded over several tasks: the debugger "
-    "writes on each machine by itself, and addresses of different processes cannot be compared.",
+    "writes its files on each machine separately, and addresses in different processes cannot be "
+    "compared.",
 )
 
 

@@ -115,7 +115,7 @@ def ways(
         if job:
             variants.append(Variant(row.key, row.ops[0], job))
         else:
-            reason = reason or "the runtime would fuse it, or its neighbours, in another way"
+            reason = reason or "the runtime would fuse it or its neighbours differently"
             untried.append(Untried(row.key, row.ops[0], reason))
     return variants, untried
 

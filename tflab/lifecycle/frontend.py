@@ -98,7 +98,7 @@ def from_keras(
     exported and read as a graph from a file.
     """
     keras_model = made if compiled.is_eager(made) else compiled.eagerly(function)
-    why = "What was asked for, such as --feed or --fetch, has the names of an exported graph."
+    why = "Options such as --feed and --fetch name nodes of the exported graph."
     if options.of_file == Saved():
         graph = tf.Graph()
         try:
@@ -114,12 +114,12 @@ def from_keras(
     not_trained = model.not_trained
     if compiled.is_compiled(keras_model) and model.loss is None:
         not_trained = (
-            f"'{name}' is compiled with {compiled.compiled_with(keras_model)}, and tflab runs the "
-            "inference that Keras exports of it."
+            f"'{name}' is compiled with {compiled.compiled_with(keras_model)}, so tflab runs the "
+            "inference graph that Keras exports for it."
         )
     notes = (
         *model.notes,
-        f"{ended(why)} It is exported instead.",
+        f"{ended(why)} Its exported graph is used instead.",
         *([not_trained] if not_trained else []),
     )
     return replace(model, notes=notes, not_trained=not_trained), graph
@@ -128,7 +128,7 @@ def from_keras(
 def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:
     """The model's data; what goes wrong in its own function is the model's failure."""
     if not model.feeds:
-        return Dataset("none, nothing is fed", split, {"row": np.arange(ROWS_OF_NOTHING)})
+        return Dataset("none: nothing is fed", split, {"row": np.arange(ROWS_OF_NOTHING)})
     try:
         dataset = model.data(split, data_dir)
     except TflabError:
@@ -137,8 +137,8 @@ def load(name: str, model: Model, data_dir: str | None, split: str) -> Dataset:
         raise failure(name, "loaded its data", error) from error
     if not isinstance(dataset, Dataset):
         raise TflabError(
-            f"The data function of the model '{name}' returned {type(dataset).__name__}; "
-            "it returns a tflab.datasets.Dataset."
+            f"The data function of the model '{name}' returned {type(dataset).__name__}; it must "
+            "return a tflab.datasets.Dataset."
         )
     return dataset
 
@@ -147,13 +147,13 @@ def check(name: str, model: Any, graph: tf.Graph) -> None:
     """Refuse what cannot be walked, before anything is done with it."""
     if not isinstance(model, Model):
         raise TflabError(
-            f"The model '{name}' returned {type(model).__name__}; "
-            "a model function returns a tflab.records.Model."
+            f"The model '{name}' returned {type(model).__name__}; a model function must return a "
+            "tflab.records.Model."
         )
     if not isinstance(model.feeds, Mapping):
         raise TflabError(
-            f"The feeds of the model '{name}' are {model.feeds!r}; they have to be a dict of "
-            "placeholders and the columns of the data that go into them."
+            f"The feeds of the model '{name}' are {model.feeds!r}; they must be a dict from each "
+            "placeholder to the column of the data that it is fed."
         )
     tensors = {"output": model.output, "loss": model.loss, "test loss": model.test_loss}
     tensors |= {f"feed of '{column}'": tensor for tensor, column in model.feeds.items()}
@@ -162,23 +162,23 @@ def check(name: str, model: Any, graph: tf.Graph) -> None:
             continue
         if not isinstance(tensor, tf.Tensor) or getattr(tensor, "graph", None) is not graph:
             raise TflabError(
-                f"The {role} of the model '{name}' is {' '.join(repr(tensor).split())}; it has to "
-                "be a tensor of the graph that the model function has just built."
+                f"The {role} of the model '{name}' is {' '.join(repr(tensor).split())}; it must "
+                "be a tensor of the graph that the model function built."
             )
     if model.feeds and not callable(model.data):
         raise TflabError(
-            f"The data of the model '{name}' are {model.data!r}; they have to be a function of a "
-            "split and a folder that returns a tflab.datasets.Dataset."
+            f"The data of the model '{name}' are {model.data!r}; they must be a function that "
+            "takes a split and a folder and returns a tflab.datasets.Dataset."
         )
     if model.loss is not None and model.loss.shape.rank not in (None, 0):
         raise TflabError(
-            f"The loss of the model '{name}' has shape {model.loss.shape}; it has to be a scalar, "
+            f"The loss of the model '{name}' has shape {model.loss.shape}; it must be a scalar, "
             "such as a mean over the batch."
         )
     if model.optimizer is not None and not hasattr(model.optimizer, "compute_gradients"):
         raise TflabError(
-            f"The optimizer of the model '{name}' is a {type(model.optimizer).__name__}; it has "
-            "to be one of tf.compat.v1.train, which work on graphs."
+            f"The optimizer of the model '{name}' is a {type(model.optimizer).__name__}; it must "
+            "be one of tf.compat.v1.train, because these work on graphs."
         )
 
 

@@ -34,8 +34,8 @@ STEPS = {  # h in the formula above; its own error is about h^2, that of roundin
     tf.float64: 1e-6,
     tf.float32: 1e-2,
 }
-RANDOM = "the loss differs each time it is computed"
-NO_FLOATS = "nothing that it is derived by holds float32 values"
+RANDOM = "the loss differs from run to run"
+NO_FLOATS = "none of the tensors to differentiate by is float32"
 
 
 def check(
@@ -162,11 +162,11 @@ def unfit(losses: Sequence[Any]) -> str:
     """Why there is no slope to take of a loss that was computed twice; "" if there is."""
     first, second = map(np.asarray, losses)
     if first.size != 1:
-        return f"the loss came out with the shape {list(first.shape)}, which is no scalar"
+        return f"the loss has the shape {list(first.shape)}, so it is not a scalar"
     if first.dtype not in (np.float32, np.float64):
-        return f"a loss of the type {first.dtype} is too coarse for finite differences"
+        return f"a loss of type {first.dtype} is too imprecise for finite differences"
     if not np.isfinite(first).all():
-        return f"the loss came out as {float(first.item())}"
+        return f"the loss is {float(first.item())}"
     return "" if first == second else RANDOM
 
 

@@ -48,7 +48,7 @@ def refusal(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> s
         return None
     parts = [f"{size(held)} for its constants, variables and feeds"] if held else []
     if largest and made:
-        parts.append(f"{size(made)} for what '{largest.name}' makes")
+        parts.append(f"{size(made)} for the output of '{largest.name}'")
     return (
         f"A step with a batch of {batch_size} needs at least {size(held + made)} "
         f"({' and '.join(parts)}), and {size(there)} of memory are free. Give a smaller "

@@ -193,7 +193,7 @@ def row(
     else:
         kind = CONSTANT if op == "Const" else COMPUTED
         array = ran.array(tensor, first.call)
-        assert array is not None, "what is not finite was recorded"
+        assert array is not None, "the step with values that are not finite was recorded"
         out = array
     place = places.get(name)
     inside = caller(name, about.nodes)

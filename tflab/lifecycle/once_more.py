@@ -33,12 +33,12 @@ def refusal(names: Sequence[str], placement: Placement) -> str | None:
     for name in names:
         node = by_name.get(name)
         if node is None:
-            return "the runtime made it, so the program has nothing to copy"
+            return "the runtime made it, so the program has no node to copy"
         definition = private.op_def(node.op)
         if definition is None:
-            return f"{node.op} is a function of the graph"
+            return f"{node.op} calls a function of the graph"
         if definition.is_stateful and node.op != "ReadVariableOp":
-            return f"{node.op} changes something or is random, so twice is not once more"
+            return f"{node.op} changes state or is random, so its copy would not do the same work"
         if node.op in ("Enter", "Exit", "NextIteration", "Merge", "Switch", "LoopCond"):
             return "it is part of a loop"
     return None

@@ -27,6 +27,7 @@ from tflab.records import (
     node_of,
 )
 from tflab.runtime import devices, inlined, kernels, nodes, session, trace
+from tflab.units import plural
 
 SMALL = 100  # nodes of a graph whose code is shown without --xla
 
@@ -154,14 +155,14 @@ def resolve_one(graph: tf.Graph, name: str) -> str:
         hint = f" Did you mean '{near}'?" if near else ""
         raise UsageError(f"There is no node '{name}' to fetch in the graph.{hint}")
     if op.type == "Placeholder":
-        raise UsageError(f"'{name}' is fed, so it cannot be fetched; fetch a node that uses it.")
+        raise UsageError(f"'{name}' is fed, so it cannot be fetched. Fetch a node that uses it.")
     if ":" not in name:
         return f"{name}:0" if op.outputs else name
     index = name.partition(":")[2]
     if not (index.isdecimal() and int(index) < len(op.outputs)):
         raise UsageError(
-            f"'{name}' cannot be fetched: the outputs of '{op.name}' are numbered from 0, "
-            f"and it has {len(op.outputs)}."
+            f"'{name}' cannot be fetched: '{op.name}' has {plural(len(op.outputs), 'output')}, "
+            "numbered from 0."
         )
     return name
 

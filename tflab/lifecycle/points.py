@@ -30,7 +30,7 @@ ROWS = (16, 8, 3)  # of a batch: few where the graph is large, and more than one
 NODES = 8_000  # of a larger graph no formula is checked, and none is printed
 BYTES = 16_000_000  # of all values of a point; the largest tensors are left out
 SECONDS = 20  # for all points: what is moved may make a loop endless
-TOO_SLOW = f"The values by which formulas are checked take more than {SECONDS} s."
+TOO_SLOW = f"Computing the values that check the formulas takes more than {SECONDS} s."
 ROUNDING = {tf.float64: 1e-6, tf.float32: 1e-4}
 MOVES = (  # how far values are moved: in parts of themselves, and at all
     (0.1, 0.05),

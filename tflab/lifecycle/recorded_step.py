@@ -1,6 +1,6 @@
 """Recorded step: one step under the runtime's debugger, in a session of its own.
 
-It is the first step after the initialisation, on the first batch, in the graph that was measured.
+It is the first step after initialisation, on the first batch, in the graph that was measured.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tflab.lifecycle import transfers
 from tflab.records import Node, Options, PathPoint, Placement, Program, Transfer
 from tflab.runtime import debugger, nodes, session, variables
 
-WHICH = "the first step after the initialisation, on the first batch"
+WHICH = "the first step after initialisation, on the first batch"
 PATH_STEPS = 10  # that are followed where it is known where the variables should get to
 
 Arrays = Mapping[str, np.ndarray]

@@ -131,8 +131,8 @@ def set_to(live: tf1.Session, program: Program, readers: Mapping[str, str], star
         op = setter(live.graph.get_operation_by_name(name))
         if op is None:
             raise TflabError(
-                f"The variable '{name}' starts with other values in each session, and no node sets "
-                "it."
+                f"The variable '{name}' starts with different values in each session, and no node "
+                "sets it."
             )
         setters[name] = op
     feeds = {op.inputs[1]: start[name] for name, op in setters.items()}

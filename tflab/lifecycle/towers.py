@@ -67,18 +67,18 @@ def check(name: str, model: Model, options: Options) -> None:
     tasks = len(options.cluster)
     if not model.feeds or model.loss is None:
         raise UsageError(
-            f"--split batch cuts the rows that are fed, and averages a loss; the model '{name}' "
+            f"--split batch divides the fed rows and averages the loss, but the model '{name}' "
             f"has no {'loss' if model.feeds else 'feeds'}. Give --split layers."
         )
     if not any(map(has_rows, model.feeds)):
         raise UsageError(
-            f"--split batch cuts the rows that are fed, and no feed of the model '{name}' has an "
-            "open first dimension. Give --split layers."
+            f"--split batch divides the fed rows, but no feed of the model '{name}' has an open "
+            "first dimension. Give --split layers."
         )
     if options.batch_size < tasks:
         raise UsageError(
-            f"A batch of {options.batch_size} cannot be cut for {tasks} tasks; give a "
-            f"--batch-size of {tasks} or more, or --split layers."
+            f"A batch of {options.batch_size} cannot be split over {tasks} tasks. Give a "
+            f"--batch-size of at least {tasks}, or --split layers."
         )
 
 
@@ -93,10 +93,11 @@ def here(ops: Iterable[tf.Operation]) -> dict[str, str]:
 
 def notes(model: Model, tasks: int) -> tuple[str, ...]:
     said = (
-        f"The model stands in the graph {tasks} times, a tower for each task, and the loss is the "
-        "mean of theirs, weighted with their rows: of a mean over rows that is the mean over all.",
+        f"The graph contains the model {tasks} times, one tower for each task. The loss is the "
+        "mean of the towers' losses, weighted by their rows: if each loss is a mean over rows, "
+        "this is the mean over all rows.",
     )
-    moving = "Moving averages are those of tower 0, from its part of the batch."
+    moving = "Moving averages come from tower 0 and its part of the batch."
     return (*model.notes, *said, *((moving,) if model.updates else ()))
 
 

@@ -218,20 +218,20 @@ def notes_of(ran: recorded_step.Ran, measured: Iterable[Node], options: Options)
     if opaque:
         more = f" and {len(opaque) - LISTED:,} more" if len(opaque) > LISTED else ""
         yield (
-            f"What flows inside {plural(len(opaque), 'node')} that run others as one was not seen, "
-            f"only what goes in and comes out: {', '.join(opaque[:LISTED])}{more}."
-            f"{' Without --xla its nodes are seen.' if options.xla else ''}"
+            "Values inside functions and clusters were not recorded, only their inputs and outputs "
+            f"({plural(len(opaque), 'node')}: {', '.join(opaque[:LISTED])}{more})."
+            f"{' Without --xla these nodes are recorded.' if options.xla else ''}"
         )
     unread = sum(node.op in variables.HANDLES and node.name not in ran.before for node in ran.nodes)
     if unread:
         yield (
-            f"The values of {plural(unread, 'variable')} were not read: nothing has initialised "
-            "them, or no node of the graph reads them without waiting for another."
+            f"The values of {plural(unread, 'variable')} were not read: they are not initialised, "
+            "or every node that reads them waits for another node."
         )
     if other := differences(ran.nodes, measured):
         yield (
-            f"The graph that was recorded is not the one that was measured: {other:,} of its nodes "
-            "have another name or type."
+            f"The recorded graph differs from the measured one: {other:,} of its nodes have a "
+            "different name or op."
         )
 
 

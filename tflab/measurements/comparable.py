@@ -25,25 +25,25 @@ def refuse(
         if of(usual) != of(other):
             raise UsageError(
                 f"'{first}' and '{name}' differ in their {what}: {of(usual)} and {of(other)}. "
-                "Measure one of them again, as the other was."
+                "Measure one of them again with the options of the other."
             )
     if not {*usual.comparison.batch_sizes} & {*other.comparison.batch_sizes}:
         raise UsageError(
-            f"'{first}' and '{name}' have no batch size in common: theirs are "
+            f"'{first}' and '{name}' have no batch size in common: they have "
             f"{listed(usual.comparison.batch_sizes)} and {listed(other.comparison.batch_sizes)}."
         )
     mine, theirs = usual.observed.fingerprint, other.observed.fingerprint
     if mine.graph == theirs.graph and sizes_of(mine) != sizes_of(theirs):
         raise UsageError(
-            f"'{first}' and '{name}' have the same fingerprint of the graph, {mine.graph}, but "
-            "other ops: one of the two was changed by hand. Measure it again."
+            f"'{first}' and '{name}' have the same graph fingerprint, {mine.graph}, but different "
+            "ops: one of the files was edited. Measure it again."
         )
     wrong = "; ".join(of_models(usual, other))
     same_name = usual.comparison.model == other.comparison.model
     if wrong and not other_graph and not (same_name and other_tensorflow(usual, other)):
         raise UsageError(
-            f"'{first}' and '{name}' are of different models: {wrong}. Give --other-graph where "
-            "that is what is to be compared."
+            f"'{first}' and '{name}' are of different models: {wrong}. To compare them, give "
+            "--other-graph."
         )
 
 
@@ -58,7 +58,7 @@ def of_models(usual: Measurement, other: Measurement) -> Iterator[str]:
             for op in most_telling(mine.ops, theirs.ops)
         ]
         more = f", and {plural(len(counts) - 5, 'other type')}" if len(counts) > 5 else ""
-        same = "the same types of ops, but other edges, shapes or attributes"
+        same = "the same ops, but other edges, shapes or attributes"
         yield f"{', '.join(counts[:5])}{more}" if counts else same
     if mine.feeds != theirs.feeds:
         yield f"fed {'; '.join(theirs.feeds) or 'nothing'} instead of {'; '.join(mine.feeds)}"
@@ -88,7 +88,7 @@ def common_sizes(measurements: Named) -> list[int]:
     sizes = [{*item.comparison.batch_sizes} for item in measurements.values()]
     common = sorted(set.intersection(*sizes))
     if not common:
-        raise UsageError("No batch size was measured in all of these; give fewer files.")
+        raise UsageError("No batch size was measured in all of these files. Give fewer files.")
     return common
 
 
@@ -96,7 +96,7 @@ def listed(sizes: Iterable[int]) -> str:
     return ", ".join(map(str, sizes))
 
 
-# What differs
+# Differences
 
 
 def differences(measurements: Sequence[Measurement]) -> Iterator[Difference]:
@@ -119,7 +119,7 @@ def described(measurement: Measurement) -> dict[str, str]:
         **measurement.options,
         "Model": comparison.model,
         "Graph": of.graph,
-        "Weights": of.weights or "drawn anew in each run",
+        "Weights": of.weights or "random in each run",
         "Data": f"{comparison.data} ({of.data})",
         "Rows": f"{comparison.images:,}",
         "Batch sizes": listed(comparison.batch_sizes),
@@ -134,21 +134,23 @@ def notes(measurements: Named, sizes: Sequence[int]) -> Iterator[str]:
         if quality.disturbed(comparison.quality):
             assert comparison.quality is not None
             reasons = "; ".join(comparison.quality.reasons)
-            yield f"The machine of '{name}' was busy while it measured: {reasons}."
+            yield f"The machine of '{name}' was busy during the measurement: {reasons}."
         if comparison.interrupted or comparison.failure:
-            yield f"'{name}' is partial: it ended before all was measured."
+            yield f"'{name}' is partial: the measurement ended early."
         left = sorted({*comparison.batch_sizes} - {*sizes})
         if left:
-            yield f"Batch {listed(left)} of '{name}' was not measured everywhere, and is left out."
+            yield (
+                f"Batch {listed(left)} of '{name}' was not measured in every file, and is omitted."
+            )
         number = len(item.observed.processes)
         if number < verdicts.LEAST:
             yield (
                 f"Not enough to tell: '{name}' was measured in {number} "
-                f"process{'' if number == 1 else 'es'}, and a verdict takes {verdicts.LEAST}. "
+                f"process{'' if number == 1 else 'es'}, and a verdict requires {verdicts.LEAST}. "
                 "Measure again with --save."
             )
     if others and any(quality.disturbed(item.comparison.quality) for item in measurements.values()):
-        yield "What is faster or slower is withheld: measure again on a quiet machine."
+        yield "Verdicts are withheld. Measure again on a quiet machine."
     for name, other in others:
         wrong = "; ".join(of_models(usual, other))
         if wrong:

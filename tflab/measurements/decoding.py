@@ -109,7 +109,7 @@ def key_of(kind: Any, key: str, path: str) -> Any:
     if kind is not int:
         return text(key, path)
     if not (key.isascii() and key.isdecimal() and len(key) < 10 and key == str(int(key))):
-        raise WrongError(path, f"has the key '{key[:40]}', which is no batch size")
+        raise WrongError(path, f"has the key '{key[:40]}', which is not a batch size")
     return int(key)
 
 
@@ -126,7 +126,7 @@ def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
     if isinstance(value, bool) or not isinstance(value, right):
         raise WrongError(path, f"is not a {'whole ' if kind is int else ''}number")
     if not abs(value) <= MOST:
-        raise WrongError(path, "is a number out of all bounds")
+        raise WrongError(path, "is a number outside the permitted range")
     if value < 0 and field not in BELOW_ZERO:
         raise WrongError(path, "is below zero")
     return value
@@ -134,7 +134,7 @@ def scalar(kind: Any, value: Any, path: str, field: str) -> Any:
 
 def text(value: Any, path: str) -> str:
     if not isinstance(value, str):
-        raise WrongError(path, "is not a text")
+        raise WrongError(path, "is not a string")
     if len(value) > LONGEST:
         raise WrongError(path, f"is a text of {len(value):,} characters")
     if any("\ud800" <= character <= "\udfff" for character in value):

@@ -62,17 +62,17 @@ def read(path: str) -> Measurement:
     damaged or changed."""
     content = parsed(path, json_of(path))
     if not isinstance(content, dict) or content.get("kind") != KIND:
-        raise UsageError(f"'{path}' is no measurement; {GIVE}.")
+        raise UsageError(f"'{path}' is not a measurement; {GIVE}.")
     version = content.get("format")
     if isinstance(version, bool) or not isinstance(version, int) or version < 1:
-        raise damaged(path, "the version of its format is no number from 1 on")
+        raise damaged(path, "the version of its format is not a number from 1 on")
     if version > FORMAT:
         by = content.get("tflab")
         named = f" {by}" if isinstance(by, str) and len(by) < 20 else ""
         raise UsageError(
-            f"'{path}' was written by a newer tflab{named}, in format {version}; this one is "
-            f"{tflab.__version__} and reads formats up to {FORMAT}. Install the newer one, or "
-            "measure again."
+            f"'{path}' was written by a newer tflab{named}, in format {version}; this is "
+            f"{tflab.__version__}, which reads formats up to {FORMAT}. Install the newer version, "
+            "or measure again."
         )
     try:
         measurement: Measurement = decoded(Measurement, content)
@@ -80,7 +80,7 @@ def read(path: str) -> Measurement:
     except WrongError as error:
         raise damaged(path, str(error)) from error
     if version >= CHECKED and content.get("checksum") != checksum(content):
-        raise damaged(path, "it was changed, for its checksum is that of other content")
+        raise damaged(path, "it was changed: its checksum does not match its content")
     return measurement
 
 
@@ -100,7 +100,9 @@ def json_of(path: str) -> bytes:
         raise UsageError(f"'{path}' is empty; {GIVE}.")
     most = MOST_BYTES if zipped else MOST_TEXT
     if len(content) > most:
-        raise UsageError(f"'{path}' has more than {most >> 20} MiB, and is no measurement; {GIVE}.")
+        raise UsageError(
+            f"'{path}' has more than {most >> 20} MiB, and is not a measurement; {GIVE}."
+        )
     return unpacked(path, content) if zipped else content
 
 
@@ -112,10 +114,11 @@ def unpacked(path: str, content: bytes) -> bytes:
         raise damaged(path, "its compressed content cannot be unpacked") from error
     if len(text) > MOST_TEXT:
         raise UsageError(
-            f"'{path}' unpacks to more than {MOST_TEXT >> 20} MiB, and is no measurement; {GIVE}."
+            f"'{path}' unpacks to more than {MOST_TEXT >> 20} MiB, and is not a measurement; "
+            f"{GIVE}."
         )
     if not unzip.eof:
-        raise UsageError(f"'{path}' is cut short: it ends in the middle; copy it again.")
+        raise UsageError(f"'{path}' is incomplete: it ends in the middle. Copy it again.")
     return text
 
 
@@ -123,11 +126,16 @@ def parsed(path: str, text: bytes) -> Any:
     try:
         return json.loads(text, parse_constant=lambda name: None)
     except (ValueError, RecursionError) as error:
-        raise UsageError(f"'{path}' is no measurement, for it holds no JSON; {GIVE}.") from error
+        raise UsageError(
+            f"'{path}' is not a measurement, because it is not JSON; {GIVE}."
+        ) from error
 
 
 def damaged(path: str, wrong: str) -> UsageError:
-    return UsageError(f"'{path}' is not as tflab writes it: {wrong}. Measure again, or copy it.")
+    return UsageError(
+        f"'{path}' is not in the format that tflab writes: {wrong}. Measure again, or copy it "
+        "again."
+    )
 
 
 # What no type says
@@ -143,20 +151,20 @@ def check(measurement: Measurement) -> None:
     ):
         raise WrongError("", wrong)
     if not WHEN.fullmatch(measurement.when):
-        raise WrongError("when", "is no time such as 2026-03-01T12:00:00Z")
+        raise WrongError("when", "is not a time such as 2026-03-01T12:00:00Z")
 
 
 def of_comparison(comparison: Comparison) -> Iterator[str]:
     sizes = comparison.batch_sizes
     if not sizes or min(sizes) < 1 or list(sizes) != sorted(set(sizes)):
-        yield "has batch sizes that do not rise from 1 on"
+        yield "has batch sizes that are not ascending from 1 on"
     if {*comparison.steps} != {*sizes} or {*comparison.tables} != {*sizes}:
         yield "has steps or tables of other batch sizes"
     if comparison.by not in KEYS:
-        yield f"has rows by something else than {', '.join(KEYS)}"
+        yield f"has rows by something other than {', '.join(KEYS)}"
     for step in comparison.steps.values():
         if min(step.steps, step.untraced_ns.median, step.traced_ns.median) <= 0:
-            yield "has a step that takes no time"
+            yield "has a step of zero or negative time"
     for row in comparison.rows:
         if not row.cells or not {*row.cells} <= {*sizes}:
             yield "has a row without a batch size, or of another"
@@ -175,9 +183,9 @@ def of_configurations(comparison: Comparison) -> Iterator[str]:
     if sorted(pairs) != sorted((size, name) for size in sizes for name in configs):
         yield "has configurations that were not measured at each batch size"
     if comparison.configs and comparison.configs[0].config != "default":
-        yield "has configurations and no default among them"
+        yield "has configurations, but not the default one"
     if any(row.untraced_ns.median <= 0 for row in comparison.configs):
-        yield "has a configuration whose step takes no time"
+        yield "has a configuration with a step of zero or negative time"
 
 
 def of_fingerprint(fingerprint: Fingerprint) -> Iterator[str]:
@@ -186,19 +194,19 @@ def of_fingerprint(fingerprint: Fingerprint) -> Iterator[str]:
         yield "has a fingerprint that is not 16 hexadecimal digits"
     counted = sum(fingerprint.ops.values())
     if counted != fingerprint.nodes:
-        yield f"has a fingerprint of {fingerprint.nodes} nodes, whose ops are {counted}"
+        yield f"has a fingerprint of {fingerprint.nodes} nodes, but {counted} ops"
 
 
 def of_processes(measurement: Measurement) -> Iterator[str]:
     observed: Observed = measurement.observed
     sizes = {*measurement.comparison.batch_sizes}
     if not observed.processes:
-        yield "has no process, and so no observation that can be compared"
+        yield "has no process, so it has no observation to compare"
     for process in observed.processes:
         for times in (process.untraced_ns, process.traced_ns):
             if {*times} != sizes:
                 yield "has a process of other batch sizes"
             if not all(turns and all(map(all, turns)) and all(turns) for turns in times.values()):
-                yield "has a process with a step that takes no time"
+                yield "has a process with a step of zero or negative time"
         if {*process.rows_ns} != sizes:
             yield "has a process with rows of other batch sizes"

@@ -66,7 +66,7 @@ def differing(contrast: Contrast) -> Iterator[Block]:
 
     for part in chunks(range(1, len(contrast.measurements)), BESIDE):
         yield Table(
-            "What differs",
+            "Differences",
             (Column("", lambda row: row.what), *map(column, (0, *part))),
             contrast.differences,
         )

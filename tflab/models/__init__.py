@@ -36,7 +36,7 @@ GRAPHS = re.compile(r"[^:]*/(?!.*\.py(:|$))[^:]*|.*\.(pb|pbtxt|keras|h5|hdf5|met
 # What to do with a program that is no model function
 ELSE = (
     "Or save what it computes with tf.saved_model.save(..., "
-    "options=tf.saved_model.SaveOptions(save_debug_info=True)), which keeps the lines, and name "
+    "options=tf.saved_model.SaveOptions(save_debug_info=True)), which keeps the lines, and give "
     "that folder."
 )
 
@@ -56,15 +56,14 @@ def find(name: str, options: Saved | None = None) -> Callable[[], Model]:
     if module_name.endswith(".py") or "/" in module_name:
         importable = os.path.basename(module_name).removesuffix(".py")
         raise UsageError(
-            f"'{module_name}' is a file; name the module instead, such as "
-            f"{importable}:{function_name or 'build'}, from the folder that it is in. The function "
-            f"takes no arguments and returns a tflab.records.Model or a Keras model. {ELSE}"
+            f"'{module_name}' is a file. Give the module instead, such as "
+            f"{importable}:{function_name or 'build'}, run from its folder. The function takes no "
+            f"arguments and returns a tflab.records.Model or a Keras model. {ELSE}"
         )
     if not (module_name and colon and function_name):
         if is_module(name):
             raise UsageError(
-                f"'{name}' is a module; say which of its functions builds the model: "
-                f"{name}:FUNCTION."
+                f"'{name}' is a module. Name the function that builds the model: {name}:FUNCTION."
             )
         nearest = difflib.get_close_matches(name, MODELS, n=1)
         hint = f" Did you mean '{nearest[0]}'?" if nearest else ""
@@ -110,7 +109,8 @@ def refuse_arguments(name: str, function: Callable[..., Any]) -> None:
     wanted = [p.name for p in parameters if p.default is p.empty and p.kind not in optional]
     if wanted:
         raise UsageError(
-            f"'{name}' wants arguments ({', '.join(wanted)}); a model function takes none. {ELSE}"
+            f"'{name}' takes arguments ({', '.join(wanted)}), but a model function must take "
+            f"none. {ELSE}"
         )
 
 
@@ -149,8 +149,8 @@ def from_file(path: str, options: Saved) -> Any:
         if not config or model.loss is not None:
             return model
         not_trained = (
-            f"'{path}' is compiled with {keras_archives.compiled_with(config)}, and tflab runs the "
-            f"inference that Keras exports of it.{why}"
+            f"'{path}' is compiled with {keras_archives.compiled_with(config)}, so tflab runs the "
+            f"inference graph that Keras exports for it.{why}"
         )
         return replace(model, not_trained=not_trained, notes=(*model.notes, not_trained))
 

@@ -90,7 +90,7 @@ def build(model: Any, name: str) -> Model:
     heads = tf.nest.flatten(output)
     labels: list[Any] = []
     rest: dict[str, Any] = {}
-    notes = [f"'{name}' is a Keras model; it is called in this graph, with its own values."]
+    notes = [f"'{name}' is a Keras model. It is called in this graph, with its own values."]
     not_trained = ""
     if has_own_step(model):
         not_trained = f"'{name}' has a `train_step` of its own, which tflab does not call."
@@ -230,14 +230,14 @@ def replaced(model: Any, variables: Sequence[Any]) -> tuple[Any, str]:
             state = " Its moments start at 0."
     if made is None:
         return None, (
-            f"Its optimiser, {kind} of Keras, does not run in such a graph, and with this model no "
-            "optimiser of tf.compat.v1.train is known to make the same steps, so a step computes "
-            "the loss and its gradients and updates nothing."
+            f"Its optimiser, {kind} of Keras, does not run in such a graph, and tflab knows no "
+            "optimiser of tf.compat.v1.train that makes the same steps with this model. So a step "
+            "computes the loss and its gradients, but updates nothing."
         )
     private.stand_in(made, own)
     return made, (
-        f"In place of its optimiser, {kind} of Keras, which does not run in such a graph, it has "
-        f"{type(made).__name__} of tf.compat.v1.train, which makes the same steps.{state}"
+        f"Its optimiser, {kind} of Keras, does not run in such a graph. {type(made).__name__} of "
+        f"tf.compat.v1.train replaces it and makes the same steps.{state}"
     )
 
 

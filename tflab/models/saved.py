@@ -115,7 +115,7 @@ def started(
     needed = needed | nodes_needed(graph_nodes, begun, ())
     waiting.refuse(graph, needed, {tensor.name for tensor in fed})
     start = starting.start_of(file, graph, graph_nodes, needed)
-    sentences = [f"'{name}' is run once, to begin an iterator." for name in begun]
+    sentences = [f"'{name}' runs once, to initialise an iterator." for name in begun]
     return replace(start, targets=(*start.targets, *begun)), sentences
 
 
@@ -180,7 +180,7 @@ def notes_of(
     made_up: Sequence[str],
 ) -> Iterator[str]:
     origin = "exported as " if file.given else ""
-    runs = f"runs {', '.join(fetches)} ({why})" if fetches else "has nothing to run by itself"
+    runs = f"runs {', '.join(fetches)} ({why})" if fetches else "has no default fetches"
     yield f"From '{file.name}', {origin}a {file.kind}: {runs}."
     if start is not None and start.about:
         yield start.about
@@ -189,8 +189,8 @@ def notes_of(
     if fixed:
         name, rows = fixed
         yield (
-            f"The graph leaves no batch size open: the first dimension of '{name}' is {rows:,}, "
-            "which is taken for the rows of each step."
+            f"The graph has a fixed batch size: the first dimension of '{name}' is {rows:,}, so "
+            f"each step has {rows:,} rows."
         )
     if made_up:
         yield f"Made up from dtype and shape, with a seed: {'; '.join(made_up)}."
@@ -204,9 +204,7 @@ def import_graph(
         raise not_importable(file, confined.unimported())
     if circle := recursion.circle(file.graph_def):
         names = ", ".join(f"'{name}'" for name in circle)
-        raise not_importable(
-            file, f"its functions call one another in a circle, which has no end: {names}"
-        )
+        raise not_importable(file, f"its functions call one another in an endless cycle: {names}")
     graph_def = (
         file.graph_def
         if options.side_effects
@@ -221,8 +219,8 @@ def import_graph(
             import_graph(file, tf.Graph(), replace(options, side_effects=False, allowed=()), paths)
             raise not_importable(
                 file,
-                "to know a shape, TensorFlow read what does not fit. Leave out the --allow options "
-                "to see the graph",
+                "to infer a shape, TensorFlow read a value that does not fit. To see the graph, "
+                "omit the --allow options",
             ) from error
         if isinstance(error, MemoryError):
             raise not_importable(file, "TensorFlow needs too much memory to import it") from error
@@ -230,10 +228,10 @@ def import_graph(
         reason = refusals.without_open_bracket(reason) or type(error).__name__
         missing = re.search(r"Op type not registered '([^']+)'", reason)
         if missing:
-            library = missing[1].partition(">")[0] if ">" in missing[1] else "the library it is of"
+            library = missing[1].partition(">")[0] if ">" in missing[1] else "its library"
             reason = (
                 f"it has an op of the type '{missing[1]}', which TensorFlow {tf.__version__} does "
-                f"not know; it comes from {library} or from another version"
+                f"not know. It belongs to {library} or to another version"
             )
         raise not_importable(file, reason) from error
 

@@ -114,7 +114,7 @@ class Frontend(Shown):
     def live(self) -> Program:
         """The program, for what comes next. Raises TflabError where the graph is blocked."""
         if self.program is None:
-            raise TflabError(self.blocked or "There is no live graph to go on with.")
+            raise TflabError(self.blocked or "There is no live graph to continue with.")
         return self.program
 
 

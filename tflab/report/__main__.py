@@ -51,13 +51,14 @@ def parser() -> argparse.ArgumentParser:
         "--out",
         type=command.folder("folder for the report"),
         metavar="DIR",
-        help=f"where it is written (default: {OUT}, or {OUT}-2 and so on where that has a report)",
+        help=f"where to write the report (default: {OUT}, or {OUT}-2 and so on if that has a "
+        "report)",
     )
     add(
         "--logdir",
         type=command.folder("logdir"),
         metavar="DIR",
-        help="take the curves from this training run instead of training briefly",
+        help="take the curves from this training run instead of a new, short training",
     )
     add(
         "--chapters",
@@ -65,7 +66,7 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         type=command.one_of("chapter", selection.CHAPTERS),
         metavar="NAME",
-        help=f"only these of: {', '.join(selection.CHAPTERS)}",
+        help=f"only these chapters: {', '.join(selection.CHAPTERS)}",
     )
     add(
         "--configs",
@@ -73,15 +74,16 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         type=command.one_of("configuration", tuple(CONFIGURATIONS)),
         metavar="C",
-        help=f"compare the default configuration with these of: {', '.join(CONFIGURATIONS)} "
-        f"(default: {' '.join(selection.CONFIGS)}, and gpu where there is one)",
+        help=f"configurations to compare with the default one: {', '.join(CONFIGURATIONS)} "
+        f"(default: {' '.join(selection.CONFIGS)}, and gpu if there is one)",
     )
     add(
         "--configs-seconds",
         default=selection.CONFIGS_S,
         type=command.count("number of seconds for configurations"),
         metavar="SECONDS",
-        help="start no further comparison of configurations after this time (default: %(default)s)",
+        help="seconds after which no further comparison of configurations starts (default: "
+        "%(default)s)",
     )
     add(
         "--with",
@@ -90,7 +92,7 @@ def parser() -> argparse.ArgumentParser:
         default=[],
         metavar="FILE",
         help="add a chapter that compares this machine with measurements that `compare --save` "
-        "kept elsewhere or earlier",
+        "made elsewhere or earlier",
     )
     arguments.cluster(parser, "add a chapter on a step that runs")
     arguments.soft_placement(parser)
@@ -260,8 +262,8 @@ def check_none_there(out: Path, force: bool) -> None:
     there = reported(out)
     if there and not force:
         raise UsageError(
-            f"There is a report in '{out}' already ({there[0]}); give --force to replace it, or "
-            "another folder with --out."
+            f"'{out}' already has a report ({there[0]}). Give --force to replace it, or another "
+            "folder with --out."
         )
 
 

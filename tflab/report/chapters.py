@@ -242,9 +242,9 @@ def methods(lab: Lab) -> Iterator[Part]:
         )
     yield (
         "In turn: untraced and traced steps alternate, so both run under the same conditions. The "
-        "untraced time is the time of a step; the traced time, which is longer, shows what it "
-        "consists of. Passes, devices and the graph that ran are read from the runtime's dumps. "
-        "The fate of each node is derived from the graphs before and after each pass."
+        "untraced time is the time of a step; the traced time, which is longer, shows its parts. "
+        "Passes, devices and the graph that ran are read from the runtime's dumps. The fate of "
+        "each node is derived from the graphs before and after each pass."
     )
 
 

@@ -28,7 +28,7 @@ def configurations(comparison: Comparison, seconds: int) -> Iterator[Part]:
     yield from execution.busy(comparison.quality)
     yield (
         f"An untraced step of {comparison.phase}, with the runtime's defaults and with one "
-        f"setting changed; weights and {comparison.unit}s are the same."
+        f"setting changed. All use the same weights and {comparison.unit}s."
     )
     yield Table(
         "What was changed",
@@ -47,9 +47,9 @@ def configurations_recipe(comparison: Comparison, names: tuple[str, ...], second
     others = " ".join(name for name in names if name != DEFAULT)
     sizes = " ".join(map(str, comparison.batch_sizes))
     return Recipe(
-        f"{plural(number, 'observation')}, each in new processes that take turns; after "
-        f"{plural(seconds, 'second')} none began but for those that a verdict takes. The command "
-        "takes longer and tells more.",
+        f"{plural(number, 'observation')}, each in new processes that take turns. After "
+        f"{plural(seconds, 'second')} none started, except those that a verdict requires. The "
+        "command takes longer and shows more.",
         f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes} "
         f"--configs {others}",
     )
@@ -62,7 +62,7 @@ def batch_sizes(comparison: Comparison) -> Iterator[Part]:
         yield view.side_by_side(comparison, TOP)
     if comparison.findings:
         yield Strip(
-            f"Findings, each computed from the tables{quality.mark(comparison.quality)}",
+            f"Findings, computed from the tables{quality.mark(comparison.quality)}",
             (Frame("", "", comparison.findings),),
         )
     yield view.steps(comparison)
@@ -84,7 +84,7 @@ def table(comparison: Comparison) -> Table:
         return f"{comparison.steps[size].mean_images_per_second:,.0f}"
 
     return Table(
-        f"{comparison.model}, {comparison.phase}: what was found at each batch size",
+        f"{comparison.model}, {comparison.phase}: findings at each batch size",
         (
             Column("batch", lambda size: str(size), right=True),
             Column("a step, median", lambda size: time(step(size)), right=True),
@@ -110,8 +110,8 @@ def finding_at(comparison: Comparison, size: int) -> str:
         return words
     longer = comparison.steps[size].untraced_ns.median / comparison.steps[before].untraced_ns.median
     return (
-        f"{words}; {size / before:g} x the {comparison.unit}s of batch {before} take "
-        f"{longer:.1f} x as long, by medians"
+        f"{words}; {size / before:g} x the {comparison.unit}s of batch {before} take {longer:.1f} "
+        "x as long (medians)"
     )
 
 
@@ -125,8 +125,8 @@ def elsewhere(here: Measurement, others: Mapping[str, Measurement]) -> Iterator[
         yield f"These measurements cannot be compared. {error}"
         return
     yield (
-        "The same step, measured elsewhere or at another time. First what differs, then by how "
-        "much each step and op differs."
+        "The same step, measured elsewhere or at another time: first the differences in set-up, "
+        "then the difference in time of each step and op."
     )
     yield from contrast_view.parts(held, TOP)
     yield elsewhere_recipe(here)
@@ -136,8 +136,8 @@ def elsewhere_recipe(here: Measurement) -> Recipe:
     comparison, count = here.comparison, len(here.observed.processes)
     sizes = " ".join(map(str, comparison.batch_sizes))
     return Recipe(
-        f"{count} process{'' if count == 1 else 'es'} one after the other, each of which is one "
-        f"observation. The command saves such a measurement on another machine.",
+        f"{count} process{'' if count == 1 else 'es'} one after the other; each process is one "
+        "observation. The command saves such a measurement on another machine.",
         f"python -m tflab.compare --model {comparison.model} --batch-sizes {sizes} "
         "--save there.json.gz",
     )

@@ -171,8 +171,8 @@ def walking(walked: Walked) -> str:
 def swept(comparison: Comparison) -> Recipe:
     rows = max(step.images for step in comparison.steps.values())
     return Recipe(
-        f"{plural(rows, comparison.unit)} of {comparison.data} at each batch size, untraced "
-        f"and traced in turn; the first {comparison.warmup} steps of each are not counted.",
+        f"{plural(rows, comparison.unit)} of {comparison.data} at each batch size, untraced and "
+        f"traced steps alternate; the first {comparison.warmup} steps of each are not counted.",
         f"python -m tflab.compare --model {comparison.model} "
         f"--batch-sizes {' '.join(map(str, comparison.batch_sizes))}",
     )

@@ -94,5 +94,5 @@ def moved(model: str, name: str, before: float, after: float, gradient: float) -
         ("larger", "smaller"),
         "",
         "larger" if after > before else "smaller",
-        f"The step goes against the gradient: after it {name} was {number(after)}.",
+        f"The step moves against the gradient: after it, {name} was {number(after)}.",
     )

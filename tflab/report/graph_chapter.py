@@ -44,7 +44,7 @@ def parts(walked: Walked, name: str) -> Iterator[Part]:
         yield from placement.gone(placing)
     yield Recipe(
         f"Colours and times in the graph: {contents.warm(step)} Times at each batch size in the "
-        f"panel: traced steps, folded as they came.{recorded(step)}",
+        f"panel: statistics of traced steps.{recorded(step)}",
         f"{contents.walking(walked)}\n"
         f"python -m tflab.follow {example(walked)} --model {walked.model}",
     )
@@ -58,7 +58,7 @@ def lines(walked: Walked) -> Iterator[Table]:
             made.setdefault(node.source, []).append(node.name)
     if 0 < len(made) <= SHORT:
         yield Table(
-            "The program, line by line, and the nodes that each line made",
+            "The program line by line, with the nodes that each line made",
             (
                 Column("line", lambda row: place(row[0])),
                 Column("code", lambda row: row[0].code, elastic=True),
@@ -83,7 +83,7 @@ def ahead(step: Execution) -> str:
     if step.recorded_step is None or not step.values:
         return ""
     return (
-        " Nothing is computed before the graph runs: the numbers in the drawing are those of "
+        " Nothing is computed before the graph runs: the numbers in the drawing come from "
         f"{step.recorded_step.which}, recorded later."
     )
 
@@ -117,7 +117,7 @@ def more_than_forward(walked: Walked) -> Iterator[str]:
 def left(placing: Placement) -> str:
     """`34 of them, beside 5 nodes of the runtime's own`."""
     stayed = sum(fate.fate == "executed" for fate in placing.ledger)
-    return f"{stayed:,} of them, beside {plural(len(placing.nodes) - stayed, 'node')} of its own"
+    return f"{stayed:,} of them, and added {plural(len(placing.nodes) - stayed, 'node')} of its own"
 
 
 def layout(walked: Walked) -> str:
@@ -125,9 +125,9 @@ def layout(walked: Walked) -> str:
     more = list(more_than_forward(walked))
     words = ["Forward flows down on the left" if more else "Data flow down"]
     if "gradients" in more:
-        words.append("the gradients flow up beside it, each at the layer that it derives")
+        words.append("the gradients flow up beside it, each next to its layer")
     if "updates" in more:
-        words.append("the updates of the variables stand on the right")
+        words.append("the updates of the variables are on the right")
     return f"{'; '.join(words)}."
 
 
@@ -145,14 +145,14 @@ def placed(one: Walked, two: Walked, name: str) -> Iterator[Part]:
     """`two` is a walk of the same model on two devices, up to its placement."""
     placing = two.placement
     yield (
-        f"The same program on two devices: {counts(placing)}. Where an edge leads from one to the "
-        "other, the runtime cuts it: a _Send on the one hands the tensor to a _Recv on the other. "
-        f"{placement.cuts(placing)}"
+        f"The same program on two devices: {counts(placing)}. If an edge leads from one device to "
+        "the other, the runtime cuts it: a _Send on one device passes the tensor to a _Recv on "
+        f"the other. {placement.cuts(placing)}"
     )
     yield Beside(tuple(drawn(walked, name) for walked in (one, two)), "device")
     yield placement.transfers(placing)
     yield Recipe(
-        "Devices, _Send and _Recv are read from the runtime's own dumps; the bytes are those of "
+        "Devices, _Send and _Recv are read from the runtime's own dumps; the bytes follow from "
         f"the shapes at batch size {placing.batch_size}.",
         f"python -m tflab.lifecycle --model {two.model} --devices {len(placing.partitions)} "
         "--stage placement",

@@ -52,7 +52,7 @@ def draw(graph: DrawnGraph) -> Figure:
     rows = sorted({box.row for box in boxes})
     places = {row: float(number) for number, row in enumerate(rows)}
     figure, (axes,) = style.canvas(
-        f"{graph.name}: {plural(len(nodes), 'node')} and what became of them",
+        f"{graph.name}: {plural(len(nodes), 'node')} and their fates",
         caption(len(nodes.keys() - left.keys())),
         PITCH * (len(rows) + 1),
     )
@@ -77,13 +77,13 @@ def draw(graph: DrawnGraph) -> Figure:
 
 
 def caption(gone: int) -> str:
-    words = "Scopes are closed, with the number of their nodes."
+    words = "Scopes are closed and show their number of nodes."
     if not gone:
         return words
     verb = "is" if gone == 1 else "are"
     return (
-        f"{words} {plural(gone, 'node')} {verb} not in the graph that runs: a box of which none "
-        "is left is dashed."
+        f"{words} {plural(gone, 'node')} {verb} not in the graph that runs: a box with no node "
+        "left is dashed."
     )
 
 

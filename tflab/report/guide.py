@@ -51,16 +51,16 @@ def end(nodes: Sequence[Node]) -> str:
 
 def differentiated(state: State, chain_rule: str) -> str:
     if not state.defined:
-        return f"The drawing is the one before. {state.about}"
+        return f"The drawing is the same as before. {state.about}"
     if SHORT < len(chain_rule) <= LONG:
         return f"{chain_rule}."
     if 0 < len(chain_rule) <= SHORT:
         return (
-            f"{chain_rule}: follow the arrows up. Beside each op stand the nodes that multiply "
-            "what comes from below by its factor."
+            f"{chain_rule}: follow the arrows up. Beside each op are the nodes that multiply the "
+            "gradient from below by its factor."
         )
     return (
-        "Follow the arrows up beside the forward graph: beside each op stands its derivative, "
+        "Follow the arrows up beside the forward graph: beside each op is its derivative, "
         "multiplied by the gradient from below. That is the chain rule."
     )
 
@@ -68,7 +68,7 @@ def differentiated(state: State, chain_rule: str) -> str:
 def placed(state: State) -> str:
     devices = Counter(short_device(node.device) for node in state.defined)
     if len(devices) == 1:
-        return f"Each node now shows where it will run: {next(iter(devices))}, all of them."
+        return f"Each node now shows its device: all run on {next(iter(devices))}."
     counts = ", ".join(f"{plural(count, 'node')} on {name}" for name, count in devices.items())
     return f"The colours are devices: {counts}."
 
@@ -78,7 +78,10 @@ def rewritten(state: State) -> str:
     does = f"{name} {state.about}" if state.about else f"this is {name}"
     changes = [
         f"{words} ({plural(count, 'node')})"
-        for words, count in (("what goes", len(state.gone)), ("what changes", len(state.touched)))
+        for words, count in (
+            ("what is removed", len(state.gone)),
+            ("what changes", len(state.touched)),
+        )
         if count
     ]
     if not changes:
@@ -92,6 +95,6 @@ def ran(ns: Mapping[str, float]) -> str:
         return "These nodes ran."
     most = max(spent, key=spent.__getitem__)
     return (
-        f"The stronger the colour, the longer the node took; {most} took longest, "
+        f"The stronger the colour, the longer the node took. {most} took longest: "
         f"{time(spent[most])} in a traced step (median)."
     )

@@ -45,13 +45,13 @@ def markdown(part: Part, names: Mapping[int, str]) -> str:
     if isinstance(part, DrawnGraph):
         return (
             f"![{escape(part.name)}]({FOLDER}/{names[id(part)]}.png)\n\n"
-            "In [report.html](report.html) its nodes can be clicked; these are its states.\n\n"
+            "In [report.html](report.html) you can click its nodes; its states are listed here.\n\n"
             + rendered(changes(part.drawing.states))
             + idle(part)
         )
     if isinstance(part, Beside):
         graphs = "; ".join(graph.name for graph in part.graphs)
-        return f"The drawings of these are in [report.html](report.html): {escape(graphs)}."
+        return f"[report.html](report.html) has the drawings of: {escape(graphs)}."
     return rendered(part)
 
 

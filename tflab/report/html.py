@@ -169,9 +169,11 @@ def inline(svg: str) -> Markup:
     for element in root.iter():
         tag = element.tag.rpartition("}")[2]
         if tag not in SHAPES:
-            raise ValueError(f"A plot holds a <{tag}>, which may not stand in a page.")
+            raise ValueError(f"A plot contains a <{tag}>, which is not allowed in a page.")
         if tag == "image" and not all(map(PIXELS.fullmatch, addresses(element))):
-            raise ValueError("A plot holds an image from elsewhere, which may not be asked for.")
+            raise ValueError(
+                "A plot contains an image from another site, which is not allowed in a page."
+            )
         element.tag = tag
         declarations = (part.split(":", 1) for part in element.attrib.pop("style", "").split(";"))
         for declaration in declarations:

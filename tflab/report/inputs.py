@@ -20,12 +20,12 @@ def measurements(paths: Sequence[str], model: str) -> Mapping[str, Measurement]:
     for name, measurement in found.items():
         of = measurement.comparison
         if of.model != Path(model).name and of.model != model:
-            raise UsageError(f"'{name}' was measured of '{of.model}', not of '{model}'.")
+            raise UsageError(f"'{name}' is a measurement of '{of.model}', not of '{model}'.")
         if (of.phase, of.by) != ("inference", "op") or not {*BATCH_SIZES} & {*of.batch_sizes}:
             raise UsageError(
-                f"'{name}' cannot be compared with a report, which is of inference by op at batch "
-                f"sizes {', '.join(map(str, BATCH_SIZES))}; it is of {of.phase} by {of.by} at "
-                f"{', '.join(map(str, of.batch_sizes))}."
+                f"'{name}' cannot be compared with a report: a report measures inference by op at "
+                f"batch sizes {', '.join(map(str, BATCH_SIZES))}, and this is {of.phase} by "
+                f"{of.by} at {', '.join(map(str, of.batch_sizes))}."
             )
     return found
 
@@ -37,8 +37,8 @@ def training(logdir: str, model: str) -> History:
     path = Path(logdir) / history.NAME
     if not path.is_file():
         raise UsageError(
-            f"The logdir '{logdir}' is not that of a training: there is no {history.NAME} in it. "
-            "Give one that `python -m tflab.train` has written."
+            f"The logdir '{logdir}' is not from a training: it has no {history.NAME}. Give one "
+            "that `python -m tflab.train` wrote."
         )
     try:
         trained = history.read(path)
@@ -51,7 +51,7 @@ def training(logdir: str, model: str) -> History:
         )
     if not trained.epochs:
         raise UsageError(
-            f"The training in '{logdir}' has not finished an epoch; let it go on with "
-            f"`python -m tflab.train --resume --logdir {shlex.quote(logdir)}`."
+            f"The training in '{logdir}' has not finished an epoch. Continue it with `python -m "
+            f"tflab.train --resume --logdir {shlex.quote(logdir)}`."
         )
     return trained

@@ -122,7 +122,7 @@ def parts(
     if "training" in needs:
         curves, whole = wanted.trained, True
         if curves is None and has_loss(model, walked, options):
-            announce(f"training {model} for {EPOCHS} epochs, {TRAINING_S} s at most")
+            announce(f"training {model} for {EPOCHS} epochs, at most {TRAINING_S} s")
             curves, whole = train(model, options)
         yield {"training"}, "history", curves
         if not whole:
@@ -134,7 +134,7 @@ def parts(
         if compared.interrupted:
             raise KeyboardInterrupt
     if several:
-        announce(f"{model} on {over_tasks.called(wanted.cluster)}, cut by {wanted.split}")
+        announce(f"{model} on {over_tasks.called(wanted.cluster)}, split by {wanted.split}")
         yield {"tasks"}, "tasks", over_tasks.measure(model, several, options)
 
 

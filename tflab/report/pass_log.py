@@ -35,7 +35,7 @@ def as_written(stage: Frontend) -> State:
     return State(
         stage="frontend",
         title="Written",
-        about="The program's lines have become nodes. Nothing is computed yet.",
+        about="The lines of the program have become nodes. Nothing is computed yet.",
         lines=(f"{plural(len(stage.nodes), 'node')}, {plural(edge_count(stage.nodes), 'edge')}",),
         gone=(),
         defined=stage.nodes,
@@ -47,7 +47,7 @@ def with_gradients(before: Frontend, stage: Backward) -> State:
     new = tuple(node for node in stage.nodes if old.get(node.name) != node)
     about = "Each op's gradient function added the nodes that compute its gradient."
     if stage.inferred:
-        about = "The graph came with its gradients: nothing is added."
+        about = "The graph already has its gradients: nothing was added."
     elif not stage.added_nodes:
         about = "There is nothing to differentiate, so nothing was added."
     lines = tuple(grown(stage)) if stage.added_nodes else ()
@@ -58,8 +58,9 @@ def grown(stage: Backward) -> Iterator[str]:
     derived = sum(bool(gradient.nodes) for gradient in stage.gradients)
     updates = len(stage.update_nodes)
     yield (
-        f"{plural(len(stage.added_nodes) - updates, 'node')} to derive {plural(derived, 'op')}, "
-        f"{plural(updates, 'node')} to update {plural(stage.variable_count, 'variable')}"
+        f"{plural(len(stage.added_nodes) - updates, 'node')} to differentiate "
+        f"{plural(derived, 'op')}, {plural(updates, 'node')} to update "
+        f"{plural(stage.variable_count, 'variable')}"
     )
     if stage.gradient_checks:
         worst = max(check.max_relative_error for check in stage.gradient_checks)
@@ -172,7 +173,7 @@ def changes(states: Sequence[State]) -> Table:
     """The states as a table: how many nodes each left, and what was done to get there."""
     counts = node_counts(states, versions(states))
     return Table(
-        "What became of the graph, step by step",
+        "The changes of the graph, step by step",
         (
             Column("step", lambda row: row[0].title),
             Column("nodes before", lambda row: f"{row[1]:,}", right=True),

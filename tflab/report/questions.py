@@ -45,12 +45,12 @@ def nodes_that_run(walked: Walked) -> Question:
     made = len(placing.nodes) - left
     return Question(
         f"{called(walked.model)} has {plural(len(placing.user_nodes), 'node')} when the runtime "
-        "gets it. How many of these will run?",
+        "receives it. How many of these will run?",
         (),
         "nodes",
         str(left),
-        f"The passes took the others: {others or 'none'}. "
-        f"{plural(made, 'node')} more that ran {'was' if made == 1 else 'were'} the runtime's own.",
+        f"Fates of the others: {others or 'none'}. The runtime added {plural(made, 'node')} that "
+        "also ran.",
     )
 
 
@@ -113,13 +113,10 @@ def longer(comparison: Comparison, small: int, large: int) -> Iterator[Question]
     article = "an" if comparison.unit == "image" else "a"
     why = f"{article} {comparison.unit} costs no less than before"
     if ratio < large / small:
-        why = (
-            f"inferred: more {comparison.unit}s share what a step and its ops cost whatever their "
-            "batch is"
-        )
+        why = f"inferred: more {comparison.unit}s share the fixed cost of a step and its ops"
     yield Question(
-        f"How many times as long as a step of {called(comparison.model)} at batch {small} will one "
-        f"at {large} take?",
+        f"A step of {called(comparison.model)} at batch {large} takes how many times as long as "
+        f"one at batch {small}?",
         (),
         "x",
         f"{ratio:.1f}",

@@ -26,7 +26,10 @@ def top_ops(walked: Walked, compared: Comparison) -> Iterator[Part]:
     yield Recipe(contents.warm(step), contents.walking(walked))
     yield from execution.costs(step)
     if step.control:
-        yield Recipe("Untraced, in turn.", f"{contents.walking(walked)} --experiments")
+        yield Recipe(
+            "Untraced steps, alternating with traced ones.",
+            f"{contents.walking(walked)} --experiments",
+        )
     for size in compared.batch_sizes:
         yield view.costs(compared, size, TOP)
     yield from fewer_rows(compared)
@@ -40,13 +43,13 @@ def trains(walked: Walked) -> bool:
 def phases(walked: Walked) -> str:
     """Why some numbers are of training and others of inference."""
     if not trains(walked):
-        return f"{walked.model} is not trained here: all numbers are those of inference."
+        return f"{walked.model} is not trained here: all numbers are from inference."
     return (
-        "The graphs, their nodes, times and memory are those of a training step, because only that "
-        "goes through all stages: it has gradients, and updates of the variables. What is compared "
-        "by batch size or configuration is inference: each of them works on the same rows with "
-        "the same weights, so nothing else differs; a training step would change the weights "
-        "from one to the next."
+        "The graphs, their nodes, times and memory are from a training step, because only a "
+        "training step goes through all stages: it has gradients, and updates of the variables. "
+        "The comparisons of batch sizes and configurations measure inference: all use the same "
+        "rows and weights, so nothing else differs. A training step would change the weights from "
+        "step to step."
     )
 
 
@@ -58,9 +61,7 @@ def fewer_rows(compared: Comparison) -> Iterator[str]:
         if len(rows) < TOP
     ]
     if counts:
-        yield (
-            f"A table has fewer than {TOP} rows where no more types of op ran: {', '.join(counts)}."
-        )
+        yield (f"A table has fewer than {TOP} rows if fewer types of op ran: {', '.join(counts)}.")
 
 
 def times(walked: Walked) -> Iterator[Part]:
@@ -84,7 +85,8 @@ def memory(walked: Walked) -> Iterator[Part]:
         yield pictures.picture("buffers", plots.buffers.draw, step.buffers)
     yield from buffers.blocks(step.buffers)
     yield Recipe(
-        f"From what each op asked its allocators for in traced steps. {contents.warm(step)}",
+        "Computed from the memory that each op requested from its allocators in traced steps. "
+        f"{contents.warm(step)}",
         contents.walking(walked),
     )
 
@@ -92,13 +94,13 @@ def memory(walked: Walked) -> Iterator[Part]:
 def roofline(compared: Comparison) -> Iterator[Part]:
     largest, peaks = compared.batch_sizes[-1], compared.peaks
     if peaks is None:
-        yield "There is no roof: this machine's peaks were not measured."
+        yield "No roof is drawn, because the peaks of this machine were not measured."
         return
     yield pictures.picture("roofline", plots.roofline.draw, compared.tables[largest], peaks)
     yield Recipe(
-        f"Inference at batch {largest}. FLOPs are counted from shapes, "
-        "bytes are those of all inputs and outputs. The roof is this machine's, by a benchmark of "
-        f"3 seconds: {words.roof(peaks)}.",
+        f"Inference at batch {largest}. FLOPs are counted from shapes; bytes are those of all "
+        "inputs and outputs. The roof of this machine was measured by a benchmark of 3 seconds: "
+        f"{words.roof(peaks)}.",
         f"python -m tflab.compare --model {compared.model} --batch-sizes {largest}",
     )
 
@@ -114,22 +116,23 @@ def maps_of(walked: Walked) -> Maps | None:
 
 def network(walked: Walked, maps: Maps) -> Iterator[Part]:
     yield (
-        "From the top down the image goes through the layers: what each of them handed to the "
-        "next, a tile for each channel. On the right, from the bottom up, how the loss changes "
-        "with each of these numbers. A max-pool hands its gradient to the largest of its elements "
-        "alone, and a ReLU to those above 0: the rest is white."
+        "From top to bottom, the image passes through the layers: each row shows the output of a "
+        "layer, with one tile for each channel. On the right, from bottom to top, is the gradient "
+        "of the loss with respect to each of these numbers. A max-pool passes its gradient only "
+        "to the largest of its elements, and a ReLU only to those above 0: the rest is white."
     )
     record = maps.probabilities
     if record and is_softmax_less_label(record, walked.execution.batch_size):
         yield (
-            "The last row is where it begins: the gradient by a score is its probability, less 1 "
-            f"for the label ({record.label}), over the images of the batch. Against it, the score "
-            "of the label goes up and every other goes down."
+            "The gradient starts in the last row: the gradient with respect to a score is its "
+            f"probability, minus 1 for the label ({record.label}), divided by the number of "
+            "images in the batch. A step against it raises the score of the label and lowers all "
+            "others."
         )
     yield pictures.picture("feature_maps", plots.feature_maps.draw, maps)
     yield Recipe(
-        "Every tensor is read from one step that the runtime's debugger recorded, and that is not "
-        "among the timed ones. Where a line says softmax, tflab has taken it of the scores.",
+        "Every tensor is read from one step that the runtime's debugger recorded and that was "
+        "not timed. If a line says softmax, tflab computed it from the scores.",
         contents.walking(walked),
     )
 

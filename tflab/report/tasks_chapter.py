@@ -32,8 +32,8 @@ def parts(model: str, made: OverTasks) -> Iterator[Part]:
         yield from one_step(model, made, made.shown)
     yield from scaling_view.tables(made.scaling)
     yield Recipe(
-        f"{made.steps} untraced steps and as many traced ones in turn, at each number of tasks; "
-        "new sessions and, on this machine, new tasks for each.",
+        f"{made.steps} untraced steps and as many traced ones, alternating, at each number of "
+        "tasks, each with new sessions and, on this machine, new tasks.",
         scaled(model, made),
     )
 
@@ -68,8 +68,8 @@ def in_order(placing: Placement) -> Placement:
 def sent(over: Network) -> str:
     amount = size(sum(tensor.bytes for tensor in over.tensors))
     return (
-        f"A step sends {plural(len(over.tensors), 'tensor')} over the wire, {amount} in all; one "
-        "of 0 bytes only carries the order."
+        f"A step sends {plural(len(over.tensors), 'tensor')} over the wire, {amount} in all. A "
+        "tensor of 0 bytes only enforces an order."
     )
 
 

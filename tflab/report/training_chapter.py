@@ -20,7 +20,7 @@ def title(lab: Lab) -> str:
 
 def parts(lab: Lab) -> Iterator[Part]:
     if lab.history is None:
-        yield f"{lab.model} has no loss, so there is nothing to train."
+        yield f"{lab.model} has no loss, so it cannot be trained."
         return
     yield pictures.picture("curves", plots.curves.draw, lab.history)
     if lab.history.interrupted:
@@ -30,8 +30,8 @@ def parts(lab: Lab) -> Iterator[Part]:
     origin = f"Read from {lab.logdir}." if lab.logdir else "Trained for this report."
     means = "Losses and accuracies are means" if classified(lab.history) else "Losses are means"
     yield Recipe(
-        f"{origin} {means} over rows; the test reads all test rows at the end of each epoch."
-        f"{left_out(lab.history)}",
+        f"{origin} {means} over rows; the test uses all test rows at the end of each "
+        f"epoch.{left_out(lab.history)}",
         f"python -m tflab.train --model {lab.model} --epochs {len(lab.history.epochs) or EPOCHS} "
         f"--batch-size {lab.history.batch_size} --seed {lab.history.seed}",
     )
@@ -40,7 +40,7 @@ def parts(lab: Lab) -> Iterator[Part]:
 def left_out(history: History) -> str:
     """Which steps the rows a second are not of."""
     traced = view.traced_steps(history)
-    return f" {traced}: they are in the time and not in the rows a second." if traced else ""
+    return f" {traced}: the time includes traced steps, the rows a second do not." if traced else ""
 
 
 def classified(history: History) -> bool:

@@ -91,13 +91,13 @@ def begun(number: int, task: subprocess.Popen[bytes], notes: IO[bytes]) -> str:
     if address:
         return address
     if not in_time:
-        raise TflabError(f"Task {number} of the cluster did not begin within {START_S} s.")
+        raise TflabError(f"Task {number} of the cluster did not start within {START_S} s.")
     status = task.wait()
     notes.seek(0)
     last = notes.read().decode(errors="backslashreplace").strip().splitlines()[-1:]
     raise TflabError(
-        f"Task {number} of the cluster ended before it began, with status {status}"
-        f"{': ' + last[0] if last else '.'}"
+        f"Task {number} of the cluster ended during start-up, with status "
+        f"{status}{': ' + last[0] if last else '.'}"
     )
 
 
@@ -139,14 +139,14 @@ def check_reach(addresses: Sequence[str]) -> None:
         if not passes_on([address], host):
             raise TflabError(
                 f"Task {number} of the cluster, {address}, cannot reach this process at "
-                f"{server.own(host)}. Let connections from there to here pass, and start the task "
-                "at an address of the same network."
+                f"{server.own(host)}. Allow connections from there to here, and start the task at "
+                "an address of the same network."
             )
     for (one, first), (other, second) in combinations(enumerate(addresses), 2):
         if not passes_on([first, second], host):
             raise TflabError(
                 f"Task {one} of the cluster, {first}, and task {other}, {second}, cannot reach "
-                "each other. Start each at an address that the other one reaches."
+                "each other. Start each at an address that the other can reach."
             )
     raise TflabError("The tasks of the cluster cannot all reach one another at once.")
 

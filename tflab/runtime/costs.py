@@ -55,7 +55,7 @@ def concrete(
             tf.import_graph_def(graph.as_graph_def(), input_map=fed, name="")
     except (KeyError, ValueError) as error:
         reason = str(error).strip("'\"").partition("\n")[0]
-        raise TflabError(f"The graph does not take feeds of these shapes: {reason}") from error
+        raise TflabError(f"The graph does not accept feeds of these shapes: {reason}") from error
     operations = {op.name: op for op in copy.get_operations()}
     for node in executed:
         outputs = operations[node.name].outputs if node.name in operations else ()

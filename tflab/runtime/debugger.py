@@ -56,14 +56,14 @@ def refusal(names: Iterable[str], bytes_: int, files: int, folder: str) -> str:
     for name in names:
         if not is_safe(name):
             short = name if len(name) <= 80 else f"{name[:80]}..."
-            return f"The runtime would make the path of a file from the name '{short}'."
+            return f"The runtime would use the name '{short}' as the path of a file."
     if bytes_ > MOST_BYTES:
-        return f"Its tensors have {size(bytes_)}, and at most {size(MOST_BYTES)} are written."
+        return f"Its tensors have {size(bytes_)}, but tflab records at most {size(MOST_BYTES)}."
     if files > MOST_FILES:
-        return f"It computes {files:,} tensors, and at most {MOST_FILES:,} are written."
+        return f"It computes {files:,} tensors, but tflab records at most {MOST_FILES:,}."
     free, needed = shutil.disk_usage(folder).free, 2 * (bytes_ + files * FILE_BYTES)
     if needed > free:
-        return f"It wants {size(needed)} of room, and {folder} has {size(free)}."
+        return f"It needs {size(needed)} of disk space, and {folder} has {size(free)}."
     return ""
 
 

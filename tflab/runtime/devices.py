@@ -75,7 +75,7 @@ def reason_of(op: tf.Operation, device: str) -> str:
     if mates := [name for name in colocated_with(op) if name != op.name]:
         return f"colocated with {mates[0]}"
     if op.device:
-        reason = f"asked for by {requester(op)}"
+        reason = f"requested by {requester(op)}"
         if matches(op.device, device):
             return reason
         request = op.device.rpartition("device:")[2]

@@ -169,7 +169,7 @@ def dump_name(file: str) -> DumpName:
     raise private.moved(
         "the moment of a graph dump",
         "tensorflow/core/util/debug_data_dumper.cc",
-        "Placement works without the way through the passes.",
+        "Placement works without the pass log.",
         f"a dump is called '{file}'",
     )
 
@@ -179,6 +179,6 @@ def no_dumps() -> TflabError:
     return private.moved(
         "the graph dumps of the runtime",
         "tensorflow/core/util/debug_data_dumper.cc",
-        "Placement works without the way through the passes.",
+        "Placement works without the pass log.",
         "it wrote none",
     )

@@ -72,7 +72,7 @@ class Counts:
         try:
             counts = [self.count(node, number) for number in range(self.runs(node))]
         except (KeyError, IndexError):
-            return Unknown(node.op, "its definition is not that of its type")
+            return Unknown(node.op, "its definition differs from that of its op")
         except ValueError as reason:
             return Unknown(node.op, str(reason))
         return counts[0] if len(set(counts)) == 1 else sum(counts) / len(counts)
@@ -82,7 +82,7 @@ class Counts:
         tensors = (*node.inputs, *outputs_of(node))
         lengths = {len(self.placed.varying[one]) for one in tensors if one in self.placed.varying}
         if len(lengths) > 1:
-            raise ValueError("its inputs changed their shapes, and not as often as it ran")
+            raise ValueError("its inputs changed their shapes, but not once per run")
         return lengths.pop() if lengths else 1
 
     def count(self, node: Node, number: int) -> int:

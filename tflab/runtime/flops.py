@@ -77,9 +77,9 @@ SCATTERED = " ".join(
     for how in ("Add", "Div", "Max", "Min", "Mul", "Sub")
 )
 # Types of which shapes do not decide the count, and why
-DRAWN = "how many operations a random number takes depends on its generator"
-STEPS = "how many steps it runs is a value, and only its shapes are known"
-SORTED = "how many comparisons it makes depends on the values"
+DRAWN = "the number of operations for a random number depends on the generator"
+STEPS = "its number of steps is a value, and only shapes are known"
+SORTED = "the number of comparisons depends on the values"
 WITHOUT: Mapping[str, str] = {
     **dict.fromkeys(("RandomStandardNormal", "RandomUniform", "TruncatedNormal"), DRAWN),
     **dict.fromkeys(("RandomShuffle", "RandomUniformInt", "Multinomial", "RandomGammaV2"), DRAWN),

@@ -46,15 +46,15 @@ def check(number: int, address: str) -> None:
     if state.startswith(UNREACHED):
         raise TflabError(f"{name} cannot be reached{state.removeprefix(UNREACHED)}. {start}")
     if state == OTHER:
-        raise TflabError(f"{name} is no task: a server of another kind answers there. {start}")
+        raise TflabError(f"{name} is not a task: another kind of server answers there. {start}")
     ours = server.job()
     if state != ours:
         version = state.removeprefix("tflab_").replace("_", ".")
         if version == state:
-            raise TflabError(f"{name} answers, but is no task of tflab. {start}")
+            raise TflabError(f"{name} answers, but is not a task of tflab. {start}")
         raise TflabError(
             f"{name} runs TensorFlow {version}, and this process {tf.__version__}: tasks of "
-            "different versions do not promise to understand each other. Install the same there."
+            "different versions may be incompatible. Install the same version there."
         )
 
 
@@ -106,7 +106,7 @@ def lost(addresses: Sequence[str]) -> list[str]:
         elif state.startswith(UNREACHED):
             clauses.append(f"task {number} ({address}) is gone")
         elif state == RESTARTED:
-            clauses.append(f"task {number} ({address}) was started anew")
+            clauses.append(f"task {number} ({address}) was restarted")
     return clauses
 
 
@@ -119,7 +119,7 @@ def end(address: str) -> None:
         server.disconnect(address)
 
 
-# What a step fails with where a task has gone, stands still or was started anew
+# What a step fails with where a task has gone, stands still or was restarted
 AWAY = (tf.errors.UnavailableError, tf.errors.DeadlineExceededError, tf.errors.AbortedError)
 
 
@@ -137,8 +137,9 @@ def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError 
         # A task ends the sessions of a master when another one of the same name begins
         # (`SessionMgr::CreateSession` in core/distributed_runtime/session_mgr.cc).
         return LostTaskError(
-            f"A step over {plural(len(addresses), 'task')} was given up: another command began to "
-            "use one of them, and a task serves one command at a time. Start tasks for each."
+            f"A step over {plural(len(addresses), 'task')} was abandoned: another command started "
+            "to use one of them, and a task serves one command at a time. Start separate tasks "
+            "for each command."
         )
     if isinstance(error, tf.errors.UnavailableError):
         return RefusedError(f"The connection between two tasks broke: {first_line(error)}.")
@@ -148,7 +149,7 @@ def refused(error: tf.errors.OpError, addresses: Sequence[str]) -> RefusedError 
 def check_all(addresses: Sequence[str]) -> None:
     """Raise LostTaskError where a task has gone: a session would wait until its time limit.
 
-    One that was started anew is as good as any for a session that begins."""
+    One that was restarted is as good as any for a session that begins."""
     for address in addresses:
         INCARNATIONS.pop(address, None)
     if clauses := lost(addresses):
@@ -157,7 +158,7 @@ def check_all(addresses: Sequence[str]) -> None:
 
 def given_up(addresses: Sequence[str], clauses: Sequence[str]) -> LostTaskError:
     tasks = plural(len(addresses), "task")
-    return LostTaskError(f"A step over {tasks} was given up: {' and '.join(clauses)}.")
+    return LostTaskError(f"A step over {tasks} was abandoned: {' and '.join(clauses)}.")
 
 
 def first_line(error: tf.errors.OpError) -> str:

@@ -43,20 +43,19 @@ def refused(error: tf.errors.OpError, options: Options, graph: tf.Graph) -> Refu
         return lost
     if isinstance(error, tf.errors.DeadlineExceededError):
         return LateError(
-            f"A step did not end within {TIME_LIMIT_S} s, and was given up: something in the graph "
-            "waits for ever, such as a queue that nobody fills."
+            f"A step did not end within {TIME_LIMIT_S} s and was stopped: something in the graph "
+            "waits for ever, such as a queue that is never filled."
         )
     message = sentence(error.message)
     if options.of_file.side_effects and not is_harmless(message, graph):
         return withheld(error, graph)
     if isinstance(error, tf.errors.OutOfRangeError) and message.startswith(END_OF_DATA):
         return RanDryError(
-            f"The data that the graph reads by itself ran dry: {message}. There are more steps to "
-            "take than batches; let the data begin anew with tf.data's `repeat()`, or take fewer "
-            "steps."
+            f"The input data of the graph ended: {message}. There are more steps than batches. "
+            "Repeat the data with tf.data's `repeat()`, or run fewer steps."
         )
     if any(words in message for words in OF_DEVICES) and not options.soft_placement:
-        message = f"{ended(message)} Give --soft-placement to let another device do it."
+        message = f"{ended(message)} Give --soft-placement to run it on another device."
     if message.startswith("Multiple CPU devices"):
         message += ": XLA put nodes of several devices into one cluster. Give --devices 1."
     nodes = tuple(NAMED.findall(error.message))
@@ -74,7 +73,7 @@ def beyond_confinement(message: str, nodes: Sequence[str], graph: tf.Graph) -> s
     types = dict(types_of(graph))
     writes = any(WRITERS.search(types.get(node, "")) for node in nodes)
     folder = os.path.dirname(about_file["path"]) or "."
-    return f" Give --allow-{'write' if writes else 'read'} {folder} if you trust the graph with it."
+    return f" Give --allow-{'write' if writes else 'read'} {folder} if you trust the graph."
 
 
 def is_harmless(message: str, graph: tf.Graph) -> bool:
@@ -91,8 +90,8 @@ def withheld(error: tf.errors.OpError, graph: tf.Graph) -> WithheldError:
     named = [name for name in NAMED.findall(error.message) if name in types]
     where = f"'{named[0]}' ({types[named[0]]})" if named else "It"
     refusal = WithheldError(
-        f"The runtime refused the step: {where} ended in {type(error).__name__}. What it said is "
-        "not repeated, because with --allow-side-effects it may quote a file. TensorFlow itself "
+        f"The runtime refused the step: {where} ended in {type(error).__name__}. Its message is "
+        "not shown, because with --allow-side-effects it may quote a file. TensorFlow itself "
         "shows it."
     )
     refusal.nodes = tuple(named)

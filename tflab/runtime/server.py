@@ -71,9 +71,9 @@ def check_free(host: str, port: int) -> None:
             probe.bind(name)
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            why = "the port is in use; give another, or 0 for a free one"
+            why = "the port is in use; give another, or 0 for any free port"
         elif error.errno == errno.EADDRNOTAVAIL or isinstance(error, socket.gaierror):
-            why = f"this machine has no address '{host}'; give one of its own, or 127.0.0.1"
+            why = f"this machine has no address '{host}'; give one of its addresses, or 127.0.0.1"
         else:
             why = f"{error.strerror}; give another port"
         raise UsageError(f"No task can listen at {host}:{port}: {why}.") from error
@@ -172,5 +172,5 @@ def host_towards(address: str) -> str:
             found = str(probe.getsockname()[0])
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
-        raise TflabError(f"No route leads from this machine to {address}: {reason}.") from error
+        raise TflabError(f"This machine has no route to {address}: {reason}.") from error
     return f"[{found}]" if family == socket.AF_INET6 else found

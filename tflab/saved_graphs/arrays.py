@@ -36,10 +36,12 @@ def load(name: str, file: str) -> np.ndarray:
         raise UsageError(f"'{file}' cannot be fed to '{name}': {error}") from error
     except MemoryError as error:
         raise UsageError(
-            f"'{file}' cannot be fed to '{name}': it needs more memory than there is."
+            f"'{file}' cannot be fed to '{name}': it needs more memory than is available."
         ) from error
     if not isinstance(values, np.ndarray):
-        raise UsageError(f"'{file}' holds several arrays; feed '{name}' from a .npy file of one.")
+        raise UsageError(
+            f"'{file}' contains several arrays. Feed '{name}' from a .npy file with one array."
+        )
     return values
 
 
@@ -54,7 +56,7 @@ def check_length(stream: BinaryIO) -> None:
     claimed, there = prod(shape) * dtype.itemsize, os.fstat(stream.fileno()).st_size - stream.tell()
     stream.seek(0)
     if claimed > there and not dtype.hasobject:
-        raise ValueError(f"its header claims {size(claimed)}, and {size(there)} follow it.")
+        raise ValueError(f"its header declares {size(claimed)}, but {size(there)} follow.")
 
 
 def check_shape(
@@ -65,6 +67,6 @@ def check_shape(
     if name in given and not tensor.shape.is_compatible_with(given[name].shape):
         takes = ", ".join("any" if dim is None else str(dim) for dim in tensor.shape.as_list())
         raise UsageError(
-            f"'{files[name]}' has the shape {list(given[name].shape)}, and '{name}' takes "
-            f"[{takes}]; feed it an array of that shape."
+            f"'{files[name]}' has the shape {list(given[name].shape)}, but '{name}' takes "
+            f"[{takes}]. Feed it an array of that shape."
         )

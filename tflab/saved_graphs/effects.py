@@ -37,7 +37,7 @@ def of_type(op: str, op_def: Any) -> str | None:
     if op in HARMLESS:
         return None
     if op_def is None:
-        return "is of a type that TensorFlow does not know"
+        return "has an op that TensorFlow does not know"
     return by_definition(op_def)
 
 

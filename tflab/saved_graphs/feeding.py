@@ -48,7 +48,8 @@ def named(graph: tf.Graph, keys: Mapping[str, Any], name: str) -> str:
     tensor = fetching.tensor(graph, name)
     if not graph.is_feedable(tensor):
         raise UsageError(
-            f"'{name}' cannot be fed: TensorFlow does not let it. Feed a tensor that is made of it."
+            f"'{name}' cannot be fed, because TensorFlow does not allow it. Feed a tensor that is "
+            "computed from it."
         )
     return tensor.name
 
@@ -62,7 +63,9 @@ def inputs_of(graph: tf.Graph, signature: Any) -> tuple[list[tf.Tensor], list[st
             try:
                 tensor = graph.get_tensor_by_name(name)
             except (KeyError, ValueError):
-                notes.append(f"The input '{key}' of its signature is '{name}', which is not there.")
+                notes.append(
+                    f"The input '{key}' of its signature is '{name}', which is not in the graph."
+                )
                 continue
             if graph.is_feedable(tensor):
                 tensors.append(tensor)
@@ -76,8 +79,8 @@ def check_used(asked: Asked, graph: tf.Graph, needed: Collection[str], runs: Seq
     for name in asked.tensors:
         if graph.get_tensor_by_name(name).op.name not in needed:
             raise UsageError(
-                f"'{name}' is fed for nothing: what runs ({', '.join(runs[:NAMES])}) does not "
-                "depend on it. Leave it out, or choose what runs with --fetch."
+                f"'{name}' is fed in vain: the fetches ({', '.join(runs[:NAMES])}) do not depend "
+                "on it. Omit it, or choose the fetches with --fetch."
             )
 
 
@@ -85,8 +88,8 @@ def refuse_handles(handles: Sequence[tf.Tensor]) -> None:
     """Raise TflabError for what would have to be fed and cannot be."""
     for tensor in handles:
         raise TflabError(
-            f"'{label(tensor)}' has to be fed a {tensor.dtype.name}, which is no array: it can be "
-            "neither made up nor read from a file."
+            f"'{label(tensor)}' must be fed a {tensor.dtype.name}, which is not an array: it can "
+            "be neither made up nor read from a file."
         )
 
 
@@ -95,7 +98,7 @@ def refuse_empty(asked: Asked, given: Mapping[str, np.ndarray]) -> None:
     for name, array in given.items():
         if array.ndim and not len(array):
             raise UsageError(
-                f"'{asked.files[name]}' has no rows to feed to '{name}'; give it some."
+                f"'{asked.files[name]}' has no rows to feed to '{name}'. Give an array with rows."
             )
 
 

@@ -63,8 +63,8 @@ def asked_for(graph: tf.Graph, nodes: Sequence[Node], names: Iterable[str]) -> t
     repeated = within_loops(nodes) if here else ()
     if inside := next((name for name in here if node_of(name) in repeated), None):
         raise UsageError(
-            f"'{inside}' is within a loop, which sets it in each iteration, so TensorFlow does not "
-            "fetch it. Fetch what the loop gives."
+            f"'{inside}' is in a loop, which sets it in each iteration, so TensorFlow cannot "
+            "fetch it. Fetch an output of the loop."
         )
     return tuple(
         name if ":" in name or not ops[name].outputs else f"{name}:0"
@@ -102,7 +102,7 @@ def fetches_of(
     # Without placeholders: what is made of queues, files or iterators.
     brought = after(rest, {n.name for n in rest if not n.inputs and n.op not in QUIET})
     chosen = next((some for some in (within(sinks, fed), within(sinks, brought)) if some), sinks)
-    return tuple(f"{node.name}:0" for node in chosen[:LISTED]), "nothing uses their outputs"
+    return tuple(f"{node.name}:0" for node in chosen[:LISTED]), "no other node uses their outputs"
 
 
 def is_value(node: Node) -> bool:
@@ -164,10 +164,10 @@ def nothing_to_run(nodes: Sequence[Node]) -> UnreadyError:
     """Why nothing is run by default, and what could be."""
     made = [node.name for node in nodes if is_value(node) and node.op not in PLACEHOLDERS]
     return UnreadyError(
-        "The graph has nothing to run by itself: it has only constants, variables, and nodes that "
-        "save, restore or keep the books, or each output is taken by another node."
+        "tflab found nothing to run in the graph: it has only constants, variables, and nodes "
+        "that save, restore or do bookkeeping, or every output is used by another node."
         if made
-        else "The graph has nothing to run: none of its nodes computes anything.",
+        else "The graph has nothing to run: none of its nodes computes a value.",
         fetches=tuple(reversed(made)),
     )
 

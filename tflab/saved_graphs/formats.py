@@ -70,7 +70,7 @@ def read(path: Path) -> GraphFile:
         return read_keras_model(path)
     if content.startswith(HDF5):
         raise UsageError(
-            f"'{path}' is an HDF5 file. Load it with Keras and save it as .keras, then name that."
+            f"'{path}' is an HDF5 file. Load it with Keras, save it as .keras, and give that file."
         )
     if not content:
         raise UsageError(f"'{path}' is empty. A graph is {KINDS}.")
@@ -127,8 +127,8 @@ def read_proto(path: Path, content: bytes) -> GraphFile:
     candidates = list(graph_files(path, content))
     if not candidates:
         raise UsageError(
-            f"'{path}' is not a graph, or is damaged: it parses neither as a GraphDef nor as a "
-            "MetaGraphDef or SavedModel."
+            f"'{path}' is not a graph, or is damaged: it is not a valid GraphDef, MetaGraphDef or "
+            "SavedModel."
         )
     return max(candidates, key=lambda file: len(file.graph_def.node))
 

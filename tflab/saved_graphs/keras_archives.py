@@ -42,21 +42,21 @@ def check(path: Path) -> None:
         largest = max(claimed, key=lambda name: claimed[name])
         raise UsageError(
             f"'{path}' declares {size(wanted)} of weights ('{largest}' has {size(claimed[largest])}"
-            f"), and {size(there)} of memory are free. Load it where there is more."
+            f"), but {size(there)} of memory are free. Load it on a machine with more memory."
         )
 
 
 def check_entries(path: Path, archive: zipfile.ZipFile) -> None:
     if "config.json" not in archive.namelist():
         raise UsageError(
-            f"'{path}' is a zip archive, but not of a Keras model: it has no config.json. Give a "
-            ".keras file, as Keras saves it."
+            f"'{path}' is a zip archive, but not a Keras model: it has no config.json. Give a "
+            ".keras file that Keras saved."
         )
     unpacked, packed = sum(entry.file_size for entry in archive.infolist()), path.stat().st_size
     if unpacked > max(UNPACKED, RATIO * packed):
         raise UsageError(
-            f"'{path}' unpacks from {size(packed)} to {size(unpacked)}, which is no model: Keras "
-            "does not compress what it saves. Save it with Keras again."
+            f"'{path}' unpacks from {size(packed)} to {size(unpacked)}, so Keras did not write "
+            "it: Keras does not compress its files. Save it with Keras again."
         )
 
 
@@ -90,8 +90,8 @@ def hdf5_arrays(path: Path, file: Path) -> list[tuple[str, int]]:
             claimed.append((name, prod(item.shape or (0,)) * item.dtype.itemsize))
         if foreign:
             raise UsageError(
-                f"'{path}' takes weights from other files: '{name or '/'}' leads out of it. Save "
-                "it with Keras again."
+                f"'{path}' takes weights from other files: '{name or '/'}' points outside it. "
+                "Save it with Keras again."
             )
 
     try:
@@ -125,7 +125,7 @@ def check_compile_config(config: Any) -> None:
     """Raise TflabError where something in it is not Keras's own."""
     if isinstance(config, Mapping):
         if "class_name" in config and config.get("module") not in OF_KERAS:
-            raise TflabError(f"{named(config)} is not of Keras.")
+            raise TflabError(f"{named(config)} is not part of Keras.")
         for value in config.values():
             check_compile_config(value)
     elif isinstance(config, list | tuple):

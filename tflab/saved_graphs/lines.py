@@ -40,7 +40,7 @@ def of_saved_model(folder: Path) -> Lines:
     except (DecodeError, OSError) as error:
         raise TflabError(
             f"The lines of the nodes in '{path}' cannot be read: {' '.join(str(error).split())}. "
-            "Without that file the graph is shown without lines."
+            "To show the graph without lines, remove that file."
         ) from error
 
 

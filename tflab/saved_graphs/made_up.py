@@ -71,7 +71,7 @@ def fitting_values(
     known = prod(shape) * max(1, dtype.size)
     if known > LARGEST:
         raise TflabError(
-            f"'{tensor.op.name}' takes {size(known)}, and at most {size(LARGEST)} are made up."
+            f"'{tensor.op.name}' takes {size(known)}, but tflab makes up at most {size(LARGEST)}."
         )
     places = list(places_of(tensor, needed))
     if dtype.is_integer:

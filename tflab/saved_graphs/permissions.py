@@ -136,7 +136,7 @@ def shut(graph_def: Any) -> Any:
 OPTIONS = {  # effect -> the option that allows it
     "reads files": "--allow-read FOLDER",
     "writes files": "--allow-write FOLDER",
-    "speaks to other machines": "--allow-network",
+    "connects to other machines": "--allow-network",
 }
 EVERYTHING = "--allow-side-effects"
 
@@ -147,6 +147,6 @@ def refusal(name: str, found: tuple[Effect, ...]) -> str:
     if EVERYTHING in needed or not confinement.is_available():
         needed = [EVERYTHING]
     return (
-        f"Running '{name}' may touch more than tensors: {effects_text(found[:LISTED])}{more}. "
+        f"Running '{name}' may affect more than tensors: {effects_text(found[:LISTED])}{more}. "
         f"Give {' '.join(needed)} if you trust it."
     )

@@ -31,8 +31,8 @@ def here(graph_def: Any) -> tuple[Any, str]:
     names = [name for name, _ in machines.most_common(LISTED)]
     more = f" and {len(machines) - LISTED} more" if len(machines) > LISTED else ""
     return moved, (
-        f"Soft placement: {machines.total():,} nodes were made for {', '.join(names)}{more}, and "
-        "run on this machine."
+        f"Soft placement: {machines.total():,} nodes were placed on {', '.join(names)}{more}, and "
+        "run on this machine instead."
     )
 
 

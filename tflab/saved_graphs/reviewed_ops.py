@@ -19,7 +19,7 @@ GATED = {
     r"|Snapshot(Nested)?Dataset(V2|Reader)?|Debug(Identity(V\d)?|NanCount|NumericSummary)"
     r"|Copy(Host)?|DumpTensor|CalibrationStatisticsSaver|PrintV2",
     "calls Python": r"(Eager)?PyFunc(Stateless)?",
-    "speaks to other machines": r"_?(Host)?(Send|Recv)|DataService\w+|RegisterDataset(V2)?"
+    "connects to other machines": r"_?(Host)?(Send|Recv)|DataService\w+|RegisterDataset(V2)?"
     r"|_?Collective\w+|_?Nccl\w+|AllToAll|CrossReplicaSum|_?Xla(Send|Recv)\w*|Rpc\w+|RemoteCall"
     r"|DeleteRpcFutureResource|FileSystemSetConfiguration|CopyToMesh(Grad)?|Relayout(Like)?"
     r"|DTensor(All|Reduce|Set)\w+|SyncDevice",
@@ -27,10 +27,10 @@ GATED = {
     r"|_Xla(Compile|Run)|_?XlaHostCompute(Mlir)?|DatasetFromGraph|DeserializeIterator|_TPUCompile.*"
     r"|_XlaCompileMlir\w+",
     "ends the process": r"Abort|WorkerHeartbeat",
-    "drives an accelerator": r".*TPU.*|.*Tpu.*|Infeed\w+|Outfeed\w+|Prelinearize\w*|XlaSparse\w+"
+    "controls an accelerator": r".*TPU.*|.*Tpu.*|Infeed\w+|Outfeed\w+|Prelinearize\w*|XlaSparse\w+"
     r"|.*SparseCore\w*|.*DedupData\w*|ConvertToCooTensor|GetMinibatch\w+|GlobalIterId"
     r"|StoreMinibatchStatisticsInFdo|UpdateTaskIdAndGlobalCoreArray|_Xla(AotOnly)\w+|XlaDequantize",
-    "is there for TensorFlow's own tests": r"Foo\d|TestAttr|Attr(Default|Enum|EnumList)"
+    "is for TensorFlow's own tests": r"Foo\d|TestAttr|Attr(Default|Enum|EnumList)"
     r"|DefaultAttrs|NInTwice|StringListAttr|Resource(Create|Initialized|Using)Op|StubResourceHandleOp"
     r"|GraphDefVersion|RequiresOlderGraphVersion|DevicePlacementOp|DtypeWithDefaultOp|FakeQueue"
     r"|IsResourceHandleRefCounting|MakeWeakResourceHandle",
@@ -91,7 +91,7 @@ HARMLESS = {
         ResourceSparseApplyProximalAdagrad ResourceSparseApplyProximalGradientDescent
         ResourceSparseApplyRMSProp ResourceStridedSliceAssign TemporaryVariable VarHandleOp
         VarIsInitializedOp Variable VariableShape VariableV2 _ReadVariablesOp _VarHandlesOp""",
-    "random numbers, whose generator remembers where it was": """
+    "random numbers, whose generator has a state": """
         AllCandidateSampler AnonymousRandomSeedGenerator AnonymousSeedGenerator
         DeleteRandomSeedGenerator DeleteSeedGenerator DummySeedGenerator
         LearnedUnigramCandidateSampler LogUniformCandidateSampler Multinomial NonDeterministicInts
@@ -133,7 +133,7 @@ HARMLESS = {
         LookupTableInsertV2 LookupTableRemoveV2 LookupTableSize LookupTableSizeV2
         MutableDenseHashTable MutableDenseHashTableV2 MutableHashTable MutableHashTableOfTensors
         MutableHashTableOfTensorsV2 MutableHashTableV2""",
-    "data sets of tensors, and what hands on the elements of any": """
+    "data sets of tensors, and iterators over any data set": """
         AnonymousIterator AnonymousIteratorV2 AnonymousIteratorV3 AnonymousMemoryCache
         AnonymousMultiDeviceIterator AnonymousMultiDeviceIteratorV3 AssertNextDataset
         AssertPrevDataset BytesProducedStatsDataset DatasetCardinality DatasetToGraph
@@ -156,7 +156,7 @@ HARMLESS = {
         SparseTensorSliceDataset StatsAggregatorHandle StatsAggregatorHandleV2
         StatsAggregatorSummary TensorDataset TensorSliceDataset
         ThreadPoolDataset ThreadPoolHandle""",
-    "control flow: what they call is looked at by itself": """
+    "control flow: the functions that they call are checked separately": """
         BatchFunction Case If PartitionedCall RiscWhile StatefulPartitionedCall
         While XlaIf XlaLaunch XlaWhile _If _While""",
     "trees and other models in memory": """
@@ -172,14 +172,14 @@ HARMLESS = {
         CudnnRNN CudnnRNNBackprop CudnnRNNBackpropV2 CudnnRNNBackpropV3 CudnnRNNV2 CudnnRNNV3
         CustomAggregator IsBoostedTreesEnsembleInitialized
         IsBoostedTreesQuantileStreamResourceInitialized NegTrain""",
-    "checks, clocks and what the process itself knows": """
+    "checks, clocks and the state of the process": """
         Assert CheckNumerics CheckNumericsV2 DeleteSessionTensor DeviceIndex GetSessionHandle
         GetSessionHandleV2 GetSessionTensor GuaranteeConst IsTensorFloat32Enabled PreventGradient
         Print SleepIdentityOp SleepOp Timestamp""",
     "the runtime's own": """
         _Arg _DeviceArg _DeviceRetval _ParallelConcatStart _Retval _ScopedAllocator
         _ScopedAllocatorConcat _ScopedAllocatorSplit _UnaryOpsComposition""",
-    "functions of strings, which name no files": """
+    "string functions, which do not name files": """
         AsString DecodeBase64 DecodeCSV DecodeCompressed DecodeJSONExample DecodePaddedRaw DecodeRaw
         DeserializeManySparse EncodeBase64 Fingerprint ParseExample ParseExampleV2
         ParseSequenceExample ParseSequenceExampleV2 ParseSingleExample ParseSingleSequenceExample
@@ -188,13 +188,13 @@ HARMLESS = {
         StringJoin StringLength StringLower StringNGrams StringSplit StringSplitV2 StringStrip
         StringToHashBucket StringToHashBucketFast StringToHashBucketStrong StringToNumber
         StringUpper Substr UnsortedSegmentJoin""",
-    "pictures and sounds that are in a string": """
+    "images and sounds in a string": """
         DecodeAndCropJpeg DecodeBmp DecodeGif DecodeImage DecodeJpeg DecodeJxl DecodePng DecodeWav
         DecodeWebP EncodeJpeg ExtractJpegShape""",
-    "summaries, which are strings too": """
+    "summaries, which are strings": """
         AudioSummary AudioSummaryV2 HistogramSummary ImageSummary MergeSummary ScalarSummary
         TensorSummary TensorSummaryV2""",
-    "sums whose strings choose a formula": """
+    "arithmetic, with strings that choose a formula": """
         DataFormatDimMap DataFormatVecPermute ExtractGlimpse ExtractGlimpseV2 RaggedTensorToTensor
         XlaSharding XlaSpmdFullToShardShape XlaSpmdShardToFullShape""",
 }

@@ -53,8 +53,8 @@ def start_of(file: GraphFile, graph: tf.Graph, nodes: Sequence[Node], needed: se
     about = " and ".join(phrases) + "."
     if file.checkpoint:
         about += (
-            f" The checkpoint '{file.checkpoint}' beside it was not read: the file names no op "
-            "that restores it, as a MetaGraphDef does."
+            f" The checkpoint '{file.checkpoint}' beside it was not read, because the file does "
+            "not name an op that restores it, as a MetaGraphDef does."
         )
     targets = (*initialised, *made_up, *tables.targets)
     return checked(Start(targets, tables.feeds, about), file, graph)
@@ -67,15 +67,14 @@ def checked(start: Start, file: GraphFile, graph: tf.Graph) -> Start:
     for name in start.targets:
         if name not in ops:
             raise TflabError(
-                f"'{file.name}' says that '{name}' restores or initialises it, and its graph has "
-                "no such node. Save it again, or only look at it with --stage frontend."
+                f"'{file.name}' says that '{name}' restores or initialises it, but its graph has "
+                "no such node. Save it again, or show only its graph with --stage frontend."
             )
     for name in start.feeds:
         if wrong := no_path(name, ops, graph):
             raise TflabError(
-                f"'{file.name}' says that the path of its files goes to '{name}', {wrong}; it "
-                "would have to be one string. Save it again, or only look at it with --stage "
-                "frontend."
+                f"'{file.name}' says that '{name}' takes the path of its files, {wrong}; it must "
+                "be one string. Save it again, or show only its graph with --stage frontend."
             )
     return start
 

@@ -38,9 +38,9 @@ def refuse(graph: tf.Graph, needed: Collection[str], fed: Collection[str]) -> No
         shapes = {tensor.name: sizes(tensor) for one in missing for tensor in one.outputs}
         others = f" (and {len(missing) - 1} more like it)" if len(missing) > 1 else ""
         waits = (
-            "fail: nothing that runs begins"
+            "fail: no op in the step initialises"
             if first.fails
-            else ("wait for ever: nothing that runs fills")
+            else ("wait for ever: no op in the step fills")
         )
         raise UnreadyError(
             f"'{first.node}' would {waits} '{first.store}'{others}.", tuple(shapes.items())

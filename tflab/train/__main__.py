@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
         "--batch-size",
         type=command.count("batch size"),
         metavar="N",
-        help="rows of data in a step (default: the model's)",
+        help="rows of data in each step (default: the model's)",
     )
     add(
         "--seed",
@@ -71,7 +71,7 @@ def parser() -> argparse.ArgumentParser:
         "--one-thread",
         action="store_true",
         default=None,
-        help="compute on one thread, so that every run on this machine gives identical weights",
+        help="compute on one thread, so that every run on this machine ends with identical weights",
     )
     add(
         "--resume",

@@ -58,7 +58,7 @@ def restore(saver: tf1.train.Saver, session: tf1.Session, start: Checkpoint) -> 
     except (tf.errors.OpError, ValueError, IndexError) as error:
         reason = refusals.sentence(getattr(error, "message", str(error)))
         raise TflabError(
-            f"The checkpoint '{start.path}' cannot be restored: {reason}. Begin anew without "
+            f"The checkpoint '{start.path}' cannot be restored: {reason}. To start again, omit "
             "--resume."
         ) from error
     # So that the saver removes the oldest later
@@ -73,4 +73,4 @@ def check_shapes(graph: tf.Graph, start: Checkpoint) -> None:
         name, shape = variable.op.name, variable.shape.as_list()
         if saved.get(name) != shape:
             has = saved.get(name, "nothing")
-            raise ValueError(f"of '{name}' it has {has}, and the network has {shape}")
+            raise ValueError(f"it has {has} for '{name}', and the network has {shape}")

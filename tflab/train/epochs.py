@@ -33,7 +33,7 @@ class Settings:
     def __post_init__(self) -> None:
         if not 1 <= self.batch_size <= self.train_rows:
             raise UsageError(
-                f"A batch of {self.batch_size:,} cannot be cut from the {self.train_rows:,} "
+                f"A batch of {self.batch_size:,} cannot be taken from the {self.train_rows:,} "
                 f"training rows of {self.data}; choose a batch size from 1 to {self.train_rows:,}."
             )
 

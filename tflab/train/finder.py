@@ -66,13 +66,14 @@ def find(kept: Kept, batch: Batch, until: int) -> str:
     that makes something not finite made it of."""
     trainer = kept.trainer
     if trainer.options.cluster:
-        return "Over several tasks, tflab does not look for the origin."
+        return "tflab does not look for the origin in training over several tasks."
     try:
         number, start = first_bad(kept, batch, until)
         if number is None:
             return (
-                f"When the last {plural(until - kept.step, 'step')} were repeated, all stayed "
-                "finite: sums are added up in another order each time, or other numbers drawn."
+                f"When the last {plural(until - kept.step, 'step')} were repeated, all values "
+                "stayed finite: the order of additions or the random numbers differ from run to "
+                "run."
             )
         found = not_finite.of_step(
             trainer.program, trainer.train, batch(number), start, trainer.options
@@ -80,8 +81,8 @@ def find(kept: Kept, batch: Batch, until: int) -> str:
     except TflabError as error:
         return f"Its origin was not found: {error}"
     if not found:
-        return f"Step {number + 1:,}, recorded with the weights before it, stayed finite."
-    more = f" Origins beside these: {len(found) - SHOWN:,}." if len(found) > SHOWN else ""
+        return f"Step {number + 1:,}, recorded from the weights before it, stayed finite."
+    more = f" Other origins: {len(found) - SHOWN:,}." if len(found) > SHOWN else ""
     return f"In step {number + 1:,}: {' '.join(map(view.origin, found[:SHOWN]))}{more}"
 
 

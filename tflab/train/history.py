@@ -135,7 +135,7 @@ def parsed(path: Path, number: int, content: bytes, kind: type[Record]) -> Recor
         fits = False
     if not fits:
         raise TflabError(
-            f"Line {number} of '{path}' is not as a training writes it: it should hold "
+            f"Line {number} of '{path}' is not in the format of a training log: it should contain "
             f"{', '.join(item.name for item in fields(kind))}."
         )
     unknown: dict[str, Any] = {key: math.nan for key, value in values.items() if value is None}

@@ -214,14 +214,14 @@ def keep(run: RunningTraining, step: int) -> None:
 
 
 def no_number(run: RunningTraining, name: str, step: int) -> TflabError:
-    return divergence(run, f"after step {step:,} not all of '{name}' are finite numbers", step)
+    return divergence(run, f"after step {step:,} '{name}' has values that are not finite", step)
 
 
 def divergence(run: RunningTraining, what: str, steps: int) -> TflabError:
     """What is not finite after so many steps, and where that came from."""
     return TflabError(
-        f"The training diverged: {what}. {finder.find(run.kept, batches(run), steps)} The "
-        f"checkpoints from before are kept in '{run.folder / checkpoints.FOLDER}'."
+        f"The training diverged: {what}. {finder.find(run.kept, batches(run), steps)} The earlier "
+        f"checkpoints are kept in '{run.folder / checkpoints.FOLDER}'."
     )
 
 
@@ -240,6 +240,6 @@ def writing(folder: Path, step: int) -> Iterator[None]:
 
 def write_failure(folder: Path, step: int, reason: str) -> TflabError:
     return TflabError(
-        f"Step {step:,} cannot be written to '{folder}': {reason.rpartition('; ')[2]}. "
-        "What was saved before is whole, and --resume goes on from there."
+        f"Step {step:,} cannot be written to '{folder}': {reason.rpartition('; ')[2]}. The data "
+        "saved before are complete; --resume continues from them."
     )

@@ -17,8 +17,8 @@ from tflab.train.trainer import Trainer
 
 RATES = " The learning rate of every step depends on the number of epochs."
 RESTORED = (
-    "Restored: all variables, and the order of the rows. Not restored: random numbers that ops "
-    "draw, as for dropout, begin anew."
+    "Restored: all variables and the order of the rows. Not restored: the state of random ops, "
+    "such as dropout, which start again."
 )
 
 
@@ -44,8 +44,7 @@ def find_training(root: Path, model: str) -> Path:
             if history.settings(path).model == model:
                 return path.parent
     raise UsageError(
-        f"There is no training of '{model}' in '{root}' to continue; leave out --resume to begin "
-        f"one."
+        f"There is no training of '{model}' in '{root}' to continue. Omit --resume to start one."
     )
 
 
@@ -53,24 +52,24 @@ def check_own_model(folder: Path, saved: Settings) -> None:
     """Raise UsageError for a model that is not tflab's: a file must not decide what is imported."""
     if saved.model not in models.MODELS:
         raise UsageError(
-            f"The training in '{folder}' is of '{saved.model}', which is not one of tflab's own "
-            f"models; give --model '{saved.model}' as well."
+            f"The training in '{folder}' is of '{saved.model}', which is not a built-in model. "
+            f"Give --model '{saved.model}' as well."
         )
 
 
 def check_same_settings(folder: Path, saved: Settings, given: Settings) -> None:
     """Raise UsageError that lists every setting that differs from the saved one."""
     differences = [
-        f"{item.name.replace('_', ' ')}: seen {getattr(saved, item.name)}, "
-        f"now given {getattr(given, item.name)}"
+        f"{item.name.replace('_', ' ')}: {getattr(saved, item.name)} before, "
+        f"{getattr(given, item.name)} now"
         for item in fields(saved)
         if getattr(saved, item.name) != getattr(given, item.name)
     ]
     if differences:
         why = RATES if saved.epochs != given.epochs else ""
         raise UsageError(
-            f"The training in '{folder}' goes on as it began, or not at all: "
-            f"{'; '.join(differences)}.{why} Begin anew without --resume."
+            f"The training in '{folder}' can continue only with the same settings: "
+            f"{'; '.join(differences)}.{why} To start again, omit --resume."
         )
 
 
@@ -78,5 +77,5 @@ def checkpoint_to_resume(folder: Path, settings: Settings) -> tuple[Checkpoint |
     """The newest checkpoint, or None to begin anew; and what it restores."""
     start = checkpoints.newest(folder / checkpoints.FOLDER)
     done = start.step if start else 0
-    note = f"Going on in '{folder}': {done:,} of {settings.steps:,} steps are done."
+    note = f"Continuing in '{folder}': {done:,} of {settings.steps:,} steps are done."
     return start, f"{note} {RESTORED}" if 0 < done < settings.steps else note

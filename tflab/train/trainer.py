@@ -109,15 +109,13 @@ def accuracy(
 def recipe_of(name: str, model: Model) -> Recipe:
     """How to train a model. If it has only an optimizer, its learning rate is not known (nan)."""
     if model.loss is None:
-        raise UsageError(
-            f"The model '{name}' has no loss, so it cannot be trained; its Model needs a `loss`."
-        )
+        raise UsageError(f"The model '{name}' cannot be trained: its Model has no `loss`.")
     if model.recipe is not None:
         return model.recipe
     if model.optimizer is None:
         raise UsageError(
-            f"The model '{name}' does not say how it is trained; "
-            "its Model needs a `recipe`, or at least an `optimizer`."
+            f"The model '{name}' cannot be trained: its Model needs a `recipe`, or at least an "
+            "`optimizer`."
         )
     return Recipe(EPOCHS, BATCH_SIZE, lambda rate: model.optimizer, lambda *steps: math.nan)
 

@@ -15,8 +15,8 @@ def plan_line(settings: Settings) -> str:
     return (
         f"{settings.model} on {settings.data}: {plural(settings.epochs, 'epoch')} of "
         f"{settings.train_rows:,} rows in {plural(settings.epoch_steps, 'step')} of up to "
-        f"{settings.batch_size:,}, tested on {settings.test_rows:,} others. Seed {settings.seed}"
-        f"{', one thread' if settings.one_thread else ''}."
+        f"{settings.batch_size:,}, tested on {settings.test_rows:,} other rows. Seed "
+        f"{settings.seed}{', one thread' if settings.one_thread else ''}."
     )
 
 
@@ -67,7 +67,7 @@ def accuracy_percent(accuracy: float) -> str:
 
 def blocks(history: History) -> Iterable[Block]:
     if not history.epochs:
-        yield f"No epoch was finished; {plural(len(history.steps), 'step')} were done."
+        yield f"No epoch finished; {plural(len(history.steps), 'step')} were done."
         return
     columns = [
         Column("epoch", lambda row: str(row.epoch), right=True),
@@ -89,8 +89,8 @@ def blocks(history: History) -> Iterable[Block]:
     classified = any(not math.isnan(epoch.train_accuracy) for epoch in history.epochs)
     means = "Loss and accuracy are means" if classified else "The loss is a mean"
     yield (
-        f"{means} over all rows: for training on each batch before its update; for the test with "
-        f"the weights at the end of the epoch."
+        f"{means} over all rows: in training on each batch before its update, in the test with "
+        "the weights at the end of the epoch."
     )
     if traced := traced_steps(history):
-        yield f"{traced}: they are in the times and not in the rows a second."
+        yield f"{traced}: the times include traced steps, the rows a second do not."

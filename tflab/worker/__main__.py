@@ -33,7 +33,8 @@ def parser() -> argparse.ArgumentParser:
         "address",
         type=arguments.address_to_listen_at,
         metavar="HOST:PORT",
-        help="where it listens; without a host on this machine only, and port 0 is a free one",
+        help="address to listen at; without a host, only this machine can connect; port 0 picks "
+        "a free port",
     )
     parser.add_argument(WATCHED, action="store_true", help=argparse.SUPPRESS)
     return parser
@@ -58,7 +59,7 @@ def run(args: argparse.Namespace) -> int:
     folding.say(
         f"A task of TensorFlow {environment.version('tensorflow')} at {address}, open to {reach}."
     )
-    folding.say(f"What comes over the wire is {server.OPEN}. Ctrl-C ends it.")
+    folding.say(f"Its connections are {server.OPEN}. Ctrl-C ends the task.")
     sys.stdout.flush()
     try:
         while True:

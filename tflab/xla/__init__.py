@@ -32,7 +32,7 @@ def environment(folder: str | Path) -> dict[str, str]:
     own, which XLA then cannot compile (seen with TensorFlow 2.21).
     """
     if '"' in str(folder):
-        raise TflabError(f"XLA cannot write to {folder}: there is a quotation mark in its name.")
+        raise TflabError(f"XLA cannot write to {folder}: its name contains a quotation mark.")
     return {
         "TF_XLA_FLAGS": "--tf_xla_cpu_global_jit",
         "XLA_FLAGS": f'--xla_dump_to="{folder}" {DUMPED}',
@@ -87,11 +87,11 @@ def read(folder: str | Path) -> tuple[Module, ...]:
         for match in filter(None, map(BEFORE.fullmatch, names))
     )
     if not modules:
-        raise TflabError("XLA has compiled nothing of this step.")
+        raise TflabError("XLA compiled nothing in this step.")
     kernels = [kernel for module in modules for kernel in module.kernels]
     if any(kernel.kind == "kLoop" for kernel in kernels) and not any(k.code for k in kernels):
         raise TflabError(
-            f"The dump of XLA in {folder} holds fusions but no machine code for any of them; "
+            f"The dump of XLA in {folder} has fusions, but no machine code for them; "
             f"{listings.READ}"
         )
     return modules

@@ -33,8 +33,8 @@ class CodeLink:
 
 
 BY_KIND = "HLO -> LLVM by kind of operation: no expression of the same form was found"
-SHARED = "fusion -> function: the dump has none of its own, but one of an equal fusion"
-GONE = "HLO -> LLVM, no instruction of its kind is left: it was folded, or became others"
+SHARED = "fusion -> function: the dump has only the function of an equal fusion"
+GONE = "HLO -> LLVM, no instruction of its kind is left: it was folded or replaced"
 BY_WIDTH = "LLVM -> machine by kind and vector width: the object file has no line table"
 
 # These make no float arithmetic; any other operation may: an exponential is a polynomial.

@@ -90,7 +90,7 @@ def hlo(text: str) -> Hlo:
         elif current is not None and (match := OPERATION.match(line)):
             current.append(operation(line.strip(), *match.groups()))
     if entry is None:
-        raise TflabError(f"The dump of XLA holds an HLO module without an entry; {READ}")
+        raise TflabError(f"The dump of XLA has an HLO module without an entry; {READ}")
     computation_of_name = {name: tuple(operations) for name, operations in computations.items()}
     return Hlo(computation_of_name[entry], computation_of_name)
 
@@ -168,7 +168,7 @@ def machine_code(data: bytes, file: str) -> dict[str, Code]:
         processor = elf["e_machine"]
         functions = list(function_bytes(elf))
     except Exception as error:  # a damaged file makes pyelftools fail in many ways
-        raise TflabError(f"{file} is no object file that tflab can read: {error}.") from error
+        raise TflabError(f"{file} is not an object file that tflab can read: {error}.") from error
     if processor not in processors:
         raise TflabError(
             f"The object file {file} is for {processor}; tflab disassembles x86-64 and AArch64."

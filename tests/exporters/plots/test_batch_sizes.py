@@ -116,7 +116,7 @@ def test_of_data_that_are_no_images_the_lower_panel_is_of_a_row():
     drawn = batch_sizes.draw(replace(COMPARISON, unit="row"))
     assert [axes.get_ylabel() for axes in drawn.axes] == ["time a step", "time a row"]
     assert points(drawn.axes[1].lines[0]) == [(4, 150_000), (16, 100_000)]
-    assert title(drawn) == "From batch 4 to 16 a step takes 2.7 x as long, a row 0.67 x"
+    assert title(drawn) == "From batch 4 to 16, a step takes 2.7 x as long, a row 0.67 x"
 
 
 def test_both_axes_are_logarithmic_and_have_the_batch_sizes_and_round_times(figure):
@@ -156,14 +156,14 @@ def test_each_line_ends_in_its_name_and_its_marker(figure):
 
 
 def test_the_title_compares_the_untraced_steps(figure):
-    assert title(figure) == "From batch 4 to 16 a step takes 2.7 x as long, an image 0.67 x"
+    assert title(figure) == "From batch 4 to 16, a step takes 2.7 x as long, an image 0.67 x"
 
 
 def test_the_caption_says_what_was_measured_and_how_many_rows_are_left_out(figure):
     assert caption(figure) == (
         "lenet, training, MNIST. Whole step: untraced, median. Others: self time of 6 rows of the "
-        "8 by layer, those with the largest share. Level in the lower panel means that a larger "
-        "batch saves nothing."
+        "8 by layer, those with the largest share. A level line in the lower panel means that a "
+        "larger batch saves nothing."
     )
 
 
@@ -182,6 +182,6 @@ def test_a_single_batch_size_is_named_in_the_title():
     assert title(drawn) == "lenet at batch 16, the only one measured"
     assert caption(drawn) == (
         "lenet, training, MNIST. Whole step: untraced, median. Others: self time of the only row "
-        "by layer. Level in the lower panel means that a larger batch saves nothing. The "
-        "measurement was not finished."
+        "by layer. A level line in the lower panel means that a larger batch saves nothing. The "
+        "measurement did not finish."
     )

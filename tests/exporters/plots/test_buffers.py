@@ -113,16 +113,16 @@ def test_the_axes_are_times_of_the_step_and_bytes_of_addresses(figure):
         *((0, "0 KiB"), (50 * KB, "50 KiB"), (100 * KB, "100 KiB")),
     ]
     assert axes.get_xlabel() == "time since the step's start"
-    assert axes.get_ylabel() == "addresses, without gaps"
+    assert axes.get_ylabel() == "addresses (gaps omitted)"
 
 
 def test_the_words_above_say_how_to_read_it(figure):
     assert title(figure) == "176 KiB in 5 buffers, at 144 KiB of addresses"
     assert caption(figure) == (
-        "Step 7. A box is a buffer, as long as it was alive and as high as it is large; the next "
-        "at the same height got its addresses. Blue: written by forward ops. Hatched: only the "
-        "backward pass still needs it. Orange: written by gradients or updates. A new part of a "
-        "box: an op worked in place; that saved 192 KiB."
+        "Step 7. Each box is a buffer: its width is its lifetime, its height its size. The next "
+        "box at the same height got its addresses. Blue: written by forward ops. Hatched: only "
+        "the backward pass still needs it. Orange: written by gradients or updates. A line within "
+        "a box: an op worked in place, which saved 192 KiB."
     )
 
 

@@ -87,9 +87,9 @@ def test_ticks_are_epochs_losses_and_shares(figure):
 
 
 def test_title_and_caption_say_what_is_drawn(figure):
-    assert title(figure) == "lenet is right about 73.75 % of the test rows after 2 epochs"
+    assert title(figure) == "lenet is right on 73.75 % of the test rows after 2 epochs"
     assert caption(figure) == (
-        "Data: MNIST. Line: the batch that a step learned from, before its update (each step). "
+        "Data: MNIST. Line: loss on the batch of each step, before its update (each step). "
         "Points: all test data, with the weights at the end of an epoch."
     )
 
@@ -117,10 +117,9 @@ def test_a_block_is_its_mean_at_its_middle_step_from_the_10th_to_the_90th_percen
         assert (box.x0, box.x1) == (2, 449)
         assert (box.y0, box.y1) == pytest.approx((low, high))
     assert caption(drawn) == (
-        "Data: MNIST. Line: the batch that a step learned from, before its update (mean of 3 "
+        "Data: MNIST. Line: loss on the batch of each step, before its update (mean of 3 "
         "steps, with their 10th to 90th percentile). Points: all test data, with the weights at "
-        "the "
-        "end of an epoch. The lower panel begins at 70 %; what lies below is cut off. The "
+        "the end of an epoch. The lower panel starts at 70 %; lower values are cut off. The "
         "training was interrupted."
     )
     assert drawn.axes[1].get_ylim() == pytest.approx((0.7, 1 + 0.04 * 0.3))
@@ -135,7 +134,7 @@ def test_before_the_first_test_the_axis_counts_steps():
     assert ticks(below.xaxis) == [(n, str(n)) for n in range(7)]
     assert title(drawn) == "lenet after 6 steps, before its first test"
     assert caption(drawn) == (
-        "Data: MNIST. Line: the batch that a step learned from, before its update (each step)."
+        "Data: MNIST. Line: loss on the batch of each step, before its update (each step)."
     )
 
 
@@ -167,7 +166,7 @@ def test_of_losses_over_many_decades_only_decades_have_ticks():
 def test_an_untrained_model_has_a_sentence():
     drawn = curves.draw(replace(HISTORY, steps=(), epochs=()))
     assert (drawn.axes, title(drawn)) == ([], "Nothing was learned")
-    assert caption(drawn) == "lenet has not done a step."
+    assert caption(drawn) == "lenet has no training steps."
 
 
 def test_lines_of_a_panel_and_their_labels_have_their_looks():
@@ -296,7 +295,7 @@ def test_a_loss_that_is_no_number_is_left_out_and_counted():
     steps = (HISTORY.steps[0], replace(HISTORY.steps[1], loss=float("nan")), *HISTORY.steps[2:])
     drawn = curves.draw(replace(HISTORY, steps=steps))
     assert [step for step, _ in points(drawn.axes[0].lines[0])] == [1, 3, 4, 5, 6]
-    assert caption(drawn).endswith("1 step had no finite loss and cannot be drawn.")
+    assert caption(drawn).endswith("1 step had a loss that is not finite, and cannot be drawn.")
 
 
 def test_numbers_have_three_digits_and_shares_two_decimals_without_zeros_at_the_end():
@@ -307,11 +306,9 @@ def test_numbers_have_three_digits_and_shares_two_decimals_without_zeros_at_the_
 
 
 def test_the_headline_is_the_last_test_or_that_there_was_none():
-    assert curves.headline(HISTORY) == (
-        "lenet is right about 73.75 % of the test rows after 2 epochs"
-    )
+    assert curves.headline(HISTORY) == ("lenet is right on 73.75 % of the test rows after 2 epochs")
     assert curves.headline(replace(HISTORY, epochs=HISTORY.epochs[:1])) == (
-        "lenet is right about 40 % of the test rows after 1 epoch"
+        "lenet is right on 40 % of the test rows after 1 epoch"
     )
     assert curves.headline(replace(HISTORY, epochs=())) == (
         "lenet after 6 steps, before its first test"

@@ -19,7 +19,7 @@ def figure():
 def test_rows_stand_in_the_order_of_the_network_each_with_its_scale(figure):
     (axes,) = figure.axes
     assert list(map(plain, words(axes))) == [
-        *("What flowed", "Gradient of the loss by it"),
+        *("What flowed", "Gradient of the loss"),
         *("images", "2 x 3, fed", "0", "1"),
         "not computed: no variable's gradient needs it",
         *("conv/kernel", "1 x 2, 1 in (down), 2 out (across)", "-2", "+2", "-1", "+1"),
@@ -74,11 +74,11 @@ def test_what_the_network_reads_and_what_it_is_are_bold(figure):
 def test_title_and_caption_say_what_is_seen(figure):
     assert title(figure) == "The network reads the first image as 1, with 62.5 %; its label is 2"
     assert caption(figure) == (
-        "The first step after the initialisation, without graph passes, so that each node computes "
-        "what the program says; of its batch the first image. A kernel's gradient is that of the "
-        "whole batch. Each scale is its own: grey from 0 in black; where there are both signs blue "
-        "below 0, white at 0 and orange above, as strong as the root of the number, so that small "
-        "ones can be seen."
+        "The first step after the initialisation, without graph passes, so that each node "
+        "computes what the program defines; the first image of its batch. A kernel's gradient is "
+        "that of the whole batch. Each picture has its own scale: grey from 0 in black; with both "
+        "signs, blue is below 0, white 0 and orange above. The colour grows with the square root "
+        "of the number, so that small numbers are visible."
     )
 
 
@@ -106,7 +106,7 @@ def test_what_is_cut_says_how_much_is_shown():
 def test_numbers_that_are_not_finite_are_spoken_of():
     bad = replace(RELU, gradient=np.full((2, 2, 2), np.nan))
     drawn = feature_maps.draw(replace(MAPS, maps=(IMAGES, bad)))
-    assert "Vermilion is NaN or infinite." in caption(drawn)
+    assert "Vermilion: NaN or infinite." in caption(drawn)
 
 
 def test_of_probabilities_that_are_not_finite_none_is_called_what_the_network_reads():

@@ -120,10 +120,10 @@ def test_title_and_caption_say_what_is_marked_and_what_is_not_known(figure):
     )
     assert caption(figure) == (
         "Layers in the order of execution: mean time in a step, and share of all ops. Red and "
-        "hatched: above 5 % (broken line). Kinds are told from the types that ran. Mark: the "
-        "median over the steps. Thin line and ±: standard deviation over the steps. Where "
-        "there is none, it is not known. In 1 it is larger than the mean: a few steps were far "
-        "slower than the others."
+        "hatched: above 5 % (broken line). Kinds follow from the ops that ran. Mark: the median "
+        "over the steps. Thin line and ±: standard deviation over the steps. Without a line, it "
+        "is not known. In 1, it is larger than the mean: a few steps were far slower than the "
+        "others."
     )
 
 
@@ -132,8 +132,8 @@ def test_without_deviations_the_caption_does_not_speak_of_them():
     assert title(drawn) == "No layer takes more than 10 % of the time of all ops"
     assert caption(drawn) == (
         "Layers in the order of execution: mean time in a step, and share of all ops. Red and "
-        "hatched: above 10 % (broken line). Kinds are told from the types that ran. Where "
-        "there is none, it is not known."
+        "hatched: above 10 % (broken line). Kinds follow from the ops that ran. Without a line, "
+        "it is not known."
     )
 
 

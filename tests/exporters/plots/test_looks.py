@@ -159,7 +159,7 @@ BORDER = "5 % of the time of all ops"
             "normalisation",
         ),
         ([NORM], 0.05, f"The one bar above {BORDER} is a normalisation"),
-        ([kind_row("Tanh", 1)], 0.05, f"The one bar above {BORDER} is a layer of another kind"),
+        ([kind_row("Tanh", 1)], 0.05, f"The one bar above {BORDER} is a other layer"),
         ([kind_row("Tanh", 0.05)], 0.05, f"No layer takes more than {BORDER}"),
         (
             [*CONVOLUTIONS, POOL],
@@ -190,8 +190,8 @@ def test_the_sentence_says_which_kind_of_layer_the_marked_bars_are(rows, thresho
         (("_MklNativeMaxPoolGrad",), ("pooling layer", "pooling layers")),
         (("ResourceApplyGradientDescent",), ("weight update", "weight updates")),
         (("_Arg", "_Retval"), ("feed or fetch", "feeds and fetches")),
-        (("Relu", "Reshape"), ("layer of another kind", "layers of another kind")),
-        ((), ("layer of another kind", "layers of another kind")),
+        (("Relu", "Reshape"), ("other layer", "other layers")),
+        ((), ("other layer", "other layers")),
     ],
 )
 def test_the_kind_of_a_layer_is_that_of_the_first_kind_whose_types_it_has(ops, kind):
@@ -204,8 +204,8 @@ def test_a_deviation_as_large_as_the_mean_is_not_called_larger():
     assert "larger than the mean" not in caption(same)
     assert caption(larger) == (
         "Layers in the order of execution: mean time in a step, and share of all ops. Red and "
-        "hatched: above 5 % (broken line). Kinds are told from the types that ran. Thin line and "
-        "±: standard deviation over the steps. In 2 it is larger than the mean: a few steps were "
+        "hatched: above 5 % (broken line). Kinds follow from the ops that ran. Thin line and ±: "
+        "standard deviation over the steps. In 2, it is larger than the mean: a few steps were "
         "far slower than the others."
     )
 
@@ -372,7 +372,7 @@ def test_lines_of_batch_sizes_differ_in_colour_marker_and_dashes():
 
 def test_sizes_above_a_thousand_have_a_comma():
     drawn = batch_sizes.draw(COMPARISON)
-    assert title(drawn) == "From batch 1 to 1,024 a step takes 4 x as long, an image 0.0039 x"
+    assert title(drawn) == "From batch 1 to 1,024, a step takes 4 x as long, an image 0.0039 x"
     single = replace(COMPARISON, model="m" * 15 + "n" * 16, steps={1024: steps(1024, 2400)})
     single = replace(single, rows=())
     assert title(batch_sizes.draw(single)) == (
@@ -384,7 +384,7 @@ def test_a_measurement_that_failed_is_not_finished():
     for cut in ({"interrupted": True}, {"failure": "No memory."}):
         drawn = batch_sizes.draw(replace(COMPARISON, **cut))
         assert caption(drawn).endswith(
-            "means that a larger batch saves nothing. The measurement was not finished."
+            "means that a larger batch saves nothing. The measurement did not finish."
         )
     assert caption(batch_sizes.draw(COMPARISON)).endswith("a larger batch saves nothing.")
 
@@ -410,8 +410,7 @@ def test_titles_and_captions_of_rows_are_whole_sentences():
         "conv1 computes at 50.0 % of the roof measured here at its intensity"
     )
     assert roofline.caption([ROW, ROW, ROW], [ROW], has_levels=False) == (
-        "The larger a point, the larger its share of the time. The roof is a model: under the "
-        "slope memory is the limit, under the level part the processor. 2 rows without known "
-        "FLOPs or "
-        "bytes left out."
+        "The larger a point, the larger its share of the time. The roof is a model: below the "
+        "slope, memory is the limit; below the level part, the processor. 2 rows without known "
+        "FLOPs or bytes omitted."
     )

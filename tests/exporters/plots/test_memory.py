@@ -79,14 +79,14 @@ def test_the_axes_are_times_and_bytes(figure):
 
 
 def test_the_title_is_the_peak_and_the_number_of_its_holders(figure):
-    assert title(figure) == "At most 12.0 KiB are alive at once, allocated by 4 ops"
+    assert title(figure) == "At most 12.0 KiB are alive at once, requested by 4 ops"
 
 
 def test_the_caption_names_the_three_largest_holders(figure):
     assert caption(figure) == (
-        "Step 6: bytes that its ops had allocated and not released yet. Variables and feeds are "
-        "not among them. The largest at the peak: conv1/Relu (6.00 KiB), pool1 (3.00 KiB), "
-        "dense (2.00 KiB)."
+        "Step 6: bytes that its ops had requested and not yet released. Variables and feeds are "
+        "not included. The largest at the peak: conv1/Relu (6.00 KiB), pool1 (3.00 KiB), dense "
+        "(2.00 KiB)."
     )
 
 
@@ -127,15 +127,15 @@ def test_the_words_of_a_peak_in_the_second_half_stand_on_its_left():
 
 def test_without_holders_the_caption_ends_with_what_is_not_counted():
     assert memory.caption(replace(CURVE, holders=())) == (
-        "Step 6: bytes that its ops had allocated and not released yet. Variables and feeds are "
-        "not among them."
+        "Step 6: bytes that its ops had requested and not yet released. Variables and feeds are "
+        "not included."
     )
 
 
 def test_a_holder_of_a_long_name_loses_its_middle():
     long = Holder("a" * 30 + "b" * 30, "Relu", 2 * KB, True)
     assert memory.headline(replace(CURVE, holders=(long,))) == (
-        "At most 12.0 KiB are alive at once, allocated by 1 op"
+        "At most 12.0 KiB are alive at once, requested by 1 op"
     )
     assert memory.caption(replace(CURVE, holders=(long,))).endswith(
         "at the peak: " + "a" * 24 + "…" + "b" * 25 + " (2.00 KiB)."

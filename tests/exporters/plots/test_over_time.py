@@ -40,7 +40,9 @@ def test_the_headline_says_what_became_of_the_step_at_each_batch_size():
         "A step of lenet, 'b' against 'a': 1.50 x [1.47, 1.53] at batch 4; "
         "1.50 x [1.47, 1.53] at batch 16"
     )
-    assert caption(figure).startswith("lenet, inference. Step: untraced. Others: what a traced")
+    assert caption(figure).startswith(
+        "lenet, inference. Step: untraced. Others: the time that a traced"
+    )
     assert len(figure.axes) == 2
 
 

@@ -334,7 +334,7 @@ def test_many_steps_are_put_together_in_blocks_and_the_caption_says_so():
 
 
 def test_the_title_says_how_good_it_became():
-    assert title(drawn("curves")) == "lenet is right about 96 % of the test rows after 6 epochs"
+    assert title(drawn("curves")) == "lenet is right on 96 % of the test rows after 6 epochs"
     before = replace(trained(7), epochs=(), interrupted=True)
     assert title(drawn("curves", before)) == "lenet after 7 steps, before its first test"
     assert caption(drawn("curves", before)).endswith("The training was interrupted.")
@@ -348,7 +348,7 @@ def test_losses_over_a_wide_range_have_a_logarithmic_axis():
 def test_a_panel_that_does_not_begin_at_0_says_so():
     figure = drawn("curves")
     assert figure.axes[1].get_ylim()[0] == 0.9
-    assert "The lower panel begins at 90 %; what lies below is cut off." in caption(figure)
+    assert "The lower panel starts at 90 %; lower values are cut off." in caption(figure)
     low = replace(trained(5), epochs=())
     bad = replace(low, steps=tuple(replace(step, accuracy=0.1) for step in low.steps))
     assert drawn("curves", bad).axes[1].get_ylim()[0] == 0
@@ -417,7 +417,7 @@ def test_lines_are_told_apart_without_colour():
 def test_the_gain_of_a_larger_batch_is_the_title():
     assert (
         title(drawn("batch_sizes"))
-        == "From batch 1 to 16 a step takes 4 x as long, an image 0.25 x"
+        == "From batch 1 to 16, a step takes 4 x as long, an image 0.25 x"
     )
 
 
@@ -433,7 +433,7 @@ def test_a_comparison_cut_short_says_so():
         replace(COMPARISON, interrupted=True),
         replace(COMPARISON, failure="out of memory"),
     ):
-        assert "The measurement was not finished." in caption(drawn("batch_sizes", partial))
+        assert "The measurement did not finish." in caption(drawn("batch_sizes", partial))
 
 
 # Timeline
@@ -497,7 +497,7 @@ def test_the_curve_is_in_steps_and_its_peak_is_marked():
 
 def test_the_holders_at_the_peak_are_named():
     figure = drawn("memory")
-    assert title(figure) == "At most 4.00 KiB are alive at once, allocated by 2 ops"
+    assert title(figure) == "At most 4.00 KiB are alive at once, requested by 2 ops"
     assert "The largest at the peak: conv1/Relu (3.00 KiB), x (1.00 KiB)." in caption(figure)
 
 
@@ -510,7 +510,7 @@ def test_rows_with_known_work_are_points_below_the_roof_of_the_machine():
     assert axes.collections[0].get_offsets().tolist() == [[20, 50], [10, 20], [0.5, 4], [0.2, 1]]
     assert points(axes.lines[0])[1] == (10, 100)  # where memory feeds as much as can be computed
     assert points(axes.lines[0])[0][1] == pytest.approx(10 * points(axes.lines[0])[0][0])
-    assert "1 row without known FLOPs or bytes left out." in caption(figure)
+    assert "1 row without known FLOPs or bytes omitted." in caption(figure)
 
 
 def test_the_most_expensive_row_is_held_against_the_roof():
@@ -594,7 +594,7 @@ def test_deviations_are_lines_that_do_not_reach_below_0():
         *("mean", "median", "± deviation", "share"),
     ]
     assert "In 1 it is larger than the mean" in caption(figure)
-    assert "Where there is none, it is not known." in caption(figure)
+    assert "Without a line, it is not known." in caption(figure)
 
 
 def test_the_threshold_is_a_line():
@@ -619,8 +619,7 @@ POOL, NORM = layer("pool", "MaxPool", 0.25), layer("norm", "FusedBatchNormV3", 0
         ((POOL, CONV1, NORM, CONV2), "Of the 4 bars above 5 % of the time of all ops, 2 are "
          "convolutions, 1 is a pooling layer and 1 is a normalisation"),
         ((NORM,), "The one bar above 5 % of the time of all ops is a normalisation"),
-        ((layer("x", "Tanh", 1),), "The one bar above 5 % of the time of all ops is a layer of "
-         "another kind"),
+        ((layer("x", "Tanh", 1),), "The one bar above 5 % of the time of all ops is a other layer"),
         ((layer("x", "Tanh", 0.05),), "No layer takes more than 5 % of the time of all ops"),
     ],
 )  # fmt: skip
@@ -653,8 +652,8 @@ def test_the_sentence_tells_of_layers_of_the_kind_that_are_not_marked():
         (("_MklNativeMaxPoolGrad",), "pooling layer"),
         (("Const", "ResourceApplyGradientDescent"), "weight update"),
         (("_Arg", "_Retval"), "feed or fetch"),
-        (("Relu", "Reshape"), "layer of another kind"),
-        ((), "layer of another kind"),
+        (("Relu", "Reshape"), "other layer"),
+        ((), "other layer"),
     ],
 )
 def test_the_kind_of_a_layer_is_told_from_its_types(ops, kind):

@@ -178,8 +178,8 @@ def test_no_words_of_a_slope_lie_on_another():
 
 def test_the_caption_says_what_the_thin_lines_are():
     thin = (
-        " Thin lines: what reaches the processor from caches, for ops whose inputs and outputs "
-        "have that size or less."
+        " Thin lines: the bandwidth of caches, for ops whose inputs and outputs have that size or "
+        "less."
     )
     assert thin in caption(roofline.draw(ROWS, CACHED))
 
@@ -192,10 +192,10 @@ def test_the_picture_reaches_to_where_the_fastest_cache_meets_the_peak():
 
 def test_the_caption_counts_the_rows_that_have_no_place(figure):
     how = (
-        "The larger a point, the larger its share of the time. The roof is a model: under the "
-        "slope memory is the limit, under the level part the processor."
+        "The larger a point, the larger its share of the time. The roof is a model: below the "
+        "slope, memory is the limit; below the level part, the processor."
     )
-    left_out = " 2 rows without known FLOPs or bytes left out."
+    left_out = " 2 rows without known FLOPs or bytes omitted."
     assert caption(figure) == how + left_out
     assert caption(roofline.draw([ROWS[1]], PEAKS)) == how
 
@@ -209,5 +209,5 @@ def test_only_the_twelve_most_expensive_have_names():
 
 def test_without_a_point_the_rows_are_counted():
     drawn = roofline.draw([ROWS[2], ROWS[4]], PEAKS)
-    assert (drawn.axes, title(drawn)) == ([], "No op has a place below the roof")
+    assert (drawn.axes, title(drawn)) == ([], "No op can be drawn below the roof")
     assert caption(drawn) == "Of 2 rows none has known FLOPs and bytes."

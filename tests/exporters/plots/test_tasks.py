@@ -114,19 +114,19 @@ def test_of_very_many_tensors_those_are_drawn_that_took_longest():
     figure = tasks.draw(RUNS, many, STEP, PATH)
     assert len(arrows(figure.axes[0])) == 200
     assert 0 not in [arrow[0] for arrow in arrows(figure.axes[0])]
-    assert "thick ones on the critical path; of 201, the 200 that took longest." in caption(figure)
+    assert "thick ones on the critical path (the 200 slowest of 201)." in caption(figure)
 
 
 def test_the_title_has_the_share_of_the_wire():
     figure = tasks.draw(*DRAWN)
     assert title(figure) == (
-        "A step of 2.00 ms on 2 tasks: for 35.0 % of it no op ran and a tensor was on the wire"
+        "A step of 2.00 ms on 2 tasks: for 35.0 % of it, no op ran and a tensor was on the wire"
     )
     assert caption(figure) == (
-        "Step 5, all by one clock. Strong colour: the critical path by median times, a model. Grey "
-        "columns: no op was running. Arrows: tensors on the wire, from when they were sent to when "
-        "they had arrived, thick ones on the critical path. A row holds ops that did not overlap; "
-        "it is not a thread."
+        "Step 5, all times on one clock. Strong colour: the critical path by median times, a "
+        "model. Grey columns: no op was running. Arrows: tensors on the wire, from sending to "
+        "arrival; thick ones are on the critical path. A row has ops that did not overlap; it is "
+        "not a thread."
     )
     alone = tasks.draw(RUNS, (), replace(STEP, wall_ns=0), PATH)
     assert title(alone).startswith("A step of 0 ns on 2 tasks: for 0.0 % of it no op ran")

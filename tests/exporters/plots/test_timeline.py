@@ -113,10 +113,9 @@ def test_the_title_speaks_of_one_op_in_the_singular():
 def test_the_caption_tells_when_no_op_was_running(figure):
     assert caption(figure) == (
         "Step 5. Strong colour: the critical path by median times, a model, joined by a line. "
-        "Grey columns: "
-        "no op was running, for 23.0 % of the step (100 us before the first op, 300 us between "
-        "ops, 60.0 us after the "
-        "last). A row holds ops that did not overlap; it is not a thread."
+        "Grey columns: no op was running, for 23.0 % of the step (100 us before the first op, 300 "
+        "us between ops, 60.0 us after the last). A row has ops that did not overlap; it is not a "
+        "thread."
     )
 
 
@@ -299,10 +298,9 @@ def test_the_caption_of_a_step_without_length_divides_by_nothing():
 def test_the_caption_adds_up_the_times_without_an_op():
     assert timeline.caption([*RUNS[1:]], STEP) == (
         "Step 5. Strong colour: the critical path by median times, a model, joined by a line. "
-        "Grey columns: "
-        "no op was running, for 23.0 % of the step (100 us before the first op, 300 us between "
-        "ops, 60.0 us after the "
-        "last). A row holds ops that did not overlap; it is not a thread."
+        "Grey columns: no op was running, for 23.0 % of the step (100 us before the first op, 300 "
+        "us between ops, 60.0 us after the last). A row has ops that did not overlap; it is not a "
+        "thread."
     )
     assert timeline.headline([*RUNS[1:]], STEP, {"net/conv", "net/dense"}) == (
         "A step of 2.00 ms: 2 ops of 5 are on the critical path"

@@ -79,7 +79,7 @@ def test_the_title_adds_up_the_ten_and_the_caption_says_how_often_each_ran(figur
     assert title(figure) == "The 10 most expensive of 12 take 96.5 % of the time of all ops"
     assert caption(figure) == (
         "Self time in 7 calls each, and its share of that of all ops. Ops may run in parallel, so "
-        "all of it may be more than the wall time."
+        "the sum may exceed the wall time."
     )
 
 

@@ -37,7 +37,7 @@ def draw(comparison: Comparison) -> Figure:
     untraced ones. Both axes are logarithmic: what doubles with the batch is a straight line.
     """
     if not comparison.steps:
-        return style.message("Nothing was measured", "There is no batch size with a whole step.")
+        return style.message("Nothing was measured", "No batch size has a complete step.")
     figure, panels = style.canvas(headline(comparison), caption(comparison), 6.6, panels=2)
     labels = []
     for axes, unit in zip(panels, ("step", comparison.unit), strict=True):
@@ -110,7 +110,7 @@ def headline(comparison: Comparison) -> str:
         name = fitting.short_name(comparison.model, 30)
         return f"{name} at batch {sizes[0]:,}, the only one measured"
     return (
-        f"From batch {sizes[0]:,} to {sizes[-1]:,} a step takes {last / first:.2g} x as long, "
+        f"From batch {sizes[0]:,} to {sizes[-1]:,}, a step takes {last / first:.2g} x as long, "
         f"{each(comparison.unit)} {last / sizes[-1] / (first / sizes[0]):.2g} x"
     )
 
@@ -120,11 +120,11 @@ def caption(comparison: Comparison) -> str:
     which = "that" if shown == 1 else "those"
     counted = f"{plural(shown, 'row')} of the {rows:,} by {comparison.by}, {which} with the largest"
     others = f"the only row by {comparison.by}" if shown == rows == 1 else f"{counted} share"
-    partial = " The measurement was not finished." if is_partial(comparison) else ""
+    partial = " The measurement did not finish." if is_partial(comparison) else ""
     name = fitting.short_name(comparison.model, 30)
     return (
-        f"{name}, {comparison.phase}, {comparison.data}. Whole step: untraced, median. "
-        f"Others: self time of {others}. Level in the lower panel means that a larger batch saves "
+        f"{name}, {comparison.phase}, {comparison.data}. Whole step: untraced, median. Others: "
+        f"self time of {others}. A level line in the lower panel means that a larger batch saves "
         f"nothing.{partial}"
     )
 

@@ -62,7 +62,7 @@ def draw(buffers: Buffers) -> Figure:
     axes.set_xlim(0, end)  # as the curve of memory, to be read below it
     axes.set_ylim(0, buffers.distinct.bytes)
     axes.set_xlabel("time since the step's start")
-    axes.set_ylabel("addresses, without gaps")
+    axes.set_ylabel("addresses (gaps omitted)")
     style.settle(figure)
     for part in (part for item in shown for part in parts(item, below(item), end)):
         draw_box(axes, part)
@@ -185,8 +185,8 @@ def headline(buffers: Buffers) -> str:
 
 def caption(buffers: Buffers, shown: int) -> str:
     parts = [
-        f"Step {buffers.step}. A box is a buffer, as long as it was alive and as high as it is "
-        "large; the next at the same height got its addresses. Blue: written by forward ops."
+        f"Step {buffers.step}. Each box is a buffer: its width is its lifetime, its height its "
+        "size. The next box at the same height got its addresses. Blue: written by forward ops."
     ]
     if buffers.for_backward.count:
         parts.append("Hatched: only the backward pass still needs it.")
@@ -194,7 +194,7 @@ def caption(buffers: Buffers, shown: int) -> str:
         parts.append("Orange: written by gradients or updates.")
     if buffers.in_place.count:
         saved = size(buffers.in_place.bytes)
-        parts.append(f"A new part of a box: an op worked in place; that saved {saved}.")
+        parts.append(f"A line within a box: an op worked in place, which saved {saved}.")
     if shown < len(buffers.buffers):
         parts.append(f"The largest {shown:,} of {len(buffers.buffers):,} are drawn.")
     return " ".join(parts)

@@ -38,7 +38,7 @@ def draw(history: History) -> Figure:
     not finite are left out and counted in the caption.
     """
     if not history.steps:
-        return style.message("Nothing was learned", f"{history.model} has not done a step.")
+        return style.message("Nothing was learned", f"{history.model} has no training steps.")
     losses = [(step.step, step.loss) for step in history.steps if isfinite(step.loss)]
     rights = [(step.step, step.accuracy) for step in history.steps if isfinite(step.accuracy)]
     test_losses = [(e.step, e.test_loss) for e in history.epochs if isfinite(e.test_loss)]
@@ -180,7 +180,7 @@ def headline(history: History) -> str:
     if not isfinite(last.test_accuracy):
         return f"{name}: a test loss of {plain(last.test_loss)} after {plural(last.epoch, 'epoch')}"
     return (
-        f"{name} is right about {percent(last.test_accuracy)} of the test rows after "
+        f"{name} is right on {percent(last.test_accuracy)} of the test rows after "
         f"{plural(last.epoch, 'epoch')}"
     )
 
@@ -191,16 +191,16 @@ def caption(history: History, block: int, finite: int, lowest: float) -> str:
     line = "each step" if block == 1 else f"mean of {block} steps, with their {percentiles}"
     sentences = [
         f"Data: {history.data}.",
-        f"Line: the batch that a step learned from, before its update ({line}).",
+        f"Line: loss on the batch of each step, before its update ({line}).",
     ]
     if history.epochs:
         sentences.append("Points: all test data, with the weights at the end of an epoch.")
     if lowest:
-        sentences.append(
-            f"The lower panel begins at {percent(lowest)}; what lies below is cut off."
-        )
+        sentences.append(f"The lower panel starts at {percent(lowest)}; lower values are cut off.")
     if missing := len(history.steps) - finite:
-        sentences.append(f"{plural(missing, 'step')} had no finite loss and cannot be drawn.")
+        sentences.append(
+            f"{plural(missing, 'step')} had a loss that is not finite, and cannot be drawn."
+        )
     if history.interrupted:
         sentences.append("The training was interrupted.")
     return " ".join(sentences)

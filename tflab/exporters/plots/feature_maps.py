@@ -21,7 +21,7 @@ AIR = 11  # points below a row
 STRIP = (34, 6)  # points, the scale
 ACROSS = 8  # tiles beside one another
 NARROW = 16  # and those of a kernel with several rows
-COLUMN_HEADS = ("What flowed", "Gradient of the loss by it")
+COLUMN_HEADS = ("What flowed", "Gradient of the loss")
 
 
 @style.applied()
@@ -29,7 +29,7 @@ def draw(maps: Maps) -> Figure:
     """A row for the image, for each layer and kernel in the order of the network, and for the
     probabilities: on the left what flowed, on the right its gradient."""
     if not maps.maps and maps.probabilities is None:
-        return style.message("No feature maps", "The step computed nothing that is an image.")
+        return style.message("No feature maps", "The step computed no images.")
     column = (style.width() * style.POINTS - 2 * EDGE - GUTTER) / 2
     pairs = [(item, mosaics(item)) for item in maps.maps]
     heights = [height(item, drawn[0], column) for item, drawn in pairs]
@@ -133,12 +133,12 @@ def headline(maps: Maps) -> str:
 def caption(maps: Maps) -> str:
     """What is shown, what the colours mean, and what is not there."""
     sentences = [
-        "The first step after the initialisation, without graph passes, so that each node computes "
-        "what the program says; of its batch the first image. A kernel's gradient is that of the "
-        "whole batch. Each scale is its own: grey from 0 in black; where there are both signs blue "
-        "below 0, white at 0 and orange above, as strong as the root of the number, so that small "
-        "ones can be seen.",
-        *(["Vermilion is NaN or infinite."] if any(map(is_bad, maps.maps)) else []),
+        "The first step after the initialisation, without graph passes, so that each node "
+        "computes what the program defines; the first image of its batch. A kernel's gradient is "
+        "that of the whole batch. Each picture has its own scale: grey from 0 in black; with "
+        "both signs, blue is below 0, white 0 and orange above. The colour grows with the square "
+        "root of the number, so that small numbers are visible.",
+        *(["Vermilion: NaN or infinite."] if any(map(is_bad, maps.maps)) else []),
         *view.left_out(maps),
     ]
     return " ".join(sentences)

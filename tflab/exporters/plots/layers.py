@@ -33,7 +33,7 @@ KINDS = (
     ("weight update", "weight updates", ("ResourceApply",)),
     ("feed or fetch", "feeds and fetches", ("_Arg", "_Retval")),
 )
-OTHER = ("layer of another kind", "layers of another kind")
+OTHER = ("other layer", "other layers")
 
 Kind = tuple[str, str]
 
@@ -179,17 +179,17 @@ def caption(rows: Sequence[OpStats], threshold: float, judgement: Quality | None
     parts = [
         "Layers in the order of execution: mean time in a step, and share of all ops.",
         f"Red and hatched: above {100 * threshold:g} % (broken line).",
-        "Kinds are told from the types that ran.",
+        "Kinds follow from the ops that ran.",
     ]
     if any(row.step_median_ns is not None for row in rows):
         parts.append("Mark: the median over the steps.")
     if known:
         parts.append("Thin line and ±: standard deviation over the steps.")
     if len(known) < len(rows):
-        parts.append("Where there is none, it is not known.")
+        parts.append("Without a line, it is not known.")
     if wild:
         parts.append(
-            f"In {wild} it is larger than the mean: a few steps were far slower than the others."
+            f"In {wild}, it is larger than the mean: a few steps were far slower than the others."
         )
     if judgement:
         parts.append(quality.verdict(judgement))

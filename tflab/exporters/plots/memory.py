@@ -53,7 +53,7 @@ def mark_peak(axes: Axes, curve: LiveBytes) -> None:
 
 def headline(curve: LiveBytes) -> str:
     return (
-        f"At most {size(curve.peak_bytes)} are alive at once, allocated by "
+        f"At most {size(curve.peak_bytes)} are alive at once, requested by "
         f"{plural(len(curve.holders), 'op')}"
     )
 
@@ -65,6 +65,6 @@ def caption(curve: LiveBytes) -> str:
     )
     most = f" The largest at the peak: {held}." if held else ""
     return (
-        f"Step {curve.step}: bytes that its ops had allocated and not released yet. Variables and "
-        f"feeds are not among them.{most}"
+        f"Step {curve.step}: bytes that its ops had requested and not yet released. Variables and "
+        f"feeds are not included.{most}"
     )

@@ -30,7 +30,9 @@ def draw(found: OverTime) -> Figure:
     """
     sizes = list(dict.fromkeys(line.batch_size for line in found.lines if any(line.points)))
     if not sizes:
-        return style.message("Nothing was measured", "No measurement has a process of its own.")
+        return style.message(
+            "Nothing was measured", "No measurement was repeated in several processes."
+        )
     figure, panels = style.canvas(headline(found), caption(found), PANEL * len(sizes), len(sizes))
     labels = []
     for axes, size in zip(panels, sizes, strict=True):
@@ -102,8 +104,8 @@ def steps(lines: Sequence[Line]) -> list[Line]:
 def caption(found: OverTime) -> str:
     held = found.contrast
     return (
-        f"{lettering.short(held.model)}, {held.phase}. Step: untraced. Others: what a traced step "
-        f"spends in each {held.by}, the {len(LOOKS)} largest at most. Each point is the mean of "
-        "several processes; its bar holds the true one in 99 of 100 measurements, as far as "
-        "processes differ. Times in UTC."
+        f"{lettering.short(held.model)}, {held.phase}. Step: untraced. Others: the time that a "
+        f"traced step spends in each {held.by}, for the {len(LOOKS)} largest at most. Each point "
+        "is the mean of several processes. Its bar contains the true mean in 99 of 100 "
+        "measurements, as far as processes differ. Times in UTC."
     )

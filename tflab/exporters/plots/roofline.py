@@ -42,7 +42,7 @@ def draw(rows: Sequence[OpStats], peaks: Peaks) -> Figure:
     drawn = sorted(filter(has_place, rows), key=lambda row: -row.self_ns)
     if not drawn:
         return style.message(
-            "No op has a place below the roof",
+            "No op can be drawn below the roof",
             f"Of {plural(len(rows), 'row')} none has known FLOPs and bytes.",
         )
     slopes = cache_slopes(peaks)
@@ -276,16 +276,14 @@ def headline(drawn: Sequence[OpStats], peaks: Peaks) -> str:
 
 def caption(rows: Sequence[OpStats], drawn: Sequence[OpStats], has_levels: bool) -> str:
     missing = len(rows) - len(drawn)
-    left_out = (
-        f" {plural(missing, 'row')} without known FLOPs or bytes left out." if missing else ""
-    )
+    left_out = f" {plural(missing, 'row')} without known FLOPs or bytes omitted." if missing else ""
     caches = (
-        " Thin lines: what reaches the processor from caches, for ops whose inputs and outputs "
-        "have that size or less."
+        " Thin lines: the bandwidth of caches, for ops whose inputs and outputs have that size or "
+        "less."
         if has_levels
         else ""
     )
     return (
-        "The larger a point, the larger its share of the time. The roof is a model: under the "
-        f"slope memory is the limit, under the level part the processor.{caches}{left_out}"
+        "The larger a point, the larger its share of the time. The roof is a model: below the "
+        f"slope, memory is the limit; below the level part, the processor.{caches}{left_out}"
     )

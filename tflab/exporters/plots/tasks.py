@@ -170,16 +170,16 @@ def headline(
     owners = {owner.owner: owner.ns for owner in ledger.time_ledger(runs, [step], wires)}
     share = owners.get(ledger.WIRE, 0) / step.wall_ns if step.wall_ns else 0
     return (
-        f"A step of {time(step.wall_ns)} on {plural(tasks, 'task')}: for {percent(share)} of it no "
-        "op ran and a tensor was on the wire"
+        f"A step of {time(step.wall_ns)} on {plural(tasks, 'task')}: for {percent(share)} of it, "
+        "no op ran and a tensor was on the wire"
     )
 
 
 def caption(wires: Sequence[OpRun], step: StepTime) -> str:
-    drawn = f"; of {len(wires):,}, the {MOST} that took longest" if len(wires) > MOST else ""
+    drawn = f" (the {MOST} slowest of {len(wires):,})" if len(wires) > MOST else ""
     return (
-        f"Step {step.step}, all by one clock. Strong colour: the critical path by median times, a "
-        "model. Grey columns: no op was running. Arrows: tensors on the wire, from when they were "
-        f"sent to when they had arrived, thick ones on the critical path{drawn}. A row holds ops "
-        "that did not overlap; it is not a thread."
+        f"Step {step.step}, all times on one clock. Strong colour: the critical path by median "
+        "times, a model. Grey columns: no op was running. Arrows: tensors on the wire, from "
+        f"sending to arrival; thick ones are on the critical path{drawn}. A row has ops that did "
+        "not overlap; it is not a thread."
     )

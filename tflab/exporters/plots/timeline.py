@@ -193,6 +193,6 @@ def caption(runs: Sequence[OpRun], step: StepTime) -> str:
     return (
         f"Step {step.step}. Strong colour: the critical path by median times, a model, joined by "
         f"a line. Grey columns: no op was running, for {percent(idle)} of the step ({before} "
-        f"before the first op, {between} between ops, {after} after the last). A row holds "
-        "ops that did not overlap; it is not a thread."
+        f"before the first op, {between} between ops, {after} after the last). A row has ops that "
+        "did not overlap; it is not a thread."
     )

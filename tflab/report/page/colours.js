@@ -46,15 +46,16 @@ export function legendEntries(graph, colour, has) {
   }
   if (colour === "fate") {
     words.fate.forEach(([fate, text]) => entries.push([`fate-${fate}`, text]));
-    entries.push(...drawn("fate-many", "several, as at their foot"));
+    entries.push(...drawn("fate-many", "several, as shown below the box"));
   }
   if (colour === "time") {
     words.time.forEach((text, i) => entries.push([`heat-${i}`, text]));
     entries.push(...drawn("heat-none", "did not run"));
   }
-  if (colour === "kind") entries.push(...drawn("bookkeeping", "bookkeeping: computes nothing of a gradient"));
+  if (colour === "kind") entries.push(...drawn("bookkeeping", "bookkeeping: not part of a formula"));
   entries.push(...drawn("gone", "gone"), ...drawn("changed", "changed in this step"));
-  if (has(".badge")) entries.push(["badge", "gone and changed within a scope"]);
+  if (has(".badge")) entries.push(["badge",
+      "number of nodes removed (−) and changed (~) in a scope"]);
   if (has(".edge.transfer")) entries.push(["transfer", "sent to another device, with its bytes"]);
   return entries;
 }
@@ -75,7 +76,7 @@ export function standInNotes(graph, edges) {
     .filter((edge) => graph.track(edge.a) > graph.track(edge.b))
     .flatMap((edge) => edge.pairs.flatMap(([source, target]) =>
       standIns.filter((row) => row.node === source).map(
-        (row) => `${nodes[target].name} takes ${nodes[source].name}: ${row.by} found it equal to ${row.replaced} and kept one of them.`,
+        (row) => `${nodes[target].name} takes ${nodes[source].name}: ${row.by} found it equal to ${row.replaced}, and kept one of the two.`,
       ),
     ));
   return [...new Set(notes)];

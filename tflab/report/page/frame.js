@@ -61,7 +61,7 @@ export class Frame {
       button.addEventListener("click", () => this.paper.scrollTo({ left: (track.x - MARGIN) * zoom, behavior: "smooth" }));
       return [button];
     });
-    bar.replaceChildren("Wider than its frame; go to ", ...buttons);
+    bar.replaceChildren("Wider than the page; go to ", ...buttons);
   }
 
   /* Bring a box to the middle. */

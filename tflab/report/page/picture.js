@@ -99,7 +99,7 @@ function headings({ graph, layout, state }) {
     const x = track.x + track.width / 2;
     group.append(make("text", { x, y: MARGIN + 8 }, data.headings[index]));
     const step = comesInStep(graph, index, state);
-    if (step) group.append(make("text", { x, y: MARGIN + 30, class: "later" }, `comes in step ${step}`));
+    if (step) group.append(make("text", { x, y: MARGIN + 30, class: "later" }, `appears in step ${step}`));
   });
   return group;
 }

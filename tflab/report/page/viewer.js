@@ -118,7 +118,7 @@ export class Viewer {
     const names = this.data.nodes.map((node) => node.name);
     let node = names.indexOf(query);
     if (node < 0) node = names.findIndex((name) => name.toLowerCase().includes(query.toLowerCase()));
-    this.part("search-result").textContent = node < 0 ? "No node has this in its name." : "";
+    this.part("search-result").textContent = node < 0 ? "No node has this text in its name." : "";
     if (node >= 0) this.select(node, true);
   }
 

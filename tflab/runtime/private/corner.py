@@ -23,7 +23,7 @@ def corner(what: str, file: str, works: str) -> Iterator[None]:
 
 def moved(what: str, file: str, works: str, reason: str) -> TflabError:
     return TflabError(
-        f"{what[0].upper()}{what[1:]} cannot be had as in TensorFlow {CHECKED} ({file}): "
+        f"{what[0].upper()}{what[1:]} cannot be used as in TensorFlow {CHECKED} ({file}): "
         f"{reason.rstrip('.')}. This is TensorFlow {environment.version('tensorflow')}. {works} "
-        f"All works with tensorflow=={CHECKED}."
+        f"Everything works with tensorflow=={CHECKED}."
     )

@@ -20,7 +20,7 @@ def debug_options(graph: Any, folder: str) -> Any:
     with corner(
         "the runtime's debugger",
         "tensorflow/python/debug/lib/debug_utils.py",
-        "All works without it: give --no-values.",
+        "Everything else works without it: give --no-values.",
     ):
         from tensorflow.core.protobuf.config_pb2 import RunOptions
         from tensorflow.python.debug.lib import debug_utils
@@ -41,6 +41,6 @@ def no_values(reason: str) -> TflabError:
     return moved(
         "the values of a step",
         "tensorflow/core/debug/debug_io_utils.cc",
-        "All works without them: give --no-values.",
+        "Everything else works without them: give --no-values.",
         reason,
     )

@@ -30,7 +30,7 @@ def debug_info() -> Any:
     with corner(
         "the message of a graph's lines",
         "tensorflow/core/framework/graph_debug_info.proto",
-        "Graphs work without it where debug/saved_model_debug_info.pb is taken away.",
+        "Graphs work without it after debug/saved_model_debug_info.pb is removed.",
     ):
         from tensorflow.core.framework.graph_debug_info_pb2 import GraphDebugInfo
 

@@ -151,7 +151,7 @@ def set_device(op: Any, device: str) -> None:
     with corner(
         "the setter of an op's device",
         "`_set_device` in tensorflow/python/framework/ops.py",
-        "All works without it on one device: leave out --devices.",
+        "On one device, everything works without it: omit --devices.",
     ):
         setter = op._set_device
     setter(device)
@@ -165,7 +165,7 @@ def rewire(op: Any, index: int, tensor: Any) -> None:
     with corner(
         "the setter of an op's input",
         "`_update_input` in tensorflow/python/framework/ops.py",
-        "All works without it but --split batch.",
+        "Everything except --split batch works without it.",
     ):
         setter = op._update_input
     setter(index, tensor)

@@ -65,7 +65,7 @@ def onednn_is_on() -> bool:
     with corner(
         "whether oneDNN is on",
         "tensorflow/python/util/_pywrap_util_port",
-        "All works without it.",
+        "Everything works without it.",
     ):
         from tensorflow.python.util import _pywrap_util_port
 

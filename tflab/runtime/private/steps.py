@@ -47,7 +47,7 @@ def shared_step(
     with corner(
         "steps that share a graph",
         "`_call_tf_sessionrun` in tensorflow/python/client/session.py",
-        "All works without them but --xla.",
+        "Everything except --xla works without them.",
     ):
         from tensorflow.python.client import pywrap_tf_session as client
 
