@@ -237,7 +237,7 @@ def test_an_arrow_from_backward_to_forward_says_why_it_is_there(viewer):
     viewer.get_by_role("button", name="Ran").click()
     assert notes.all_inner_texts() == [
         "loss/mean takes gradients/loss/mean_grad/mod: common_subgraph_elimination found it equal "
-        "to loss/Const and kept one of them."
+        "to loss/Const, and kept one of the two."
     ]
     assert viewer.locator(".edge.merged").count() == 1
 

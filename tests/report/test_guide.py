@@ -13,8 +13,8 @@ def test_each_state_has_a_sentence_on_what_to_look_at():
     assert list(guide.sentences(STATES, NS)) == [
         "Follow the arrows down to loss: each box is an op that a line of the program created. "
         "Nothing has been computed yet.",
-        "Follow the arrows up beside the forward graph: beside each op is its derivative, "
-        "multiplied by the gradient from below. That is the chain rule.",
+        "Follow the arrows up: beside each op is its derivative, multiplied by the gradient from "
+        "below. That is the chain rule.",
         "Each node now shows its device: all run on CPU:0.",
         "Look for what is removed (1 node) and what changes (2 nodes): remapper fuses "
         "neighbouring ops into one kernel.",
@@ -57,8 +57,8 @@ def test_where_no_node_was_timed_none_took_longest():
 def test_the_gradients_open_with_the_chain_rule_of_this_graph():
     gradients = list(guide.sentences(STATES, NS, "dL/dy = dL/d(mul) * d(mul)/dy"))[1]
     assert gradients == (
-        "dL/dy = dL/d(mul) * d(mul)/dy: follow the arrows up. Beside each op are the nodes that "
-        "multiply the gradient from below by its factor."
+        "dL/dy = dL/d(mul) * d(mul)/dy: follow the arrows up. The nodes beside each op multiply "
+        "the gradient by its factor."
     )
 
 

@@ -56,12 +56,12 @@ def differentiated(state: State, chain_rule: str) -> str:
         return f"{chain_rule}."
     if 0 < len(chain_rule) <= SHORT:
         return (
-            f"{chain_rule}: follow the arrows up. Beside each op are the nodes that multiply the "
-            "gradient from below by its factor."
+            f"{chain_rule}: follow the arrows up. The nodes beside each op multiply the gradient "
+            "by its factor."
         )
     return (
-        "Follow the arrows up beside the forward graph: beside each op is its derivative, "
-        "multiplied by the gradient from below. That is the chain rule."
+        "Follow the arrows up: beside each op is its derivative, multiplied by the gradient "
+        "from below. That is the chain rule."
     )
 
 
