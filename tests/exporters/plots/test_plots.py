@@ -593,7 +593,7 @@ def test_deviations_are_lines_that_do_not_reach_below_0():
         *("40.0 us", "", "", "4.0 %"),
         *("mean", "median", "± deviation", "share"),
     ]
-    assert "In 1 it is larger than the mean" in caption(figure)
+    assert "In 1, it is larger than the mean" in caption(figure)
     assert "Without a line, it is not known." in caption(figure)
 
 
