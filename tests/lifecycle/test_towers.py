@@ -15,7 +15,7 @@ TASKS = ("127.0.0.1:1", "127.0.0.1:2")  # nobody is asked
 
 def test_a_batch_of_fewer_rows_than_tasks_is_refused():
     options = Options(batch_size=1, cluster=TASKS, split="batch")
-    with pytest.raises(UsageError, match=r"^A batch of 1 cannot be cut for 2 tasks; give a"):
+    with pytest.raises(UsageError, match=r"^A batch of 1 cannot be split over 2 tasks. Give a"):
         next(lifecycle.walk("lenet", options))
 
 
