@@ -141,7 +141,7 @@ def test_a_report_over_two_tasks_has_its_chapter_and_its_picture(tmp_path, capsy
     assert tables == [
         "Partitions",
         "Where the wall time of the traced steps went",
-        "Compute against communication",
+        "Computation and communication",
         "Tensors on the wire",
         "Measured",
     ]
