@@ -144,7 +144,7 @@ def test_numbers_pass_between_this_process_and_tasks_that_are_there(two_tasks):
 @pytest.mark.parametrize(
     "broken, said",
     [
-        ({"b:2"}, "Task 1 of the cluster, b:2, cannot reach this process at 10.0.0.9:5. Let con"),
+        ({"b:2"}, "Task 1 of the cluster, b:2, cannot reach this process at 10.0.0.9:5. Allow con"),
         ({"b:2", "c:3"}, "Task 1 of the cluster, b:2, and task 2, c:3, cannot reach each other."),
     ],
 )

@@ -92,7 +92,7 @@ def reason_without_split():
 
 def test_a_node_is_where_the_users_line_asked_for(reason_of):
     line = line_of(on_two_devices, 'tf.device("/device:CPU:1")')
-    assert reason_of["a/RandomUniform"] == (CPU1, f"asked for by {line}")
+    assert reason_of["a/RandomUniform"] == (CPU1, f"requested by {line}")
 
 
 def test_a_node_is_where_it_is_colocated(reason_of):
@@ -100,7 +100,7 @@ def test_a_node_is_where_it_is_colocated(reason_of):
 
 
 def test_a_node_is_where_the_option_asked_for(reason_of):
-    assert reason_of["add"] == (CPU0, "asked for by --devices")
+    assert reason_of["add"] == (CPU0, "requested by --devices")
 
 
 def test_a_node_is_where_its_resource_is(reason_without_split):
@@ -118,7 +118,7 @@ def test_a_node_that_the_runtime_made_is_where_it_was_made(reason_of):
 
 def test_of_two_lines_that_ask_for_a_device_the_inner_one_counts():
     device, reason = reasons(placed(in_two_scopes, devices=2))["a/RandomUniform"]
-    assert (device, reason) == (CPU1, f"asked for by {line_of(in_two_scopes, 'inner one')}")
+    assert (device, reason) == (CPU1, f"requested by {line_of(in_two_scopes, 'inner one')}")
 
 
 def test_a_node_that_only_the_cpu_can_do_is_there_for_that_reason():
@@ -141,7 +141,7 @@ def test_soft_placement_replaces_a_gpu_and_says_so():
     line = line_of(on_a_gpu, "tf.device")
     assert reasons(placed(on_a_gpu, soft_placement=True))["a/RandomUniform"] == (
         CPU0,
-        f"asked for by {line}: GPU:0, which soft placement replaced",
+        f"requested by {line}: GPU:0, which soft placement replaced",
     )
 
 
