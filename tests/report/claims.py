@@ -51,7 +51,7 @@ SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
     rf"The longest chain of dependent ops has \d+ op runs? and takes ({TIME}) in a traced": (
         ("{model}", "longest chain", "of the median step"),
     ),
-    rf"(\S+) took longest, ({TIME}) in a traced step \(median\)": (
+    rf"(\S+) took longest: ({TIME}) in a traced step \(median\)": (
         None,
         ("{model}", "{0}", "median"),
     ),
@@ -101,6 +101,7 @@ SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
 # Times of one event, which have no statistic
 EVENTS = (
     rf"from {TIME} (?:to {TIME} )?(?:\(inferred\) )?of the step",
+    rf"from {TIME} to the end of the step",
     rf"(?:most )?(?:had most )?alive after {TIME}|[Cc]heck: after {TIME}",
     rf"not on the critical path, with a slack of {TIME} by median",
     rf"^A step of {TIME}: \d+ ops? of \d+ .* Step \d+\.",
@@ -131,7 +132,7 @@ def of_text(text: str, names: dict[str, str], where: str) -> Iterator[Claim]:
 def of_grid(grid: Grid, names: dict[str, str]) -> Iterator[Claim]:
     """The claims of a table, by its title and headers."""
     where = grid.title
-    stated = re.search(r"\b(mean|median)\b", grid.title)
+    stated = re.search(r"\b(mean|median)\b", grid.title.lower())
     batch = re.match(r"Batch (\d+): the time", grid.title)
     for row in grid.rows:
         cells = dict(zip(grid.headers, row, strict=False))
@@ -156,7 +157,7 @@ def of_grid(grid: Grid, names: dict[str, str]) -> Iterator[Claim]:
             elif grid.title.startswith("Steps of each") or "what was found" in grid.title:
                 whose = {"ops, mean": "ops of a step", "traced, median": TRACED}.get(header, STEP)
                 yield claim((f"batch {first}", whose, said), text, where)
-            elif grid.title.startswith("The untraced step under other"):
+            elif grid.title.startswith("Median untraced step under other"):
                 yield claim((f"processes {first}", header, said), text, where)
         yield from of_rates(cells, first, where)
 

@@ -118,7 +118,7 @@ def test_a_number_that_is_changed_in_a_report_is_found(written):
         r'"A call in warm, traced steps","rows":.*?\["median","[^"]+","(\d[\d.]* us)"',
         r'at each batch size</p>.*?<tr>(?:<td[^>]*>[^<]*</td>){3}<td class="right">([\d,]+)<',
         r"A step took (\S+ \S+) for a batch",
-        r"took longest, (\S+ \S+) in a traced step",
+        r"took longest: (\S+ \S+) in a traced step",
     )
     for number in numbers:
         match = re.search(number, html, re.DOTALL)

@@ -34,7 +34,7 @@ def test_data_of_the_graphs_own_that_ran_dry_are_a_sentence_with_a_way_out():
         tf1.data.make_one_shot_iterator(few).get_next(name="next")
     step = session.Step((), ("next:0",), ())
     with (
-        pytest.raises(RanDryError, match=r"ran dry: End of sequence\. .*`repeat\(\)`, or take few"),
+        pytest.raises(RanDryError, match=r"ended: End of sequence\. .*`repeat\(\)`, or run few"),
         session.fresh(graph, Options()) as live,
     ):
         taken = step.callable(live)

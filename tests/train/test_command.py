@@ -122,7 +122,7 @@ def test_every_setting_that_differs_is_told(here, capsys):
     assert (status, out) == (2, "")
     assert err == (
         "tflab: The training in 'mine' can continue only with the same settings: batch size: 16 "
-        "before, 3 now5; epochs: 3 before, 4 now; seed: 1 before, 2 now. The learning rate of "
+        "before, 35 now; epochs: 3 before, 4 now; seed: 1 before, 2 now. The learning rate of "
         "every step depends on the number of epochs. To start again, omit --resume."
         "\n"
     )
