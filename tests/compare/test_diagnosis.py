@@ -38,8 +38,8 @@ def test_no_node_is_blamed_twice():
 def test_without_a_reason_it_says_so_and_what_comes_closest():
     small, large = step(*COMPUTING, batch_size=4), step(*COMPUTING, work("c", 300), batch_size=64)
     assert only(large, small) == Diagnosis(
-        "No single cause stands out: of a step at batch 64 (1.00 ms), the most expensive op, c "
-        "(MatMul), is 30.0 % of it, and 20.0 % is spent outside of ops.",
+        "No single cause stands out: of a median step at batch 64 (1.00 ms), the most expensive "
+        "op, c (MatMul), is 30.0 % of it, and 20.0 % is spent outside of ops.",
         cost_ns=0,
         share=0,
         batch_size=64,
@@ -49,8 +49,8 @@ def test_without_a_reason_it_says_so_and_what_comes_closest():
 
 def test_of_a_step_without_ops_only_what_is_outside_can_be_told():
     assert only(step(ops_span_ns=900_000)).sentence == (
-        "No single cause stands out: of a step at batch 16 (1.00 ms), 10.0 % is spent outside of "
-        "ops."
+        "No single cause stands out: of a median step at batch 16 (1.00 ms), 10.0 % is spent "
+        "outside of ops."
     )
     assert "after the last: with 4.00 KiB fed" in only(step(ops_span_ns=0)).sentence
 

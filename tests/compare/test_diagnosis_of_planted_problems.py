@@ -100,7 +100,7 @@ def test_one_op_on_the_chain_comes_first_with_its_name():
 def test_of_a_model_without_a_problem_it_says_that_there_is_none():
     (only,) = diagnosed(planted.without_a_problem)
     assert (only.kind, only.cost_ns) == ("none", 0)
-    assert only.sentence.startswith("No single cause stands out: of a step at batch 4")
+    assert only.sentence.startswith("No single cause stands out: of a median step at batch 4")
 
 
 def test_on_a_busy_machine_there_is_no_diagnosis(monkeypatch):

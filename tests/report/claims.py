@@ -109,6 +109,7 @@ EVENTS = (
     rf"at batch \d+, took {TIME}, a warm one",
     r"^The roof .* seconds|for about \d+ s\b",
     r"^.* of a median step at batch \d+ \(.* Try .*",  # a reason, with what it costs
+    rf"^No single cause stands out: of a median step at batch \d+ \({TIME}\)",
 )
 SINGLE = {"first run", "alive", "backward", "time", "total", "self", "adds", "from", "to", "fit"}
 
@@ -154,7 +155,7 @@ def of_grid(grid: Grid, names: dict[str, str]) -> Iterator[Claim]:
                 yield claim((f"batch {batch[1]}", first, said), text, where)
             elif grid.title.startswith("A call at each batch size"):
                 yield from of_calls(header, cell, first, where)
-            elif grid.title.startswith("Steps of each") or "what was found" in grid.title:
+            elif grid.title.startswith("Steps of each") or "findings at each" in grid.title:
                 whose = {"ops, mean": "ops of a step", "traced, median": TRACED}.get(header, STEP)
                 yield claim((f"batch {first}", whose, said), text, where)
             elif grid.title.startswith("Median untraced step under other"):

@@ -16,11 +16,11 @@ def test_each_state_has_a_sentence_on_what_to_look_at():
         "Follow the arrows up: beside each op is its derivative, multiplied by the gradient from "
         "below. That is the chain rule.",
         "Each node now shows its device: all run on CPU:0.",
-        "Look for what is removed (1 node) and what changes (2 nodes): remapper fuses "
+        "Look for what goes (1 node) and what changes (2 nodes): remapper fuses "
         "neighbouring ops into one kernel.",
-        "Look for what is removed (2 nodes) and what changes (1 node): constant_folding computes "
+        "Look for what goes (2 nodes) and what changes (1 node): constant_folding computes "
         "in advance everything that depends only on constants.",
-        "Look for what is removed (1 node) and what changes (1 node): feeds_and_fetches prunes "
+        "Look for what goes (1 node) and what changes (1 node): feeds_and_fetches prunes "
         "the graph to the fetches, and adds nodes for feeds and fetches.",
         "The stronger the colour, the longer the node took. relu took longest: 7.00 us in a "
         "traced step (median).",
@@ -39,7 +39,7 @@ def test_a_pass_that_only_rewires_or_is_not_known_is_said_to():
         "Look at the arrows: remapper fuses neighbouring ops into one kernel."
     )
     unknown = replace(STATES[3], title="a_pass, iteration 2", about="", touched=())
-    assert guide.rewritten(unknown) == "Look for what is removed (1 node): this is a_pass."
+    assert guide.rewritten(unknown) == "Look for what goes (1 node): this is a_pass."
 
 
 def test_a_model_without_a_loss_has_the_same_drawing_again():

@@ -142,7 +142,7 @@ def test_a_report_over_two_tasks_has_its_chapter_and_its_picture(tmp_path, capsy
         "Partitions",
         "Where the wall time of the traced steps went",
         "Computation and communication",
-        "Tensors on the wire",
+        "Tensors sent between tasks",
         "Measured",
     ]
     assert re.findall(r"^\| +([0-9]) \|", page, re.M) == ["0", "1", "2"]

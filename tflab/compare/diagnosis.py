@@ -63,7 +63,7 @@ def nothing(batch: Evidence) -> Diagnosis:
         else ""
     )
     sentence = (
-        f"No single cause stands out: of a step at batch {batch.batch_size} "
+        f"No single cause stands out: of a median step at batch {batch.batch_size} "
         f"({time(batch.step_ns)}), {op}{percent(batch.outside_ns / batch.step_ns)} is spent "
         f"outside of ops."
     )

@@ -79,7 +79,7 @@ def rewritten(state: State) -> str:
     changes = [
         f"{words} ({plural(count, 'node')})"
         for words, count in (
-            ("what is removed", len(state.gone)),
+            ("what goes", len(state.gone)),
             ("what changes", len(state.touched)),
         )
         if count

@@ -114,7 +114,7 @@ def test_of_very_many_tensors_those_are_drawn_that_took_longest():
     figure = tasks.draw(RUNS, many, STEP, PATH)
     assert len(arrows(figure.axes[0])) == 200
     assert 0 not in [arrow[0] for arrow in arrows(figure.axes[0])]
-    assert "thick ones on the critical path (the 200 slowest of 201)." in caption(figure)
+    assert "thick ones are on the critical path (the 200 slowest of 201)." in caption(figure)
 
 
 def test_the_title_has_the_share_of_the_wire():
@@ -129,4 +129,4 @@ def test_the_title_has_the_share_of_the_wire():
         "not a thread."
     )
     alone = tasks.draw(RUNS, (), replace(STEP, wall_ns=0), PATH)
-    assert title(alone).startswith("A step of 0 ns on 2 tasks: for 0.0 % of it no op ran")
+    assert title(alone).startswith("A step of 0 ns on 2 tasks: for 0.0 % of it, no op ran")

@@ -89,8 +89,8 @@ def test_ten_ops_have_no_rest_and_the_most_expensive_is_the_title():
     assert "all others" not in words(ten.axes[0])
     assert title(ten) == "net/m takes 30.0 % of the time of all ops"
     assert caption(ten) == (
-        "Self time, and its share of that of all ops. Ops may run in parallel, so all of it may "
-        "be more than the wall time."
+        "Self time, and its share of that of all ops. Ops may run in parallel, so the sum may "
+        "exceed the wall time."
     )
 
 
