@@ -52,8 +52,8 @@ def test_a_node_has_one_median_in_the_drawing_the_panel_and_the_table():
 def test_a_rate_follows_from_a_time_that_is_shown():
     assert wrong(claims.of_grid(of_steps("505 us", "1,981"), NAMES)) == []
     assert wrong(claims.of_grid(of_steps("279 us", "1,981"), NAMES)) == [
-        "batch 1 untraced step mean: 279 us (m, inference: findings at each) and 1 over 1,981 images "
-        "a second (m, inference: findings at each)"
+        "batch 1 untraced step mean: 279 us (m, inference: findings at each) and 1 over 1,981 "
+        "images a second (m, inference: findings at each)"
     ]
 
 

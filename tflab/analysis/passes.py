@@ -38,8 +38,7 @@ PURPOSES = {
     "layout": "changes the order of image dimensions to what the device likes",
     "remapper": "fuses neighbouring ops into one kernel",
     "loop_optimizer": "moves work out of loops and drops dead branches",
-    "dependency_optimizer": "drops redundant control dependencies, and nodes whose values are not "
-    "used",
+    "dependency_optimizer": "drops redundant control dependencies and unused nodes",
     "auto_parallel": "copies the graph for several devices",
     "memory_optimizer": "recomputes or swaps tensors to save memory",
     "scoped_allocator_optimizer": "lets tensors that travel together share one buffer",
