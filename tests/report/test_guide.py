@@ -22,8 +22,7 @@ def test_each_state_has_a_sentence_on_what_to_look_at():
         "in advance everything that depends only on constants.",
         "Look for what goes (1 node) and what changes (1 node): feeds_and_fetches prunes "
         "the graph to the fetches, and adds nodes for feeds and fetches.",
-        "The stronger the colour, the longer the node took. relu took longest: 7.00 us in a "
-        "traced step (median).",
+        "Stronger colours mean longer times. relu took longest: 7.00 us in a traced step (median).",
     ]
 
 

@@ -95,6 +95,6 @@ def ran(ns: Mapping[str, float]) -> str:
         return "These nodes ran."
     most = max(spent, key=spent.__getitem__)
     return (
-        f"The stronger the colour, the longer the node took. {most} took longest: "
+        f"Stronger colours mean longer times. {most} took longest: "
         f"{time(spent[most])} in a traced step (median)."
     )
