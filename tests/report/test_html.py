@@ -560,8 +560,7 @@ def test_the_data_of_a_drawing_are_its_nodes_boxes_and_states_by_number():
                 "stage": "placement",
                 "title": "remapper",
                 "about": "fuses",
-                "look": "Look for what is removed (2 nodes) and what changes (1 node): remapper "
-                "fuses.",
+                "look": "Look for what goes (2 nodes) and what changes (1 node): remapper fuses.",
                 "lines": ("fused", "added"),
                 "gone": [0, 3],
                 "touched": [1],
