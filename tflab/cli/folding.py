@@ -15,7 +15,7 @@ LEAST_WIDTH = 20
 
 
 def width(stream: TextIO | None = None) -> int:
-    """The columns of the terminal that a stream goes to; 0 where nobody says."""
+    """The columns of the terminal that a stream goes to, 0 if they are unknown."""
     named = os.environ.get("COLUMNS", "")
     if named.isdigit():
         return max(int(named), LEAST_WIDTH)
