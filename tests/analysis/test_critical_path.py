@@ -157,6 +157,14 @@ def test_of_several_steps_the_chain_is_that_of_the_median():
     assert chain([Node("a", "Op")], runs) == (("a",), 6, 1)
 
 
+def test_steps_whose_links_overlap_are_left_out_unless_they_are_the_half():
+    nodes = [Node("a", "Op"), Node("b", "Op", ("a",))]
+    kept = [run("a", 0, 5), run("b", FAR, 10), run("a", 0, 7, 1), run("b", FAR, 10, 1)]
+    overlapping = [run("a", 0, 5 * FAR, 2), run("b", FAR, 10, 2)]
+    assert chain(nodes, kept + overlapping) == (("a", "b"), 15, 1)
+    assert chain(nodes, kept[:2] + overlapping) == ((), 0, 0)
+
+
 def test_runs_and_inputs_of_unknown_nodes_do_not_count():
     nodes = [Node("a", "Op", ("elsewhere",))]
     assert chain(nodes, timed(a=1, elsewhere=9)) == (("a",), 1, 1)

@@ -46,7 +46,8 @@ def critical_path(
     The possible parallelism is the work of all ops over the length of that chain: the largest
     speed-up that any number of processors could bring (work over span, Blumofe and Leiserson
     1999). The slack of a node is the least of its runs. Nodes without a run (`_Send`) are passed
-    through. Without nodes where a run began before one that it waits for had ended.
+    through. Steps in which a run began before one that it waits for had ended are left out; where
+    they are the half or more, there is no chain.
     """
     runs = work_runs(runs)
     parents = waits(nodes, transfers)
@@ -55,9 +56,10 @@ def critical_path(
         path_of_step(parents, kinds, group)
         for group in by_step(run for run in runs if run.name in parents).values()
     ]
-    if not paths or not all(path.nodes for path in paths):
+    checked = [path for path in paths if path.nodes]
+    if 2 * len(checked) <= len(paths):
         return CriticalPath((), 0, 0)
-    middle = sorted(paths, key=lambda path: path.ns)[(len(paths) - 1) // 2]
+    middle = sorted(checked, key=lambda path: path.ns)[(len(checked) - 1) // 2]
     return replace(middle, achieved_parallelism=achieved_parallelism(runs))
 
 
