@@ -31,8 +31,11 @@ LONG = ("tensorflow", "slow", "browser")  # marks of what may take long
 dumps.prepare()  # before a test imports TensorFlow
 # Commands that a test calls run in this process; those that it starts are confined as always.
 confinement.ENABLED = False
-# A shell gives its background jobs an ignored Ctrl-C, which children would inherit.
+# A shell gives its background jobs an ignored Ctrl-C, and nohup an ignored SIGHUP: children would
+# inherit both.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 class Data(NamedTuple):

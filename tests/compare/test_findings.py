@@ -61,8 +61,9 @@ def test_one_row_is_named_once(last, said):
     assert growth([row(b1=cell(share=0.5), b16=cell(share=last))], (1, 16)) == [said]
 
 
-def test_shares_that_stay_neither_rise_nor_fall():
-    assert growth([row(b1=cell(share=1), b16=cell(share=1))], (1, 16)) == []
+@pytest.mark.parametrize("last", [0.5, 0.54, 0.46])
+def test_shares_that_hardly_change_neither_rise_nor_fall(last):
+    assert growth([row(b1=cell(share=0.5), b16=cell(share=last))], (1, 16)) == []
 
 
 def test_a_row_that_is_missing_at_a_batch_size_has_no_growth():

@@ -11,6 +11,7 @@ from tflab.records import Compared, ConfigTimes, Quality, StepTimes
 from tflab.units import each, percent, time
 
 TOP = 3  # rows that have sentences of their own
+GREW = 0.05  # a smaller change of a share is not worth a sentence
 FIXED = 0.5  # a larger share of fixed cost is worth a sentence
 # A line that misses a measured time by more than a tenth is not the shape of these times, and where
 # it meets batch 0, which nobody measured, says nothing.
@@ -58,11 +59,11 @@ def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
     def change(row: Compared) -> float:
         return row.cells[last].share - row.cells[first].share
 
-    for row, verb in (
-        (max(everywhere, key=change), "rises"),
-        (min(everywhere, key=change), "falls"),
+    for row, verb, by in (
+        (max(everywhere, key=change), "rises", 1),
+        (min(everywhere, key=change), "falls", -1),
     ):
-        if change(row) > 0 if verb == "rises" else change(row) < 0:
+        if by * change(row) >= GREW:
             between = (f"{percent(row.cells[n].share)} at {n}" for n in sizes[1:-1])
             way = f" by way of {', '.join(between)}" if len(sizes) > 2 else ""
             yield (
