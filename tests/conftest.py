@@ -108,8 +108,10 @@ def captured(walked):
 
 
 def pytest_runtest_setup():
-    """Nobody says how wide the output is: other libraries that a test uses leave it behind."""
+    """No width of the output is set: other libraries that a test uses leave one behind. That of
+    readline is in the environment of the process but not in `os.environ`."""
     os.environ.pop("COLUMNS", None)
+    os.unsetenv("COLUMNS")
 
 
 def pytest_collection_finish():
