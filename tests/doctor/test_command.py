@@ -218,10 +218,16 @@ def test_plugin_and_converter_are_told_apart(answer, answered, expected):
     assert list(runtime.profile_plugin()) == expected
 
 
+@pytest.fixture(scope="module")
+def answers():
+    """What the processes of their own find here, each started once."""
+    return {name: runtime.answer_of(name) for name in ("imported", "loaded")}
+
+
 @pytest.mark.tensorflow
-def test_what_is_installed_here_loads():
-    assert runtime.answer_of("imported").keys() == {"devices"}
-    assert runtime.answer_of("loaded") == {}
+def test_what_is_installed_here_loads(answers):
+    assert answers["imported"].keys() == {"devices"}
+    assert answers["loaded"] == {}
 
 
 # Data
@@ -583,7 +589,8 @@ def test_every_check_can_be_carried_out_here(monkeypatch, tmp_path):
 
 
 @pytest.mark.tensorflow
-def test_the_whole_of_it_ends_with_a_verdict(capsys):
+def test_the_whole_of_it_ends_with_a_verdict(answers, capsys, monkeypatch):
+    monkeypatch.setattr(runtime, "answer_of", answers.__getitem__)
     status = doctor.main(["--format", "json"])
     answer = json.loads(capsys.readouterr().out)
     assert answer["works"] == (status == 0)

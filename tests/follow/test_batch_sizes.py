@@ -1,16 +1,17 @@
 """Following a node where a batch size cannot be had: the others are kept, and it is said why."""
 
 import json
-import subprocess
-import sys
+from subprocess import CompletedProcess
 
 import pytest
 import tensorflow as tf
 import tensorflow.compat.v1 as tf1
 
 from tests import graphs
+from tests.commands import run_here
 from tflab import lifecycle
 from tflab.errors import RefusedError
+from tflab.follow import __main__ as command
 from tflab.follow import measurement
 from tflab.records import Options
 from tflab.runtime import session
@@ -35,9 +36,8 @@ def stages(pairs):
     return tuple(lifecycle.walk(pairs, Options(steps=1), "placement"))
 
 
-def follow(*args: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "tflab.follow", *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+def follow(*args: str) -> CompletedProcess:
+    return run_here(command.main, *args)
 
 
 def test_a_batch_size_that_fails_leaves_the_others(pairs):

@@ -3,18 +3,20 @@
 import json
 import subprocess
 import sys
+from subprocess import CompletedProcess
 
 import pytest
 
+from tests.commands import run_here
+from tflab.follow import __main__ as command
 from tflab.follow import measurement
 from tflab.records import Options
 
 pytestmark = pytest.mark.tensorflow
 
 
-def follow(*args: str) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-m", "tflab.follow", *args]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+def follow(*args: str) -> CompletedProcess:
+    return run_here(command.main, *args)
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +59,8 @@ def test_a_batch_size_that_the_data_do_not_fill_is_left_out(walked):
 
 
 def test_the_command_prints_one_history_as_text_and_as_json():
-    text = follow("mul", "--batch-sizes", "1")
+    line = [sys.executable, "-m", "tflab.follow", "mul", "--batch-sizes", "1"]
+    text = subprocess.run(line, capture_output=True, text=True, timeout=120)
     assert text.returncode == 0, text.stderr
     assert "The life of mul (Mul)" in text.stdout
     assert "x * y + z" in text.stdout

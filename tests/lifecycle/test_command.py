@@ -15,6 +15,7 @@ import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from tests import walks
+from tests.commands import run_here
 from tests.shown import without_progress
 from tflab.exporters import text
 from tflab.lifecycle import __main__ as command
@@ -154,6 +155,18 @@ def run(environment, tmp_path_factory):
     return run
 
 
+@pytest.fixture
+def run_in(tmp_path):
+    """Run the command in this process, in an empty folder, and expect it to be done."""
+
+    def run_in(*args):
+        done = run_here(command.main, *args, folder=tmp_path)
+        assert done.returncode == 0, done.stderr
+        return done, tmp_path
+
+    return run_in
+
+
 @pytest.fixture(scope="module")
 def logdir(tmp_path_factory):
     return tmp_path_factory.mktemp("logs") / "toy"
@@ -227,8 +240,8 @@ def test_json_holds_what_was_asked_for(toy):
     assert sum(owner["ns"] for owner in executed["time_ledger"]) == executed["wall_ns"]
 
 
-def test_values_are_left_out_where_they_are_not_wanted(run):
-    done, _ = run("--no-values", "--steps", "1", "--format", "json")
+def test_values_are_left_out_where_they_are_not_wanted(run_in):
+    done, _ = run_in("--no-values", "--steps", "1", "--format", "json")
     executed = json.loads(done.stdout)["stages"][-1]
     assert (executed["values"], executed["recorded_step"]) == ([], None)
 
@@ -310,8 +323,8 @@ def test_text_fits_100_columns(name, walked):
     assert too_wide == []
 
 
-def test_markdown_has_a_section_for_each_stage_and_closes_its_code(run):
-    done, _ = run("--stage", "placement", "--format", "markdown")
+def test_markdown_has_a_section_for_each_stage_and_closes_its_code(run_in):
+    done, _ = run_in("--stage", "placement", "--format", "markdown")
     headings = re.findall(r"^#+ .*$", done.stdout, re.MULTILINE)
     assert headings[0] == "# The life of toy"
     assert [heading[:5] for heading in headings[1:]] == ["## 1.", "## 2.", "## 3."]
@@ -330,15 +343,15 @@ def assert_tables_are_even(markdown):
 # Stages and logdirs
 
 
-def test_a_stage_is_the_last_one_and_leaves_nothing_behind(run):
-    done, folder = run("--stage", "frontend", "--format", "json")
+def test_a_stage_is_the_last_one_and_leaves_nothing_behind(run_in):
+    done, folder = run_in("--stage", "frontend", "--format", "json")
     assert [stage["stage"] for stage in json.loads(done.stdout)["stages"]] == ["frontend"]
     assert without_progress(done.stderr) == ""
     assert list(folder.iterdir()) == []
 
 
-def test_model_explorer_gets_a_folder_in_the_logdir_and_a_line_that_opens_it(run):
-    done, folder = run("--stage", "placement", "--devices", "2", "--to", "model-explorer")
+def test_model_explorer_gets_a_folder_in_the_logdir_and_a_line_that_opens_it(run_in):
+    done, folder = run_in("--stage", "placement", "--devices", "2", "--to", "model-explorer")
     (explorer,) = folder.glob("runs/toy-*/model-explorer")
     assert done.stdout.endswith(
         f"\nOr in Model Explorer:    model-explorer {explorer}/graphs.json "
@@ -477,10 +490,11 @@ def test_a_graph_is_shown_also_where_no_batch_can_be_cut(fail):
     assert fail("--batch-size", "2000", "--stage", "frontend")[0] == 0
 
 
-def test_a_walk_on_few_rows_is_done_and_says_which_captures_are_left_out(environment, tmp_path):
+def test_a_walk_on_few_rows_is_done_and_says_which_captures_are_left_out(tmp_path, monkeypatch):
     (tmp_path / "few.py").write_text(FEW)
-    args = (*COMMAND, "--model", "few:build", "--steps", "2", "--no-values")
-    done = subprocess.run(args, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    args = ("--model", "few:build", "--steps", "2", "--no-values")
+    done = run_here(command.main, *args, folder=tmp_path)
     assert (done.returncode, without_progress(done.stderr)) == (0, "")
     assert done.stdout.endswith(
         "\nA batch of 64 is not captured: the data (a few points) have 20 rows.\n"

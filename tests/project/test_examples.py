@@ -15,6 +15,9 @@ import pytest
 import tensorflow as tf
 from scipy.signal import correlate
 
+from tests.commands import run_here
+from tflab.lifecycle import __main__ as lifecycle
+
 pytestmark = pytest.mark.tensorflow
 
 FOLDER = Path(__file__).parents[2] / "examples"
@@ -146,17 +149,11 @@ def test_a_tensor_that_two_nodes_use_is_sent_once(empty):
     assert (len(takers), len(sends)) == (2, 1)
 
 
-def test_the_model_of_an_example_can_be_named_on_the_command_line():
+def test_the_model_of_an_example_can_be_named_on_the_command_line(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
     about = ast.get_docstring(ast.parse((FOLDER / "adding_a_model.py").read_text()))
-    command = re.search(r"PYTHONPATH=examples python -m (tflab.lifecycle --model .*)", about)
-    done = subprocess.run(
-        [sys.executable, "-m", *command.group(1).split(), "--stage", "frontend"],
-        cwd=FOLDER.parent,
-        env=os.environ | {"PYTHONPATH": FOLDER.name},
-        capture_output=True,
-        text=True,
-        timeout=LIMIT_S,
-    )
+    line = re.search(r"PYTHONPATH=examples python -m tflab.lifecycle (--model .*)", about)[1]
+    done = run_here(lifecycle.main, *line.split(), "--stage", "frontend")
     assert (done.returncode, done.stderr) == (0, "")
     assert "adding_a_model.py:" in done.stdout
 

@@ -1,0 +1,26 @@
+"""Commands in the process of the tests, which has TensorFlow loaded: much sooner than a process of
+their own, which tests of starting, ending and standard error itself need."""
+
+import contextlib
+import io
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from subprocess import CompletedProcess
+
+
+def run_here(
+    main: Callable[[Sequence[str]], int], *args: str, folder: Path | None = None
+) -> CompletedProcess:
+    """What `main(args)` returns and prints, in this folder."""
+    out, err = io.StringIO(), io.StringIO()
+    before = Path.cwd()
+    os.chdir(folder or before)
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            status = main(list(args))
+    except SystemExit as end:
+        status = end.code
+    finally:
+        os.chdir(before)
+    return CompletedProcess(args, status, out.getvalue(), err.getvalue())
