@@ -105,8 +105,10 @@ def captured(walked):
 
 
 def pytest_runtest_setup():
-    """Nobody says how wide the output is: other libraries that a test uses leave it behind."""
+    """Nobody says how wide the output is: other libraries that a test uses leave it behind, some of
+    them where Python does not see it and its children do."""
     os.environ.pop("COLUMNS", None)
+    os.unsetenv("COLUMNS")
 
 
 def pytest_collection_finish():
