@@ -22,7 +22,15 @@ from tempfile import TemporaryDirectory
 
 ROOT = Path(__file__).parents[1]
 OF_TOY = ("--model", "toy")
-GRAPH, TRACE = "graph.pb", "trace.pb"  # what `prepare` writes
+GRAPH, TRACE, PROGRAM = "graph.pb", "trace.pb", "program.py"  # what `prepare` writes
+ENDLESS = """
+import tensorflow.compat.v1 as tf
+tf.disable_eager_execution()
+session = tf.Session()
+doubled = tf.constant([1.0, 2.0]) * 2
+for step in range(20_000):
+    session.run(doubled)
+"""
 COMMANDS = {
     "lifecycle": ("lifecycle", *OF_TOY, "--steps", "400"),
     "file": ("lifecycle", "--model", GRAPH, "--steps", "400"),
@@ -37,6 +45,7 @@ COMMANDS = {
     "report": ("report", *OF_TOY, "--chapters", "toy", "devices", "training", "batch-sizes"),
     "train": ("train", "--model", "lenet", "--epochs", "1"),
     "doctor": ("doctor",),
+    "run": ("run", "--logdir", "logs", PROGRAM),
 }
 WITHOUT_FORMAT = ("chrome", "xspace", "report", "train")
 ALL_OR_NOTHING = ("convert", "chrome", "xspace", "doctor", "follow", "train", "report")
@@ -45,6 +54,7 @@ START_S = 0.25  # in which Python itself starts, and nobody handles a signal
 LONGEST_S = 400.0
 POLL_S = 0.05
 KEPT_LATER = 0.25  # of the run: so much later no less is kept, however the machine's speed varies
+NOT_SEEN_NS = 1e9  # of a program that a signal ended
 OP_RUNS = 100_000  # of the trace that is converted
 
 
@@ -99,10 +109,12 @@ def judged(
     """What a run came to; `earlier` is what a signal well before this one's moment had kept."""
     wrong = []
     # A signal after the command's end finds the system's own handlers
-    usual = (0, 128 + number, *((-number,) if ended.out else ()))
+    usual = (0, 128 + number, *((-number,) if ended.out or command == "run" else ()))
     if ended.status not in usual:
         wrong.append(f"it ended with status {ended.status}: {ended.err[-300:]!r}")
-    if "Traceback" in ended.err:
+    if command == "run":
+        wrong += wrong_of_program(ended, form)
+    elif "Traceback" in ended.err:
         wrong.append(f"there is a traceback: {ended.err[-1500:]}")
     kept = 0
     try:
@@ -127,8 +139,24 @@ def judged(
     return Ended(moment, number, ended.status, kept, len(ended.files), "; ".join(wrong))
 
 
+def wrong_of_program(ended: Run, form: str) -> Iterator[str]:
+    """What is wrong with a run of `run`, whose program may well end with a traceback."""
+    if form == "text":
+        if "tflab: " not in ended.err:
+            yield f"nothing was said: {ended.err[-300:]!r}"
+        return
+    if not ended.out:
+        if "tflab: interrupted" not in ended.err:  # as it is before the program begins
+            yield f"nothing was printed: {ended.err[-300:]!r}"
+        return
+    owners = {owner["owner"]: owner["ns"] for owner in json.loads(ended.out)["process"]["owners"]}
+    if owners.get("not seen", 0) > NOT_SEEN_NS:
+        yield f"{owners['not seen'] / 1e9:.1f} s were not seen"
+
+
 def prepare(command: str, folder: Path) -> None:
-    """Write the graph or the trace that a command reads."""
+    """Write the graph, the trace or the program that a command reads."""
+    (folder / PROGRAM).write_text(ENDLESS)
     if GRAPH in COMMANDS[command]:
         from tests import graphs
 
@@ -152,10 +180,12 @@ def prepare(command: str, folder: Path) -> None:
 
 def run(command: str, form: str, given: Path, seconds: float | None, number: signal.Signals) -> Run:
     """A run of a command that is sent a signal once it has taken so many seconds of processors."""
-    words = [str(given / word) if word in (GRAPH, TRACE) else word for word in COMMANDS[command]]
-    line = [sys.executable, "-m", "tflab", *words]
+    words = [
+        str(given / word) if word in (GRAPH, TRACE, PROGRAM) else word for word in COMMANDS[command]
+    ]
     if command not in WITHOUT_FORMAT:
-        line += ["--to" if command == "convert" else "--format", form]
+        words[1:1] = ["--to" if command == "convert" else "--format", form]
+    line = [sys.executable, "-m", "tflab", *words]
     with TemporaryDirectory(prefix="tflab-signals-") as folder:
         work, temporary = Path(folder, "work"), Path(folder, "tmp")
         work.mkdir()
@@ -214,6 +244,8 @@ def kept_in(out: str, form: str) -> int:
     if form == "text" or not out:
         return len(out.splitlines())
     document = json.loads(out)
+    if "groups" in document:
+        return sum(group["calls"] for group in document["groups"])
     return len(document.get("stages", document.get("rows", document)))
 
 

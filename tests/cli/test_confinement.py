@@ -20,10 +20,14 @@ NEEDED = pytest.mark.skipif(not confinement.is_available(), reason="This kernel 
 pytestmark = [pytest.mark.tensorflow, NEEDED]
 
 
-def command(folder, *arguments):
+# A program that calls tflab, and has loaded what starts threads of its own
+PROGRAM = "import sys, numpy; from tflab.__main__ import main; sys.exit(main(sys.argv[1:]))"
+
+
+def command(folder, *arguments, start=("-m", "tflab")):
     """(exit status, standard output, standard error) of a command in a folder of its own."""
     done = subprocess.run(
-        [sys.executable, "-m", "tflab", *map(str, arguments)],
+        [sys.executable, *start, *map(str, arguments)],
         cwd=folder,
         capture_output=True,
         text=True,
@@ -73,7 +77,7 @@ def test_what_takes_too_much_memory_is_shown_and_not_run(tmp_path):
         tf.identity(tf1.placeholder(tf.float32, [16, 10**9], name="x"), name="out")
 
     graphs.write(tmp_path / "g.pb", graphs.graph_def(huge))
-    status, out, err = command(tmp_path, "lifecycle", "--model", "g.pb")
+    status, out, err = command(tmp_path, "lifecycle", "--model", "g.pb", start=("-c", PROGRAM))
     assert status == 1
     assert "2 nodes and 1 edge" in out
     assert "tflab: 'x' takes 59.6 GiB" in err

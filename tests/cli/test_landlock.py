@@ -105,3 +105,44 @@ def test_a_confined_process_has_what_it_was_given_and_nothing_else(tmp_path):
     assert done.stderr == ""
     assert done.stdout == EXPECTED
     assert secret.read_text() == "open sesame"
+
+
+FORKED = """
+import errno, json, os, signal, subprocess, sys
+from functools import partial
+from tflab import leave
+from tflab.cli import command, confined, confinement, ending
+
+def body():
+    secret, (_, passed) = open(sys.argv[1]), os.pipe()
+
+    def state():
+        try:
+            closed = os.fstat(secret.fileno()) is None
+        except OSError as error:
+            closed = error.errno == errno.EBADF
+        os.fstat(passed)
+        ours = signal.getsignal(signal.SIGINT) is leave, signal.getsignal(signal.SIGTERM) == 0
+        pipe = signal.getsignal(signal.SIGPIPE) is signal.SIG_IGN
+        print(closed, ours, pipe, ending.current, dict(os.environ), sys.argv)
+        print("error", file=sys.stderr)
+        return 7
+
+    assert confinement.can_fork()
+    confined.main = state
+    go_on = partial(confined.go_on, ["lifecycle", "x"], {"HOME": "/"}, passed)
+    return subprocess.call(
+        ["none"], preexec_fn=go_on, stderr=confinement.terminal(), restore_signals=False
+    )
+
+sys.exit(command.run(body))
+"""
+
+
+def test_a_fork_has_nothing_of_its_parent(tmp_path):
+    """Neither files nor environment nor how signals are handled."""
+    (tmp_path / "secret").write_text("open sesame")
+    command = [sys.executable, "-c", FORKED, tmp_path / "secret"]
+    done = subprocess.run(command, capture_output=True, text=True)
+    state = "True (True, True) True None {'HOME': '/'} ['', 'lifecycle', 'x']\n"
+    assert (done.stdout, done.stderr, done.returncode) == (state, "error\n", 7)

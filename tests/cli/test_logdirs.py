@@ -229,7 +229,8 @@ def test_what_a_killed_run_left_is_removed_by_the_next_and_nothing_else(here):
     (here / ".old.tflab-unfinished").mkdir()
     (here / ".old.tflab-unfinished/events").touch()
     (here / ".precious").mkdir()
-    with logdirs.new_folder(here / "live"), logdirs.new_folder(here / "run"):
+    with logdirs.new_folder(here / "live") as live, logdirs.new_folder(here / "empty"):
+        (live / "events").touch()
         assert ".live.tflab-unfinished" in files(here)
         assert ".old.tflab-unfinished" not in files(here)
-    assert files(here) == [".precious", "live", "run"]
+    assert files(here) == [".precious", "live", "live/events"]

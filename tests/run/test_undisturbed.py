@@ -201,3 +201,20 @@ def test_a_fault_of_tflab_is_one_line_and_the_program_goes_on(tmp_path):
     )
     assert (done.stdout, done.stderr, done.returncode) == ("done\n", "", 0)
     assert (tmp_path / "fault").read_text().startswith("ValueError: could not convert string")
+
+
+INTERRUPTED_AND_DONE = """
+import atexit, sys
+from tflab.run import watcher
+if sys.argv[1:]:
+    atexit.register(watcher.end_by_interruption)
+atexit.register(lambda: exec("1"))  # as the import of a dataclass
+raise KeyboardInterrupt
+"""
+
+
+def test_an_interrupted_program_ends_by_its_signal_whatever_is_imported_at_its_end(tmp_path):
+    (tmp_path / "program.py").write_text(INTERRUPTED_AND_DONE)
+    *_, status = run("program.py", folder=tmp_path)
+    *_, restored = run("program.py", "restored", folder=tmp_path)
+    assert (status, restored) == (1, -signal.SIGINT)

@@ -6,18 +6,23 @@ it reads the graph, and runs the command.
 
 from __future__ import annotations
 
+import gc
 import glob
 import importlib
 import json
+import logging
 import os
 import sys
-from collections.abc import Iterator, Mapping
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
-from tflab.cli import landlock
+from tflab import atomic
+from tflab.cli import ending, landlock
+from tflab.errors import TflabError
 
 with suppress(ImportError):  # Windows has none, and no Landlock either
     import resource
@@ -45,11 +50,41 @@ class Rights:
 
 
 CONFINED: Rights | None = None  # of this process
+abandoned: list[object] = []  # files of the parent, which must not close what has their numbers now
 PORTS: Iterator[int] = iter(())  # at which this process may listen
 
 
 def mark(final: Path) -> str:
     return f"finished-{final.name}"
+
+
+def go_on(command: Sequence[str], environment: Mapping[str, str], passed: int) -> NoReturn:
+    """In a fork of the command's process: give up what belongs to that, and run the command as a
+    new process would. Only the standard streams and the descriptor `passed` stay open."""
+    status = TflabError.status
+    try:
+        ending.forget()
+        abandoned.extend([sys.stderr, *logging.getLogger().handlers])
+        logging.getLogger().handlers.clear()
+        sys.stderr = sys.__stderr__
+        for descriptor in map(int, os.listdir("/proc/self/fd")):
+            if descriptor > 2 and descriptor != passed:
+                with suppress(OSError):
+                    os.close(descriptor)
+        os.environ.clear()
+        os.environ.update(environment)
+        tempfile.tempdir = None
+        atomic.own.cache_clear()
+        gc.enable()  # which `subprocess` switched off
+        sys.argv = ["", *command]
+        status = main()
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+    finally:
+        with suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(status)
 
 
 def main() -> int:

@@ -18,10 +18,12 @@ import site
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -29,9 +31,6 @@ from tflab import atomic
 from tflab.cli import confined, ending, folding, landlock
 from tflab.cli.confined import Rights
 from tflab.errors import TflabError
-
-with suppress(ImportError):  # Windows has none, and no Landlock either
-    pass
 
 PATIENCE_S = 20.0  # in which an interrupted process has to end by itself
 SPARED = 2**30  # bytes of the free memory that the process leaves to others
@@ -157,6 +156,9 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
         "TMPDIR": rights.temporary,
         "PYTHONPATH": os.pathsep.join(entry or os.getcwd() for entry in sys.path),
     }
+    # A fork need not start Python and import the command once more
+    go_on = partial(confined.go_on, [command, *argv], environment, writing)
+    sys.stdout.flush()
     try:
         with (
             subprocess.Popen(
@@ -165,6 +167,8 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
                 pass_fds=[writing],
                 stderr=terminal(),
                 start_new_session=True,  # a terminal's Ctrl-C reaches it once, through this one
+                preexec_fn=go_on if can_fork() else None,
+                restore_signals=False,  # Python ignores SIGPIPE in either case
             ) as process,
             ending.child(process),
         ):
@@ -180,6 +184,12 @@ def attempt(command: str, argv: Sequence[str], rights: Rights) -> int | str:
         for descriptor in (reading, writing):
             if descriptor >= 0:
                 os.close(descriptor)
+
+
+def can_fork() -> bool:
+    """Whether this process can go on as two: its only threads are the main one and that of
+    `ending`, and no library has any that Python does not know of."""
+    return threading.active_count() <= 2 and {"numpy", "tensorflow"}.isdisjoint(sys.modules)
 
 
 def terminal() -> int | None:

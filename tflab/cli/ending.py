@@ -114,6 +114,17 @@ def as_by_ctrl_c() -> Iterator[Ending]:
             current = outer
 
 
+def forget() -> None:
+    """In a fork of a command's process: signals end it as they end a new process."""
+    global current
+    signal.set_wakeup_fd(-1)
+    for number in SIGNALS:
+        if signal.getsignal(number) is current:
+            signal.signal(number, leave if number == signal.SIGINT else signal.SIG_DFL)
+    current = None
+    children.clear()
+
+
 @contextmanager
 def watched(command: Ending) -> Iterator[None]:
     """While this is open, a thread sees to it that a signal ends the command."""

@@ -122,7 +122,8 @@ def in_the_making(final: Path, option: str) -> Iterator[Path]:
             raise unwritable(final, error, option) from error
         try:
             yield work
-            rename(work, final)
+            if any(work.iterdir()):
+                rename(work, final)
         except OSError as error:
             if error.errno in command.NO_ROOM:
                 raise full(final, error) from error

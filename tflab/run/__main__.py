@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tflab import atomic
-from tflab.cli import command
+from tflab.cli import command, folding
 from tflab.errors import UsageError
 from tflab.run import launch
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("text", "json")
 WHAT = "measurement"
+NOTHING = "There is nothing for TensorBoard: no session ran, or the program was ended by a signal."
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -152,11 +153,14 @@ def show(args: argparse.Namespace, seen: Watched, outputs: ExitStack) -> int:
         from tflab.cli import new_files
 
         new_files.write(Path(args.save), json.watched(seen).encode(), WHAT)
+    written = args.place and any(args.place.work.iterdir())
     outputs.close()  # the logdir gets its name
-    if args.place:
+    if written:
         from tflab.cli import logdirs
 
         print(f"Open it in TensorBoard: {logdirs.opening_line(args.place.final)}", file=sys.stderr)
+    elif args.place:
+        folding.say(NOTHING, sys.stderr)
     return 0
 
 

@@ -17,8 +17,9 @@ from dataclasses import dataclass
 from itertools import takewhile
 from pathlib import Path
 
+from tflab import atomic
 from tflab.errors import UsageError
-from tflab.run import startup
+from tflab.run import segments, startup
 
 PREFIX = "TFLAB_RUN_"  # as in startup/sitecustomize.py
 PASSED_ON = {  # signals by which somebody asks a process for something
@@ -26,6 +27,8 @@ PASSED_ON = {  # signals by which somebody asks a process for something
     for name in ("SIGINT", "SIGTERM", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2")
     if hasattr(signal, name)
 }
+ANSWER_S = 1.0  # in which the program's process writes down what was measured
+POLL_S = 0.005
 BY_A_PROCESS = 0  # `si_code` of a signal from `kill`, as opposed to the kernel's own (SI_USER)
 
 
@@ -70,15 +73,16 @@ def run(program: Sequence[str], folder: Path, settings: Mapping[str, str]) -> En
         env=environment,
         close_fds=False,
     )
-    wait(child)
+    wait(child, folder)
     wall_ns = time.perf_counter_ns() - start_ns
     for number in handled:
         signal.signal(number, signal.SIG_DFL)
     return Ended(child.returncode, start_ns, wall_ns)
 
 
-def wait(child: subprocess.Popen[bytes]) -> None:
-    """Wait for the program's end, and pass on what somebody sends to this process meanwhile."""
+def wait(child: subprocess.Popen[bytes], folder: Path) -> None:
+    """Wait for the program's end, and pass on what somebody sends to this process meanwhile: it may
+    end the program at once, so what was measured until then is written down before."""
     if not hasattr(signal, "sigtimedwait"):
         child.wait()
         return
@@ -88,8 +92,17 @@ def wait(child: subprocess.Popen[bytes]) -> None:
         # Not for ever: the child may have ended before signals were blocked.
         came = signal.sigtimedwait(signals, 1.0)
         if came and came.si_signo in PASSED_ON and came.si_code == BY_A_PROCESS:
+            ask_for_segment(child, folder)
             child.send_signal(came.si_signo)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+
+
+def ask_for_segment(child: subprocess.Popen[bytes], folder: Path) -> None:
+    """Let the program's process write down what was measured, in so far as it does so soon."""
+    end = time.monotonic() + ANSWER_S
+    segments.ask(str(folder))
+    while segments.is_asked(str(folder)) and time.monotonic() < end and child.poll() is None:
+        time.sleep(POLL_S)
 
 
 def own_flags() -> list[str]:
@@ -105,6 +118,7 @@ def leave(status: int) -> int:
         return status
     sys.stdout.flush()
     sys.stderr.flush()
+    atomic.remove_own(atomic.own(), os.getpid())
     with suppress(ImportError):
         import resource
 

@@ -8,6 +8,7 @@ import os
 
 NAME = "segment"
 FAULT = "fault"  # what could not even be watched
+ASKED = "asked"  # is there while the command waits for a new segment
 
 
 def write(folder: str, segment: dict[str, object]) -> None:
@@ -20,3 +21,17 @@ def write(folder: str, segment: dict[str, object]) -> None:
 def write_fault(folder: str, fault: str) -> None:
     with open(os.path.join(folder, FAULT), "w", encoding="utf-8") as file:
         file.write(fault)
+
+
+def ask(folder: str) -> None:
+    """Ask the program's process for a segment."""
+    with open(os.path.join(folder, ASKED), "w", encoding="utf-8"):
+        pass
+
+
+def is_asked(folder: str) -> bool:
+    return os.path.exists(os.path.join(folder, ASKED))
+
+
+def answer(folder: str) -> None:
+    os.remove(os.path.join(folder, ASKED))

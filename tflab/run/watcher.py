@@ -1,8 +1,8 @@
 """Watcher: what tflab does in the process of the program.
 
 It begins before the program, sees the import of TensorFlow, and leaves what was measured in a
-folder of the command that waits: every few seconds, and at the end of the process. Whatever goes
-wrong in here ends the watching, and not the program.
+folder of the command that waits: every few seconds, when the command asks for it, and at the end of
+the process. Whatever goes wrong in here ends the watching, and not the program.
 """
 
 from __future__ import annotations
@@ -90,8 +90,11 @@ class Watcher:
                     self.sampler.sample()
                     if self.recorder:
                         self.recorder.read_traces()
-                    if self.recorder and perf_counter_ns() > self.flush_at_ns:
+                    asked = segments.is_asked(self.folder)
+                    if asked or perf_counter_ns() > self.flush_at_ns:
                         self.flush()
+                    if asked:
+                        segments.answer(self.folder)
         except Exception as error:
             self.broke(error)
         finally:
@@ -156,6 +159,20 @@ class Watcher:
                 segments.write_fault(self.folder, self.faults[0])
             except OSError:
                 pass  # the disk is full, say; the command says that it knows nothing
+        if getattr(sys, "last_type", None) is KeyboardInterrupt:
+            end_by_interruption()
+
+
+def end_by_interruption() -> None:
+    """Let this process end by SIGINT, as after a KeyboardInterrupt that nobody took.
+
+    Python does so if the last text that it executed ended by one (`run_eval_code_obj` in
+    Python/pythonrun.c), and the import of a dataclass executes texts.
+    """
+    try:  # noqa: SIM105  (the program may have a contextlib.py)
+        exec("raise KeyboardInterrupt")
+    except KeyboardInterrupt:
+        pass
 
 
 class Finder:
