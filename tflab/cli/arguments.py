@@ -164,7 +164,7 @@ def experiments(parser: argparse.ArgumentParser) -> None:
         type=command.count("number of seconds for experiments"),
         metavar="SECONDS",
         help="run each of the most expensive ops a second time in place, and measure how much "
-        "that adds to a step (takes about {EXPERIMENTS_S} s by default)",
+        f"that adds to a step (takes about {EXPERIMENTS_S} s by default)",
     )
 
 

@@ -121,7 +121,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         type=command.file("measurement's file"),
         metavar="FILE",
         help="save the measurement to a new file NAME.json.gz; this also runs the step in several "
-        "processes, for about {KEEP_S:.0f} s",
+        f"processes, for about {KEEP_S:.0f} s",
     )
 
 
