@@ -69,7 +69,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
             with ending.released():
                 stages.extend(lifecycle.walk(args.model, options, stop="placement"))
                 # A name that does not exist is refused before steps are run.
-                node_history.of(args.node, node_history.histories(stages), whose)
+                node_history.find(args.node, node_history.histories(stages), whose)
                 placed = stages[-1]
                 assert isinstance(placed, Placement)
                 # A graph may have a batch size of its own
@@ -83,7 +83,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
             if not stages:
                 raise
         histories = followed.histories if followed else node_history.histories(stages)
-        history = node_history.of(args.node, histories, whose)
+        history = node_history.find(args.node, histories, whose)
         show(history, args)
     if followed and followed.timed.failed:
         raise RefusedError(" ".join(view.untimed(history)))

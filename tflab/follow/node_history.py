@@ -71,7 +71,7 @@ def histories(
     return values.with_values(by_name, meanings, *recorded)
 
 
-def of(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
+def find(name: str, among: Mapping[str, NodeHistory], whose: str | None = None) -> NodeHistory:
     """The history of one node. Raises UsageError, with the nearest names, where there is none.
 
     `whose` graph it is, is said where it is known.
