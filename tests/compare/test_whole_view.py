@@ -274,8 +274,8 @@ COMPARISON = Comparison(
     experiments=EXPERIMENTS,
 )
 SIZES = COMPARISON.batch_sizes
-ABREAST = "at each batch size, mean (and its ratio to the one before); fixed cost + cost an image"
-PER_CALL, PER_STEP = f"A call {ABREAST}", f"A step {ABREAST}"
+ABREAST = "at each batch size (and its ratio to the size before); fit: fixed cost + cost per image"
+PER_CALL, PER_STEP = f"Mean time of a call {ABREAST}", f"Mean time of a step {ABREAST}"
 DIAGNOSIS = (
     Diagnosis("Transposes cost most.", 120_000, 0.15, 4, "movement"),
     Diagnosis("The session is next.", 250_000, 0.11, 64, "session"),
@@ -303,9 +303,9 @@ def test_the_blocks_come_in_the_order_of_a_readers_questions():
         "lenet, inference, 600",
         "Steps of each batch size",
         "Median, p10, p90",
-        "Total at each batch size (and number of calls)",
+        "Total time at each batch size (and number of calls)",
         PER_CALL,
-        "An image at each batch size (and its share of the time of all ops)",
+        "Time per image at each batch size (and share of the time of all ops)",
         CONFIGURED,
         CONFIGURED,
         CONFIGURED,
@@ -432,7 +432,7 @@ def test_every_column_of_the_steps():
 
 def test_every_total_and_number_of_calls():
     assert whole(view.in_all(COMPARISON, 10, SIZES)) == (
-        "Total at each batch size (and number of calls)",
+        "Total time at each batch size (and number of calls)",
         ["type that ran", "batch 4", "batch 16", "batch 64"],
         [
             ("MaxPool", "11.4 ms (190)", "6.00 ms (50)", "3.60 ms (15)"),
@@ -580,7 +580,7 @@ def test_source_lines_have_their_code_beside_them():
 
 def test_every_time_of_an_image_and_its_share():
     assert whole(view.an_image(COMPARISON, 10, SIZES)) == (
-        "An image at each batch size (and its share of the time of all ops)",
+        "Time per image at each batch size (and share of the time of all ops)",
         ["type that ran", "batch 4", "batch 16", "batch 64"],
         [
             ("MaxPool", "70.0 us (75.0 %)", "35.5 us (71.0 %)", "17.5 us (61.0 %)"),
@@ -603,7 +603,8 @@ def test_a_fourth_batch_size_has_tables_of_its_own_and_keeps_its_ratio_to_the_th
     parts = [
         whole(block)
         for block in view.parts(more, 10)
-        if isinstance(block, Table) and block.title.startswith(("Total", "A call", "An image"))
+        if isinstance(block, Table)
+        and block.title.startswith(("Total", "Mean time of a call", "Time per image"))
     ]
     name, three = "type that ran", ["batch 4", "batch 16", "batch 64"]
     assert [(headers, rows) for _, headers, rows, _ in parts] == [

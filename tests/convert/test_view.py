@@ -141,7 +141,7 @@ def test_steps_of_a_cpu_and_a_gpu_are_told():
             ],
             0,
         ),
-        "The longest chain of a step has 2 op runs and takes 80.0 us: a model in which every op "
+        "The critical path of a step has 2 op runs and takes 80.0 us: a model in which every op "
         "has its own processor. A node in a loop occurs in it once for each iteration. All ops "
         "together take 1.50 x as long. While any op ran, 1.14 ran at once on average.",
         (

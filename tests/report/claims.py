@@ -45,11 +45,11 @@ STEP, TRACED = "untraced step", "traced step"
 SENTENCES: dict[str, tuple[tuple[str, ...] | None, ...]] = {
     rf"A step took ({TIME}) for a batch of \d+ \(the median": (("{model}", STEP, "median"),),
     rf"({TIME}) a step for a batch of \d+ \(median\)": (("{model}", STEP, "median"),),
-    rf"longest chain of dependent ops: \d+ op runs?, ({TIME})": (
-        ("{model}", "longest chain", "of the median step"),
+    rf"critical path: \d+ op runs?, ({TIME})": (
+        ("{model}", "critical path", "of the median step"),
     ),
-    rf"The longest chain of dependent ops has \d+ op runs? and takes ({TIME}) in a traced": (
-        ("{model}", "longest chain", "of the median step"),
+    rf"The critical path of a traced step has \d+ op runs? and takes ({TIME})\.": (
+        ("{model}", "critical path", "of the median step"),
     ),
     rf"(\S+) took longest: ({TIME}) in a traced step \(median\)": (
         None,
@@ -153,7 +153,7 @@ def of_grid(grid: Grid, names: dict[str, str]) -> Iterator[Claim]:
                 yield claim((names["model"], first, said), text, where)
             elif batch:
                 yield claim((f"batch {batch[1]}", first, said), text, where)
-            elif grid.title.startswith("A call at each batch size"):
+            elif grid.title.startswith("Mean time of a call at each batch size"):
                 yield from of_calls(header, cell, first, where)
             elif grid.title.startswith("Steps of each") or "findings at each" in grid.title:
                 whose = {"ops, mean": "ops of a step", "traced, median": TRACED}.get(header, STEP)

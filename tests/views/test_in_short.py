@@ -239,7 +239,7 @@ def test_an_execution_is_its_times_its_memory_and_its_most_expensive_nodes():
                 "4.0 % before the first op, 78.0 % at least one op running, 13.0 % no op running "
                 "between ops, 5.0 % after the last op",
             ),
-            ("order", "longest chain of dependent ops: 3 op runs, 1.25 ms"),
+            ("order", "critical path: 3 op runs, 1.25 ms"),
             ("memory", "at most 3.50 MiB alive at once"),
             ("training", "10 steps moved y from 2 to 2.98 and z from 1 to 1.25"),
             "",

@@ -9,7 +9,7 @@ from itertools import pairwise
 from tflab.analysis import batch_fit, quality
 from tflab.records import Compared, Comparison, OpStats, StepTimes
 from tflab.records.blocks import Block, Column, Frame, Strip, Table, shortened
-from tflab.units import each, percent, plural, size, three_digits, time
+from tflab.units import percent, plural, size, three_digits, time
 from tflab.views import execution, experiments, op_table
 from tflab.views.abreast import chunks, steps_abreast
 from tflab.views.op_table import costs, legend, work
@@ -162,15 +162,15 @@ def units(comparison: Comparison) -> str:
 
 def in_all(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
     """All calls of a row together."""
-    title = "Total at each batch size (and number of calls)"
+    title = "Total time at each batch size (and number of calls)"
     columns = at_each(sizes, "total", "calls")
     return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
 
 
 def an_image(comparison: Comparison, top: int, sizes: Sequence[int]) -> Table:
-    """A row's share of an image."""
-    each_one = each(comparison.unit).capitalize()
-    title = f"{each_one} at each batch size (and its share of the time of all ops)"
+    """The time of each op, or group of ops, per image or row of data."""
+    unit = "row of data" if comparison.unit == "row" else comparison.unit
+    title = f"Time per {unit} at each batch size (and share of the time of all ops)"
     columns = at_each(sizes, "image", "share")
     return shortened(title, (*keys(comparison), *columns), in_order(comparison, top), top)
 
@@ -215,14 +215,14 @@ def side_by_side(comparison: Comparison, top: int, sizes: Sequence[int] = ()) ->
 
     sizes = sizes or comparison.batch_sizes
     title = (
-        f"A {batch_fit.unit(comparison.by)} at each batch size, mean (and its ratio to the one "
-        "before)"
+        f"Mean time of a {batch_fit.unit(comparison.by)} at each batch size (and its ratio to the "
+        "size before)"
     )
     fitted: tuple[Column, ...] = ()
     last = sizes[-1:] == comparison.batch_sizes[-1:]
     fit_is_known = any(row.fit for row in comparison.rows[:top])
     if last and fit_is_known and not quality.disturbed(comparison.quality):
-        title += f"; fixed cost + cost {each(comparison.unit)}"
+        title += f"; fit: fixed cost + cost per {comparison.unit}"
         fitted = (
             Column("fit", fit, right=True, spare=2),
             Column("error", error, right=True, spare=1),

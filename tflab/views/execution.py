@@ -83,7 +83,7 @@ def costs(stage: Execution) -> Iterable[Block]:
 
 
 NO_CHAIN = (
-    "No longest chain is shown: in this trace an op began before an op that it depends on had "
+    "No critical path is shown: in this trace an op began before an op that it depends on had "
     "ended."
 )
 
@@ -92,8 +92,8 @@ def parallel(stage: Execution) -> Iterable[Block]:
     """How much ran at once, and the longest chain."""
     path = stage.critical_path
     chain = (
-        f"The longest chain of dependent ops has {plural(len(path.nodes), 'op run')} and takes "
-        f"{time(path.ns)} in a traced step; with one processor per op a step could not be faster."
+        f"The critical path of a traced step has {plural(len(path.nodes), 'op run')} and takes "
+        f"{time(path.ns)}. With one processor per op, a step could not be faster."
     )
     if not path.nodes:
         chain = NO_CHAIN
@@ -106,8 +106,8 @@ def parallel(stage: Execution) -> Iterable[Block]:
         yield chain
         return
     yield (
-        f"{chain} All ops together are {path.parallelism:.2f} x as much work. While any of them "
-        f"ran, {path.achieved_parallelism:.2f} ran at once on average."
+        f"{chain} All ops together take {path.parallelism:.2f} x as long. While any of them ran, "
+        f"{path.achieved_parallelism:.2f} ran at once on average."
     )
 
 

@@ -199,7 +199,7 @@ def step_facts(stage: Execution) -> Iterator[Fact]:
         yield "time", ", ".join(owners)
     if stage.critical_path.nodes:
         chain = plural(len(stage.critical_path.nodes), "op run")
-        yield "order", f"longest chain of dependent ops: {chain}, {time(stage.critical_path.ns)}"
+        yield "order", f"critical path: {chain}, {time(stage.critical_path.ns)}"
     if stage.memory.peak_bytes:
         yield "memory", f"at most {size(stage.memory.peak_bytes)} alive at once"
     recorded = stage.recorded_step
