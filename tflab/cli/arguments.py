@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from tflab.cli import command, confined, confinement
 from tflab.errors import UsageError
 from tflab.records import SWITCHES, Options, Saved
-from tflab.records.options import BATCH_SIZES, SPLITS
+from tflab.records.options import BATCH_SIZES, CONNECTS, READS, SPLITS, WRITES
 
 DEFAULTS = Options()
 MODEL = "toy"  # where a command is given none
@@ -283,9 +283,9 @@ def shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 def saved_of(args: argparse.Namespace) -> Saved:
     effects = {
-        "reads files": args.allow_read,
-        "writes files": args.allow_write,
-        "speaks to other machines": args.allow_network,
+        READS: args.allow_read,
+        WRITES: args.allow_write,
+        CONNECTS: args.allow_network,
     }
     allowed = tuple(effect for effect, given in effects.items() if given)
     if allowed and not args.allow_side_effects and not confinement.is_available():

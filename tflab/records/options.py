@@ -60,24 +60,28 @@ class Model:
     unready: TflabError | None = None  # why no step of it can run, and what would help
     # Asked before a run: (graph, what is to run, what is fed, what of that holds a path of tflab's)
     check_run: Callable[[Any, Iterable[str], Collection[str], Collection[str]], None] | None = None
-    # The values of variables with which the data were made: what training has to find
-    fixed_batch: int | None = None  # rows of every step, where the graph allows no other number
-    captured: tuple[int, ...] = BATCH_SIZES  # batch sizes for TensorBoard beside the one asked for
+    fixed_batch: int | None = None  # the only batch size that the graph accepts, if it has one
+    captured: tuple[int, ...] = BATCH_SIZES  # further batch sizes that are measured for TensorBoard
+    # The values of the variables that generated the data: training should reach them
     answer: Mapping[str, float] = field(default_factory=dict)
+
+
+# The effects of ops that an option of its own allows, as `Effect.what` names them
+READS, WRITES, CONNECTS = "reads files", "writes files", "connects to other machines"
 
 
 @dataclass(frozen=True)
 class Saved:
-    """What the user says of a graph from a file."""
+    """The options for a graph from a file."""
 
     signature: str | None = None
-    loss: str | None = None  # a tensor to derive
+    loss: str | None = None  # a tensor to differentiate
     feeds: tuple[tuple[str, str], ...] = ()  # (tensor, .npy file)
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()  # (tensor, the shape to feed)
     fetches: tuple[str, ...] = ()  # what to run instead of the graph's own choice
-    side_effects: bool = False  # whether it may touch more than tensors
-    allowed: tuple[str, ...] = ()  # the effects that it may have otherwise, by `Effect.what`
-    soft_placement: bool = False  # whether devices of other machines are taken for those of this
+    side_effects: bool = False  # whether ops may have any effect
+    allowed: tuple[str, ...] = ()  # the effects that ops may have without it, by `Effect.what`
+    soft_placement: bool = False  # whether devices of this machine replace those of others
 
 
 @dataclass(frozen=True)
