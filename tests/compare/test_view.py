@@ -316,7 +316,7 @@ def test_many_batch_sizes_take_several_tables_with_no_number_cut():
 
 
 def test_a_batch_size_has_the_time_of_its_rows():
-    assert cells(tables()["Batch 1: the time it took, the most expensive first"]) == [
+    assert cells(tables()["Batch 1: times, the most expensive first"]) == [
         (
             *("_FusedConv2D", "64", "6.40 ms", "6.40 ms", "100 us", "90.0 us", "180 us"),
             *("40.0 %", "40.0 %"),
@@ -329,7 +329,7 @@ def test_a_batch_size_has_the_time_of_its_rows():
 
 
 def test_a_batch_size_has_the_work_of_the_same_rows():
-    assert cells(tables()["Batch 1: the work it did in a step, in the same order"]) == [
+    assert cells(tables()["Batch 1: work per step, in the same order"]) == [
         (
             *("_FusedConv2D", "1.00 MiB", "512 KiB", "624 k", "6.24", "12.5", "12.5 %"),
             "Conv2D, Relu",
@@ -343,7 +343,7 @@ def test_rows_of_many_kinds_of_ops_have_the_time_of_a_step_and_its_deviation(by)
     steady = replace(WHOLE, step_ns=100_000, step_std_ns=2_000, step_median_ns=97_000)
     unknown = replace(PLAIN, step_ns=300, step_std_ns=None)
     found = tables(replace(FOUND, by=by, tables={1: (steady, unknown)}))
-    (table,) = (found[title] for title in found if title.startswith("Batch 1: the time it took"))
+    (table,) = (found[title] for title in found if title.startswith("Batch 1: times"))
     assert [column.header for column in table.columns[-8:]] == [
         *("calls", "total", "self", "a step", "median step", "± deviation", "share", "cumulative"),
     ]
@@ -354,9 +354,7 @@ def test_rows_of_many_kinds_of_ops_have_the_time_of_a_step_and_its_deviation(by)
 
 
 def test_layers_stand_in_the_order_of_execution():
-    assert "Batch 1: the time it took, in the order of execution" in tables(
-        replace(FOUND, by="layer")
-    )
+    assert "Batch 1: times, in the order of execution" in tables(replace(FOUND, by="layer"))
 
 
 @pytest.mark.parametrize(
@@ -401,8 +399,8 @@ def test_below_the_steps_it_says_what_is_a_median_and_what_a_mean():
 def test_the_cold_step_stands_apart_beside_a_warm_one():
     table = tables()["Cold"]
     assert table.title == (
-        "Cold: the very first step, at batch 1, took 2.17 ms, a warm one 500 us (median), because "
-        "kernels and memory were set up"
+        "Cold: the first step, at batch 1, took 2.17 ms, a warm step 500 us (median); the first "
+        "one also set up kernels and memory"
     )
     assert cells(table) == [("conv1/Relu", "_FusedConv2D", "486 us", "54.0 us", "9.00 x")]
 
@@ -414,7 +412,7 @@ def test_an_op_that_ran_only_in_the_cold_step_has_no_warm_time():
 
 def test_the_legend_says_what_is_not_covered_and_what_the_roof_is():
     legend = (
-        "Asked for: bytes that the ops of a row requested from their allocators; peak: the most "
+        "Requested: bytes that the ops of a row requested from their allocators; peak: the most "
         "of these in use at once. FLOPs are counted from op type and shapes; a multiply-add "
         "counts as two"
     )

@@ -59,7 +59,7 @@ def test_a_batch_size_that_the_data_do_not_fill_is_left_out(walked):
 def test_the_command_prints_one_history_as_text_and_as_json():
     text = follow("mul", "--batch-sizes", "1")
     assert text.returncode == 0, text.stderr
-    assert "The life of mul (Mul)" in text.stdout
+    assert "The history of mul (Mul)" in text.stdout
     assert "x * y + z" in text.stdout
     assert "its output mul was in 64 B at 0x" in text.stdout
     assert "took mul/ReadVariableOp: 2\n" in text.stdout

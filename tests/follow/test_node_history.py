@@ -138,8 +138,8 @@ def test_each_output_of_a_loop_has_device_kernel_and_memory_of_what_it_became():
     )
     lines = [view.joined(line) for line in view.placement_lines(loop)]
     assert lines[-2:] == [
-        "x lives on in exit",
-        "x:1 lives on in exit_1:2: device CPU:0, kernel of Exit",
+        "x continues in exit",
+        "x:1 continues in exit_1:2: device CPU:0, kernel of Exit",
     ]
     assert not any("its work" in view.joined(line) for line in view.execution_lines(loop))
 

@@ -153,10 +153,8 @@ def test_the_view_tells_where_the_time_of_a_step_went():
         "per op, a step could not be faster. All ops together take 2.51 x as long. While any of "
         "them ran, 1.75 ran at once on average.",
         "The ops had at most 3.50 MiB alive at once; dense/add requested most, 5.00 MiB a step. "
-        "The "
-        "step of median length had most alive after 812 us: 3.00 MiB, allocated by 4 ops, the "
-        "largest parts by conv1/Relu (2.00 MiB, still running), dense/add (512 KiB), loss (384 "
-        "KiB).",
+        "The step of median length peaked after 812 us: 3.00 MiB, allocated by 4 ops, the largest "
+        "parts by conv1/Relu (2.00 MiB, still running), dense/add (512 KiB), loss (384 KiB).",
     ]
 
 
@@ -235,7 +233,7 @@ def test_one_step_is_singular():
 def test_a_race_stands_below_the_times_and_tells_what_the_passes_are_worth():
     blocks = told(race=RACE)
     raced = RACED + (
-        "1.55 x as long [1.50, 1.60], by 10 observations with sessions of their own: slower."
+        "1.55 x as long [1.50, 1.60], in 10 observations from separate sessions: slower."
     )
     assert blocks == [*told()[:2], raced, *told()[2:]]
 
@@ -252,7 +250,7 @@ def test_a_race_that_tells_nothing_says_so():
     verdict = Verdict(1.02, 0.91, 1.14, 0.2345, 1, "cannot tell")
     blocks = told(race=replace(RACE, verdict=verdict))
     assert blocks[2] == RACED + (
-        "1.02 x as long [0.91, 1.14], by 1 observation with sessions of their own: cannot tell."
+        "1.02 x as long [0.91, 1.14], in 1 observation from separate sessions: cannot tell."
     )
 
 

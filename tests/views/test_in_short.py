@@ -150,7 +150,7 @@ def test_a_graph_from_a_file_is_its_notes_its_functions_and_its_most_frequent_op
         "A note.",
         "2 functions with 4 nodes of their own.",
         [
-            "The file holds 4 nodes and 5 edges; the most frequent ops",
+            "The file contains 4 nodes and 5 edges; the most frequent ops",
             ("op", "nodes"),
             ("Exp", "2"),
             ("Placeholder", "1"),

@@ -99,7 +99,7 @@ class Search:
         return [name for name, values in self.updates.items() if after.intersection(values)]
 
     def led_to(self, loss: str, after: set[str]) -> list[str]:
-        """The updates by these gradients, also by way of a variable of the optimiser's own."""
+        """The updates that use these gradients, directly or through a variable of the optimiser."""
         needed = reach([loss], self.inputs)
         kept = {self.inputs[name][0] for name in self.taking(after)} - needed
         return self.taking(after | reach(kept, self.users))

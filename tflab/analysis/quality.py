@@ -107,7 +107,7 @@ def of_slowdown(steps: Steps | None) -> Iterator[str]:
 def sentence(judgement: Quality) -> str:
     """What stands above a measurement that was disturbed. Steps may differ widely by themselves."""
     wide = judgement.p90_to_p10 is not None and judgement.p90_to_p10 > WIDE
-    own = ", or step times vary by nature" if wide and len(judgement.reasons) == 1 else ""
+    own = ", or its step times vary naturally" if wide and len(judgement.reasons) == 1 else ""
     return (
         f"This machine was busy{own}: {'; '.join(judgement.reasons)}. "
         f"{MARKED if judgement.even_if_busy else WITHHELD}."
@@ -126,7 +126,7 @@ def verdict(judgement: Quality) -> str:
         numbers.append(f"the host took {percent(judgement.stolen_share)} of the processor time")
     if judgement.p90_to_p10 is not None:
         numbers.append(f"p90 of untraced steps is {judgement.p90_to_p10:.1f} x p10")
-    return f"This machine was quiet enough: {'; '.join(numbers) or 'nothing says otherwise'}."
+    return f"This machine was quiet enough: {'; '.join(numbers) or 'no sign of other load'}."
 
 
 def disturbed(quality: Quality | None) -> bool:

@@ -100,9 +100,9 @@ def tasks(text: str) -> int | tuple[str, ...]:
     addresses = tuple(address(part) for part in text.split(","))
     for one in addresses:
         if addresses.count(one) > 1:
-            raise UsageError(f"The task {one} stands twice in '{text}'; give each once.")
+            raise UsageError(f"The task {one} is listed twice in '{text}'; list each once.")
         if one.endswith(":0"):
-            raise UsageError(f"'{one}' is no address of a task: its port cannot be 0.")
+            raise UsageError(f"'{one}' is not the address of a task: its port cannot be 0.")
     return addresses
 
 
@@ -122,7 +122,7 @@ def check_cluster(args: argparse.Namespace) -> None:
 NOT_OVER_TASKS = {
     "devices": "each task has one CPU device; give one of the two",
     "xla": "XLA compiles for the devices of one process",
-    "experiments": "an op is run once more in one process",
+    "experiments": "the experiments run in one process",
     "one_thread": "each task has as many threads as it was started with",
 }
 

@@ -105,8 +105,8 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         "--plots",
         type=command.folder("folder for plots"),
         metavar="DIR",
-        help="draw the tables, as PNG and SVG, into a folder that is not there yet; several "
-        "batch sizes also against one another, several files over time",
+        help="draw the tables into a new folder, as PNG and SVG; also several batch sizes "
+        "compared, or several files over time",
     )
     add(
         "--threshold",

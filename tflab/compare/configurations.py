@@ -21,19 +21,19 @@ class Configuration:
 
 
 CONFIGURATIONS = {
-    DEFAULT: Configuration("as the runtime is set by itself", ""),
+    DEFAULT: Configuration("the runtime's default settings", ""),
     "xla": Configuration(
-        "XLA compiles what it can to code of its own",
+        "XLA compiles what it can into its own code",
         "tf.config.optimizer.set_jit(True)",
         {"xla": True},
     ),
     "no-onednn": Configuration(
-        "without the kernels of the oneDNN library: TensorFlow's own, mostly Eigen",
+        "TensorFlow's own kernels, mostly Eigen, instead of those of oneDNN",
         "TF_ENABLE_ONEDNN_OPTS=0 in the environment before TensorFlow is imported",
         environment={"TF_ENABLE_ONEDNN_OPTS": "0"},
     ),
     "no-grappler": Configuration(
-        "the graph is run as it was written: no pass of Grappler rewrites it",
+        "the graph runs as written: no pass of Grappler rewrites it",
         "disable_meta_optimizer among the optimizer's experimental options",
         {"without": ("grappler",)},
     ),
@@ -46,6 +46,6 @@ CONFIGURATIONS = {
         beside_default=True,
     ),
     "gpu": Configuration(
-        "on a GPU, and on the processor what that cannot do", "the GPU", {"soft_placement": True}
+        "on a GPU; ops that it cannot run are on the processor", "the GPU", {"soft_placement": True}
     ),
 }

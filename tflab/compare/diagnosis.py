@@ -48,7 +48,7 @@ def confirmed(reason: reasons.Reason, experiments: Mapping[int, Experiments]) ->
     for row in made.ops if made else ():
         if row.name in reason.nodes:
             added = f"{time(row.once_more_ns)} [{time(row.low_ns)}, {time(row.high_ns)}]"
-            sentence = f"{diagnosis.sentence} Once more, {row.name} adds {added} to a step."
+            sentence = f"{diagnosis.sentence} Running it again, {row.name} adds {added} to a step."
             return replace(diagnosis, sentence=sentence)
     return diagnosis
 

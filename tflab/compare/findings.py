@@ -8,7 +8,7 @@ from math import inf, isfinite
 
 from tflab.analysis import batch_fit, quality, verdicts
 from tflab.records import Compared, ConfigTimes, Quality, StepTimes
-from tflab.units import each, percent, time
+from tflab.units import percent, time
 
 TOP = 3  # rows that have sentences of their own
 FIXED = 0.5  # a larger share of fixed cost is worth a sentence
@@ -64,7 +64,7 @@ def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
     ):
         if change(row) > 0 if verb == "rises" else change(row) < 0:
             between = (f"{percent(row.cells[n].share)} at {n}" for n in sizes[1:-1])
-            way = f" by way of {', '.join(between)}" if len(sizes) > 2 else ""
+            way = f", via {', '.join(between)}" if len(sizes) > 2 else ""
             yield (
                 f"The share of {row.key} {verb} from {percent(row.cells[first].share)} at batch "
                 f"{first} to {percent(row.cells[last].share)} at {last}{way}."
@@ -103,7 +103,7 @@ def fixed_costs(
             if share > FIXED and row.fit.per_image_ns > 0:
                 yield (
                     f"{row.key}: the time of a {batch_fit.unit(by)} fits {time(row.fit.fixed_ns)} "
-                    f"+ {time(row.fit.per_image_ns)} {each(unit)} within "
+                    f"+ {time(row.fit.per_image_ns)} per {unit} within "
                     f"{percent(row.fit.error)}, so at batch {size} about "
                     f"{100 * min(share, 1):.0f} % of it is fixed cost."
                 )
@@ -123,14 +123,14 @@ def throughput(
         low, high = verdicts.interval(gains) if gains else (0.0, inf)
         told = f"{gain:.2f} x"
         if isfinite(high):
-            told += f" [{low:.2f}, {high:.2f}] by {len(gains)} rounds"
+            told += f" [{low:.2f}, {high:.2f}] in {len(gains)} rounds"
         if high < 1:
-            sentence = f"fall to {told}: a larger batch loses here"
+            sentence = f"fall to {told}: a larger batch is slower here"
         elif high < HELPS:
             sentence = f"grow only to {told}: a larger batch no longer helps here"
         else:
             sentence = (
-                f"come to {told}: the measurement does not show whether a larger batch helps here"
+                f"change to {told}: the measurement does not show whether a larger batch helps here"
             )
         yield f"From batch {small} to {large} {unit}s per second {sentence}."
 

@@ -28,7 +28,7 @@ def plots_of(args: argparse.Namespace) -> AbstractContextManager[Path | None]:
 @contextmanager
 def new_plots(folder: str) -> Iterator[Path]:
     if not confined.CONFINED and not logdirs.takable(Path(folder)):
-        raise UsageError(f"There is something in '{folder}' already; give --plots a new folder.")
+        raise UsageError(f"The folder '{folder}' is not empty; give --plots a new folder.")
     with logdirs.new_folder(Path(folder), "--plots") as work:
         yield work
 

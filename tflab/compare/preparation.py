@@ -70,8 +70,8 @@ def prepare(
     """
     if isinstance(batch_sizes, int) or not batch_sizes:
         raise UsageError(
-            f"The batch sizes are {batch_sizes!r}; give whole numbers from 1 on in a sequence, "
-            "such as (1, 16, 64)."
+            f"The batch sizes are {batch_sizes!r}; give a sequence of whole numbers from 1, such "
+            "as (1, 16, 64)."
         )
     before = load.load_average() if chosen.load_average is None else chosen.load_average
     *_, backward = lifecycle.walk(model, options, stop="backward")
@@ -115,7 +115,7 @@ def prepare(
 
 
 def amount(backward: Backward, phase: str, batch_sizes: Sequence[int], images: int | None) -> int:
-    """How many images to work on at each batch size; UsageError where it cannot be."""
+    """How many images to process at each batch size. Raises UsageError if that is impossible."""
     program = backward.program
     if phase == "training" and not trains(backward):
         lacks = "loss to train with" if program.model.loss is None else "optimiser to train with"
@@ -126,20 +126,19 @@ def amount(backward: Backward, phase: str, batch_sizes: Sequence[int], images: i
     if not images and batch_sizes[-1] > usual:
         largest = f"{batch_sizes[-1]:,}"
         asked = (
-            f"A batch of {largest}, the largest of the default sizes, was to be taken"
+            f"The largest default batch size is {largest}"
             if tuple(batch_sizes) == BATCH_SIZES
-            else f"A batch of {largest} was asked for"
+            else f"The largest batch size is {largest}"
         )
         raise UsageError(
-            f"{asked}, of {usual:,} {dataset.unit}s: those of the {dataset.split} split of "
-            f"{dataset.name} that are taken where no number is given. Give smaller batches with "
-            "--batch-sizes."
+            f"{asked}, but by default only {usual:,} {dataset.unit}s of the {dataset.split} split "
+            f"of {dataset.name} are used. Give smaller batches with --batch-sizes."
         )
     if count > dataset.size or batch_sizes[-1] > count:
         raise UsageError(
-            f"{count:,} {dataset.unit}s were asked for, and batches of up to "
-            f"{batch_sizes[-1]:,}; the {dataset.split} split of {dataset.name} has "
-            f"{dataset.size:,}. Give a batch size and a number of {dataset.unit}s within that."
+            f"You requested {count:,} {dataset.unit}s in batches of up to {batch_sizes[-1]:,}, but "
+            f"the {dataset.split} split of {dataset.name} has {dataset.size:,}. Give a smaller "
+            f"batch size or number of {dataset.unit}s."
         )
     return count
 

@@ -49,7 +49,7 @@ class RaceOptions:
 def check(configs: Sequence[str]) -> None:
     """Raise UsageError for a configuration that this machine cannot have."""
     if "gpu" in configs and not devices.gpus():
-        raise UsageError("There is no GPU here to compare with; leave `gpu` out of --configs.")
+        raise UsageError("This machine has no GPU; remove `gpu` from --configs.")
 
 
 def run(

@@ -150,10 +150,11 @@ def small_ops(batch: Evidence) -> Iterator[Reason]:
         batch,
         "small ops",
         cost_ns,
-        f"{part(batch, cost_ns)} is {calls:,.0f} calls of small ops{where}"
-        f"{f', above all {line}' if line else ''}: {time(sum(node.ns for node in nodes) / calls)} "
-        f"a call, while an op that only passes on a value takes {time(least)}. Try fewer, larger "
-        f"ops (one op on a whole tensor), or XLA (--configs xla).",
+        f"{part(batch, cost_ns)} is {calls:,.0f} calls of small "
+        f"ops{where}{f', mostly {line}' if line else ''}: "
+        f"{time(sum(node.ns for node in nodes) / calls)} a call, while an op that only passes on "
+        f"a value takes {time(least)}. Try fewer, larger ops (one op on a whole tensor), or XLA "
+        "(--configs xla).",
         nodes,
     )
 
@@ -219,7 +220,7 @@ def outside(batch: Evidence) -> Iterator[Reason]:
         )
         return
     ratio = (
-        f"the session takes {cost_ns / (batch.step_ns - cost_ns):.1f} x what its ops take, "
+        f"the session takes {cost_ns / (batch.step_ns - cost_ns):.1f} x as long as its ops, "
         if cost_ns < batch.step_ns
         else ""
     )

@@ -2,8 +2,8 @@
 
     python -m tflab.follow conv1/Conv2D --model lenet
 
-A node that was fused into another lives on in that one, whose device, kernel and times are shown.
-A batch size whose step fails is left out with its reason, and the exit status is then 1.
+If the node was fused into another one, that node's device, kernel and times are shown. If a step
+fails at one batch size, that size is omitted with the reason, and the exit status is 1.
 """
 
 from __future__ import annotations

@@ -90,7 +90,7 @@ def blocks(history: NodeHistory) -> Iterable[Block]:
         )
         for section in sections(history)
     )
-    yield Strip(f"The life of {history.name} ({history.op})", tuple(frames))
+    yield Strip(f"The history of {history.name} ({history.op})", tuple(frames))
     if history.times:
         yield times(history)
 
@@ -176,7 +176,11 @@ def placement_lines(history: NodeHistory) -> Iterator[Line]:
     if history.became:
         return
     if history.carrier and history.carrier != history.name:
-        yield ("lives on in ", *links([history.carrier]), ": device and kernel are that node's")
+        yield (
+            "continues in ",
+            *links([history.carrier]),
+            ": device and kernel are those of that node",
+        )
     if history.assignment:
         yield (f"device {short_device(history.assignment.device)}: {history.assignment.reason}",)
     if history.kernel:
@@ -199,12 +203,12 @@ def code_lines(history: NodeHistory) -> Iterator[Line]:
 
 
 def became_lines(output: Became) -> Iterator[Line]:
-    """`while:1 lives on in while/exit_1: device CPU:0, kernel of Exit`."""
+    """`while:1 continues in while/exit_1: device CPU:0, kernel of Exit`."""
     about = [f"device {short_device(output.assignment.device)}"] if output.assignment else []
     about += [f"kernel of {output.kernel.op}"] if output.kernel else []
     behind = f": {', '.join(about)}" if about else ""
     yield tuple(
-        part for part in (f"{output.tensor} lives on in ", *links([output.into]), behind) if part
+        part for part in (f"{output.tensor} continues in ", *links([output.into]), behind) if part
     )
 
 
@@ -230,15 +234,12 @@ def execution_lines(history: NodeHistory) -> Iterator[Line]:
     yield from value_lines(history)
     yield from ((sentence,) for sentence in untimed(history))
     if history.critical:
-        yield (
-            "on the critical path by median traced times: a model in which every op has its own "
-            "processor",
-        )
+        yield ("on the critical path by median traced times, if every op had its own processor",)
     elif history.slack_ns is not None:
         slack = time(history.slack_ns)
         yield (
-            f"not on the critical path, with a slack of {slack} by median traced times: a model "
-            "in which every op has its own processor",
+            f"not on the critical path, with a slack of {slack} by median traced times, if every "
+            "op had its own processor",
         )
     for before, tensors, after in memory.sentences(history):
         yield tuple(part for part in (before, *links(tensors), after) if part)

@@ -51,7 +51,7 @@ def refusal(nodes: Sequence[Node], fetches: Sequence[str], batch_size: int) -> s
         parts.append(f"{size(made)} for the output of '{largest.name}'")
     return (
         f"A step with a batch of {batch_size} needs at least {size(held + made)} "
-        f"({' and '.join(parts)}), and {size(there)} of memory are free. Give a smaller "
+        f"({' and '.join(parts)}), and {size(there)} of memory is free. Give a smaller "
         "--batch-size, or --fetch something smaller."
     )
 

@@ -68,8 +68,7 @@ def derived(stage: Backward) -> Table:
     types = {node.name: node.op for node in stage.nodes}
     with_gradient = [g for g in stage.gradients if g.nodes]
     return shortened(
-        "Forward ops in the order of differentiation (last first), and the nodes that each gave "
-        "rise to",
+        "Forward ops in the order of differentiation (last first), and their gradient nodes",
         (
             Column("forward node", lambda g: g.forward),
             Column("type", lambda g: g.op),

@@ -69,7 +69,7 @@ def columns() -> tuple[Column, ...]:
         Column("alive", alive, right=True),
         Column("backward", for_backward, right=True, spare=1),
         Column("in place", in_place, elastic=True, name=True, spare=2),
-        Column("got it next", lambda item: first(item.after), elastic=True, name=True, spare=3),
+        Column("reused by", lambda item: first(item.after), elastic=True, name=True, spare=3),
     )
 
 
@@ -123,7 +123,7 @@ def peak(buffers: Buffers) -> str:
         else "nothing is missing"
     )
     return (
-        f"Check: after {time(at.ns)} most was alive, {size(at.recorded_bytes)} by the allocators' "
+        f"Check: memory peaked after {time(at.ns)} at {size(at.recorded_bytes)} by the allocators' "
         f"records: {', '.join(parts)}; {remainder}."
     )
 
@@ -137,8 +137,8 @@ def releases(buffers: Buffers) -> Iterable[str]:
         named = ", ".join(tensors[:NAMED])
         more = f" and {len(tensors) - NAMED:,} more" if len(tensors) > NAMED else ""
         yield (
-            f"Of {plural(len(freed), 'release')} {len(late):,} came at another time than while "
-            f"the last reader ran: {named}{more}. The trace does not say what kept them."
+            f"Of {plural(len(freed), 'release')} {len(late):,} did not come while the last reader "
+            f"ran: {named}{more}. The trace does not say what kept them."
         )
     else:
         yield f"{plural(len(freed), 'release')}, each while the last reader of the buffer ran."

@@ -141,7 +141,7 @@ def remembered(memory: Memory) -> Iterable[Block]:
             for holder in curve.holders[:HOLDERS]
         )
         text += (
-            f" The step of median length had most alive after {time(curve.peak_ns)}: "
+            f" The step of median length peaked after {time(curve.peak_ns)}: "
             f"{size(curve.peak_bytes)}, allocated by {plural(len(curve.holders), 'op')}, "
             f"{'all of it' if len(curve.holders) == 1 else 'the largest parts'} by "
             f"{', '.join(held)}."
@@ -162,9 +162,8 @@ def raced(race: Race, judgement: Quality | None = None) -> str:
         return f"{measured} Which of them is faster is withheld because the machine was busy."
     return (
         f"{measured} Without them a step takes {verdict.ratio:.2f} x as long "
-        f"[{verdict.low:.2f}, {verdict.high:.2f}]{quality.mark(judgement)}, by "
-        f"{plural(verdict.observations, 'observation')} with sessions of their own: "
-        f"{verdict.word}."
+        f"[{verdict.low:.2f}, {verdict.high:.2f}]{quality.mark(judgement)}, in "
+        f"{plural(verdict.observations, 'observation')} from separate sessions: {verdict.word}."
     )
 
 

@@ -10,8 +10,8 @@ from tflab.views.chain_rule import first, total
 from tflab.views.words import LONGEST
 
 AT_RANDOM = (
-    "The variables start at random, otherwise in each session: what flowed here cannot be "
-    "compared with what the backward stage computed."
+    "The variables start at random values that differ between sessions, so these derivatives "
+    "cannot be compared with those of the backward stage."
 )
 
 
@@ -22,7 +22,7 @@ def blocks(known: Sequence[FlowedDerivative]) -> Iterable[Block]:
     from tflab.analysis.flowed import agrees  # with NumPy, which `--help` does without
 
     yield shortened(
-        "The derivatives: as the backward stage computed them, and as they flowed in one step",
+        "The derivatives: as the backward stage computed them, and in one recorded step",
         (
             Column("variable", lambda row: row.variable, name=True),
             Column("derivative", lambda row: row.formula, elastic=True, least=26, spare=2),

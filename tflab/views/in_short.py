@@ -78,7 +78,7 @@ def types_of(stage: Frontend) -> Table:
     """The most frequent types, of a graph that has no source lines."""
     types = Counter(node.op for node in stage.nodes).most_common(ROWS)
     return Table(
-        f"The file holds {counts(stage)}; the most frequent ops",
+        f"The file contains {counts(stage)}; the most frequent ops",
         (
             Column("op", lambda row: row[0]),
             Column("nodes", lambda row: f"{row[1]:,}", right=True),

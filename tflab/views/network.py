@@ -72,8 +72,8 @@ def slow(stage: Execution, network: Network) -> Iterable[str]:
     yield (
         f"The steps waited for {most.task} most: for {percent(most.alone_ns / stage.wall_ns)} of "
         f"their time only its ops ran, for {percent(most.awaited_ns / stage.wall_ns)} none ran "
-        f"anywhere until its next one began. The longest step took {time(lengths[-1])}, the middle "
-        f"one {time(lengths[len(lengths) // 2])}."
+        f"anywhere until its next one began. The longest step took {time(lengths[-1])}, the "
+        f"median one {time(lengths[len(lengths) // 2])}."
     )
 
 
@@ -105,10 +105,12 @@ def rate(row: WireTensor) -> str:
 def clocks(network: Network) -> str:
     """How far the tasks' clocks are from this process's, and what was done about it."""
     clauses = ", ".join(map(clock, network.offsets))
-    done = "All may be right, so no time was moved."
+    done = "All may be correct, so no time was shifted."
     if any(offset.applied_ns for offset in network.offsets):
-        done = "The times of each task were moved by its offset."
-    return f"Clocks, by the messages of the steps against the client's: {clauses}. {done}"
+        done = "The times of each task were shifted by its offset."
+    return (
+        f"Clocks, compared with the client's through the messages of the steps: {clauses}. {done}"
+    )
 
 
 def clock(offset: Offset) -> str:
@@ -117,7 +119,7 @@ def clock(offset: Offset) -> str:
         return f"{name} unknown"
     ahead = f"{name} {time(abs(offset.ahead_ns))} {side(offset)}"
     if not offset.consistent:
-        return f"{ahead} or so, for it was set or did not keep pace meanwhile"
+        return f"{ahead}, approximately, because it was set or drifted meanwhile"
     return f"{ahead} (+/- {time(offset.uncertainty_ns)})"
 
 

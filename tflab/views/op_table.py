@@ -150,7 +150,7 @@ def costs(comparison: Comparison, batch: int, top: int) -> Table:
         names = TIME_OF_LINES
     spare = SPARE_OF_LINES if by == "line" else {}
     return shortened(
-        f"Batch {batch}: the time it took, {order}",
+        f"Batch {batch}: times, {order}",
         (*keys(by, 18, lambda row: row.code), *columns(names, spare=spare)),
         ranked(by, rows, top, lambda row: row.self_ns),
         top,
@@ -178,7 +178,7 @@ def ranked(
 def work(comparison: Comparison, batch: int, top: int) -> Table:
     """What the same rows did in that time."""
     return shortened(
-        f"Batch {batch}: the work it did in a step, in the same order",
+        f"Batch {batch}: work per step, in the same order",
         (*keys(comparison.by, 18, lambda row: row.code), *columns(WORK)),
         ranked(comparison.by, comparison.tables.get(batch, ()), top, lambda row: row.self_ns),
         top,
@@ -199,7 +199,7 @@ def from_caches(peaks: Peaks) -> str:
 def legend(comparison: Comparison) -> str:
     """What the columns of the work are, where their names are too short for it."""
     sentences = (
-        "Asked for: bytes that the ops of a row requested from their allocators; peak: the most "
+        "Requested: bytes that the ops of a row requested from their allocators; peak: the most "
         "of these in use at once. FLOPs are counted from op type and shapes; a multiply-add "
         "counts as two"
     )

@@ -30,8 +30,8 @@ CODE = 72  # characters of a line of code in a sentence
 IN_JSON = "--format json"
 OTHER = " *"  # behind the type of a node that does not compute what the program says
 ABOUT_OTHER = (
-    "* Passes gave this node other inputs: it does not compute what the program's node of its name "
-    "does."
+    "* Passes gave this node other inputs: it does not compute what the node of this name in the "
+    "program computes."
 )
 MOST_ORIGINS = 8  # of NaN and Inf, that have a sentence
 ABOUT = {
@@ -76,7 +76,9 @@ def origin(record: NotFinite) -> str:
     it = f"{name} ({', '.join(about)})" if about else name
     # An origin takes what is finite, or what a constant of the program made infinite.
     infinite = any(math.isinf(one.min) or math.isinf(one.max) for one in record.entered)
-    inputs = "which took Inf of a constant" if infinite else "whose inputs were all finite"
+    inputs = (
+        "which had an infinite constant as input" if infinite else "whose inputs were all finite"
+    )
     sentence = ABOUT[record.kind].format(what=what, it=it, tensor=record.tensor, inputs=inputs)
     if record.call > 1:
         sentence += f", in its run number {record.call:,} of the step"
@@ -117,7 +119,7 @@ def entered(record: Entered) -> str:
 def consequence(results: Sequence[str]) -> str:
     """What of the step's results is not finite."""
     if not results:
-        return "Nothing of it got into what was fetched or into a variable."
+        return "It reached no fetched tensor and no variable."
     names = ", ".join(map(short, results[:MOST_ORIGINS]))
     more = len(results) - MOST_ORIGINS
     return f"Not finite after the step: {names}{f' and {more:,} more' if more > 0 else ''}."
@@ -140,8 +142,8 @@ def blocks(stage: Execution) -> Iterable[Block]:
         return
     if step.ns is not None:
         yield (
-            f"What flowed, read from one step that was recorded: {step.which}. It is not among "
-            f"the timed ones; with a session of its own it took {time(step.ns)}."
+            f"Values of one recorded step: {step.which}. It is not among the timed steps; in its "
+            f"own session it took {time(step.ns)}."
         )
         if step.path:
             yield path(step)
@@ -165,7 +167,7 @@ def path(step: RecordedStep) -> Table:
     names = list(step.path[0].variables)
     answer = ", ".join(f"{name} = {number(value)}" for name, value in step.answer.items())
     return Table(
-        f"Training moves the variables towards those that the data were made with: {answer}",
+        f"Training moves the variables towards those that the data were generated with: {answer}",
         (
             Column("after step", lambda point: str(point.step), right=True),
             *(variable_column(name) for name in names),
@@ -259,8 +261,8 @@ def statistics(values: Sequence[Value]) -> Iterable[Block]:
         option=IN_JSON,
     )
     yield (
-        "Mean, standard deviation, least and most are those of the finite elements; zeros are the "
-        "elements that are 0."
+        "Mean, standard deviation, minimum and maximum are those of the finite elements; zeros "
+        "are the elements that are 0."
     )
 
 
@@ -272,8 +274,8 @@ COLUMNS = (
     Column("shape", lambda value: dims(value), spare=1),
     Column("mean", lambda value: number(value.mean), right=True),
     Column("std", lambda value: number(value.std), right=True, spare=2),
-    Column("least", lambda value: number(value.min), right=True),
-    Column("most", lambda value: number(value.max), right=True),
+    Column("min", lambda value: number(value.min), right=True),
+    Column("max", lambda value: number(value.max), right=True),
     Column(
         "zeros",
         lambda value: "" if value.zeros is None else percent(value.zeros),
@@ -309,7 +311,7 @@ def amounts_of(value: Statistics, shape: Shape) -> str:
         return f"all {texts[0]} ({size:,})"
     if value.values is not None and size <= FEW:
         return ", ".join(texts) or "no elements"
-    known = (("mean", value.mean), ("std", value.std), ("least", value.min), ("most", value.max))
+    known = (("mean", value.mean), ("std", value.std), ("min", value.min), ("max", value.max))
     parts = [f"{name} {number(amount)}" for name, amount in known if amount is not None]
     if value.not_finite:
         parts.append(f"not finite {value.not_finite:,}")
