@@ -624,19 +624,18 @@ SEE = "See `python -m tflab.compare --help`."
         ),
         (
             "--model toy --batch-sizes 1 512",
-            "A batch of 512 was asked for, of 256 rows: those of the test split of points of "
-            "3x + 2 that are taken where no number is given. Give smaller batches with "
-            "--batch-sizes.",
+            "The largest batch size is 512, but by default only 256 rows of the test split of "
+            "points of 3x + 2 are used. Give smaller batches with --batch-sizes.",
         ),
         (
             "--model toy --batch-sizes 16 --steps 17",
-            "272 rows and batches of up to 16; the test split of points of 3x + 2 has 256. Give a "
-            "batch size and a number of rows within that.",
+            "You requested 272 rows in batches of up to 16, but the test split of points of 3x + 2 "
+            "has 256. Give a smaller batch size or number of rows.",
         ),
         (
             "--model toy --batch-sizes 16 --images 8",
-            "8 rows and batches of up to 16; the test split of points of 3x + 2 has 256. Give a "
-            "batch size and a number of rows within that.",
+            "You requested 8 rows in batches of up to 16, but the test split of points of 3x + 2 "
+            "has 256. Give a smaller batch size or number of rows.",
         ),
         (
             "--configs xlaa",
@@ -910,7 +909,7 @@ def test_default_batches_that_are_too_large_are_said_to_be_the_default():
     with pytest.raises(UsageError) as error:
         comparison.compare_batch_sizes(f"{__name__}:few_rows", (1, 16, 64))
     assert str(error.value).startswith(
-        "A batch of 64, the largest of the default sizes, was to be taken, of 40 rows: "
+        "The largest default batch size is 64, but by default only 40 rows of the "
     )
 
 

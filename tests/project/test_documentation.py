@@ -66,7 +66,7 @@ def test_every_column_of_every_table_is_explained():
     headers = {
         header
         for source in sources
-        for header in re.findall(r'Column\(\s*"([^"]+)"', source.read_text())
+        for header in re.findall(r'[Cc]olumn\(\s*"([^"]+)"', source.read_text())
     }
     missing = sorted(header for header in headers if f"**{header}**" not in explained)
     assert not missing

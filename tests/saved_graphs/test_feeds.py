@@ -243,7 +243,7 @@ def test_what_a_loop_sets_in_each_iteration_is_not_fetched(tmp_path):
 
 def test_a_staging_area_that_nobody_fills_is_told(tmp_path):
     path = written(tmp_path, strangers.staged)
-    with pytest.raises(TflabError, match=r"'taken' would wait for ever: no op .* fills 'area'"):
+    with pytest.raises(TflabError, match=r"'taken' would wait forever: no op .* fills 'area'"):
         walk(path, "placement")
 
 
