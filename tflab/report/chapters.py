@@ -112,7 +112,9 @@ def two_devices(lab: Lab) -> Iterator[Chapter]:
 def graph(lab: Lab) -> Iterator[Chapter]:
     """Where the model is x*y + z itself, its graph is there once."""
     if lab.walked and lab.model != TOY:
-        yield Chapter(f"The stages of {lab.model}", tuple(graph_chapter.parts(lab.walked, lab.model)))
+        yield Chapter(
+            f"The stages of {lab.model}", tuple(graph_chapter.parts(lab.walked, lab.model))
+        )
 
 
 def network(lab: Lab) -> Iterator[Chapter]:
