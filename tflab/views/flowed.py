@@ -1,4 +1,5 @@
-"""The view of flowed derivatives: what each was before, and what flowed in the recorded step."""
+"""View of flowed derivatives: the derivatives of the backward stage, and their values in the
+recorded step."""
 
 from __future__ import annotations
 
@@ -16,10 +17,10 @@ AT_RANDOM = (
 
 
 def blocks(known: Sequence[FlowedDerivative]) -> Iterable[Block]:
-    """The derivatives side by side with what flowed, and whether the two are the same."""
+    """The two values of each derivative side by side, and whether they agree."""
     if not known:
         return
-    from tflab.analysis.flowed import agrees  # with NumPy, which `--help` does without
+    from tflab.analysis.flowed import agrees  # NumPy, which `--help` does not need
 
     yield shortened(
         "The derivatives: as the backward stage computed them, and in one recorded step",
@@ -53,7 +54,7 @@ def holder(row: FlowedDerivative) -> str:
 
 
 def otherwise(row: FlowedDerivative) -> str:
-    """A derivative that flowed as another number than it should."""
+    """A derivative with another value in the recorded step."""
     return (
         f"These are not the same: {total(row.variable)} was computed as {first(row.value)}, and "
         f"{first(row.flowed)} flowed in {holder(row)}. Rounding does not explain it."
