@@ -104,7 +104,7 @@ def run(argv: Sequence[str]) -> int:
 
 
 def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[logdirs.Run]]:
-    """What a confined process writes."""
+    """The files that a confined process writes."""
     places: dict[str, AbstractContextManager[logdirs.Run]] = {}
     if args.plots:
         places["--plots"] = logdirs.place(Path(args.plots), output.new_plots(args.plots))
@@ -114,7 +114,8 @@ def outputs(args: argparse.Namespace) -> dict[str, AbstractContextManager[logdir
 
 
 def keep(comparison: Comparison, options: Options, path: Path, stream: TextIO) -> None:
-    """Write the measurement; one that ended before its first process has nothing to compare."""
+    """Write the measurement, unless it ended before its first process: it would have nothing to
+    compare."""
     from tflab.compare import observing
 
     if comparison.observed is None or not comparison.observed.processes:
@@ -158,7 +159,7 @@ def measured(args: argparse.Namespace, sizes: Sequence[int], options: Options) -
 
 
 def scale(args: argparse.Namespace, batch_size: int, saved: Saved) -> int:
-    """Compare numbers of tasks in place of batch sizes."""
+    """Compare numbers of tasks instead of batch sizes."""
     if args.plots or args.format == "csv" or args.configs != [DEFAULT]:
         raise UsageError(
             "--cluster compares numbers of tasks, as text, JSON or Markdown; leave out --plots, "

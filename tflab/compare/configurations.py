@@ -1,4 +1,4 @@
-"""Configurations: settings of the runtime under which a step can be compared."""
+"""Configurations: runtime settings under which a step can be compared."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ DEFAULT = "default"
 
 @dataclass(frozen=True)
 class Configuration:
-    """What is set for it beside the defaults."""
+    """The settings that differ from the defaults."""
 
     about: str
-    setting: str  # how to have it without tflab
+    setting: str  # how to get it without tflab
     options: Mapping[str, Any] = field(default_factory=dict)  # fields of Options
     environment: Mapping[str, str] = field(default_factory=dict)  # read when TensorFlow is imported
-    beside_default: bool = False  # whether `default` has that environment, too, to be compared with
+    # whether `default` needs that environment, too, for the comparison
+    beside_default: bool = False
 
 
 CONFIGURATIONS = {
@@ -37,7 +38,7 @@ CONFIGURATIONS = {
         "disable_meta_optimizer among the optimizer's experimental options",
         {"without": ("grappler",)},
     ),
-    # Else the threads of the first session are those of all (core/common_runtime/local_device.cc).
+    # Otherwise all sessions share the threads of the first (core/common_runtime/local_device.cc).
     "one-thread": Configuration(
         "one thread instead of one for each processor, as on a single core",
         "one thread within an op and one between ops, as tf.config.threading sets them",

@@ -11,11 +11,11 @@ from tflab.records import Compared, ConfigTimes, Quality, StepTimes
 from tflab.units import percent, time
 
 TOP = 3  # rows that have sentences of their own
-FIXED = 0.5  # a larger share of fixed cost is worth a sentence
-# A line that misses a measured time by more than a tenth is not the shape of these times, and where
-# it meets batch 0, which nobody measured, says nothing.
+FIXED = 0.5  # a larger share of fixed cost has a sentence
+# A line that misses a measured time by more than a tenth does not describe these times, and its
+# value at batch 0, which was not measured, means nothing.
 FITS = 0.1
-HELPS = 1.1  # a batch size has to bring at least this factor in images per second
+HELPS = 1.1  # a batch size has to increase images per second by this factor
 WITHHELD = (
     "Fixed costs, growth with the batch size, and which batch size or configuration is faster are "
     "withheld because the machine was busy."
@@ -30,9 +30,9 @@ def sentences(
     judgement: Quality | None = None,
     unit: str = "image",
 ) -> tuple[str, ...]:
-    """What the table says, in the order in which a reader would ask.
+    """The findings, in the order of a reader's questions.
 
-    Of a machine that was busy only shares are told: all that ran together was slowed together.
+    From a busy machine only shares are reported: everything that ran together was slowed together.
     """
     sizes = sorted(steps)
     rows = sorted(rows, key=lambda row: -sum(cell.total_ns for cell in row.cells.values()))
@@ -49,7 +49,7 @@ def sentences(
 
 
 def growth(rows: Sequence[Compared], sizes: Sequence[int]) -> Iterator[str]:
-    """Whose share grows or shrinks most from the smallest batch to the largest."""
+    """The rows whose share grows or shrinks most from the smallest batch to the largest."""
     everywhere = [row for row in rows if all(size in row.cells for size in sizes)]
     if len(sizes) < 2 or not everywhere:
         return
@@ -94,7 +94,7 @@ def longer(
 def fixed_costs(
     rows: Sequence[Compared], sizes: Sequence[int], by: str, unit: str = "image"
 ) -> Iterator[str]:
-    """Where the fixed cost is most of the time at the smallest batch, by the fit of the table."""
+    """The rows whose time at the smallest batch is mostly fixed cost, by the fit of the table."""
     size = sizes[0]
     for row in rows[:TOP]:
         if row.fit and row.fit.error <= FITS and size in row.cells:
@@ -112,8 +112,8 @@ def fixed_costs(
 def throughput(
     steps: Mapping[int, StepTimes], sizes: Sequence[int], unit: str = "image"
 ) -> Iterator[str]:
-    """How images per second grow, from where on a larger batch no longer helps, or is a loss; that
-    only where the rounds of the sweep prove it."""
+    """How images per second grow, and from which size on a larger batch no longer helps, or is
+    slower; the latter only if the rounds of the sweep prove it."""
     for small, large in pairwise(sizes):
         gain = steps[large].mean_images_per_second / steps[small].mean_images_per_second
         if gain >= HELPS:
@@ -136,13 +136,13 @@ def throughput(
 
 
 def by_round(small: StepTimes, large: StepTimes) -> list[float]:
-    """How many times the images per second the larger batch does, in each round of both."""
+    """The ratio of the larger batch's images per second to the smaller one's, in each round."""
     rates = zip(small.round_rates, large.round_rates, strict=False)
     return [after / before for before, after in rates]
 
 
 def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[str]:
-    """Where a step takes longer than all of its ops together."""
+    """The batch sizes at which a step takes much longer than all of its ops together."""
     for size in sizes:
         wall, ops = steps[size].untraced_ns.median, steps[size].ops_ns
         if wall > 2 * ops:
@@ -153,8 +153,8 @@ def overhead(steps: Mapping[int, StepTimes], sizes: Sequence[int]) -> Iterator[s
 
 
 def configurations(configs: Sequence[ConfigTimes]) -> Iterator[str]:
-    """Where a step under another configuration takes more or less time than usual, by its verdict
-    and by a factor of HELPS at least."""
+    """The configurations under which a step takes more or less time, by their verdicts and by a
+    factor of at least HELPS."""
     usual = {row.batch_size: row.untraced_ns for row in configs if row.config == "default"}
     parts_of: dict[str, list[str]] = {}
     for row in configs:

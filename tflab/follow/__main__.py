@@ -68,7 +68,7 @@ def run(args: argparse.Namespace, argv: Sequence[str] | None) -> int:
         try:
             with ending.released():
                 stages.extend(lifecycle.walk(args.model, options, stop="placement"))
-                # A name that does not exist is refused before steps are run.
+                # A name that does not exist is refused before any step runs.
                 node_history.find(args.node, node_history.histories(stages), whose)
                 placed = stages[-1]
                 assert isinstance(placed, Placement)
